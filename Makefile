@@ -1,0 +1,42 @@
+# `make help` lists the targets. ./test runs everything that CI runs.
+.DEFAULT_GOAL := help
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 20s
+
+.PHONY: help build check test race lint fuzz gen bench conformance
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## build the lathe binary into the current folder
+	go build -trimpath -o lathe ./cmd/lathe
+
+check: ## format, vet and test: the quick round before a commit
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	go vet ./...
+	go test ./...
+
+test: ## everything that CI runs
+	./test
+
+race: ## tests under the race detector
+	go test -race ./...
+
+lint: ## the linters of .golangci.yml
+	go run $(GOLANGCI) run ./...
+
+gen: ## write the generated documents and golden files again
+	go test ./config ./internal/wire/... -update
+
+fuzz: ## each fuzz target for FUZZTIME (default 20s)
+	@for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+bench: ## loop, assembly and decode beside their peers; prints a table with ratios
+	cd bench && go run . -all
+
+conformance: ## official clients against `lathe sim serve`
+	cd internal/conformance && go test ./...

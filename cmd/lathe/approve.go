@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A terminalApprover asks the person at the terminal. The facts that Lathe knows come first; what
+// the model wrote is marked as such. Anything but a clear word denies.
+type terminalApprover struct {
+	screen *screen
+	in     *bufio.Reader
+	now    func() time.Time
+	grants approval.Grants
+
+	mu      sync.Mutex // one question at a time
+	line    chan string
+	reading bool            // a goroutine will send to line
+	denied  map[string]bool // by call, for the rest of the run: what is not asked again
+}
+
+func newTerminalApprover(in io.Reader, s *screen) *terminalApprover {
+	return &terminalApprover{screen: s, in: bufio.NewReader(in), now: time.Now, line: make(chan string, 1), denied: map[string]bool{}}
+}
+
+// Approve asks and reads one line, and a second one for other arguments or an answer. A call that
+// was denied is denied again without a question, when the model repeats it with the same arguments;
+// what was allowed within a scope is allowed.
+func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if by, ok := a.grants.Allows(req); ok {
+		return lathe.Approval{Approved: true, By: by, ReasonCode: approval.ReasonGranted}, nil
+	}
+	call := sameCall(req)
+	if a.denied[call] {
+		return lathe.Approval{By: byTerminal, ReasonCode: "same_call_denied"}, nil
+	}
+	a.screen.ask(a.question(req))
+	word, err := a.readLine(ctx)
+	if err != nil {
+		a.screen.ask("\n")
+		return lathe.Approval{}, err
+	}
+	yes := lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "approved_by_user"}
+	scope := approval.ScopeOnce
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "y", "yes":
+		return yes, nil
+	case "a", "again":
+		scope = approval.ScopeCall
+	case "t", "tool":
+		scope = approval.ScopeRun
+	case "s", "session":
+		scope = approval.ScopeSession
+	case "e", "edit":
+		if text, err := a.second(ctx, "arguments, a JSON object on one line: "); err != nil || text != "" {
+			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "edited_by_user", Arguments: json.RawMessage(text)}, err
+		}
+	case "r", "result":
+		if text, err := a.second(ctx, "the result, JSON or text on one line: "); err != nil || text != "" {
+			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "answered_by_user", Result: asResult(text)}, err
+		}
+	}
+	if scope != approval.ScopeOnce && a.grants.Add(req, scope, byTerminal) == nil {
+		return yes, nil
+	}
+	a.denied[call] = true
+	return lathe.Approval{By: byTerminal, ReasonCode: "denied_by_user"}, nil
+}
+
+const byTerminal = "terminal"
+
+// second asks for one more line; an empty one takes the answer back.
+func (a *terminalApprover) second(ctx context.Context, question string) (string, error) {
+	a.screen.ask(question)
+	line, err := a.readLine(ctx)
+	return strings.TrimSpace(line), err
+}
+
+// asResult takes JSON as it is and anything else as text.
+func asResult(s string) json.RawMessage {
+	if rawjson.Check([]byte(s), rawjson.Limits{}) == nil {
+		return json.RawMessage(s)
+	}
+	return approval.Text(s)
+}
+
+func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "approve "+req.Tool.Name+"?"))
+	model := false
+	for _, f := range approval.Facts(req, a.now()) {
+		if f.Model && !model {
+			model = true
+			fmt.Fprint(&b, "  the model wrote these arguments:\n")
+		}
+		if f.Model {
+			fmt.Fprintf(&b, "  | %s = %s\n", f.Name, f.Value)
+			continue
+		}
+		fmt.Fprintf(&b, "  %-11s %s\n", f.Name, f.Value)
+	}
+	session := ""
+	if req.Run != nil && req.Run.SessionID != "" {
+		session = "   [s] this tool in this session"
+	}
+	fmt.Fprintf(&b, "[y] yes, once   [a] this same call again, too   [t] this tool in this run%s\n", session)
+	fmt.Fprint(&b, "[e] edit the arguments   [r] answer in place of the tool   [n] no (default): ")
+	return b.String()
+}
+
+// readLine returns the next line that is typed from now on; the end of input is an empty one. A
+// read from a terminal cannot be cancelled: one that nobody waits for any more serves the next
+// question, or ends with the process.
+func (a *terminalApprover) readLine(ctx context.Context) (string, error) {
+	select {
+	case <-a.line: // it answered a question that is over
+		a.reading = false
+	default:
+	}
+	if !a.reading {
+		a.reading = true
+		go func() {
+			s, _ := a.in.ReadString('\n') // the end of input is a no
+			a.line <- s
+		}()
+	}
+	select {
+	case s := <-a.line:
+		a.reading = false
+		return s, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// sameCall names a call by its tool and the canonical form of its arguments.
+func sameCall(req *lathe.ApprovalRequest) string {
+	key, err := rawjson.AppendCanonical([]byte(req.Tool.Name+"\x00"), req.Args)
+	if err != nil {
+		return req.Digest // which is like no other
+	}
+	return string(key)
+}
+
+const maxShownArgs = 2000 // bytes of argument text on the terminal
+
+func clipArgs(s string) string {
+	if len(s) <= maxShownArgs {
+		return s
+	}
+	cut := maxShownArgs
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + fmt.Sprintf(" … %d bytes more", len(s)-cut)
+}
+
+// A yesApprover approves what policy asks about, for the person who gave --yes.
+type yesApprover struct{}
+
+// Approve says yes.
+func (yesApprover) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
+	return lathe.Approval{Approved: true, By: "command line", ReasonCode: "yes_flag"}, nil
+}

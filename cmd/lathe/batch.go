@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+)
+
+// maxLine bounds one line of a batch, in bytes.
+const maxLine = 16 << 20
+
+// checkBatch writes one verdict for each line of in. A line whose turn it is waits for no other.
+func checkBatch(in io.Reader, out io.Writer) error {
+	w := bufio.NewWriter(out)
+	err := eachLine(in, w.Flush, func(line []byte) error {
+		v := checkLine(line)
+		_, err := w.Write(append(v.appendJSON(nil), '\n'))
+		return err
+	})
+	if err := errors.Join(err, w.Flush()); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+	}
+	return nil
+}
+
+// checkLine judges one line of a batch; nil stands for one that was too large to read.
+func checkLine(line []byte) (v verdict) {
+	id := []byte("null")
+	defer func() { v.id = id }()
+	if line == nil {
+		return wrong("line", "larger than "+bytesText(maxLine))
+	}
+	members, err := lineMembers(line, "id", "schema", "arguments")
+	if raw := members["id"]; raw != nil {
+		if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+			return wrong("id", jsonProblem(err))
+		}
+		id = raw
+	}
+	if err != nil {
+		return wrong("line", err.Error())
+	}
+	for _, name := range []string{"schema", "arguments"} {
+		if members[name] == nil {
+			return wrong("line", "there is no "+name)
+		}
+	}
+	s, err := schema.Compile(members["schema"])
+	if err != nil {
+		return wrong("schema", schemaProblem(err))
+	}
+	args := members["arguments"]
+	text, held := heldText(args)
+	if !held {
+		return judge(s, args)
+	}
+	if v := judge(s, text); v.valid || v.errors[0].Keyword != "json" {
+		return v
+	}
+	// What looks like argument text and cannot be read may still be a valid string.
+	if v := judge(s, args); v.valid {
+		return v
+	}
+	return judge(s, text)
+}
+
+// heldText returns the text in a JSON string that looks like an object or an array.
+func heldText(value []byte) ([]byte, bool) {
+	if value[0] != '"' {
+		return nil, false
+	}
+	text, err := rawjson.AppendUnquote(nil, value)
+	if err != nil {
+		return nil, false
+	}
+	i := rawjson.SkipSpace(text, 0)
+	return text, i < len(text) && (text[i] == '{' || text[i] == '[')
+}
+
+// lineMembers returns the named members of the object that a line begins with, as far as they can
+// be read. Other members are let pass; one that stands twice is an error, since two readers could
+// see different ones.
+func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
+	end, err := rawjson.Scan(line, 0)
+	if err != nil {
+		return nil, errors.New(jsonProblem(err))
+	}
+	start := rawjson.SkipSpace(line, 0)
+	if line[start] != '{' {
+		return nil, errors.New("a line is one JSON object")
+	}
+	found := map[string][]byte{}
+	var wrong error
+	if rawjson.SkipSpace(line, end) != len(line) {
+		wrong = errors.New("a line is one JSON object, and something follows it")
+	}
+	for key, value := range rawjson.Members(line[start:end]) {
+		for _, name := range names {
+			if string(rawjson.AppendUnquoteLossy(nil, key)) != name {
+				continue
+			}
+			if found[name] == nil {
+				found[name] = value
+			} else {
+				wrong = fmt.Errorf("%s stands twice", name)
+			}
+		}
+	}
+	return found, wrong
+}
+
+// eachLine calls fn for each line that is not blank, without its end, and with nil for one that is
+// longer than maxLine. It calls idle before it waits for more.
+func eachLine(in io.Reader, idle func() error, fn func(line []byte) error) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	var line []byte
+	tooLong := false
+	for {
+		if r.Buffered() == 0 {
+			if err := idle(); err != nil {
+				return err
+			}
+		}
+		piece, err := r.ReadSlice('\n')
+		if !tooLong {
+			line = append(line, piece...)
+			tooLong = len(line) > maxLine+1
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return fmt.Errorf("reading standard input: %w", err)
+		}
+		var ferr error
+		if tooLong {
+			ferr = fn(nil)
+		} else if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			ferr = fn(trimmed)
+		}
+		if ferr != nil || err != nil {
+			return ferr
+		}
+		line, tooLong = line[:0], false
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A driver that waits for each answer before it sends the next line gets it.
+func TestBatchAnswersEachLineAtOnce(t *testing.T) {
+	t.Parallel()
+	in, feed := io.Pipe()
+	results, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- checkBatch(in, out) }()
+	lines := bufio.NewScanner(results)
+	for _, id := range []string{"1", `"two"`} {
+		if _, err := io.WriteString(feed, `{"id":`+id+`,"schema":true,"arguments":{}}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"id":` + id + `,"valid":true,"errors":[]}`; !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, want %q", lines.Text(), want)
+		}
+	}
+	feed.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBatchTellsWhenItCannotReadOrWrite(t *testing.T) {
+	t.Parallel()
+	if err := checkBatch(iotest.ErrReader(io.ErrUnexpectedEOF), io.Discard); err == nil {
+		t.Error("a broken input is no error")
+	}
+	_, closed := io.Pipe()
+	closed.Close()
+	if err := checkBatch(strings.NewReader("{}\n"), closed); err == nil {
+		t.Error("a broken output is no error")
+	}
+}
+
+func TestEachLine(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	var got []string
+	idle := 0
+	err := eachLine(iotest.OneByteReader(strings.NewReader("a\r\n\n  \n"+long+"\nlast")),
+		func() error { idle++; return nil },
+		func(line []byte) error { got = append(got, string(line)); return nil })
+	if want := "a|" + long + "|last"; err != nil || strings.Join(got, "|") != want || idle == 0 {
+		t.Errorf("got %d lines, %v, idle %d times", len(got), err, idle)
+	}
+}
+
+// Whatever a line holds, there is one JSON object for it with its id.
+func FuzzCheckLine(f *testing.F) {
+	f.Add([]byte(`{"id":1,"schema":{"type":"object"},"arguments":{"a":1}}`))
+	f.Add([]byte(`{"id":"x","schema":true,"arguments":"{\"a\":1"}`))
+	f.Add([]byte(`{"id":"\ud800","schema":true,"arguments":1}`))
+	f.Add([]byte(`{"id":1,"id":2} x`))
+	f.Add([]byte(`{"\u0069d":7,"schema":{"$ref":"#"},"arguments":[[]]}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		v := checkLine(line)
+		out := v.appendJSON(nil)
+		if err := rawjson.Check(out, rawjson.Limits{MaxDepth: 100}); err != nil || bytes.ContainsAny(out, "\r\n") {
+			t.Fatalf("%q: %v: %s", line, err, out)
+		}
+		var got struct {
+			ID     json.RawMessage `json:"id"`
+			Valid  bool            `json:"valid"`
+			Errors []any           `json:"errors"`
+		}
+		if err := json.Unmarshal(out, &got); err != nil || got.Valid != (len(got.Errors) == 0) {
+			t.Fatalf("%q: %v: %s", line, err, out)
+		}
+		var in map[string]json.RawMessage
+		if json.Unmarshal(line, &in) == nil && got.Valid && in["id"] != nil && string(got.ID) != string(rawjson.AppendCompact(nil, in["id"])) {
+			t.Errorf("%q: id %s", line, got.ID)
+		}
+	})
+}

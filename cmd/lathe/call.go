@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+func toolsCallCommand() *cobra.Command {
+	var yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "call NAME|FILE.wasm [ARGUMENTS]",
+		Short: "Call one tool through the runner, as a model would",
+		Long: `Calls one tool through the same runner, limits and policy that a model's call passes, and prints what
+the model would be told. ARGUMENTS is a JSON object, or - to read it from standard input; without it the
+call has no arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
+		Example: `  lathe tools call calculator '{"expression":"7 + 35"}'
+  lathe tools call sum.wasm '{"a":7,"b":35}'
+  lathe tools call --json calculator - < arguments.json`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeToolName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			call := lathe.ToolCall{Name: args[0]}
+			if len(args) == 2 {
+				text, err := argumentText(cmd, args[1])
+				if err != nil {
+					return err
+				}
+				call.Arguments = text
+			}
+			return callTool(cmd, call, yes, asJSON)
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "answer yes where policy asks")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the call's events as JSON lines instead of the result")
+	return cmd
+}
+
+// argumentText returns the argument of the command line, or standard input for "-".
+func argumentText(cmd *cobra.Command, arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	b, err := readAtMost(stdin(cmd, "the arguments"), maxLine)
+	if err != nil {
+		return "", usageError("the arguments on standard input: %w", err)
+	}
+	return string(b), nil
+}
+
+func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), "")
+	if err != nil {
+		return err
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	server, _, _ := strings.Cut(call.Name, "__")
+	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, []string{server})
+	if err != nil {
+		return err
+	}
+	defer running.close()
+	modules, err := modulesFor(cmd.Context(), cfg, configPath(cmd), set, log, &call)
+	if err != nil {
+		return err
+	}
+	defer modules.close()
+	for _, text := range running.complaints() {
+		view.note(text)
+	}
+	var approver lathe.Approver
+	switch in := cmd.InOrStdin(); {
+	case yes:
+		approver = yesApprover{}
+	case isTerminal(in) && view.errTerm:
+		approver = newTerminalApprover(in, view)
+	}
+	sinks := observe.Sinks{view}
+	var lines *observe.JSONLines
+	if asJSON {
+		lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: true})
+		sinks = append(sinks, lines)
+	}
+	run := &lathe.RunInfo{RunID: "command-line", RequestID: "command-line"}
+	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
+	work := buildRunner(cfg, set, approver, log).Begin(run, nil)
+	work.Adopt(&msg)
+	n := int64(0)
+	outcome := work.Execute(cmd.Context(), 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d lathe.EventData) {
+		n++
+		sinks.Emit(cmd.Context(), lathe.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
+	})
+	if lines != nil && lines.Err() != nil {
+		return &exitError{exitFailed, fmt.Errorf("writing events: %w", lines.Err())}
+	}
+	for _, m := range outcome.Messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				return tellResult(cmd, &r, asJSON)
+			}
+		}
+	}
+	return &exitError{exitFailed, errors.New("the call has no result")}
+}
+
+// tellResult prints what the model would be told, and turns it into an exit code.
+func tellResult(cmd *cobra.Command, r *lathe.ToolResult, told bool) error {
+	if !told {
+		text := r.Content
+		if isTerminal(cmd.OutOrStdout()) {
+			text = printable(text)
+		}
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {
+			return &exitError{exitFailed, fmt.Errorf("writing the result: %w", err)}
+		}
+	}
+	switch {
+	case r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired:
+		return &exitError{exitPolicy, errors.New("policy did not allow the call: --yes approves what policy asks about, policy.tools in lathe.yaml decides by name")}
+	case r.Code == lathe.CodeCancelled:
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case r.IsError:
+		return &exitError{exitFailed, nil}
+	}
+	return nil
+}

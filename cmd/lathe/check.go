@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+)
+
+func toolsCheckCommand() *cobra.Command {
+	var batch, asJSON bool
+	var schemaFile string
+	cmd := &cobra.Command{
+		Use:   "check NAME ARGUMENTS",
+		Short: "Check arguments against a tool's schema, without calling it",
+		Long: `Checks arguments against the schema of a tool, or of --schema FILE. ARGUMENTS - reads standard input.
+The exit code is 1 where they are not valid.
+
+With --batch it reads JSON lines {"id","schema","arguments"} from standard input and writes one line
+{"id","valid","errors"} for each, in the same order and with the same id. "arguments" is a JSON value; a
+string that holds a JSON object or array is taken as argument text. A line that cannot be read is not
+valid, and its id is null where it has none. The exit code is 0 when all lines were judged.`,
+		Example: `  lathe tools check calculator '{"expression":7}'
+  lathe tools check --schema person.json '{"age":-1}'
+  lathe tools check --batch < calls.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			want := 2
+			switch {
+			case batch && (schemaFile != "" || asJSON):
+				return usageError("--batch takes no other flag: each line has its schema, and lines are JSON")
+			case batch:
+				want = 0
+			case schemaFile != "":
+				want = 1
+			}
+			if len(args) != want {
+				return usageError("want %s, got %d: check NAME ARGUMENTS, check --schema FILE ARGUMENTS, or check --batch", count(want, "argument"), len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeToolName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if batch {
+				return checkBatch(stdin(cmd, "JSON lines"), cmd.OutOrStdout())
+			}
+			text, err := argumentText(cmd, args[len(args)-1])
+			if err != nil {
+				return err
+			}
+			rawSchema, err := schemaOf(cmd, schemaFile, args[0])
+			if err != nil {
+				return err
+			}
+			v := check(rawSchema, []byte(text))
+			out := cmd.OutOrStdout()
+			switch {
+			case asJSON:
+				_, err = out.Write(append(v.appendJSON(nil), '\n'))
+			case v.valid:
+				_, err = fmt.Fprintln(out, "valid")
+			default:
+				for _, e := range v.errors {
+					_, err = fmt.Fprintf(out, "%s: %s (%s)\n", pointerOrWhole(e.Pointer), e.Message, e.Keyword)
+				}
+			}
+			if err != nil || !v.valid {
+				return &exitError{exitFailed, err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&batch, "batch", false, "read JSON lines from standard input")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as JSON")
+	cmd.Flags().StringVar(&schemaFile, "schema", "", "`file` with the JSON Schema, instead of a tool's")
+	return cmd
+}
+
+// schemaOf returns the schema of the file, else of the tool of that name.
+func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usageError("%w", err)
+		}
+		defer f.Close()
+		b, err := readAtMost(f, schema.MaxSchemaBytes)
+		if err != nil {
+			return nil, usageError("%s: %w", file, err)
+		}
+		return b, nil
+	}
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return nil, err
+	}
+	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer modules.close()
+	t, ok := set.Lookup(name)
+	if !ok {
+		return nil, noTool("", name, set)
+	}
+	return t.Spec().Schema, nil
+}
+
+func pointerOrWhole(p string) string {
+	if p == "" {
+		return "(whole)"
+	}
+	return p
+}
+
+// A verdict is what is said about one set of arguments.
+type verdict struct {
+	id     []byte // of a batch's line: a JSON value
+	valid  bool
+	errors []schema.Violation
+}
+
+// appendJSON appends the verdict as one JSON object.
+func (v *verdict) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	if v.id != nil {
+		dst = append(rawjson.AppendCompact(append(dst, `"id":`...), v.id), ',')
+	}
+	dst = fmt.Appendf(dst, `"valid":%t,"errors":[`, v.valid)
+	for i, e := range v.errors {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = rawjson.AppendQuote(append(dst, `{"pointer":`...), e.Pointer)
+		dst = rawjson.AppendQuote(append(dst, `,"keyword":`...), e.Keyword)
+		dst = append(rawjson.AppendQuote(append(dst, `,"message":`...), e.Message), '}')
+	}
+	return append(dst, ']', '}')
+}
+
+func wrong(keyword, message string) verdict {
+	return verdict{errors: []schema.Violation{{Keyword: keyword, Message: message}}}
+}
+
+// check judges argument text by a schema.
+func check(rawSchema, args []byte) verdict {
+	s, err := schema.Compile(rawSchema)
+	if err != nil {
+		return wrong("schema", schemaProblem(err))
+	}
+	return judge(s, args)
+}
+
+func judge(s *schema.Schema, args []byte) verdict {
+	if err := rawjson.Check(args, rawjson.Limits{}); err != nil {
+		return wrong("json", jsonProblem(err))
+	}
+	errs := s.Validate(args)
+	return verdict{valid: len(errs) == 0, errors: errs}
+}
+
+func schemaProblem(err error) string { return strings.TrimPrefix(err.Error(), "schema: ") }
+
+func jsonProblem(err error) string {
+	var syntax *rawjson.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("not valid JSON: %s at byte %d", strings.ReplaceAll(syntax.Kind, "_", " "), syntax.Offset)
+	}
+	return "not valid JSON"
+}

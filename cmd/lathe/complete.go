@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// Completion offers names that the configuration in force knows. Where it cannot be read, nothing is offered.
+
+func completeRun(cmd *cobra.Command) {
+	offer := func(flag string, fn cobra.CompletionFunc) {
+		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+	offer("model", completeModels)
+	offer("tools", completeTools)
+	offer("dialect", cobra.FixedCompletions(append([]string{provider.NativeDialect}, dialect.Names()...), cobra.ShellCompDirectiveNoFileComp))
+	offer("log", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, flag := range []string{"base-url", "system", "key-env", "client-timeout"} {
+		offer(flag, cobra.NoFileCompletions)
+	}
+}
+
+// completeGuest is completeRun for `guest run`.
+func completeGuest(cmd *cobra.Command) {
+	fixed := map[string][]string{"grant": {"clock", "random"}, "log": {"debug", "info", "warn", "error"},
+		"dialect": append([]string{provider.NativeDialect}, dialect.Names()...)}
+	for flag, words := range fixed {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+	for flag, fn := range map[string]cobra.CompletionFunc{"model": completeModels, "tools": completeTools} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func completeModels(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	names := sim.New(nil).Names()
+	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
+		for name := range cfg.Models {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
+		if set, err := buildTools(cfg); err == nil {
+			for _, sp := range set.Specs() {
+				names = append(names, sp.Name)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeToolName offers a tool as the first argument.
+func completeToolName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeTools(cmd, args, word)
+}

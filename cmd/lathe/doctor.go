@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/doctor"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/sim"
+)
+
+type doctorFlags struct {
+	model, baseURL, keyFile, keyEnv string
+	timeout                         time.Duration
+	write                           string
+	asJSON, quiet                   bool
+}
+
+func doctorCommand() *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor [flags] [MODEL]",
+		Short: "Examine a model server: what its wire does, and what to set",
+		Long: `Makes some twenty small requests to a model server (answers, streams, tool calls, errors) and says what its
+wire does, what Lathe does about it, and what to set. MODEL is a configured model, sim/…, or with --base-url
+the name of a model on that server. Without any, the default model is examined, and without a configuration
+the simulated one. --write makes a configuration of what was found.
+
+Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing answers.`,
+		Example: `  lathe doctor --base-url http://127.0.0.1:11434/v1 qwen3
+  lathe doctor --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY gpt-5-mini --write lathe.yaml
+  lathe doctor sim/fault-id-late`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("want one MODEL, got %d", len(args))
+			}
+			return nil
+		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		ValidArgsFunction: completeOneModel,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", "", "`name` of the model; the same as MODEL")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions, such as http://127.0.0.1:11434/v1")
+	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
+	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not be there")
+	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	if err := cmd.RegisterFlagCompletionFunc("model", completeModels); err != nil {
+		panic(err) // the flag is not defined
+	}
+	return cmd
+}
+
+// completeOneModel offers a model as the only argument.
+func completeOneModel(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeModels(cmd, args, word)
+}
+
+func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		if f.model != "" && f.model != args[0] {
+			return usageError("MODEL and --model name two models: give one")
+		}
+		f.model = args[0]
+	}
+	if f.timeout <= 0 {
+		return usageError("--timeout wants a time above 0, such as 30s")
+	}
+	if f.write != "" {
+		if _, err := os.Lstat(f.write); !errors.Is(err, fs.ErrNotExist) {
+			return usageError("--write %s: the file is there already; name another, or move it away", f.write)
+		}
+		if _, err := os.Stat(filepath.Dir(f.write)); err != nil { // better now than when all is asked
+			return usageError("--write %s: the folder is not there", f.write)
+		}
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	view.quiet = f.quiet
+	target, err := f.target(cmd, view)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Timeout: f.timeout, Progress: func(probe string) { view.running(probe + " …") }})
+	view.clearLive()
+	if err != nil {
+		return f.ended(cmd, err)
+	}
+	if f.asJSON {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(rep)
+	} else {
+		err = writeReport(view, rep, time.Since(started))
+	}
+	if err == nil && f.write != "" {
+		if err = writeNew(f.write, rep.Profile.YAML()); err == nil {
+			view.note("wrote " + f.write + "; `lathe run --config " + f.write + " PROMPT` uses it")
+		}
+	}
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if rep.Broken() {
+		return &exitError{exitFailed, nil}
+	}
+	return nil
+}
+
+// ended says why there is no report.
+func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
+	var none *doctor.UnreachableError
+	switch {
+	case cmd.Context().Err() != nil:
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case errors.As(err, &none):
+		return &exitError{exitUpstream, fmt.Errorf("%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))}
+	}
+	return &exitError{exitConfig, causeOf(err)}
+}
+
+func writeNew(path string, b []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	_, err = file.Write(b)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// target finds the model that is examined, as a run would.
+func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
+	var t doctor.Target
+	rf := runFlags{model: f.model, baseURL: f.baseURL, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	over, name, err := rf.overrides(cmd)
+	if err != nil {
+		return t, err
+	}
+	path := configPath(cmd)
+	cfg, err := loadConfig(path, over)
+	if err != nil {
+		return t, err
+	}
+	entry, err := cfg.Model(name)
+	if err != nil {
+		return t, usageError("%w; --base-url URL reaches any server, and sim/demo is simulated", causeOf(err))
+	}
+	simOpts, err := buildSim(cfg, path, "", "")
+	if err != nil {
+		return t, err
+	}
+	if _, err := buildModel(entry, simOpts, slog.New(slog.DiscardHandler)); err != nil {
+		return t, err // what a run would refuse
+	}
+	t = doctor.Target{Name: entry.Name, Model: entry.Model, BaseURL: entry.BaseURL.Reveal(), Key: entry.Key.Secret(), Headers: map[string]secret.Secret{},
+		Overrides: overrides(entry), NoUsage: !entry.IncludeUsage, MaxCompletionTokens: entry.MaxCompletionTokens}
+	for header, value := range entry.Headers {
+		t.Headers[header] = value.Secret()
+	}
+	if t.Entry, err = profileEntry(cfg, entry.Name, view); err != nil {
+		return t, err
+	}
+	switch {
+	case entry.Provider == sim.Provider:
+		t.BaseURL, t.Transport = "http://sim.invalid/v1", sim.New(simOpts).Transport()
+		if len(t.Entry) == 0 { // a simulated model needs no entry
+			t.Entry = []doctor.Setting{{Key: "provider", Value: "sim"}, {Key: "model", Value: entry.Model}}
+		}
+		if name == "" && cfg.DefaultModel == "" && len(cfg.Models) == 0 {
+			view.note("no model is configured: the simulated " + entry.Name + " is examined; --base-url and --model reach a real one")
+		}
+	case t.BaseURL == "":
+		t.BaseURL = "https://api.openai.com/v1"
+	}
+	if t.Name == commandLineModel {
+		t.Name = entry.Model
+	}
+	return t, nil
+}
+
+// profileEntry returns what the configuration says of a model itself, but for what must not be
+// written again.
+func profileEntry(cfg *config.Config, name string, view *screen) ([]doctor.Setting, error) {
+	var doc struct {
+		Models map[string]yaml.Node `yaml:"models"`
+	}
+	if err := yaml.Unmarshal(cfg.YAML(), &doc); err != nil {
+		return nil, fmt.Errorf("reading the configuration in force: %w", err)
+	}
+	var out []doctor.Setting
+	var walk func(prefix string, n *yaml.Node) error
+	walk = func(prefix string, n *yaml.Node) error {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := prefix+n.Content[i].Value, n.Content[i+1]
+			if key == "transforms" {
+				if err := walk("transforms.", value); err != nil {
+					return err
+				}
+				continue
+			}
+			from := cfg.Origin("models." + name + "." + key)
+			if from == "default" || strings.HasPrefix(from, "profile ") || strings.HasPrefix(from, "preset ") {
+				continue
+			}
+			value.Style |= yaml.FlowStyle
+			text, err := yaml.Marshal(value)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(string(text), secret.Redacted) {
+				view.note(key + " holds a secret itself and is left out of the profile: write a reference such as ${NAME} there")
+				continue
+			}
+			out = append(out, doctor.Setting{Key: key, Value: strings.TrimSpace(string(text)), Raw: true})
+		}
+		return nil
+	}
+	node := doc.Models[name]
+	return out, walk("", &node)
+}

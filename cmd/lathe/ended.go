@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// ended turns the end of a run into an exit code and a sentence that says what to try next.
+func (f *runFlags) ended(ctx context.Context, res *lathe.Result, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	}
+	switch res.Reason {
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls:
+		return nil
+	case lathe.ReasonUpstreamError:
+		return &exitError{exitUpstream, upstreamHint(err, !f.noContent)}
+	case lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
+		return &exitError{exitPolicy, fmt.Errorf("the run waits: %s", res.Reason)}
+	case lathe.ReasonCancelled, lathe.ReasonInterrupted:
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case lathe.ReasonToolError:
+		return &exitError{exitFailed, fmt.Errorf("the run ended tool_error: the last call failed of %s; --tool-failure-policy tolerated accepts one success", strings.Join(res.FailedTools, ", "))}
+	case lathe.ReasonInternal:
+		return &exitError{exitFailed, fmt.Errorf("the run ended internal: %w", err)}
+	default:
+		return &exitError{exitFailed, fmt.Errorf("the run ended %s%s", res.Reason, reasonHint(res.Reason))}
+	}
+}
+
+func reasonHint(r lathe.Reason) string {
+	switch r {
+	case lathe.ReasonMaxIterations:
+		return ": raise --max-iterations, or ask for less"
+	case lathe.ReasonMaxToolCalls:
+		return ": raise --max-total-tool-calls, or ask for less"
+	case lathe.ReasonToolLoop:
+		return ": the model repeats itself; see --max-repeated-calls and --max-unknown-tools"
+	case lathe.ReasonRunTimeout:
+		return ": raise --run-timeout"
+	case lathe.ReasonBudgetExceeded:
+		return ": raise --max-tokens-total or --max-cost"
+	case lathe.ReasonNoToolCalls:
+		return ": the model called no tool, and --tool-use-mode is enforced"
+	case lathe.ReasonUnknownTool:
+		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
+	case lathe.ReasonLength:
+		return ": the model reached its token limit"
+	case lathe.ReasonContentFilter:
+		return ": the server filtered the answer"
+	default:
+		return ""
+	}
+}
+
+// upstreamHint says what failed and what to look at. The server's own words may quote the request:
+// they are shown to the person who runs the command, and nowhere else.
+func upstreamHint(err error, words bool) error {
+	var up *lathe.UpstreamError
+	if !errors.As(err, &up) {
+		return err
+	}
+	msg := "the model server failed: " + up.Error()
+	if words && up.Message != "" {
+		msg += ": " + strings.TrimRight(printable(up.Message), ".")
+	}
+	switch {
+	case up.Connect:
+		msg += "; is it running, and is --base-url right?"
+	case up.Status == 401 || up.Status == 403:
+		msg += "; check the key: --key-file, --key-env, or models.*.key in lathe.yaml"
+	case up.Status == 404:
+		msg += "; check --model and the path of --base-url"
+	case up.Status == 429:
+		msg += "; wait, or use another key"
+	case up.Kind == lathe.UpstreamTimeout:
+		msg += "; see --client-timeout, and open_timeout and read_timeout in lathe.yaml"
+	}
+	return errors.New(msg)
+}
+
+// causeOf returns what went wrong without the code and the operation, which are for programs.
+func causeOf(err error) error {
+	var e *lathe.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err
+	}
+	return err
+}

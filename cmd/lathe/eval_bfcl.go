@@ -1,0 +1,133 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/eval"
+	"github.com/lathe-run/lathe/eval/bfcl"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// bfclSuite is the SUITE that is made of a leaderboard's files.
+const bfclSuite = "bfcl"
+
+// A bfclFlags says which cases of a leaderboard are run.
+type bfclFlags struct {
+	data       string
+	categories []string
+	limit      int
+	answers    string
+
+	suite *bfcl.Measured // once it is read
+}
+
+func (f *bfclFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.data, "data", "", "of bfcl: `folder` with the leaderboard's files")
+	fl.StringSliceVar(&f.categories, "category", nil, "of bfcl: `names` of categories, such as multiple,live_*; default: all that have a verdict")
+	fl.IntVar(&f.limit, "limit", 0, "of bfcl: `number` of cases of each category, the first ones; 0: all")
+	fl.StringVar(&f.answers, "answers", "", "of bfcl: `file` of recorded outputs that are judged in place of a model's")
+	if err := errors.Join(cmd.MarkFlagDirname("data"), cmd.MarkFlagFilename("answers"), cmd.RegisterFlagCompletionFunc("category", f.complete)); err != nil {
+		panic(err) // the flag is not defined
+	}
+}
+
+func (f *bfclFlags) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	if f.data == "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	categories, err := bfcl.Categories(os.DirFS(f.data))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return categories, cobra.ShellCompDirectiveNoFileComp
+}
+
+// used reports whether one of the flags is given.
+func (f *bfclFlags) used(cmd *cobra.Command) (name string, ok bool) {
+	for _, name := range []string{"data", "category", "limit", "answers"} {
+		if cmd.Flags().Changed(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// read returns the suite of the cases that the flags name.
+func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
+	switch {
+	case f.data == "":
+		return nil, usageError("bfcl wants --data, the folder of the leaderboard's files BFCL_v4_CATEGORY.json")
+	case f.limit < 0:
+		return nil, usageError("--limit wants a number from 0 on")
+	}
+	fsys, err := openBoard(f.data)
+	if err != nil {
+		return nil, err
+	}
+	categories, err := bfcl.Select(fsys, f.categories...)
+	if err != nil {
+		return nil, usageError("--category: %w", err)
+	}
+	if f.suite, err = bfcl.Measure(fsys, categories, f.limit); err != nil {
+		return nil, usageError("--data: %w", err)
+	}
+	if n := f.suite.LeftOut; n > 0 {
+		view.note(fmt.Sprintf("%s left out: there is no answer to judge by", count(n, "case")))
+	}
+	if len(f.suite.Suite.Scenarios) == 0 {
+		return nil, usageError("--data: no case has an answer to judge by")
+	}
+	return f.suite.Suite, nil
+}
+
+// openBoard returns the folder of a leaderboard's files. One that has none is a mistake in the call.
+func openBoard(dir string) (fs.FS, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, usageError("--data: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, usageError("--data: %s is not a folder", dir)
+	}
+	fsys := os.DirFS(dir)
+	categories, err := bfcl.Categories(fsys)
+	if err != nil {
+		return nil, usageError("--data: %w", err)
+	}
+	if len(categories) == 0 {
+		return nil, usageError("--data: %s has no file BFCL_v4_CATEGORY.json", dir)
+	}
+	return fsys, nil
+}
+
+// recorded returns the target that answers from --answers.
+func (f *bfclFlags) recorded() (eval.Target, error) {
+	file, err := os.Open(f.answers)
+	if err != nil {
+		return eval.Target{}, usageError("--answers: %w", err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	model, err := f.suite.Recorded(io.TeeReader(file, sum))
+	if err != nil {
+		return eval.Target{}, usageError("--answers: %s: %w", f.answers, err)
+	}
+	return eval.Target{Name: "recorded", Identity: hex.EncodeToString(sum.Sum(nil)), ModelFor: model}, nil
+}
+
+// simulated is the model that is measured where none is named.
+func (f *evalFlags) simulated() string {
+	if f.bfcl.suite != nil {
+		return sim.DemoModel
+	}
+	return sim.EvalModel
+}

@@ -1,0 +1,398 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe/eval"
+)
+
+// exitHarness is what `lathe eval` ends with when it could not measure: the code of a mistake in its
+// call, too, since neither says anything of a model.
+const exitHarness = 2
+
+// evalVariables is what the environment variables begin with that stand for flags of `lathe eval`.
+const evalVariables = "LATHE_EVAL_"
+
+type evalFlags struct {
+	models                  []string
+	baseURL, keyFile        string
+	keyEnv, dialect         string
+	preset                  string
+	scenarios, strategies   []string
+	fallback                string
+	trials, jobs            int
+	timeout                 waitValue
+	client, open, read      waitValue
+	out, record, replay     string
+	tools                   string
+	asJSON, noOutput, quiet bool
+	unguarded               bool
+	bfcl                    bfclFlags
+}
+
+// A waitValue is a time: 90s, 2m, or a number of seconds. Nothing or less than nothing is no bound.
+type waitValue struct{ d time.Duration }
+
+func (v *waitValue) Set(s string) error {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		v.d = time.Duration(n * float64(time.Second))
+	} else if v.d, err = time.ParseDuration(s); err != nil {
+		return errors.New("want a time such as 90s or 2m, or 0 for no bound")
+	}
+	if v.d <= 0 {
+		v.d = -1
+	}
+	return nil
+}
+
+func (v *waitValue) String() string { return v.d.String() }
+func (v *waitValue) Type() string   { return "time" }
+
+func evalMeasureCommand() *cobra.Command {
+	f := evalFlags{timeout: waitValue{5 * time.Minute}}
+	cmd := &cobra.Command{
+		Use:   "eval [flags] [SUITE]",
+		Short: "Measure how well models use tools",
+		Long: `Tries each scenario of a suite with each model, and counts how often the state that is left, the way
+there and the last words are right. SUITE is a preset of the suite that comes with Lathe (default, simple,
+typical, extreme, all), injection, faults, bfcl, or a file of scenarios. Without --model the one of
+default_model in lathe.yaml is measured, else the simulated one.
+
+injection and faults measure Lathe, with simulated models that do the worst: forty texts that tell a model
+to do what nobody allowed, and tools that hang, flood or lie.
+
+bfcl is the Berkeley Function Calling Leaderboard: the questions in the folder --data, each judged by the
+calls of the model's first message (see docs/eval-bfcl.md).
+
+Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. With
+--out naming that folder again, only what is missing is run.
+
+A server that cannot be reached, refuses the key or breaks off is never a score. Every flag may be given
+as a variable, LATHE_EVAL_ and its name: LATHE_EVAL_CLIENT_TIMEOUT=60.
+
+Exit codes: 0 every run passed, 1 some did not, 2 it could not be measured, 3 config,
+130 interrupted.`,
+		Example: `  lathe eval
+  lathe eval all --model fast --model careful --trials 5 --out results
+  lathe eval --base-url http://127.0.0.1:11434/v1 --model qwen3 --strategy raw,baseline,production
+  lathe eval injection
+  lathe eval bfcl --data bfcl --category simple,live_* --limit 50 --model fast
+  lathe eval compare results-before results-after`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("want one SUITE, got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flagsFromEnvironment(cmd); err != nil {
+				return err
+			}
+			return f.measure(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return suiteNames(), cobra.ShellCompDirectiveDefault
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.models, "model", nil, "`names` of configured models, of models at --base-url, or sim/…")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions")
+	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")
+	fl.StringVar(&f.preset, "preset", "", "`name` of a preset of the suite; default: default where there is one, else all")
+	fl.StringSliceVar(&f.scenarios, "scenario", nil, "`ids` of the scenarios to run; they come before presets")
+	fl.StringSliceVar(&f.strategies, "strategy", []string{string(eval.Production)}, "`names` of what models are helped with: raw, baseline, production")
+	fl.StringVar(&f.fallback, "fallback", "off", "ask servers that cannot do tools again without: `off`, on or both")
+	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario")
+	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side")
+	fl.Var(&f.timeout, "timeout", "`time` of one run")
+	fl.Var(&f.client, "client-timeout", "`time` of one model call, its retries included (2m); 0: no bound")
+	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
+	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
+	fl.StringVar(&f.out, "out", "", "`folder` of results; default: eval-results and the time")
+	fl.BoolVar(&f.noOutput, "no-out", false, "write no results")
+	fl.StringVar(&f.record, "record", "", "`folder` to write each run's exchanges with its model and tools to")
+	fl.StringVar(&f.replay, "replay", "", "`folder` of recorded exchanges to answer from, without any network")
+	fl.StringVar(&f.tools, "tools", "live", "with --replay, what tools answer from: `live`, they are run again; or recorded")
+	fl.BoolVar(&f.unguarded, "unguarded", false, "without the policies of the suite's tools, to see what would happen then")
+	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.bfcl.add(cmd)
+	group(cmd, "Settings and limits, under those of the scenarios (see docs/config.md):", addSettings)
+	for name, fn := range map[string]cobra.CompletionFunc{
+		"model":    completeModels,
+		"preset":   cobra.FixedCompletions(presetNames(eval.Builtin()), cobra.ShellCompDirectiveNoFileComp),
+		"strategy": cobra.FixedCompletions([]string{"raw", "baseline", "production"}, cobra.ShellCompDirectiveNoFileComp),
+		"fallback": cobra.FixedCompletions([]string{"off", "on", "both"}, cobra.ShellCompDirectiveNoFileComp),
+		"tools":    cobra.FixedCompletions([]string{"live", "recorded"}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(name, fn); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+	return cmd
+}
+
+func presetNames(s *eval.Suite) []string {
+	var names []string
+	for _, p := range s.Presets {
+		names = append(names, p.Name)
+	}
+	return append(names, eval.All)
+}
+
+// suites are those that come with Lathe, but for the one whose presets SUITE may name.
+var suites = map[string]func() *eval.Suite{"injection": eval.Injection, "faults": eval.Faults}
+
+// suiteNames is what SUITE may be, but for a file.
+func suiteNames() []string {
+	return append(append(presetNames(eval.Builtin()), slices.Sorted(maps.Keys(suites))...), bfclSuite)
+}
+
+// flagsFromEnvironment sets the flags that only the environment names.
+func flagsFromEnvironment(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := evalVariables + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil {
+			if serr := cmd.Flags().Set(f.Name, v); serr != nil {
+				err = usageError("%s: %w", name, serr)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return unknownVariable(cmd.Flags())
+}
+
+// unknownVariable says that a variable stands for no flag: it would change nothing, and nobody would know.
+func unknownVariable(flags *pflag.FlagSet) error {
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		known = append(known, evalVariables+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+	})
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, evalVariables) && !slices.Contains(known, name) {
+			return usageError("%s: no flag has this name: %s", name, didYouMean(name, known, "`lathe eval --help` lists the flags"))
+		}
+	}
+	return nil
+}
+
+func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view.quiet = f.quiet
+	suite, scenarios, err := f.suite(cmd, args, view)
+	if err != nil {
+		return err
+	}
+	opts, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	targets, err := f.targets(cmd, suite, view)
+	if err != nil {
+		return err
+	}
+	if f.unguarded {
+		view.note("without guards: what fails is what would happen if nothing stood in the way")
+	}
+	failed := 0
+	opts.Progress = func(p eval.Progress) {
+		if !p.Run.OK {
+			failed++
+		}
+		view.running(fmt.Sprintf("%d of %d runs, %d did not pass", p.Done, p.Total, failed))
+	}
+	rep, err := eval.Measure(cmd.Context(), suite, scenarios, targets, opts)
+	view.clearLive()
+	if cmd.Context().Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted; give the same --out again to go on")}
+	}
+	if err != nil {
+		return harnessError(cmd, err)
+	}
+	return f.tell(cmd, rep, opts.Dir, view)
+}
+
+// suite returns what to run: a preset of the suite that comes with Lathe, a leaderboard, or a file.
+func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
+	suite, preset := eval.Builtin(), f.preset
+	board := len(args) == 1 && args[0] == bfclSuite
+	if name, ok := f.bfcl.used(cmd); ok && !board {
+		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", name)
+	}
+	if board {
+		var err error
+		if suite, err = f.bfcl.read(view); err != nil {
+			return nil, nil, err
+		}
+	} else if len(args) == 1 && suites[args[0]] != nil {
+		suite = suites[args[0]]()
+	} else if len(args) == 1 && !slices.Contains(presetNames(suite), args[0]) {
+		b, err := readSuite(args[0])
+		if err != nil {
+			return nil, nil, usageError("%w: %s", err, didYouMean(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
+		}
+		if suite, err = eval.Parse(filepath.Base(args[0]), b); err != nil {
+			return nil, nil, usageError("%w", err)
+		}
+	} else if len(args) == 1 {
+		if preset != "" {
+			return nil, nil, usageError("%s is a preset: give it or --preset", args[0])
+		}
+		preset = args[0]
+	}
+	var scenarios []*eval.Scenario
+	var err error
+	if len(f.scenarios) > 0 {
+		scenarios, err = suite.Find(f.scenarios...)
+	} else {
+		scenarios, err = suite.Select(preset)
+	}
+	if err != nil {
+		return nil, nil, usageError("%w", err)
+	}
+	return suite, scenarios, nil
+}
+
+// maxSuite bounds the file of a suite, in bytes.
+const maxSuite = 1 << 20
+
+func readSuite(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b, err := readAtMost(file, maxSuite)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
+	o := &eval.Options{Trials: f.trials, Jobs: f.jobs, Timeout: f.timeout.d, Dir: f.out, Record: f.record, Replay: f.replay, ReplayTools: f.tools == "recorded", Unguarded: f.unguarded}
+	switch {
+	case f.trials < 1 || f.trials > maxTrials || f.jobs < 1 || f.jobs > maxJobs:
+		return nil, usageError("--trials wants 1 to %d, --jobs 1 to %d", maxTrials, maxJobs)
+	case f.record != "" && f.replay != "":
+		return nil, usageError("give one of --record and --replay")
+	case f.tools != "live" && f.tools != "recorded":
+		return nil, usageError("--tools %s: want live or recorded", f.tools)
+	case f.tools == "recorded" && f.replay == "":
+		return nil, usageError("--tools recorded goes with --replay DIR")
+	case f.noOutput && f.out != "":
+		return nil, usageError("give one of --out and --no-out")
+	case f.out == "" && !f.noOutput:
+		o.Dir = filepath.Join("eval-results", time.Now().UTC().Format("20060102T150405Z"))
+	}
+	for _, s := range f.strategies {
+		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {
+			return nil, usageError("--strategy %s: %s", s, didYouMean(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
+		}
+		if !slices.Contains(o.Strategies, eval.Strategy(s)) {
+			o.Strategies = append(o.Strategies, eval.Strategy(s))
+		}
+	}
+	switch f.fallback {
+	case "off":
+	case "on":
+		o.Fallbacks = []bool{true}
+	case "both":
+		o.Fallbacks = []bool{false, true}
+	default:
+		return nil, usageError("--fallback %s: want off, on or both", f.fallback)
+	}
+	for _, over := range settingOverrides(cmd) {
+		o.Settings = append(o.Settings, eval.Setting{From: over.From, Key: strings.TrimPrefix(over.Key, "tool_calling."), Value: over.Value})
+	}
+	return o, nil
+}
+
+// Bounds of an evaluation.
+const (
+	maxTrials = 1000
+	maxJobs   = 256
+)
+
+// tell writes the results, and turns them into an exit code.
+func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view *screen) error {
+	if dir != "" {
+		if err := rep.Save(dir); err != nil {
+			return harnessError(cmd, fmt.Errorf("writing the results: %w", err))
+		}
+	}
+	var err error
+	if f.asJSON {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		err = enc.Encode(rep.Summary())
+	} else {
+		err = rep.WriteTable(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return harnessError(cmd, err)
+	}
+	if dir != "" {
+		view.note("results are in " + dir + ", for people in report.html")
+	}
+	switch n := rep.Unscored(); {
+	case n > 0:
+		return harnessError(cmd, fmt.Errorf("%s without a score: %s; the same --out again makes up for them", count(n, "run"), unscoredHint(rep)))
+	case !rep.Passed():
+		return &exitError{exitFailed, nil}
+	}
+	return nil
+}
+
+// harnessError says what kept the evaluation from measuring. Unlike a mistake in the call, it is not
+// one that help could help with.
+func harnessError(cmd *cobra.Command, err error) error {
+	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", err)
+	return &exitError{exitHarness, nil}
+}
+
+// unscoredHint says what happened to the first run without a score.
+func unscoredHint(rep *eval.Report) string {
+	for _, r := range rep.Runs {
+		if r.Scored {
+			continue
+		}
+		hint := string(r.Class)
+		switch r.Class {
+		case eval.ClassConnection:
+			hint += ", is the server running, and is --base-url right?"
+		case eval.ClassAuth, eval.ClassForbidden, eval.ClassPaymentRequired:
+			hint += ", look at the key and the account"
+		case eval.ClassNotFound:
+			hint += ", look at --model and the path of --base-url"
+		case eval.ClassRateLimit:
+			hint += ", use fewer --jobs, or wait"
+		case eval.ClassTimeout:
+			hint += ", no answer at all in --timeout or --client-timeout"
+		case eval.ClassReplay:
+			hint += ", --record makes the recording again, and a file of --answers wants a line for each case"
+		}
+		return hint
+	}
+	return "not tried"
+}

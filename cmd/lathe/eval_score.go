@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/eval/bfcl"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// scoreFormats are the forms of outputs and answers that score knows.
+var scoreFormats = []string{"bfcl"}
+
+func evalScoreCommand() *cobra.Command {
+	var format, data string
+	var batch bool
+	cmd := &cobra.Command{
+		Use:   "score --data DIR",
+		Short: "Judge recorded calls by the answers of a leaderboard",
+		Long: `Judges calls that were recorded elsewhere, by the rules of the Berkeley Function Calling Leaderboard.
+--data is the folder with its files BFCL_v4_CATEGORY.json, and the answers below it in possible_answer.
+
+With --batch it reads JSON lines {"id","category","model_output"} from standard input and writes one
+line {"id","valid","error_type"} for each, in the same order and with the same id. "model_output" is a
+list of calls, [{"function":{"parameter":value}}]; "error_type" is the leaderboard's, and null for what
+is valid. A line that cannot be judged is not valid, and its error type begins with "input_error:".
+The exit code is 0 when all lines were answered.`,
+		Example: `  lathe eval score --format bfcl --batch --data bfcl < outputs.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return usageError("score takes no arguments: it reads lines from standard input")
+			case format != "bfcl":
+				return usageError("no format %q: %s", format, didYouMean(format, scoreFormats, "score knows bfcl"))
+			case !batch:
+				return usageError("score reads lines from standard input: give --batch")
+			case data == "":
+				return usageError("there are no answers: --data names the folder of the leaderboard's files")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fsys, err := openBoard(data)
+			if err != nil {
+				return err
+			}
+			return scoreBatch(cmd.InOrStdin(), cmd.OutOrStdout(), bfcl.NewScorer(fsys))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "bfcl", "`name` of the form of outputs and answers: bfcl")
+	cmd.Flags().BoolVar(&batch, "batch", false, "read JSON lines from standard input")
+	cmd.Flags().StringVar(&data, "data", "", "`folder` with functions and answers")
+	if err := errors.Join(cmd.MarkFlagDirname("data"),
+		cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(scoreFormats, cobra.ShellCompDirectiveNoFileComp))); err != nil {
+		panic(err) // the flag is not defined
+	}
+	return cmd
+}
+
+// scoreBatch writes one verdict for each line of in.
+func scoreBatch(in io.Reader, out io.Writer, s *bfcl.Scorer) error {
+	w := bufio.NewWriter(out)
+	err := eachLine(in, w.Flush, func(line []byte) error {
+		_, err := w.Write(append(scoreLine(line, s), '\n'))
+		return err
+	})
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+	}
+	return nil
+}
+
+// scoreLine judges one line of a batch; nil stands for one that was too large to read.
+func scoreLine(line []byte, s *bfcl.Scorer) []byte {
+	id := []byte("null")
+	said := func(v bfcl.Verdict) []byte {
+		out := rawjson.AppendCompact([]byte(`{"id":`), id)
+		out = fmt.Appendf(out, `,"valid":%t,"error_type":`, v.Valid)
+		if v.Valid {
+			return append(out, "null}"...)
+		}
+		return append(rawjson.AppendQuote(out, v.ErrorType), '}')
+	}
+	wrong := func(what string) []byte { return said(bfcl.Verdict{ErrorType: bfcl.InputError + what}) }
+	if line == nil {
+		return wrong("line")
+	}
+	members, err := lineMembers(line, "id", "category", "model_output")
+	if raw := members["id"]; raw != nil && rawjson.Check(raw, rawjson.Limits{}) == nil {
+		id = raw
+	}
+	if err != nil {
+		return wrong("line")
+	}
+	for _, name := range []string{"id", "category"} {
+		if raw := members[name]; raw == nil || raw[0] != '"' || rawjson.Check(raw, rawjson.Limits{}) != nil {
+			return wrong(name)
+		}
+	}
+	if members["model_output"] == nil {
+		return wrong("model_output")
+	}
+	plain := func(name string) string { return string(rawjson.AppendUnquoteLossy(nil, members[name])) }
+	return said(s.Score(plain("category"), plain("id"), members["model_output"]))
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/eval"
+	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/transform"
+)
+
+// targets builds the models that are measured: those of --model, else those of the suite, else the default.
+func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen) ([]eval.Target, error) {
+	if f.bfcl.answers != "" {
+		if len(f.models) > 0 || f.baseURL != "" {
+			return nil, usageError("give one of --answers and --model")
+		}
+		t, err := f.bfcl.recorded()
+		return []eval.Target{t}, err
+	}
+	names := f.models
+	if len(names) == 0 {
+		names = suite.Models
+	}
+	if len(names) == 0 {
+		cfg, err := loadConfig(configPath(cmd), settingOverrides(cmd))
+		if err != nil {
+			return nil, err
+		}
+		names = []string{cfg.DefaultModel}
+		if cfg.DefaultModel == "" {
+			names[0] = f.simulated()
+			view.note("no --model is given: the simulated " + names[0] + " is measured")
+		}
+	}
+	var targets []eval.Target
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, usageError("--model %s stands twice", name)
+		}
+		t, err := f.target(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
+	rf := runFlags{model: name, baseURL: f.baseURL, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	if f.client.d > 0 {
+		rf.clientTimeout = f.client.d
+	} else if cmd.Flags().Changed("client-timeout") {
+		rf.clientTimeout = time.Hour // overrides wants one above 0; the entry gets none below
+	}
+	over, key, err := rf.overrides(cmd)
+	if err != nil {
+		return eval.Target{}, err
+	}
+	path := configPath(cmd)
+	cfg, err := loadConfig(path, over)
+	if err != nil {
+		return eval.Target{}, err
+	}
+	found, err := cfg.Model(key)
+	if err != nil {
+		return eval.Target{}, usageError("%w; --base-url URL reaches any server, and sim/eval is simulated", causeOf(err))
+	}
+	entry := *found
+	if entry.ReadTimeout == entry.ClientTimeout && f.client.d != 0 {
+		entry.ReadTimeout = f.client.d // it goes by the other unless it is set
+	}
+	for _, t := range []struct {
+		flag waitValue
+		into *time.Duration
+	}{{f.client, &entry.ClientTimeout}, {f.read, &entry.ReadTimeout}, {f.open, &entry.OpenTimeout}} {
+		if t.flag.d != 0 {
+			*t.into = t.flag.d
+		}
+	}
+	if f.dialect != "" {
+		if f.dialect != provider.NativeDialect {
+			if _, err := lookupDialect(f.dialect); err != nil {
+				return eval.Target{}, usageError("--dialect: %w", err)
+			}
+		}
+		entry.Dialect = f.dialect
+	}
+	simOpts, err := buildSim(cfg, path, "", "")
+	if err != nil {
+		return eval.Target{}, err
+	}
+	server, err := buildModel(&entry, simOpts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return eval.Target{}, err
+	}
+	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: overrides(&entry)}
+	for _, s := range f.strategies {
+		helped := entry
+		helped.Transforms = transformsUnder(eval.Strategy(s), &entry)
+		if t.Model, err = buildDialect(server, &helped, cfg); err != nil {
+			return eval.Target{}, err
+		}
+		t.Under[eval.Strategy(s)] = t.Model
+	}
+	return t, nil
+}
+
+// transformsUnder returns the transforms of an entry that a strategy leaves it: none, those of its
+// profile, or all of them.
+func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
+	switch s {
+	case eval.Raw:
+		return config.Transforms{}
+	case eval.Baseline:
+		of, err := preset.For(m.Profile, "")
+		if err != nil {
+			return config.Transforms{} // it has no profile: another would not have been read
+		}
+		list := of.Transforms()
+		only := func(kind transform.Kind, names []string) []string {
+			return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(list.Of(kind), name) })
+		}
+		t := m.Transforms
+		return config.Transforms{Message: only(transform.Message, t.Message), Tool: only(transform.Tool, t.Tool), Response: only(transform.Response, t.Response),
+			ToolCall: only(transform.ToolCall, t.ToolCall), ToolResult: only(transform.ToolResult, t.ToolResult)}
+	default:
+		return m.Transforms
+	}
+}
+
+// identity says what makes a model the same one: where it is, its name there, and what the configuration
+// says of how it is spoken to.
+func identity(m *config.Model) string {
+	return fmt.Sprintf("%#v", []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.SupportsTools, m.SupportsParallel,
+		m.ReasoningField, m.IncludeUsage, m.MaxCompletionTokens, m.Transforms, m.RequestOverrides})
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// everyEvent has one of each type, with a value wherever content has a place.
+var everyEvent = []lathe.EventData{
+	&lathe.RunStarted{}, &lathe.ModelCallStarted{Attempt: 1}, &lathe.TextDelta{}, &lathe.ReasoningDelta{}, &lathe.CommentaryDelta{}, &lathe.ToolCallDelta{},
+	&lathe.ModelCallFinished{Provider: "sim", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
+	&lathe.ToolCallProposed{ToolName: "calculator"}, &lathe.ToolCallParseError{Dialect: "harmony"}, &lathe.ToolCallPlanned{},
+	&lathe.ApprovalRequested{Arguments: json.RawMessage(`{}`)}, &lathe.ApprovalResolved{Arguments: json.RawMessage(`{}`)},
+	&lathe.ToolCallExecuted{ToolName: "calculator"},
+	&lathe.ToolCallResult{Tool: "calculator", Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 1, Limit: "tool_timeout", PolicyDecision: "allow"},
+	&lathe.RunPaused{}, &lathe.RunResumed{}, &lathe.RunFinished{Reason: lathe.ReasonAnswered},
+}
+
+// documentRows returns the cells of the rows of docs/events.md whose first cell holds one name in code.
+func documentRows(t *testing.T, heading string) [][]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "events.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(b), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("docs/events.md has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var rows [][]string
+	for line := range strings.SplitSeq(section, "\n") {
+		if strings.HasPrefix(line, "| `") {
+			rows = append(rows, strings.Split(strings.Trim(line, "|"), "|"))
+		}
+	}
+	return rows
+}
+
+var code = regexp.MustCompile("`([^`]+)`")
+
+func codes(cell string) []string {
+	var out []string
+	for _, m := range code.FindAllStringSubmatch(cell, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// The document lists each event type with exactly its members, in the order of the contract.
+func TestDocumentedEvents(t *testing.T) {
+	t.Parallel()
+	rows := documentRows(t, "## The types")
+	if len(rows) != len(lathe.EventTypes) || len(everyEvent) != len(lathe.EventTypes) {
+		t.Fatalf("%d rows and %d events for %d types", len(rows), len(everyEvent), len(lathe.EventTypes))
+	}
+	for i, row := range rows {
+		data := everyEvent[i]
+		if got := codes(row[0]); len(row) != 4 || got[0] != lathe.EventTypes[i] || data.EventType() != got[0] {
+			t.Errorf("row %d: %q, want %s", i, row, lathe.EventTypes[i])
+			continue
+		}
+		if diff := cmp.Diff(dataMembers(reflect.TypeOf(data).Elem()), codes(row[2])); diff != "" {
+			t.Errorf("%s: data (-code +document):\n%s", lathe.EventTypes[i], diff)
+		}
+		want, got := contentMembers(t, data), codes(row[3])
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("%s: content %q, documented %q", lathe.EventTypes[i], want, got)
+		}
+	}
+}
+
+func dataMembers(typ reflect.Type) []string {
+	var out []string
+	for i := range typ.NumField() {
+		name, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case strings.Contains(options, "omitempty"):
+			out = append(out, name+"?")
+		default:
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func contentMembers(t *testing.T, data lathe.EventData) []string {
+	t.Helper()
+	b, err := json.Marshal(lathe.Event{Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e struct {
+		Content map[string]any `json:"content"`
+	}
+	if err := json.Unmarshal(b, &e); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name := range e.Content {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+var (
+	typeLine   = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
+	labelNames = regexp.MustCompile(`[{,]([a-z_]+)="`)
+)
+
+// The document lists each metric with its type and labels.
+func TestDocumentedMetrics(t *testing.T) {
+	t.Parallel()
+	m := observe.NewMetrics(nil)
+	for _, data := range everyEvent {
+		m.Emit(t.Context(), lathe.Event{RunID: "run_1", Turn: 1, Data: data})
+	}
+	text := string(scrape(m))
+	want := map[string][]string{}
+	for _, typed := range typeLine.FindAllStringSubmatch(text, -1) {
+		labels := []string{typed[2]}
+		series := regexp.MustCompile(`(?m)^` + typed[1] + `(_count)?(\{.*\})? `).FindString(text)
+		for _, l := range labelNames.FindAllStringSubmatch(series, -1) {
+			labels = append(labels, l[1])
+		}
+		slices.Sort(labels)
+		want[typed[1]] = labels
+	}
+	got := map[string][]string{}
+	for _, row := range documentRows(t, "## Metrics") {
+		labels := append(codes(row[2]), strings.TrimSpace(row[1]))
+		slices.Sort(labels)
+		got[codes(row[0])[0]] = labels
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-scraped +documented):\n%s", diff)
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/sim"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A generation is everything that one reading of the configuration made: models, tools, and the
+// servers that the tools need.
+type generation struct {
+	cfg     *config.Config
+	set     *tool.Set
+	runner  *tool.Runner
+	models  *servedModels
+	running *servers
+	modules *modules
+}
+
+func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
+	path := configPath(d.cmd)
+	g = &generation{cfg: cfg}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if g.set, err = buildTools(cfg); err != nil {
+		return nil, err
+	}
+	ctx := context.WithoutCancel(d.cmd.Context()) // requests at work still use them while the daemon stops
+	if g.running, err = startServers(ctx, cfg, path, g.set, d.log, nil); err != nil {
+		return nil, err
+	}
+	if g.modules, err = startModules(ctx, cfg, path, g.set, d.log); err != nil {
+		return nil, err
+	}
+	for _, text := range g.running.complaints() {
+		d.log.Warn(text)
+	}
+	var approver lathe.Approver
+	if d.store != nil {
+		approver = d.desk
+	}
+	g.runner = buildRunner(cfg, g.set, approver, d.log)
+	simOpts, err := buildSim(cfg, path, d.flags.script, d.flags.replay)
+	if err != nil {
+		return nil, err
+	}
+	simOpts.Now = time.Now
+	g.models = &servedModels{generation: g, daemon: d, simOpts: simOpts, made: map[string]*gateway.Model{}}
+	for _, name := range g.models.Names() {
+		if len(cfg.Models) == 0 {
+			break // the simulated ones are made when they are asked for
+		}
+		if _, err := g.models.Model(name); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// close ends what the generation runs. Nothing may use it any more.
+func (g *generation) close() {
+	if g.modules != nil {
+		g.modules.close()
+	}
+	if g.running != nil {
+		g.running.close()
+	}
+}
+
+func (g *generation) setup() gateway.Setup {
+	s := gateway.Setup{Models: g.models, Tools: servedTools{g.set, g.runner}, Policy: buildPolicy(g.cfg), Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
+	for _, name := range slices.Sorted(maps.Keys(g.cfg.Keys)) {
+		k := g.cfg.Keys[name]
+		s.Keys = append(s.Keys, gateway.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Limits: k.Limits,
+			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
+	}
+	return s
+}
+
+// servedModels are the configured models, or the simulated ones where there are none. A model is made
+// once.
+type servedModels struct {
+	*generation
+	daemon  *daemon
+	simOpts *sim.Options
+
+	mu   sync.Mutex
+	made map[string]*gateway.Model
+}
+
+var _ gateway.Models = (*servedModels)(nil)
+
+// Names implements [gateway.Models].
+func (m *servedModels) Names() []string {
+	if len(m.cfg.Models) > 0 {
+		return slices.Sorted(maps.Keys(m.cfg.Models))
+	}
+	return slices.Sorted(slices.Values(sim.New(m.simOpts).Names()))
+}
+
+// maxMade bounds the simulated models that are made: their names have no end.
+const maxMade = 256
+
+// Model implements [gateway.Models].
+func (m *servedModels) Model(name string) (*gateway.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.made[name]; found != nil {
+		return found, nil
+	}
+	entry, err := m.cfg.Model(name)
+	if err == nil && name != "" && len(m.cfg.Models) > 0 && m.cfg.Models[name] == nil {
+		err = errors.New("the simulated models are served where none is configured")
+	}
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "serve: find the model", Err: err}
+	}
+	chat, err := buildModel(entry, m.simOpts, m.daemon.log)
+	if err == nil {
+		chat, err = buildDialect(chat, entry, m.cfg)
+	}
+	if err != nil {
+		if isSimulated(name) && len(m.cfg.Models) == 0 {
+			return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "serve: find the model", Err: err}
+		}
+		return nil, err
+	}
+	settings := m.cfg.SettingsFor(entry)
+	l, err := loop.New(chat, m.runner, &loop.Options{Settings: settings, Limits: m.cfg.Limits(), Policy: buildPolicy(m.cfg), Overrides: overrides(entry)})
+	if err != nil {
+		return nil, &exitError{exitConfig, causeOf(err)}
+	}
+	made := &gateway.Model{Loop: l, Settings: settings, Limits: m.cfg.Limits()}
+	if len(m.made) < maxMade {
+		m.made[name] = made
+	}
+	return made, nil
+}
+
+// servedTools are the tools of a generation, behind its runner.
+type servedTools struct {
+	set    *tool.Set
+	runner *tool.Runner
+}
+
+var _ gateway.Tools = servedTools{}
+
+// Specs implements [gateway.Tools].
+func (t servedTools) Specs() []*lathe.ToolSpec { return t.set.Specs() }
+
+// Advertised implements [gateway.Tools].
+func (t servedTools) Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec {
+	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
+	defer work.Close()
+	return work.Specs()
+}
+
+// Execute implements [gateway.Tools].
+func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(lathe.EventData)) (lathe.ToolResult, error) {
+	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
+	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
+	work.Adopt(&msg)
+	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, emit)
+	for _, m := range out.Messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				return r, nil
+			}
+		}
+	}
+	return lathe.ToolResult{}, &lathe.Error{Code: lathe.CodeApprovalDenied, Op: "serve: call a tool", Err: lathe.ErrPending}
+}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/tool"
+)
+
+func guestCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "guest", Short: "Run programs that hold conversations"}
+	cmd.AddCommand(guestRunCommand())
+	return cmd
+}
+
+type guestFlags struct {
+	runFlags
+	limits                                 map[string]string
+	grants, read, write                    []string
+	timeout                                time.Duration
+	mcpServers, mcpDefault, mcpAllow, deny []string
+}
+
+func guestRunCommand() *cobra.Command {
+	var f guestFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] FILE.wasm",
+		Short: "Run a WebAssembly program that drives a session",
+		Long: `Runs a WebAssembly program that imports the module spear: it opens sessions, registers its functions as
+tools, sends, and reads the answers. Each send is a run of its own. docs/guest-abi.md describes the calls.
+
+What the program prints goes to stdout, tool activity and its log to stderr. With --json every event is one
+JSON line on stdout, and what the program prints goes to stderr. It has no files, no time of day and no
+randomness unless granted, and never a network. The exit code is 0 where the program ends with 0, else 1.`,
+		Example: `  lathe guest run sum.wasm
+  lathe guest run --json sum.wasm | jq -c 'select(.type == "ToolCallResult")'
+  lathe guest run --grant clock --read /data=./notes --limit memory_pages=256 program.wasm
+  lathe guest run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator program.wasm`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("want one FILE.wasm, got %d: a program takes no arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	f.modelFlags(cmd)
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of configured tools that its sends may use besides its own functions; default: none")
+	group(cmd, "The program:", func(fs *pflag.FlagSet) {
+		fs.DurationVar(&f.timeout, "timeout", 0, "`time` that it may take (default 15m)")
+		fs.StringToStringVar(&f.limits, "limit", nil, "`name=number`, as often as needed, of "+strings.Join(limitNames(), ", "))
+		fs.StringSliceVar(&f.grants, "grant", nil, "`what` it may have: clock, random")
+		fs.StringSliceVar(&f.read, "read", nil, "`mount` /guest=folder: a folder that it may read")
+		fs.StringSliceVar(&f.write, "write", nil, "`mount` /guest=folder: a folder that it may read and change")
+	})
+	group(cmd, "MCP servers, for sessions that enable them:", func(fs *pflag.FlagSet) {
+		fs.StringSliceVar(&f.mcpServers, "mcp-servers", nil, "`names` of configured servers that sessions may use; default: none")
+		fs.StringSliceVar(&f.mcpDefault, "mcp-default", nil, "`names` of those that a session begins with")
+		fs.StringSliceVar(&f.mcpAllow, "mcp-allow", nil, "`patterns` of tools that they may use; default: all")
+		fs.StringSliceVar(&f.deny, "mcp-deny", nil, "`patterns` of tools that they may not use")
+	})
+	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
+	completeGuest(cmd)
+	return cmd
+}
+
+// guestLimits are the limits that --limit sets.
+func guestLimits(l *guest.Limits) map[string]func(int64) {
+	whole := func(to *int) func(int64) { return func(v int64) { *to = int(v) } }
+	word := func(to *uint32) func(int64) { return func(v int64) { *to = uint32(v) } }
+	long := func(to *int64) func(int64) { return func(v int64) { *to = v } }
+	return map[string]func(int64){
+		"module_bytes": whole(&l.ModuleBytes), "functions": whole(&l.Functions), "function_bytes": whole(&l.FunctionBytes),
+		"memory_pages": word(&l.MemoryPages), "table_elements": word(&l.TableElements), "host_calls": long(&l.HostCalls),
+		"stdout_bytes": long(&l.StdoutBytes), "file_bytes": long(&l.FileBytes), "open_files": whole(&l.OpenFiles),
+		"log_bytes": whole(&l.LogBytes), "descriptors": whole(&l.Descriptors), "session_bytes": whole(&l.SessionBytes), "session_tools": whole(&l.SessionTools),
+		"sends": whole(&l.Sends),
+	}
+}
+
+func limitNames() []string { return slices.Sorted(maps.Keys(guestLimits(&guest.Limits{}))) }
+
+// programLimits reads --limit.
+func (f *guestFlags) programLimits() (*guest.Limits, error) {
+	l := &guest.Limits{}
+	set := guestLimits(l)
+	for _, name := range slices.Sorted(maps.Keys(f.limits)) {
+		if set[name] == nil {
+			return nil, usageError("--limit: no limit %q: %s", name, didYouMean(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
+		}
+		most := int64(1 << 40)
+		if name == "memory_pages" || name == "table_elements" {
+			most = 1<<16 - 1
+		}
+		v, err := strconv.ParseInt(f.limits[name], 10, 64)
+		if err != nil || v < 1 || v > most {
+			return nil, usageError("--limit %s=%s: want a number from 1 to %d", name, f.limits[name], most)
+		}
+		set[name](v)
+	}
+	return l, nil
+}
+
+// options reads what the program may do. close gives up the folders.
+func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *screen) (opts *guest.RunOptions, closeFn func(), err error) {
+	opts = &guest.RunOptions{
+		Timeout: f.timeout,
+		MCP:     guest.MCPPolicy{Enabled: len(f.mcpServers) > 0, Servers: f.mcpServers, Default: f.mcpDefault, Allow: f.mcpAllow, Deny: f.deny},
+		Stdout:  plainWriter{cmd.OutOrStdout()}, Stderr: plainWriter{cmd.ErrOrStderr()},
+	}
+	if f.asJSON {
+		opts.Stdout = opts.Stderr
+	}
+	if !f.quiet {
+		opts.Log = func(level, text string) { view.note("guest " + level + ": " + printable(text)) }
+	}
+	opts.Defaults = cfg.Limits()
+	for _, c := range []struct {
+		key      string
+		from, to *int
+	}{
+		{"max_iterations", &opts.Defaults.MaxIterations, &opts.Caps.MaxIterations},
+		{"max_total_tool_calls", &opts.Defaults.MaxToolCalls, &opts.Caps.MaxToolCalls},
+		{"max_tool_output_bytes", &opts.Defaults.MaxOutputBytes, &opts.Caps.MaxOutputBytes},
+	} {
+		if cfg.Origin("tool_calling."+c.key) != "default" { // what the operator says, no guest exceeds
+			*c.to = *c.from
+		}
+	}
+	for _, g := range f.grants {
+		switch g {
+		case "clock":
+			opts.Now = time.Now
+		case "random":
+			opts.Random = rand.Reader
+		default:
+			return nil, nil, usageError("--grant %q: want clock or random; folders are granted by --read and --write", g)
+		}
+	}
+	closeFn = func() {
+		for _, g := range opts.Files {
+			_ = g.Root.Close() // nothing was written through it that could be lost
+		}
+	}
+	for _, list := range []struct {
+		flag  string
+		specs []string
+		write bool
+	}{{"--read", f.read, false}, {"--write", f.write, true}} {
+		for _, spec := range list.specs {
+			at, dir, ok := strings.Cut(spec, "=")
+			if !ok || !strings.HasPrefix(at, "/") || dir == "" {
+				closeFn()
+				return nil, nil, usageError("%s %q: want /guest=folder", list.flag, spec)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				closeFn()
+				return nil, nil, usageError("%s: %w", list.flag, err)
+			}
+			opts.Files = append(opts.Files, guest.FileGrant{Guest: at, Root: root, Write: list.write})
+		}
+	}
+	return opts, closeFn, nil
+}
+
+// plainWriter keeps what a program prints from driving a terminal.
+type plainWriter struct{ w io.Writer }
+
+func (p plainWriter) Write(b []byte) (int, error) {
+	if !isTerminal(p.w) {
+		return p.w.Write(b)
+	}
+	if _, err := io.WriteString(p.w, printable(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
+	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
+		return usageError("--timeout wants a time above 0, such as 30s")
+	}
+	limits, err := f.programLimits()
+	if err != nil {
+		return err
+	}
+	over, name, err := f.overrides(cmd)
+	if err != nil {
+		return err
+	}
+	path := configPath(cmd)
+	cfg, err := loadConfig(path, over)
+	if err != nil {
+		return err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	if err != nil {
+		return err
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	opts, closeRoots, err := f.options(cmd, cfg, view)
+	if err != nil {
+		return err
+	}
+	defer closeRoots()
+	kept, err := openStore(f.store, false)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		defer func() { err = errors.Join(err, kept.Close()) }()
+	}
+	program, closeProgram, err := loadProgram(cmd, cfg, path, file, limits)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeProgram()) }()
+	given := &givenTools{}
+	defer given.close()
+	if err := given.open(cmd, f, cfg, path, log, view); err != nil {
+		return err
+	}
+	host := newGuestHost(cfg, given.set, f.approver(cmd, false, nil)(view), log)
+	host.given, host.fixed = f.tools, name != ""
+	host.note = func(text string) {
+		if !f.quiet {
+			view.note(text)
+		}
+	}
+	host.model = func(wanted string) (*config.Model, lathe.Model, error) {
+		if wanted == "" {
+			wanted = name
+		}
+		return f.chooseModel(cfg, path, wanted, log)
+	}
+	first, err := host.choose("")
+	if err != nil {
+		return err
+	}
+	if isSimulated(first.entry.Name) && name == "" && cfg.DefaultModel == "" {
+		host.note("no model is configured: the simulated " + first.entry.Name + " answers; --base-url and --model reach a real one")
+	}
+	out := f.sinks(cmd, view, log)
+	engineOpts := &engine.Options{Sinks: out.all, Log: log}
+	if kept != nil {
+		engineOpts.Store = kept
+	}
+	host.engine = engine.New(engineOpts)
+	outcome := program.Run(cmd.Context(), host, opts)
+	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
+		return &exitError{exitFailed, werr}
+	}
+	return guestEnded(cmd.Context(), outcome)
+}
+
+// loadProgram reads and compiles a module.
+func loadProgram(cmd *cobra.Command, cfg *config.Config, path, file string, limits *guest.Limits) (*guest.Program, func() error, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, nil, usageError("%w", err)
+	}
+	defer in.Close() //nolint:errcheck // nothing was written
+	if info, err := in.Stat(); err == nil && info.IsDir() {
+		return nil, nil, usageError("%s is a folder: want one FILE.wasm", file)
+	}
+	wasm, err := readAtMost(in, limits.WithDefaults().ModuleBytes)
+	if err != nil {
+		return nil, nil, &exitError{exitConfig, fmt.Errorf("%s: %w; see --limit module_bytes", file, err)}
+	}
+	from := moduleOptions(cfg, path)
+	rt, err := guest.New(&guest.Options{CacheDir: from.CacheDir, Interpreter: from.Interpreter})
+	if err != nil {
+		return nil, nil, &exitError{exitConfig, err}
+	}
+	program, err := rt.Compile(cmd.Context(), wasm, limits)
+	if err != nil {
+		return nil, nil, &exitError{exitConfig, fmt.Errorf("%s: %w", file, errors.Join(err, rt.Close()))}
+	}
+	return program, func() error { return errors.Join(program.Close(), rt.Close()) }, nil
+}
+
+// givenTools are the tools that a program's sends may use besides its functions.
+type givenTools struct {
+	set     *tool.Set
+	modules *modules
+	servers *servers
+}
+
+// close ends what open has begun.
+func (g *givenTools) close() {
+	if g.servers != nil {
+		g.servers.close()
+	}
+	if g.modules != nil {
+		g.modules.close()
+	}
+}
+
+func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, path string, log *slog.Logger, view *screen) error {
+	for _, name := range slices.Concat(f.mcpServers, f.mcpDefault) {
+		if _, ok := cfg.Tools.MCP[name]; !ok {
+			return usageError("no MCP server %q: %s", name, didYouMean(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
+		}
+	}
+	all, err := buildTools(cfg)
+	if err != nil {
+		return err
+	}
+	if g.modules, err = startModules(cmd.Context(), cfg, path, all, log); err != nil {
+		return err
+	}
+	var tools []lathe.Tool
+	remote := []string{} // names that only a server can have
+	for _, name := range f.tools {
+		if t, ok := all.Lookup(name); ok {
+			tools = append(tools, t)
+		} else {
+			remote = append(remote, name)
+		}
+	}
+	if g.set, err = tool.NewSetWithin(cfg.Limits(), tools...); err != nil {
+		return &exitError{exitConfig, causeOf(err)}
+	}
+	if g.servers, err = startServers(cmd.Context(), cfg, path, g.set, log, append(serversOf(remote), f.mcpServers...)); err != nil {
+		return err
+	}
+	for _, name := range remote {
+		if _, ok := g.set.Lookup(name); !ok {
+			return noTool("--tools: ", name, all)
+		}
+	}
+	if !f.quiet {
+		for _, text := range g.servers.complaints() {
+			view.note(text)
+		}
+	}
+	return nil
+}

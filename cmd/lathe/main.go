@@ -1,0 +1,77 @@
+// Command lathe runs models with tools. `lathe help` lists its commands; data goes to stdout,
+// messages go to stderr.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // zones by name on machines that have none
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConfig      = 3
+	exitUpstream    = 4
+	exitPolicy      = 5
+	exitInterrupted = 130
+)
+
+// An exitError ends the program with a code. Without an error it says nothing more.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() {
+		stop() // a second Ctrl-C ends the program at once
+		if isTerminal(os.Stderr) {
+			fmt.Fprintln(os.Stderr) // after the ^C that the terminal shows
+		}
+	})
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code. What it does ends soon after ctx does.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	root := rootCommand(in, out, errw, args)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var e *exitError
+	if !errors.As(err, &e) {
+		// Everything that is not ours comes from reading the command line.
+		e = &exitError{exitUsage, err}
+	}
+	if msg := e.Error(); msg != "" {
+		fmt.Fprintf(errw, "lathe: %s\n", msg)
+		if e.code == exitUsage {
+			fmt.Fprintf(errw, "see `%s --help`\n", cmd.CommandPath())
+		}
+	}
+	return e.code
+}

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/mcpserve"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+func mcpCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "mcp", Short: "Serve tools to MCP clients"}
+	cmd.AddCommand(mcpServeCommand())
+	return cmd
+}
+
+type mcpServeFlags struct {
+	addr, keyFile, keyEnv, principal string
+	hosts, origins, tools            []string
+	events, metrics, log             string
+}
+
+func mcpServeCommand() *cobra.Command {
+	var f mcpServeFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the configured tools over MCP, on standard streams or HTTP",
+		Long: `Serves the configured tools to an MCP client: on standard input and output, one message a line; with
+--addr over streamable HTTP at /mcp. Both protocol eras are spoken in both ways.
+
+A call passes the same runner, limits and policy that a model's call passes. Tools that policy denies are
+not listed. What policy asks about is denied, except that with --addr a person at the terminal is asked.
+
+An address beyond this machine needs a key.`,
+		Example: `  lathe mcp serve
+  lathe mcp serve --addr 127.0.0.1:8124 --events calls.jsonl
+  lathe mcp serve --addr 0.0.0.0:8124 --key-file mcp.key --host tools.example.com`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.addr, "addr", "", "serve HTTP on this `address`, such as 127.0.0.1:8124; port 0 picks a free one")
+	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key that HTTP clients send as Authorization: Bearer")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds that key")
+	fl.StringVar(&f.principal, "principal", "", "`name` that policy and events have for the client; default with a key: mcp")
+	fl.StringSliceVar(&f.hosts, "host", nil, "host `names` under which HTTP clients ask for the server; default: this machine's own, and any with a key on another address")
+	fl.StringSliceVar(&f.origins, "origin", nil, "`origins` whose web pages may call, such as https://example.com")
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve; default: all that are configured")
+	fl.StringVar(&f.events, "events", "", "append the events of every call to this `file`, as JSON lines; texts only with telemetry.content")
+	fl.StringVar(&f.metrics, "metrics-file", "", "write metrics to this `file` at the end, in Prometheus' text form")
+	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
+	return cmd
+}
+
+// check says what is wrong with the flags together.
+func (f *mcpServeFlags) check(cmd *cobra.Command) error {
+	if f.addr == "" {
+		for _, name := range []string{"key-file", "key-env", "host", "origin"} {
+			if cmd.Flags().Changed(name) {
+				return usageError("--%s goes with --addr: whoever holds the standard streams needs no key", name)
+			}
+		}
+		return nil
+	}
+	if f.keyFile != "" && f.keyEnv != "" {
+		return usageError("give one of --key-file and --key-env")
+	}
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usageError("--addr %q: want HOST:PORT, such as 127.0.0.1:8124", f.addr)
+	}
+	if f.keyFile == "" && f.keyEnv == "" && !loopbackHost(host) {
+		return usageError("--addr %s can be reached from other machines: give a key with --key-file or --key-env, or listen on 127.0.0.1", f.addr)
+	}
+	return nil
+}
+
+// loopbackHost reports whether only this machine reaches the host of an address. A name may stand
+// for any address, but for localhost.
+func loopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return err
+	}
+	if !cfg.ToolCalling.Enabled {
+		return &exitError{exitConfig, errors.New("tool_calling.enabled is false: there is nothing to serve")}
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	if err != nil {
+		return err
+	}
+	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, nil)
+	if err != nil {
+		return err
+	}
+	defer running.close()
+	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, log)
+	if err != nil {
+		return err
+	}
+	defer modules.close()
+	for _, name := range f.tools {
+		if _, ok := set.Lookup(name); !ok {
+			return noTool("--tools: ", name, set)
+		}
+	}
+	for _, text := range running.complaints() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
+	}
+	out, err := f.outputs(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
+	if f.addr == "" {
+		return f.serveStreams(cmd, cfg, set, log, out)
+	}
+	return f.serveHTTP(cmd, cfg, set, log, out)
+}
+
+// mcpOutputs are where the events of served calls go.
+type mcpOutputs struct {
+	sinks   []lathe.Sink
+	file    *os.File
+	lines   *observe.JSONLines
+	metrics *observe.Metrics
+}
+
+func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutputs, error) {
+	o := &mcpOutputs{}
+	if f.events != "" {
+		file, err := os.OpenFile(f.events, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, usageError("--events: %w", err)
+		}
+		o.file = file
+		o.lines = observe.NewJSONLines(file, &observe.JSONLinesOptions{Content: cfg.Telemetry.Content})
+		o.sinks = append(o.sinks, o.lines)
+	}
+	if f.metrics != "" {
+		v := currentVersion()
+		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
+		o.sinks = append(o.sinks, o.metrics)
+	}
+	if f.log != "" {
+		o.sinks = append(o.sinks, observe.NewSlog(log))
+	}
+	return o, nil
+}
+
+func (o *mcpOutputs) close(metricsFile string) error {
+	var errs []error
+	if o.lines != nil {
+		errs = append(errs, o.lines.Err(), o.file.Close())
+	}
+	if o.metrics != nil {
+		errs = append(errs, os.WriteFile(metricsFile, scrape(o.metrics), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcpserve.Options {
+	return &mcpserve.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
+}
+
+// serveStreams serves the one client that holds the standard streams. Nobody can be asked there.
+func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, log *slog.Logger, out *mcpOutputs) error {
+	in := cmd.InOrStdin()
+	if isTerminal(in) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
+	}
+	s := mcpserve.New(buildRunner(cfg, set, nil, log), f.options(log, out))
+	defer s.Close()
+	defer watchTools(func() *mcpserve.Server { return s })()
+	caller := &mcpserve.Caller{Principal: f.principal, Allow: f.tools}
+	err := s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
+	if err != nil && cmd.Context().Err() == nil {
+		return &exitError{exitFailed, fmt.Errorf("writing to the client: %w", err)}
+	}
+	return nil // a client ends the server by a signal, too
+}
+
+// serveHTTP serves whoever has the key, and on loopback without one whoever is on this machine.
+func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, log *slog.Logger, out *mcpOutputs) error {
+	opts := f.options(log, out)
+	opts.HTTP = mcpserve.HTTPOptions{Hosts: f.hosts, Origins: f.origins}
+	caller := mcpserve.Caller{Principal: f.principal, Allow: f.tools}
+	key, err := f.key()
+	if err != nil {
+		return err
+	}
+	if key.IsZero() {
+		opts.HTTP.Identify = func(*http.Request) (mcpserve.Caller, bool) { return caller, true }
+	} else {
+		if caller.Principal == "" {
+			caller.Principal = "mcp"
+		}
+		opts.HTTP.Identify = mcpserve.Keys(mcpserve.Key{Secret: key, Caller: caller})
+		if host, _, err := net.SplitHostPort(f.addr); f.hosts == nil && err == nil && !loopbackHost(host) {
+			opts.HTTP.Hosts = []string{"*"} // a page that was made to point here has no key
+		}
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	opts.Sinks = append(opts.Sinks, activity{view})
+	var approver lathe.Approver
+	if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
+		approver = newTerminalApprover(in, view)
+	}
+	s := mcpserve.New(buildRunner(cfg, set, approver, log), opts)
+	defer s.Close()
+	defer watchTools(func() *mcpserve.Server { return s })()
+	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", f.addr, err)}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", s.Handler())
+	fmt.Fprintf(cmd.ErrOrStderr(), "MCP is served on http://%s/mcp (stop with Ctrl-C)\n", ln.Addr())
+	if err := serveMCP(cmd.Context(), ln, mux, s); err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
+	return nil
+}
+
+// key returns the key of HTTP clients; zero: none.
+func (f *mcpServeFlags) key() (secret.Secret, error) {
+	var text string
+	switch {
+	case f.keyFile != "":
+		file, err := os.Open(f.keyFile)
+		if err != nil {
+			return secret.Secret{}, usageError("--key-file: %w", err)
+		}
+		defer file.Close()
+		b, err := readAtMost(file, 4<<10)
+		if err != nil {
+			return secret.Secret{}, usageError("--key-file: %w", err)
+		}
+		text = string(b)
+	case f.keyEnv != "":
+		text = os.Getenv(f.keyEnv)
+	default:
+		return secret.Secret{}, nil
+	}
+	text = trimKey(text)
+	if len(text) < minKey {
+		return secret.Secret{}, usageError("the key has %d characters, and at least %d are wanted: `openssl rand -hex 32` makes one", len(text), minKey)
+	}
+	return secret.New(text), nil
+}
+
+// minKey is how long a key has to be, in bytes.
+const minKey = 16
+
+func trimKey(s string) string {
+	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// serveMCP serves until ctx ends, then ends the sessions: their streams would never end by themselves.
+func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.Server) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ln) }()
+	select {
+	case err := <-done:
+		return &exitError{exitFailed, err}
+	case <-ctx.Done():
+	}
+	s.Close()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		_ = srv.Close() // what did not finish in time is cut off
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// watchTools has clients told when tools come and go. stop ends it.
+func watchTools(now func() *mcpserve.Server) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				now().Refresh()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// activity shows which tools run with which result.
+type activity struct{ view *screen }
+
+// Emit implements lathe.Sink.
+func (a activity) Emit(ctx context.Context, e lathe.Event) {
+	switch e.Data.(type) {
+	case *lathe.ToolCallPlanned, *lathe.ToolCallResult:
+		a.view.Emit(ctx, e)
+	default: // of no use to a person who watches
+	}
+}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxParseText bounds a model's text on standard input, maxToolsFile the file of --tools, in bytes.
+const (
+	maxParseText = 64 << 20
+	maxToolsFile = 16 << 20
+)
+
+type parseFlags struct {
+	dialect, toolsFile string
+	cut, maxPayload    int
+	batch, deprecated  bool
+	asJSON             bool
+}
+
+func parseCommand() *cobra.Command {
+	var f parseFlags
+	cmd := &cobra.Command{
+		Use:   "parse --dialect NAME [flags]",
+		Short: "Read the tool calls in a model's text",
+		Long: `Reads a model's text from standard input and prints what it says as one JSON object:
+{"text","reasoning","commentary","calls":[{"id","name","arguments","incomplete"}],"errors":[{"code","bytes"}]}.
+"arguments" is the argument text, as the model wrote it where the dialect writes JSON. A call that cannot be
+read stays in "text" and is one of the "errors"; a call that the end of the text cuts off is "incomplete".
+Calls whose dialect carries no id get one that depends on nothing but their place.
+
+With --batch it reads JSON lines {"id","dialect","text","prefix","tools"} and writes one line for each, in the
+same order and with the same id. "dialect" is --dialect where it is left out, "prefix" is prompt text that
+stands before the text, such as an open think tag, and "tools" is as in --tools. A line that cannot be read
+gets {"id","error"}, and the exit code is 1 then.
+
+--tools names a file with the tools that the model was offered: a JSON array of OpenAI's tool objects, of
+{"name","parameters"}, or of names. Dialects without an unmistakable mark take no other names for calls, and
+those without types of their own take types from the schemas.`,
+		Example: `  lathe parse --dialect hermes < answer.txt
+  lathe parse --dialect qwen3-coder --tools tools.json --cut 1 < answer.txt
+  lathe parse --batch < answers.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dialect, "dialect", "", "`name` of the dialect, or auto: by the first mark in the text")
+	fl.StringVar(&f.toolsFile, "tools", "", "`file` with the tools that the model was offered")
+	fl.IntVar(&f.cut, "cut", 0, "hand the text over in pieces of this many `bytes`")
+	fl.BoolVar(&f.batch, "batch", false, "read JSON lines from standard input")
+	fl.BoolVar(&f.deprecated, "allow-deprecated-syntax", false, "read <tool:NAME>{…} as a call")
+	fl.IntVar(&f.maxPayload, "max-payload-bytes", lathe.Limits{}.WithDefaults().MaxPayloadBytes, "most `bytes` of one call that is read as one payload")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON, as it does anyway")
+	if err := cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is not defined
+	}
+	return cmd
+}
+
+func (f *parseFlags) run(cmd *cobra.Command) error {
+	switch {
+	case f.dialect == "" && !f.batch:
+		return usageError("--dialect is required: one of %s", strings.Join(dialect.Names(), ", "))
+	case f.cut < 0 || f.cut == 0 && cmd.Flags().Changed("cut"):
+		return usageError("--cut wants a number above 0")
+	case f.maxPayload < 1:
+		return usageError("--max-payload-bytes wants a number above 0")
+	}
+	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated}}
+	if f.dialect != "" {
+		var err error
+		if job.dialect, err = lookupDialect(f.dialect); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	}
+	if f.toolsFile != "" {
+		var err error
+		if job.opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
+			return &exitError{exitUsage, fmt.Errorf("--tools: %w", err)}
+		}
+	}
+	if f.batch {
+		return parseBatch(stdin(cmd, "JSON lines"), cmd.OutOrStdout(), &job)
+	}
+	text, err := readAtMost(stdin(cmd, "the text"), maxParseText)
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("standard input: %w", err)}
+	}
+	out := append(job.parse(nil, string(text)), "}\n"...)
+	out[0] = '{'
+	if _, err := cmd.OutOrStdout().Write(out); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+func lookupDialect(name string) (*dialect.Dialect, error) {
+	d, ok := dialect.Lookup(name)
+	if ok {
+		return d, nil
+	}
+	return nil, fmt.Errorf("no dialect %q: %s", name, didYouMean(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
+}
+
+// A parseJob is what one text is read with.
+type parseJob struct {
+	dialect *dialect.Dialect
+	opts    dialect.Options
+	cut     int // bytes at a time; 0: all at once
+}
+
+// parse appends what text says as the members of a JSON object, each after a comma.
+func (j *parseJob) parse(dst []byte, text string) []byte {
+	o := j.opts
+	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text, the same ids
+	p := j.dialect.NewParser(&o)
+	var c dialect.Collector
+	var deltas []lathe.Delta
+	for text != "" {
+		n := len(text)
+		if j.cut > 0 {
+			n = min(n, j.cut)
+		}
+		deltas = p.Append(deltas[:0], text[:n])
+		c.AddAll(deltas)
+		text = text[n:]
+	}
+	deltas, _ = p.Flush(deltas[:0]) // the calls say what is incomplete
+	c.AddAll(deltas)
+	return appendParsed(dst, c.Message(), c.Failures())
+}
+
+func appendParsed(dst []byte, m lathe.Message, failures []dialect.Failure) []byte {
+	var shown, reasoning, commentary strings.Builder
+	var calls []byte
+	for _, part := range m.Parts {
+		switch p := part.(type) {
+		case lathe.Text:
+			if p.Commentary {
+				commentary.WriteString(p.Text)
+			} else {
+				shown.WriteString(p.Text)
+			}
+		case lathe.Reasoning:
+			reasoning.WriteString(p.Text)
+		case lathe.ToolCall:
+			if p.ParseError == "" {
+				calls = appendParsedCall(calls, &p)
+			}
+		default: // no dialect makes other parts
+		}
+	}
+	dst = rawjson.AppendQuote(append(dst, `,"text":`...), shown.String())
+	dst = rawjson.AppendQuote(append(dst, `,"reasoning":`...), reasoning.String())
+	dst = rawjson.AppendQuote(append(dst, `,"commentary":`...), commentary.String())
+	dst = append(append(append(dst, `,"calls":[`...), calls...), `],"errors":[`...)
+	for i, f := range failures {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = fmt.Appendf(dst, `{"code":%q,"bytes":%d}`, string(f.Code), f.Bytes)
+	}
+	return append(dst, ']')
+}
+
+func appendParsedCall(dst []byte, c *lathe.ToolCall) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ',')
+	}
+	dst = rawjson.AppendQuote(append(dst, `{"id":`...), c.ID)
+	dst = rawjson.AppendQuote(append(dst, `,"name":`...), c.Name)
+	dst = rawjson.AppendQuote(append(dst, `,"arguments":`...), c.Arguments)
+	return fmt.Appendf(dst, `,"incomplete":%t}`, c.Incomplete)
+}
+
+// parseBatch writes one line for each line of in.
+func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
+	w := bufio.NewWriter(out)
+	bad := 0
+	err := eachLine(in, w.Flush, func(line []byte) error {
+		said, err := parseLine(line, job)
+		if err != nil {
+			bad++
+		}
+		_, err = w.Write(append(said, '\n'))
+		return err
+	})
+	if err := errors.Join(err, w.Flush()); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("batch: %w", err)}
+	}
+	if bad > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%s could not be read", count(bad, "line"))}
+	}
+	return nil
+}
+
+// parseLine reads the text of one line of a batch; nil stands for one that was too large to read.
+func parseLine(line []byte, job *parseJob) (said []byte, err error) {
+	id := []byte("null")
+	defer func() {
+		if err != nil {
+			said = rawjson.AppendQuote(append(said[:0], `,"error":`...), err.Error())
+		}
+		said = slices.Concat([]byte(`{"id":`), id, said, []byte("}"))
+	}()
+	if line == nil {
+		return nil, errors.New("larger than " + bytesText(maxLine))
+	}
+	members, lineErr := lineMembers(line, "id", "dialect", "text", "prefix", "tools")
+	if raw := members["id"]; raw != nil {
+		if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+			return nil, errors.New("id: " + jsonProblem(err))
+		}
+		id = raw
+	}
+	if lineErr != nil {
+		return nil, lineErr
+	}
+	mine := *job
+	text := map[string]string{}
+	for _, name := range []string{"dialect", "text", "prefix"} {
+		switch raw := members[name]; {
+		case raw == nil || string(raw) == "null":
+		case raw[0] != '"':
+			return nil, errors.New(name + " is no string")
+		default:
+			text[name] = string(rawjson.AppendUnquoteLossy(nil, raw))
+		}
+	}
+	if members["text"] == nil {
+		return nil, errors.New("there is no text")
+	}
+	if name := text["dialect"]; name != "" {
+		if mine.dialect, err = lookupDialect(name); err != nil {
+			return nil, err
+		}
+	}
+	if mine.dialect == nil {
+		return nil, errors.New("there is no dialect")
+	}
+	if raw := members["tools"]; raw != nil && string(raw) != "null" {
+		if mine.opts.Tools, err = parsedTools(raw); err != nil {
+			return nil, fmt.Errorf("tools: %w", err)
+		}
+	}
+	mine.opts.Prefix = text["prefix"]
+	return mine.parse(nil, text["text"]), nil
+}
+
+func readToolsFile(path string) ([]*lathe.ToolSpec, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := readAtMost(f, maxToolsFile)
+	if err != nil {
+		return nil, err
+	}
+	return parsedTools(b)
+}
+
+// parsedTools reads the tools that a model was offered. It takes names that could not be registered:
+// the text that is read may be anyone's.
+func parsedTools(raw []byte) ([]*lathe.ToolSpec, error) {
+	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+		return nil, errors.New(jsonProblem(err))
+	}
+	raw = raw[rawjson.SkipSpace(raw, 0):]
+	if raw[0] == '{' {
+		if list, ok := rawjson.Get(raw, "tools"); ok {
+			raw = list
+		}
+	}
+	if raw[0] != '[' {
+		return nil, errors.New("want an array of tools")
+	}
+	var tools []*lathe.ToolSpec
+	for el := range rawjson.Elements(raw) {
+		t, err := parsedTool(el)
+		if err != nil {
+			return nil, fmt.Errorf("tool %d: %w", len(tools)+1, err)
+		}
+		tools = append(tools, t)
+	}
+	return tools, nil
+}
+
+func parsedTool(raw []byte) (*lathe.ToolSpec, error) {
+	if raw[0] == '"' {
+		return &lathe.ToolSpec{Name: string(rawjson.AppendUnquoteLossy(nil, raw))}, nil
+	}
+	if raw[0] != '{' {
+		return nil, errors.New("neither a name nor an object")
+	}
+	if fn, ok := rawjson.Get(raw, "function"); ok && fn[0] == '{' {
+		raw = fn
+	}
+	name, ok := rawjson.Get(raw, "name")
+	if !ok || name[0] != '"' {
+		return nil, errors.New("it has no name")
+	}
+	t := &lathe.ToolSpec{Name: string(rawjson.AppendUnquoteLossy(nil, name))}
+	for _, key := range []string{"parameters", "input_schema", "schema"} {
+		if schema, ok := rawjson.Get(raw, key); ok && schema[0] == '{' {
+			t.Schema = slices.Clone(schema)
+			break
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/policy/rules"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// buildPolicy makes the stated policy. Its rules were compiled before, when the configuration was checked.
+func buildPolicy(cfg *config.Config) lathe.Policy {
+	list, _ := policyRules(cfg)
+	p := &cfg.Policy
+	decided, err := rules.New(list, &rules.Options{Else: policy.Effects{ReadOnly: p.ReadOnly, Idempotent: p.Idempotent, Writes: p.Writes}})
+	if err != nil {
+		panic("lathe: the rules were good when they were read: " + err.Error())
+	}
+	labels := policy.Labels(p.Labels)
+	return policy.All(decided,
+		policy.Trifecta{Decision: p.Trifecta, Labels: labels},
+		policy.Taint{Decision: p.Taint, Labels: labels},
+		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost})
+}
+
+// policyRules returns the rules of the configuration, decisions by tool name included, and the key
+// of each.
+func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Rules)) {
+		r := cfg.Policy.Rules[name]
+		effect := ""
+		if r.Effect != lathe.EffectUndeclared {
+			effect = r.Effect.String()
+		}
+		list = append(list, rules.Rule{Name: name, Decision: r.Decision, Tool: r.Tool, Effect: effect, When: r.When,
+			Principal: r.Principal, Labels: r.Labels, Reason: r.Reason})
+		keys = append(keys, "policy.rules."+name)
+	}
+	named := map[lathe.Decision]rules.Rule{
+		lathe.Allow: {Name: policy.RuleAllowed},
+		lathe.Ask:   {Name: policy.RuleAsked},
+		lathe.Deny:  {Name: policy.RuleDenied, Reason: "this tool is not allowed"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
+		r := named[cfg.Policy.Tools[name]]
+		r.Decision, r.Tool = cfg.Policy.Tools[name], name
+		list = append(list, r)
+		keys = append(keys, "policy.tools."+name)
+	}
+	return list, keys
+}
+
+// checkPolicy says what is wrong with the rules and labels of a configuration.
+func checkPolicy(cfg *config.Config) []config.Problem {
+	out := append(checkLabels(cfg), checkGrants(cfg)...)
+	list, keys := policyRules(cfg)
+	_, err := rules.New(list, nil)
+	var found rules.Problems
+	if !errors.As(err, &found) {
+		return out
+	}
+	for _, p := range found {
+		key := "policy.rules"
+		if p.Rule < len(keys) {
+			key = keys[p.Rule] + "." + p.Field
+		}
+		where := ""
+		if p.Line > 0 {
+			where = fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
+		}
+		out = append(out, config.Problem{Key: key, Message: where + p.Message})
+	}
+	return out
+}
+
+// checkLabels refuses labels that are nearly one that guards know: with a slip in it a guard would
+// see nothing. Other words are the operator's own.
+func checkLabels(cfg *config.Config) (out []config.Problem) {
+	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
+	for _, pattern := range slices.Sorted(maps.Keys(cfg.Policy.Labels)) {
+		for _, label := range cfg.Policy.Labels[pattern] {
+			if near := nearest.Word(label, known); near != "" && !slices.Contains(known, label) {
+				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
+			}
+		}
+	}
+	return out
+}
+
+// checkGrants refuses to grant what there is not: the tool would never be given what was meant.
+func checkGrants(cfg *config.Config) (out []config.Problem) {
+	known := append(slices.Sorted(maps.Keys(cfg.KnownSecrets())), tool.SecretFound)
+	for _, pattern := range slices.Sorted(maps.Keys(cfg.Secrets.Grants)) {
+		for _, name := range cfg.Secrets.Grants[pattern] {
+			if slices.Contains(known, name) {
+				continue
+			}
+			hint := ""
+			if near := nearest.Word(name, known); near != "" {
+				hint = fmt.Sprintf(", did you mean %s?", near)
+			}
+			out = append(out, config.Problem{Key: "secrets.grants", Message: fmt.Sprintf("%s: there is no secret %q%s", pattern, name, hint)})
+		}
+	}
+	return out
+}
+
+// buildSecrets makes what is kept from models and tools: what the configuration refers to.
+func buildSecrets(cfg *config.Config) *tool.Secrets {
+	return &tool.Secrets{Known: cfg.KnownSecrets(), Patterns: cfg.Secrets.Patterns, Granted: func(name, secret string) bool {
+		for pattern, names := range cfg.Secrets.Grants {
+			if slices.Contains(names, secret) && policy.Match(pattern, name) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+func policyCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "policy", Short: "Ask what policy says"}
+	cmd.AddCommand(policyExplainCommand())
+	return cmd
+}
+
+type explainOptions struct {
+	labels    map[string]string
+	principal string
+	session   string
+	used      []string
+	turn      int
+	asJSON    bool
+}
+
+func policyExplainCommand() *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain TOOL [ARGUMENTS]",
+		Short: "Say which rules fit a call and which one decides",
+		Long: `Says what policy makes of a call: the decision, the rule behind it, and for every other rule why it does
+not decide. Nothing is called. ARGUMENTS is a JSON object, or - to read it from standard input. The exit code
+is 0 where the call is allowed and 5 where it is denied or asked for.`,
+		Example: `  lathe policy explain send_mail '{"to":"ann@example.com"}'
+  lathe policy explain --label env=prod --used web_fetch --json send_mail '{}'`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeToolName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := "{}"
+			if len(args) == 2 {
+				var err error
+				if text, err = argumentText(cmd, args[1]); err != nil {
+					return err
+				}
+			}
+			return explainPolicy(cmd, args[0], text, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringToStringVar(&o.labels, "label", nil, "label of the run, as `name=value`; may be repeated")
+	f.StringVar(&o.principal, "principal", "", "who runs, such as the `name` of an API key")
+	f.StringVar(&o.session, "session", "", "`id` of the session")
+	f.StringSliceVar(&o.used, "used", nil, "`tools` that the run has used before; a name counts as often as it stands there")
+	f.IntVar(&o.turn, "turn", 1, "`number` of the turn")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) error {
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return err
+	}
+	t, ok := set.Lookup(name)
+	if !ok {
+		return noTool("", name, set)
+	}
+	if err := rawjson.Check([]byte(args), rawjson.Limits{}); err != nil {
+		return usageError("the arguments are not JSON: %w", err)
+	}
+	if strings.TrimSpace(args)[0] != '{' {
+		return usageError("the arguments are not a JSON object")
+	}
+	c := &lathe.CallInfo{
+		Run:  &lathe.RunInfo{Principal: o.principal, SessionID: o.session, Labels: o.labels},
+		Turn: o.turn, Seq: len(o.used), Call: &lathe.ToolCall{Name: name, Arguments: args}, Tool: t.Spec(), Args: json.RawMessage(args),
+	}
+	for _, used := range o.used {
+		i := slices.IndexFunc(c.Used, func(u lathe.ToolUse) bool { return u.Name == used })
+		if i < 0 {
+			u := lathe.ToolUse{Name: used}
+			other, ok := set.Lookup(used)
+			if !ok {
+				return noTool("--used: ", used, set)
+			}
+			u.Spec = other.Spec()
+			c.Used = append(c.Used, u)
+			i = len(c.Used) - 1
+		}
+		c.Used[i].Calls++
+	}
+	v, findings := policy.Explain(buildPolicy(cfg), c)
+	if err := tellExplanation(cmd, name, v, findings, o.asJSON); err != nil {
+		return err
+	}
+	if v.Decision != lathe.Allow {
+		return &exitError{exitPolicy, nil}
+	}
+	return nil
+}
+
+type explanation struct {
+	Tool     string             `json:"tool"`
+	Decision string             `json:"decision"`
+	Rule     string             `json:"rule"`
+	Reason   string             `json:"reason,omitempty"`
+	Rules    []explainedFinding `json:"rules"`
+}
+
+type explainedFinding struct {
+	Rule     string `json:"rule"`
+	Decision string `json:"decision"`
+	Matched  bool   `json:"matched"`
+	Decides  bool   `json:"decides"`
+	Why      string `json:"why,omitempty"`
+}
+
+func tellExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings []policy.Finding, asJSON bool) error {
+	out := explanation{Tool: name, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
+	for _, f := range findings {
+		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})
+	}
+	if asJSON {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetEscapeHTML(false)
+		return enc.Encode(out)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, by rule %s\n", out.Tool, out.Decision, out.Rule)
+	width := 0
+	for _, f := range out.Rules {
+		width = max(width, len(f.Rule))
+	}
+	for _, f := range out.Rules {
+		mark := " "
+		switch {
+		case f.Decides:
+			mark = "*"
+		case f.Matched:
+			mark = "+"
+		}
+		why := f.Why
+		if why == "" {
+			why = "it fits"
+		}
+		fmt.Fprintf(&b, "%s %-*s  %-5s  %s\n", mark, width, f.Rule, f.Decision, visible(why))
+	}
+	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+	return err
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// rootCommand puts the commands together. args are those of the command line; completion looks at them.
+func rootCommand(in io.Reader, out, errw io.Writer, args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lathe",
+		Short: "Run models with tools",
+		Long: `Lathe runs the loop between a model and its tools: it recognises the calls, runs the tools
+under limits and policy, feeds the results back until the model is done, and records what happened.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 interrupted.`,
+		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"
+  lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 "What is 7 + 35?"
+  lathe tools list
+  lathe sim serve`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(printUsage)
+	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
+	root.AddCommand(runCommand(), serveCommand(), runsCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short, c.Long = "Print a script that completes commands in a shell", ""
+		}
+	}
+	holders(root)
+	return root
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError("unknown command %q: `lathe help` lists them", strings.Join(args, " "))
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// holders makes each command that only holds others say which they are, and the nearest right one.
+// An error of a command's work is told from one of reading the command line.
+func holders(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false // help lists them as they were defined
+	if cmd.HasSubCommands() && !worksItself(cmd) {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() || c.Name() == "help" {
+					names = append(names, c.Name())
+				}
+			}
+			switch {
+			case len(args) > 0:
+				return usageError("unknown command %q: %s", args[0], didYouMean(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
+			case cmd.HasParent():
+				return usageError("%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
+			}
+			return nil
+		}
+		if cmd.RunE == nil && cmd.Run == nil {
+			cmd.RunE = func(*cobra.Command, []string) error { return nil }
+		}
+	}
+	if work := cmd.RunE; work != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := work(cmd, args)
+			var e *exitError
+			switch {
+			case err == nil:
+				return nil
+			case cmd.Context().Err() != nil && (!errors.As(err, &e) || e.code != exitInterrupted):
+				return &exitError{exitInterrupted, errors.New("interrupted")}
+			case errors.As(err, &e):
+				return err
+			}
+			return &exitError{exitFailed, err}
+		}
+	}
+	for _, c := range cmd.Commands() {
+		holders(c)
+	}
+}
+
+// worksItself reports whether a command that holds others does something when it is called with arguments.
+func worksItself(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " ") }
+
+// flagError names the nearest flag where there is no such one.
+func flagError(cmd *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if errors.As(err, &missing) && len(missing.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		name := "--" + missing.GetSpecifiedName()
+		if hint := didYouMean(name, names, ""); hint != "" {
+			return usageError("unknown flag %s: %s", name, hint)
+		}
+	}
+	if missing != nil && missing.GetSpecifiedShortnames() != "" {
+		return usageError("%w; what begins with - and is no flag goes after --", err)
+	}
+	return &exitError{exitUsage, err}
+}

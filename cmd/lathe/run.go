@@ -1,0 +1,325 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+// maxPrompt bounds a prompt read from standard input, in bytes.
+const maxPrompt = 16 << 20
+
+type runFlags struct {
+	model, baseURL, keyFile, keyEnv, system string
+	dialect                                 string
+	clientTimeout                           time.Duration
+	tools                                   []string
+	script, replay, log, metrics, store     string
+	asJSON, noContent, quiet                bool
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] PROMPT",
+		Short: "Run one prompt to its answer, with tools",
+		Long: `Runs one prompt to its answer. The text streams to stdout, tool activity goes to stderr. With --json
+every event is one JSON line on stdout. PROMPT - reads standard input.
+
+Without a model configured the simulated one answers. Tools that only read are allowed; the rest is asked
+for on a terminal, and denied where nobody can be asked. policy.tools in lathe.yaml decides by name.`,
+		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"
+  lathe run --json "What is 7 + 35?" | jq -c 'select(.type == "ToolCallResult")'
+  lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator "What is 7 + 35?"
+  echo "What is 7 + 35?" | lathe run -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("want one PROMPT, got %d: quote it, or use - to read standard input", len(args))
+			}
+			return nil
+		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.modelFlags(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.system, "system", "", "system `text`")
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the run may use, \"\" for none; default: all that are configured")
+	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
+	completeRun(cmd)
+	return cmd
+}
+
+// modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
+func (f *runFlags) modelFlags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", "", "`name` of a configured model, of a model at --base-url, or sim/…")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions, such as http://127.0.0.1:11434/v1")
+	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
+	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` of one model call, its retries included (default 2m)")
+	storeFlag(cmd, &f.store)
+	fl.BoolVar(&f.asJSON, "json", false, "print every event as a JSON line")
+	fl.BoolVar(&f.noContent, "no-content", false, "with --json: leave out message, argument and output text")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
+	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	fl.StringVar(&f.metrics, "metrics-file", "", "write the run's metrics to this `file`, in Prometheus' text form")
+	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+}
+
+// commandLineModel is the name of the models entry that --base-url makes.
+const commandLineModel = "command-line"
+
+// overrides turns flags into settings, and names the model to use.
+func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model string, err error) {
+	over = settingOverrides(cmd)
+	set := func(from, key, value string) {
+		over = append(over, config.Override{From: from, Key: "models." + commandLineModel + "." + key, Value: value})
+	}
+	if f.noContent && !f.asJSON {
+		return nil, "", usageError("--no-content goes with --json")
+	}
+	if f.keyFile != "" && f.keyEnv != "" {
+		return nil, "", usageError("give one of --key-file and --key-env")
+	}
+	if f.clientTimeout < 0 || f.clientTimeout == 0 && cmd.Flags().Changed("client-timeout") {
+		return nil, "", usageError("--client-timeout wants a time above 0, such as 30s")
+	}
+	if f.baseURL == "" {
+		if f.keyFile != "" || f.keyEnv != "" {
+			return nil, "", usageError("--key-file and --key-env go with --base-url; a configured model has its key in lathe.yaml")
+		}
+		return over, f.model, nil
+	}
+	if f.model == "" {
+		return nil, "", usageError("--base-url needs --model: the name of a model on that server")
+	}
+	set("--base-url", "base_url", f.baseURL)
+	set("--model", "model", f.model)
+	if f.keyFile != "" {
+		path, err := absolute(f.keyFile) // config starts relative paths at its own file
+		if err != nil {
+			return nil, "", err
+		}
+		set("--key-file", "key", "${file:"+path+"}")
+	}
+	if f.keyEnv != "" {
+		set("--key-env", "key", "${"+f.keyEnv+"}")
+	}
+	return over, commandLineModel, nil
+}
+
+// readPrompt returns the prompt of the command line, or standard input for "-".
+func readPrompt(cmd *cobra.Command, arg string) (string, error) {
+	prompt := arg
+	if arg == "-" {
+		b, err := readAtMost(stdin(cmd, "the prompt"), maxPrompt)
+		if err != nil {
+			return "", usageError("the prompt on standard input: %w", err)
+		}
+		prompt = strings.TrimSuffix(string(b), "\n")
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return "", usageError("the prompt is empty")
+	}
+	return prompt, nil
+}
+
+func (f *runFlags) run(cmd *cobra.Command, arg string) (err error) {
+	prompt, err := readPrompt(cmd, arg)
+	if err != nil {
+		return err
+	}
+	kept, err := openStore(f.store, false)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		defer func() { err = errors.Join(err, kept.Close()) }()
+	}
+	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.tools, Park: kept != nil}
+	if f.system != "" {
+		in.Messages = []lathe.Message{lathe.System(f.system), lathe.User(prompt)}
+	}
+	return f.carry(cmd, kept, f.approver(cmd, arg == "-", kept), func(e *engine.Engine, l *loop.Loop, target string) (*lathe.Result, error) {
+		if in.Park {
+			in.Target = target
+		}
+		return e.Run(cmd.Context(), l, in)
+	})
+}
+
+// approver makes what answers approvals: the person at the terminal; else, where the run is kept,
+// whoever goes on with it later.
+func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept *sqlite.Store) func(*screen) lathe.Approver {
+	return func(view *screen) lathe.Approver {
+		if in := cmd.InOrStdin(); !stdinUsed && isTerminal(in) && view.errTerm {
+			return newTerminalApprover(in, view)
+		}
+		if kept != nil {
+			return parking{}
+		}
+		return nil
+	}
+}
+
+// carry puts the parts together, has do run them, and says how it ended.
+func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*screen) lathe.Approver,
+	do func(e *engine.Engine, l *loop.Loop, target string) (*lathe.Result, error)) error {
+	over, name, err := f.overrides(cmd)
+	if err != nil {
+		return err
+	}
+	path := configPath(cmd)
+	cfg, err := loadConfig(path, over)
+	if err != nil {
+		return err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	if err != nil {
+		return err
+	}
+	entry, model, err := f.chooseModel(cfg, path, name, log)
+	if err != nil {
+		return err
+	}
+	set, err := buildTools(cfg)
+	if err != nil {
+		return err
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON)
+	running, err := startServers(cmd.Context(), cfg, path, set, log, serversOf(f.tools))
+	if err != nil {
+		return err
+	}
+	defer running.close()
+	modules, err := startModules(cmd.Context(), cfg, path, set, log)
+	if err != nil {
+		return err
+	}
+	defer modules.close()
+	if !f.quiet {
+		for _, text := range running.complaints() {
+			view.note(text)
+		}
+	}
+	for _, t := range f.tools {
+		if _, ok := set.Lookup(t); !ok {
+			return noTool("--tools: ", t, set)
+		}
+	}
+	l, err := loop.New(model, buildRunner(cfg, set, approver(view), log),
+		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry)})
+	if err != nil {
+		return &exitError{exitConfig, causeOf(err)}
+	}
+	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
+		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
+	}
+	out := f.sinks(cmd, view, log)
+	opts := &engine.Options{Sinks: out.all, Log: log}
+	if kept != nil {
+		opts.Store = kept
+	}
+	res, err := do(engine.New(opts), l, entry.Name)
+	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
+		return &exitError{exitFailed, werr}
+	}
+	if res == nil { // it could not even be gone on with
+		return &exitError{exitFailed, causeOf(err)}
+	}
+	return f.ended(cmd.Context(), res, err)
+}
+
+// chooseModel returns the entry of the model that answers, and the model.
+func (f *runFlags) chooseModel(cfg *config.Config, path, name string, log *slog.Logger) (*config.Model, lathe.Model, error) {
+	found, err := cfg.Model(name)
+	if err != nil {
+		code := exitConfig
+		if name != "" {
+			code = exitUsage
+		}
+		return nil, nil, &exitError{code, fmt.Errorf("%w; --base-url URL reaches any server, and sim/demo is simulated", causeOf(err))}
+	}
+	entry := *found
+	if f.clientTimeout > 0 {
+		entry.ClientTimeout = f.clientTimeout
+	}
+	if f.dialect != "" {
+		if f.dialect != provider.NativeDialect {
+			if _, err := lookupDialect(f.dialect); err != nil {
+				return nil, nil, &exitError{exitUsage, fmt.Errorf("--dialect: %w", err)}
+			}
+		}
+		entry.Dialect = f.dialect
+	}
+	simOpts, err := buildSim(cfg, path, f.script, f.replay)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := buildModel(&entry, simOpts, log)
+	if err == nil {
+		model, err = buildDialect(model, &entry, cfg)
+	}
+	return &entry, model, err
+}
+
+// outputs are the sinks of one run.
+type outputs struct {
+	all     []lathe.Sink
+	view    *screen
+	lines   *observe.JSONLines
+	metrics *observe.Metrics
+}
+
+func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *outputs {
+	o := &outputs{view: view}
+	if f.asJSON {
+		o.lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: !f.noContent, Deltas: true})
+		o.all = append(o.all, o.lines)
+	}
+	view.quiet = f.quiet
+	if !f.quiet || !f.asJSON {
+		o.all = append(o.all, view)
+	}
+	if f.log != "" {
+		o.all = append(o.all, observe.NewSlog(log))
+	}
+	if f.metrics != "" {
+		v := currentVersion()
+		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
+		o.all = append(o.all, o.metrics)
+	}
+	return o
+}
+
+// close writes the metrics and returns what could not be written.
+func (o *outputs) close(metricsFile string) error {
+	if o.metrics != nil {
+		if err := os.WriteFile(metricsFile, scrape(o.metrics), 0o644); err != nil {
+			return fmt.Errorf("writing the metrics: %w", err)
+		}
+	}
+	if o.lines != nil && o.lines.Err() != nil {
+		return fmt.Errorf("writing events: %w", o.lines.Err())
+	}
+	if o.view.broken != nil {
+		return fmt.Errorf("writing the answer: %w", o.view.broken)
+	}
+	return nil
+}

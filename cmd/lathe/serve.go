@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/mcpserve"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+type serveFlags struct {
+	addr, metricsAddr, store, log, script, replay string
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve OpenAI's API over HTTP, with tools that run here",
+		Long: `Serves the configured models on OpenAI's wire, to any of its clients. Tools that are configured here run
+inside a request, unseen; calls to tools that the client declares are handed to it. Chat pages are served at
+/api/chat, and / shows a page with models, tools, a chat and the last runs.
+
+Without keys in lathe.yaml only this machine can be listened on, and everybody on it may call. Without a model
+configured the simulated one answers. Tools that only read are allowed, and the rest is denied, or with a
+store waits for an approval; policy.tools in lathe.yaml decides by name.
+
+SIGHUP reads the configuration again: runs that go on keep the old one, and a bad file changes nothing.
+SIGTERM lets requests finish.`,
+		Example: `  lathe serve
+  curl -s http://127.0.0.1:8700/v1/chat/completions -d '{"model":"sim/demo","messages":[{"role":"user","content":"What is 7 + 35?"}]}'
+  lathe serve --store sqlite:runs.db --metrics-addr 127.0.0.1:9090`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.addr, "addr", "", "`address` to listen on (default serve.addr: 127.0.0.1:8700); port 0 picks a free one")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz alone (default serve.metrics_addr)")
+	storeFlag(cmd, &f.store)
+	fl.StringVar(&f.log, "log", "info", "log to stderr from this `level` up: debug, info, warn, error")
+	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+	return cmd
+}
+
+// A daemon is what `lathe serve` runs.
+type daemon struct {
+	flags   *serveFlags
+	cmd     *cobra.Command
+	log     *slog.Logger
+	store   *sqlite.Store // nil: nothing is kept
+	metrics *observe.Metrics
+	desk    *approval.Desk // where approvals wait, of runs that are kept
+	engine  *engine.Engine
+	crew    *engine.Crew
+	gateway *gateway.Gateway
+	sinks   []lathe.Sink
+	tools   atomic.Pointer[mcpserve.Server] // for MCP clients
+	now     *generation
+	retired []chan struct{} // one for each generation that was replaced; closed when it is closed
+}
+
+func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
+	d := &daemon{flags: f, cmd: cmd, desk: approval.NewDesk(nil)}
+	if d.log, err = buildLog(cmd.ErrOrStderr(), f.log); err != nil {
+		return err
+	}
+	if d.store, err = openStore(f.store, false); err != nil {
+		return err
+	}
+	if d.store != nil {
+		defer func() { err = errors.Join(err, d.store.Close()) }()
+	}
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return err
+	}
+	if d.now, err = d.generation(cfg); err != nil {
+		return err
+	}
+	defer func() {
+		for _, closed := range d.retired {
+			<-closed
+		}
+		d.now.close()
+	}()
+	if err := d.open(cfg); err != nil {
+		return err
+	}
+	d.recover()
+	tending, stop := context.WithCancel(cmd.Context())
+	tended := make(chan struct{})
+	go func() {
+		defer close(tended)
+		d.gateway.Tend(tending)
+	}()
+	defer func() {
+		stop()
+		<-tended
+	}()
+	return d.listen(cfg)
+}
+
+// open puts the engine and the gateway together.
+func (d *daemon) open(cfg *config.Config) error {
+	v := currentVersion()
+	d.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	bus := observe.NewBus(&observe.BusOptions{Dropped: d.metrics.AddDropped})
+	d.sinks = []lathe.Sink{d.metrics, observe.NewSlog(d.log), bus}
+	opts := &engine.Options{Sinks: d.sinks, Log: d.log}
+	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
+		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}
+	if d.store != nil {
+		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
+	}
+	d.engine = engine.New(opts)
+	d.crew = engine.NewCrew(d.engine, 0)
+	out.Engine, out.Crew = d.engine, d.crew
+	var err error
+	if d.gateway, err = gateway.New(out); err != nil {
+		return &exitError{exitConfig, causeOf(err)}
+	}
+	d.serveTools(d.now, out.Setup.Keys)
+	return nil
+}
+
+func (d *daemon) metricsAddr(cfg *config.Config) string {
+	if d.flags.metricsAddr != "" {
+		return d.flags.metricsAddr
+	}
+	return cfg.Serve.MetricsAddr
+}
+
+// recover goes on with the runs whose process ended in the middle of them.
+func (d *daemon) recover() {
+	n, err := d.gateway.Recover(d.cmd.Context())
+	if n > 0 {
+		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: going on with %d runs that an earlier process left\n", n)
+	}
+	if err != nil {
+		d.log.Error("some runs of an earlier process cannot be gone on with", "error", err)
+	}
+}
+
+func (d *daemon) listen(cfg *config.Config) error {
+	addr := cfg.Serve.Addr
+	if d.flags.addr != "" {
+		addr = d.flags.addr
+	}
+	if err := gateway.CheckAddr(addr, len(cfg.Keys)); err != nil {
+		return &exitError{exitConfig, causeOf(err)}
+	}
+	ln, err := listenOn(d.cmd.Context(), addr, "--addr")
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	srv := d.gateway.Server()
+	srv.Handler = d.handler()
+	go func() { failed <- srv.Serve(ln) }()
+	defer watchTools(d.tools.Load)()
+	servers := []*http.Server{srv}
+	if m := d.metricsAddr(cfg); m != "" {
+		mln, err := listenOn(d.cmd.Context(), m, "--metrics-addr")
+		if err != nil {
+			_ = srv.Close() // nothing was served yet
+			return errors.Join(err, ignoreClosed(<-failed))
+		}
+		msrv := d.gateway.Server()
+		msrv.Handler = d.gateway.Metrics()
+		go func() { failed <- msrv.Serve(mln) }()
+		servers = append(servers, msrv)
+		fmt.Fprintf(d.cmd.ErrOrStderr(), "metrics are served on http://%s/metrics\n", mln.Addr())
+	}
+	if len(cfg.Models) == 0 {
+		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
+	}
+	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
+	err = d.wait(failed)
+	d.stop(servers)
+	for range servers {
+		if serr := ignoreClosed(<-failed); err == nil {
+			err = serr
+		}
+	}
+	return err
+}
+
+// ignoreClosed returns the error of a server that was not told to stop.
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func listenOn(ctx context.Context, addr, flag string) (net.Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", addr, err, flag)}
+	}
+	return ln, nil
+}
+
+// wait reloads the configuration whenever it is told to, until the daemon is to stop or a server fails.
+func (d *daemon) wait(failed chan error) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-d.cmd.Context().Done():
+			return nil
+		case err := <-failed:
+			failed <- err // counted with the others
+			return &exitError{exitFailed, err}
+		case <-hup:
+			if err := d.reload(); err != nil {
+				d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err)
+			} else {
+				d.log.Info("the configuration was reloaded")
+			}
+		}
+	}
+}
+
+// reload puts a new configuration in force: all of it, or, with an error, nothing.
+func (d *daemon) reload() error {
+	cfg, err := loadConfig(configPath(d.cmd), nil)
+	if err != nil {
+		return err
+	}
+	if addr := d.flags.addr; addr != "" || len(cfg.Keys) == 0 {
+		if addr == "" {
+			addr = cfg.Serve.Addr
+		}
+		if err := gateway.CheckAddr(addr, len(cfg.Keys)); err != nil {
+			return causeOf(err)
+		}
+	}
+	next, err := d.generation(cfg)
+	if err != nil {
+		return err
+	}
+	setup := next.setup()
+	former, err := d.gateway.Reload(&setup)
+	if err != nil {
+		next.close()
+		return causeOf(err)
+	}
+	d.serveTools(next, setup.Keys)
+	old, closed := d.now, make(chan struct{})
+	d.now, d.retired = next, append(d.retired, closed)
+	go func() {
+		defer close(closed)
+		<-former // runs that began with it may still use its tools
+		old.close()
+	}()
+	return nil
+}
+
+// stop lets what is at work finish, within the time for it.
+func (d *daemon) stop(servers []*http.Server) {
+	d.gateway.Unready()
+	cfg := d.now.cfg
+	fmt.Fprintln(d.cmd.ErrOrStderr(), "stopping: requests that are at work may finish")
+	if cfg.Serve.DrainDelay > 0 {
+		time.Sleep(cfg.Serve.DrainDelay)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.cmd.Context()), cfg.Serve.DrainTimeout)
+	defer cancel()
+	d.gateway.Drain(ctx)
+	d.tools.Load().Close() // whose streams would never end by themselves
+	for _, s := range servers {
+		if err := s.Shutdown(ctx); err != nil {
+			_ = s.Close() // what did not finish in time is cut off
+		}
+	}
+	if left := d.crew.Drain(ctx); left > 0 {
+		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: %d runs are left for the next process\n", left)
+	}
+	fmt.Fprintln(d.cmd.ErrOrStderr(), "stopped")
+}

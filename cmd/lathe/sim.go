@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe/sim"
+)
+
+func simCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "The simulated model",
+		Long: `The simulated model: no weights, no network, deterministic. Its models are named sim/… everywhere; with
++DIALECT after the name, such as sim/demo+hermes, they write their calls as text.`,
+	}
+	cmd.AddCommand(simServeCommand(), simListCommand())
+	return cmd
+}
+
+func simServeCommand() *cobra.Command {
+	var addr, script, replay string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the simulated model on OpenAI's wire",
+		Example: `  lathe sim serve --addr 127.0.0.1:8123
+  lathe run --base-url http://127.0.0.1:8123/v1 --model sim/demo "What is 7 + 35?"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts, err := simOptions(script, replay)
+			if err != nil {
+				return err
+			}
+			opts.Now = time.Now
+			ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", addr)
+			if err != nil {
+				return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", addr, err)}
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
+			if err := serveUntilDone(cmd.Context(), ln, sim.New(opts).Handler()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8123", "`address` to listen on; port 0 picks a free one")
+	scriptFlags(cmd.Flags(), &script, &replay)
+	return cmd
+}
+
+func scriptFlags(fs *pflag.FlagSet, script, replay *string) {
+	fs.StringVar(script, "script", "", "`file` of turns that the model sim/script plays")
+	fs.StringVar(replay, "replay", "", "`file` of a run recorded with --json that the model sim/script plays again")
+}
+
+// serveUntilDone serves until ctx ends, then lets requests finish for a moment.
+func serveUntilDone(ctx context.Context, ln net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ln) }()
+	select {
+	case err := <-done:
+		return &exitError{exitFailed, err}
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		_ = srv.Close() // what did not finish in time is cut off
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// simOptions reads the script or the recorded run for sim/script.
+func simOptions(script, replay string) (*sim.Options, error) {
+	opts := &sim.Options{}
+	path, parse := script, sim.ParseScript
+	switch {
+	case script != "" && replay != "":
+		return nil, usageError("give one of --script and --replay")
+	case replay != "":
+		path, parse = replay, sim.ReplayScript
+	}
+	if path == "" {
+		return opts, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	defer f.Close()
+	s, err := parse(f)
+	if err != nil {
+		return nil, &exitError{exitConfig, fmt.Errorf("%s: %w", path, err)}
+	}
+	opts.Scripts = map[string]*sim.Script{"": s}
+	return opts, nil
+}
+
+func simListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the simulated models",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows := simModels()
+			out := cmd.OutOrStdout()
+			if asJSON {
+				enc := json.NewEncoder(out)
+				for _, r := range rows {
+					if err := enc.Encode(r); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			for _, r := range rows {
+				fmt.Fprintf(w, "%s\t%s\n", r.Model, r.Does)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each model")
+	return cmd
+}
+
+// A simRow is one line of `sim list --json`.
+type simRow struct {
+	Model string `json:"model"`
+	Does  string `json:"does"`
+}
+
+func simModels() []simRow {
+	rows := []simRow{
+		{sim.DemoModel, "picks tools, fills their arguments from the prompt, answers from the results"},
+		{"sim/slow", "the same with a pause between tokens"},
+		{"sim/script", "plays the turns of --script or the recorded run of --replay"},
+		{sim.EvalModel, "does what the prompts of evaluations ask for"},
+	}
+	for _, m := range sim.Misbehaviours() {
+		rows = append(rows, simRow{sim.EvalModel + "-" + m.Name, m.Does})
+	}
+	rows = append(rows, simRow{sim.ObedientModel, "does whatever any text tells it, a tool's result and description too"},
+		simRow{sim.CarefulModel, "does what its users tell it, and takes all other text for data"})
+	for _, f := range sim.Faults() {
+		rows = append(rows, simRow{"sim/fault-" + f.Name, f.Does})
+	}
+	return rows
+}
+
+func isSimulated(model string) bool { return strings.HasPrefix(model, "sim/") }
+
+// knownSimulated returns nil when the server has the model, else what to do about it.
+func knownSimulated(server *sim.Sim, name string) error {
+	base, _, _ := strings.Cut(name, "+")
+	names := server.Names()
+	switch {
+	case slices.Contains(names, base):
+		return nil
+	case base == "sim/script":
+		return usageError("the model sim/script needs the turns to play: --script FILE or --replay FILE")
+	}
+	return usageError("no simulated model %q: %s", name, didYouMean(name, names, "`lathe sim list` names them"))
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// stdin returns the command's standard input, whose reads end when the command is interrupted. It
+// says on a terminal that it waits.
+func stdin(cmd *cobra.Command, what string) io.Reader {
+	in := cmd.InOrStdin()
+	if isTerminal(in) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "reading %s from standard input; Ctrl-D ends it\n", what)
+	}
+	return interruptible(cmd.Context(), in)
+}
+
+type readFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// interruptible returns a reader of r whose Read returns when ctx is done. A read that is then under
+// way goes on until the process ends: a read from a terminal cannot be cancelled.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	type result struct {
+		n   int
+		err error
+	}
+	var buf []byte
+	return readFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if len(buf) < len(p) {
+			buf = make([]byte, len(p)) // not p itself: the read may outlive this call
+		}
+		done := make(chan result, 1)
+		go func(b []byte) {
+			n, err := r.Read(b)
+			done <- result{n, err}
+		}(buf[:len(p)])
+		select {
+		case got := <-done:
+			return copy(p, buf[:got.n]), got.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+}
+
+// readAtMost reads all of r, which must not be larger than most bytes.
+func readAtMost(r io.Reader, most int) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("larger than %s", bytesText(most))
+	}
+	return b, err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/lathe-run/lathe"
+)
+
+// The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
+// Lines that are written over appear only where stderr is a terminal, and colours only where
+// NO_COLOR is not set either. Messages start in lower case and end without a full stop.
+
+// A screen shows a run to a person. It is a lathe.Sink, and may be used by several goroutines at once.
+type screen struct {
+	out, err         io.Writer
+	text             bool // write the answer to out
+	quiet            bool // say nothing of the work
+	outTerm, errTerm bool
+	live             bool // lines on err may be written over
+	colour           bool
+
+	mu       sync.Mutex
+	midLine  bool  // out's last byte was not a line end
+	liveLine bool  // err's last line is one that will be written over
+	broken   error // the first error of out
+}
+
+func newScreen(out, err io.Writer, text bool) *screen {
+	s := &screen{out: out, err: err, text: text, outTerm: isTerminal(out), errTerm: isTerminal(err)}
+	s.live = s.errTerm && os.Getenv("TERM") != "dumb"
+	s.colour = s.live && os.Getenv("NO_COLOR") == ""
+	return s
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Emit shows what a person wants to see: the answer, and which tool runs with which result.
+func (s *screen) Emit(_ context.Context, e lathe.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch d := e.Data.(type) {
+	case *lathe.TextDelta:
+		s.write(d.Text)
+	case *lathe.CommentaryDelta:
+		s.write(d.Text)
+	case *lathe.ModelCallFinished:
+		s.endLine()
+		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
+			s.say("yellow", "!", fmt.Sprintf("attempt %d of the model call failed: %s", d.Attempt, d.ErrorCode))
+		}
+	case *lathe.ToolCallPlanned:
+		s.running(d.Tool + " …")
+	case *lathe.ToolCallResult:
+		s.result(d)
+	case *lathe.ToolCallParseError:
+		s.say("yellow", "!", fmt.Sprintf("a call written as text could not be read: %s, %s", d.Error, bytesText(d.ExcerptBytes)))
+	case *lathe.RunPaused:
+		s.endLine()
+		if d.Result != nil { // it can be gone on with
+			s.say("dim", "·", fmt.Sprintf("%s waits; see it: lathe runs show %s", count(len(d.Pending), "call"), e.RunID))
+		}
+	case *lathe.RunFinished:
+		s.endLine()
+		s.say("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
+	default: // of no use to a person who watches
+	}
+}
+
+func (s *screen) result(d *lathe.ToolCallResult) {
+	if d.Status == "ok" {
+		s.say("green", "✓", fmt.Sprintf("%s  %s in %s", d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
+		return
+	}
+	why := ""
+	switch {
+	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
+		why = ": nobody can be asked here; policy.tools in lathe.yaml decides by name"
+	case d.ErrorType == lathe.CodePolicyDenied:
+		why = ": rule " + d.PolicyRule + "; policy.tools in lathe.yaml decides by name"
+	case d.Limit != "":
+		why = ": limit " + d.Limit
+	}
+	s.say("red", "✗", fmt.Sprintf("%s  %s%s", d.Tool, d.ErrorType, why))
+}
+
+// note says something about the work that is no event.
+func (s *screen) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.say("dim", "·", text)
+}
+
+// ask writes a question as it is, after what stands on the screen. It is not silenced.
+func (s *screen) ask(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLine()
+	s.clearLive()
+	fmt.Fprint(s.err, text)
+}
+
+var plainMarks = map[string]string{"✓": "ok:", "✗": "failed:", "·": "note:", "!": "warning:"}
+
+func (s *screen) say(colour, mark, text string) {
+	s.endLine()
+	s.clearLive()
+	if s.quiet {
+		return
+	}
+	if !s.live {
+		mark = plainMarks[mark]
+	}
+	if colour == "dim" {
+		text = s.paint("dim", text)
+	}
+	fmt.Fprintf(s.err, "%s %s\n", s.paint(colour, mark), text)
+}
+
+// running writes a line that the next one replaces. It must not be broken: only one line can be
+// taken back.
+func (s *screen) running(text string) {
+	if !s.live || s.quiet {
+		return
+	}
+	s.endLine()
+	s.clearLive()
+	if f, ok := s.err.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && len(text)+2 >= width {
+			return
+		}
+	}
+	fmt.Fprintf(s.err, "%s %s", s.paint("dim", "·"), s.paint("dim", text))
+	s.liveLine = true
+}
+
+func (s *screen) write(text string) {
+	if !s.text || text == "" {
+		return
+	}
+	s.clearLive()
+	if s.outTerm {
+		text = printable(text)
+	}
+	if _, err := io.WriteString(s.out, text); err != nil && s.broken == nil {
+		s.broken = err
+	}
+	s.midLine = !strings.HasSuffix(text, "\n")
+}
+
+func (s *screen) endLine() {
+	if s.midLine {
+		s.write("\n")
+	}
+}
+
+func (s *screen) clearLive() {
+	if s.liveLine {
+		fmt.Fprint(s.err, "\r\x1b[2K")
+		s.liveLine = false
+	}
+}
+
+var colours = map[string]string{"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+
+func (s *screen) paint(colour, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + colours[colour] + "m" + text + "\x1b[0m"
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/tool"
+)
+
+func toolsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools"}
+	cmd.AddCommand(toolsListCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand())
+	return cmd
+}
+
+// toolRow is one line of `tools list --json`.
+type toolRow struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Effect      string          `json:"effect"`
+	Origin      string          `json:"origin"`
+	State       string          `json:"state"`
+	Reason      string          `json:"reason,omitempty"` // of any other state than ready
+	Policy      string          `json:"policy"`
+	Rule        string          `json:"rule"`
+	Hidden      bool            `json:"hidden"`
+	Allowlist   []string        `json:"allowlist"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+func toolsListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tools, with what policy says of them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, set, err := configuredTools(cmd)
+			if err != nil {
+				return err
+			}
+			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, nil)
+			if err != nil {
+				return err
+			}
+			defer running.close()
+			modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, nil)
+			if err != nil {
+				return err
+			}
+			defer modules.close()
+			pol := buildPolicy(cfg)
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
+			if len(running.status()) > 0 {
+				head = "NAME\tEFFECT\tPOLICY\tORIGIN\tSTATE\tDESCRIPTION"
+			}
+			if !asJSON {
+				fmt.Fprintln(w, head)
+			}
+			for _, sp := range set.Specs() {
+				v := pol.Tool(&lathe.RunInfo{}, sp)
+				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: running.stateOf(sp),
+					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
+				if asJSON {
+					if err := enc.Encode(row); err != nil {
+						return err
+					}
+					continue
+				}
+				name := row.Name
+				if row.Hidden {
+					name += " (hidden)"
+				}
+				cells := []string{name, row.Effect, row.Policy, row.Origin}
+				if len(running.status()) > 0 {
+					cells = append(cells, row.State)
+				}
+				fmt.Fprintln(w, strings.Join(append(cells, printable(firstSentence(row.Description))), "\t"))
+			}
+			if err := running.listOthers(w, enc, asJSON); err != nil {
+				return err
+			}
+			if asJSON {
+				return nil
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each tool, with its schema")
+	return cmd
+}
+
+func firstSentence(s string) string {
+	if i := strings.Index(s, ". "); i >= 0 {
+		s = s[:i+1]
+	}
+	return s
+}
+
+// configuredTools returns the configuration in force and the tools that it enables.
+func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := buildTools(cfg)
+	return cfg, set, err
+}

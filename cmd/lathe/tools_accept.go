@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool/mcptool"
+)
+
+func toolsAcceptCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "accept NAME...",
+		Short: "Accept the definitions that tools of MCP servers have now",
+		Long: `Accepts the definitions that the named tools have now, or those of all tools of a named server. A definition
+that has not been accepted, or has changed since, is kept from every model. What is accepted is printed
+first, as a model would get it: read it.`,
+		Example: `  lathe tools accept files__read_file
+  lathe tools accept files`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, set, err := configuredTools(cmd)
+			if err != nil {
+				return err
+			}
+			var only []string
+			for _, name := range args {
+				server, _, _ := strings.Cut(name, "__")
+				if cfg.Tools.MCP[server] == nil {
+					return usageError("no MCP server %q: the tools of MCP servers are called SERVER__TOOL, and `lathe tools list` names them", server)
+				}
+				only = append(only, server)
+			}
+			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, only)
+			if err != nil {
+				return err
+			}
+			defer running.close()
+			for _, name := range args {
+				was, err := running.group.Accept(name)
+				if err != nil {
+					code := exitFailed
+					switch lathe.CodeOf(err) {
+					case lathe.CodeNotFound:
+						code = exitUsage
+					case lathe.CodeInvalidConfig:
+						code = exitConfig
+					case lathe.CodeUnavailable:
+						code = exitUpstream
+					}
+					return &exitError{code, fmt.Errorf("%s: %w", name, causeOf(err))}
+				}
+				for _, t := range was {
+					tellAccepted(cmd, &t)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func tellAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
+	w := cmd.OutOrStdout()
+	why := "as it was accepted before"
+	if t.State != mcptool.ToolReady {
+		why = printable(t.Reason)
+		if len(t.Changed) > 0 {
+			why += " (" + strings.Join(t.Changed, ", ") + ")"
+		}
+	}
+	fmt.Fprintf(w, "accepted %s: %s\n  sha256 %s\n", t.Name, why, t.Digest)
+	for line := range strings.SplitSeq(printable(strings.TrimSpace(t.Description)), "\n") {
+		fmt.Fprintf(w, "  | %s\n", line)
+	}
+	if t.Hidden > 0 {
+		fmt.Fprintf(w, "  %d characters that nobody sees are left out\n", t.Hidden)
+	}
+}

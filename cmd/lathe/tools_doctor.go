@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/mcptool"
+)
+
+// maxStderrLines bounds what `tools doctor` shows of a server's standard error.
+const maxStderrLines = 20
+
+// sourceRow is one line of `tools doctor --json`.
+type sourceRow struct {
+	Source    string    `json:"source"`
+	State     string    `json:"state"`
+	OK        bool      `json:"ok"`
+	Transport string    `json:"transport,omitempty"`
+	Target    string    `json:"target,omitempty"`
+	Protocol  string    `json:"protocol,omitempty"`
+	Software  string    `json:"software,omitempty"`
+	Tools     int       `json:"tools"` // that are offered
+	Problems  []problem `json:"problems,omitempty"`
+	Stderr    []string  `json:"stderr,omitempty"`
+}
+
+// A problem is what is wrong and what to do next.
+type problem struct {
+	What string `json:"what"`
+	Next string `json:"next"`
+}
+
+func toolsDoctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say how each source of tools is, what is wrong, and what to do next",
+		Long: `Starts what tools come from and says how it is: its state, the tools it offers, what is wrong and the next
+step. Exit code 1 when something is wrong.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, set, err := configuredTools(cmd)
+			if err != nil {
+				return err
+			}
+			rows := plainSources(set)
+			for name := range cfg.Tools.MCP {
+				cfg.Tools.MCP[name].Required = false // that one is down is what is asked about
+			}
+			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, nil)
+			if err != nil {
+				return err
+			}
+			defer running.close()
+			for _, st := range running.status() {
+				rows = append(rows, examine(&st))
+			}
+			return tellSources(cmd.OutOrStdout(), rows, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each source")
+	return cmd
+}
+
+// plainSources are those that cannot fail once the configuration is read.
+func plainSources(set *tool.Set) []sourceRow {
+	tools := map[string]int{}
+	for _, sp := range set.Specs() {
+		source, _, _ := strings.Cut(sp.Origin, ":")
+		tools[source]++
+	}
+	var rows []sourceRow
+	for _, source := range []string{"builtin", "http", "openapi"} {
+		if n := tools[source]; n > 0 {
+			rows = append(rows, sourceRow{Source: source, State: "ready", OK: true, Tools: n})
+		}
+	}
+	return rows
+}
+
+// examine says what is wrong with a server and its tools.
+func examine(st *mcptool.Status) sourceRow {
+	row := sourceRow{Source: "mcp:" + st.Server, State: string(st.State), Transport: st.Transport, Target: printable(st.Target),
+		Protocol: printable(st.Protocol), Software: printable(st.Software)}
+	if st.State != mcptool.StateReady || st.Problem != "" {
+		row.Problems = append(row.Problems, problem{printable(firstLine(st.LastError)), nextStep(st)})
+		row.Stderr = lastLines(st.Stderr)
+	}
+	for _, t := range st.Tools {
+		if t.State == mcptool.ToolReady {
+			row.Tools++
+			if t.Hidden > 0 {
+				row.Problems = append(row.Problems, problem{fmt.Sprintf("%s: %d characters that nobody sees were left out of its description", t.Name, t.Hidden),
+					"read its description in `lathe tools list --json`; leave the tool out with tools.mcp." + st.Server + ".tools if you do not trust it"})
+			}
+		}
+		if p, wrong := examineTool(st.Server, &t); wrong {
+			row.Problems = append(row.Problems, p)
+		}
+	}
+	if st.BadMessages > 0 {
+		row.Problems = append(row.Problems, problem{fmt.Sprintf("%d lines or messages were not strict JSON-RPC and were passed over", st.BadMessages),
+			"a stdio server must log to standard error, not to standard output"})
+	}
+	row.OK = len(row.Problems) == 0
+	return row
+}
+
+func examineTool(server string, t *mcptool.ToolStatus) (p problem, wrong bool) {
+	key := "tools.mcp." + server
+	switch t.State {
+	case mcptool.ToolBlocked:
+		what := t.Name + " is blocked: " + printable(t.Reason)
+		if len(t.Changed) > 0 {
+			what += " (" + strings.Join(t.Changed, ", ") + ")"
+		}
+		return problem{what, "look at it with `lathe tools list --json`, then `lathe tools accept " + t.Name + "`"}, true
+	case mcptool.ToolRefused:
+		return problem{t.Name + " is refused: " + printable(t.Reason), "only the server can mend it; " + key + ".tools leaves it out"}, true
+	case mcptool.ToolMissing:
+		return problem{t.Name + ": " + printable(t.Reason), "take it out of " + key + ".tools, or update the server"}, true
+	case mcptool.ToolReady, mcptool.ToolExcluded:
+	}
+	return problem{}, false
+}
+
+// nextStep says what to do about a server that is not ready.
+func nextStep(st *mcptool.Status) string {
+	key := "tools.mcp." + st.Server
+	switch st.Problem {
+	case mcptool.ProblemProgram:
+		return "install the program, or write its whole path in " + key + ".command; its PATH is that of this shell"
+	case mcptool.ProblemTimeout:
+		return "run `" + printable(st.Target) + "` by hand and see what it waits for, or raise " + key + ".start_timeout"
+	case mcptool.ProblemCredentials:
+		return "look at " + key + ".headers: the server does not take the credentials"
+	case mcptool.ProblemHTTP:
+		return "look at " + key + ".url: there is no MCP server that speaks there"
+	case mcptool.ProblemUnreachable:
+		return "look at " + key + ".url; an address that is not public has to stand in tools.egress.private"
+	case mcptool.ProblemTools:
+		return "rename the server or leave tools out with " + key + ".tools; tool_calling.max_tools and max_tools_bytes bound all tools"
+	case mcptool.ProblemEnded:
+		return "run `" + printable(st.Target) + "` by hand; it gets PATH, HOME, LANG and " + key + ".env, and nothing else of the environment"
+	}
+	return "try again"
+}
+
+func lastLines(s string) []string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return nil
+	}
+	return lines[max(0, len(lines)-maxStderrLines):]
+}
+
+// tellSources prints the rows; something wrong is exit code 1.
+func tellSources(w io.Writer, rows []sourceRow, asJSON bool) error {
+	good := true
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, r := range rows {
+		good = good && r.OK
+		if asJSON {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+			continue
+		}
+		r.print(w)
+	}
+	if !good {
+		return &exitError{exitFailed, nil}
+	}
+	return nil
+}
+
+func (r *sourceRow) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s, %s", r.Source, r.State, count(r.Tools, "tool"))
+	for _, s := range []string{r.Software, r.Transport} {
+		if s != "" {
+			fmt.Fprintf(w, ", %s", s)
+		}
+	}
+	if r.Protocol != "" {
+		fmt.Fprintf(w, " %s", r.Protocol)
+	}
+	fmt.Fprintln(w)
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  wrong: %s\n  next:  %s\n", p.What, p.Next)
+	}
+	if len(r.Stderr) > 0 {
+		fmt.Fprintln(w, "  the end of its standard error:")
+		for _, line := range r.Stderr {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// groupKey is the annotation that names the group under which help lists a flag.
+const groupKey = "lathe_group"
+
+// group puts the flags that add defines under a heading of their own.
+func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	add(fs)
+	fs.VisitAll(func(f *pflag.Flag) {
+		f.Annotations = map[string][]string{groupKey: {heading}}
+	})
+	fs.SortFlags = false
+	cmd.Flags().AddFlagSet(fs)
+}
+
+// printUsage writes what follows a command's long text: how to call it, examples, its commands and
+// its flags by group, in the order in which they were defined.
+func printUsage(cmd *cobra.Command) error {
+	w := cmd.OutOrStdout()
+	use := cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		holder := cmd.CommandPath() + " COMMAND"
+		if worksItself(cmd) {
+			holder = use + "\n  " + holder
+		}
+		use = holder
+	}
+	fmt.Fprintf(w, "Usage:\n  %s\n", use)
+	if cmd.HasExample() {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\nCommands:\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+	var headings []string
+	byHeading := map[string][]*pflag.Flag{}
+	list := func(f *pflag.Flag) {
+		h := "Flags:"
+		if g := f.Annotations[groupKey]; len(g) > 0 {
+			h = g[0]
+		}
+		if f.Hidden {
+			return
+		}
+		if byHeading[h] == nil {
+			headings = append(headings, h)
+		}
+		byHeading[h] = append(byHeading[h], f)
+	}
+	local := cmd.LocalFlags()
+	local.SortFlags = false
+	local.VisitAll(list)
+	cmd.InheritedFlags().VisitAll(list)
+	for _, h := range headings {
+		fmt.Fprintf(w, "\n%s\n", h)
+		printFlags(w, byHeading[h])
+	}
+	return nil
+}
+
+// helpWidth is the width to which the texts of flags are broken; a flag longer than maxFlagWidth
+// has a line of its own.
+const (
+	helpWidth    = 110
+	maxFlagWidth = 44
+)
+
+func printFlags(w io.Writer, flags []*pflag.Flag) {
+	left := make([]string, len(flags))
+	width := 0
+	for i, f := range flags {
+		name, _ := pflag.UnquoteUsage(f)
+		left[i] = "    --" + f.Name
+		if f.Shorthand != "" {
+			left[i] = "-" + f.Shorthand + ", --" + f.Name
+		}
+		switch s, isSetting := f.Value.(*settingValue); {
+		case isSetting && s.switches():
+			left[i] += "=" + s.shown()
+		case isSetting:
+			left[i] += " " + s.shown()
+		case name != "":
+			left[i] += " " + name
+		}
+		if len(left[i]) <= maxFlagWidth {
+			width = max(width, len(left[i]))
+		}
+	}
+	for i, f := range flags {
+		_, usage := pflag.UnquoteUsage(f)
+		if len(left[i]) > width {
+			fmt.Fprintf(w, "  %s\n", left[i])
+			left[i] = ""
+		}
+		for n, line := range breakText(usage, helpWidth-width-4) {
+			if n > 0 {
+				left[i] = ""
+			}
+			fmt.Fprintf(w, "  %-*s  %s\n", width, left[i], line)
+		}
+	}
+}
+
+// breakText breaks text at blanks into lines of at most width bytes, where words allow it.
+func breakText(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,336 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/nearest"
+)
+
+// maxConfigBytes bounds the configuration file, maxProblems what is said about it.
+const (
+	maxConfigBytes = 1 << 20
+	maxProblems    = 100
+)
+
+// LoadOptions are what a configuration is read with besides its file.
+type LoadOptions struct {
+	// Environ is the environment as os.Environ returns it; nil is an empty one. LATHE_ and a key in
+	// capitals, its dots as _, sets that key over the file. References ${NAME} are looked up in it.
+	Environ []string
+	// Overrides are set over file and environment, in order.
+	Overrides []Override
+	// Tools and Dialects are the names that tools.builtin and a model's dialect may have; nil: any.
+	Tools, Dialects []string
+	// Expand says what the profile, the presets, the transforms and the overrides of a model come
+	// to; isSet reports whether a key of the model stands in the file or was set by a flag. nil: they
+	// are left as they are.
+	Expand func(m *Model, isSet func(key string) bool) Expansion
+	// Check looks at a configuration in which nothing else is wrong, whose paths start at dir. The
+	// Key of each problem says where it belongs; the rest is filled in.
+	Check func(c *Config, dir string) []Problem
+}
+
+// An Override sets one key from a flag.
+type Override struct {
+	From  string // how errors call it, such as "--model"
+	Key   string // from the top, such as "models.fast.base_url"; a model that is not there is made
+	Value string
+}
+
+// Default returns the configuration of an empty file.
+func Default() *Config {
+	c := &Config{Models: map[string]*Model{}, origin: map[string]string{}}
+	applyDefaults(c.keys())
+	return c
+}
+
+func newModel(name, provider string) *Model {
+	m := &Model{Name: name}
+	applyDefaults(m.keys())
+	m.Provider = provider
+	m.settle()
+	return m
+}
+
+func applyDefaults(rows []key) {
+	for _, k := range rows {
+		if k.def == "" {
+			continue
+		}
+		if err := k.v.set(k.def); err != nil {
+			panic("config: default of " + k.path + ": " + err.Error())
+		}
+	}
+}
+
+// settle fills what depends on other keys.
+func (m *Model) settle() {
+	if m.ReadTimeout == 0 {
+		m.ReadTimeout = m.ClientTimeout
+	}
+	if m.Model == "" {
+		m.Model = m.Name
+	}
+}
+
+// Load reads the file at path, none when path is empty, and lays environment and flags over it.
+// Its error is a *[lathe.Error] with code invalid_config that wraps [Problems], or the error of
+// reading the file.
+func Load(path string, opts *LoadOptions) (*Config, error) {
+	var o LoadOptions
+	if opts != nil {
+		o = *opts
+	}
+	var b []byte
+	if path != "" {
+		var err error
+		if b, err = readAll(path); err != nil {
+			return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: err}
+		}
+	}
+	return parse(path, b, &o)
+}
+
+func readAll(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
+	if err == nil && len(b) > maxConfigBytes {
+		err = fmt.Errorf("%s is larger than %s", path, formatSize(maxConfigBytes))
+	}
+	return b, err
+}
+
+// A loader builds one configuration and notes what is wrong on the way.
+type loader struct {
+	opts     *LoadOptions
+	file     string
+	resolver resolver
+	cfg      *Config
+	rows     []key
+	lines    map[string]int // by key that stands in the file
+	problems Problems
+}
+
+func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
+	l := &loader{opts: opts, file: filepath.Base(path), cfg: Default(), lines: map[string]int{},
+		resolver: resolver{env: map[string]string{}, dir: filepath.Dir(path)}}
+	for _, kv := range opts.Environ {
+		if name, v, ok := strings.Cut(kv, "="); ok {
+			l.resolver.env[name] = v
+		}
+	}
+	l.rows = l.cfg.keys()
+	l.readFile(b)
+	l.resolver.dir = "" // paths in variables and flags start where the program does
+	l.readEnvironment()
+	for _, o := range opts.Overrides {
+		l.override(o)
+	}
+	l.expand()
+	l.checkWhole()
+	if opts.Check != nil && len(l.problems) == 0 {
+		for _, p := range opts.Check(l.cfg, filepath.Dir(path)) {
+			l.at(p.Key, p.Message)
+		}
+	}
+	slices.SortStableFunc(l.problems, func(a, b Problem) int { return l.rank(a) - l.rank(b) })
+	if len(l.problems) > maxProblems {
+		more := len(l.problems) - maxProblems
+		l.problems = append(l.problems[:maxProblems], Problem{Message: fmt.Sprintf("and %d more", more)})
+	}
+	if len(l.problems) > 0 {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: l.problems}
+	}
+	for _, m := range l.cfg.Models {
+		m.settle()
+	}
+	return l.cfg, nil
+}
+
+// rank orders the file's problems by line, before all others.
+func (l *loader) rank(p Problem) int {
+	if p.File != l.file {
+		return math.MaxInt
+	}
+	return p.Line
+}
+
+func (l *loader) problem(line int, key, format string, args ...any) {
+	l.problems = append(l.problems, Problem{File: l.file, Line: line, Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// assign sets one value from text and resolves its references.
+func (l *loader) assign(v value, text string) error {
+	ref, ok := v.(referrer)
+	if s, isStored := v.(*stored); isStored && !s.refers() {
+		ok = false
+	}
+	if !ok && strings.Contains(text, "${") {
+		return errors.New("references ${…} are read in keys, headers and addresses only")
+	}
+	if err := v.set(text); err != nil || !ok {
+		return err
+	}
+	return ref.resolve(&l.resolver)
+}
+
+// readEnvironment lays LATHE_… variables over the file. A name that is near a right one is an error;
+// others are not ours: container platforms make up names with that beginning.
+func (l *loader) readEnvironment() {
+	rows := map[string]*key{}
+	var names []string
+	for i := range l.rows {
+		switch l.rows[i].v.(type) {
+		case tabler, grouper:
+			continue
+		}
+		name := variable(l.rows[i].path)
+		rows[name] = &l.rows[i]
+		names = append(names, name)
+	}
+	var ours []string
+	for name := range l.resolver.env {
+		if strings.HasPrefix(name, "LATHE_") {
+			ours = append(ours, name)
+		}
+	}
+	slices.Sort(ours)
+	for _, name := range ours {
+		k := rows[name]
+		if k == nil {
+			for _, right := range names {
+				if nearest.Distance(name, right) <= 2 {
+					l.problems = append(l.problems, Problem{File: name, Message: "unknown variable, did you mean " + right + "?"})
+					break
+				}
+			}
+			continue
+		}
+		if err := l.assign(k.v, l.resolver.env[name]); err != nil {
+			l.problems = append(l.problems, Problem{File: name, Message: err.Error()})
+		}
+		l.cfg.origin[k.path] = name
+	}
+}
+
+func variable(path string) string {
+	return "LATHE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+func (l *loader) override(o Override) {
+	rows, path := l.rows, o.Key
+	if rest, ok := strings.CutPrefix(o.Key, "models."); ok {
+		i := strings.LastIndexByte(rest, '.')
+		for _, k := range (&Model{}).keys() { // whose path may have a dot, as a model's name may
+			if name, ok := strings.CutSuffix(rest, "."+k.path); ok {
+				i = len(name)
+				break
+			}
+		}
+		if i > 0 {
+			rows, path = l.model(rest[:i]).keys(), rest[i+1:]
+		}
+	}
+	note := func(msg string) {
+		l.problems = append(l.problems, Problem{File: o.From, Key: o.Key, Message: msg})
+	}
+	for _, k := range rows {
+		if k.path == path {
+			if err := l.assign(k.v, o.Value); err != nil {
+				note(err.Error())
+			}
+			l.cfg.origin[o.Key] = o.From
+			return
+		}
+	}
+	if path == "models" || hasSection(rows, path) {
+		note("stands for several keys: set one of them")
+		return
+	}
+	i := strings.LastIndexByte(path, '.') + 1
+	note(l.unknownKey(rows, path[:i], path[i:]))
+}
+
+// model returns the entry of that name, made if need be.
+func (l *loader) model(name string) *Model {
+	m := l.cfg.Models[name]
+	if m == nil {
+		m = &Model{Name: name}
+		applyDefaults(m.keys())
+		l.cfg.Models[name] = m
+	}
+	return m
+}
+
+// checkWhole looks at what one key alone cannot tell.
+func (l *loader) checkWhole() {
+	c := l.cfg
+	l.checkServers()
+	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
+		var e *lathe.Error
+		errors.As(err, &e)
+		l.at("default_model", e.Err.Error())
+	}
+	if c.Telemetry.ArgsPreviewHash == "keyed" && c.Telemetry.ArgsPreviewKey.IsZero() {
+		l.at("telemetry.args_preview_hash", "keyed needs telemetry.args_preview_key")
+	}
+	if tools := c.Tools.Builtin; l.opts.Tools != nil && !slices.Equal(tools, []string{"all"}) {
+		for _, name := range tools {
+			l.known("tools.builtin", "tool", name, l.opts.Tools)
+		}
+	}
+	if l.opts.Dialects == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		l.known("models."+name+".dialect", "dialect", c.Models[name].Dialect, l.opts.Dialects)
+	}
+}
+
+// known notes a name that is not among the known ones.
+func (l *loader) known(key, what, name string, known []string) {
+	if slices.Contains(known, name) {
+		return
+	}
+	msg := fmt.Sprintf("unknown %s %s", what, quote(name))
+	if near := nearest.Word(name, known); near != "" {
+		msg += ", did you mean " + quote(near) + "?"
+	} else {
+		msg += " (" + strings.Join(slices.Sorted(slices.Values(known)), ", ") + ")"
+	}
+	l.at(key, msg)
+}
+
+// at notes a problem where the key was set.
+func (l *loader) at(key, msg string) {
+	from := l.cfg.origin[key]
+	if from == "" {
+		for up := key; strings.Contains(up, "."); { // what is missing is missed where its entry begins
+			up = up[:strings.LastIndexByte(up, '.')]
+			if l.lines[up] > 0 {
+				l.problem(l.lines[up], key, "%s", msg)
+				return
+			}
+		}
+	}
+	p := Problem{File: from, Key: key, Message: msg}
+	if line := l.lines[key]; line > 0 && from == l.place(line) {
+		p.File, p.Line = l.file, line
+	}
+	l.problems = append(l.problems, p)
+}
+
+func (l *loader) place(line int) string { return fmt.Sprintf("%s:%d", l.file, line) }

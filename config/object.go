@@ -1,0 +1,133 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxObjectDepth bounds the nesting of a mapping of anything.
+const maxObjectDepth = 32
+
+// An objectValue is a mapping of anything, kept as a JSON object; nothing is no mapping.
+type objectValue struct{ p *json.RawMessage }
+
+func object(p *json.RawMessage) value { return objectValue{p} }
+
+func (v objectValue) kind() string { return "mapping of anything" }
+func (v objectValue) text() string { return string(*v.p) }
+
+func (v objectValue) set(s string) error {
+	if strings.TrimSpace(s) == "" {
+		*v.p = nil
+		return nil
+	}
+	if !json.Valid([]byte(s)) || strings.TrimSpace(s)[0] != '{' {
+		return errors.New("wants a mapping, or a JSON object")
+	}
+	*v.p = json.RawMessage(s)
+	return nil
+}
+
+// node returns the mapping as YAML.
+func (v objectValue) node() *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(*v.p, &doc); err != nil || len(doc.Content) == 0 {
+		return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	}
+	return doc.Content[0]
+}
+
+// appendJSON appends a node of the file as JSON, its members in their order. Numbers keep their
+// text where it is JSON's.
+func appendJSON(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
+	if depth == 0 {
+		return nil, errors.New("is nested too deeply")
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return appendMapping(dst, n, depth)
+	case yaml.SequenceNode:
+		dst = append(dst, '[')
+		for i, item := range n.Content {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			var err error
+			if dst, err = appendJSON(dst, item, depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	case yaml.ScalarNode:
+		return appendScalar(dst, n)
+	default:
+		return nil, errors.New("anchors and aliases are not read here")
+	}
+}
+
+func appendMapping(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
+	dst = append(dst, '{')
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		switch {
+		case k.Kind != yaml.ScalarNode || k.Tag == "!!merge":
+			return nil, errors.New("a key is a plain word")
+		case seen[k.Value]:
+			return nil, errors.New(quote(k.Value) + " stands twice")
+		}
+		seen[k.Value] = true
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSONText(dst, k.Value), ':')
+		var err error
+		if dst, err = appendJSON(dst, n.Content[i+1], depth-1); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func appendScalar(dst []byte, n *yaml.Node) ([]byte, error) {
+	switch n.Tag {
+	case "!!null":
+		return append(dst, "null"...), nil
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return nil, fmt.Errorf("%s is neither true nor false", quote(n.Value))
+		}
+		return strconv.AppendBool(dst, b), nil
+	case "!!int", "!!float":
+		if json.Valid([]byte(n.Value)) {
+			return append(dst, n.Value...), nil
+		}
+		var v any
+		err := n.Decode(&v)
+		if err == nil {
+			var b []byte
+			if b, err = json.Marshal(v); err == nil {
+				return append(dst, b...), nil
+			}
+		}
+		return nil, fmt.Errorf("%s is not a number that JSON has", quote(n.Value))
+	default:
+		return appendJSONText(dst, n.Value), nil
+	}
+}
+
+func appendJSONText(dst []byte, s string) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic("config: text has no JSON form: " + err.Error())
+	}
+	return append(dst, strings.TrimSuffix(b.String(), "\n")...)
+}

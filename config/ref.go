@@ -1,0 +1,210 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// A Ref is a value of the file that may stand elsewhere: ${NAME} in the environment, ${file:path} in
+// a file beside the configuration. It prints what the file says where that is a reference, and
+// "[redacted]" where it is the value itself, unless the value is an address.
+type Ref struct {
+	shown string // what the file says, where that may be shown
+	value secret.Secret
+}
+
+// Secret returns the value.
+func (r Ref) Secret() secret.Secret { return r.value }
+
+// Reveal returns the value itself.
+func (r Ref) Reveal() string { return r.value.Reveal() }
+
+// IsZero reports whether nothing is said.
+func (r Ref) IsZero() bool { return r.value.IsZero() }
+
+// String returns what may be shown.
+func (r Ref) String() string {
+	if r.shown != "" {
+		return r.shown
+	}
+	return r.value.String()
+}
+
+// Format writes what String returns, whatever the verb.
+func (r Ref) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
+
+// MarshalText returns what String returns.
+func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// maxSecretBytes bounds a file that ${file:…} names.
+const maxSecretBytes = 64 << 10
+
+// A referrer is a value whose references are resolved after it was set.
+type referrer interface {
+	value
+	resolve(*resolver) error
+}
+
+// A resolver knows what references mean.
+type resolver struct {
+	env map[string]string
+	dir string // relative files are looked for here
+}
+
+type refValue struct {
+	p     *Ref
+	check func(*Ref) error
+}
+
+// reference is a value that may hold references. check looks at it once it is resolved.
+func reference(p *Ref, check func(*Ref) error) referrer { return refValue{p, check} }
+
+func (v refValue) kind() string { return "text or reference" }
+func (v refValue) text() string { return v.p.String() }
+
+func (v refValue) set(s string) error {
+	*v.p = Ref{value: secret.New(s)}
+	return nil
+}
+
+func (v refValue) resolve(r *resolver) error {
+	written := v.p.Reveal()
+	if written == "" {
+		return nil
+	}
+	value, found, err := r.expand(written)
+	if err != nil {
+		return err
+	}
+	v.p.value = secret.New(value)
+	if found {
+		v.p.shown = written
+	}
+	return v.check(v.p)
+}
+
+// expand replaces the references in s and reports whether there were any. $${ stands for ${ itself.
+func (r *resolver) expand(s string) (out string, found bool, err error) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "${")
+		if !ok {
+			b.WriteString(s)
+			return b.String(), found, nil
+		}
+		if plain, escaped := strings.CutSuffix(before, "$"); escaped {
+			b.WriteString(plain + "${")
+			s = rest
+			continue
+		}
+		b.WriteString(before)
+		name, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return "", false, errors.New("a reference ${ has no }")
+		}
+		v, err := r.lookUp(name)
+		if err != nil {
+			return "", false, err
+		}
+		b.WriteString(v)
+		s, found = after, true
+	}
+}
+
+func (r *resolver) lookUp(name string) (string, error) {
+	if path, ok := strings.CutPrefix(name, "file:"); ok {
+		return r.readFile(path)
+	}
+	if !isVariable(name) {
+		return "", errors.New("a reference is ${NAME} or ${file:path}, and $${ is the text ${")
+	}
+	v, ok := r.env[name]
+	switch {
+	case !ok:
+		return "", fmt.Errorf("${%s} is not set", name)
+	case v == "":
+		return "", fmt.Errorf("${%s} is empty", name)
+	}
+	return v, nil
+}
+
+func (r *resolver) readFile(path string) (string, error) {
+	full := path
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(r.dir, full)
+	}
+	f, err := os.Open(full)
+	if err != nil {
+		return "", fmt.Errorf("${file:%s}: %w", path, withoutPath(err))
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("${file:%s}: %w", path, withoutPath(err))
+	}
+	if len(b) > maxSecretBytes {
+		return "", fmt.Errorf("${file:%s}: larger than %s", path, formatSize(maxSecretBytes))
+	}
+	v := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
+	if v == "" {
+		return "", fmt.Errorf("${file:%s}: the file is empty", path)
+	}
+	return v, nil
+}
+
+// withoutPath returns the cause alone: the message names the path already.
+func withoutPath(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+func isVariable(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isKey wants a reference: a key that stands in the file ends up in a repository.
+func isKey(r *Ref) error {
+	if r.shown == "" {
+		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
+	}
+	return isHeaderValue(r)
+}
+
+func isHeaderValue(r *Ref) error {
+	if strings.ContainsAny(r.Reveal(), "\r\n\x00") {
+		return errors.New("the value has a line break in it")
+	}
+	return nil
+}
+
+// isURL wants an address that may be shown, or a reference to any.
+func isURL(r *Ref) error {
+	u, err := url.Parse(r.Reveal())
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("an address begins with http:// or https:// and a host")
+	}
+	if u.User != nil {
+		return errors.New("an address has no user or password in it: use key or headers")
+	}
+	if r.shown == "" {
+		r.shown = r.Reveal()
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+const canary = "canary-7f3a"
+
+func write(t testing.TB, dir, name, content string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// However a configuration is printed, and whatever is wrong with it, no secret shows.
+func TestSecretsDoNotShow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "key", canary+"\n")
+	path := write(t, dir, "lathe.yaml", `models:
+  a:
+    key: ${KEY}
+    base_url: http://${HOST}/v1
+    headers:
+      Authorization: Bearer canary-7f3a
+      X-B: Bearer ${KEY}
+  b:
+    key: ${file:key}
+telemetry:
+  args_preview_hash: keyed
+  args_preview_key: ${KEY}
+`)
+	opts := &LoadOptions{Environ: []string{"KEY=" + canary, "HOST=" + canary}}
+	c, err := Load(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type holder struct{ c *Config }
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, shown := range map[string]string{
+		"%v": fmt.Sprintf("%v", *c), "%+v": fmt.Sprintf("%+v", *c.Models["a"]), "%#v": fmt.Sprintf("%#v", *c.Models["a"]),
+		"%s": fmt.Sprintf("%s", c.Models["a"].Headers), "%x": fmt.Sprintf("%x", c.Models["a"].Key), "in a struct": fmt.Sprintf("%+v", holder{c}),
+		"unexported": fmt.Sprintf("%+v", struct{ m Model }{*c.Models["a"]}), "JSON": string(asJSON), "YAML": string(c.YAML()),
+	} {
+		if strings.Contains(shown, canary) || strings.Contains(shown, fmt.Sprintf("%x", canary)) {
+			t.Errorf("%s shows a secret: %s", how, shown)
+		}
+	}
+	for name, got := range map[string]string{
+		"key": c.Models["a"].Key.Reveal(), "file": c.Models["b"].Key.Reveal(), "hash": c.Telemetry.ArgsPreviewKey.Secret().Reveal(),
+		"header": strings.TrimPrefix(c.Models["a"].Headers["Authorization"].Reveal(), "Bearer "), "header reference": strings.TrimPrefix(c.Models["a"].Headers["X-B"].Reveal(), "Bearer "),
+		"address": strings.TrimSuffix(strings.TrimPrefix(c.Models["a"].BaseURL.Reveal(), "http://"), "/v1"),
+	} {
+		if got != canary {
+			t.Errorf("%s: got %q, want the canary", name, got)
+		}
+	}
+	if got := c.Models["a"].Headers["X-B"].String(); got != "Bearer ${KEY}" {
+		t.Errorf("a reference shows as %q", got)
+	}
+
+	for name, content := range map[string]string{
+		"a key written out":      "models: {a: {key: canary-7f3a}}",
+		"a bad address":          "models: {a: {base_url: canary-7f3a}}",
+		"a bad address behind":   "models: {a: {base_url: '${KEY}'}}",
+		"an address with a user": "models: {a: {base_url: 'http://canary-7f3a:x@localhost'}}",
+		"a hash key written out": "telemetry: {args_preview_key: canary-7f3a}",
+		"a reference cut off":    "models: {a: {key: 'canary-7f3a ${'}}",
+	} {
+		_, err := Load(write(t, t.TempDir(), "lathe.yaml", content), opts)
+		if err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: got %v, want an error without the secret", name, err)
+		}
+	}
+}
+
+// What YAML writes is a file that says the same.
+func TestYAMLRoundTrip(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := Default()
+	m := newModel("m", "openai")
+	c.Models["m"] = m
+	rows, mrows := c.keys(), m.keys()
+	opts := &LoadOptions{Environ: []string{"KEY=secret"}}
+	r := resolver{env: map[string]string{"KEY": "secret"}}
+	for _, rs := range [][]key{rows, mrows} {
+		for i := range rs {
+			change(t, &rs[i])
+			if ref, ok := rs[i].v.(referrer); ok {
+				if err := ref.resolve(&r); err != nil {
+					t.Fatalf("%s: %v", rs[i].path, err)
+				}
+			}
+		}
+	}
+	// What keys say together: a server is a program, and shows its output.
+	c.Tools.MCP["name"].Command, c.Tools.MCP["name"].Args, c.Tools.MCP["name"].Allowlist = "server", []string{"-v", "a b", "-v"}, []string{"*"}
+	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
+	want := string(c.YAML())
+	back, err := Load(write(t, dir, "lathe.yaml", want), opts)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, want)
+	}
+	if got := string(back.YAML()); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for i, k := range back.keys() {
+		if got, want := k.v.text(), rows[i].v.text(); got != want {
+			t.Errorf("%s: got %s, want %s", k.path, got, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{
+		"", "models: {a: {key: '${KEY}', headers: {X-A: b}}}", "tool_calling:\n  max_iterations: 3\n  retention: {max_output_bytes: 1KiB}\n",
+		"tools: {builtin: [a, b]}", "policy: {tools: {a: ask}}", "a: &x [*x]", "? [a]\n: b", "<<: {a: b}", "!!binary aGk=: x", "models: {a: {base_url: 'http://h?%zz'}}",
+		"tool_calling: {tool_choice: 'function:NAME', max_cost: 1e300, run_timeout: 1ns}", "default_model: \"sim/\\u2028\"", "- a\n--- b", "sim: {scripts: {a: ''}}",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		opts := &LoadOptions{Environ: []string{"KEY=secret"}}
+		c, err := parse("lathe.yaml", []byte(in), opts)
+		if err != nil {
+			if len(ProblemsOf(err)) == 0 {
+				t.Fatalf("an error without problems: %v", err)
+			}
+			return
+		}
+		first := c.YAML()
+		again, err := parse("lathe.yaml", first, opts)
+		if err != nil {
+			t.Fatalf("what YAML wrote is refused: %v\n%s", err, first)
+		}
+		if second := again.YAML(); string(second) != string(first) {
+			t.Fatalf("not a fixed point:\n%s\nthen\n%s", first, second)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Serve says how the daemon serves.
+type Serve struct {
+	Addr          string
+	MetricsAddr   string // empty: with everything else
+	Hosts         []string
+	Origins       []string
+	MaxBodyBytes  int
+	MaxConcurrent int
+	KeepAlive     time.Duration
+	DrainDelay    time.Duration
+	DrainTimeout  time.Duration
+}
+
+// An APIKey is who may call the daemon.
+type APIKey struct {
+	Key               Ref
+	Models            []string // nil: every model
+	Tools             []string // nil: every tool
+	RequestsPerMinute int
+	Concurrency       int
+	// Limits narrow those of tool_calling: zero fields, and those below zero, say nothing.
+	Limits lathe.Limits
+}
+
+// keys returns the rows of the daemon, bound to s.
+func (s *Serve) keys() []key {
+	return []key{
+		{"serve.addr", "127.0.0.1:8700", address(&s.Addr), "Address to listen on. One that others reach wants `keys`.", "listen port host bind"},
+		{"serve.metrics_addr", "", address(&s.MetricsAddr), "Address that serves `/metrics`, `/livez` and `/readyz` alone, without a key. Default: `/metrics` is served with everything else.", ""},
+		{"serve.hosts", "", hostList(&s.Hosts), "Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused.", "host allowed_hosts"},
+		{"serve.origins", "", originList(&s.Origins), "Origins whose pages may call the daemon, such as `https://chat.example.com`.", "origin cors allowed_origins"},
+		{"serve.max_body_bytes", "16MiB", size(&s.MaxBodyBytes, 1, maxSize), "Body of one request, decompressed.", "max_request_bytes"},
+		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503.", "max_requests"},
+		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
+		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
+		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
+	}
+}
+
+// keys returns the rows of one key, bound to k.
+func (k *APIKey) keys() []key {
+	l := &k.Limits
+	return []key{
+		{"key", "", reference(&k.Key, isKey), "The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "secret token value"},
+		{"models", "", names(&k.Models), "Models that the key may use. Default: all.", "model"},
+		{"tools", "", list(&k.Tools), "Tools of the daemon that runs of the key may use. Default: all.", "tool"},
+		{"requests_per_minute", "0", count(&k.RequestsPerMinute, 0, maxCount), "Requests in a minute; `0`: no bound.", "rpm rate rate_limit"},
+		{"concurrency", "0", count(&k.Concurrency, 0, maxCount), "Requests at once; `0`: no bound.", "max_concurrent"},
+		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Model calls of one run, where that is less than in `tool_calling`.", ""},
+		{"max_total_tool_calls", "0", count(&l.MaxToolCalls, 0, maxCount), "Tool calls of one run, likewise.", "max_tool_calls"},
+		{"run_timeout", "none", durationOr(&l.RunTimeout, "none"), "Time of one run, likewise.", ""},
+		{"max_tokens_total", "none", tokens(&l.MaxTokensTotal), "Tokens of one run, likewise.", "max_tokens"},
+		{"max_cost", "none", dollars(&l.MaxCost), "US dollars of one run, likewise.", ""},
+	}
+}
+
+// address is a host and a port.
+func address(p *string) value {
+	v := text(p).(*fn)
+	v.what = "host:port"
+	v.setFn = func(s string) error {
+		if i := strings.LastIndexByte(s, ':'); s != "" && (i < 0 || i == len(s)-1) {
+			return errors.New("an address is a host and a port, such as 127.0.0.1:8700")
+		}
+		*p = s
+		return nil
+	}
+	return v
+}
+
+func hostList(p *[]string) lister {
+	return listValue{p, func(s string) error {
+		if len(s) > 253 || strings.ContainsAny(s, "/:@ ") {
+			return errors.New("a host is a name without a port, such as lathe.example.com")
+		}
+		return nil
+	}}
+}
+
+func originList(p *[]string) lister {
+	return listValue{p, func(s string) error {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			return errors.New("an origin is a scheme and a host, such as https://chat.example.com")
+		}
+		return nil
+	}}
+}

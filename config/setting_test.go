@@ -1,0 +1,30 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each setting of a run is one flag, and what the flag says reaches its key.
+func TestRunSettings(t *testing.T) {
+	t.Parallel()
+	flags := map[string]bool{}
+	for _, s := range RunSettings() {
+		if flags[s.Flag] {
+			t.Errorf("--%s stands twice", s.Flag)
+		}
+		flags[s.Flag] = true
+		if strings.ContainsAny(s.Flag, "._") || s.Doc == "" || s.Default == "" {
+			t.Errorf("%+v", s)
+		}
+		c, err := Load("", &LoadOptions{Overrides: []Override{{"--" + s.Flag, s.Key, s.Default}}})
+		if err != nil {
+			t.Errorf("--%s %s: %v", s.Flag, s.Default, err)
+		} else if got := c.Origin(s.Key); got != "--"+s.Flag {
+			t.Errorf("%s comes from %s, want --%s", s.Key, got, s.Flag)
+		}
+	}
+	if len(flags) < 30 || flags["enabled"] || !flags["max-iterations"] || !flags["tool-use-mode"] {
+		t.Errorf("got flags %v", flags)
+	}
+}

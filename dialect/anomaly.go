@@ -1,0 +1,52 @@
+package dialect
+
+import "iter"
+
+// Anomalies counts what a harmony parser tolerated. Its parser has a method Anomalies that returns
+// them; see [Counter].
+type Anomalies struct {
+	// The stages of harmony_parse_error_total.
+	UnknownChannel int // a channel that is not known, nor near one that is: its content is text
+	ForeignRole    int // a message of another role than the assistant's
+	Header         int // a header that is too long, or that ends without `<|message|>`
+	Truncated      int // a header cut off by the end of the text
+	Stray          int // text between two messages
+
+	// The types of harmony_unexpected_order_total, all after a final message was closed.
+	ExtraFinal           int
+	AnalysisAfterFinal   int
+	CommentaryAfterFinal int
+	InterleavedFinal     int // a further final message with another message before it
+}
+
+// A Counter is a [Parser] that counts what it tolerated. It is an optional second interface.
+type Counter interface {
+	Anomalies() Anomalies
+}
+
+// ParseErrors yields the label `stage` of harmony_parse_error_total and its count, where it is not 0.
+func (a Anomalies) ParseErrors() iter.Seq2[string, int] {
+	return counts([]count{{"unknown_channel", a.UnknownChannel}, {"foreign_role", a.ForeignRole},
+		{"header", a.Header}, {"truncated_header", a.Truncated}, {"stray_text", a.Stray}})
+}
+
+// UnexpectedOrder yields the label `type` of harmony_unexpected_order_total and its count, where it is not 0.
+func (a Anomalies) UnexpectedOrder() iter.Seq2[string, int] {
+	return counts([]count{{"extra_final", a.ExtraFinal}, {"analysis_after_final", a.AnalysisAfterFinal},
+		{"commentary_after_final", a.CommentaryAfterFinal}, {"interleaved_final", a.InterleavedFinal}})
+}
+
+type count struct {
+	label string
+	n     int
+}
+
+func counts(list []count) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, c := range list {
+			if c.n != 0 && !yield(c.label, c.n) {
+				return
+			}
+		}
+	}
+}

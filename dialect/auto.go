@@ -1,0 +1,112 @@
+package dialect
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// NewAuto returns a parser that chooses the dialect by the first mark in the text; until then,
+// all is text or thinking. In Markdown code a mark decides nothing. The parser is a [Chooser].
+func NewAuto(opts *Options) Parser { return auto.NewParser(opts) }
+
+// A Chooser is a [Parser] that finds out which dialect it reads. It is an optional second interface.
+type Chooser interface {
+	// Chosen returns the name of the dialect; "" before the first mark.
+	Chosen() string
+}
+
+// An autoParser reads prose until it finds a mark, and hands everything from there on to the
+// parser of that mark's dialect.
+type autoParser struct {
+	reader
+	prose    prose
+	dialects []*Dialect // by mark
+	chosen   *Dialect
+	parser   Parser
+}
+
+// An autoMarks holds the openings of all dialects and the marks of thinking.
+type autoMarks struct {
+	marks    *marks
+	dialects []*Dialect // by mark
+}
+
+var (
+	currentOpenings = sync.OnceValue(func() autoMarks { return openings(false) })
+	allOpenings     = sync.OnceValue(func() autoMarks { return openings(true) })
+)
+
+// openings collects the openings of the table, those of deprecated syntax where they are wanted.
+func openings(deprecated bool) autoMarks {
+	var a autoMarks
+	var list []string
+	add := func(d *Dialect, marks []string) {
+		for _, m := range marks {
+			list = append(list, strings.ToLower(m))
+			a.dialects = append(a.dialects, d)
+		}
+	}
+	for _, d := range table {
+		add(d, d.marks)
+		if deprecated {
+			add(d, d.oldMarks)
+		}
+	}
+	a.marks = newMarks(true, withThink(list, plainThink)...)
+	return a
+}
+
+func newAuto(o Options) Parser {
+	all := currentOpenings()
+	if o.AllowDeprecatedSyntax {
+		all = allOpenings()
+	}
+	a := &autoParser{reader: newReader(o, all.marks), dialects: all.dialects}
+	a.prose = prose{r: &a.reader, base: len(all.dialects)}
+	return a
+}
+
+func (a *autoParser) Chosen() string {
+	if a.chosen == nil {
+		return ""
+	}
+	return a.chosen.name
+}
+
+func (a *autoParser) Anomalies() Anomalies {
+	if c, ok := a.parser.(Counter); ok {
+		return c.Anomalies()
+	}
+	return Anomalies{}
+}
+
+func (a *autoParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	return a.feed(dst, text, a.run)
+}
+
+func (a *autoParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	dst, err := a.finish(dst, a.run, func() {})
+	if a.parser != nil {
+		return a.parser.Flush(dst)
+	}
+	return dst, err
+}
+
+func (a *autoParser) run() {
+	for a.parser == nil {
+		text, mark, ok := a.next()
+		switch {
+		case !ok:
+			return
+		case mark < 0:
+			a.prose.text(text)
+		case !a.prose.mark(mark, text):
+			a.chosen = a.dialects[mark]
+			a.parser = a.chosen.parser(a.opts)
+			a.out = a.parser.Append(a.out, text)
+		}
+	}
+	a.out = a.parser.Append(a.out, a.take(len(a.in)))
+}

@@ -1,0 +1,95 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Collector joins the deltas of a [Parser] into the message that they say. The zero value is ready.
+type Collector struct {
+	// Dialect is set on the calls of the message.
+	Dialect string
+
+	parts    []lathe.Part
+	failures []Failure
+	kind     lathe.DeltaKind // of the part being joined, 0: none
+	text     strings.Builder
+	call     int // place of the open call in parts
+	args     strings.Builder
+}
+
+// A Failure is a call that could not be read.
+type Failure struct {
+	Code    lathe.Code
+	Name    string // the tool, where it could be read
+	Excerpt string // the beginning, at most 200 bytes
+	Bytes   int    // the whole length
+}
+
+// Add takes the next delta. Kinds that no parser says are passed over.
+func (c *Collector) Add(d lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
+		if c.kind != d.Kind {
+			c.flush()
+			c.kind = d.Kind
+		}
+		c.text.WriteString(d.Text)
+	case lathe.DeltaCallStart:
+		c.flush()
+		c.args.Reset()
+		c.call = len(c.parts)
+		c.parts = append(c.parts, lathe.ToolCall{ID: d.ID, Name: d.Name, Dialect: c.Dialect, Deprecated: d.Deprecated, Incomplete: true})
+	case lathe.DeltaCallArgs:
+		c.args.WriteString(d.Text)
+	case lathe.DeltaCallEnd:
+		call := c.parts[c.call].(lathe.ToolCall)
+		call.Arguments, call.Incomplete = c.args.String(), d.Incomplete
+		if d.ID != "" {
+			call.ID = d.ID
+		}
+		c.parts[c.call] = call
+	case lathe.DeltaParseError:
+		c.failures = append(c.failures, Failure{Code: d.Code, Name: d.Name, Excerpt: d.Text, Bytes: d.Bytes})
+		if d.Index < 0 {
+			c.flush()
+			c.parts = append(c.parts, lathe.ToolCall{Name: d.Name, Arguments: d.Text, Dialect: c.Dialect, ParseError: d.Code})
+			return
+		}
+		call := c.parts[c.call].(lathe.ToolCall)
+		call.ParseError = d.Code
+		c.parts[c.call] = call
+	}
+}
+
+// AddAll takes deltas in order.
+func (c *Collector) AddAll(deltas []lathe.Delta) {
+	for _, d := range deltas {
+		c.Add(d)
+	}
+}
+
+func (c *Collector) flush() {
+	text := c.text.String()
+	c.text.Reset()
+	switch c.kind {
+	case lathe.DeltaText:
+		c.parts = append(c.parts, lathe.Text{Text: text})
+	case lathe.DeltaReasoning:
+		c.parts = append(c.parts, lathe.Reasoning{Text: text})
+	case lathe.DeltaCommentary:
+		c.parts = append(c.parts, lathe.Text{Text: text, Commentary: true})
+	}
+	c.kind = 0
+}
+
+// Message returns the assistant message: text, reasoning and calls in the order in which they
+// came. A call that could not be read has its ParseError set.
+func (c *Collector) Message() lathe.Message {
+	c.flush()
+	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}
+}
+
+// Failures returns the calls that could not be read, in order.
+func (c *Collector) Failures() []Failure { return c.failures }

@@ -1,0 +1,150 @@
+package dialecttest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+)
+
+// Parse feeds text to p in pieces that end at the cuts, which ascend, and returns the joined deltas.
+func Parse(t testing.TB, p dialect.Parser, text string, cuts ...int) []lathe.Delta {
+	t.Helper()
+	var deltas []lathe.Delta
+	from := 0
+	for _, to := range append(cuts, len(text)) {
+		deltas = p.Append(deltas, text[from:to])
+		from = to
+	}
+	deltas, err := p.Flush(deltas)
+	if err != nil && !errors.Is(err, dialect.ErrIncomplete) {
+		t.Fatalf("Flush: %v, want nil or ErrIncomplete", err)
+	}
+	if err := Verify(deltas); err != nil {
+		t.Fatalf("text %q cut at %v: %v\n%s", text, cuts, err, Format(deltas))
+	}
+	if cut := incomplete(deltas); cut != (err != nil) {
+		t.Fatalf("text %q cut at %v: Flush says %v\n%s", text, cuts, err, Format(deltas))
+	}
+	return Join(deltas)
+}
+
+// incomplete reports whether the last thing that the deltas say is a call that was cut off.
+func incomplete(deltas []lathe.Delta) bool {
+	if len(deltas) == 0 {
+		return false
+	}
+	d := deltas[len(deltas)-1]
+	if d.Kind == lathe.DeltaCallEnd && d.Incomplete && len(deltas) > 1 && deltas[len(deltas)-2].Kind == lathe.DeltaParseError {
+		d = deltas[len(deltas)-2]
+	}
+	return d.Kind == lathe.DeltaCallEnd && d.Incomplete || d.Kind == lathe.DeltaParseError && d.Code == lathe.CodeIncompleteCall
+}
+
+// Check proves on one text what holds for every parser: the deltas do not depend on the cuts
+// (every cut into two, byte by byte, 100 random ones); the text may end anywhere, and loses nothing;
+// nothing is said that is not in the prefix and the text, in their order. It returns the deltas.
+func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) []lathe.Delta {
+	t.Helper()
+	p := newParser()
+	whole := Parse(t, p, text)
+	want := Format(whole)
+	if rest := afterSaid(prefix+text, said(whole, p)); rest != "" {
+		t.Errorf("text %q: the parser says what the text does not, from %q on\n%s", text, rest, want)
+	}
+	differs := func(cuts []int) bool {
+		t.Helper()
+		if got := Format(Parse(t, newParser(), text, cuts...)); got != want {
+			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, got, want)
+			return true
+		}
+		return false
+	}
+	for i := 1; i < len(text); i++ {
+		if differs([]int{i}) {
+			break
+		}
+	}
+	each := make([]int, 0, len(text))
+	for i := 1; i < len(text); i++ {
+		each = append(each, i)
+	}
+	differs(each)
+	random := rand.New(rand.NewPCG(20261120, uint64(len(text))))
+	for range 100 {
+		if differs(randomCuts(random, len(text))) {
+			break
+		}
+	}
+	for i := range len(text) {
+		checkEnd(t, newParser, prefix, text[:i], text, whole)
+	}
+	return whole
+}
+
+// checkEnd proves that a text that ends early says, up to its last words, what the whole text
+// says in deltas, and loses nothing.
+func checkEnd(t testing.TB, newParser func() dialect.Parser, prefix, text string, whole string, deltas []lathe.Delta) {
+	t.Helper()
+	p := newParser()
+	ended := Parse(t, p, text)
+	if rest := afterSaid(prefix+text, said(ended, p)); rest != "" {
+		t.Errorf("text %q: the parser says what the text does not, from %q on", text, rest)
+	}
+	// What a text that is read without a fault swallows is markup, and its beginning has no more of it.
+	if swallowed, most := weight(prefix+text)-weight(said(ended, p)), weight(prefix+whole)-weight(said(deltas, p)); swallowed > most && !failed(deltas) {
+		t.Errorf("text %q: %d bytes are not said, want at most %d:\n%s", text, swallowed, most, Format(ended))
+	}
+	before := Join(newParser().Append(nil, text))
+	for i, d := range before {
+		switch {
+		case i >= len(deltas):
+		case pieced(d.Kind) && i == len(before)-1 && d.Kind == deltas[i].Kind && strings.HasPrefix(deltas[i].Text, d.Text):
+			continue
+		case d == deltas[i]:
+			continue
+		}
+		t.Fatalf("text %q says too early:\n%s\nthe whole says:\n%s", text, Format(before), Format(deltas))
+	}
+}
+
+// weight counts the bytes of s that cannot merely stand between two calls.
+func weight(s string) int {
+	n := len(s)
+	for _, c := range []byte(s) {
+		if strings.IndexByte(" \t\r\n;,", c) >= 0 {
+			n--
+		}
+	}
+	return n
+}
+
+// failed reports whether a call could not be read.
+func failed(deltas []lathe.Delta) bool {
+	return slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind == lathe.DeltaParseError })
+}
+
+// afterSaid returns what is left of said when its bytes are looked for in text, in order.
+func afterSaid(text, said string) string {
+	for i := 0; i < len(text) && said != ""; i++ {
+		if text[i] == said[0] {
+			said = said[1:]
+		}
+	}
+	return said
+}
+
+func randomCuts(random *rand.Rand, n int) []int {
+	var cuts []int
+	for at := 0; ; {
+		at += 1 + random.IntN(12)
+		if at >= n {
+			return cuts
+		}
+		cuts = append(cuts, at)
+	}
+}

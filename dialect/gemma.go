@@ -1,0 +1,250 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A gemmaForm is the row of a dialect that writes calls as `call:NAME{key:value,…}` between marks,
+// with strings between marks of their own, in which nothing is escaped.
+type gemmaForm struct {
+	open, close, quote string
+	drops              []string // marks that say nothing: the end of the turn
+	think              thinkMarks
+	bareThink          string // another opening of the same block
+
+	marks *marks
+	base  int
+}
+
+// The marks of a gemmaForm, by their place in the list; the marks that are dropped come after.
+const (
+	gemmaOpen = iota
+	gemmaClose
+	gemmaQuote
+	gemmaDrops
+)
+
+func newGemmaForm(f gemmaForm) *gemmaForm {
+	list := append([]string{f.open, f.close, f.quote}, f.drops...)
+	f.base = len(list)
+	list = withThink(list, f.think)
+	if f.bareThink != "" {
+		list = append(list, f.bareThink)
+	}
+	f.marks = newMarks(false, list...)
+	return &f
+}
+
+func (f *gemmaForm) parser(o Options) Parser {
+	g := &gemma{attempt: attempt{reader: newReader(o, f.marks)}, f: f}
+	g.prose = prose{r: &g.reader, base: f.base}
+	g.lit.bare, g.lit.emit = true, g.args
+	return g
+}
+
+// gemma reads the calls of a gemmaForm. The arguments are said as they come. Several calls may
+// stand between one pair of marks.
+type gemma struct {
+	attempt
+	f     *gemmaForm
+	state gemmaState
+	head  []byte // what was read of `call:NAME`
+	lit   literal
+	depth int // calls open in an attempt that cannot be read
+}
+
+type gemmaState uint8
+
+const (
+	gemmaText gemmaState = iota
+	gemmaGap             // after a call
+	gemmaHead
+	gemmaArgs
+	gemmaTail // after the arguments
+	gemmaBad
+)
+
+const gemmaCall = "call:"
+
+func (g *gemma) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	return g.feed(dst, text, g.run)
+}
+
+func (g *gemma) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	return g.finish(dst, g.run, g.close)
+}
+
+func (g *gemma) run() {
+	for {
+		text, mark, ok := g.next()
+		if !ok {
+			return
+		}
+		switch g.state {
+		case gemmaText:
+			g.outside(text, mark)
+		case gemmaGap:
+			if mark < 0 && g.blank(text) {
+				continue
+			}
+			g.state = gemmaText
+			if mark < 0 || mark >= g.f.base {
+				g.spill()
+			}
+			g.outside(text, mark)
+		case gemmaBad:
+			g.more(text)
+			g.inBad(mark)
+		default:
+			g.inside(text, mark)
+		}
+	}
+}
+
+func (g *gemma) outside(text string, mark int) {
+	if mark == g.f.base+2 {
+		mark = g.f.base
+	}
+	switch {
+	case mark < 0:
+		g.prose.text(text)
+	case g.prose.mark(mark, text):
+	case mark == gemmaOpen:
+		g.begin(text)
+		g.head = g.head[:0]
+		g.state = gemmaHead
+	case mark == gemmaQuote:
+		g.prose.text(text)
+	default: // a closing mark more than there are, or the end of the turn
+		g.raw = g.raw[:0]
+		g.state = gemmaGap
+	}
+}
+
+// inside takes what stands in an attempt.
+func (g *gemma) inside(text string, mark int) {
+	if g.state == gemmaArgs {
+		switch {
+		case mark == gemmaQuote && g.lit.atMark():
+			if g.lit.state == literalBad {
+				g.reject(text, mark)
+			} else {
+				g.keep(text)
+			}
+		case mark < 0 || g.lit.inString():
+			g.value(text)
+		default:
+			g.reject(text, mark)
+		}
+		return
+	}
+	switch {
+	case mark == gemmaClose && g.state == gemmaTail && len(g.head) == 0:
+		g.end(false)
+		g.leave()
+		g.state = gemmaGap
+	case mark < 0:
+		g.structure(text)
+	default:
+		g.reject(text, mark)
+	}
+}
+
+// structure reads `call:NAME{`, at the beginning and after the arguments of another call.
+func (g *gemma) structure(text string) {
+	for text != "" {
+		c := text[0]
+		switch {
+		case space(c) && len(g.head) == 0:
+			if g.full(text[:1]) {
+				g.spoil(lathe.CodePayloadTooLarge)
+				g.more(text)
+				return
+			}
+		case c == '{' && len(g.head) > len(gemmaCall):
+			name := strings.TrimSpace(string(g.head[len(gemmaCall):]))
+			if !g.knows(name) && (name == "" || strings.ContainsAny(name, "}[]<>\n\t ")) {
+				g.reject(text, -1)
+				return
+			}
+			g.name = g.toolName([]byte(name))
+			g.start("", g.name, false)
+			g.lit.reset()
+			g.state = gemmaArgs
+			g.value(text)
+			return
+		case len(g.head) >= len(gemmaCall)+maxNameBytes || len(g.head) < len(gemmaCall) && c != gemmaCall[len(g.head)]:
+			g.reject(text, -1)
+			return
+		default:
+			if g.head = append(g.head, c); g.state == gemmaTail && len(g.head) == len(gemmaCall) {
+				g.end(false)
+				g.begin(gemmaCall[:len(gemmaCall)-1])
+				g.state = gemmaHead
+			}
+		}
+		g.keep(text[:1])
+		text = text[1:]
+	}
+}
+
+// value goes on with the arguments.
+func (g *gemma) value(text string) {
+	n := g.lit.scan(text)
+	g.keep(text[:n])
+	text = text[n:]
+	switch g.lit.state {
+	case literalDone:
+		g.head = g.head[:0]
+		g.state = gemmaTail
+		g.structure(text)
+	case literalBad:
+		g.reject(text, -1)
+	}
+}
+
+// reject spoils an attempt at what cannot stand where it does.
+func (g *gemma) reject(text string, mark int) {
+	g.spoil(lathe.CodePayloadParseError)
+	if text != "" {
+		g.more(text)
+	}
+	g.inBad(mark)
+}
+
+func (g *gemma) spoil(code lathe.Code) {
+	g.ruin(code)
+	g.depth, g.state = 1, gemmaBad
+}
+
+// inBad follows the calls inside of an attempt that cannot be read: it ends where they all have ended.
+func (g *gemma) inBad(mark int) {
+	switch mark {
+	case gemmaOpen:
+		g.depth++
+	case gemmaClose:
+		g.depth--
+	}
+	if g.depth == 0 {
+		g.giveUp()
+		g.state = gemmaText
+	}
+}
+
+// close ends the text.
+func (g *gemma) close() {
+	switch g.state {
+	case gemmaHead:
+		g.cut = true
+		g.spoil(lathe.CodeIncompleteCall)
+		g.giveUp()
+	case gemmaArgs:
+		g.end(true)
+	case gemmaTail:
+		g.end(false)
+	case gemmaBad:
+		g.giveUp()
+	}
+}

@@ -1,0 +1,373 @@
+package dialect
+
+import "github.com/lathe-run/lathe"
+
+// The marks of harmony, by their place in harmonyMarks. The fused words after them are what is
+// left of the marks between messages where a server has taken the special tokens out.
+const (
+	markStart = iota
+	markEnd
+	markMessage
+	markChannel
+	markConstrain
+	markReturn
+	markCall
+	markRecipient
+	fusedAnalysis
+	fusedCommentary
+	fusedFinal
+)
+
+var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>",
+	"<|return|>", "<|call|>", "<|recipient|>"}
+
+var (
+	harmonyMarks = newMarks(false, harmonyTokens...)
+	fusedMarks   = newMarks(false, append(harmonyTokens[:len(harmonyTokens):len(harmonyTokens)],
+		"assistantanalysis", "assistantcommentary", "assistantfinal")...)
+)
+
+// harmony reads the format of gpt-oss. A completion begins inside a header, after
+// `<|start|>assistant`, or without any mark at all.
+type harmony struct {
+	reader
+	state  harmonyState
+	kind   lathe.DeltaKind // of the text of the message
+	header header
+	lead   []byte // text before the first mark, or after a message, that may still be part of a header
+
+	js  jsonScan // of the arguments
+	raw bool     // they are not JSON: every mark ends them
+
+	payload payload // of the `tool` channel
+
+	inFinal bool // the open message is on the final channel
+	final   bool // a final message was closed
+	between bool // another message came after it
+	count   Anomalies
+}
+
+type harmonyState uint8
+
+const (
+	harmonyBegin   harmonyState = iota // nothing was decided yet
+	harmonyLead                        // lead is pending and a mark may follow
+	harmonyBetween                     // after a message
+	harmonyHeader
+	harmonyText
+	harmonyArgs
+	harmonyTool  // in the payload of the `tool` channel
+	harmonyFused // after a fused commentary: a header without marks may follow
+)
+
+func newHarmony(o Options) Parser {
+	h := &harmony{reader: newReader(o, harmonyMarks)}
+	h.payload = payload{r: &h.reader, whole: true, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
+	return h
+}
+
+// Anomalies returns what was tolerated so far.
+func (h *harmony) Anomalies() Anomalies { return h.count }
+
+func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if h.state == harmonyText || h.state == harmonyArgs {
+		if lead, run, ok := h.plain(text); ok {
+			if lead != "" {
+				dst = h.piece(dst, lead)
+			}
+			if run != "" {
+				dst = h.piece(dst, run)
+			}
+			return dst
+		}
+	}
+	return h.feed(dst, text, h.run)
+}
+
+// piece appends text of the open message.
+func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
+	if h.state == harmonyText {
+		return appendPiece(dst, h.kind, 0, text)
+	}
+	h.follow(text)
+	return appendPiece(dst, lathe.DeltaCallArgs, h.calls-1, text)
+}
+
+func (h *harmony) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	return h.finish(dst, h.run, h.close)
+}
+
+func (h *harmony) run() {
+	for {
+		for h.state == harmonyBegin || h.state == harmonyFused {
+			if !h.decide() {
+				return
+			}
+		}
+		text, mark, ok := h.next()
+		switch {
+		case !ok:
+			return
+		case mark < 0:
+			h.text(text)
+		default:
+			h.mark(mark, text)
+		}
+	}
+}
+
+func (h *harmony) text(s string) {
+	switch h.state {
+	case harmonyText:
+		h.say(h.kind, s)
+	case harmonyArgs:
+		h.argText(s)
+	case harmonyTool:
+		h.payload.add(s)
+	case harmonyHeader:
+		if !h.header.add(s) {
+			h.count.Header++
+			h.spill()
+			h.say(h.kind, s)
+		}
+	case harmonyBetween:
+		s = trimSpace(string(h.lead) + s)
+		if h.lead = append(h.lead[:0], s...); !isRoleLead(s) {
+			h.stray()
+		}
+	case harmonyLead:
+		h.leadIsText()
+		h.say(h.kind, s)
+	}
+}
+
+func (h *harmony) mark(mark int, text string) {
+	if h.state == harmonyBetween && len(h.lead) > 0 {
+		h.roleLead(mark)
+	}
+	switch h.state {
+	case harmonyArgs:
+		if !h.raw && h.js.inString() || !endsContent(mark) {
+			h.argText(text)
+			return
+		}
+	case harmonyTool:
+		if h.payload.inString() || !endsContent(mark) {
+			h.payload.add(text)
+			return
+		}
+	case harmonyText:
+		if !endsContent(mark) {
+			h.say(h.kind, text)
+			return
+		}
+	case harmonyLead:
+		if mark == markStart || mark == markEnd || mark == markReturn || mark == markCall {
+			if trimSpace(string(h.lead)) != "" {
+				h.leadIsText()
+			}
+			h.lead = h.lead[:0]
+		} else {
+			h.state = harmonyHeader
+			h.header.reset()
+			h.header.add(string(h.lead))
+			h.lead = h.lead[:0]
+		}
+	}
+	if h.state == harmonyHeader {
+		switch {
+		case mark == markMessage:
+			h.open(false)
+			return
+		case !endsContent(mark) || mark == markChannel:
+			h.header.part(mark)
+			return
+		case h.header.implicit:
+			h.spill()
+		default:
+			h.count.Header++
+			h.open(true)
+		}
+	}
+	h.closeMessage(false)
+	switch mark {
+	case markStart:
+		h.state = harmonyHeader
+		h.header.reset()
+	case markChannel, markConstrain, markRecipient:
+		h.state = harmonyHeader
+		h.header.reset()
+		h.header.part(mark)
+	case markMessage:
+		h.content(lathe.DeltaText)
+	case fusedAnalysis:
+		h.content(lathe.DeltaReasoning)
+	case fusedFinal:
+		h.content(lathe.DeltaText)
+	case fusedCommentary:
+		h.content(lathe.DeltaCommentary)
+		h.state = harmonyFused
+	}
+}
+
+// endsContent reports whether a mark ends the content of a message; the others are text there.
+func endsContent(mark int) bool {
+	return mark != markMessage && mark != markConstrain && mark != markRecipient
+}
+
+// content begins the text of a message.
+func (h *harmony) content(kind lathe.DeltaKind) {
+	h.state, h.kind = harmonyText, kind
+}
+
+func trimSpace(s string) string {
+	for s != "" && space(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// spill gives a header that cannot be one as text.
+func (h *harmony) spill() {
+	h.content(lathe.DeltaText)
+	h.say(h.kind, h.header.text())
+}
+
+// open begins the content that the header announces. bare says that the header ended without
+// `<|message|>`: what is left of it is the content.
+func (h *harmony) open(bare bool) {
+	kind := h.header.resolve(h.knows)
+	h.note(kind)
+	rest := ""
+	if bare {
+		rest = string(h.header.rest)
+	}
+	switch kind {
+	case contentCall:
+		h.begin(h.header.recipient)
+		h.argText(rest)
+	case contentTool:
+		h.state = harmonyTool
+		h.payload.reset()
+		h.payload.add(rest)
+	default:
+		h.content(kind.delta())
+		h.say(h.kind, rest)
+	}
+}
+
+// begin opens a call.
+func (h *harmony) begin(name []byte) {
+	h.state, h.js, h.raw = harmonyArgs, jsonScan{}, false
+	h.start("", h.toolName(name), false)
+}
+
+// argText passes argument text on.
+func (h *harmony) argText(s string) {
+	h.follow(s)
+	h.args(s)
+}
+
+// follow keeps track of argument text as long as it is JSON.
+func (h *harmony) follow(s string) {
+	if h.raw {
+		return
+	}
+	if first := trimSpace(s); first != "" && h.js.depth == 0 && h.js.state == jsonValue &&
+		first[0] != '{' && first[0] != '[' && string(h.header.contentType) == "code" {
+		h.raw = true // code, whatever quotes it begins with
+		return
+	}
+	if n := h.js.scan(s); n < len(s) && (h.js.state == jsonBad || trimSpace(s[n:]) != "") {
+		h.raw = true
+	}
+}
+
+// closeMessage ends the open message; cut says that the text ended, rather than the message.
+func (h *harmony) closeMessage(cut bool) {
+	switch h.state {
+	case harmonyArgs:
+		h.end(cut && !h.argsWhole())
+	case harmonyTool:
+		h.payload.close(cut)
+	}
+	h.final = h.final || h.inFinal
+	h.inFinal = false
+	h.state = harmonyBetween
+}
+
+// argsWhole reports whether arguments that no mark ended may be taken as whole. The mark that
+// ends a call ends the generation too, and servers leave it out; so JSON is whole when it is, and
+// text that never began as JSON is, unless the header says that it must.
+func (h *harmony) argsWhole() bool {
+	switch kind := string(h.header.contentType); {
+	case h.js.whole():
+		return true
+	case kind == "" || kind == "json":
+		return kind == "" && h.raw && h.js.depth == 0
+	}
+	return true
+}
+
+// close ends the text.
+func (h *harmony) close() {
+	switch h.state {
+	case harmonyBegin, harmonyLead, harmonyFused:
+		h.leadIsText()
+	case harmonyHeader:
+		h.closeHeader()
+	case harmonyBetween:
+		if len(h.lead) > 0 {
+			h.stray()
+		}
+	}
+	h.closeMessage(true)
+}
+
+// closeHeader ends a header that the text ended in. It is markup, not text; but a call that it
+// was to be is told.
+func (h *harmony) closeHeader() {
+	if h.header.implicit {
+		h.spill()
+		return
+	}
+	h.count.Truncated++
+	switch kind := h.header.resolve(h.knows); kind {
+	case contentCall, contentTool:
+		text := h.header.text()
+		h.fail(lathe.CodeIncompleteCall, "", text, len(text))
+		h.cut = true
+	default:
+		if rest := string(h.header.rest); !beginsToken(rest) {
+			h.say(kind.delta(), rest)
+		}
+	}
+}
+
+// beginsToken reports whether s is the beginning of a mark.
+func beginsToken(s string) bool {
+	_, part := harmonyMarks.at(s, "")
+	return part >= 0
+}
+
+// note counts a message that the rules do not foresee.
+func (h *harmony) note(kind content) {
+	h.count.UnknownChannel += h.header.unknown
+	h.count.ForeignRole += h.header.foreign
+	h.inFinal = kind == contentFinal
+	if !h.final {
+		return
+	}
+	switch kind {
+	case contentFinal:
+		h.count.ExtraFinal++
+		if h.between {
+			h.count.InterleavedFinal++
+		}
+	case contentAnalysis:
+		h.count.AnalysisAfterFinal++
+	case contentCommentary:
+		h.count.CommentaryAfterFinal++
+	}
+	h.between = kind != contentFinal
+}

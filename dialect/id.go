@@ -1,0 +1,23 @@
+package dialect
+
+const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// newID makes an id in OpenAI's style, `call_` and 24 letters and digits; "" where Options.Rand is nil.
+func (r *reader) newID() string {
+	if r.opts.Rand == nil {
+		return ""
+	}
+	return "call_" + randomLetters(r.opts.Rand, 24)
+}
+
+// randomLetters returns n random letters and digits, ten from each number.
+func randomLetters(rand func() uint64, n int) string {
+	const k = uint64(len(idLetters))
+	b := make([]byte, 0, n)
+	for len(b) < n {
+		for v, i := rand(), 0; i < 10 && len(b) < n; v, i = v/k, i+1 {
+			b = append(b, idLetters[v%k])
+		}
+	}
+	return string(b)
+}

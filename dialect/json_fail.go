@@ -1,0 +1,146 @@
+package dialect
+
+import "github.com/lathe-run/lathe"
+
+// spoil turns the attempt into text; the ParseError follows where it ends. Without a code, what
+// was read was no attempt at all: it is text, and no error.
+func (p *jsonParser) spoil(code lathe.Code) {
+	quiet := p.block != nil && p.block.quiet
+	p.pending = false
+	p.bad = code
+	known := p.reader.open || p.object.named && p.state == blockJSON
+	if quiet && !known {
+		p.bad = ""
+	}
+	p.spillGap()
+	if !p.lost {
+		p.prose.text(string(p.raw))
+	}
+	p.lost = true
+	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
+	js := &p.object.js
+	inJSON := p.state == blockJSON && js.state != jsonBad && js.state != jsonDone
+	switch {
+	case inJSON:
+		js.outer = 0
+		p.state = blockOver
+	case p.bad == "":
+		p.calm()
+	case !p.closes():
+		p.giveUp()
+	default:
+		p.state = blockBad
+	}
+	p.seg = p.seg[:0]
+}
+
+// closes reports whether a mark ends the attempt.
+func (p *jsonParser) closes() bool {
+	return p.section > 0 || p.block != nil && p.block.close != ""
+}
+
+// calm goes back to the text after what was no attempt.
+func (p *jsonParser) calm() {
+	p.state = blockNone
+	p.section = 0
+}
+
+// over reads on in JSON that is text: marks in it are data.
+func (p *jsonParser) over() {
+	js := &p.object.js
+	s := p.take(js.scan(p.in))
+	p.more(s)
+	switch {
+	case js.state != jsonDone && js.state != jsonBad:
+	case p.bad == "":
+		p.calm()
+	case p.closes():
+		p.state = blockBad
+	default:
+		p.giveUp()
+	}
+}
+
+// more gives s as text of an attempt that cannot be read.
+func (p *jsonParser) more(s string) {
+	p.keep(s)
+	p.prose.text(s)
+}
+
+// badToken takes what the scanner found inside an attempt that cannot be read.
+func (p *jsonParser) badToken(text string, mark int) {
+	if mark < 0 || mark >= p.prose.base {
+		p.more(text)
+		return
+	}
+	switch m := p.f.kinds[mark]; {
+	case m.kind == markOpen && !p.begun && !p.f.blocks[m.n].quiet:
+		p.giveUp()
+		if p.section > 0 {
+			p.inSection(mark)
+		} else {
+			p.token(text, mark)
+		}
+	case m.kind == markSectionEnd && p.section > 0:
+		p.more(text)
+		p.giveUp()
+		p.section, p.state = 0, blockNone
+	case m.kind == markClose && p.block != nil && p.block.close == text:
+		p.more(text)
+		p.giveUp()
+	default:
+		p.more(text)
+	}
+}
+
+// giveUp ends an attempt that cannot be read.
+func (p *jsonParser) giveUp() {
+	p.fail(p.bad, p.toolName(p.name), string(p.raw), p.total)
+	p.spoiled = true
+	p.prose.mask.fresh()
+	p.raw, p.total, p.lost = p.raw[:0], 0, false
+	p.name, p.id = p.name[:0], p.id[:0]
+	p.state = blockNone
+	if p.section > 0 {
+		p.state = blockSection
+	}
+}
+
+// close ends the text.
+func (p *jsonParser) close() {
+	switch p.state {
+	case blockNone:
+		p.gap = p.gap[:0]
+		return
+	case blockTail, blockNext:
+		p.confirm()
+		return
+	case blockJSON, blockBuiltin:
+		if p.reader.open {
+			p.endCall(true)
+			return
+		}
+	case blockBad, blockOver:
+		if p.bad != "" {
+			p.giveUp()
+		}
+		return
+	case blockCite:
+		p.text(string(p.raw))
+		return
+	case blockSection:
+		if p.taken > 0 || p.spoiled {
+			return
+		}
+		p.block = nil
+	}
+	if p.block != nil && p.block.quiet && !p.object.named {
+		p.spoil("")
+		return
+	}
+	p.cut = true
+	p.spoil(lathe.CodeIncompleteCall)
+	if p.state == blockBad || p.state == blockOver {
+		p.giveUp()
+	}
+}

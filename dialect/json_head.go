@@ -1,0 +1,152 @@
+package dialect
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// headByte reads the head of a block, one part after the other. A part is a word and one of its ends.
+func (p *jsonParser) headByte(c byte) {
+	part := &p.block.head[p.part]
+	if len(p.seg) >= maxHeadBytes {
+		p.spoil(lathe.CodePayloadParseError)
+		return
+	}
+	if part.json && p.startsJSON(c, part.field) {
+		p.seg = p.seg[:0]
+		p.state = blockOpen
+		return
+	}
+	p.seg = append(p.seg, c)
+	for _, e := range part.ends {
+		word, ok := bytes.CutSuffix(p.seg, []byte(e.mark))
+		if !ok {
+			continue
+		}
+		word = bytes.TrimSpace(word)
+		if len(word) == 0 && space(c) {
+			break
+		}
+		if !p.setHead(part.field, word) {
+			p.noName()
+			return
+		}
+		p.eat()
+		p.seg, p.wordEnd = p.seg[:0], 0
+		if p.part = e.next; p.part == len(p.block.head) {
+			p.headDone()
+		}
+		return
+	}
+	if !p.mayEnd(part, c) {
+		p.noName()
+		return
+	}
+	p.eat()
+}
+
+// startsJSON reports whether c is where the JSON begins without one of the part's ends.
+func (p *jsonParser) startsJSON(c byte, field headField) bool {
+	first := c == '{' || c == '[' || p.block.close != "" && c == p.block.close[0]
+	if !first {
+		return false
+	}
+	switch word := bytes.TrimSpace(p.seg); {
+	case c == '{':
+		return len(word) == 0 || (p.wordEnd == 0 || p.wordEnd == len(p.seg)) && p.setHead(field, word)
+	case len(word) > 0:
+		return false
+	case c == '[':
+		return p.part == 0
+	}
+	return len(p.name) > 0 // no arguments at all
+}
+
+// mayEnd takes c, the last byte of the part so far; false: no end can follow. wordEnd is where in
+// seg the beginning of an end is looked for, 0: the word still goes on.
+func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
+	switch {
+	case p.wordEnd == 0 && isWordByte(c):
+		return true
+	case space(c) && p.wordEnd == 0 && len(bytes.TrimSpace(p.seg)) == 0:
+		return true
+	case space(c) && (p.wordEnd == 0 || p.wordEnd == len(p.seg)-1):
+		p.wordEnd = len(p.seg)
+		return true
+	case p.wordEnd == 0:
+		p.wordEnd = len(p.seg) - 1
+	}
+	for _, e := range part.ends {
+		if strings.HasPrefix(e.mark, string(p.seg[p.wordEnd:])) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWordByte reports whether c can stand in a name or an id.
+func isWordByte(c byte) bool { return c > ' ' && strings.IndexByte("<>[]{}\"'`\x7f", c) < 0 }
+
+// headDone goes on after the head, whose name is known.
+func (p *jsonParser) headDone() {
+	switch {
+	case p.block.plain != "" && p.block.plain == string(p.name):
+		p.state = blockNone
+		p.swallow = false
+	case p.accepts():
+		p.state = blockOpen
+	default:
+		p.noName()
+	}
+}
+
+// noName ends a head that holds no tool's name.
+func (p *jsonParser) noName() {
+	p.seg = p.seg[:0]
+	p.spoil(lathe.CodePayloadParseError)
+}
+
+// setHead takes a part of the head; false: it cannot be what it should.
+func (p *jsonParser) setHead(field headField, word []byte) bool {
+	switch field {
+	case headID:
+		if len(word) > maxNameBytes {
+			return false
+		}
+		p.id = append(p.id[:0], word...)
+		return true
+	case headIDName:
+		p.id = append(p.id[:0], word...)
+		word = p.nameOfID(word)
+		if word == nil && isCounter(p.id) {
+			return true
+		}
+	case headName:
+		// After a word before the name: it says that a function is called.
+		if len(p.name) > 0 && string(p.name) != "function" {
+			return false
+		}
+	}
+	p.name = append(p.name[:0], word...)
+	return len(word) > 0 && len(word) <= maxNameBytes
+}
+
+// nameOfID returns the name in functions.NAME:0 or NAME:0; nil: there is none.
+func (p *jsonParser) nameOfID(id []byte) []byte {
+	name := bytes.TrimPrefix(id, []byte("functions."))
+	i := bytes.LastIndexByte(name, ':')
+	if i > 0 && i+1 < len(name) && len(bytes.Trim(name[i+1:], "0123456789")) == 0 {
+		return name[:i]
+	}
+	if p.knows(string(name)) {
+		return name
+	}
+	return nil
+}
+
+// accepts reports whether the name that was read may make a call in this block.
+func (p *jsonParser) accepts() bool {
+	return !p.block.quiet || p.knows(string(p.name))
+}

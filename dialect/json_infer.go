@@ -1,0 +1,56 @@
+package dialect
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// isCounter reports whether an id is a counter that names no tool: 0, call00003, call_3.
+func isCounter(id []byte) bool {
+	id = bytes.TrimPrefix(bytes.TrimPrefix(id, []byte("call")), []byte("_"))
+	return len(id) > 0 && len(bytes.Trim(id, "0123456789")) == 0
+}
+
+// onlyFit returns the one tool that takes arguments with these members; "": none does, or more
+// than one, or a schema does not say.
+func onlyFit(tools []*lathe.ToolSpec, args []byte) string {
+	name := ""
+	for _, t := range tools {
+		if !fits(t, args) {
+			continue
+		}
+		if name != "" {
+			return ""
+		}
+		name = t.Name
+	}
+	return name
+}
+
+// fits reports whether the tool's schema has each of the members and requires no other.
+func fits(t *lathe.ToolSpec, args []byte) bool {
+	if rawjson.Check(t.Schema, rawjson.Limits{}) != nil || rawjson.Check(args, rawjson.Limits{}) != nil {
+		return false
+	}
+	properties, _ := rawjson.Get(t.Schema, "properties")
+	for key := range rawjson.Members(args) {
+		if _, ok := rawjson.Get(properties, unquoted(key)); !ok {
+			return false
+		}
+	}
+	required, _ := rawjson.Get(t.Schema, "required")
+	if !strings.HasPrefix(string(required), "[") {
+		return len(required) == 0
+	}
+	for key := range rawjson.Elements(required) {
+		if _, ok := rawjson.Get(args, unquoted(key)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func unquoted(key []byte) string { return string(rawjson.AppendUnquoteLossy(nil, key)) }

@@ -1,0 +1,303 @@
+package dialect
+
+import "math/bits"
+
+// maxJSONDepth bounds the nesting that a jsonScan follows.
+const maxJSONDepth = 1024
+
+// A jsonScan follows one JSON value (RFC 8259) that comes in pieces, byte by byte, and knows where
+// it ends and where it breaks the grammar. It does not look at duplicate keys, surrogates or UTF-8.
+// The zero value is ready.
+type jsonScan struct {
+	state  jsonState
+	outer  int    // stop after each step at as many of the outermost levels, so that a caller can follow them
+	key    bool   // the string being read is an object's key
+	lit    string // what is missing of true, false or null
+	hex    int    // digits missing of a \u escape
+	depth  int
+	object [maxJSONDepth / 64]uint64 // one bit a level: object or array
+}
+
+type jsonState uint8
+
+const (
+	jsonValue    jsonState = iota // a value must come
+	jsonFirstVal                  // a value or ]
+	jsonFirstKey                  // a key or }
+	jsonKey                       // a key must come
+	jsonColon
+	jsonAfter // a comma or the end of the object or array
+	jsonString
+	jsonEscape
+	jsonHex
+	jsonLiteral
+	jsonMinus // number states: after the sign
+	jsonZero
+	jsonInt
+	jsonPoint
+	jsonFrac
+	jsonExp
+	jsonExpSign
+	jsonExpInt
+	jsonDone // the value is whole; nothing more is read
+	jsonBad  // the grammar is broken at the byte that was not read
+)
+
+// inString reports whether the next byte belongs to a string.
+func (j *jsonScan) inString() bool {
+	return j.state == jsonString || j.state == jsonEscape || j.state == jsonHex
+}
+
+// whole reports whether the value would be whole if the text ended here.
+func (j *jsonScan) whole() bool {
+	switch j.state {
+	case jsonDone:
+		return true
+	case jsonZero, jsonInt, jsonFrac, jsonExpInt:
+		return j.depth == 0
+	}
+	return false
+}
+
+// scan reads the front of s and returns how much. It stops early when the value is whole or broken.
+func (j *jsonScan) scan(s string) int {
+	for i := 0; i < len(s); {
+		c, depth := s[i], j.depth
+		switch j.state {
+		case jsonString:
+			i += plainRun(s[i:])
+			if i == len(s) {
+				return i
+			}
+			switch s[i] {
+			case '"':
+				if j.key {
+					j.state = jsonColon
+				} else {
+					j.valueEnd()
+				}
+			case '\\':
+				if i+1 < len(s) && shortEscape(s[i+1]) {
+					i += 2
+					continue
+				}
+				j.state = jsonEscape
+			default:
+				j.state = jsonBad
+				return i
+			}
+			i++
+		case jsonDone, jsonBad:
+			return i
+		default:
+			if space(c) && j.spaced() || j.step(c) {
+				i++
+			}
+		}
+		if min(depth, j.depth) < j.outer {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// spaced reports whether white space may stand here.
+func (j *jsonScan) spaced() bool { return j.state <= jsonAfter }
+
+func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// step takes one byte outside the plain part of a string; false: the byte was not read.
+func (j *jsonScan) step(c byte) bool {
+	switch j.state {
+	case jsonFirstVal:
+		if c == ']' {
+			return j.closeLevel(false)
+		}
+		return j.value(c)
+	case jsonValue:
+		return j.value(c)
+	case jsonFirstKey, jsonKey:
+		if c == '"' {
+			j.state, j.key = jsonString, true
+			return true
+		}
+		if c == '}' && j.state == jsonFirstKey {
+			return j.closeLevel(true)
+		}
+	case jsonColon:
+		if c == ':' {
+			j.state = jsonValue
+			return true
+		}
+	case jsonAfter:
+		switch c {
+		case ',':
+			j.state = jsonValue
+			if j.inObject() {
+				j.state = jsonKey
+			}
+			return true
+		case '}', ']':
+			return j.closeLevel(c == '}')
+		}
+	case jsonEscape:
+		if shortEscape(c) {
+			j.state = jsonString
+			return true
+		}
+		if c == 'u' {
+			j.state, j.hex = jsonHex, 4
+			return true
+		}
+	case jsonHex:
+		if '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'f' {
+			if j.hex--; j.hex == 0 {
+				j.state = jsonString
+			}
+			return true
+		}
+	case jsonLiteral:
+		if c == j.lit[0] {
+			if j.lit = j.lit[1:]; j.lit == "" {
+				j.valueEnd()
+			}
+			return true
+		}
+	default:
+		return j.number(c)
+	}
+	j.state = jsonBad
+	return false
+}
+
+func (j *jsonScan) value(c byte) bool {
+	switch {
+	case c == '{' || c == '[':
+		if j.depth == maxJSONDepth {
+			break
+		}
+		bit := uint64(1) << (j.depth % 64)
+		if c == '{' {
+			j.object[j.depth/64] |= bit
+			j.state = jsonFirstKey
+		} else {
+			j.object[j.depth/64] &^= bit
+			j.state = jsonFirstVal
+		}
+		j.depth++
+		return true
+	case c == '"':
+		j.state, j.key = jsonString, false
+		return true
+	case c == 't':
+		j.state, j.lit = jsonLiteral, "rue"
+		return true
+	case c == 'f':
+		j.state, j.lit = jsonLiteral, "alse"
+		return true
+	case c == 'n':
+		j.state, j.lit = jsonLiteral, "ull"
+		return true
+	case c == '-':
+		j.state = jsonMinus
+		return true
+	case c == '0':
+		j.state = jsonZero
+		return true
+	case '1' <= c && c <= '9':
+		j.state = jsonInt
+		return true
+	}
+	j.state = jsonBad
+	return false
+}
+
+// number goes on with a number. The byte that ends it is not part of it and is read in the next state.
+func (j *jsonScan) number(c byte) bool {
+	digit := '0' <= c && c <= '9'
+	next := jsonBad
+	switch {
+	case digit:
+		switch j.state {
+		case jsonMinus:
+			next = jsonInt
+			if c == '0' {
+				next = jsonZero
+			}
+		case jsonInt:
+			next = jsonInt
+		case jsonPoint, jsonFrac:
+			next = jsonFrac
+		case jsonExp, jsonExpSign, jsonExpInt:
+			next = jsonExpInt
+		}
+	case c == '.' && (j.state == jsonZero || j.state == jsonInt):
+		next = jsonPoint
+	case lower(c) == 'e' && (j.state == jsonZero || j.state == jsonInt || j.state == jsonFrac):
+		next = jsonExp
+	case (c == '+' || c == '-') && j.state == jsonExp:
+		next = jsonExpSign
+	case j.state == jsonZero || j.state == jsonInt || j.state == jsonFrac || j.state == jsonExpInt:
+		j.valueEnd()
+		return false
+	}
+	j.state = next
+	return next != jsonBad
+}
+
+func (j *jsonScan) inObject() bool {
+	return j.object[(j.depth-1)/64]&(1<<((j.depth-1)%64)) != 0
+}
+
+func (j *jsonScan) closeLevel(object bool) bool {
+	if j.inObject() != object {
+		j.state = jsonBad
+		return false
+	}
+	j.depth--
+	j.valueEnd()
+	return true
+}
+
+func (j *jsonScan) valueEnd() {
+	j.state = jsonAfter
+	if j.depth == 0 {
+		j.state = jsonDone
+	}
+}
+
+func shortEscape(c byte) bool {
+	switch c {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	}
+	return false
+}
+
+// plainRun returns how many bytes at the front of s are neither a quote, a backslash nor a control character.
+func plainRun(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8] // of known length: one load, no checks
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		if stop := stops(w); stop != 0 {
+			return i + bits.TrailingZeros64(stop)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
+}
+
+// stops has the top bit set of the first byte of w that is a quote, a backslash or a control
+// character, and of none before it. What it has above that says nothing: there the subtractions
+// may have borrowed.
+func stops(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, slash := w^(ones*'"'), w^(ones*'\\')
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & tops
+}

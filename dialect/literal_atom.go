@@ -1,0 +1,132 @@
+package dialect
+
+import "github.com/lathe-run/lathe/internal/rawjson"
+
+func keyByte(c byte) bool {
+	switch c {
+	case '{', '}', '[', ']', ',', ':', '"', '\'', '\\', '<', '>':
+		return false
+	}
+	return c > ' '
+}
+
+func (l *literal) value(c byte) {
+	switch {
+	case l.state == literalBad:
+	case c == '{' || c == '[':
+		if l.depth == maxJSONDepth {
+			l.bad()
+			return
+		}
+		bit := uint64(1) << (l.depth % 64)
+		l.state = literalFirst
+		l.object[l.depth/64] &^= bit
+		if c == '{' {
+			l.object[l.depth/64] |= bit
+			l.state = literalKey
+		}
+		l.depth++
+		l.i++
+	case c == '"' || c == '\'':
+		l.open(c, false)
+	case l.bare && l.depth > 0:
+		l.mark = l.i
+		l.state = literalBare
+	case c == '-' || '0' <= c && c <= '9':
+		l.num.state, l.num.depth = jsonValue, 0
+		l.state = literalNumber
+	case c == 't' || c == 'f' || c == 'n' || c == 'T' || c == 'F' || c == 'N':
+		l.none = false
+		switch c {
+		case 't', 'T':
+			l.word = "rue"
+		case 'f', 'F':
+			l.word = "alse"
+		case 'n':
+			l.word = "ull"
+		case 'N':
+			l.word, l.none = "one", true
+		}
+		switch c {
+		case 'T':
+			l.put("t", 1)
+		case 'F':
+			l.put("f", 1)
+		case 'N':
+			l.put("", 1)
+		default:
+			l.i++
+		}
+		l.state = literalWord
+	default:
+		l.bad()
+	}
+}
+
+func (l *literal) literalWord(c byte) {
+	if c != l.word[0] {
+		if l.none {
+			l.from = l.i
+		}
+		l.bad()
+		return
+	}
+	l.i++
+	if l.word = l.word[1:]; l.word != "" {
+		return
+	}
+	if l.none {
+		l.from = l.i
+		l.emit("null")
+	}
+	l.end()
+}
+
+// bareWord goes on with a value without quotes, up to a comma or a bracket.
+func (l *literal) bareWord(c byte) {
+	switch c {
+	case ',', '}', ']':
+	case '{', '[', '"', '\'', '\n':
+		l.drop()
+		return
+	default:
+		if len(l.held)+l.i-l.mark >= maxBareBytes {
+			l.drop()
+			return
+		}
+		l.i++
+		return
+	}
+	word := l.s[l.mark:l.i]
+	whole := len(l.held) == 0
+	if !whole {
+		word = string(append(l.held, word...))
+		l.held = l.held[:0]
+	}
+	for word != "" && space(word[len(word)-1]) {
+		word = word[:len(word)-1]
+	}
+	number := jsonScan{}
+	switch n := number.scan(word); {
+	case word == "":
+		l.drop()
+		return
+	case n == len(word) && number.whole():
+		if whole {
+			l.end()
+			return
+		}
+	case word == "None":
+		word = "null"
+	case word == "True":
+		word = "true"
+	case word == "False":
+		word = "false"
+	default:
+		word = string(rawjson.AppendQuote(nil, word))
+	}
+	l.flush(l.mark)
+	l.emit(word)
+	l.from = l.i
+	l.end()
+}

@@ -1,0 +1,87 @@
+package dialect
+
+import "github.com/lathe-run/lathe"
+
+// withPrefix makes a parser and has it read the prefix. What the prefix says is dropped, but for
+// the call that it leaves open: that one belongs to the model's text and becomes its call 0.
+func withPrefix(make func(Options) Parser, opts *Options) Parser {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxPayloadBytes <= 0 {
+		o.MaxPayloadBytes = defaultMaxPayloadBytes
+	}
+	p := make(o)
+	if o.Prefix == "" {
+		return p
+	}
+	said := p.Append(nil, o.Prefix)
+	q := &prefixed{Parser: p}
+	openAt := -1
+	for i, d := range said {
+		switch d.Kind {
+		case lathe.DeltaCallStart:
+			q.skip, openAt = d.Index, i
+		case lathe.DeltaCallEnd:
+			q.skip, openAt = d.Index+1, -1
+		}
+	}
+	if openAt >= 0 {
+		q.open = said[openAt:]
+	}
+	if q.skip == 0 && q.open == nil {
+		return p
+	}
+	return q
+}
+
+// A prefixed parser numbers calls from where its prefix ended.
+type prefixed struct {
+	Parser
+	skip int           // calls that the prefix made
+	open []lathe.Delta // of the call that the prefix left open, until it was said
+}
+
+func (p *prefixed) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	n := len(dst)
+	dst = append(dst, p.open...)
+	p.open = nil
+	return p.renumber(p.Parser.Append(dst, text), n)
+}
+
+func (p *prefixed) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	n := len(dst)
+	dst = append(dst, p.open...)
+	p.open = nil
+	dst, err := p.Parser.Flush(dst)
+	return p.renumber(dst, n), err
+}
+
+func (p *prefixed) Anomalies() Anomalies {
+	if c, ok := p.Parser.(Counter); ok {
+		return c.Anomalies()
+	}
+	return Anomalies{}
+}
+
+func (p *prefixed) Chosen() string {
+	if c, ok := p.Parser.(Chooser); ok {
+		return c.Chosen()
+	}
+	return ""
+}
+
+func (p *prefixed) renumber(dst []lathe.Delta, from int) []lathe.Delta {
+	for i := from; i < len(dst); i++ {
+		switch dst[i].Kind {
+		case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+			dst[i].Index -= p.skip
+		case lathe.DeltaParseError:
+			if dst[i].Index >= 0 {
+				dst[i].Index -= p.skip
+			}
+		}
+	}
+	return dst
+}

@@ -1,0 +1,348 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A pythonicForm is the row of a dialect that writes calls as Python does: `[f(a=1), g()]`.
+type pythonicForm struct {
+	open, close string // around the calls; "": there are no marks
+	// bare takes a list without marks that begins a line with the name of a tool that was offered.
+	bare  bool
+	drops []string // marks that say nothing
+
+	list         []string
+	openID, shut int // of the marks around the calls
+	marks        *marks
+}
+
+// newPythonicForm numbers the marks: those that are dropped, and those around calls. After them
+// come the openings of bare lists, which depend on the tools.
+func newPythonicForm(f pythonicForm) *pythonicForm {
+	f.list, f.openID, f.shut = f.drops, -1, -1
+	if f.open != "" {
+		f.openID, f.shut = len(f.drops), len(f.drops)+1
+		f.list = append(f.list[:len(f.list):len(f.list)], f.open, f.close)
+	}
+	f.marks = newMarks(false, withThink(f.list, plainThink)...)
+	return &f
+}
+
+func (f *pythonicForm) parser(o Options) Parser {
+	list, set := f.list, f.marks
+	if f.bare && len(o.Tools) > 0 {
+		list = list[:len(list):len(list)]
+		for _, t := range o.Tools {
+			list = append(list, "["+t.Name+"(")
+		}
+		set = newMarks(false, withThink(list, plainThink)...)
+	}
+	p := &pythonic{attempt: attempt{reader: newReader(o, set)}, f: f}
+	p.prose = prose{r: &p.reader, base: len(list)}
+	p.lit.emit = p.args
+	return p
+}
+
+// pythonic reads calls with keyword arguments whose values are Python or JSON literals. The
+// arguments are said as they come.
+type pythonic struct {
+	attempt
+	f       *pythonicForm
+	state   pythonicState
+	wrapped bool // the calls stand between marks
+	list    bool // in brackets
+	token   []byte
+	params  parameters
+	pending bool // the open call is whole if what follows may follow a call
+	lit     literal
+	depth   int // lists open in an attempt that cannot be read
+}
+
+type pythonicState uint8
+
+const (
+	pythonText  pythonicState = iota
+	pythonGap                 // after calls
+	pythonBegin               // before the first call
+	pythonName
+	pythonKey   // before an argument, or in its name
+	pythonEq    // after its name
+	pythonValue //
+	pythonNext  // after it
+	pythonAfter // after a call
+	pythonTail  // after the list
+	pythonBad
+)
+
+func (p *pythonic) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	return p.feed(dst, text, p.run)
+}
+
+func (p *pythonic) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	return p.finish(dst, p.run, p.close)
+}
+
+func (p *pythonic) run() {
+	for {
+		text, mark, ok := p.next()
+		if !ok {
+			return
+		}
+		switch p.state {
+		case pythonText:
+			p.outside(text, mark)
+		case pythonGap:
+			if mark < 0 && p.blank(text) {
+				continue
+			}
+			p.state = pythonText
+			if mark < 0 || mark >= p.prose.base {
+				p.spill()
+			}
+			p.outside(text, mark)
+		case pythonBad:
+			p.more(text)
+			p.inBad(mark)
+		default:
+			p.inside(text, mark)
+		}
+	}
+}
+
+func (p *pythonic) outside(text string, mark int) {
+	switch inked := p.prose.mask.inked; {
+	case mark < 0:
+		p.prose.text(text)
+	case p.prose.mark(mark, text):
+	case mark == p.f.openID:
+		p.begin(text)
+		p.state, p.wrapped, p.list = pythonBegin, true, false
+	case mark < len(p.f.list): // one more than there are, or the end of the turn
+		p.raw = p.raw[:0]
+		p.state = pythonGap
+		p.prose.mask.fresh()
+	case inked:
+		p.prose.text(text)
+	default:
+		p.begin(text)
+		p.wrapped, p.list = false, true
+		p.call(text[1 : len(text)-1])
+	}
+}
+
+// call opens a call.
+func (p *pythonic) call(name string) {
+	p.name = p.toolName([]byte(name))
+	p.start("", p.name, false)
+	p.params.reset()
+	p.token = p.token[:0]
+	p.state = pythonKey
+}
+
+// inside takes what stands in an attempt.
+func (p *pythonic) inside(text string, mark int) {
+	switch {
+	case mark != p.f.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
+		p.structure(text, mark)
+	case p.state == pythonAfter && !p.list || p.state == pythonTail || p.state == pythonBegin && !p.list:
+		p.confirm()
+		p.leave()
+		p.state = pythonGap
+	default:
+		p.reject(text, mark)
+	}
+}
+
+// structure reads on in the calls, up to a byte that cannot stand where it does.
+func (p *pythonic) structure(text string, mark int) {
+	for text != "" {
+		if p.state == pythonValue {
+			n := p.lit.scan(text)
+			p.keep(text[:n])
+			text = text[n:]
+			switch p.lit.state {
+			case literalDone:
+				p.state = pythonNext
+			case literalBad:
+				p.reject(text, mark)
+				return
+			}
+			continue
+		}
+		if p.full(text[:1]) {
+			p.spoil(lathe.CodePayloadTooLarge)
+			p.more(text)
+			return
+		}
+		if p.state == pythonTail && !space(text[0]) || !p.byte(text[0]) {
+			p.reject(text, mark)
+			return
+		}
+		p.keep(text[:1])
+		text = text[1:]
+		if p.state == pythonTail && !p.wrapped {
+			p.confirm()
+			p.leave()
+			p.state = pythonGap
+			if text != "" && !p.blank(text) {
+				p.state = pythonText
+				p.prose.text(text)
+			}
+			return
+		}
+	}
+}
+
+// byte reads one byte outside of a value; false: it cannot stand there.
+func (p *pythonic) byte(c byte) bool {
+	switch p.state {
+	case pythonBegin:
+		switch {
+		case space(c):
+		case c == '[' && !p.list:
+			p.list = true
+		case c == ']' && p.list:
+			p.state = pythonTail
+		default:
+			p.state, p.token = pythonName, p.token[:0]
+			return p.byte(c)
+		}
+	case pythonName:
+		switch {
+		case c == '(':
+			name := strings.TrimSpace(string(p.token))
+			if !isPythonName(name) && !p.knows(name) {
+				return false
+			}
+			p.call(name)
+		case len(p.token) >= maxNameBytes || strings.IndexByte(")[]{}=,'\"<>", c) >= 0:
+			return false
+		default:
+			p.token = append(p.token, c)
+		}
+	case pythonKey:
+		switch {
+		case space(c):
+			if len(p.token) > 0 {
+				p.state = pythonEq
+			}
+		case c == '=' && len(p.token) > 0:
+			return p.param()
+		case c == ')' && len(p.token) == 0:
+			p.state, p.pending = pythonAfter, true
+		case len(p.token) >= maxNameBytes || !isNameByte(c) && c < 0x80 || c == '.' || c == ':':
+			return false
+		default:
+			p.token = append(p.token, c)
+		}
+	case pythonEq:
+		return space(c) || c == '=' && p.param()
+	case pythonNext:
+		switch {
+		case space(c):
+		case c == ',':
+			p.state, p.token = pythonKey, p.token[:0]
+		case c == ')':
+			p.state, p.pending = pythonAfter, true
+		default:
+			return false
+		}
+	case pythonAfter:
+		switch {
+		case space(c):
+		case c == ']' && p.list:
+			p.state = pythonTail
+		case c == ',' && p.pending:
+			p.confirm()
+		case p.wrapped || !p.pending:
+			p.confirm()
+			p.state, p.token = pythonName, append(p.token[:0], c)
+			return isNameByte(c) || c >= 0x80
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isPythonName reports whether s can be the name of a tool; letters beyond ASCII may stand in it.
+func isPythonName(s string) bool {
+	for i := range len(s) {
+		if !isNameByte(s[i]) && s[i] < 0x80 || s[i] == ':' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// param begins the value of the argument in token.
+func (p *pythonic) param() bool {
+	prefix, ok := p.params.add(p.token)
+	if !ok {
+		return false
+	}
+	p.args(prefix)
+	p.lit.reset()
+	p.state = pythonValue
+	return true
+}
+
+// confirm ends the call that is whole.
+func (p *pythonic) confirm() {
+	if !p.pending {
+		return
+	}
+	p.pending = false
+	p.args(p.params.end())
+	p.end(false)
+	p.begin("")
+}
+
+// reject spoils an attempt at what cannot stand where it does.
+func (p *pythonic) reject(text string, mark int) {
+	p.spoil(lathe.CodePayloadParseError)
+	if text != "" {
+		p.more(text)
+	}
+	p.inBad(mark)
+}
+
+func (p *pythonic) spoil(code lathe.Code) {
+	p.pending = false
+	p.ruin(code)
+	p.depth, p.state = 1, pythonBad
+}
+
+// inBad follows the marks inside of an attempt that cannot be read: it ends where they all have
+// ended. Without marks, nothing after it is a call.
+func (p *pythonic) inBad(mark int) {
+	switch {
+	case !p.wrapped:
+	case mark == p.f.openID:
+		p.depth++
+	case mark == p.f.shut:
+		p.depth--
+	}
+	if p.depth == 0 {
+		p.giveUp()
+		p.state = pythonText
+	}
+}
+
+// close ends the text.
+func (p *pythonic) close() {
+	switch p.state {
+	case pythonBegin, pythonName:
+		p.cut = true
+		p.spoil(lathe.CodeIncompleteCall)
+		p.giveUp()
+	case pythonKey, pythonEq, pythonValue, pythonNext:
+		p.end(true)
+	case pythonAfter, pythonTail:
+		p.confirm()
+	case pythonBad:
+		p.giveUp()
+	}
+}

@@ -1,0 +1,238 @@
+package dialect
+
+import (
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+)
+
+// maxExcerptBytes bounds the text of a ParseError.
+const maxExcerptBytes = 200
+
+// A reader is what all parsers are built on: the scanner, and the deltas that it says.
+type reader struct {
+	scanner
+	out   []lathe.Delta
+	opts  Options
+	calls int    // calls started
+	open  bool   // a call is open
+	cut   bool   // the text ended inside a call
+	joins bool   // many small texts become few
+	from  int    // the first delta of this piece
+	joint int    // the delta whose text stands in small, from 1; 0: none
+	small []byte // small texts one after another
+	rune  [utf8.UTFMax]byte
+	nrune int // bytes of a rune that the piece before began
+}
+
+func newReader(o Options, m *marks) reader {
+	return reader{scanner: scanner{marks: m}, opts: o}
+}
+
+// feed hands text to run in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
+func (r *reader) feed(dst []lathe.Delta, text string, run func()) []lathe.Delta {
+	r.out, r.from = dst, len(dst)
+	if r.nrune > 0 && text != "" {
+		for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
+			r.rune[r.nrune] = text[0]
+			r.nrune++
+			text = text[1:]
+		}
+		if text != "" || utf8.FullRune(r.rune[:r.nrune]) {
+			r.in = string(r.rune[:r.nrune])
+			r.nrune = 0
+			run()
+		}
+	}
+	if text != "" && text[len(text)-1] >= utf8.RuneSelf {
+		n := brokenTail(text)
+		r.nrune = copy(r.rune[:], text[len(text)-n:])
+		text = text[:len(text)-n]
+	}
+	if text != "" {
+		r.in = text
+		run()
+	}
+	r.settle()
+	dst, r.out = r.out, nil
+	return dst
+}
+
+// plain is the short way for the most frequent pieces: those without a mark. lead is what was held
+// before the piece and turns out to be text, run the text of the piece but for a last byte that
+// may begin a mark, which it holds. ok is false for all other pieces; they go through feed.
+func (r *reader) plain(text string) (lead, run string, ok bool) {
+	m := r.marks
+	n := len(text)
+	if n == 0 || r.nrune > 0 || m.next < 0 || m.only < 0 || text[n-1] >= utf8.RuneSelf ||
+		len(r.held) > 1 || r.held != "" && text[0] == byte(m.next) {
+		return "", "", false
+	}
+	if i := m.index(text, 0); i < n-1 {
+		return "", "", false
+	} else if i == n-1 {
+		lead, r.held = r.held, m.list[0][:1]
+		return lead, text[:n-1], true
+	}
+	lead, r.held = r.held, ""
+	return lead, text, true
+}
+
+// finish hands run the rest of a rune that was cut off, and then what the scanner holds back.
+func (r *reader) finish(dst []lathe.Delta, run, end func()) ([]lathe.Delta, error) {
+	r.out, r.from = dst, len(dst)
+	r.last = true
+	r.in = string(r.rune[:r.nrune])
+	r.nrune = 0
+	run()
+	end()
+	r.settle()
+	dst, r.out = r.out, nil
+	if r.cut {
+		return dst, ErrIncomplete
+	}
+	return dst, nil
+}
+
+// brokenTail returns the length of the beginning of a rune at the end of s.
+func brokenTail(s string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
+		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRuneInString(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// appendPiece appends a delta with only these fields set. It is the most frequent step of all, and
+// writes them in place: a Delta made apart and copied costs three times as much.
+func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string) []lathe.Delta {
+	n := len(dst)
+	if n == cap(dst) {
+		return append(dst, lathe.Delta{Kind: kind, Index: index, Text: text})
+	}
+	dst = dst[:n+1]
+	d := &dst[n]
+	*d = lathe.Delta{}
+	d.Kind, d.Index, d.Text = kind, index, text
+	return dst
+}
+
+// say appends a delta of text.
+func (r *reader) say(kind lathe.DeltaKind, text string) {
+	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
+		return
+	}
+	r.out = appendPiece(r.out, kind, 0, text)
+}
+
+// A long piece of text that is full of what could be a call and is none would make a delta of
+// every few bytes. From maxPieces on, small ones are joined.
+const (
+	maxPieces     = 16
+	maxSmallBytes = 64
+	maxJointBytes = 4096
+)
+
+// join makes text a part of the delta before it, if both are small.
+func (r *reader) join(text string) bool {
+	n := len(r.out)
+	last := &r.out[n-1]
+	switch {
+	case len(text) > maxSmallBytes || last.Kind != lathe.DeltaText:
+		return false
+	case r.joint == n:
+		if len(r.small)+len(text) > maxJointBytes {
+			return false
+		}
+	case len(last.Text) > maxSmallBytes:
+		return false
+	default:
+		r.settle()
+		r.joint, r.small = n, append(r.small, last.Text...)
+	}
+	r.small = append(r.small, text...)
+	return true
+}
+
+// settle gives the joined texts to their delta.
+func (r *reader) settle() {
+	if r.joint > 0 {
+		r.out[r.joint-1].Text = string(r.small)
+		r.joint, r.small = 0, r.small[:0]
+	}
+}
+
+// start opens a call.
+func (r *reader) start(id, name string, deprecated bool) {
+	if id == "" {
+		id = r.newID()
+	}
+	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name, Deprecated: deprecated})
+	r.calls++
+	r.open = true
+}
+
+// args gives the next piece of the open call's argument text.
+func (r *reader) args(text string) {
+	if text != "" {
+		r.out = appendPiece(r.out, lathe.DeltaCallArgs, r.calls-1, text)
+	}
+}
+
+// end closes the open call.
+func (r *reader) end(incomplete bool) {
+	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: r.calls - 1, Incomplete: incomplete})
+	r.open = false
+	r.cut = r.cut || incomplete
+}
+
+// fail says that a call could not be read; the open call, if there is one, is taken back.
+// excerpt is the beginning of what was read, n its whole length.
+func (r *reader) fail(code lathe.Code, name, excerpt string, n int) {
+	index := -1
+	if r.open {
+		index = r.calls - 1
+	}
+	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaParseError, Index: index, Name: name, Code: code,
+		Text: head(excerpt), Bytes: n})
+	if r.open {
+		r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index, Incomplete: true})
+		r.open = false
+	}
+}
+
+// head returns the front of s, at most maxExcerptBytes long, cut between runes.
+func head(s string) string {
+	if len(s) <= maxExcerptBytes {
+		return s
+	}
+	n := maxExcerptBytes
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// toolName returns name as a string, that of the offered tool where there is one.
+func (r *reader) toolName(name []byte) string {
+	for _, t := range r.opts.Tools {
+		if t.Name == string(name) {
+			return t.Name
+		}
+	}
+	return string(name)
+}
+
+// knows reports whether a tool of that name was offered.
+func (r *reader) knows(name string) bool {
+	for _, t := range r.opts.Tools {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,262 @@
+package dialect
+
+import "strings"
+
+// marks is a set of texts that a scanner stops at. It is built once and shared.
+type marks struct {
+	list  []string // lower case where fold is set
+	fold  bool     // letters match without regard to case (ASCII)
+	first [256]bool
+	pair  [256]bits256 // by first byte, the bytes that may come second
+	only  int          // the one byte that all marks begin with, else -1
+	next  int          // the one byte that all have after it, else -1
+	short int          // length of the shortest mark
+}
+
+type bits256 [4]uint64
+
+func (b *bits256) add(c byte)      { b[c/64] |= 1 << (c % 64) }
+func (b *bits256) has(c byte) bool { return b[c/64]&(1<<(c%64)) != 0 }
+
+func newMarks(fold bool, list ...string) *marks {
+	m := &marks{list: list, fold: fold, only: -1, short: len(list[0])}
+	for _, text := range list {
+		m.short = min(m.short, len(text))
+		for _, c := range m.cases(text[0]) {
+			m.first[c] = true
+			for _, second := range m.cases(text[1]) {
+				m.pair[c].add(second)
+			}
+		}
+	}
+	m.only, m.next = m.common(0), m.common(1)
+	return m
+}
+
+// cases returns the bytes that match c.
+func (m *marks) cases(c byte) []byte {
+	if m.fold && 'a' <= c && c <= 'z' {
+		return []byte{c, c - 'a' + 'A'}
+	}
+	return []byte{c}
+}
+
+// common returns the byte that all marks have at i, where it has one case only; else -1.
+func (m *marks) common(i int) int {
+	c := m.list[0][i]
+	for _, text := range m.list {
+		if text[i] != c || len(m.cases(c)) > 1 {
+			return -1
+		}
+	}
+	return int(c)
+}
+
+// index returns where in s, from i on, a mark may begin; len(s) when nowhere. Every mark has at
+// least two bytes.
+func (m *marks) index(s string, i int) int {
+	switch {
+	case m.only >= 0 && m.next >= 0:
+		return m.indexSecond(s, i)
+	case m.only >= 0:
+		return m.indexFirst(s, i)
+	}
+	for ; i < len(s); i++ {
+		if m.first[s[i]] && (i+1 == len(s) || m.pair[s[i]].has(s[i+1])) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func (m *marks) indexFirst(s string, i int) int {
+	for {
+		n := strings.IndexByte(s[i:], byte(m.only))
+		if n < 0 {
+			return len(s)
+		}
+		if i += n; i+1 == len(s) || m.pair[s[i]].has(s[i+1]) {
+			return i
+		}
+		i++
+	}
+}
+
+// indexSecond looks for the second byte, which text has less often than the first: `<` is in all
+// code, `<|` is not.
+func (m *marks) indexSecond(s string, i int) int {
+	for i+1 < len(s) {
+		n := strings.IndexByte(s[i+1:], byte(m.next))
+		if n < 0 {
+			break
+		}
+		if s[i+n] == byte(m.only) {
+			return i + n
+		}
+		i += n + 1
+	}
+	if i < len(s) && s[len(s)-1] == byte(m.only) {
+		return len(s) - 1
+	}
+	return len(s)
+}
+
+// at looks at the front of the text a+b; a is not empty where b is not. id is the longest mark that stands there whole, part a
+// mark of which all of a+b is only the beginning; -1 stands for none.
+func (m *marks) at(a, b string) (id, part int) {
+	id, part = -1, -1
+	if !m.begins(a, b) {
+		return id, part
+	}
+	for i, mark := range m.list {
+		whole, begun := m.agree(mark, a, b)
+		if whole && (id < 0 || len(mark) > len(m.list[id])) {
+			id = i
+		}
+		if begun {
+			if part = i; len(a)+len(b) < m.short {
+				break
+			}
+		}
+	}
+	return id, part
+}
+
+// begins reports whether the first two bytes of a+b, as far as they are there, begin a mark.
+func (m *marks) begins(a, b string) bool {
+	switch {
+	case len(a) > 1:
+		return m.pair[a[0]].has(a[1])
+	case len(a) == 1 && len(b) > 0:
+		return m.pair[a[0]].has(b[0])
+	}
+	return a != "" && m.first[a[0]]
+}
+
+func (m *marks) agree(mark, a, b string) (whole, begun bool) {
+	if len(a) >= len(mark) {
+		return m.equal(mark, a[:len(mark)]), false
+	}
+	if !m.equal(mark[:len(a)], a) {
+		return false, false
+	}
+	mark = mark[len(a):]
+	if len(b) >= len(mark) {
+		return m.equal(mark, b[:len(mark)]), false
+	}
+	return false, m.equal(mark[:len(b)], b)
+}
+
+func (m *marks) equal(mark, s string) bool {
+	if !m.fold {
+		return mark == s
+	}
+	for i := range len(s) {
+		if lower(s[i]) != mark[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + ('a' - 'A')
+	}
+	return c
+}
+
+// A scanner cuts text that comes in pieces into runs of text and marks. What it returns does not
+// depend on the pieces, once neighbouring runs of text are joined. It holds back only the longest
+// end of the text that may still become a mark, and never looks at a byte of a run twice.
+//
+// in may be read and advanced directly while held is empty, which it is after each mark.
+type scanner struct {
+	marks *marks
+	in    string // what is unread of the piece
+	held  string // the unread text before it: the beginning of a mark
+	last  bool   // nothing comes after in: what is held is all there is
+
+	looked int // bytes and marks looked at, for the proof that the time is linear
+}
+
+// next returns a run of text (mark is -1) or one mark. ok is false when the piece is used up.
+func (s *scanner) next() (text string, mark int, ok bool) {
+	if s.held != "" {
+		s.looked++
+		id, part := s.marks.at(s.held, s.in)
+		if part >= 0 && !s.last {
+			s.hold(s.marks.list[part])
+			return "", -1, false
+		}
+		if id >= 0 {
+			return s.takeMark(s.marks.list[id]), id, true
+		}
+		k := 1
+		for ; k < len(s.held); k++ {
+			s.looked++
+			if id, part := s.marks.at(s.held[k:], s.in); id >= 0 || part >= 0 && !s.last {
+				break
+			}
+		}
+		text := s.held[:k]
+		s.held = s.held[k:]
+		return text, -1, true
+	}
+	if s.in == "" {
+		return "", -1, false
+	}
+	for i := s.marks.index(s.in, 0); i < len(s.in); i = s.marks.index(s.in, i+1) {
+		s.looked++
+		id, part := s.marks.at(s.in[i:], "")
+		wait := part >= 0 && !s.last
+		switch {
+		case !wait && id < 0:
+			continue
+		case i > 0 && !wait: // the text first; the mark is found again at once
+			return s.take(i), -1, true
+		case !wait:
+			return s.take(len(s.marks.list[id])), id, true
+		}
+		text = s.take(i)
+		s.hold(s.marks.list[part])
+		return text, -1, text != ""
+	}
+	return s.take(len(s.in)), -1, true
+}
+
+func (s *scanner) take(n int) string {
+	s.looked += n
+	text := s.in[:n]
+	s.in = s.in[n:]
+	return text
+}
+
+// takeMark reads a mark that begins in what is held. What was held for a longer mark is unread again.
+func (s *scanner) takeMark(mark string) string {
+	if n := len(mark); n <= len(s.held) {
+		text := s.held[:n]
+		s.in = s.held[n:] + s.in
+		s.held = ""
+		return text
+	}
+	s.held = s.join(mark, s.take(len(mark)-len(s.held)))
+	text := s.held
+	s.held = ""
+	return text
+}
+
+// hold keeps all that is unread: the beginning of mark.
+func (s *scanner) hold(mark string) {
+	s.held = s.join(mark, s.take(len(s.in)))
+}
+
+// join returns what is held with text after it. Where that is how the mark spells it, the mark's
+// memory stands for it, so that the pieces are let go and nothing is copied.
+func (s *scanner) join(mark, text string) string {
+	n := len(s.held)
+	if own := mark[:n+len(text)]; own[:n] == s.held && own[n:] == text {
+		return own
+	}
+	return s.held + text
+}

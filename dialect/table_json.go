@@ -1,0 +1,289 @@
+package dialect
+
+// jsonDialects are the dialects whose calls are JSON inside a tag or after a mark.
+var jsonDialects = []*Dialect{
+	{
+		name: "hermes",
+		models: []string{"hermes", "hermes-2", "hermes-3", "hermes-4", "qwen2", "qwen3", "qwq", "granite-4", "granite4", "exaone-4", "exaone4",
+			"reka", "bielik", "smollm3", "mimo-vl"},
+		// What is no JSON behind `<tool_call>` is GLM's.
+		marks:  []string{"<tool_call>{", "<tool_call>[", "<tool_call> {", "<tool_call>\n{", "<tool_call>\n[", "<tool_call>\n```"},
+		parser: hermesFamily.parser,
+		form: jsonForm(hermesFamily,
+			"<tool_call>\n{\"name\": \"NAME\", \"arguments\": ARGS}\n</tool_call>",
+			"<tool_response>\nTEXT\n</tool_response>"),
+	},
+	{
+		name:   "llama3-json",
+		models: []string{"llama-3", "llama3"},
+		marks:  []string{"<|python_tag|>"},
+		parser: llamaFamily.parser,
+		form:   jsonForm(llamaFamily, `{"name": "NAME", "parameters": ARGS}`, ""),
+	},
+	{
+		name:   "mistral",
+		models: []string{"mistral", "ministral", "mixtral", "devstral", "magistral", "codestral", "pixtral"},
+		marks:  []string{"[TOOL_CALLS]"},
+		parser: mistralFamily.parser,
+		form:   mistralForm(),
+	},
+	{
+		name:   "deepseek-v3",
+		models: []string{"deepseek-v3", "deepseek-r1", "deepseek-chat", "cogito", "cogito-v1", "cogito-v2"},
+		marks:  []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
+		parser: deepseekFamily.parser,
+		form: jsonForm(deepseekFamily,
+			"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\nARGS\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+			"<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>TEXT<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"),
+	},
+	{
+		name:   "deepseek-v3.1",
+		models: []string{"deepseek-v3.1", "deepseek-chat-v3.1"},
+		parser: deepseekFamily.parser,
+		form: jsonForm(deepseekFamily,
+			"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>ARGS<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+			"<｜tool▁output▁begin｜>TEXT<｜tool▁output▁end｜>"),
+	},
+	{
+		name:   "kimi-k2",
+		models: []string{"kimi-k2", "kimi_k2", "kimi-dev"},
+		marks:  []string{"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", "<|tool_call_begin|>"},
+		parser: kimiFamily.parser,
+		form: jsonForm(kimiFamily,
+			"<|tool_calls_section_begin|><|tool_call_begin|>ID<|tool_call_argument_begin|>ARGS<|tool_call_end|><|tool_calls_section_end|>",
+			"## Return of ID\nTEXT"),
+	},
+	{
+		name:   "command-r7b",
+		models: []string{"command-r7b", "command-a", "command_r7b"},
+		marks:  []string{"<|START_ACTION|>"},
+		parser: commandFamily.parser,
+		form: jsonForm(commandFamily,
+			`<|START_ACTION|>[{"tool_call_id": "ID", "tool_name": "NAME", "parameters": ARGS}]<|END_ACTION|>`,
+			`<|START_TOOL_RESULT|>[{"tool_call_id": "ID", "results": {"0": "JSON"}}]<|END_TOOL_RESULT|>`),
+	},
+	{
+		name:   "granite",
+		models: []string{"granite-3", "granite3", "granite-20b-function", "granite-8b"},
+		marks:  []string{"<|tool_call|>"},
+		parser: graniteFamily.parser,
+		form:   jsonForm(graniteFamily, `<|tool_call|>[{"name": "NAME", "arguments": ARGS}]`, ""),
+	},
+	{
+		name:   "nemotron-v2",
+		models: []string{"nemotron-nano-9b-v2", "nemotron-nano-12b-v2", "nemotron-nano-v2", "nemotron-v2"},
+		marks:  []string{"<TOOLCALL>"},
+		parser: nemotronFamily.parser,
+		form: jsonForm(nemotronFamily,
+			`<TOOLCALL>[{"name": "NAME", "arguments": ARGS}]</TOOLCALL>`,
+			"<TOOL_RESPONSE>[\"JSON\"]</TOOL_RESPONSE>"),
+	},
+	{
+		name:   "apriel",
+		models: []string{"apriel"},
+		marks:  []string{"<tool_calls>"},
+		parser: aprielFamily.parser,
+		form:   jsonForm(aprielFamily, `<tool_calls>[{"name": "NAME", "arguments": ARGS}]</tool_calls>`, ""),
+	},
+	{
+		name:   "apertus",
+		models: []string{"apertus"},
+		marks:  []string{"<|tools_prefix|>"},
+		parser: apertusFamily.parser,
+		form:   jsonForm(apertusFamily, `<|tools_prefix|>[{"NAME": ARGS}]<|tools_suffix|>`, ""),
+	},
+	{
+		name:   "functionary-v3.1",
+		models: []string{"functionary-v3.1", "functionary-small-v3.1", "functionary-medium-v3.1"},
+		marks:  []string{"<function="},
+		parser: functionary31Family.parser,
+		form:   jsonForm(functionary31Family, "<function=NAME>ARGS</function>", ""),
+	},
+	{
+		name:   "functionary-v3.2",
+		models: []string{"functionary"},
+		parser: functionary32Family.parser,
+		form:   jsonForm(functionary32Family, ">>>NAME\nARGS", ""),
+	},
+	{
+		name:   "gigachat3",
+		models: []string{"gigachat3", "gigachat-3"},
+		marks:  []string{"<|function_call|>", "function call<|role_sep|>"},
+		parser: gigachatFamily.parser,
+		form:   jsonForm(gigachatFamily, `<|function_call|>{"name": "NAME", "arguments": ARGS}`, ""),
+	},
+	{
+		name:   "solar",
+		models: []string{"solar-open", "solar_open"},
+		marks:  []string{"<|tool_calls|>", "<|tool_call:begin|>"},
+		parser: solarFamily.parser,
+		form:   jsonForm(solarFamily, "<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>NAME<|tool_call:args|>ARGS<|tool_call:end|><|calls|>", ""),
+	},
+	{
+		name:   "phi4-mini",
+		models: []string{"phi-4-mini", "phi4-mini", "firefunction"},
+		marks:  []string{"functools["},
+		parser: phiFamily.parser,
+		form:   jsonForm(phiFamily, `functools[{"name": "NAME", "arguments": ARGS}]`, ""),
+	},
+	{
+		name:   "xlam",
+		models: []string{"xlam"},
+		parser: xlamFamily.parser,
+		form:   jsonForm(xlamFamily, `[{"name": "NAME", "arguments": ARGS}]`, ""),
+	},
+}
+
+// What a bare object or list of calls begins with: white space may stand before its first member.
+var (
+	objectOpenings = []string{`{"`, "{ ", "{\n", "{\t", "{\r"}
+	listOpenings   = []string{"[{", "[ ", "[\n", "[\t", "[\r"}
+)
+
+var (
+	hermesFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<tool_response>", "</tool_response>", "<|im_start|>"},
+		blocks:   []jsonBlock{{opens: []string{"<tool_call>"}, close: "</tool_call>", object: plainObject}},
+		drops:    []string{"<|im_end|>", "<|endoftext|>"},
+	})
+	llamaFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|start_header_id|>", "<|begin_of_text|>"},
+		blocks: []jsonBlock{
+			{opens: []string{"<|python_tag|>"}, object: plainLlama, builtin: true},
+			{opens: objectOpenings, keep: 2, quiet: true, object: closedObject},
+		},
+		drops: []string{"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"},
+	})
+	mistralFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]"},
+		blocks: []jsonBlock{{
+			opens: []string{"[TOOL_CALLS]"},
+			head: []headPart{
+				{field: headName, json: true, ends: []headEnd{{"[CALL_ID]", 1}, {"[ARGS]", 2}}},
+				{field: headID, json: true, ends: []headEnd{{"[ARGS]", 2}}},
+			},
+			object: plainObject,
+		}},
+		drops:   []string{"</s>"},
+		think:   thinkMarks{"[THINK]", "[/THINK]"},
+		special: true,
+		id:      idLate,
+	})
+	deepseekFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>"},
+		sections: [][2]string{{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}},
+		blocks: []jsonBlock{{
+			opens: []string{"<｜tool▁call▁begin｜>"},
+			head: []headPart{
+				{field: headName, ends: []headEnd{{"<｜tool▁sep｜>", 1}}},
+				{field: headName, json: true, ends: []headEnd{{"\n", 2}}},
+			},
+			fence: true,
+			close: "<｜tool▁call▁end｜>",
+		}},
+		drops: []string{"<｜end▁of▁sentence｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>",
+			"<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"},
+	})
+	kimiFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>"},
+		sections: [][2]string{
+			{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"},
+			{"<|tool_call_section_begin|>", "<|tool_call_section_end|>"},
+		},
+		blocks: []jsonBlock{{
+			opens: []string{"<|tool_call_begin|>"},
+			head:  []headPart{{field: headIDName, ends: []headEnd{{"<|tool_call_argument_begin|>", 1}}}},
+			close: "<|tool_call_end|>",
+		}},
+		drops:      []string{"<|im_end|>"},
+		thinkCalls: true,
+		id:         idInName,
+	})
+	commandFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>", "<|START_OF_TURN_TOKEN|>"},
+		blocks:   []jsonBlock{{opens: []string{"<|START_ACTION|>"}, close: "<|END_ACTION|>", object: cohereObject}},
+		drops: []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>",
+			"<|END_OF_TURN_TOKEN|>"},
+		cites:   true,
+		think:   thinkMarks{"<|START_THINKING|>", "<|END_THINKING|>"},
+		special: true,
+		id:      idPosition,
+	})
+	graniteFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|start_of_role|>", "<|end_of_role|>"},
+		blocks:   []jsonBlock{{opens: []string{"<|tool_call|>", "<tool_call>"}, object: plainObject}},
+		drops:    []string{"</tool_call>", "<|end_of_text|>"},
+	})
+	nemotronFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<TOOL_RESPONSE>", "</TOOL_RESPONSE>", "<SPECIAL_1"},
+		blocks:   []jsonBlock{{opens: []string{"<TOOLCALL>"}, close: "</TOOLCALL>", object: plainObject}},
+	})
+	aprielFamily = newJSONFamily(jsonFamily{
+		blocks: []jsonBlock{{opens: []string{"<tool_calls>"}, close: "</tool_calls>", object: plainObject}},
+		drops:  []string{"[END FINAL RESPONSE]", "<|end|>"},
+		think:  thinkMarks{"Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"},
+	})
+	apertusFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|system_start|>", "<|user_start|>", "<|assistant_start|>"},
+		blocks:   []jsonBlock{{opens: []string{"<|tools_prefix|>"}, close: "<|tools_suffix|>", object: keyedObject}},
+		drops:    []string{"<|assistant_end|>"},
+		think:    thinkMarks{"<|inner_prefix|>", "<|inner_suffix|>"},
+		special:  true,
+	})
+	functionary31Family = newJSONFamily(jsonFamily{
+		reserved: []string{"<|start_header_id|>"},
+		blocks: []jsonBlock{{
+			opens: []string{"<function="},
+			head:  []headPart{{field: headName, ends: []headEnd{{">", 1}}}},
+			close: "</function>",
+		}},
+		drops: []string{"<|eot_id|>", "<|eom_id|>"},
+	})
+	functionary32Family = newJSONFamily(jsonFamily{
+		reserved: []string{"<|start_header_id|>"},
+		blocks: []jsonBlock{{
+			opens: []string{">>>"},
+			head:  []headPart{{field: headName, ends: []headEnd{{"\n", 1}}}},
+			quiet: true,
+			plain: "all",
+		}},
+		drops:  []string{"<|eot_id|>", "<|eom_id|>"},
+		starts: true,
+	})
+	gigachatFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|role_sep|>"},
+		blocks:   []jsonBlock{{opens: []string{"<|function_call|>", "function call<|role_sep|>"}, object: plainObject}},
+		drops:    []string{"<|message_sep|>"},
+	})
+	solarFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|begin|>"},
+		sections: [][2]string{{"<|tool_calls|>", "<|calls|>"}},
+		blocks: []jsonBlock{{
+			opens: []string{"<|tool_call:begin|>"},
+			head: []headPart{
+				{field: headID, ends: []headEnd{{"<|tool_call:name|>", 1}}},
+				{field: headName, ends: []headEnd{{"<|tool_call:args|>", 2}}},
+			},
+			close: "<|tool_call:end|>",
+		}},
+		drops:   []string{"<|begin|>assistant", "<|content|>", "<|flush|>"},
+		think:   thinkMarks{"<|think|>", "<|end|>"},
+		special: true,
+	})
+	phiFamily = newJSONFamily(jsonFamily{
+		reserved: []string{"<|assistant|>", "<|user|>", "<|system|>"},
+		blocks: []jsonBlock{
+			{opens: []string{"functools["}, keep: 1, object: plainObject},
+			{opens: []string{"<|tool_call|>"}, close: "<|/tool_call|>", object: plainObject},
+		},
+		drops: []string{"<|end|>"},
+	})
+	xlamFamily = newJSONFamily(jsonFamily{
+		blocks: []jsonBlock{
+			{opens: []string{"[TOOL_CALLS]"}, object: plainObject},
+			{opens: []string{"<tool_call>"}, close: "</tool_call>", object: plainObject},
+			{opens: []string{"```json"}, close: "```", quiet: true, object: closedObject},
+			{opens: listOpenings, keep: 2, quiet: true, object: closedObject},
+		},
+	})
+)

@@ -1,0 +1,178 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// words takes what is read with its white space: a name behind the wrapper, and a key.
+func (t *tagged) words(text string, r role) {
+	switch {
+	case t.state == taggedName && r == roleText:
+		t.nameText(text)
+	case t.state == taggedName:
+		switch ok := t.named(string(t.token)); {
+		case !ok:
+			t.reject(text, r)
+		case r == roleNameEnd:
+			t.keep(text)
+		default:
+			t.inside(text, r)
+		}
+	case r == roleText:
+		n := min(len(text), maxNameBytes-len(t.token))
+		t.token = append(t.token, text[:n]...)
+		if t.keep(text[:n]); n < len(text) {
+			t.reject(text[n:], r)
+		}
+	case r == roleKeyClose:
+		t.keep(text)
+		t.state = taggedEq
+	default:
+		t.reject(text, r)
+	}
+}
+
+// nameText reads the name behind the wrapper, which a newline or a tag ends.
+func (t *tagged) nameText(text string) {
+	name, rest, found := strings.Cut(text, "\n")
+	n := min(len(name), maxNameBytes-len(t.token))
+	t.token = append(t.token, name[:n]...)
+	t.keep(name[:n])
+	switch {
+	case n < len(name), found && !t.named(string(t.token)):
+		t.reject(text[n:], roleText)
+	case found:
+		t.inside("\n"+rest, roleText)
+	}
+}
+
+// named begins a call, and reports whether its name can be one.
+func (t *tagged) named(name string) bool {
+	name = strings.TrimSpace(name)
+	if !t.knows(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, "<>{}\n") ||
+		t.g.call == nil && strings.ContainsAny(name, " \t")) {
+		return false
+	}
+	t.name = t.toolName([]byte(name))
+	t.params.reset()
+	t.whole = false
+	t.start("", t.name, false)
+	t.state = taggedBody
+	return true
+}
+
+// tag reads a tag that opens a call or a parameter, up to its `>`.
+func (t *tagged) tag() {
+	n := 0
+	for ; n < len(t.in); n++ {
+		c := t.in[n]
+		switch {
+		case t.quoted != 0:
+			if c == t.quoted {
+				t.quoted = 0
+			}
+		case t.g.attrs && (c == '"' || c == '\''):
+			t.quoted = c
+		case c == '>':
+			t.addToken(t.scanner.take(n + 1))
+			t.tagDone()
+			return
+		}
+		if c == '\n' || len(t.token)+n >= maxTagBytes {
+			break
+		}
+	}
+	over := n < len(t.in)
+	t.addToken(t.scanner.take(n))
+	switch {
+	case !over:
+	case t.state == taggedPeek:
+		t.notClosed()
+	default:
+		t.notATag()
+	}
+}
+
+func (t *tagged) addToken(s string) {
+	t.token = append(t.token, s...)
+	if t.state == taggedPeek {
+		t.pend = append(t.pend, s...)
+		return
+	}
+	t.keep(s)
+}
+
+// notATag gives up a tag that does not end. Without the wrapper it was none.
+func (t *tagged) notATag() {
+	if t.state == taggedHead && (!t.wrapped || t.turn.quiet) {
+		t.state, t.wrapped = taggedText, false
+		t.prose.text(t.lead)
+		t.prose.text(string(t.raw))
+		return
+	}
+	t.spoil(lathe.CodePayloadParseError)
+}
+
+func (t *tagged) tagDone() {
+	inner := string(t.token[:len(t.token)-1])
+	switch t.state {
+	case taggedHead:
+		name := inner
+		if t.g.attrs {
+			name = attributeValue(inner, "name")
+		}
+		if t.g.messages {
+			name = t.called(name)
+		}
+		if (!t.wrapped || t.turn.quiet) && !t.knows(name) {
+			t.notATag()
+			return
+		}
+		if !t.named(name) {
+			t.spoil(lathe.CodePayloadParseError)
+		}
+	case taggedParam:
+		key, types := t.paramTag(inner)
+		t.token = append(t.token[:0], key...)
+		if !t.param(types) {
+			t.spoil(lathe.CodePayloadParseError)
+		}
+	case taggedPeek:
+		t.peeked(t.paramTag(inner))
+	}
+}
+
+// paramTag returns the key in a parameter's tag, and the types that the tag says.
+func (t *tagged) paramTag(inner string) (key string, types valueTypes) {
+	switch {
+	case !t.g.attrs:
+		return inner, 0
+	case !t.g.typed:
+	case attributeValue(inner, "string") == "true":
+		types = typeString
+	default:
+		types = typeOther
+	}
+	return attributeValue(inner, "name"), types
+}
+
+// attributeValue returns the value of the attribute key of a tag.
+func attributeValue(s, key string) string {
+	for {
+		s = trimSpace(s)
+		name, rest, ok := strings.Cut(s, "=")
+		if !ok {
+			return ""
+		}
+		value, rest, ok := attribute(trimSpace(rest))
+		if !ok {
+			return ""
+		}
+		if strings.TrimSpace(name) == key {
+			return value
+		}
+		s = rest
+	}
+}

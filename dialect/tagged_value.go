@@ -1,0 +1,177 @@
+package dialect
+
+import "strings"
+
+// param begins the value of the parameter in token. types is what its tag says.
+func (t *tagged) param(types valueTypes) bool {
+	key := t.token
+	prefix, ok := t.params.add(key)
+	if !ok || t.whole {
+		return false
+	}
+	schema := t.schema(t.name)
+	if known := propertyTypes(schema, string(key)); known != 0 && (types == 0 || types == typeString) {
+		types = known
+	}
+	alone := t.g.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") && len(schema) > 0 &&
+		!declares(schema, string(key))
+	t.value.begin(prefix, types, alone)
+	t.state, t.fresh, t.empty, t.tail = taggedValue, t.g.newline, t.g.newline, ""
+	t.inner, t.inWraps, t.inCalls = 0, 0, 0
+	return true
+}
+
+// inValue takes a piece of a value, or a mark in it.
+func (t *tagged) inValue(text string, r role) {
+	if r == roleText || t.value.inString() {
+		t.data(text)
+		return
+	}
+	inside := t.inWraps+t.inCalls > 0
+	switch {
+	case r == roleParamClose:
+		t.maybe(taggedClose, text)
+		t.closed = false
+	case r == roleParam && t.g.keyClose != nil:
+		t.maybe(taggedPeekKey, text)
+		t.token = t.token[:0]
+	case r == roleParam && t.atLine():
+		t.maybe(taggedPeek, text)
+		t.token, t.quoted = t.token[:0], 0
+	case (r == roleCallClose || r == roleWrapClose && t.wrapped) && !inside && t.atLine():
+		t.maybe(taggedEnding, text)
+		t.closed = r == roleWrapClose || !t.wrapped
+	default:
+		t.nested(r)
+		t.data(text)
+	}
+}
+
+// nested follows the calls that stand inside of the value.
+func (t *tagged) nested(r role) {
+	switch r {
+	case roleWrap:
+		t.inWraps++
+	case roleWrapClose:
+		t.inWraps = max(0, t.inWraps-1)
+	case roleCall:
+		t.inCalls++
+	case roleCallClose:
+		t.inCalls = max(0, t.inCalls-1)
+	}
+}
+
+// maybe holds back a mark of the value that may end it.
+func (t *tagged) maybe(state taggedState, text string) {
+	t.unkeep(text)
+	t.pend = append(t.pend[:0], text...)
+	t.state = state
+}
+
+// atLine reports whether the value has come to the beginning of a line.
+func (t *tagged) atLine() bool { return strings.HasSuffix(t.tail, "\n") || t.empty && !t.fresh }
+
+// data goes on with the value. A line break at its end is held back: it may belong to a tag.
+func (t *tagged) data(s string) {
+	if s == "" {
+		return
+	}
+	if c := s[len(s)-1]; c != '\n' && c != '\r' && !t.fresh && !t.empty && t.tail == "" { // most pieces by far
+		t.value.add(s)
+		return
+	}
+	if t.fresh { // the line break after the opening tag is the tag's
+		if t.tail == "" && s == "\r" {
+			t.tail = "\r"
+			return
+		}
+		t.fresh = false
+		if s[0] == '\n' {
+			s, t.tail = s[1:], ""
+		} else if t.tail == "" {
+			s = strings.TrimPrefix(s, "\r\n")
+		}
+		if s == "" {
+			return
+		}
+	}
+	t.empty = false
+	if t.tail == "\r" && s[0] == '\n' {
+		t.tail, s = "\r\n", s[1:]
+		if s == "" {
+			return
+		}
+	}
+	t.addTail()
+	t.tail = lineEnd(s)
+	if s = s[:len(s)-len(t.tail)]; s != "" {
+		t.value.add(s)
+	}
+}
+
+// lineEnd returns what s ends with of a line break.
+func lineEnd(s string) string {
+	for _, end := range [...]string{"\r\n", "\n", "\r"} {
+		if strings.HasSuffix(s, end) {
+			return end
+		}
+	}
+	return ""
+}
+
+// addTail makes the end of the value, held back, part of it.
+func (t *tagged) addTail() {
+	if t.tail != "" {
+		t.value.add(t.tail)
+		t.tail = ""
+	}
+}
+
+// endCall ends the call at a mark of that role.
+func (t *tagged) endCall(r role) {
+	if !t.whole {
+		t.args(t.params.end())
+	}
+	t.end(false)
+	t.state = taggedGap
+	t.wrapped = t.wrapped && r != roleWrapClose
+	t.leave()
+}
+
+// json takes arguments that are JSON.
+func (t *tagged) json(text string, r role) {
+	if r != roleText && !t.js.inString() {
+		if t.whole && (r == roleCallClose || r == roleWrapClose && t.wrapped) {
+			t.endCall(r)
+		} else {
+			t.reject(text, r)
+		}
+		return
+	}
+	n := t.js.scan(text)
+	t.args(text[:n])
+	t.keep(text[:n])
+	text = text[n:]
+	t.whole = t.js.state == jsonDone
+	rest := trimSpace(text)
+	if !t.whole {
+		rest = text
+	}
+	if t.keep(text[:len(text)-len(rest)]); rest != "" {
+		t.reject(rest, r)
+	}
+}
+
+// object takes a JSON object with name and arguments.
+func (t *tagged) object(text string, r role) {
+	closes := r == roleWrapClose && !t.payload.inString()
+	if !closes || !t.payload.good() {
+		t.payload.add(text)
+	}
+	if !closes {
+		return
+	}
+	t.payload.close(false)
+	t.state, t.wrapped = taggedGap, false
+	t.leave()
+}

@@ -1,0 +1,46 @@
+package dialect
+
+import "github.com/lathe-run/lathe"
+
+// thinkBlocks are the marks of thinking that models write into their text.
+var thinkBlocks = []thinkMarks{plainThink, {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"}}
+
+var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
+
+// NewThink returns a parser that knows no calls. It says what stands between think marks as
+// reasoning: for models that make native calls and think aloud in their text.
+func NewThink(opts *Options) Parser {
+	return withPrefix(func(o Options) Parser {
+		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}
+		t.prose = prose{r: &t.reader}
+		return t
+	}, opts)
+}
+
+type thinkParser struct {
+	reader
+	prose prose
+}
+
+func (t *thinkParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	return t.feed(dst, text, t.run)
+}
+
+func (t *thinkParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
+	return t.finish(dst, t.run, func() {})
+}
+
+func (t *thinkParser) run() {
+	for {
+		text, mark, ok := t.next()
+		switch {
+		case !ok:
+			return
+		case mark < 0:
+			t.prose.text(text)
+		default:
+			t.prose.mark(mark, text)
+		}
+	}
+}

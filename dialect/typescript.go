@@ -1,0 +1,301 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxTypeDepth and maxTypes bound the nesting and the number of the types of a schema that is
+// written out; beyond them everything is any. References can make a small schema endless.
+const (
+	maxTypeDepth = 16
+	maxTypes     = 4096
+)
+
+// appendNamespace writes tools as harmony shows them: a section with one TypeScript type for each.
+func appendNamespace(dst []byte, tools []*lathe.ToolSpec) []byte {
+	dst = append(dst, "# Tools\n\n## functions\n\nnamespace functions {\n\n"...)
+	for _, t := range tools {
+		dst = appendComment(dst, "", t.Description)
+		dst = append(dst, "type "...)
+		dst = appendName(dst, t.Name)
+		dst = append(dst, " = ("...)
+		schema := rawjson.AppendCompact(nil, t.Schema)
+		if props, ok := getObject(schema, "properties"); ok && string(props) != "{}" {
+			dst = append(dst, "_: "...)
+			w := typeWriter{root: schema}
+			dst = w.value(dst, schema, "", 0)
+		}
+		dst = append(dst, ") => any;\n\n"...)
+	}
+	return append(dst, "} // namespace functions"...)
+}
+
+// appendComment writes each line of text as a comment; nothing for an empty text.
+func appendComment(dst []byte, indent, text string) []byte {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return dst
+	}
+	for line := range strings.SplitSeq(cleanHarmony(text), "\n") {
+		dst = append(dst, indent...)
+		dst = append(dst, strings.TrimRight("// "+line, " \r")...)
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// A typeWriter writes the types of one schema. Members that it does not know are left out; the
+// runner checks arguments against the schema itself.
+type typeWriter struct {
+	root  []byte // compact
+	types int    // written so far
+}
+
+// value writes the type of schema.
+func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte {
+	schema = w.resolve(schema)
+	w.types++
+	if depth > maxTypeDepth || w.types > maxTypes || len(schema) == 0 || schema[0] != '{' {
+		return append(dst, "any"...)
+	}
+	if variants := oneOf(schema); variants != nil {
+		for i, v := range variants {
+			if i > 0 {
+				dst = append(dst, " | "...)
+			}
+			dst = w.value(dst, v, indent, depth+1)
+		}
+		return dst
+	}
+	if c, ok := getObject(schema, "const"); ok {
+		return appendLiteral(dst, c)
+	}
+	if list, ok := getObject(schema, "enum"); ok && list[0] == '[' {
+		n := len(dst)
+		for v := range rawjson.Elements(list) {
+			if len(dst) > n {
+				dst = append(dst, " | "...)
+			}
+			dst = appendLiteral(dst, v)
+		}
+		if len(dst) > n {
+			return w.nullable(dst, schema, n)
+		}
+	}
+	n := len(dst)
+	types, _ := getObject(schema, "type")
+	if len(types) > 0 && types[0] == '[' {
+		for name := range rawjson.Elements(types) {
+			if len(dst) > n {
+				dst = append(dst, " | "...)
+			}
+			dst = w.named(dst, schema, unquote(name), indent, depth)
+		}
+		return dst
+	}
+	return w.nullable(w.named(dst, schema, unquote(types), indent, depth), schema, n)
+}
+
+// nullable adds null to the type that was written from n on, where the schema says so.
+func (w *typeWriter) nullable(dst, schema []byte, n int) []byte {
+	if null, ok := getObject(schema, "nullable"); ok && string(null) == "true" && !strings.Contains(string(dst[n:]), "null") {
+		return append(dst, " | null"...)
+	}
+	return dst
+}
+
+func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) []byte {
+	switch name {
+	case "object":
+		return w.object(dst, schema, indent, depth)
+	case "array":
+		items, ok := getObject(schema, "items")
+		if !ok {
+			return append(dst, "any[]"...)
+		}
+		item := string(w.value(nil, items, indent, depth+1))
+		if strings.Contains(item, " | ") && !strings.HasSuffix(item, "}") {
+			item = "(" + item + ")"
+		}
+		return append(append(dst, item...), "[]"...)
+	case "integer", "number":
+		return append(dst, "number"...)
+	case "string", "boolean", "null":
+		return append(dst, name...)
+	default:
+		if _, ok := getObject(schema, "properties"); ok {
+			return w.object(dst, schema, indent, depth)
+		}
+		return append(dst, "any"...)
+	}
+}
+
+func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte {
+	props, ok := getObject(schema, "properties")
+	if !ok || props[0] != '{' {
+		return append(dst, "object"...)
+	}
+	if text := member(schema, "description"); text != "" {
+		dst = appendComment(dst, indent, text)
+	}
+	required := map[string]bool{}
+	if list, ok := getObject(schema, "required"); ok && list[0] == '[' {
+		for name := range rawjson.Elements(list) {
+			required[unquote(name)] = true
+		}
+	}
+	dst = append(dst, "{\n"...)
+	for key, value := range rawjson.Members(props) {
+		name := unquote(key)
+		dst = w.property(dst, name, value, !required[name], indent, depth+1)
+	}
+	dst = append(dst, indent...)
+	return append(dst, '}')
+}
+
+func (w *typeWriter) property(dst []byte, name string, schema []byte, optional bool, indent string, depth int) []byte {
+	schema = w.resolve(schema)
+	if title := member(schema, "title"); title != "" {
+		dst = appendComment(dst, indent, title)
+		dst = append(append(dst, indent...), "//\n"...)
+	}
+	isObject := member(schema, "type") == "object"
+	if !isObject { // an object says it by itself
+		dst = appendComment(dst, indent, member(schema, "description"))
+	}
+	if list, ok := getObject(schema, "examples"); ok && list[0] == '[' {
+		dst = append(append(dst, indent...), "// Examples:\n"...)
+		for v := range rawjson.Elements(list) {
+			dst = appendComment(dst, indent, "- "+string(appendLiteral(nil, v)))
+		}
+	}
+	fallback := defaultOf(schema)
+	variants := oneOf(schema)
+	if variants != nil && fallback != "" {
+		dst = appendComment(dst, indent, fallback)
+	}
+	dst = append(dst, indent...)
+	dst = appendPropertyName(dst, name)
+	if optional {
+		dst = append(dst, '?')
+	}
+	dst = append(dst, ':')
+	if variants != nil {
+		return w.variants(dst, variants, indent, depth)
+	}
+	dst = append(dst, ' ')
+	dst = w.value(dst, schema, indent+"    ", depth)
+	dst = append(dst, ',')
+	if fallback != "" {
+		dst = append(append(dst, " // "...), fallback...)
+	}
+	return append(dst, '\n')
+}
+
+// variants writes the types of a union, one a line with what is said of it.
+func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, depth int) []byte {
+	dst = append(dst, '\n')
+	for _, v := range variants {
+		v = w.resolve(v)
+		dst = append(append(dst, indent...), " | "...)
+		dst = w.value(dst, v, indent+"    ", depth+1)
+		var said []string
+		if text := member(v, "description"); text != "" && member(v, "type") != "object" {
+			said = append(said, strings.Join(strings.Fields(cleanHarmony(text)), " "))
+		}
+		if fallback := defaultOf(v); fallback != "" {
+			said = append(said, fallback)
+		}
+		if len(said) > 0 {
+			dst = append(append(dst, " // "...), strings.Join(said, " ")...)
+		}
+		dst = append(dst, '\n')
+	}
+	return append(append(dst, indent...), ",\n"...)
+}
+
+// resolve follows references into the schema's own definitions.
+func (w *typeWriter) resolve(schema []byte) []byte {
+	for range maxTypeDepth {
+		ref := member(schema, "$ref")
+		path, ok := strings.CutPrefix(ref, "#/")
+		if !ok {
+			return schema
+		}
+		at := w.root
+		for step := range strings.SplitSeq(path, "/") {
+			if at, ok = getObject(at, step); !ok {
+				return nil
+			}
+		}
+		schema = at
+	}
+	return nil
+}
+
+// oneOf returns the variants of a union; nil: it is none.
+func oneOf(schema []byte) [][]byte {
+	for _, key := range []string{"oneOf", "anyOf"} {
+		if list, ok := getObject(schema, key); ok && list[0] == '[' {
+			var out [][]byte
+			for v := range rawjson.Elements(list) {
+				out = append(out, v)
+			}
+			return out
+		}
+	}
+	return nil
+}
+
+// defaultOf returns `default: …`; an enum's value stands without quotes.
+func defaultOf(schema []byte) string {
+	v, ok := getObject(schema, "default")
+	if !ok {
+		return ""
+	}
+	if _, isEnum := getObject(schema, "enum"); isEnum && v[0] == '"' {
+		return "default: " + cleanHarmony(unquote(v))
+	}
+	return "default: " + string(appendLiteral(nil, v))
+}
+
+// appendLiteral writes a JSON value on one line.
+func appendLiteral(dst, v []byte) []byte {
+	return append(dst, replaceTokens(string(rawjson.AppendCompact(nil, v)), "< ")...)
+}
+
+func appendPropertyName(dst []byte, name string) []byte {
+	for i := range len(name) {
+		if !isNameByte(name[i]) || name[i] == '-' || name[i] == '.' || name[i] == ':' {
+			return append(dst, cleanHarmony(string(rawjson.AppendQuote(nil, name)))...)
+		}
+	}
+	return append(dst, name...)
+}
+
+// getObject is rawjson.Get for what need not be an object.
+func getObject(schema []byte, key string) ([]byte, bool) {
+	if len(schema) == 0 || schema[0] != '{' {
+		return nil, false
+	}
+	return rawjson.Get(schema, key)
+}
+
+// member returns a member that is a string; "" otherwise.
+func member(schema []byte, key string) string {
+	v, ok := getObject(schema, key)
+	if !ok {
+		return ""
+	}
+	return unquote(v)
+}
+
+func unquote(quoted []byte) string {
+	if len(quoted) == 0 || quoted[0] != '"' {
+		return ""
+	}
+	return string(rawjson.AppendUnquoteLossy(nil, quoted))
+}

@@ -1,0 +1,155 @@
+package dialect
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// valueTypes are the types that a schema allows. None: the schema does not say.
+type valueTypes uint8
+
+const (
+	typeString valueTypes = 1 << iota
+	typeNull
+	typeOther // number, boolean, list or object
+)
+
+// maxSchemaDepth bounds how far references and combinations are followed.
+const maxSchemaDepth = 8
+
+// schema returns the schema of the tool's arguments; nil where there is none.
+func (r *reader) schema(name string) []byte {
+	for _, t := range r.opts.Tools {
+		if t.Name == name {
+			return t.Schema
+		}
+	}
+	return nil
+}
+
+// declares reports whether schema names the property.
+func declares(schema []byte, property string) bool {
+	_, ok := rawjson.Get(properties(schema), property)
+	return ok
+}
+
+func properties(schema []byte) []byte {
+	p, _ := rawjson.Get(schema, "properties")
+	return p
+}
+
+// propertyTypes returns what schema allows for the property.
+func propertyTypes(schema []byte, property string) valueTypes {
+	if len(schema) == 0 {
+		return 0
+	}
+	s, ok := rawjson.Get(properties(schema), property)
+	if !ok {
+		if s, ok = rawjson.Get(schema, "additionalProperties"); !ok {
+			return 0
+		}
+	}
+	return allowed(schema, s, 0)
+}
+
+func allowed(root, s []byte, depth int) valueTypes {
+	if len(s) == 0 || s[0] != '{' || depth > maxSchemaDepth {
+		return 0
+	}
+	var types valueTypes
+	if t, ok := rawjson.Get(s, "type"); ok {
+		types = typeNames(t)
+	}
+	if types == 0 {
+		if ref, ok := rawjson.Get(s, "$ref"); ok {
+			types = allowed(root, resolve(root, ref), depth+1)
+		}
+	}
+	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
+		if types != 0 {
+			break
+		}
+		list, _ := rawjson.Get(s, key)
+		for e := range rawjson.Elements(list) {
+			types |= allowed(root, e, depth+1)
+		}
+	}
+	if types == 0 {
+		types = constTypes(s)
+	}
+	if n, ok := rawjson.Get(s, "nullable"); ok && types != 0 && string(n) == "true" {
+		types |= typeNull
+	}
+	return types
+}
+
+// typeNames reads the keyword type: a name or a list of them. Models' templates know more names
+// than JSON Schema.
+func typeNames(t []byte) valueTypes {
+	if len(t) > 0 && t[0] == '[' {
+		var types valueTypes
+		for e := range rawjson.Elements(t) {
+			types |= typeNames(e)
+		}
+		return types
+	}
+	switch strings.ToLower(string(bytes.Trim(t, `"`))) {
+	case "":
+		return 0
+	case "string", "str", "text", "varchar", "char", "enum":
+		return typeString
+	case "null", "none":
+		return typeNull
+	case "any":
+		return 0
+	}
+	return typeOther
+}
+
+// constTypes reads the types of const and enum.
+func constTypes(s []byte) valueTypes {
+	var types valueTypes
+	add := func(v []byte) {
+		switch {
+		case len(v) == 0:
+		case v[0] == '"':
+			types |= typeString
+		case v[0] == 'n':
+			types |= typeNull
+		default:
+			types |= typeOther
+		}
+	}
+	if c, ok := rawjson.Get(s, "const"); ok {
+		add(c)
+	}
+	list, _ := rawjson.Get(s, "enum")
+	for e := range rawjson.Elements(list) {
+		add(e)
+	}
+	if types == 0 {
+		for _, key := range [...]string{"properties", "items"} {
+			if _, ok := rawjson.Get(s, key); ok {
+				return typeOther
+			}
+		}
+	}
+	return types
+}
+
+// resolve follows a reference within the schema: `#/$defs/NAME` and the like.
+func resolve(root, ref []byte) []byte {
+	path, ok := strings.CutPrefix(string(bytes.Trim(ref, `"`)), "#/")
+	if !ok {
+		return nil
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		if root, ok = rawjson.Get(root, part); !ok {
+			return nil
+		}
+	}
+	return root
+}

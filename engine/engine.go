@@ -1,0 +1,234 @@
+// Package engine carries runs: it stamps what the loop says with ids and times, appends it to the
+// store, and then tells the sinks. What is stored and what is shown cannot differ.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Options say where events go. They are copied.
+type Options struct {
+	// Store keeps the events; nil: nobody does.
+	Store lathe.Store
+	// StoreTimeout bounds one append; 0: 10 s. A run that was cancelled is still recorded to its end.
+	StoreTimeout time.Duration
+	// Sinks are told each event in this order, after it was stored. A sink that panics is logged,
+	// and the others are told.
+	Sinks []lathe.Sink
+	Now   func() time.Time // nil: time.Now
+	// NewID makes an id that begins with prefix and sorts by time; nil: a ULID after the prefix.
+	NewID func(prefix string) string
+	Log   *slog.Logger // nil: nothing is logged
+}
+
+// An Engine runs loops. It may be used by several goroutines at once.
+type Engine struct {
+	opts     Options
+	stampers sync.Pool // of *stamper
+	ownClock bool      // Options.Now is the caller's
+}
+
+// New makes an engine.
+func New(opts *Options) *Engine {
+	e := &Engine{}
+	if opts != nil {
+		e.opts = *opts
+		e.opts.Sinks = append([]lathe.Sink(nil), opts.Sinks...)
+	}
+	if e.opts.StoreTimeout == 0 {
+		e.opts.StoreTimeout = 10 * time.Second
+	}
+	e.ownClock = e.opts.Now != nil
+	if !e.ownClock {
+		e.opts.Now = time.Now
+	}
+	if e.opts.NewID == nil {
+		e.opts.NewID = (&idSource{now: e.opts.Now}).next
+	}
+	if e.opts.Log == nil {
+		e.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return e
+}
+
+// since returns the time now, for deltas: there are many of them, and what has passed since then is
+// read faster than the time of day.
+func (e *Engine) since(then time.Time) time.Time {
+	if e.ownClock {
+		return e.opts.Now()
+	}
+	return then.Add(time.Since(then))
+}
+
+// NewRunID returns an id for a run that is about to begin, for callers who want to know it before.
+func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
+
+// Run carries one run to its end. A run without an id gets one (`run_…`), and one without a
+// request id too (`req_…`). Events have IDs dense from 1; each is stored before any sink is told.
+//
+// When the store fails or panics, the run is cancelled before it does anything that was not stored,
+// and it ends `internal`. Its RunFinished is then told without an ID, as it is the one event that no log has.
+//
+// Sinks given here are told this run only, after those of the engine.
+//
+// The result is never nil; the error is as of [loop.Loop.Do].
+func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...lathe.Sink) (*lathe.Result, error) {
+	s, _ := e.stampers.Get().(*stamper)
+	if s == nil {
+		s = &stamper{}
+	}
+	s.engine, s.own = e, sinks
+	if in != nil {
+		s.in = *in
+	}
+	s.run = &s.in.Run
+	if s.run.RunID == "" {
+		s.run.RunID = e.opts.NewID("run_")
+	}
+	if s.run.RequestID == "" {
+		s.run.RequestID = e.opts.NewID("req_")
+	}
+	if e.opts.Store == nil { // nothing here can end the run
+		return s.carry(ctx, l)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.cancel = cancel
+	return s.carry(ctx, l)
+}
+
+// A stamper numbers the events of one run.
+type stamper struct {
+	engine *Engine
+	in     loop.Input
+	run    *lathe.RunInfo // of in
+	cancel context.CancelCauseFunc
+	own    []lathe.Sink
+	last   int64     // the ID of the last stored event
+	n      int64     // of the last delta within the model call
+	told   time.Time // when the last event that is no delta was
+	lost   error     // why the store no longer takes events
+	result *lathe.Result
+}
+
+func (s *stamper) carry(ctx context.Context, l *loop.Loop) (*lathe.Result, error) {
+	l.Run(ctx, &s.in)(func(ev lathe.Event) bool {
+		s.take(ctx, &ev)
+		return true
+	})
+	e, res := s.engine, s.result
+	*s = stamper{}
+	e.stampers.Put(s) // not deferred: what panicked in the caller's code is not used again
+	return res, loop.Failure(res)
+}
+
+func (s *stamper) take(ctx context.Context, ev *lathe.Event) {
+	ev.RunID, ev.RequestID, ev.SessionID = s.run.RunID, s.run.RequestID, s.run.SessionID
+	if lathe.IsDelta(ev.Data) {
+		s.n++
+		ev.After, ev.N = s.last, s.n
+		ev.Time = s.engine.since(s.told)
+		s.tell(ctx, ev)
+		return
+	}
+	s.told = s.engine.opts.Now()
+	ev.Time = s.told
+	if s.lost == nil && errors.Is(context.Cause(ctx), errLeft) {
+		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
+	}
+	if s.lost == nil {
+		ev.ID = s.last + 1
+		s.store(ctx, ev)
+	}
+	if _, ok := ev.Data.(*lathe.ModelCallStarted); ok {
+		s.n = 0
+	}
+	if res := loop.Ended(ev.Data); res != nil {
+		s.result = res
+		switch {
+		case errors.Is(s.lost, errLeft): // it is not over
+			res.Reason, res.Err = lathe.ReasonInterrupted, s.lost
+		case s.lost != nil:
+			ev.Data = s.failed(ev.Data)
+			ev.ID, ev.After = 0, s.last
+			s.tell(ctx, ev)
+		}
+	}
+	if s.lost != nil {
+		return // what was not stored is not shown
+	}
+	s.last = ev.ID
+	s.tell(ctx, ev)
+}
+
+// store appends ev. The first failure cancels the run; nothing is stored after it, since the log
+// would have a gap.
+func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
+	if s.engine.opts.Store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
+	defer cancel()
+	if err := s.append(ctx, ev); err != nil {
+		s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: err}
+		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType())
+		s.cancel(s.lost)
+	}
+}
+
+// append appends ev. A store that panics has not kept it.
+func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
+	defer func() {
+		if recover() != nil { // its value may hold content
+			err = errors.New("the store panicked")
+		}
+	}()
+	_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, s.last, *ev)
+	return err
+}
+
+func storeCode(err error) lathe.Code {
+	if errors.Is(err, lathe.ErrConflict) {
+		return lathe.CodeConflict
+	}
+	return lathe.CodeOf(err)
+}
+
+// failed returns the end of a run whose store failed: `internal`, whatever it would have been.
+func (s *stamper) failed(end lathe.EventData) *lathe.RunFinished {
+	res := s.result
+	res.Reason, res.Err = lathe.ReasonInternal, s.lost
+	f, ok := end.(*lathe.RunFinished)
+	if !ok { // it would have waited
+		f = &lathe.RunFinished{Turns: len(res.Trace), ToolCalls: res.ToolCalls, Usage: res.Usage, Result: res}
+	}
+	f.Reason, f.Status, f.ErrorCode = lathe.ReasonInternal, lathe.ReasonInternal.Status(), string(lathe.CodeOf(s.lost))
+	f.Limit = ""
+	return f
+}
+
+func (s *stamper) tell(ctx context.Context, ev *lathe.Event) {
+	for _, sink := range s.engine.opts.Sinks {
+		s.tellOne(ctx, sink, ev)
+	}
+	for _, sink := range s.own {
+		s.tellOne(ctx, sink, ev)
+	}
+}
+
+func (s *stamper) tellOne(ctx context.Context, sink lathe.Sink, ev *lathe.Event) {
+	defer func() {
+		if recover() != nil { // its value may hold content
+			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sink), "type", ev.Data.EventType())
+		}
+	}()
+	sink.Emit(ctx, *ev)
+}

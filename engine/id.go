@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"strings"
+	"sync"
+	"time"
+)
+
+// crockford is the alphabet of ULIDs: no I, L, O, U, and sorted.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// An idSource makes ULIDs: 48 bits of milliseconds, 80 random bits, in 26 characters. The ids of
+// one source sort in the order in which they were made, those of one millisecond too.
+type idSource struct {
+	now  func() time.Time
+	mu   sync.Mutex
+	ms   uint64
+	high uint16 // the random part
+	low  uint64
+	text strings.Builder // memory that ids share
+}
+
+// idBlock is the size of the memory that ids share: enough for seventeen with a prefix of four.
+const idBlock = 512
+
+func (s *idSource) next(prefix string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ms := uint64(max(s.now().UnixMilli(), 0)); ms > s.ms || s.low == 0 {
+		var b [10]byte
+		rand.Read(b[:]) // never fails
+		s.ms = ms
+		s.high = binary.BigEndian.Uint16(b[:2]) &^ (1 << 15) // room to count up
+		s.low = binary.BigEndian.Uint64(b[2:])
+	} else if s.low++; s.low == 0 {
+		s.high++
+	}
+	var space [64]byte
+	out := append(space[:0], prefix...)
+	hi := s.ms<<16 | uint64(s.high)
+	for shift := 125; shift >= 0; shift -= 5 {
+		out = append(out, crockford[bits(hi, s.low, shift)&31])
+	}
+	if s.text.Cap()-s.text.Len() < len(out) {
+		s.text = strings.Builder{}
+		s.text.Grow(max(idBlock, len(out)))
+	}
+	start := s.text.Len()
+	s.text.Write(out)
+	return s.text.String()[start:]
+}
+
+// bits returns the 128-bit number hi, lo shifted right.
+func bits(hi, lo uint64, shift int) uint64 {
+	if shift >= 64 {
+		return hi >> (shift - 64)
+	}
+	return lo>>shift | hi<<(64-shift)
+}

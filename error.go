@@ -1,0 +1,143 @@
+package lathe
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Code names what went wrong, for programs. Codes are part of the contract and never change.
+type Code string
+
+// The codes of a tool call that was not answered with a result of the tool.
+const (
+	CodePayloadTooLarge   Code = "tool_payload_too_large"
+	CodePayloadParseError Code = "tool_payload_parse_error"
+	CodeInvalidJSON       Code = "invalid_json"
+	CodeArgumentsTooLarge Code = "arguments_too_large"
+	CodeInvalidArguments  Code = "invalid_arguments"
+	CodeUnknownTool       Code = "unknown_tool"
+	CodePolicyDenied      Code = "policy_denied"
+	CodeApprovalDenied    Code = "approval_denied"
+	CodeApprovalExpired   Code = "approval_expired"
+	CodeExecutionFailed   Code = "execution_failed"
+	CodeUnavailable       Code = "unavailable"
+	CodeTimeout           Code = "timeout"
+	CodeCancelled         Code = "cancelled"
+	CodeInterrupted       Code = "interrupted"
+	CodeRateLimited       Code = "rate_limited"
+	CodeOutputTooLarge    Code = "tool_output_too_large"
+	CodeInvalidOutput     Code = "invalid_output"
+	CodeRedactionFailed   Code = "redaction_failed"
+	CodeToolCallLimit     Code = "tool_call_limit"
+	CodeMaxDepth          Code = "max_depth"
+	CodeTooManyCalls      Code = "too_many_calls"
+	CodeIncompleteCall    Code = "incomplete_call"
+)
+
+// The codes of errors that are not answers to a tool call.
+const (
+	CodeInvalidRequest   Code = "invalid_request"
+	CodeInvalidConfig    Code = "invalid_config"
+	CodeConflict         Code = "conflict"
+	CodeNotFound         Code = "not_found"
+	CodeUpstreamProtocol Code = "upstream_protocol"
+	CodeUpstream         Code = "upstream_error"
+	CodeInternal         Code = "internal"
+)
+
+// An Error crosses a seam: what went wrong (Code), doing what (Op), and why (Err). Its text holds
+// no secret and no argument, output or message text.
+type Error struct {
+	Code Code
+	Op   string // such as "provider: call openai"
+	Err  error
+}
+
+// Error returns "op: code: cause", leaving out what is empty.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Op != "" {
+		b.WriteString(e.Op)
+		b.WriteString(": ")
+	}
+	b.WriteString(string(e.Code))
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf returns the code of the first [Error] in err's tree, "" for nil and [CodeInternal] where there is none.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// UpstreamKind is the kind of an upstream failure.
+type UpstreamKind string
+
+// The kinds of upstream failure.
+const (
+	UpstreamTimeout     UpstreamKind = "timeout"
+	UpstreamRateLimited UpstreamKind = "rate_limited"
+	Upstream4xx         UpstreamKind = "upstream_4xx"
+	Upstream5xx         UpstreamKind = "upstream_5xx"
+	UpstreamAborted     UpstreamKind = "aborted" // no connection, or one that broke off
+	UpstreamBadProtocol UpstreamKind = "protocol"
+)
+
+// An UpstreamError says how a model server failed. Message is bounded (at most 500 bytes) and
+// scrubbed of keys; it may still quote the request, so events and logs carry Kind, Status and
+// ProviderCode only, and Error leaves it out.
+type UpstreamError struct {
+	Kind         UpstreamKind
+	Status       int    // HTTP status, 0 when there was none
+	ProviderCode string // at most 64 bytes of [A-Za-z0-9_.-]
+	Message      string
+	RequestID    string
+	Connect      bool // the connection could not be made: the request was not sent
+	Retryable    bool
+	RetryAfter   time.Duration
+	Err          error // the transport's error, nil for an answer of the server
+}
+
+// Error describes the failure without the server's own words.
+func (e *UpstreamError) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Kind))
+	if e.Status != 0 {
+		b.WriteString(" (HTTP ")
+		b.WriteString(strconv.Itoa(e.Status))
+		b.WriteByte(')')
+	}
+	if e.ProviderCode != "" {
+		b.WriteString(" code ")
+		b.WriteString(e.ProviderCode)
+	}
+	return b.String()
+}
+
+// Unwrap returns the transport's error.
+func (e *UpstreamError) Unwrap() error { return e.Err }
+
+// Sentinels that callers branch on.
+var (
+	// ErrPending is returned by an [Approver] that will answer later.
+	ErrPending = errors.New("approval pending")
+	// ErrConflict is returned by [Store.Append] when the log has moved on.
+	ErrConflict = errors.New("the log has moved on")
+	// ErrNotFound is returned for a session, run or event that is not there.
+	ErrNotFound = errors.New("not found")
+)

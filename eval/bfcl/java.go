@@ -1,0 +1,138 @@
+package bfcl
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The forms in which collections are written in Java. The shortest text that fits is taken.
+var (
+	javaArray     = regexp.MustCompile(`new` + blanks1 + word + `+\[\]` + blanks + `\{(.*?)\}`)
+	javaListOf    = regexp.MustCompile(`new` + blanks1 + `ArrayList<` + word + `*>\(Arrays\.asList\((.+?)\)\)`)
+	javaListAdds  = regexp.MustCompile(`(?s)new` + blanks1 + `ArrayList<` + word + `*>\(\)` + blanks + `\{\{` + blanks + `(.+?)` + blanks + `\}\}`)
+	javaListEmpty = regexp.MustCompile(`new` + blanks1 + `ArrayList<` + word + `*>\(\)`)
+	javaAdd       = regexp.MustCompile(`add\((.+?)\)`)
+	javaMapPuts   = regexp.MustCompile(`(?s)new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)` + blanks + `\{` + blanks + `\{?` + blanks + `(.*?)` + blanks + `\}?` + blanks + `\}`)
+	javaMapEmpty  = regexp.MustCompile(`new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)`)
+	javaPut       = regexp.MustCompile(`put\("(.*?)",` + blanks + `(.*?)\)`)
+)
+
+// fromJava reads the text of a Java expression as a value of its type. A text that is none stays a
+// text. It is false for types that cannot be read.
+func fromJava(s, typ, itemType string) (value, bool) {
+	switch typ {
+	case "byte", "short", "integer":
+		return wholeOrText(s), true
+	case "long":
+		if v, ok := suffixed(s, "lL"); ok {
+			return v, true
+		}
+	case "float":
+		if v, ok := javaFloat(s); ok {
+			return v, true
+		}
+	case "double":
+		if plainFloat.MatchString(s) {
+			return floatOf(strings.TrimSuffix(s, "\n")), true
+		}
+	case "boolean":
+		if s == "true" || s == "false" {
+			return value{kind: boolean, flag: s == "true"}, true
+		}
+	case "char", "String", "any":
+	case "Array":
+		return fromJavaArray(s, itemType)
+	case "ArrayList":
+		return fromJavaList(s, itemType)
+	case "HashMap":
+		return fromJavaMap(s), true
+	default:
+		return value{}, false
+	}
+	return textValue(s), true
+}
+
+func fromJavaArray(s, itemType string) (value, bool) {
+	m := javaArray.FindStringSubmatch(s)
+	if m == nil {
+		return textValue(s), true
+	}
+	v := value{kind: list}
+	for _, item := range strings.Split(m[1], ",") {
+		if item = trim(item); item == "" {
+			continue
+		}
+		el, ok := fromJavaItem(item, itemType)
+		if !ok {
+			return value{}, false
+		}
+		v.list = append(v.list, el)
+	}
+	return v, true
+}
+
+func fromJavaList(s, itemType string) (value, bool) {
+	var items []string
+	if m := javaListOf.FindStringSubmatch(s); m != nil {
+		items = strings.Split(m[1], ",")
+	} else if m := javaListAdds.FindStringSubmatch(s); m != nil {
+		for _, add := range javaAdd.FindAllStringSubmatch(m[1], -1) {
+			items = append(items, add[1])
+		}
+	} else if !javaListEmpty.MatchString(s) {
+		return textValue(s), true
+	}
+	v := value{kind: list}
+	for _, item := range items {
+		item = trim(item)
+		if itemType == "char" || itemType == "String" {
+			v.list = append(v.list, textValue(within(item)))
+			continue
+		}
+		el, ok := fromJavaItem(item, itemType)
+		if !ok {
+			return value{}, false
+		}
+		v.list = append(v.list, el)
+	}
+	return v, true
+}
+
+func fromJavaItem(item, itemType string) (value, bool) {
+	if itemType == "" {
+		return javaLiteral(item), true
+	}
+	return fromJava(item, itemType, "")
+}
+
+func fromJavaMap(s string) value {
+	m := javaMapPuts.FindStringSubmatch(s)
+	if m == nil {
+		if javaMapEmpty.MatchString(s) {
+			return newDict()
+		}
+		return textValue(s)
+	}
+	v := newDict()
+	for _, put := range javaPut.FindAllStringSubmatch(m[1], -1) {
+		v.set(put[1], javaLiteral(trim(put[2])))
+	}
+	return v
+}
+
+// javaLiteral reads a literal whose type is not known.
+func javaLiteral(s string) value {
+	switch {
+	case s == "true" || s == "false":
+		return value{kind: boolean, flag: s == "true"}
+	case quotedBy(s, `"`):
+		return textValue(within(s))
+	}
+	if v, ok := suffixed(s, "lL"); ok {
+		return v
+	}
+	if v, ok := javaFloat(s); ok {
+		return v
+	}
+	return numberOrText(s)
+}

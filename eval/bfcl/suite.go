@@ -1,0 +1,201 @@
+package bfcl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path"
+	"regexp"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of what is read.
+const (
+	MaxLineBytes   = 4 << 20  // one entry of a file
+	MaxAnswerBytes = 64 << 20 // all answers of one category
+)
+
+// ErrNoCategory says that the data has no file for a category.
+var ErrNoCategory = errors.New("no such category in the data")
+
+// fileName is the name of a file of questions or answers. The part after the category says which
+// entries of it the file holds, where it holds not all.
+var fileName = regexp.MustCompile(`^BFCL_v[0-9]+_([a-z_]+)(\.[^.]+)?\.json$`)
+
+// answerDir and classDir are folders of the data.
+const (
+	answerDir = "possible_answer"
+	classDir  = "multi_turn_func_doc"
+)
+
+// classFiles are the files of the functions of each class of the multi-turn categories.
+var classFiles = map[string]string{
+	"GorillaFileSystem": "gorilla_file_system.json", "MathAPI": "math_api.json", "MessageAPI": "message_api.json",
+	"TwitterAPI": "posting_api.json", "TicketAPI": "ticket_api.json", "TradingBot": "trading_bot.json",
+	"TravelAPI": "travel_booking.json", "VehicleControlAPI": "vehicle_control.json",
+}
+
+// Categories returns the categories that the data has questions of, sorted.
+func Categories(fsys fs.FS) ([]string, error) {
+	files, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		if m := fileName.FindStringSubmatch(f.Name()); m != nil && !f.IsDir() {
+			out = append(out, m[1])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// Suite yields the cases of a category in the order of its file. An error is the last thing it
+// yields, with a nil case; it wraps [ErrNoCategory] where there is no file.
+func Suite(fsys fs.FS, category string) iter.Seq2[*Case, error] {
+	return func(yield func(*Case, error) bool) {
+		if err := eachCase(fsys, category, func(c *Case) bool { return yield(c, nil) }); err != nil {
+			yield(nil, fmt.Errorf("bfcl: %s: %w", category, err))
+		}
+	}
+}
+
+func eachCase(fsys fs.FS, name string, yield func(*Case) bool) error {
+	file, err := findFile(fsys, ".", name)
+	if err != nil {
+		return err
+	}
+	var answers map[string][]byte
+	if readCategory(name).hasAnswers() {
+		if answers, err = readAnswers(fsys, name); err != nil {
+			return err
+		}
+	}
+	classes := map[string][]json.RawMessage{}
+	return eachLine(fsys, file, func(line []byte) (bool, error) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return false, errors.New("an entry is not of the form it should have")
+		}
+		var functions []json.RawMessage
+		for _, class := range e.Classes {
+			if classes[class] == nil {
+				if classes[class], err = readClass(fsys, class); err != nil {
+					return false, err
+				}
+			}
+			functions = append(functions, classes[class]...)
+		}
+		c, err := newCase(name, &e, functions, answers[e.ID])
+		if err != nil {
+			return false, err
+		}
+		return yield(c), nil
+	})
+}
+
+// findFile returns the one file of a category in a folder.
+func findFile(fsys fs.FS, dir, category string) (string, error) {
+	files, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, f := range files {
+		m := fileName.FindStringSubmatch(f.Name())
+		if m == nil || m[1] != category || f.IsDir() {
+			continue
+		}
+		if found != "" {
+			return "", fmt.Errorf("both %s and %s hold that category", found, f.Name())
+		}
+		found = f.Name()
+	}
+	if found == "" {
+		return "", ErrNoCategory
+	}
+	return path.Join(dir, found), nil
+}
+
+// readAnswers returns the entries of the file of answers by id; none where there is no file.
+func readAnswers(fsys fs.FS, category string) (map[string][]byte, error) {
+	file, err := findFile(fsys, answerDir, category)
+	if errors.Is(err, ErrNoCategory) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	size := 0
+	err = eachLine(fsys, file, func(line []byte) (bool, error) {
+		var of struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(line, &of); err != nil {
+			return false, errors.New("an entry is not of the form it should have")
+		}
+		if size += len(line); size > MaxAnswerBytes {
+			return false, fmt.Errorf("larger than %d bytes", MaxAnswerBytes)
+		}
+		out[of.ID] = bytes.Clone(line)
+		return true, nil
+	})
+	return out, err
+}
+
+func readClass(fsys fs.FS, class string) ([]json.RawMessage, error) {
+	name, ok := classFiles[class]
+	if !ok {
+		return nil, errors.New("an entry names a class that is not known")
+	}
+	out := []json.RawMessage{}
+	err := eachLine(fsys, path.Join(classDir, name), func(line []byte) (bool, error) {
+		out = append(out, bytes.Clone(line))
+		return true, nil
+	})
+	return out, err
+}
+
+// eachLine calls fn with each line that is not blank until it returns false. The line is a strict
+// JSON object, and holds until fn returns.
+func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, MaxLineBytes)
+	for n := 1; sc.Scan(); n++ {
+		line := bytes.TrimSpace(sc.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		err := rawjson.Check(line, rawjson.Limits{})
+		if err == nil && line[0] != '{' {
+			err = errors.New("want one JSON object")
+		}
+		more := false
+		if err == nil {
+			more, err = fn(line)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: line %d: %w", name, n, err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

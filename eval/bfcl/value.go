@@ -1,0 +1,231 @@
+package bfcl
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxDigits bounds the digits of an integer; Python reads no longer ones either.
+const maxDigits = 4300
+
+// A kind is the type of a value as the rules tell them apart: 1, 1.0 and true are three kinds, and equal.
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	integer
+	float
+	text
+	list
+	dict
+)
+
+// A value is one JSON value. Of its fields only those of its kind are set.
+type value struct {
+	kind  kind
+	flag  bool
+	whole *big.Int
+	real  float64
+	text  string
+	list  []value
+	keys  []string // of a dict, in order
+	dict  map[string]value
+}
+
+func textValue(s string) value { return value{kind: text, text: s} }
+
+// readValue reads JSON text, which may not hold a key twice.
+func readValue(raw []byte) (value, error) {
+	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+		return value{}, err
+	}
+	return toValue(raw[rawjson.SkipSpace(raw, 0):])
+}
+
+// toValue reads JSON text that has passed rawjson.Check and begins with no white space.
+func toValue(raw []byte) (value, error) {
+	switch raw[0] {
+	case 'n':
+		return value{}, nil
+	case 't', 'f':
+		return value{kind: boolean, flag: raw[0] == 't'}, nil
+	case '"':
+		s, err := rawjson.AppendUnquote(nil, raw)
+		return textValue(string(s)), err
+	case '[':
+		v := value{kind: list, list: []value{}}
+		for el := range rawjson.Elements(raw) {
+			item, err := toValue(el)
+			if err != nil {
+				return value{}, err
+			}
+			v.list = append(v.list, item)
+		}
+		return v, nil
+	case '{':
+		v := newDict()
+		for key, member := range rawjson.Members(raw) {
+			name, err := rawjson.AppendUnquote(nil, key)
+			if err != nil {
+				return value{}, err
+			}
+			item, err := toValue(member)
+			if err != nil {
+				return value{}, err
+			}
+			v.set(string(name), item)
+		}
+		return v, nil
+	default:
+		return number(string(trimEnd(raw)))
+	}
+}
+
+// trimEnd takes away the white space after the last value of a text.
+func trimEnd(raw []byte) []byte {
+	for len(raw) > 0 && raw[len(raw)-1] <= ' ' {
+		raw = raw[:len(raw)-1]
+	}
+	return raw
+}
+
+// number reads a JSON number: an integer has neither fraction nor exponent.
+func number(s string) (value, error) {
+	if n, ok := wholeNumber(s); ok {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range it is infinite
+		return value{}, errors.New("not a number")
+	}
+	for i := range len(s) {
+		if s[i] == '.' || s[i] == 'e' || s[i] == 'E' {
+			return value{kind: float, real: f}, nil
+		}
+	}
+	return value{}, errors.New("an integer of too many digits")
+}
+
+// wholeNumber reads an optional minus and decimal digits.
+func wholeNumber(s string) (value, bool) {
+	digits := s
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > maxDigits {
+		return value{}, false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return value{}, false
+		}
+	}
+	n, ok := new(big.Int).SetString(s, 10)
+	return value{kind: integer, whole: n}, ok
+}
+
+func newDict() value { return value{kind: dict, dict: map[string]value{}} }
+
+func (v *value) set(key string, item value) {
+	if _, ok := v.dict[key]; !ok {
+		v.keys = append(v.keys, key)
+	}
+	v.dict[key] = item
+}
+
+func (v *value) isText(s string) bool { return v.kind == text && v.text == s }
+
+// items returns the elements of a list, or the characters of a text. Of the others only an empty
+// dict may stand in their place.
+func (v *value) items() ([]value, bool) {
+	switch v.kind {
+	case list:
+		return v.list, true
+	case dict:
+		return nil, len(v.keys) == 0
+	case text:
+		var chars []value
+		for _, r := range v.text {
+			chars = append(chars, textValue(string(r)))
+		}
+		return chars, true
+	}
+	return nil, false
+}
+
+func equal(a, b value) bool {
+	if a.kind.numeric() && b.kind.numeric() {
+		return equalNumbers(a, b)
+	}
+	if a.kind != b.kind {
+		return false
+	}
+	switch a.kind {
+	case text:
+		return a.text == b.text
+	case list:
+		if len(a.list) != len(b.list) {
+			return false
+		}
+		for i := range a.list {
+			if !equal(a.list[i], b.list[i]) {
+				return false
+			}
+		}
+	case dict:
+		if len(a.keys) != len(b.keys) {
+			return false
+		}
+		for key, item := range a.dict {
+			other, ok := b.dict[key]
+			if !ok || !equal(item, other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (k kind) numeric() bool { return k == boolean || k == integer || k == float }
+
+func equalNumbers(a, b value) bool {
+	if a.kind == float && b.kind == float {
+		return a.real == b.real
+	}
+	if a.kind == float {
+		a, b = b, a
+	}
+	n := a.asWhole()
+	if b.kind != float {
+		return n.Cmp(b.asWhole()) == 0
+	}
+	if math.IsInf(b.real, 0) || math.IsNaN(b.real) {
+		return false
+	}
+	return new(big.Rat).SetInt(n).Cmp(new(big.Rat).SetFloat64(b.real)) == 0
+}
+
+func (v *value) asWhole() *big.Int {
+	switch {
+	case v.kind == integer:
+		return v.whole
+	case v.flag:
+		return big.NewInt(1)
+	default:
+		return new(big.Int)
+	}
+}
+
+func contains(vs []value, v value) bool {
+	for _, other := range vs {
+		if equal(other, v) {
+			return true
+		}
+	}
+	return false
+}

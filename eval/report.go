@@ -1,0 +1,286 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Report is all runs of an evaluation.
+type Report struct {
+	Suite string
+	Runs  []*Run
+	// Skipped are the file names of runs that were not tried, since the model's server was dead.
+	Skipped []string
+}
+
+// maxFirst bounds the failures that a row of a summary lists.
+const maxFirst = 3
+
+// A Row counts runs that have something in common.
+type Row struct {
+	Model    string   `json:"model,omitempty"`
+	Scenario string   `json:"scenario,omitempty"`
+	Category string   `json:"category,omitempty"`
+	Strategy Strategy `json:"strategy,omitempty"`
+	Fallback bool     `json:"fallback,omitempty"`
+
+	Runs   int     `json:"runs"`   // that say something of the model
+	Errors int     `json:"errors"` // that do not
+	OK     int     `json:"ok"`
+	OKRate float64 `json:"-"` // of Runs; in JSON ok_rate, null without runs
+	Low    float64 `json:"-"` // the Wilson interval of 95 %, ok_rate_low and ok_rate_high
+	High   float64 `json:"-"`
+	// The rates of runs whose state, trace and last words were right, among those with such asserts.
+	StateRate *float64 `json:"state_rate,omitempty"`
+	TraceRate *float64 `json:"trace_rate,omitempty"`
+	TextRate  *float64 `json:"text_rate,omitempty"`
+	P50       int64    `json:"ms_p50"`
+	P95       int64    `json:"ms_p95"`
+
+	Classes  map[Class]int `json:"failure_classes,omitempty"`
+	Failures []Failure     `json:"failures,omitempty"` // the first ones
+}
+
+// MarshalJSON writes no rate where there is no run to have one.
+func (r Row) MarshalJSON() ([]byte, error) {
+	type plain Row
+	out := struct {
+		plain
+		OKRate *float64 `json:"ok_rate"`
+		Low    *float64 `json:"ok_rate_low"`
+		High   *float64 `json:"ok_rate_high"`
+	}{plain: plain(r)}
+	if r.Runs > 0 {
+		out.OKRate, out.Low, out.High = &r.OKRate, &r.Low, &r.High
+	}
+	return json.Marshal(out)
+}
+
+// A Failure names one run that did not pass.
+type Failure struct {
+	Model    string `json:"model"`
+	Scenario string `json:"scenario"`
+	Trial    int    `json:"trial"`
+	Class    Class  `json:"error_class"`
+	Error    string `json:"error_message"`
+}
+
+// A Summary counts a report's runs: all, by model (with strategy and fallback), by scenario, and by both.
+// Where scenarios have categories, it counts by them, too.
+type Summary struct {
+	Suite            string   `json:"suite,omitempty"`
+	All              Row      `json:"all"`
+	Models           []Row    `json:"models"`
+	Categories       []Row    `json:"categories,omitempty"`
+	ModelsCategories []Row    `json:"models_categories,omitempty"`
+	Scenarios        []Row    `json:"scenarios"`
+	ModelsScenarios  []Row    `json:"models_scenarios"`
+	Skipped          []string `json:"skipped,omitempty"`
+}
+
+// Summary counts the runs. Rows stand in the order in which their first run does.
+func (rep *Report) Summary() *Summary {
+	s := &Summary{Suite: rep.Suite, All: count(rep.Runs), Skipped: rep.Skipped}
+	s.Models = rows(rep.Runs, func(r *Run) Row { return Row{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback} })
+	s.Scenarios = rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
+	if slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Category != "" }) {
+		s.Categories = rows(rep.Runs, func(r *Run) Row { return Row{Category: r.Category} })
+		s.ModelsCategories = rows(rep.Runs, func(r *Run) Row {
+			return Row{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
+		})
+	}
+	s.ModelsScenarios = rows(rep.Runs, func(r *Run) Row {
+		return Row{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
+	})
+	return s
+}
+
+// Groups returns what people are shown beside the models: the categories where there are some, else
+// the scenarios.
+func (s *Summary) Groups() []Row {
+	if s.Categories != nil {
+		return s.Categories
+	}
+	return s.Scenarios
+}
+
+// ModelsGroups returns the rows by model and group.
+func (s *Summary) ModelsGroups() []Row {
+	if s.Categories != nil {
+		return s.ModelsCategories
+	}
+	return s.ModelsScenarios
+}
+
+// group returns what the row is one of: a category or a scenario.
+func (r *Row) group() string { return r.Category + r.Scenario }
+
+// rows groups the runs by what key fills in.
+func rows(runs []*Run, key func(*Run) Row) []Row {
+	type id struct {
+		model, scenario, category string
+		strategy                  Strategy
+		fallback                  bool
+	}
+	var order []id
+	groups := map[id][]*Run{}
+	for _, r := range runs {
+		k := key(r)
+		i := id{k.Model, k.Scenario, k.Category, k.Strategy, k.Fallback}
+		if groups[i] == nil {
+			order = append(order, i)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	out := make([]Row, 0, len(order))
+	for _, i := range order {
+		row := count(groups[i])
+		row.Model, row.Scenario, row.Category, row.Strategy, row.Fallback = i.model, i.scenario, i.category, i.strategy, i.fallback
+		out = append(out, row)
+	}
+	return out
+}
+
+func count(runs []*Run) Row {
+	var row Row
+	var ms []int64
+	var held, had [3]int
+	for _, r := range runs {
+		if !r.OK {
+			if row.Classes == nil {
+				row.Classes = map[Class]int{}
+			}
+			row.Classes[r.Class]++
+			if len(row.Failures) < maxFirst {
+				row.Failures = append(row.Failures, Failure{r.Model, r.Scenario, r.Trial, r.Class, r.Error})
+			}
+		}
+		if !r.Scored {
+			row.Errors++
+			continue
+		}
+		row.Runs++
+		if r.OK {
+			row.OK++
+		}
+		ms = append(ms, r.ElapsedMS)
+		for i, g := range groups {
+			if ok, checked := r.group(g); checked {
+				had[i]++
+				if ok {
+					held[i]++
+				}
+			}
+		}
+	}
+	row.OKRate = rate(row.OK, row.Runs)
+	row.Low, row.High = wilson(row.OK, row.Runs)
+	row.P50, row.P95 = quantile(ms, 0.5), quantile(ms, 0.95)
+	for i, p := range []**float64{&row.StateRate, &row.TraceRate, &row.TextRate} {
+		if had[i] > 0 {
+			v := rate(held[i], had[i])
+			*p = &v
+		}
+	}
+	return row
+}
+
+// groups of checks, in the order of a row's rates.
+var groups = []string{"state", "trace", "text"}
+
+func rate(ok, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(ok) / float64(n)
+}
+
+// label names the row for people.
+func (r *Row) label() string {
+	name := r.Model
+	if v := variant(r.Strategy, r.Fallback); r.Strategy != "" && v != "" {
+		name += " (" + strings.ReplaceAll(v, "__", ", ") + ")"
+	}
+	if g := r.group(); g != "" {
+		name = strings.TrimSpace(name + " " + g)
+	}
+	return name
+}
+
+// Passed reports whether every run passed.
+func (rep *Report) Passed() bool {
+	return !slices.ContainsFunc(rep.Runs, func(r *Run) bool { return !r.OK }) && len(rep.Skipped) == 0
+}
+
+// Unscored counts the runs that say nothing of a model, those that were not tried included.
+func (rep *Report) Unscored() int {
+	n := len(rep.Skipped)
+	for _, r := range rep.Runs {
+		if !r.Scored {
+			n++
+		}
+	}
+	return n
+}
+
+// WriteTable writes the rates by model and by scenario, or by category where there are some, and the
+// first failures.
+func (rep *Report) WriteTable(w io.Writer) error {
+	s := rep.Summary()
+	if err := writeRows(w, "MODEL", s.Models); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	head := "SCENARIO"
+	if s.Categories != nil {
+		head = "CATEGORY"
+	}
+	if err := writeRows(w, head, s.Groups()); err != nil {
+		return err
+	}
+	for _, row := range s.Models {
+		for _, f := range row.Failures {
+			if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", oneLine(f.Model), f.Scenario, f.Trial, f.Class, oneLine(f.Error)); err != nil {
+				return err
+			}
+		}
+		if n := row.Runs - row.OK + row.Errors - len(row.Failures); n > 0 {
+			fmt.Fprintf(w, "\n%s: %d more did not pass\n", oneLine(row.Model), n)
+		}
+	}
+	if n := len(rep.Skipped); n > 0 {
+		fmt.Fprintf(w, "\n%d not tried: the model's server gave no answer %d times in a row\n", n, maxDead)
+	}
+	return nil
+}
+
+func writeRows(w io.Writer, head string, rows []Row) error {
+	var lines bytes.Buffer
+	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "%s\tOK\tRATE\t95 %%\tSTATE\tTRACE\tTEXT\tP50\tP95\n", head)
+	for i := range rows {
+		r := &rows[i]
+		if r.Runs == 0 {
+			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t\n", oneLine(r.label()))
+			continue
+		}
+		fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms\n", oneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
+			strings.TrimSuffix(percent(r.Low), " %"), percent(r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate), r.P50, r.P95)
+	}
+	_ = tw.Flush() // into memory
+	return writeTrimmed(w, lines.Bytes())
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+
+func maybe(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return percent(*v)
+}

@@ -1,0 +1,283 @@
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+)
+
+// This file reads what a suite's file is made of.
+
+func (p *parser) root(n *yaml.Node) error {
+	s := p.suite
+	var presets, scenarios *yaml.Node
+	err := p.mapping(n, "a suite",
+		p.text("name", &s.Name),
+		p.settings(&s.Settings), p.measures(&s.MeasuresLathe), p.texts("models", &s.Models), p.tools(&p.mocks), p.guard(&p.policy),
+		member{"presets", func(n *yaml.Node) error { presets = n; return nil }},
+		member{"scenarios", func(n *yaml.Node) error { scenarios = n; return nil }},
+	)
+	if err != nil {
+		return err
+	}
+	if scenarios == nil || len(scenarios.Content) == 0 {
+		return p.errorf(n, "a suite has scenarios")
+	}
+	if err := p.list(scenarios, "scenarios", p.scenario); err != nil || presets == nil {
+		return err
+	}
+	return p.entries(presets, "presets", func(k, v *yaml.Node) error {
+		pre := Preset{Name: k.Value}
+		if err := p.texts("preset "+k.Value, &pre.IDs).read(v); err != nil {
+			return err
+		}
+		if k.Value == All {
+			return p.errorf(k, "the preset %s is all scenarios and cannot be another", All)
+		}
+		if _, err := s.Find(pre.IDs...); err != nil {
+			return p.errorf(v, "%s", err)
+		}
+		s.Presets = append(s.Presets, pre)
+		return nil
+	})
+}
+
+// isID is what a scenario's id looks like: it is part of file names.
+var isID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+func (p *parser) measures(lathe *bool) member {
+	return member{"measures", func(n *yaml.Node) error {
+		var what string
+		if err := p.text("measures", &what).read(n); err != nil {
+			return err
+		}
+		*lathe = what == "lathe"
+		if !*lathe && what != "models" {
+			return p.errorf(n, "measures is models or lathe")
+		}
+		return nil
+	}}
+}
+
+func (p *parser) scenario(n *yaml.Node) error {
+	sc := &Scenario{Tools: slices.Clone(p.mocks), Guard: p.policy}
+	err := p.mapping(n, "a scenario",
+		p.text("id", &sc.ID), p.text("title", &sc.Title), p.text("system", &sc.System), p.text("user", &sc.User),
+		p.settings(&sc.Settings),
+		p.sampling(&sc.Sampling),
+		p.state(&sc.State),
+		p.tools(&sc.Tools), p.overlay(&sc.Tools), p.guard(&sc.Guard),
+		member{"assert", func(n *yaml.Node) error {
+			return p.list(n, "assert", func(item *yaml.Node) error {
+				a, err := p.assert(item)
+				sc.Asserts = append(sc.Asserts, a)
+				return err
+			})
+		}},
+	)
+	switch {
+	case err != nil:
+		return err
+	case !isID.MatchString(sc.ID):
+		return p.errorf(n, "a scenario has an id of letters, digits, _ . and -, at most 64")
+	case slices.ContainsFunc(p.suite.Scenarios, func(o *Scenario) bool { return o.ID == sc.ID }):
+		return p.errorf(n, "scenario %s stands twice", sc.ID)
+	case strings.TrimSpace(sc.User) == "":
+		return p.errorf(n, "scenario %s has no user text", sc.ID)
+	case len(sc.Asserts) == 0:
+		return p.errorf(n, "scenario %s asserts nothing, so no run of it could fail", sc.ID)
+	}
+	if err := p.names(n, sc); err != nil {
+		return err
+	}
+	p.suite.Scenarios = append(p.suite.Scenarios, sc)
+	return nil
+}
+
+// names checks that what guards and asserts of mocks name is there: a slip would guard and assert nothing.
+func (p *parser) names(n *yaml.Node, sc *Scenario) error {
+	known := sc.toolNames()
+	if sc.Guard != nil {
+		if name := sc.Guard.unknown(known); name != "" {
+			return p.errorf(n, "the policy of scenario %s names %s, which is no tool of it", sc.ID, name)
+		}
+	}
+	for _, a := range sc.Asserts {
+		if a.Kind == AssertExecuted && a.Tool != anyTool && findTool(sc.Tools, a.Tool) < 0 {
+			return p.errorf(n, "scenario %s counts the executions of %s, which is no tool of the suite", sc.ID, a.Tool)
+		}
+		if a.Kind == AssertRefused && !slices.Contains(known, a.Tool) {
+			return p.errorf(n, "scenario %s asserts on %s, which is no tool of it", sc.ID, a.Tool)
+		}
+	}
+	return nil
+}
+
+// settings reads keys of tool_calling. Each is tried at once, so that the error has its line.
+func (p *parser) settings(into *[]Setting) member {
+	return member{"settings", func(n *yaml.Node) error {
+		return p.entries(n, "settings", func(k, v *yaml.Node) error {
+			if v.Kind != yaml.ScalarNode {
+				return p.errorf(v, "%s wants one value", k.Value)
+			}
+			s := Setting{From: p.file, Key: k.Value, Value: v.Value}
+			if _, _, err := apply([]Setting{s}); err != nil {
+				return p.errorf(k, "%s", strings.TrimPrefix(err.Error(), p.file+": "))
+			}
+			*into = append(*into, s)
+			return nil
+		})
+	}}
+}
+
+// apply returns the settings and limits that the list makes of the defaults; later entries win.
+func apply(list []Setting) (lathe.Settings, lathe.Limits, error) {
+	over := make([]config.Override, len(list))
+	for i, s := range list {
+		over[i] = config.Override{From: s.From, Key: "tool_calling." + s.Key, Value: s.Value}
+	}
+	cfg, err := config.Load("", &config.LoadOptions{Overrides: over})
+	if err != nil {
+		var lines []string
+		for _, pr := range config.ProblemsOf(err) {
+			lines = append(lines, pr.String())
+		}
+		return lathe.Settings{}, lathe.Limits{}, errors.New(strings.Join(lines, "; "))
+	}
+	return cfg.Settings(), cfg.Limits(), nil
+}
+
+func (p *parser) sampling(into *lathe.Sampling) member {
+	return member{"sampling", func(n *yaml.Node) error {
+		err := p.mapping(n, "sampling",
+			member{"temperature", func(n *yaml.Node) error { return n.Decode(&into.Temperature) }},
+			member{"top_p", func(n *yaml.Node) error { return n.Decode(&into.TopP) }},
+			member{"max_tokens", func(n *yaml.Node) error { return n.Decode(&into.MaxTokens) }},
+			member{"seed", func(n *yaml.Node) error { return n.Decode(&into.Seed) }},
+			p.text("reasoning_effort", &into.ReasoningEffort))
+		var syntax *SyntaxError
+		if err != nil && !errors.As(err, &syntax) {
+			return p.errorf(n, "sampling wants numbers")
+		}
+		return err
+	}}
+}
+
+func (p *parser) state(into *State) member {
+	object := func(name string, raw *json.RawMessage) member {
+		return member{name, func(n *yaml.Node) error {
+			if n.Kind != yaml.MappingNode {
+				return p.errorf(n, "%s wants a mapping", name)
+			}
+			return p.value(name, raw).read(n)
+		}}
+	}
+	return member{"state", func(n *yaml.Node) error {
+		return p.mapping(n, "state", object("facts", &into.Facts), object("draft", &into.Draft), object("ui_state", &into.UI))
+	}}
+}
+
+// assert reads one assert. Its first key says its kind.
+func (p *parser) assert(n *yaml.Node) (Assert, error) {
+	var a Assert
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		return a, p.errorf(n, "an assert wants a mapping")
+	}
+	var code, match string
+	atMost, bounded := 0, false
+	pointer := p.text("pointer", &a.Pointer)
+	tool := func(name string) member { return p.text(name, &a.Tool) }
+	least, most := p.number("at_least", &a.AtLeast), member{"at_most", func(n *yaml.Node) error { bounded = true; return p.number("at_most", &atMost).read(n) }}
+	kinds := map[AssertKind][]member{
+		AssertState:    {p.text("state", &a.Pointer), p.value("equals", &a.Equals)},
+		AssertCalled:   {tool("called"), least, most},
+		AssertExecuted: {tool("executed"), pointer, p.value("equals", &a.Equals), least, most},
+		AssertRefused:  {tool("refused"), p.text("code", &code)},
+		AssertUntold:   {p.text("untold", &a.Text)},
+		AssertOrder:    {p.texts("order", &a.Tools)}, AssertTogether: {p.texts("together", &a.Tools)},
+		AssertArguments: {tool("arguments"), pointer, p.value("equals", &a.Equals), p.boolean("missing", &a.Missing)},
+		AssertGuard:     {p.text("guard", &code)},
+		AssertFailed:    {tool("failed"), p.text("code", &code)},
+		AssertNotAsked:  {tool("not_asked")},
+		AssertText:      {p.text("text", &a.Text), p.text("match", &match)},
+	}
+	a.Kind = AssertKind(n.Content[0].Value)
+	members, ok := kinds[a.Kind]
+	if !ok {
+		return a, p.errorf(n, "an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, executed, refused or untold, not with %q", a.Kind)
+	}
+	if a.Kind == AssertCalled || a.Kind == AssertExecuted {
+		a.AtLeast = -1
+	}
+	if err := p.mapping(n, "the assert "+string(a.Kind), members...); err != nil {
+		return a, err
+	}
+	a.Code, a.Tolerant = lathe.Code(code), match == "tolerant"
+	if bounded {
+		a.AtMost = &atMost
+	}
+	if a.AtLeast < 0 { // not said: once, or as seldom as at_most allows
+		a.AtLeast = 1
+		if bounded {
+			a.AtLeast = 0
+		}
+	}
+	if why := a.wrong(match); why != "" {
+		return a, p.errorf(n, "%s", why)
+	}
+	return a, nil
+}
+
+// wrong says what a whole assert lacks.
+func (a *Assert) wrong(match string) string {
+	if err := checkPointer(a.Pointer); err != nil {
+		return err.Error()
+	}
+	switch a.Kind {
+	case AssertState:
+		if a.Pointer == "" || a.Equals == nil {
+			return "state wants a JSON pointer and equals"
+		}
+	case AssertArguments:
+		if a.Pointer == "" || (a.Equals == nil) == !a.Missing {
+			return "arguments wants a pointer and one of equals and missing"
+		}
+	case AssertCalled, AssertExecuted:
+		if (a.Pointer == "") != (a.Equals == nil) {
+			return "pointer and equals belong together"
+		}
+		if a.AtMost != nil && *a.AtMost < a.AtLeast {
+			return "at_most is below at_least"
+		}
+	case AssertOrder, AssertTogether:
+		if len(a.Tools) < 2 {
+			return string(a.Kind) + " wants two tools or more"
+		}
+		for _, t := range a.Tools {
+			if _, how, _ := strings.Cut(t, " "); how != "" && (a.Kind == AssertOrder || how != "ok" && how != "failed") {
+				return string(a.Kind) + " wants tool names; those of together may have ok or failed behind them"
+			}
+		}
+	case AssertGuard:
+		if a.Code == "" {
+			return "guard wants a code"
+		}
+	case AssertText:
+		if match != "" && match != "exact" && match != "tolerant" {
+			return "match is exact or tolerant"
+		}
+	case AssertUntold:
+		if a.Text == "" {
+			return "untold wants a text"
+		}
+	case AssertFailed, AssertNotAsked, AssertRefused:
+	}
+	return ""
+}

@@ -1,0 +1,291 @@
+package lathe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lathe-run/lathe"
+)
+
+// contract is the table of event data: the members that every event of the type has, those that
+// it may leave out, and the members of its content.
+var contract = map[string]struct{ always, maybe, content string }{
+	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "", "input labels messages principal target"},
+	"ModelCallStarted": {"attempt messages model prompt_hash prompt_hash_v2 provider tools", "", ""},
+	"TextDelta":        {"bytes", "", "text"},
+	"ReasoningDelta":   {"bytes", "", "text"},
+	"CommentaryDelta":  {"bytes", "", "text"},
+	"ToolCallDelta":    {"bytes index", "tool tool_call_id", "text"},
+	"ModelCallFinished": {
+		"attempt finish_reason first_token_ms latency_ms model provider status tool_calls upstream_request_id usage",
+		"error_code faults ignored_tool_calls provider_cost", "message"},
+	"ToolCallProposed": {
+		"args_bytes args_preview_hash deprecated_syntax dialect seq tool_call_id tool_name", "client recovered", "raw_args tool_name"},
+	"ToolCallParseError": {"dialect error excerpt_bytes", "", "raw_excerpt"},
+	"ToolCallPlanned":    {"args_preview_hash args_schema_version seq tool tool_call_id", "", ""},
+	"ApprovalRequested":  {"args_digest expires_at seq tool tool_call_id", "rule", "arguments"},
+	"ApprovalResolved":   {"by decision reason_code seq tool tool_call_id", "", "arguments"},
+	"ToolCallExecuted": {
+		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "rc", ""},
+	"ToolCallResult": {
+		"latency_ms seq status tool tool_call_id", "client error_type limit message policy_decision policy_rule repaired", "blobs result"},
+	"RunPaused":   {"pending reason", "", ""},
+	"RunResumed":  {"pending reason", "", ""},
+	"RunFinished": {"latency_ms reason status tool_calls turns usage", "error_code limit", "answer"},
+}
+
+// newData returns a zero event of the type, as a reader of the JSON form gets it.
+func newData(t testing.TB, name string) lathe.EventData {
+	t.Helper()
+	var e lathe.Event
+	line := fmt.Sprintf(`{"event_id":1,"time":"2026-01-02T03:04:05Z","run_id":"run_1","request_id":"r","turn":1,"type":%q,"data":{}}`, name)
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatalf("event type %s: %v", name, err)
+	}
+	return e.Data
+}
+
+// members returns the sorted member names of a JSON object.
+func members(t testing.TB, obj []byte) string {
+	t.Helper()
+	if obj == nil {
+		return ""
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(obj, &m); err != nil {
+		t.Fatalf("%s: %v", obj, err)
+	}
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+type envelope struct {
+	Type    string          `json:"type"`
+	Data    json.RawMessage `json:"data"`
+	Content json.RawMessage `json:"content"`
+}
+
+func split(t testing.TB, line []byte) envelope {
+	t.Helper()
+	var v envelope
+	if err := json.Unmarshal(line, &v); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return v
+}
+
+func TestEventTypesAreComplete(t *testing.T) {
+	t.Parallel()
+	want := methodReceivers(t, "event.go", "EventType")
+	if diff := cmp.Diff(want, lathe.EventTypes); diff != "" {
+		t.Errorf("EventTypes against the types of event.go (-declared +listed):\n%s", diff)
+	}
+	for _, name := range lathe.EventTypes {
+		if got := newData(t, name).EventType(); got != name {
+			t.Errorf("reading %s gives %s", name, got)
+		}
+		if _, ok := contract[name]; !ok {
+			t.Errorf("%s has no row in the contract table", name)
+		}
+	}
+	if len(contract) != len(lathe.EventTypes) {
+		t.Errorf("the contract table has %d rows, want %d", len(contract), len(lathe.EventTypes))
+	}
+}
+
+func TestEventMembersAreTheContracts(t *testing.T) {
+	t.Parallel()
+	for _, name := range lathe.EventTypes {
+		row := contract[name]
+		zero, err := lathe.Event{ID: 1, Data: newData(t, name)}.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := members(t, split(t, zero).Data); got != row.always {
+			t.Errorf("%s always has %q, want %q", name, got, row.always)
+		}
+		full := newData(t, name)
+		fill(reflect.ValueOf(full).Elem(), "x")
+		line, err := lathe.Event{ID: 1, Data: full}.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Fields(row.always + " " + row.maybe)
+		slices.Sort(all)
+		if got, want := members(t, split(t, line).Data), strings.Join(all, " "); got != want {
+			t.Errorf("%s with all fields set has %q, want %q", name, got, want)
+		}
+		if got := members(t, split(t, line).Content); got != row.content {
+			t.Errorf("content of %s has %q, want %q", name, got, row.content)
+		}
+	}
+}
+
+const canary = "canary-7f3a"
+
+// Each field with the tag json:"-" is content. Filled by reflection, so that a new field cannot be forgotten:
+// it must stay out of MarshalData, be in MarshalJSON, and come back.
+func TestContentStaysOutOfData(t *testing.T) {
+	t.Parallel()
+	for _, name := range lathe.EventTypes {
+		typ := reflect.TypeOf(newData(t, name)).Elem()
+		for i := range typ.NumField() {
+			field := typ.Field(i)
+			if field.Tag.Get("json") != "-" {
+				continue
+			}
+			data := newData(t, name)
+			fill(reflect.ValueOf(data).Elem().Field(i), canary)
+			e := lathe.Event{Time: time.Unix(0, 0).UTC(), RunID: "run_1", Data: data}
+			public, err := e.MarshalData()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(public, []byte(canary)) || split(t, public).Content != nil {
+				t.Errorf("%s.%s shows in MarshalData: %s", name, field.Name, public)
+			}
+			whole, err := e.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if field.Type == reflect.TypeFor[*lathe.Result]() {
+				if bytes.Contains(whole, []byte(canary)) {
+					t.Errorf("%s.%s is for the same process only but is written: %s", name, field.Name, whole)
+				}
+				continue
+			}
+			if !bytes.Contains(whole, []byte(canary)) {
+				t.Errorf("%s.%s is missing from MarshalJSON: %s", name, field.Name, whole)
+			}
+			var back lathe.Event
+			if err := json.Unmarshal(whole, &back); err != nil {
+				t.Errorf("%s.%s: %v", name, field.Name, err)
+			} else if diff := cmp.Diff(e, back); diff != "" {
+				t.Errorf("%s.%s (-want +got):\n%s", name, field.Name, diff)
+			}
+		}
+	}
+}
+
+func TestEventRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, name := range lathe.EventTypes {
+		data := newData(t, name)
+		fill(reflect.ValueOf(data).Elem(), "text <&> \u2028 \u00e9 \"q\"")
+		switch d := data.(type) { // results are for the caller in the same process
+		case *lathe.RunFinished:
+			d.Result = nil
+		case *lathe.RunPaused:
+			d.Result = nil
+		}
+		e := lathe.Event{Time: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC), RunID: "run_1", RequestID: "req \"1\"", SessionID: "s", Turn: 2, Data: data}
+		if lathe.IsDelta(data) {
+			e.After, e.N = 7, 3
+		} else {
+			e.ID = 8
+		}
+		line, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsAny(line, "\n") || bytes.Contains(line, []byte(`\u003c`)) {
+			t.Errorf("%s is not one plain line: %s", name, line)
+		}
+		var back lathe.Event
+		if err := json.Unmarshal(line, &back); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(e, back); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		again, err := back.MarshalJSON()
+		if err != nil || !bytes.Equal(line, again) {
+			t.Errorf("%s written again: %v\n got %s\nwant %s", name, err, again, line)
+		}
+	}
+}
+
+func TestEventEnvelope(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 60_000_000, time.FixedZone("", 3600))
+	tests := []struct {
+		name string
+		e    lathe.Event
+		want string
+	}{
+		{"stored", lathe.Event{ID: 3, After: 9, N: 9, Time: at, RunID: "run_1", RequestID: "q", Turn: 1, Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}},
+			`{"event_id":3,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","turn":1,"type":"RunPaused","data":{"reason":"awaiting_approval","pending":["c1"]}}`},
+		{"delta before the first stored event", lathe.Event{N: 1, Time: at.UTC(), RunID: "run_1", RequestID: "q", SessionID: "s", Turn: 1, Data: &lathe.TextDelta{Bytes: 3, Text: "<a>"}},
+			`{"after":0,"n":1,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","session_id":"s","turn":1,"type":"TextDelta","data":{"bytes":3},"content":{"text":"<a>"}}`},
+		{"an end that was not stored", lathe.Event{After: 7, Time: at, RunID: "run_1", RequestID: "q", Turn: 2, Data: &lathe.RunResumed{Reason: lathe.ReasonInternal, Pending: []string{}}},
+			`{"after":7,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","turn":2,"type":"RunResumed","data":{"reason":"internal","pending":[]}}`},
+		{"nothing edited", lathe.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q\n", Data: &lathe.ApprovalResolved{ToolCallID: "c", Tool: "t", Decision: "approved", By: "ann", ReasonCode: "ok"}},
+			`{"event_id":1,"time":"2026-01-02T02:04:05.06Z","run_id":"r","request_id":"q\n","turn":0,"type":"ApprovalResolved","data":{"tool_call_id":"c","tool":"t","seq":0,"decision":"approved","by":"ann","reason_code":"ok"}}`},
+		{"nothing pending", lathe.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q", Data: &lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}},
+			`{"event_id":1,"time":"2026-01-02T02:04:05.06Z","run_id":"r","request_id":"q","turn":0,"type":"RunResumed","data":{"reason":"awaiting_approval","pending":[]}}`},
+	}
+	for _, tt := range tests {
+		got, err := tt.e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+		appended, err := tt.e.AppendJSON([]byte("before "), true)
+		if err != nil || string(appended) != "before "+tt.want {
+			t.Errorf("%s: AppendJSON: %v %s", tt.name, err, appended)
+		}
+	}
+}
+
+func TestEventErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"unknown type", `{"type":"RunExploded","data":{}}`, `lathe: unknown event type "RunExploded"`},
+		{"no type", `{"data":{}}`, `lathe: unknown event type ""`},
+		{"no object", `[]`, `lathe: reading an event: `},
+		{"data of another kind", `{"type":"TextDelta","data":[]}`, `lathe: reading TextDelta: `},
+		{"no data", `{"type":"TextDelta"}`, `lathe: reading TextDelta: `},
+		{"content of another kind", `{"type":"TextDelta","data":{},"content":{"text":1}}`, `lathe: reading TextDelta: `},
+		{"unknown part", `{"type":"RunStarted","data":{},"content":{"messages":[{"role":"user","parts":[{"type":"hologram"}]}]}}`,
+			`lathe: reading RunStarted: lathe: unknown part type "hologram"`},
+	}
+	for _, tt := range tests {
+		var e lathe.Event
+		err := json.Unmarshal([]byte(tt.in), &e)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s…", tt.name, err, tt.want)
+		}
+	}
+	if _, err := (lathe.Event{ID: 4}).MarshalJSON(); err == nil || err.Error() != "lathe: event 4 has no data" {
+		t.Errorf("event without data: got %v", err)
+	}
+	if dst, err := (lathe.Event{ID: 4}).AppendJSON([]byte("kept"), true); err == nil || string(dst) != "kept" {
+		t.Errorf("a failed append leaves %q, %v", dst, err)
+	}
+}
+
+func TestIsDelta(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, name := range lathe.EventTypes {
+		if lathe.IsDelta(newData(t, name)) {
+			got = append(got, name)
+		}
+	}
+	if want := "TextDelta ReasoningDelta CommentaryDelta ToolCallDelta"; strings.Join(got, " ") != want {
+		t.Errorf("delta events: got %v, want %s", got, want)
+	}
+}

@@ -1,0 +1,95 @@
+package lathe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+// What was read once is written and read again without a change, and data shows no content.
+func FuzzEvent(f *testing.F) {
+	for _, name := range lathe.EventTypes {
+		data := newData(f, name)
+		fill(reflect.ValueOf(data).Elem(), "x <é>")
+		line, err := lathe.Event{ID: 1, N: 2, RunID: "run_1", RequestID: "q", Turn: 1, Data: data}.MarshalJSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(line)
+	}
+	f.Add([]byte(`{"type":"ApprovalResolved","data":{},"content":{"arguments":null}}`))
+	f.Add([]byte(`{"type":"ModelCallFinished","data":{},"content":null}`))
+	f.Add([]byte(`{"type":"RunPaused","data":null}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var e lathe.Event
+		if json.Unmarshal(b, &e) != nil {
+			return
+		}
+		first, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if !json.Valid(first) {
+			t.Fatalf("not JSON: %s", first)
+		}
+		var back lathe.Event
+		if err := json.Unmarshal(first, &back); err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, first)
+		}
+		second, err := back.MarshalJSON()
+		if err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("written again: %v\n got %s\nwant %s", err, second, first)
+		}
+		public, err := e.MarshalData()
+		if err != nil || split(t, public).Content != nil {
+			t.Fatalf("MarshalData: %v\n%s", err, public)
+		}
+	})
+}
+
+func FuzzMessage(f *testing.F) {
+	full := lathe.Message{}
+	fill(reflect.ValueOf(&full).Elem(), "x <é>")
+	b, err := full.MarshalJSON()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"role":"tool","parts":[{"type":"tool_result","blobs":[{"type":"blob","data":"AA=="}]}]}`))
+	f.Add([]byte(`{"role":"user","parts":null,"extra":[{"name":"a"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m lathe.Message
+		if json.Unmarshal(b, &m) != nil {
+			return
+		}
+		first, err := m.MarshalJSON()
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		var back lathe.Message
+		if err := json.Unmarshal(first, &back); err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, first)
+		}
+		if second, err := back.MarshalJSON(); err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("written again: %v\n got %s\nwant %s", err, second, first)
+		}
+		if back.Text() != m.Text() || len(back.Calls()) != len(m.Calls()) {
+			t.Fatalf("text or calls changed: %s", first)
+		}
+	})
+}
+
+func BenchmarkEventAppendJSON(b *testing.B) {
+	e := lathe.Event{ID: 7, RunID: "run_01", RequestID: "req_01", Turn: 1, Data: &lathe.ToolCallResult{ToolCallID: "call_1", Tool: "clock", Status: "ok", LatencyMS: 3, Result: "12:00"}}
+	b.ReportAllocs()
+	var buf []byte
+	for b.Loop() {
+		var err error
+		if buf, err = e.AppendJSON(buf[:0], true); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

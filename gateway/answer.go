@@ -1,0 +1,191 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// A chat is one request for a chat completion, and what its client is told: the encoder of its stream.
+type chat struct {
+	gateway *Gateway
+	caller  *caller
+	req     *openai.ChatRequest
+	job     job
+	created int64
+	ignored []string // members of the request that have no effect
+
+	id     string // of the completion
+	chunks *openai.ChunkWriter
+	said   bool // some text was shown
+	turn   int  // in which it was
+}
+
+func toolParam(i int) string { return "tools[" + strconv.Itoa(i) + "].function.name" }
+
+// between stands between the texts of two turns, which the client sees as one message.
+const between = "\n\n"
+
+func (a *chat) header(h http.Header) {
+	h.Set("X-Lathe-Run-Id", a.caller.runID)
+}
+
+func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
+	switch d := e.Data.(type) {
+	case *lathe.TextDelta:
+		return a.text(dst, e.Turn, d.Text)
+	case *lathe.CommentaryDelta:
+		return a.text(dst, e.Turn, d.Text)
+	case *lathe.ReasoningDelta:
+		return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
+	default: // calls are shown when they are handed over, the rest not at all
+		return dst
+	}
+}
+
+func (a *chat) text(dst []byte, turn int, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	if a.said && a.turn != turn {
+		dst = a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: between})
+	}
+	a.said, a.turn = true, turn
+	return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
+}
+
+func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
+	if p != nil {
+		return openai.AppendErrorFrame(dst, p.wire())
+	}
+	if !a.said && res.Answer != "" { // of a model that told it only whole
+		dst = a.text(dst, len(res.Trace), res.Answer)
+	}
+	dst = a.chunks.AppendFinish(dst, a.finish(res, false), a.extra(res))
+	return a.chunks.AppendDone(dst)
+}
+
+// finish is the message that the client sees in place of all turns: the text of all of them, and the
+// calls that it is to execute. Without whole it has the calls alone.
+func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
+	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
+	if res.Cost > 0 {
+		f.ProviderCost = &res.Cost
+	}
+	f.Message.Role = lathe.RoleAssistant
+	own := res.History[min(len(a.job.in.Messages), len(res.History)):]
+	if whole {
+		f.Message.Parts = a.shown(own)
+	}
+	switch res.Reason {
+	case lathe.ReasonClientToolCalls:
+		f.Reason = lathe.FinishToolCalls
+		for _, call := range res.Pending {
+			f.Message.Parts = append(f.Message.Parts, call)
+		}
+		a.gateway.kept.put(a.keeper(), a.req.Messages, res.Pending, own)
+	case lathe.ReasonLength:
+		f.Reason = lathe.FinishLength
+	case lathe.ReasonContentFilter:
+		f.Reason = lathe.FinishContentFilter
+	default:
+		if res.Reason.Status() == "limited" && res.Answer == "" {
+			f.Reason = lathe.FinishLength
+		}
+	}
+	return f
+}
+
+func (a *chat) keeper() keeper { return keeper{a.caller.key.Name, a.req.User, a.req.Model} }
+
+// shown returns the text, reasoning and refusals of messages, as a stream would have told them.
+func (a *chat) shown(messages []lathe.Message) []lathe.Part {
+	var text, reasoning strings.Builder
+	var rest []lathe.Part
+	for i := range messages {
+		if messages[i].Role != lathe.RoleAssistant {
+			continue
+		}
+		began := false
+		for _, p := range messages[i].Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				if p.Text == "" {
+					continue
+				}
+				if !began && text.Len() > 0 {
+					text.WriteString(between)
+				}
+				began = true
+				text.WriteString(p.Text)
+			case lathe.Reasoning:
+				reasoning.WriteString(p.Text)
+			case lathe.Refusal:
+				rest = append(rest, p)
+			case lathe.Blob, lathe.ToolCall, lathe.ToolResult:
+			}
+		}
+	}
+	var parts []lathe.Part
+	if reasoning.Len() > 0 {
+		parts = append(parts, lathe.Reasoning{Text: reasoning.String()})
+	}
+	if text.Len() > 0 {
+		parts = append(parts, lathe.Text{Text: text.String()})
+	}
+	return append(parts, rest...)
+}
+
+// A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
+type report struct {
+	RunID     string       `json:"run_id"`
+	RequestID string       `json:"request_id"`
+	Session   string       `json:"session,omitempty"`
+	Reason    lathe.Reason `json:"reason"`
+	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
+	Turns     []turnReport `json:"turns"`
+	Pending   []string     `json:"pending,omitempty"` // the calls that wait
+	Ignored   []string     `json:"ignored,omitempty"` // members of the request that had no effect
+}
+
+type callReport struct {
+	Turn int `json:"turn"`
+	lathe.CallTrace
+}
+
+type turnReport struct {
+	Turn   int                `json:"turn"`
+	Model  string             `json:"model"`
+	Finish lathe.FinishReason `json:"finish_reason"`
+	Usage  lathe.Usage        `json:"usage"`
+}
+
+func (a *chat) extra(res *lathe.Result) []lathe.Member {
+	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.job.in.Run.SessionID, Reason: res.Reason,
+		ToolCalls: []callReport{}, Turns: []turnReport{}, Ignored: a.ignored}
+	client := map[string]bool{}
+	for _, t := range a.req.Tools {
+		client[t.Name] = true
+	}
+	for i := range res.Trace {
+		t := &res.Trace[i]
+		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
+		for _, call := range t.Calls {
+			if !client[call.Tool] {
+				r.ToolCalls = append(r.ToolCalls, callReport{t.Turn, call})
+			}
+		}
+	}
+	for _, call := range res.Pending {
+		r.Pending = append(r.Pending, call.ID)
+	}
+	raw, err := json.Marshal(&r)
+	if err != nil {
+		return nil // it is numbers and words
+	}
+	return []lathe.Member{{Name: "lathe", Value: raw}}
+}

@@ -1,0 +1,243 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/nearest"
+)
+
+// A caller is who makes one request, and under what it is made.
+type caller struct {
+	key       *Key
+	setup     *setup
+	requestID string
+	openAI    bool // errors are told in OpenAI's shape
+	// For the request log.
+	pattern, named, runID, code string
+}
+
+type handler func(w http.ResponseWriter, r *http.Request, c *caller)
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), pattern: "none"}
+	c.requestID = requestID(r.Header.Get("X-Request-Id"))
+	rec := &recorder{ResponseWriter: w}
+	rec.Header().Set("X-Request-Id", c.requestID)
+	rec.Header().Set("X-Content-Type-Options", "nosniff")
+	g.limitBody(rec, r)
+	began := g.opts.Now()
+	defer g.work.end(c.setup)
+	defer func() {
+		if v := recover(); v != nil {
+			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(v)
+			}
+			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.pattern, "panic", fmt.Sprintf("%T", v))
+			if rec.status == 0 {
+				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed.", NoRetry: true})
+			}
+		}
+		g.log(r, rec, c, g.opts.Now().Sub(began))
+	}()
+	if p := c.setup.admits(rec, r); p != nil {
+		c.fail(rec, p)
+		return
+	}
+	if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+		rec.WriteHeader(http.StatusNoContent)
+		return
+	}
+	g.mux.ServeHTTP(rec, r.WithContext(withCaller(r.Context(), c)))
+}
+
+// guarded has h answer the requests of callers who may ask at all.
+func (g *Gateway) guarded(pattern string, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callerOf(r.Context())
+		c.pattern = pattern
+		key, p := c.setup.key(r)
+		if p != nil {
+			c.fail(w, p)
+			return
+		}
+		c.key = key
+		select {
+		case g.places <- struct{}{}:
+			defer func() { <-g.places }()
+		default:
+			c.fail(w, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "The server has too many requests at work."})
+			return
+		}
+		leave, p := g.usage.enter(key)
+		if p != nil {
+			c.fail(w, p)
+			return
+		}
+		defer leave()
+		h(w, r, c)
+	})
+}
+
+// elsewhere answers requests to paths that there are not.
+func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
+	c := callerOf(r.Context())
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		probe := r.Clone(r.Context())
+		probe.Method = m
+		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" {
+			allowed = append(allowed, m)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
+		return
+	}
+	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path."})
+}
+
+// admits refuses requests that a page of somebody else makes a browser send: those under a name that
+// is not ours (a name that was made to point here), and those from another origin.
+func (s *setup) admits(w http.ResponseWriter, r *http.Request) *problem {
+	if !s.knowsHost(r) {
+		return &problem{Status: http.StatusForbidden, Code: "unknown_host",
+			Message: "The server is not known under this host name; serve.hosts in the configuration adds it."}
+	}
+	if err := s.origins.Check(r); err != nil && !preflight(r) {
+		return &problem{Status: http.StatusForbidden, Code: "unknown_origin",
+			Message: "Pages of this origin may not call the server; serve.origins in the configuration allows it."}
+	}
+	origin := r.Header.Get("Origin")
+	if origin != "" && slices.Contains(s.Origins, origin) {
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, X-Request-Id, Idempotency-Key")
+		h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Lathe-Run-Id, Retry-After")
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	return nil
+}
+
+func preflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+func (s *setup) knowsHost(r *http.Request) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || s.hosts[host] {
+		return true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true // a name that points here has to be a name
+	}
+	if len(s.hosts) > 0 {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return len(s.Keys) > 0 && local != nil && !isLoopback(local.String())
+}
+
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// maxRequestID bounds an id that the client gives.
+const maxRequestID = 128
+
+// requestID returns the client's id for the request, or a new one.
+func requestID(given string) string {
+	ok := given != "" && len(given) <= maxRequestID
+	for i := range len(given) {
+		c := given[i]
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-:", c) >= 0)
+	}
+	if ok {
+		return given
+	}
+	return "req_" + rand.Text()
+}
+
+// log writes one line for a request, without anything that it carried.
+func (g *Gateway) log(r *http.Request, rec *recorder, c *caller, took time.Duration) {
+	level := slog.LevelInfo
+	switch {
+	case c.pattern == probed:
+		level = slog.LevelDebug
+	case rec.status >= 500:
+		level = slog.LevelWarn
+	}
+	g.opts.Log.Log(r.Context(), level, "request", "request_id", c.requestID, "method", known(r.Method), "route", c.pattern, "status", rec.status,
+		"code", c.code, "key", c.key.Name, "model", c.named, "run_id", c.runID, "bytes", rec.bytes, "duration_ms", took.Milliseconds())
+}
+
+// probed is what the log says in place of a route that only machines ask, again and again.
+const probed = "probe"
+
+// known keeps words that the client makes up out of the log.
+func known(method string) string {
+	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
+		return method
+	}
+	return "other"
+}
+
+// A recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap serves http.ResponseController.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// mean suggests the word that was probably meant.
+func mean(s string, words []string) string {
+	if w := nearest.Word(s, words); w != "" {
+		return " Did you mean " + w + "?"
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// chat answers OpenAI's chat completions: one run, stream or not.
+func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
+	a, p := g.readChat(w, r, c)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if a.req.Stream {
+		g.stream(w, r, c, &a.job, a)
+		return
+	}
+	f, leave, p := g.fly(r.Context(), c, &a.job)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	defer leave()
+	select {
+	case <-f.over:
+	case <-r.Context().Done():
+		c.code = "client_gone"
+		return
+	case <-g.stopped.Done():
+		if f.detach {
+			c.fail(w, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))
+			return
+		}
+		<-f.over
+	}
+	a.header(w.Header())
+	if p := ended(f.res); p != nil {
+		c.fail(w, p)
+		return
+	}
+	body := openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
+		Finish: a.finish(f.res, true), Extra: a.extra(f.res)})
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(g.opts.Limits.WriteTimeout)) // a test's writer has none
+	_, _ = w.Write(body)                                                // nobody to tell
+	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// readChat reads the request and makes the run of it.
+func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*chat, *problem) {
+	if p := g.takes(); p != nil {
+		return nil, p
+	}
+	body, p := g.readBody(w, r)
+	if p != nil {
+		return nil, p
+	}
+	req, err := openai.ParseRequest(body)
+	if err != nil {
+		var bad *openai.APIError
+		if !errors.As(err, &bad) {
+			bad = &openai.APIError{Status: http.StatusBadRequest, Message: "The request could not be read."}
+		}
+		return nil, &problem{Status: bad.Status, Code: bad.Code, Message: bad.Message, Param: bad.Param}
+	}
+	if req.N != 1 {
+		return nil, badWish("n", "This server gives one choice: n must be 1.")
+	}
+	var asked []byte
+	a := &chat{gateway: g, caller: c, req: req, created: g.opts.Now().Unix()}
+	for _, m := range req.Unknown {
+		if m.Name == "lathe" {
+			asked = m.Value
+		} else {
+			a.ignored = append(a.ignored, m.Name)
+		}
+	}
+	wanted, p := parseWish(asked, "lathe")
+	if p != nil {
+		return nil, p
+	}
+	m, p := c.model(req.Model)
+	if p != nil {
+		return nil, p
+	}
+	c.named = req.Model
+	return a, g.plan(a, m, wanted)
+}
+
+// plan makes the input of the run.
+func (g *Gateway) plan(a *chat, m *Model, wanted *wish) (p *problem) {
+	c, req := a.caller, a.req
+	in := &loop.Input{
+		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: wanted.session, Principal: c.key.Name, Labels: wanted.labels},
+		Sampling: &req.Sampling, User: req.User, ClientTools: req.Tools, Target: req.Model,
+	}
+	if wanted.detach && g.opts.Crew == nil {
+		return badWish("lathe.detach", "This server does not carry runs without their client.")
+	}
+	if p = c.clash(req.Tools); p != nil {
+		return p
+	}
+	if in.Allow, p = c.toolsFor(wanted, "lathe"); p != nil {
+		return p
+	}
+	limits, p := c.limitsFor(wanted, m, "lathe")
+	if p != nil {
+		return p
+	}
+	settings, p := wanted.settingsFor(m, "lathe")
+	if p != nil {
+		return p
+	}
+	if req.ToolChoice.Mode != "" {
+		settings.ToolChoice = req.ToolChoice
+	}
+	if req.ParallelToolCalls != nil {
+		settings.ParallelToolCalls = req.ParallelToolCalls
+	}
+	in.Settings, in.Limits = &settings, &limits
+	if p = checkAnswers(req.Messages); p != nil {
+		return p
+	}
+	in.Messages = g.kept.join(a.keeper(), req.Messages)
+	// A run that hands calls over ends; what comes back is a run of its own. Others wait, where they are kept.
+	in.Park = g.opts.Index != nil && len(req.Tools) == 0
+	in.Run.RunID = g.opts.Engine.NewRunID()
+	a.id = "chatcmpl-" + strings.TrimPrefix(in.Run.RunID, "run_")
+	a.chunks = openai.NewChunkWriter(a.id, req.Model, a.created, req.IncludeUsage)
+	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
+	return nil
+}
+
+// clash refuses tools of the client under names of tools of this server.
+func (c *caller) clash(client []*lathe.ToolSpec) *problem {
+	if len(client) == 0 || c.setup.Tools == nil {
+		return nil
+	}
+	own := c.setup.Tools.Specs()
+	for i, t := range client {
+		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name }) {
+			return badWish(toolParam(i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
+		}
+	}
+	return nil
+}

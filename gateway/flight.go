@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// A job is a run that is about to begin.
+type job struct {
+	loop   *loop.Loop
+	in     *loop.Input
+	detach bool // it goes on when its client leaves
+	// resume names the run that waits and that is gone on with, in place of a new one of in.
+	resume  string
+	answers map[string]lathe.Output
+}
+
+// A flight is a run that a client waits for.
+type flight struct {
+	over   chan struct{} // closed when the run has ended or waits
+	res    *lathe.Result // good once over is closed
+	cancel context.CancelCauseFunc
+	detach bool
+	once   sync.Once
+	landed func() // called once, when the run is over
+}
+
+// Emit implements [lathe.Sink]. Nobody but the crew waits for a run that goes on by itself: its last
+// event says that it is over.
+func (f *flight) Emit(_ context.Context, e lathe.Event) {
+	if res := loop.Ended(e.Data); res != nil {
+		f.land(res)
+	}
+}
+
+func (f *flight) land(res *lathe.Result) {
+	f.once.Do(func() {
+		f.res = res
+		f.landed()
+		close(f.over)
+	})
+}
+
+// fly begins the run of a job, and gives it its id. leave must be called once: it ends the run where it does not go on by
+// itself, and returns when nothing of it is at work any more.
+func (g *Gateway) fly(ctx context.Context, c *caller, j *job, sinks ...lathe.Sink) (f *flight, leave func(), p *problem) {
+	switch {
+	case j.resume != "":
+		c.runID = j.resume
+	case j.in.Run.RunID == "":
+		j.in.Run.RunID = g.opts.Engine.NewRunID()
+		fallthrough
+	default:
+		c.runID = j.in.Run.RunID
+	}
+	f = &flight{over: make(chan struct{}), detach: j.detach, cancel: func(error) {}, landed: func() {}}
+	if j.detach {
+		g.work.hold(c.setup)
+		f.landed = func() { g.work.release(c.setup) }
+		if err := g.lift(ctx, j, f, append(sinks, f)); err != nil {
+			f.landed()
+			return nil, nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
+		}
+		return f, func() {}, nil
+	}
+	ctx, f.cancel = context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(g.stopped, func() { f.cancel(context.Cause(g.stopped)) })
+	f.landed = g.flying.add(c.runID, f)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		f.land(g.carry(ctx, j, sinks))
+	}()
+	return f, func() {
+		f.cancel(context.Canceled)
+		<-gone
+		unhook()
+	}, nil
+}
+
+// lift has the crew carry the job.
+func (g *Gateway) lift(ctx context.Context, j *job, f *flight, sinks []lathe.Sink) error {
+	if j.resume == "" {
+		_, err := g.opts.Crew.Start(ctx, j.loop, j.in, sinks...)
+		return err
+	}
+	if err := g.opts.Crew.Resume(ctx, j.loop, j.resume, j.answers, sinks...); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		_, _, _ = g.opts.Crew.Wait(ctx, j.resume) // the run has told how it went on
+		f.land(movedOnResult(nil))                // unless somebody else has gone on with it
+	}()
+	return nil
+}
+
+// carry runs a job to its end, or until it waits.
+func (g *Gateway) carry(ctx context.Context, j *job, sinks []lathe.Sink) *lathe.Result {
+	if j.resume == "" {
+		res, _ := g.opts.Engine.Run(ctx, j.loop, j.in, sinks...) // its error is in the result
+		return res
+	}
+	res, err := g.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
+	if res == nil {
+		res = movedOnResult(err)
+	}
+	return res
+}
+
+// movedOnResult is that of a run which another process went on with.
+func movedOnResult(err error) *lathe.Result {
+	return &lathe.Result{Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeConflict, Op: "gateway: resume", Err: err}}
+}

@@ -1,0 +1,287 @@
+package gateway
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// kept holds, of runs that handed calls over, what their clients did not see: the calls of this
+// server, their results, and the model's words as it said them. When a client comes back with the
+// results of its calls, they take the place of the message that it was shown.
+//
+// What is kept is found by the principal, the end user, the model, the conversation before the message,
+// and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
+// there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
+// without it the conversation is valid as the client has it.
+type kept struct {
+	max, maxBytes int
+	ttl           time.Duration
+	now           func() time.Time
+
+	mu    sync.Mutex
+	of    map[keptKey]*list.Element // of *keptTurns
+	used  *list.List                // the latest first
+	bytes int
+}
+
+type keptKey [sha256.Size]byte
+
+type keptTurns struct {
+	key      keptKey
+	messages []lathe.Message // ends with the message that has the calls, and the results of this server
+	bytes    int
+	until    time.Time
+}
+
+func newKept(l *Limits, now func() time.Time) *kept {
+	return &kept{max: l.MaxKept, maxBytes: l.MaxKeptBytes, ttl: l.KeepFor, now: now, of: map[keptKey]*list.Element{}, used: list.New()}
+}
+
+// A keeper is who keeps turns, and finds them again.
+type keeper struct{ principal, user, model string }
+
+// put keeps the messages of a run that handed calls over. before is the conversation as the client sent it.
+func (k *kept) put(who keeper, before []lathe.Message, calls []lathe.ToolCall, own []lathe.Message) {
+	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
+	t := &keptTurns{messages: own, until: k.now().Add(k.ttl)}
+	for i := range own {
+		t.bytes += size(&own[i])
+	}
+	if t.bytes > k.maxBytes/4 {
+		return // it would push out too much of others
+	}
+	c := newConversation(who)
+	for i := range before {
+		c.add(&before[i])
+	}
+	t.key = c.key(calls)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[t.key]; e != nil {
+		k.drop(e)
+	}
+	k.of[t.key] = k.used.PushFront(t)
+	k.bytes += t.bytes
+	for k.bytes > k.maxBytes || k.used.Len() > k.max {
+		k.drop(k.used.Back())
+	}
+}
+
+func (k *kept) drop(e *list.Element) {
+	t := k.used.Remove(e).(*keptTurns)
+	delete(k.of, t.key)
+	k.bytes -= t.bytes
+}
+
+func (k *kept) find(key keptKey) []lathe.Message {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.of[key]
+	if e == nil {
+		return nil
+	}
+	t := e.Value.(*keptTurns)
+	if k.now().After(t.until) {
+		k.drop(e)
+		return nil
+	}
+	t.until = k.now().Add(k.ttl)
+	k.used.MoveToFront(e)
+	return t.messages
+}
+
+// join returns the messages with what was kept in its place. The messages passed checkAnswers, and are
+// not changed.
+func (k *kept) join(who keeper, messages []lathe.Message) []lathe.Message {
+	k.mu.Lock()
+	empty := k.used.Len() == 0
+	k.mu.Unlock()
+	if empty {
+		return messages
+	}
+	out := make([]lathe.Message, 0, len(messages))
+	c := newConversation(who)
+	for i := 0; i < len(messages); i++ {
+		m := &messages[i]
+		calls := m.Calls()
+		if len(calls) == 0 {
+			out = append(out, *m)
+			c.add(m)
+			continue
+		}
+		answers := messages[i+1 : i+1+len(calls)]
+		joined, ok := appendJoined(out, k.find(c.key(calls)), answers)
+		if !ok {
+			joined = append(append(out, *m), answers...)
+		}
+		out = joined
+		for range len(calls) + 1 {
+			c.add(&messages[i])
+			i++
+		}
+		i--
+	}
+	return out
+}
+
+// appendJoined appends own, and the answers of the client among those of this server, in call order. It
+// is false where they do not answer the calls of own.
+func appendJoined(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
+	if len(own) == 0 {
+		return dst, false
+	}
+	last := len(own) - 1
+	for last > 0 && own[last].Role == lathe.RoleTool {
+		last--
+	}
+	dst = append(slices.Clip(dst), own[:last+1]...)
+	theirs := slices.Concat(own[last+1:], answers)
+	for _, call := range own[last].Calls() {
+		i := slices.IndexFunc(theirs, func(m lathe.Message) bool { return answered(&m) == call.ID })
+		if i < 0 {
+			return dst, false
+		}
+		dst = append(dst, theirs[i])
+	}
+	return dst, true
+}
+
+// answered returns the id of the call that the message answers.
+func answered(m *lathe.Message) string {
+	if m.Role == lathe.RoleTool && len(m.Parts) == 1 {
+		if r, ok := m.Parts[0].(lathe.ToolResult); ok {
+			return r.CallID
+		}
+	}
+	return ""
+}
+
+// checkAnswers refuses a conversation in which calls are not answered, each once and right after them,
+// or in which something is answered that is no call.
+func checkAnswers(messages []lathe.Message) *problem {
+	at := func(i int) string { return fmt.Sprintf("messages[%d]", i) }
+	for i := 0; i < len(messages); i++ {
+		if messages[i].Role == lathe.RoleTool {
+			return &problem{Status: http.StatusBadRequest, Code: "unexpected_tool_result", Param: at(i),
+				Message: "A tool message must follow the message whose tool_calls it answers, and answer a call that has no answer yet."}
+		}
+		calls := messages[i].Calls()
+		ids := make(map[string]bool, len(calls))
+		for _, call := range calls {
+			if call.ID == "" || ids[call.ID] {
+				return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: at(i), Message: "Each tool call needs an id of its own."}
+			}
+			ids[call.ID] = true
+		}
+		first := i
+		for range calls {
+			if i+1 == len(messages) || !ids[answered(&messages[i+1])] {
+				return &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: at(first),
+					Message: "A message with tool_calls must be followed by one tool message for each of them."}
+			}
+			i++
+			delete(ids, answered(&messages[i]))
+		}
+	}
+	return nil
+}
+
+// A conversation is a hash of what was said so far, as a client would say it again. System text does
+// not count: clients put the time of day there.
+type conversation struct{ h hash.Hash }
+
+func newConversation(who keeper) *conversation {
+	c := &conversation{sha256.New()}
+	c.text(who.principal)
+	c.text(who.user)
+	c.text(who.model)
+	return c
+}
+
+func (c *conversation) text(s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	c.h.Write(n[:])
+	c.h.Write([]byte(s))
+}
+
+func (c *conversation) add(m *lathe.Message) {
+	if m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper {
+		return
+	}
+	c.text(string(m.Role))
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			c.text(p.Text)
+		case lathe.Blob:
+			c.text(p.URL)
+			c.text(string(p.Data))
+		case lathe.ToolCall:
+			c.text(p.ID)
+			c.text(p.Name)
+		case lathe.ToolResult:
+			c.text(p.CallID)
+			c.text(p.Content)
+		case lathe.Reasoning, lathe.Refusal: // not every client sends them again
+		}
+	}
+}
+
+// key names a message with these calls, said now.
+func (c *conversation) key(calls []lathe.ToolCall) (k keptKey) {
+	h := sha256.New()
+	h.Write(c.h.Sum(nil))
+	part := conversation{h}
+	for _, call := range calls {
+		part.text(call.ID)
+		part.text(call.Name)
+		args, err := rawjson.AppendCanonical(nil, []byte(call.Arguments)) // clients write them anew
+		if err != nil {
+			args = []byte(strings.TrimSpace(call.Arguments))
+		}
+		if len(args) == 0 {
+			args = []byte("{}") // as the wire has it
+		}
+		part.text(string(args))
+	}
+	h.Sum(k[:0])
+	return k
+}
+
+// size estimates what a message holds, in bytes.
+func size(m *lathe.Message) int {
+	n := 128
+	for _, p := range m.Parts {
+		n += 64
+		switch p := p.(type) {
+		case lathe.Text:
+			n += len(p.Text)
+		case lathe.Reasoning:
+			n += len(p.Text)
+		case lathe.Refusal:
+			n += len(p.Text)
+		case lathe.Blob:
+			n += len(p.URL) + len(p.Data) + len(p.Raw)
+		case lathe.ToolCall:
+			n += len(p.ID) + len(p.Name) + len(p.Arguments)
+		case lathe.ToolResult:
+			n += len(p.CallID) + len(p.Content)
+			for _, b := range p.Blobs {
+				n += len(b.URL) + len(b.Data) + len(b.Raw)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// A Key is who may call. Its name is the principal of every run and of every query of the store.
+type Key struct {
+	Name   string
+	Secret secret.Secret
+	Models []string // nil: every model
+	Tools  []string // nil: every tool of this server
+	// Limits narrow those of the models; zero fields say nothing.
+	Limits            lathe.Limits
+	RequestsPerMinute int // 0: no bound
+	Concurrency       int // requests at once; 0: no bound
+}
+
+// minSecret is the shortest key that is taken: shorter ones can be guessed.
+const minSecret = 16
+
+// A setup is a [Setup] that was checked.
+type setup struct {
+	Setup
+	hashes  [][sha256.Size]byte // of the keys' secrets
+	hosts   map[string]bool
+	origins *http.CrossOriginProtection
+	users   int           // of work; so is unused
+	unused  chan struct{} // closed when it was replaced and nothing uses it any more
+}
+
+func newSetup(s *Setup) (*setup, error) {
+	out := &setup{Setup: *s, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
+	if s.Models == nil {
+		return nil, errors.New("models are required")
+	}
+	out.Keys, out.Origins = slices.Clone(s.Keys), slices.Clone(s.Origins)
+	names := map[string]bool{}
+	for i := range out.Keys {
+		k := &out.Keys[i]
+		text := k.Secret.Reveal()
+		switch {
+		case k.Name == "":
+			return nil, errors.New("a key has no name")
+		case names[k.Name]:
+			return nil, fmt.Errorf("two keys are named %s", k.Name)
+		case len(text) < minSecret:
+			return nil, fmt.Errorf("the key %s is shorter than %d characters", k.Name, minSecret)
+		}
+		hash := sha256.Sum256([]byte(text))
+		if slices.Contains(out.hashes, hash) {
+			return nil, fmt.Errorf("the key %s is the same as another", k.Name)
+		}
+		names[k.Name] = true
+		out.hashes = append(out.hashes, hash)
+	}
+	for _, h := range s.Hosts {
+		out.hosts[strings.ToLower(h)] = true
+	}
+	for _, o := range s.Origins {
+		if err := out.origins.AddTrustedOrigin(o); err != nil {
+			return nil, fmt.Errorf("origin %q: %w", o, err)
+		}
+	}
+	return out, nil
+}
+
+// anyone is the key of every caller where there are no keys.
+var anyone = &Key{}
+
+// key returns the key that the request shows. All keys are compared, in a time that says nothing of
+// them.
+func (s *setup) key(r *http.Request) (*Key, *problem) {
+	if len(s.Keys) == 0 {
+		return anyone, nil
+	}
+	shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return nil, &problem{Status: http.StatusUnauthorized, Code: "missing_api_key", Message: "Send an API key: Authorization: Bearer KEY."}
+	}
+	hash := sha256.Sum256([]byte(strings.TrimSpace(shown)))
+	found := -1
+	for i := range s.hashes {
+		if subtle.ConstantTimeCompare(hash[:], s.hashes[i][:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+	}
+	return &s.Keys[found], nil
+}
+
+func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
+func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
+
+// usage counts what the callers of each key do now.
+type usage struct {
+	now func() time.Time
+	mu  sync.Mutex
+	of  map[string]*keyUsage
+}
+
+type keyUsage struct {
+	active int
+	tokens float64 // requests that may be made at once
+	filled time.Time
+}
+
+func newUsage(now func() time.Time) *usage { return &usage{now: now, of: map[string]*keyUsage{}} }
+
+// enter takes a place under the limits of the key. leave gives it back.
+func (u *usage) enter(k *Key) (leave func(), p *problem) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.of[k.Name]
+	if c == nil {
+		c = &keyUsage{tokens: float64(k.RequestsPerMinute), filled: u.now()}
+		u.of[k.Name] = c
+	}
+	if k.Concurrency > 0 && c.active >= k.Concurrency {
+		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
+	}
+	if most := float64(k.RequestsPerMinute); most > 0 {
+		now := u.now()
+		c.tokens = min(most, c.tokens+now.Sub(c.filled).Minutes()*most)
+		c.filled = now
+		if c.tokens < 1 {
+			return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded",
+				RetryAfter: time.Duration((1 - c.tokens) / most * float64(time.Minute)),
+				Message:    fmt.Sprintf("This key may make %d requests a minute.", k.RequestsPerMinute)}
+		}
+		c.tokens--
+	}
+	c.active++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		c.active--
+	}, nil
+}
+
+// Narrowed returns limits narrowed by those of the key.
+func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
+	limits, _ = narrow(limits, k.Limits)
+	return limits
+}

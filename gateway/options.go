@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// A Model is a model as requests name it, with the loop that runs it.
+type Model struct {
+	Loop *loop.Loop
+	// Settings and Limits are those that the loop was made with: what requests say narrows them.
+	Settings lathe.Settings
+	Limits   lathe.Limits
+	Created  time.Time // for listings
+}
+
+// Models are the models that requests may name. The methods may be called from several goroutines at once.
+type Models interface {
+	Names() []string // sorted
+	// Model returns the model of a name; "" is the default model. A name that there is not is an
+	// error of code not_found.
+	Model(name string) (*Model, error)
+}
+
+// Tools are the tools of this server. The methods may be called from several goroutines at once.
+type Tools interface {
+	Specs() []*lathe.ToolSpec // sorted by name
+	// Advertised are those that a run with these names of tools may see; nil stands for all.
+	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
+	// Execute has one call of the tool made by the runner, with all its stages.
+	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(lathe.EventData)) (lathe.ToolResult, error)
+}
+
+// A Setup is what may change while the gateway serves. See [Gateway.Reload].
+type Setup struct {
+	Models Models
+	Tools  Tools // nil: none
+	// Policy is that of the runners, for listings: what it says of a tool as such. nil: nothing is said.
+	Policy lathe.Policy
+	Keys   []Key // nil: everybody who reaches the address is the same caller
+	// Hosts are names under which the gateway is reached, besides localhost and addresses. On an
+	// address of this machine alone other names are refused, always; elsewhere only where there are Hosts.
+	Hosts []string
+	// Origins are the pages of other hosts that may call the gateway, such as https://chat.example.com.
+	Origins []string
+}
+
+// Options say how the gateway serves. They are copied.
+type Options struct {
+	Setup  Setup          // Models are required
+	Engine *engine.Engine // required
+	// Crew carries runs that go on without their client; nil: `detach` is refused.
+	Crew *engine.Crew
+	// Index is the store of the engine, where it can list; nil: nothing is kept.
+	Index lathe.RunIndex
+	// Bus is a sink of the engine, from which runs are watched; nil: the runs under /api/runs are not served.
+	Bus *observe.Bus
+	// Desk is the approver of the runners; nil: nobody can be asked here.
+	Desk    *approval.Desk
+	Metrics *observe.Metrics // counts stream clients; nil: nothing is counted
+	// NoMetrics leaves /metrics to another listener. See [Options.Metrics].
+	NoMetrics bool
+	// NoPage serves no page for people at /.
+	NoPage bool
+	Limits Limits
+	Log    *slog.Logger     // of requests, without their content; nil: nothing is logged
+	Now    func() time.Time // nil: time.Now
+}
+
+// Limits bound what clients can make the gateway hold. A zero field has the default in its comment.
+type Limits struct {
+	MaxBody       int           // 16 MiB of a request body, decompressed
+	MaxConcurrent int           // 1 024 requests at once; more are answered 503
+	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
+	MaxHeader     int           // 64 KiB of a request's head
+	HeaderTimeout time.Duration // 5 s for the head of a request
+	BodyTimeout   time.Duration // 30 s for its body
+	IdleTimeout   time.Duration // 2 min between requests of one connection
+	WriteTimeout  time.Duration // 30 s for one write to a client
+	KeepAlive     time.Duration // 15 s without a byte until a stream gets a comment
+	Expiry        time.Duration // 10 s at most until a run goes on whose request for approval has expired
+	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
+	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
+	MaxKept      int
+	MaxKeptBytes int
+	KeepFor      time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	count := func(p *int, def int) {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	span := func(p *time.Duration, def time.Duration) {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	count(&l.MaxBody, 16<<20)
+	count(&l.MaxConcurrent, 1024)
+	count(&l.MaxBuffer, 4<<20)
+	count(&l.MaxHeader, 64<<10)
+	count(&l.MaxKept, 10_000)
+	count(&l.MaxKeptBytes, 64<<20)
+	span(&l.HeaderTimeout, 5*time.Second)
+	span(&l.BodyTimeout, 30*time.Second)
+	span(&l.IdleTimeout, 2*time.Minute)
+	span(&l.WriteTimeout, 30*time.Second)
+	span(&l.KeepAlive, 15*time.Second)
+	span(&l.Expiry, 10*time.Second)
+	span(&l.KeepFor, time.Hour)
+	return l
+}
+
+// A Gateway is the handler. It may be used by several goroutines at once.
+type Gateway struct {
+	opts   Options
+	mux    *http.ServeMux
+	work   work
+	usage  *usage // of keys, by name; it outlives a reload
+	kept   *kept
+	places chan struct{} // one for each request that is worked on
+	held   *runLocks
+	flying flying
+
+	draining atomic.Bool
+	stop     context.CancelCauseFunc // ends the runs of clients
+	stopped  context.Context
+	leave    context.CancelFunc // sends watchers of runs away
+	leaving  context.Context
+}
+
+// New makes a gateway.
+func New(opts *Options) (*Gateway, error) {
+	if opts == nil || opts.Engine == nil {
+		return nil, invalid("new", errors.New("an engine is required"))
+	}
+	g := &Gateway{opts: *opts}
+	g.opts.Limits = opts.Limits.withDefaults()
+	if g.opts.Now == nil {
+		g.opts.Now = time.Now
+	}
+	if g.opts.Log == nil {
+		g.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	g.usage = newUsage(g.opts.Now)
+	g.kept = newKept(&g.opts.Limits, g.opts.Now)
+	g.held = newRunLocks()
+	g.places = make(chan struct{}, g.opts.Limits.MaxConcurrent)
+	g.stopped, g.stop = context.WithCancelCause(context.Background())
+	g.leaving, g.leave = context.WithCancel(context.Background())
+	if _, err := g.Reload(&opts.Setup); err != nil {
+		return nil, err
+	}
+	g.mux = g.routes()
+	return g, nil
+}
+
+// Reload replaces the setup for requests from now on: all of it, or, with an error, nothing.
+// Requests that are worked on, and runs that go on without their client, keep the setup that they
+// began with; former is closed when the last of those has ended that began with the setup before.
+func (g *Gateway) Reload(s *Setup) (former <-chan struct{}, err error) {
+	next, err := newSetup(s)
+	if err != nil {
+		return nil, invalid("reload", err)
+	}
+	return g.work.replace(next), nil
+}
+
+func invalid(op string, err error) error {
+	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "gateway: " + op, Err: err}
+}

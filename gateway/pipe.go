@@ -1,0 +1,191 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/sse"
+)
+
+// drainRetry is when clients may try again that a server sent away.
+const drainRetry = 2 * time.Second
+
+// An encoder turns the events of a run into the bytes of a stream. appendEvent is called by the run,
+// appendEnd after its last event.
+type encoder interface {
+	// appendEvent appends what the event says to the client; often that is nothing.
+	appendEvent(dst []byte, e *lathe.Event) []byte
+	// appendEnd closes the stream: p is nil where the run did not fail.
+	appendEnd(dst []byte, res *lathe.Result, p *problem) []byte
+	// header sets what the head of the answer says besides the type of the stream.
+	header(h http.Header)
+}
+
+// A pipe takes the events of a run on one side, and is read by the goroutine that writes to the client
+// on the other. It never makes the run wait: a reader that is too slow is cut off.
+type pipe struct {
+	enc  encoder
+	max  int
+	wake chan struct{}
+	cut  func() // called once, when too much waits
+
+	mu     sync.Mutex
+	buf    []byte
+	closed bool // nobody reads any more
+	full   bool
+}
+
+func newPipe(enc encoder, most int, cut func()) *pipe {
+	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
+}
+
+// Emit implements [lathe.Sink].
+func (p *pipe) Emit(_ context.Context, e lathe.Event) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	before := len(p.buf)
+	p.buf = p.enc.appendEvent(p.buf, &e)
+	said := len(p.buf) > before
+	if len(p.buf) > p.max {
+		p.full, p.closed, p.buf = true, true, nil
+	}
+	full := p.full
+	p.mu.Unlock()
+	if full {
+		p.cut()
+	}
+	if said {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take returns what waits, and whether the reader was cut off. spare is used for what comes next.
+func (p *pipe) take(spare []byte) (b []byte, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, p.buf = p.buf, spare[:0]
+	return b, p.full
+}
+
+// close drops what waits and what comes.
+func (p *pipe) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.buf = true, nil
+}
+
+// A streamWriter writes the bytes of a stream. The head of the answer goes with the first of them.
+type streamWriter struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	head    func(http.Header)
+	started bool
+}
+
+func (s *streamWriter) write(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if !s.started {
+		s.started = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		s.head(h)
+		s.w.WriteHeader(http.StatusOK)
+	}
+	_ = s.rc.SetWriteDeadline(time.Now().Add(s.timeout)) // a test's writer has none
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// stream begins the run of a job and writes what it says to the client until it is over.
+func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) {
+	rc := http.NewResponseController(w)
+	out := &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: enc.header}
+	p := newPipe(enc, g.opts.Limits.MaxBuffer, func() { _ = rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
+	f, leave, bad := g.fly(r.Context(), c, j, p)
+	if bad != nil {
+		c.fail(w, bad)
+		return
+	}
+	defer leave()
+	defer p.close()
+	if m := g.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+		defer m.AddStreamClients(-1)
+	}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	quiet := time.NewTimer(g.opts.Limits.KeepAlive)
+	defer quiet.Stop()
+	var spare []byte
+	for {
+		var b []byte
+		full, over := false, false
+		select {
+		case <-p.wake:
+			b, full = p.take(spare)
+		case <-f.over:
+			b, full = p.take(spare)
+			over = true
+		case <-g.stopped.Done():
+			if f.detach { // it is left for a later process
+				_ = out.write(enc.appendEnd(nil, nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))) // the stream ends either way
+				return
+			}
+			<-f.over
+			continue
+		case <-quiet.C:
+			b = keepAlive(enc)
+		case <-r.Context().Done():
+			c.code = "client_gone"
+			return
+		}
+		if full {
+			c.code = "slow_reader"
+			return
+		}
+		if over {
+			bad := ended(f.res)
+			if bad != nil && !out.started && len(b) == 0 {
+				enc.header(w.Header())
+				c.fail(w, bad)
+				return
+			}
+			if bad != nil {
+				c.code = bad.Code
+			}
+			b = enc.appendEnd(b, f.res, bad)
+		}
+		if err := out.write(b); err != nil {
+			c.code = "client_gone"
+			return
+		}
+		if over {
+			return
+		}
+		spare = b
+		quiet.Reset(g.opts.Limits.KeepAlive)
+	}
+}
+
+// keepAlive is what says nothing in the stream of an encoder: a comment, unless it has its own.
+func keepAlive(enc encoder) []byte {
+	if own, ok := enc.(interface{ appendKeepAlive(dst []byte) []byte }); ok {
+		return own.appendKeepAlive(nil)
+	}
+	return sse.AppendComment(nil, "keep-alive")
+}

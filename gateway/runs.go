@@ -1,0 +1,246 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Runs under /api/runs go on without their client, can be watched from any event, and wait for as
+// long as it takes for approvals and for results of tools that clients have. What a run is comes from its
+// log alone, read once for each request; a run of another principal is one that there is not.
+
+// runs answers requests of servers that keep no runs.
+func (g *Gateway) runs(h handler) handler {
+	if g.opts.Index != nil && g.opts.Crew != nil && g.opts.Bus != nil {
+		return h
+	}
+	return func(w http.ResponseWriter, _ *http.Request, c *caller) { c.fail(w, noStore()) }
+}
+
+// A runView is what the log says of a run.
+type runView struct {
+	summary store.Summary
+	state   loop.State
+	client  map[string]bool // calls that were proposed, by id: whether they are the client's
+}
+
+// view reads the log of a run of the caller.
+func (g *Gateway) view(ctx context.Context, c *caller, id string) (*runView, *problem) {
+	v := &runView{client: map[string]bool{}}
+	for e, err := range g.opts.Index.Read(ctx, id, 0) {
+		if err == nil {
+			if d, ok := e.Data.(*lathe.RunStarted); ok && !c.owns(d) {
+				return nil, noRun()
+			}
+			if d, ok := e.Data.(*lathe.ToolCallProposed); ok {
+				v.client[d.ToolCallID] = d.Client
+			}
+			v.summary.Apply(&e)
+			err = v.state.Apply(&e)
+		}
+		if err != nil {
+			return nil, g.runFailed(c, err)
+		}
+	}
+	c.runID, c.named = id, v.summary.Run.Target
+	return v, nil
+}
+
+// owns reports whether the run that began so is the caller's.
+func (c *caller) owns(d *lathe.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
+
+func noRun() *problem {
+	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
+}
+
+// runFailed says why something was not done with a run.
+func (g *Gateway) runFailed(c *caller, err error) *problem {
+	switch lathe.CodeOf(err) {
+	case lathe.CodeNotFound:
+		return noRun()
+	case lathe.CodeConflict:
+		return conflict("run_changed", "The run has moved on; look at it again.")
+	case lathe.CodeUnavailable:
+		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
+	}
+	g.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
+	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
+}
+
+func conflict(code, message string) *problem {
+	return &problem{Status: http.StatusConflict, Code: code, Message: message}
+}
+
+// ended refuses what can only be done with a run that has not ended.
+func (v *runView) ended() *problem {
+	if f := v.state.Finished; f != nil {
+		return conflict("run_ended", "The run has ended: "+string(f.Reason)+".")
+	}
+	return nil
+}
+
+// An openCall is a call of a run that has no answer.
+type openCall struct {
+	ID        string          `json:"tool_call_id"`
+	Tool      string          `json:"tool"`
+	Arguments string          `json:"arguments"`
+	State     string          `json:"state"` // awaiting_approval, awaiting_result, begun or planned
+	Digest    string          `json:"args_digest,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+	Facts     []approval.Fact `json:"facts,omitempty"`
+}
+
+// A runBody is a run as clients see it.
+type runBody struct {
+	lathe.RunSummary
+	Labels    map[string]string `json:"labels,omitempty"`
+	Open      []openCall        `json:"open_calls"`
+	Answer    string            `json:"answer,omitempty"`
+	ErrorCode string            `json:"error_code,omitempty"`
+	Limit     string            `json:"limit,omitempty"` // that ended the run, by its key
+}
+
+func (g *Gateway) body(v *runView) *runBody {
+	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}}
+	for k, label := range v.state.Run.Labels {
+		if k != labelFingerprint {
+			if b.Labels == nil {
+				b.Labels = map[string]string{}
+			}
+			b.Labels[k] = label
+		}
+	}
+	if f := v.state.Finished; f != nil {
+		b.Answer, b.ErrorCode, b.Limit = f.Answer, f.ErrorCode, f.Limit
+		return b
+	}
+	facts := map[string][]approval.Fact{}
+	if g.opts.Desk != nil {
+		for _, r := range g.opts.Desk.Pending(b.RunID) {
+			facts[r.Digest] = r.Facts
+		}
+	}
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		c := openCall{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "planned"}
+		switch {
+		case o.Asked:
+			c.State, c.Digest, c.ExpiresAt, c.Facts = "awaiting_approval", o.Digest, &o.ExpiresAt, facts[o.Digest]
+		case v.client[o.ID] && v.state.Paused != "":
+			c.State = "awaiting_result"
+		case o.Begun:
+			c.State = "begun"
+		}
+		b.Open = append(b.Open, c)
+	}
+	return b
+}
+
+func (g *Gateway) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
+	f, p := c.filter(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	rows, next, err := g.opts.Index.Runs(r.Context(), f)
+	if err != nil {
+		c.fail(w, g.storeFailed(c, err))
+		return
+	}
+	if rows == nil {
+		rows = []lathe.RunSummary{}
+	}
+	c.answer(w, struct {
+		Data []lathe.RunSummary `json:"data"`
+		Next string             `json:"next,omitempty"`
+	}{rows, next})
+}
+
+func (g *Gateway) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	v, p := g.view(r.Context(), c, r.PathValue("id"))
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answer(w, g.body(v))
+}
+
+// answerRun answers with what the run has come to by now.
+func (g *Gateway) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) {
+	v, p := g.view(r.Context(), c, id)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answerAs(w, status, g.body(v))
+}
+
+// runLocks are locks by name, of which there are as many as are held.
+type runLocks struct {
+	mu sync.Mutex
+	of map[string]*runLock
+}
+
+type runLock struct {
+	turn  chan struct{} // has room for who holds the lock
+	users int
+}
+
+func newRunLocks() *runLocks { return &runLocks{of: map[string]*runLock{}} }
+
+// lock waits for the lock, or until ctx is done: then it holds nothing.
+func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	l.mu.Lock()
+	one := l.of[name]
+	if one == nil {
+		one = &runLock{turn: make(chan struct{}, 1)}
+		l.of[name] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.of, name)
+		}
+	}
+	select {
+	case one.turn <- struct{}{}:
+		return func() {
+			<-one.turn
+			leave()
+		}, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// A holder is a sink that keeps the setup under which a run goes on, until it has ended or waits.
+type holder struct {
+	work  *work
+	setup *setup
+	once  sync.Once
+}
+
+func (g *Gateway) hold(s *setup) *holder {
+	g.work.hold(s)
+	return &holder{work: &g.work, setup: s}
+}
+
+// Emit implements [lathe.Sink].
+func (h *holder) Emit(_ context.Context, e lathe.Event) {
+	if loop.Ended(e.Data) != nil {
+		h.free()
+	}
+}
+
+func (h *holder) free() { h.once.Do(func() { h.work.release(h.setup) }) }

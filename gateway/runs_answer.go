@@ -1,0 +1,366 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// settleTime is how long a request waits until what it brought is in the log of the run.
+const settleTime = 5 * time.Second
+
+// maxResults bounds the results of one request.
+const maxResults = 1000
+
+// resume goes on with a run that waits. The caller holds its lock.
+func (g *Gateway) resume(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+	if p := g.takes(); p != nil {
+		return p
+	}
+	if v.state.Paused == "" {
+		return elsewhere()
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return p
+	}
+	setup := g.hold(c.setup)
+	if err := g.opts.Crew.Resume(ctx, l, v.state.Run.RunID, answers, setup); err != nil {
+		setup.free()
+		return g.runFailed(c, err)
+	}
+	return nil
+}
+
+// loopOf returns the loop that a run was begun with.
+func (c *caller) loopOf(v *runView) (*loop.Loop, *problem) {
+	m, p := c.model(v.state.Target)
+	switch {
+	case p != nil && p.Status == http.StatusNotFound:
+		return nil, conflict("model_gone", "The model that the run was begun with is not configured any more.")
+	case p != nil:
+		return nil, p
+	}
+	return m.Loop, nil
+}
+
+// settled waits until settles has seen the events that it looks for, the run waits again or has ended,
+// or it took too long. It reports whether they were seen.
+func settled(ctx context.Context, sub *observe.Subscription, settles func(lathe.EventData) bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for {
+		e, err := sub.Next(ctx)
+		if err != nil {
+			return false
+		}
+		if settles(e.Data) {
+			return true
+		}
+		if loop.Ended(e.Data) != nil {
+			return false
+		}
+	}
+}
+
+// A decision is the body of an answer to an approval.
+type decision struct {
+	Decision  approval.Verb   `json:"decision"`
+	Digest    string          `json:"digest"`
+	Reason    string          `json:"reason"`
+	Scope     approval.Scope  `json:"scope"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+}
+
+// readObject reads a body that is an object with these members only.
+func (g *Gateway) readObject(w http.ResponseWriter, r *http.Request, dst any, want string, names ...string) *problem {
+	body, p := g.readBody(w, r)
+	if p != nil {
+		return p
+	}
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
+	}
+	body = body[rawjson.SkipSpace(body, 0):]
+	if body[0] != '{' {
+		return badWish("", "The body must be an object: %s.", want)
+	}
+	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
+		return p.under()
+	}
+	if err := json.Unmarshal(body, dst); err != nil {
+		return badWish("", "The body must be like %s.", want)
+	}
+	return nil
+}
+
+// answerApproval answers what a run asked about one call, and goes on with it. The first answer
+// counts; it is good for the arguments that were shown, and until the request expires.
+func (g *Gateway) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) {
+	var d decision
+	p := g.readObject(w, r, &d, `{"decision":"approve","digest":"…"}`, "decision", "digest", "reason", "scope", "arguments", "result")
+	if p == nil && g.opts.Desk == nil {
+		p = conflict("no_approvals", "Nobody can be asked on this server.")
+	}
+	if p == nil && d.Digest == "" {
+		p = badWish("digest", "Say the args_digest of the call: it stands for what you were shown.")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id := r.PathValue("id")
+	unlock, err := g.held.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, p := g.view(r.Context(), c, id)
+	status := http.StatusOK
+	if p == nil {
+		status, p = g.decide(r.Context(), c, v, r.PathValue("call"), &d)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	g.answerRun(w, r, c, id, status)
+}
+
+// decide answers 200 when the decision is in the log, and 202 when it will be looked at.
+func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string, d *decision) (int, *problem) {
+	id := v.state.Run.RunID
+	o, p := g.asked(v, call)
+	if p != nil {
+		return 0, p
+	}
+	if o.Digest != d.Digest {
+		return 0, conflict("digest_mismatch", "The digest is not that of the call: look at the run again.")
+	}
+	live := g.carries(id)
+	if !g.opts.Now().Before(o.ExpiresAt) {
+		if !live {
+			_ = g.resume(ctx, c, v, nil) // so that it goes on; the answer is late either way
+		}
+		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
+	}
+	by := c.key.Name
+	if by == "" {
+		by = "http"
+	}
+	waits := g.opts.Desk.Await(v.request(o))
+	err := g.opts.Desk.Answer(o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})
+	switch code := lathe.CodeOf(err); {
+	case code == lathe.CodeInvalidRequest:
+		return 0, badWish("decision", "The decision cannot be taken: %s.", cause(err))
+	case code == lathe.CodeApprovalExpired:
+		return 0, conflict(string(code), "The request for approval has expired.")
+	case err != nil, !waits && live:
+		return 0, decided()
+	case live:
+		g.goOnLater(ctx, c, id)
+		return http.StatusAccepted, nil
+	}
+	sub := g.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	if p := g.resume(ctx, c, v, nil); p != nil {
+		return 0, p // the same answer may be given again
+	}
+	if !settled(ctx, sub, func(d lathe.EventData) bool {
+		e, ok := d.(*lathe.ApprovalResolved)
+		return ok && e.ToolCallID == o.ID
+	}) {
+		return http.StatusAccepted, nil
+	}
+	return http.StatusOK, nil
+}
+
+func decided() *problem { return conflict("already_decided", "The call has an answer already.") }
+
+// asked returns the call of the run that waits for an approval.
+func (g *Gateway) asked(v *runView, call string) (*loop.OpenCall, *problem) {
+	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call })
+	_, known := v.client[call]
+	switch {
+	case i < 0 && !known:
+		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
+	case v.state.Finished != nil:
+		return nil, v.ended()
+	case i < 0:
+		return nil, decided()
+	case !v.state.Open[i].Asked:
+		return nil, conflict("not_asked", "Nobody is asked about the call.")
+	}
+	return &v.state.Open[i], nil
+}
+
+// goOnLater has a run that goes on now take the answer that it may have missed, once it waits again.
+func (g *Gateway) goOnLater(ctx context.Context, c *caller, id string) {
+	own := *c
+	own.setup = g.work.begin()
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer g.work.end(own.setup)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(g.stopped, cancel)()
+		_, _ = g.await(ctx, id) // its log says what came of it
+		unlock, err := g.held.lock(ctx, id)
+		if err != nil {
+			return // the server stops
+		}
+		defer unlock()
+		v, p := g.view(ctx, &own, id)
+		if p == nil && v.state.Paused != "" && v.state.Finished == nil && !g.carries(id) && g.answeredSince(v) {
+			p = g.resume(ctx, &own, v, nil)
+		}
+		if p != nil {
+			g.opts.Log.Error("a run could not be gone on with", "run_id", id, "code", p.Code)
+		}
+	}()
+}
+
+// answeredSince reports whether a call that the run waits for has its answer by now.
+func (g *Gateway) answeredSince(v *runView) bool {
+	waits := map[string]bool{}
+	for _, r := range g.opts.Desk.Pending(v.state.Run.RunID) {
+		waits[r.Digest] = true
+	}
+	return slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.Asked && !waits[o.Digest] })
+}
+
+// A resultBody is what a client says came of its call. Content is a text, or JSON that stands for one.
+type resultBody struct {
+	ID      string          `json:"tool_call_id"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+// takeResults takes what came of the client's calls, and goes on with the run.
+func (g *Gateway) takeResults(w http.ResponseWriter, r *http.Request, c *caller) {
+	var body struct {
+		Results []resultBody `json:"results"`
+	}
+	answers := map[string]lathe.Output{}
+	p := g.readObject(w, r, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`, "results")
+	if p == nil {
+		p = readResults(body.Results, answers)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id := r.PathValue("id")
+	for {
+		again, p := g.tryResults(r.Context(), c, id, answers)
+		switch {
+		case r.Context().Err() != nil:
+			return // the client left
+		case p != nil:
+			c.fail(w, p)
+			return
+		case !again:
+			g.answerRun(w, r, c, id, http.StatusOK)
+			return
+		}
+		// The run still does what else it was asked for. It takes the results when it waits for them.
+		ctx, cancel := context.WithCancel(r.Context())
+		unhook := context.AfterFunc(g.stopped, cancel)
+		_, _ = g.await(ctx, id) // its log says what came of it
+		unhook()
+		cancel()
+		if g.stopped.Err() != nil {
+			c.fail(w, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))
+			return
+		}
+	}
+}
+
+func readResults(results []resultBody, answers map[string]lathe.Output) *problem {
+	if len(results) == 0 || len(results) > maxResults {
+		return badWish("results", "There must be 1 to %d results.", maxResults)
+	}
+	for i := range results {
+		one := &results[i]
+		if _, twice := answers[one.ID]; one.ID == "" || twice {
+			return badWish("results", "Each result names the tool_call_id of another call.")
+		}
+		if len(one.Content) == 0 {
+			return badWish("results", "Each result has a content, a text or a JSON value.")
+		}
+		answers[one.ID] = lathe.Output{Data: one.Content, IsError: one.IsError}
+	}
+	return nil
+}
+
+// tryResults goes on with a run that waits for the results. again is set where it does not wait yet.
+func (g *Gateway) tryResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (again bool, p *problem) {
+	unlock, err := g.held.lock(ctx, id)
+	if err != nil {
+		return false, nil // the client left
+	}
+	defer unlock()
+	v, p := g.view(ctx, c, id)
+	if p == nil {
+		p = v.takes(answers)
+	}
+	if p != nil {
+		return false, p
+	}
+	switch {
+	case g.carries(id):
+		return true, nil
+	case v.state.Paused == "":
+		return false, elsewhere()
+	}
+	sub := g.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	if p := g.resume(ctx, c, v, answers); p != nil {
+		return false, p
+	}
+	missing := len(answers)
+	settled(ctx, sub, func(d lathe.EventData) bool {
+		if e, ok := d.(*lathe.ToolCallResult); ok {
+			if _, mine := answers[e.ToolCallID]; mine {
+				missing--
+			}
+		}
+		return missing == 0
+	})
+	return false, nil
+}
+
+// takes says why the run does not take results for these calls.
+func (v *runView) takes(answers map[string]lathe.Output) *problem {
+	for id := range answers {
+		client, known := v.client[id]
+		switch {
+		case !known:
+			return badWish("results", "The run has no call of this id.")
+		case !client:
+			return badWish("results", "The call is one of this server's tools: its result does not come from a client.")
+		}
+	}
+	if p := v.ended(); p != nil {
+		return p
+	}
+	for id := range answers {
+		if !slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+			return conflict("already_answered", "The call has its result already.")
+		}
+	}
+	return nil
+}
+
+func elsewhere() *problem {
+	return conflict("run_elsewhere", "The run goes on in another process, or in one that is gone.")
+}

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lathe-run/lathe"
+)
+
+// cancelRun ends a run that goes on or waits. Its open calls are answered `cancelled`.
+func (g *Gateway) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	for {
+		again, status, p := g.tryCancel(r.Context(), c, id)
+		switch {
+		case r.Context().Err() != nil:
+			return // the client left
+		case p != nil:
+			c.fail(w, p)
+			return
+		case !again:
+			g.answerRun(w, r, c, id, status)
+			return
+		}
+	}
+}
+
+// tryCancel answers 200 when the run has ended, and 202 when it was told to and has not yet. again is
+// set where it had come to wait before it could be told.
+func (g *Gateway) tryCancel(ctx context.Context, c *caller, id string) (again bool, status int, p *problem) {
+	unlock, err := g.held.lock(ctx, id)
+	if err != nil {
+		return false, 0, nil // the client left
+	}
+	defer unlock()
+	v, p := g.view(ctx, c, id)
+	if p == nil {
+		p = v.ended()
+	}
+	if p != nil {
+		return false, 0, p
+	}
+	if g.interrupt(id) {
+		wait, cancel := context.WithTimeout(ctx, settleTime)
+		defer cancel()
+		res, ok := g.await(wait, id)
+		switch {
+		case ok && res == nil:
+			return false, http.StatusAccepted, nil
+		case ok && res.Reason == lathe.ReasonCancelled:
+			g.withdraw(id)
+			return false, http.StatusOK, nil
+		}
+		return true, 0, nil
+	}
+	if v.state.Paused == "" {
+		return g.movedOn(ctx, c, v)
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return false, 0, p
+	}
+	res, err := g.opts.Engine.Cancel(ctx, l, id)
+	if err != nil {
+		return false, 0, g.runFailed(c, err)
+	}
+	if res.Reason != lathe.ReasonCancelled {
+		return false, 0, conflict("run_changed", "The run has moved on; look at it again.")
+	}
+	g.withdraw(id)
+	return false, http.StatusOK, nil
+}
+
+// movedOn looks again at a run that its log had as going on, and that nobody here carries: it may
+// have ended, or come to wait, in between.
+func (g *Gateway) movedOn(ctx context.Context, c *caller, v *runView) (again bool, status int, p *problem) {
+	now, p := g.view(ctx, c, v.state.Run.RunID)
+	if p == nil && now.state.LastID == v.state.LastID {
+		p = elsewhere()
+	}
+	return p == nil, 0, p
+}
+
+// withdraw drops what was asked and granted within a run that has ended.
+func (g *Gateway) withdraw(id string) {
+	if g.opts.Desk != nil {
+		g.opts.Desk.Withdraw(id)
+	}
+}
+
+// deleteRun removes a run that does not go on from the store, for good.
+func (g *Gateway) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	unlock, err := g.held.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, p := g.view(r.Context(), c, id)
+	switch {
+	case p != nil:
+	case g.carries(id), v.state.Paused == "" && v.state.Finished == nil:
+		p = conflict("run_running", "The run goes on: cancel it first.")
+	default:
+		if err := g.opts.Index.Delete(r.Context(), id); err != nil {
+			p = g.runFailed(c, err)
+		}
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	g.withdraw(id)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+}

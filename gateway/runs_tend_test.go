@@ -1,0 +1,51 @@
+package gateway_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Nobody answers, and the run goes on when the request has expired: in the process that asked, and
+// in a later one.
+func TestF12_ExpiredApprovalsOfAnyProcess(t *testing.T) {
+	t.Parallel()
+	kept := store.NewMemory(nil)
+	with := func(s *setting) {
+		s.store = kept
+		s.opts = func(o *gateway.Options) { o.Limits.Expiry = time.Millisecond }
+	}
+	first, second := open(t, with), &house{}
+	r := first.rest(first.begin("write {\"n\":1}").ID)
+	left := first.rest(first.begin("write {\"n\":2}").ID)
+	var tending sync.WaitGroup
+	defer tending.Wait()
+	defer first.gateway.Drain(t.Context())
+	tending.Go(func() { first.gateway.Tend(t.Context()) })
+	if status, body := first.answer(left, "deny"); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	first.clock.add(time.Hour)
+	events := first.watchUntil(r.ID, 0, never)
+	if last := events[len(events)-1]; last.Type != "RunFinished" || !strings.Contains(last.Content.Answer, "approval_expired") {
+		t.Errorf("%s", last.Line)
+	}
+
+	third := open(t, with) // which asks, and does not tend
+	r = third.rest(third.begin("write {\"n\":3}").ID)
+	second.fixture = serve(t, second.setting(with))
+	second.clock.add(time.Hour)
+	defer second.gateway.Drain(t.Context())
+	tending.Go(func() { second.gateway.Tend(t.Context()) })
+	events = second.watchUntil(r.ID, 0, never)
+	if last := events[len(events)-1]; last.Type != "RunFinished" || !strings.Contains(last.Content.Answer, "approval_expired") {
+		t.Errorf("%s", last.Line)
+	}
+	if n := first.shop.wrote.Load() + second.shop.wrote.Load() + third.shop.wrote.Load(); n != 0 {
+		t.Errorf("the tool wrote %d times", n)
+	}
+}

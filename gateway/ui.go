@@ -1,0 +1,415 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Chat pages speak to /api/chat: they send the conversation as they have it, and read one run as a stream
+// of their protocol. A run that asks a person ends its stream with the question; the request that
+// brings the answer goes on with the same run, in the same message. It wants a store that keeps runs.
+
+// uiChat answers one request of a chat page.
+func (g *Gateway) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
+	u, p := g.readUI(w, r, c)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if p := g.goOnUI(r.Context(), c, u); p != nil {
+		c.fail(w, p)
+		return
+	}
+	defer u.unlock()
+	if u.job.loop == nil { // nothing waits for this request: it begins a run
+		if p = g.planUI(c, u); p != nil {
+			c.fail(w, p)
+			return
+		}
+	}
+	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
+	g.stream(w, r, c, &u.job, u)
+}
+
+// A uiChat is one request of a chat page and its stream.
+type uiChat struct {
+	protocol uistream.Protocol
+	req      *uistream.Request
+	wanted   *wish
+	encode   uistream.Options
+	enc      *uistream.Encoder
+	job      job
+	caller   *caller
+	held     []byte // what is not worth a head yet: a run that fails before it says anything is a status
+	told     bool
+	unlock   func() // lets others at the run that it goes on with; it may be called twice
+}
+
+func (u *uiChat) header(h http.Header) {
+	for _, kv := range u.protocol.Headers() {
+		h.Set(kv[0], kv[1])
+	}
+	if u.caller.runID != "" {
+		h.Set("X-Lathe-Run-Id", u.caller.runID)
+	}
+}
+
+func (u *uiChat) appendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
+
+func (u *uiChat) appendEvent(dst []byte, e *lathe.Event) []byte {
+	u.unlock()
+	if !u.told {
+		switch d := e.Data.(type) {
+		case *lathe.RunStarted, *lathe.RunResumed, *lathe.ModelCallStarted, *lathe.RunFinished, *lathe.RunPaused:
+			u.held = u.enc.Append(u.held, e)
+			return dst
+		case *lathe.ModelCallFinished:
+			if d.Status != "success" {
+				u.held = u.enc.Append(u.held, e)
+				return dst
+			}
+		default: // it is the answer that the page waits for
+		}
+		u.told = true
+		dst, u.held = append(dst, u.held...), nil
+	}
+	return u.enc.Append(dst, e)
+}
+
+func (u *uiChat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
+	dst, u.held = append(dst, u.held...), nil
+	if res == nil { // the run goes on in another process
+		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
+	}
+	return u.enc.AppendEnd(dst)
+}
+
+// uiProtocol returns the protocol that a request asks for, by its query or a header.
+func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
+	name, param := r.URL.Query().Get("protocol"), "protocol"
+	if name == "" {
+		name, param = r.Header.Get("X-Lathe-Protocol"), "X-Lathe-Protocol"
+	}
+	p, err := uistream.ParseProtocol(name)
+	if err != nil {
+		var names []string
+		for _, p := range uistream.Protocols() {
+			names = append(names, string(p))
+		}
+		return "", badWish(param, "%s is one of %s.%s", param, strings.Join(names, ", "), mean(name, names))
+	}
+	return p, nil
+}
+
+// readUI reads the request.
+func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*uiChat, *problem) {
+	if p := g.takes(); p != nil {
+		return nil, p
+	}
+	limits := uistream.DefaultLimits()
+	u := &uiChat{caller: c, unlock: func() {}}
+	u.encode.MaxArgs, u.encode.MaxResult = limits.MaxArgs, limits.MaxResult
+	var p *problem
+	if u.protocol, p = uiProtocol(r); p != nil {
+		return nil, p
+	}
+	body, p := g.readBody(w, r)
+	if p != nil {
+		return nil, p
+	}
+	req, err := uistream.ParseRequest(body, &uistream.ParseOptions{Limits: limits})
+	if err != nil {
+		var bad *uistream.RequestError
+		if !errors.As(err, &bad) {
+			return nil, badWish("", "The request could not be read.")
+		}
+		return nil, badWish(bad.Param, "%s: %s", bad.Param, bad.Message)
+	}
+	u.req = req
+	if u.wanted, p = parseWish(req.Lathe, "lathe"); p != nil {
+		return nil, p
+	}
+	if u.wanted.session == "" {
+		u.wanted.session = req.StateKey
+	}
+	if u.wanted.session == "" {
+		u.wanted.session = req.ID
+	}
+	u.encode.ThreadID, u.encode.Approvals = req.ID, g.opts.Desk != nil
+	if u.protocol == uistream.AGUI {
+		u.encode.RunID = req.RunID
+	}
+	return u, nil
+}
+
+// planUI makes the input of a run.
+func (g *Gateway) planUI(c *caller, u *uiChat) *problem {
+	req := u.req
+	m, p := c.model(c.uiModel(req.Model))
+	if p != nil {
+		return p
+	}
+	c.named = req.Model
+	if p := c.clash(req.Tools); p != nil {
+		return p
+	}
+	if err := loop.CheckLabels(u.wanted.labels); err != nil {
+		return badWish("lathe.labels", "The labels cannot be used: %v.", err)
+	}
+	if u.wanted.detach && g.opts.Crew == nil {
+		return badWish("lathe.detach", "This server does not carry runs without their client.")
+	}
+	in := &loop.Input{
+		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: u.wanted.session, Principal: c.key.Name, Labels: u.wanted.labels},
+		Messages: req.Messages, ClientTools: req.Tools, Target: c.uiModel(req.Model),
+	}
+	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
+	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5
+	in.Park = g.opts.Index != nil && (names || len(req.Tools) == 0)
+	if in.Allow, p = c.toolsFor(u.wanted, "lathe"); p != nil {
+		return p
+	}
+	limits, p := c.limitsFor(u.wanted, m, "lathe")
+	if p != nil {
+		return p
+	}
+	settings, p := u.wanted.settingsFor(m, "lathe")
+	if p != nil {
+		return p
+	}
+	in.Settings, in.Limits = &settings, &limits
+	u.job = job{loop: m.Loop, in: in, detach: u.wanted.detach}
+	return nil
+}
+
+// uiModel is the model that a page gets which names none: the default where its key may use that.
+func (c *caller) uiModel(name string) string {
+	if name == "" && !c.key.mayModel("") {
+		if names := c.modelNames(); len(names) > 0 {
+			return names[0]
+		}
+	}
+	return name
+}
+
+// goOnUI has the request's job go on with the run that waits for what the page sends, where there is
+// one. Its lock is held until the run has gone on.
+func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
+	last := u.req.Last
+	if last == nil || g.opts.Index == nil || len(last.Approvals)+len(last.Results) == 0 {
+		return nil
+	}
+	id, p := g.waitingRun(ctx, c, u)
+	if p != nil || id == "" {
+		return p
+	}
+	unlock, err := g.held.lock(ctx, id)
+	if err != nil {
+		return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	}
+	u.unlock = sync.OnceFunc(unlock)
+	v, p := g.view(ctx, c, id)
+	if p == nil && v.state.Finished == nil {
+		p = g.takeUI(c, u, v)
+	}
+	if p != nil || u.job.loop == nil {
+		u.unlock()
+		c.runID, u.encode.Open = "", nil
+	}
+	if p != nil && p.Code == noRun().Code { // it is kept no more: the conversation says all that there is
+		return nil
+	}
+	return p
+}
+
+// waitingRun returns the run that the last message is of: as the page says, else the one of its
+// conversation that waits.
+func (g *Gateway) waitingRun(ctx context.Context, c *caller, u *uiChat) (string, *problem) {
+	if id := u.req.Last.RunID; id != "" || len(u.req.Last.Approvals) == 0 || u.wanted.session == "" {
+		return id, nil
+	}
+	rows, _, err := g.opts.Index.Runs(ctx, &lathe.RunFilter{SessionID: u.wanted.session, Principal: c.key.Name, Status: "parked", Limit: 1})
+	if err != nil {
+		return "", g.storeFailed(c, err)
+	}
+	if len(rows) == 0 {
+		return "", nil
+	}
+	return rows[0].RunID, nil
+}
+
+// takeUI hands over what the page says to the calls that wait.
+func (g *Gateway) takeUI(c *caller, u *uiChat, v *runView) *problem {
+	id := v.state.Run.RunID
+	if v.state.Paused == "" || g.carries(id) {
+		return elsewhere()
+	}
+	answers := map[string]lathe.Output{}
+	said := 0
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		open := uistream.OpenCall{ToolCall: o.ToolCall, Untold: u.unseen(o.ID)}
+		if o.Asked {
+			open.Approval = o.Digest
+		}
+		u.encode.Open = append(u.encode.Open, open)
+		if out, ok := u.req.Last.Results[o.ID]; ok && v.client[o.ID] {
+			answers[o.ID] = out
+			said++
+		}
+		a := slices.IndexFunc(u.req.Last.Approvals, func(a uistream.Approval) bool { return a.ID == o.Digest })
+		if a < 0 || !o.Asked {
+			continue
+		}
+		if p := g.answerUI(c, v, o, u.req.Last.Approvals[a].Approved); p != nil {
+			return p
+		}
+		said++
+	}
+	if said == 0 {
+		return nil // nothing that it waits for: a run of its own answers the page
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return p
+	}
+	u.encode.MessageID = u.req.Last.MessageID
+	u.job = job{loop: l, resume: id, answers: answers, detach: u.wanted.detach && g.opts.Crew != nil}
+	return nil
+}
+
+// unseen reports whether the page does not know of the call.
+func (u *uiChat) unseen(id string) bool {
+	return !slices.ContainsFunc(u.req.Last.Calls, func(c uistream.OpenCall) bool { return c.ID == id })
+}
+
+// answerUI answers one approval. One that has expired is answered by the run itself.
+func (g *Gateway) answerUI(c *caller, v *runView, o *loop.OpenCall, approved bool) *problem {
+	if g.opts.Desk == nil {
+		return conflict("no_approvals", "Nobody can be asked on this server.")
+	}
+	by, verb := c.key.Name, approval.Deny
+	if by == "" {
+		by = "http"
+	}
+	if approved {
+		verb = approval.Approve
+	}
+	g.opts.Desk.Await(approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
+		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
+	err := g.opts.Desk.Answer(o.Digest, approval.Answer{Verb: verb, By: by})
+	switch lathe.CodeOf(err) {
+	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
+		return nil
+	case lathe.CodeConflict:
+		return decided()
+	default: // nothing else is wrong with an answer of this form
+		return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The answer could not be taken."}
+	}
+}
+
+// watchUI tells a run as a chat page's stream, from its beginning or after an event. The id is that of
+// a run, or of a conversation: then its newest run is told if that goes on.
+func (g *Gateway) watchUI(w http.ResponseWriter, r *http.Request, c *caller) {
+	protocol, p := uiProtocol(r)
+	after, p2 := position(r)
+	if p == nil {
+		p = p2
+	}
+	id := r.PathValue("id")
+	if p == nil {
+		id, p = g.runOfChat(r.Context(), c, id)
+	}
+	var sub = g.opts.Bus.Subscribe(id)
+	var newest int64
+	if p == nil && id != "" {
+		newest, _, p = g.newest(r.Context(), c, id)
+	}
+	if p == nil && after > newest && id != "" {
+		p = conflict("event_id_ahead", "The run has no such event.")
+		p.NewestEvent = newest
+	}
+	x := &watch{gateway: g, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: g.opts.Desk != nil})}
+	defer func() { x.sub.Close() }()
+	switch {
+	case p != nil:
+		c.fail(w, p)
+		return
+	case id == "":
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	c.runID = id
+	for x.last < after { // what the page has seen, said to nobody
+		for e, err := range g.opts.Index.Read(r.Context(), id, x.last) {
+			if err != nil {
+				c.fail(w, g.runFailed(c, err))
+				return
+			}
+			x.enc.Append(nil, &e)
+			if x.last = e.ID; x.last >= after {
+				break
+			}
+		}
+	}
+	x.tellUI(w, r, protocol)
+}
+
+func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
+	g := x.gateway
+	rc := http.NewResponseController(w)
+	x.keepAlive = protocol.AppendKeepAlive
+	x.out = &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: func(h http.Header) {
+		for _, kv := range protocol.Headers() {
+			h.Set(kv[0], kv[1])
+		}
+		h.Set("X-Lathe-Run-Id", x.runID)
+	}}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	if m := g.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+		defer m.AddStreamClients(-1)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(g.leaving, cancel)()
+	err := x.run(ctx)
+	if r.Context().Err() != nil {
+		return // nobody is there
+	}
+	if err != nil {
+		x.buf = x.enc.AppendFailure(x.buf, lathe.CodeUnavailable, "the server stops; the run goes on")
+	}
+	x.buf = x.enc.AppendEnd(x.buf)
+	_ = x.flush() // nobody to tell
+}
+
+// runOfChat returns the run behind an id: that run, or the newest of a conversation, where it goes on.
+func (g *Gateway) runOfChat(ctx context.Context, c *caller, id string) (string, *problem) {
+	if strings.HasPrefix(id, "run_") {
+		return id, nil
+	}
+	if len(id) > maxSession {
+		return "", badWish("id", "It is no id of a run or a conversation.")
+	}
+	rows, _, err := g.opts.Index.Runs(ctx, &lathe.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
+	if err != nil {
+		return "", g.storeFailed(c, err)
+	}
+	if len(rows) == 0 || rows[0].Status != "running" {
+		return "", nil
+	}
+	return rows[0].RunID, nil
+}

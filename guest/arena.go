@@ -1,0 +1,237 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wasmrt"
+)
+
+var (
+	i32     = []wasmrt.ValueType{wasmrt.I32}
+	fourI32 = []wasmrt.ValueType{wasmrt.I32, wasmrt.I32, wasmrt.I32, wasmrt.I32}
+)
+
+var (
+	errArena = errors.New("the arena is not in memory")
+	errNoMem = errors.New("the allocator gave no memory")
+)
+
+// A lender gives the memory of one call: an arena of the session, or the guest's own allocator.
+type lender struct {
+	program   *program
+	base, end uint64 // of an arena
+	alloc     string // else the export that gives memory
+	block            // that it gave
+}
+
+// A block is memory of the guest's allocator.
+type block struct{ at, size uint64 }
+
+// lend returns who gives the memory for calls of the session; nil where nobody does.
+func (p *program) lend(s *session) (*lender, error) {
+	ptr, n := uint64(s.params.arenaPtr), uint64(s.params.arenaLen)
+	if ptr != 0 && n != 0 {
+		if ptr+n > uint64(p.inst.Memory().Size()) {
+			return nil, errArena
+		}
+		return &lender{program: p, base: align8(ptr), end: ptr + n}, nil
+	}
+	m := p.inst.Module()
+	if _, ok := m.Exports("cabi_realloc", fourI32, i32); ok {
+		return &lender{program: p, alloc: "cabi_realloc"}, nil
+	}
+	if _, ok := m.Exports("malloc", i32, i32); ok {
+		return &lender{program: p, alloc: "malloc"}, nil
+	}
+	return nil, nil
+}
+
+func align8(n uint64) uint64 { return (n + 7) &^ 7 }
+
+// most returns the bytes that there can be.
+func (l *lender) most() uint64 {
+	if l.alloc != "" {
+		return 1 << 32
+	}
+	return l.end - min(l.base, l.end)
+}
+
+// room returns the address of n bytes, aligned to 8. What it gave before is gone.
+func (l *lender) room(ctx context.Context, n uint64) (uint64, error) {
+	if l.alloc == "" {
+		return l.base, nil
+	}
+	want := n + 7 // an allocator may align to less
+	if l.size >= want {
+		return align8(l.at), nil
+	}
+	if want >= 1<<32 {
+		return 0, errNoMem
+	}
+	args := []uint64{want}
+	if l.alloc == "cabi_realloc" {
+		args = []uint64{l.at, l.size, 8, want}
+	} else if err := l.free(ctx); err != nil {
+		return 0, err
+	}
+	res, err := l.program.inst.Invoke(ctx, l.alloc, args...)
+	if err != nil {
+		return 0, errors.Join(err, errNoMem)
+	}
+	at := uint64(wasmrt.Uint32(res[0]))
+	if at == 0 || at+want > uint64(l.program.inst.Memory().Size()) {
+		return 0, errNoMem
+	}
+	l.at, l.size = at, want
+	return align8(at), nil
+}
+
+// free gives memory of malloc back, where the guest exports free. That of cabi_realloc is kept for
+// the next call.
+func (l *lender) free(ctx context.Context) error {
+	if l.alloc != "malloc" || l.at == 0 {
+		return nil
+	}
+	at := l.at
+	l.at, l.size = 0, 0
+	if _, ok := l.program.inst.Module().Exports("free", i32, nil); !ok {
+		return nil
+	}
+	_, err := l.program.inst.Invoke(ctx, "free", at)
+	return err
+}
+
+// find returns the function of the guest; nil where its offset can name none. It is kept for the next
+// call unless the guest can change what stands in its table.
+func (p *program) find(f *function) (*wasmrt.Func, error) {
+	place := funcPlace{f.offset, ""}
+	if f.offset == byName {
+		place.export = f.spec.Name
+	}
+	if fn := p.found[place]; fn != nil {
+		return fn, nil
+	}
+	fn, err := p.look(f)
+	if fixed, _ := p.inst.Module().Restorable(); fn != nil && (fixed || f.offset == byName) {
+		p.found[place] = fn
+	}
+	return fn, err
+}
+
+// A funcPlace is where a function stands: in the table, or among the exports.
+type funcPlace struct {
+	offset int32
+	export string
+}
+
+func (p *program) look(f *function) (*wasmrt.Func, error) {
+	if f.offset < byName {
+		return nil, nil
+	}
+	if f.offset != byName {
+		return p.inst.TableFunc(uint32(f.offset), fourI32, i32)
+	}
+	if found, fits := p.inst.Module().Exports(f.spec.Name, fourI32, i32); found && !fits {
+		return nil, &wasmrt.Error{Kind: wasmrt.KindMissing, Err: errors.New("the export has another signature")}
+	} else if !found {
+		return nil, nil
+	}
+	return p.inst.Func(f.spec.Name)
+}
+
+// byName is the offset of a function that is exported under the tool's name.
+const byName = -1
+
+// call calls a function of the guest, and again with more room where it asks for that. An error of
+// a kind that is no failure of the call is the end of the guest.
+//
+// The length word comes first, then the arguments with a NUL behind them, then the output, each at a
+// multiple of 8.
+func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (*lathe.Output, error) {
+	limit := uint64(p.outputBytes(f.session))
+	l, err := p.lend(f.session)
+	if err != nil {
+		return nil, err
+	}
+	fn, err := p.find(f)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil || fn == nil {
+		return failed(-efault), nil
+	}
+	if l.alloc == "cabi_realloc" { // calls within calls have blocks of their own
+		if last := len(p.spare) - 1; last >= 0 {
+			l.block, p.spare = p.spare[last], p.spare[:last]
+		}
+		defer func() { p.spare = append(p.spare, l.block) }()
+	}
+	head := 8 + align8(uint64(len(args))+1)
+	if l.most() <= head {
+		return failed(-enospc), nil
+	}
+	fits := l.most() - head
+	room := min(firstOutput, limit, fits)
+	for range maxAttempts {
+		base, err := l.room(ctx, head+room)
+		if err != nil {
+			return nil, err
+		}
+		rc, n, err := p.attempt(ctx, fn, base, head, room, args)
+		switch {
+		case err != nil:
+			return nil, err
+		case rc == 0:
+			out, err := p.output(uint32(base+head), n, uint32(room))
+			return out, errors.Join(err, l.free(ctx))
+		case rc != -enospc:
+			return failed(int(rc)), l.free(ctx)
+		case uint64(n) > min(limit, fits):
+			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}, l.free(ctx)
+		case uint64(n) <= room: // it has that much already
+			return failed(-eio), l.free(ctx)
+		}
+		room = uint64(n)
+	}
+	return failed(-eio), l.free(ctx)
+}
+
+// attempt calls the function once. n is the length word afterwards.
+func (p *program) attempt(ctx context.Context, fn *wasmrt.Func, base, head, room uint64, args []byte) (rc int32, n uint32, err error) {
+	mem := p.inst.Memory()
+	word, argsAt := uint32(base), uint32(base+8)
+	// The function may have written over its arguments: each attempt gets them anew.
+	if err := errors.Join(mem.WriteUint32(word, uint32(room)), mem.Write(argsAt, args), mem.Write(argsAt+uint32(len(args)), []byte{0})); err != nil {
+		return 0, 0, err
+	}
+	stack := []uint64{uint64(argsAt), uint64(len(args)), base + head, uint64(word)}
+	if err := fn.Invoke(ctx, stack); err != nil {
+		return 0, 0, err
+	}
+	n, err = p.inst.Memory().ReadUint32(word)
+	return wasmrt.Int32(stack[0]), n, err
+}
+
+// output takes n bytes out of memory. Text that is not JSON becomes a string of JSON.
+func (p *program) output(at, n, room uint32) (*lathe.Output, error) {
+	bad := &lathe.Output{IsError: true, Code: lathe.CodeInvalidOutput, RC: -eio}
+	if n > room {
+		return bad, nil
+	}
+	view, err := p.inst.Memory().Read(at, n)
+	switch {
+	case err != nil:
+		return nil, err
+	case !utf8.Valid(view):
+		return bad, nil
+	case n > 0 && !json.Valid(view):
+		return &lathe.Output{Data: rawjson.AppendQuote(nil, string(view))}, nil
+	}
+	return &lathe.Output{Data: bytes.Clone(view)}, nil
+}

@@ -1,0 +1,187 @@
+package guest
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The events of descriptors.
+const (
+	eventIn  = 0x01
+	eventOut = 0x04
+	eventErr = 0x08
+	eventHup = 0x10
+)
+
+// An entry is an open descriptor: exactly one of the pointers is set.
+type entry struct {
+	session  *session
+	response *response
+	epoll    *epoll
+	nonblock bool
+}
+
+// A response is what a send was answered.
+type response struct {
+	body, metrics []byte
+}
+
+// An epoll is a set of descriptors to look at, with the events of interest.
+type epoll struct{ watch map[int32]uint32 }
+
+// fds are the open descriptors. Numbers are not given again; what is closed is freed at once.
+type fds struct {
+	next int32
+	open map[int32]*entry
+	most int
+}
+
+// add returns the descriptor of e, or -ENOMEM.
+func (t *fds) add(e *entry) int32 {
+	if len(t.open) >= t.most || t.next == math.MaxInt32 {
+		return -enomem
+	}
+	fd := t.next
+	t.next++
+	t.open[fd] = e
+	return fd
+}
+
+func (t *fds) session(fd int32) *session {
+	if e := t.open[fd]; e != nil {
+		return e.session
+	}
+	return nil
+}
+
+func (t *fds) response(fd int32) *response {
+	if e := t.open[fd]; e != nil {
+		return e.response
+	}
+	return nil
+}
+
+func (t *fds) epoll(fd int32) *epoll {
+	if e := t.open[fd]; e != nil {
+		return e.epoll
+	}
+	return nil
+}
+
+// ready returns the events of a descriptor now. One that was closed hangs up.
+func (t *fds) ready(fd int32) uint32 {
+	switch e := t.open[fd]; {
+	case e == nil:
+		return eventHup
+	case e.response != nil:
+		return eventIn
+	}
+	return 0
+}
+
+// control is spear_epoll_ctl.
+func (t *fds) control(epfd, op, fd int32, events uint32) int32 {
+	const add, mod, del = 1, 2, 3
+	ep := t.epoll(epfd)
+	if epfd == fd {
+		return -einval
+	}
+	if ep == nil {
+		return -ebadf
+	}
+	_, watched := ep.watch[fd]
+	e := t.open[fd]
+	switch {
+	case e == nil && !watched:
+		return -ebadf
+	case e != nil && e.epoll != nil:
+		return -einval
+	}
+	switch op {
+	case add, mod:
+		if e == nil {
+			return -ebadf
+		}
+		if !watched && len(ep.watch) >= t.most {
+			return -enomem
+		}
+		ep.watch[fd] = events
+	case del:
+		delete(ep.watch, fd)
+	default:
+		return -einval
+	}
+	return 0
+}
+
+// A readyFD is a descriptor that something can be done with.
+type readyFD struct {
+	fd     int32
+	events uint32
+}
+
+// wait returns what is ready, sorted by descriptor. A hang-up is always of interest.
+func (t *fds) wait(ep *epoll) []readyFD {
+	var out []readyFD
+	for _, fd := range slices.Sorted(maps.Keys(ep.watch)) {
+		if events := t.ready(fd) & (ep.watch[fd] | eventErr | eventHup); events != 0 {
+			out = append(out, readyFD{fd, events})
+		}
+	}
+	return out
+}
+
+const nonblock = "O_NONBLOCK"
+
+// setFlags reads {"set":[…],"clear":[…]}. Flags that are not known are passed over.
+func (e *entry) setFlags(arg []byte) int32 {
+	if rawjson.Check(arg, rawjson.Limits{}) != nil {
+		return -einval
+	}
+	if arg = trim(arg); arg[0] != '{' {
+		return -einval
+	}
+	for _, change := range []struct {
+		name string
+		on   bool
+	}{{"set", true}, {"clear", false}} {
+		list, _ := rawjson.Get(arg, change.name)
+		names, ok := stringList(list)
+		if len(list) > 0 && !ok {
+			return -einval
+		}
+		if slices.Contains(names, nonblock) {
+			e.nonblock = change.on
+		}
+	}
+	return 0
+}
+
+func (e *entry) kind() string {
+	switch {
+	case e.session != nil:
+		return "ChatSession"
+	case e.response != nil:
+		return "ChatResponse"
+	}
+	return "Epoll"
+}
+
+func (e *entry) flags() string {
+	if e.nonblock {
+		return `["` + nonblock + `"]`
+	}
+	return "[]"
+}
+
+// status is what spear_fd_ctl says of an open descriptor.
+func (e *entry) status(events uint32) string {
+	mask := "[]"
+	if events&eventIn != 0 {
+		mask = `["EPOLLIN"]`
+	}
+	return `{"closed":false,"flags":` + e.flags() + `,"kind":"` + e.kind() + `","poll_mask":` + mask + `}`
+}

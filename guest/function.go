@@ -1,0 +1,126 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wasmrt"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A function of a guest is a tool: what a session registered with cchat_write_fn.
+type function struct {
+	program *program
+	session *session
+	offset  int32 // in the table of functions; -1: the export of the tool's name
+	spec    lathe.ToolSpec
+	send    *send // the one that it is a tool of; nil: none
+}
+
+var _ lathe.Tool = (*function)(nil)
+
+// A send is one call of cchat_send while it lasts. Functions of its session are called one at a
+// time, while the guest waits in it.
+type send struct {
+	mu   sync.Mutex
+	over bool
+}
+
+// during returns f as a tool of one send.
+func (f *function) during(s *send) *function {
+	bound := *f
+	bound.send = s
+	return &bound
+}
+
+// Spec returns the definition that the guest gave.
+func (f *function) Spec() *lathe.ToolSpec { return &f.spec }
+
+// A returned is what a call came back with.
+type returned struct {
+	out *lathe.Output
+	err error
+}
+
+// Call calls the function in the guest. A call that comes after its send is over is cancelled.
+//
+// When ctx is done the guest is being stopped, which may take it a moment; Call does not wait for that,
+// so that the run learns of it. cchat_send does.
+func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	op := "guest: call " + f.spec.Name
+	if f.send == nil {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op}
+	}
+	var inside atomic.Bool
+	back := make(chan returned, 1)
+	go func() {
+		f.send.mu.Lock()
+		defer f.send.mu.Unlock()
+		inside.Store(true)
+		out, err := f.enter(ctx, op, args)
+		back <- returned{out, err}
+	}()
+	select {
+	case r := <-back:
+		return r.out, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-back:
+		return r.out, r.err
+	default:
+	}
+	err := &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err.Code = lathe.CodeCancelled
+	}
+	if !inside.Load() {
+		return nil, err
+	}
+	return nil, errors.Join(err, tool.ErrGuestFault)
+}
+
+// enter calls the function while nobody else is in the guest.
+func (f *function) enter(ctx context.Context, op string, args json.RawMessage) (*lathe.Output, error) {
+	if f.send.over || ctx.Err() != nil {
+		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: op}
+	}
+	if f.program.fault != nil {
+		return nil, fmt.Errorf("%s: %w", op, tool.ErrGuestFault)
+	}
+	out, err := f.program.call(ctx, f, args)
+	if err == nil {
+		return out, nil
+	}
+	return f.outcome(op, err)
+}
+
+// outcome says what an error of the guest means: a failure of the call, or the end of the guest.
+func (f *function) outcome(op string, err error) (*lathe.Output, error) {
+	var e *wasmrt.Error
+	if errors.As(err, &e) && !errors.Is(err, errNoMem) {
+		switch {
+		case e.Kind == wasmrt.KindTrap, e.Kind == wasmrt.KindMissing, e.Kind == wasmrt.KindLimit && e.Limit == "stack":
+			return failed(-eio), nil
+		case e.Kind == wasmrt.KindTimeout:
+			err = errors.Join(&lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}, tool.ErrGuestFault)
+		case e.Kind == wasmrt.KindCancelled:
+			err = errors.Join(&lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}, tool.ErrGuestFault)
+		}
+	}
+	if !errors.Is(err, tool.ErrGuestFault) {
+		err = fmt.Errorf("%s: %w: %w", op, tool.ErrGuestFault, err)
+	}
+	f.program.fault = err
+	return nil, err
+}
+
+// failed is the failure of a call with a return code, which the model is told, too.
+func failed(rc int) *lathe.Output {
+	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: rc, Data: fmt.Appendf(nil, `{"rc":%d}`, rc)}
+}

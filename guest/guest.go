@@ -1,0 +1,269 @@
+package guest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wasmrt"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Options of a [Runtime].
+type Options struct {
+	// CacheDir keeps compiled code; see the same option of wasmtool. Empty: in memory only.
+	CacheDir string
+	// CompileTimeout bounds the compilation of one module; 60 s.
+	CompileTimeout time.Duration
+	// Interpreter does without machine code: slower by far, and one thing less to trust.
+	Interpreter bool
+}
+
+// A Runtime compiles programs. It may be used by several goroutines at once.
+type Runtime struct{ rt *wasmrt.Runtime }
+
+// New returns a runtime.
+func New(opts *Options) (*Runtime, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	rt, err := wasmrt.New(&wasmrt.Options{CacheDir: o.CacheDir, CompileTimeout: o.CompileTimeout, Interpreter: o.Interpreter,
+		Hosts: []wasmrt.HostModule{imports()}})
+	if err != nil {
+		return nil, err
+	}
+	return &Runtime{rt}, nil
+}
+
+// Close frees the programs. None may run.
+func (r *Runtime) Close() error { return r.rt.Close() }
+
+// A Program is a compiled guest. It may be run by several goroutines at once.
+type Program struct {
+	module *wasmrt.Module
+	limits Limits
+	entry  string
+}
+
+// Compile checks a module and compiles it. limits may be nil. A module without `_start` and without
+// `main` is refused.
+func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
+	p := &Program{}
+	if limits != nil {
+		p.limits = *limits
+	}
+	p.limits = p.limits.WithDefaults()
+	var err error
+	if p.module, err = r.rt.Compile(ctx, wasm, p.limits.runtime()); err != nil {
+		return nil, err
+	}
+	if p.entry, err = entryOf(p.module); err != nil {
+		return nil, errors.Join(err, p.module.Close())
+	}
+	return p, nil
+}
+
+// entryOf returns the function that a program begins with: `_start`, else `main`, with or without
+// the two parameters and the result of C.
+func entryOf(m *wasmrt.Module) (string, error) {
+	if found, fits := m.Exports("_start", nil, nil); fits {
+		return "_start", nil
+	} else if found {
+		return "", errors.New("guest: _start takes parameters or has results")
+	}
+	found := false
+	for _, params := range [][]wasmrt.ValueType{nil, {wasmrt.I32, wasmrt.I32}} {
+		for _, results := range [][]wasmrt.ValueType{nil, i32} {
+			exists, fits := m.Exports("main", params, results)
+			if fits {
+				return "main", nil
+			}
+			found = found || exists
+		}
+	}
+	if found {
+		return "", errors.New("guest: main has another signature than one of C")
+	}
+	return "", errors.New("guest: the module exports neither _start nor main")
+}
+
+// Close frees the program. It must not run.
+func (p *Program) Close() error { return p.module.Close() }
+
+// A FileGrant lets a guest see the files below Root as those below Guest. No path and no link leads
+// out of Root.
+type FileGrant struct {
+	Guest string // such as "/data"
+	Root  *os.Root
+	Write bool // also make, change, rename and remove
+}
+
+// RunOptions say what one run of a program may do. The zero value grants nothing.
+type RunOptions struct {
+	// Stdout and Stderr get what the guest writes there; nil: nowhere.
+	Stdout, Stderr io.Writer
+	// Log gets what the guest logs: level is trace, debug, info, warn or error, and text is the
+	// guest's own, at most 16 KiB of it. The runtime says there, as `warn`, which function of the
+	// guest it passed over. nil: nowhere.
+	Log func(level, text string)
+	// Now is the time; nil: a clock that starts in 2000 and counts how often it is read.
+	Now func() time.Time
+	// Random is randomness; nil: the same bytes each time.
+	Random io.Reader
+	Files  []FileGrant
+	// Timeout bounds the whole program; 0: 15 min; negative: none.
+	Timeout time.Duration
+	// Principal and Labels name the program's owner in its runs.
+	Principal string
+	Labels    map[string]string
+	// Defaults are what a session has unless it says otherwise, and Caps are the most that it may have,
+	// of MaxIterations, MaxToolCalls and MaxOutputBytes. Zero fields: 8, 32, 64 KiB; and 128, 10 000, 1 MiB.
+	Defaults, Caps lathe.Limits
+	// StrictUnknownTool ends each run whose model asks for a tool that is not there. A session may ask for it itself.
+	StrictUnknownTool bool
+	MCP               MCPPolicy
+}
+
+// An Outcome is how a program ended.
+type Outcome struct {
+	// Code is the exit code of a guest that ended by itself.
+	Code int
+	// Reason is answered for a guest that ended by itself, guest_fault for one that broke a rule or a
+	// limit, run_timeout or cancelled for one that was stopped, and internal for the rest.
+	Reason lathe.Reason
+	// Err says what happened where the guest did not end by itself.
+	Err error
+	// Sends counts the calls of Host.Send, and Usage sums the tokens of their runs.
+	Sends int
+	Usage lathe.Usage
+}
+
+// program is one run of a [Program]: what its host functions find with its instance.
+type program struct {
+	host   Host
+	opts   RunOptions
+	limits *Limits
+	inst   *wasmrt.Instance
+
+	fds    fds
+	id     string // of this run of the program
+	ids    int    // sessions so far
+	bytes  int    // of open sessions and responses
+	logged int
+	spare  []block // of the guest's allocator, not in use
+	found  map[funcPlace]*wasmrt.Func
+	fault  error // why the guest is at its end
+	out    Outcome
+}
+
+// Run runs the program to its end. It returns when all that the guest started has returned.
+func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
+	r := &program{host: host, limits: &p.limits, found: map[funcPlace]*wasmrt.Func{}, id: "guest_" + strings.ToLower(rand.Text())}
+	if opts != nil {
+		r.opts = *opts
+	}
+	r.fds = fds{next: firstFD, open: map[int32]*entry{}, most: p.limits.Descriptors}
+	if r.opts.Timeout == 0 {
+		r.opts.Timeout = defaultTimeout
+	}
+	if r.opts.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.opts.Timeout)
+		defer cancel()
+	}
+	grants := wasmrt.Grants{Now: r.opts.Now, Random: r.opts.Random}
+	for _, f := range r.opts.Files {
+		grants.Files = append(grants.Files, wasmrt.FileGrant{Guest: f.Guest, Root: f.Root, Write: f.Write})
+	}
+	inst, err := p.module.Instantiate(ctx, &wasmrt.InstanceOptions{Grants: grants, Stdout: r.opts.Stdout, Stderr: r.opts.Stderr, Data: r})
+	if err != nil {
+		r.end(ctx, err)
+		return &r.out
+	}
+	r.inst = inst
+	code, err := r.start(ctx, p.entry)
+	r.out.Code = code
+	r.end(ctx, err)
+	if err := inst.Close(); err != nil && r.out.Err == nil {
+		r.out.Reason, r.out.Err = lathe.ReasonInternal, err
+	}
+	return &r.out
+}
+
+func (p *program) start(ctx context.Context, entry string) (code int, err error) {
+	fn, err := p.inst.Func(entry)
+	if err != nil {
+		return 0, err
+	}
+	stack := make([]uint64, max(fn.Params(), 1))
+	if err := fn.Invoke(ctx, stack); err != nil {
+		return 0, err
+	}
+	for _, params := range [][]wasmrt.ValueType{nil, {wasmrt.I32, wasmrt.I32}} {
+		if _, returns := p.inst.Module().Exports(entry, params, i32); returns {
+			return int(wasmrt.Int32(stack[0])), nil
+		}
+	}
+	return 0, nil
+}
+
+// end says how the program ended.
+func (p *program) end(ctx context.Context, err error) {
+	o := &p.out
+	var e *wasmrt.Error
+	o.Reason = lathe.ReasonAnswered
+	switch {
+	case p.fault != nil:
+		o.Code, o.Err = 0, p.fault
+		o.Reason = lathe.ReasonGuestFault
+	case err == nil:
+		return
+	case !errors.As(err, &e):
+		o.Reason, o.Err = lathe.ReasonInternal, err
+	case e.Kind == wasmrt.KindExit:
+		o.Code = int(int32(e.Code))
+		return
+	default:
+		o.Reason, o.Err = lathe.ReasonGuestFault, fmt.Errorf("%w: %w", tool.ErrGuestFault, err)
+	}
+	if ctx.Err() == nil {
+		return
+	}
+	o.Err = errors.Join(context.Cause(ctx), err)
+	if o.Reason = lathe.ReasonCancelled; errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.Reason = lathe.ReasonRunTimeout
+		o.Err = fmt.Errorf("the guest took longer than %v", p.opts.Timeout)
+	}
+}
+
+// outputBytes is the limit on what a function of the session may answer.
+func (p *program) outputBytes(s *session) int {
+	return p.limit(s.params.outputBytes, p.opts.Defaults.MaxOutputBytes, defaultOutputBytes, p.opts.Caps.MaxOutputBytes, mostOutputBytes)
+}
+
+// limit returns what a session said, else what it has by default, at most the cap.
+func (p *program) limit(said *int, standard, other, most, otherMost int) int {
+	if standard == 0 {
+		standard = other
+	}
+	if most == 0 {
+		most = otherMost
+	}
+	return min(valueOr(said, standard), most)
+}
+
+// room takes n bytes of what all sessions may hold together, and says whether they were there.
+func (p *program) room(n int) bool {
+	if p.bytes+n > p.limits.SessionBytes {
+		return false
+	}
+	p.bytes += n
+	return true
+}

@@ -1,0 +1,412 @@
+package guest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/wasmrt"
+)
+
+// A hostCall is one function of the module that guests import. It finds its parameters in the order
+// of the import.
+type hostCall func(c *call) int32
+
+// A call is one call of a guest to the host.
+type call struct {
+	ctx   context.Context
+	p     *program
+	inst  *wasmrt.Instance
+	stack []uint64
+	err   error // ends the guest
+}
+
+func (c *call) arg(i int) int32   { return wasmrt.Int32(c.stack[i]) }
+func (c *call) word(i int) uint32 { return wasmrt.Uint32(c.stack[i]) }
+
+// imports is the module `spear`.
+func imports() wasmrt.HostModule {
+	m := wasmrt.HostModule{Name: "spear"}
+	add := func(name string, params int, fn hostCall) {
+		f := wasmrt.HostFunc{Name: name, Results: i32}
+		for range params {
+			f.Params = append(f.Params, wasmrt.I32)
+		}
+		f.Fn = func(ctx context.Context, inst *wasmrt.Instance, stack []uint64) error {
+			c := &call{ctx: ctx, p: programOf(inst), inst: inst, stack: stack}
+			rc := fn(c)
+			if c.err != nil {
+				return c.err
+			}
+			stack[0] = wasmrt.FromInt32(rc)
+			return nil
+		}
+		m.Funcs = append(m.Funcs, f)
+	}
+	add("cchat_create", 0, (*call).create)
+	add("cchat_write_msg", 5, (*call).writeMessage)
+	add("cchat_write_fn", 4, (*call).writeFunction)
+	add("cchat_ctl", 4, (*call).control)
+	add("cchat_send", 2, (*call).send)
+	add("cchat_recv", 3, (*call).receive)
+	add("cchat_close", 1, (*call).close)
+	add("spear_epoll_create", 0, (*call).epollCreate)
+	add("spear_epoll_ctl", 4, func(c *call) int32 { return c.p.fds.control(c.arg(0), c.arg(1), c.arg(2), c.word(3)) })
+	add("spear_epoll_wait", 4, (*call).epollWait)
+	add("spear_epoll_close", 1, (*call).epollClose)
+	add("spear_fd_ctl", 4, (*call).fdControl)
+	add("log", 3, (*call).log)
+	for name, params := range absent {
+		add(name, params, func(*call) int32 { return -enosys })
+	}
+	number := []wasmrt.ValueType{wasmrt.I64}
+	m.Funcs = append(m.Funcs,
+		wasmrt.HostFunc{Name: "time_now_ms", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+			stack[0] = uint64(inst.Now().UnixMilli())
+			return nil
+		}},
+		wasmrt.HostFunc{Name: "wall_time_s", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+			stack[0] = uint64(inst.Now().Unix())
+			return nil
+		}},
+		wasmrt.HostFunc{Name: "random_i64", Results: number, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+			var b [8]byte
+			err := inst.Random(b[:])
+			stack[0] = binary.LittleEndian.Uint64(b[:])
+			return err
+		}},
+		wasmrt.HostFunc{Name: "sleep_ms", Params: i32, Fn: func(_ context.Context, inst *wasmrt.Instance, stack []uint64) error {
+			inst.Sleep(time.Duration(max(wasmrt.Int32(stack[0]), 0)) * time.Millisecond)
+			return nil
+		}},
+	)
+	return m
+}
+
+// absent are calls that exist so that modules which import them can be loaded: speech, microphone and
+// streams of a person. They answer -ENOSYS. The number is that of their parameters.
+var absent = map[string]int{
+	"rtasr_create": 0, "rtasr_ctl": 4, "rtasr_write": 3, "rtasr_read": 3, "rtasr_close": 1,
+	"mic_create": 0, "mic_ctl": 4, "mic_read": 3, "mic_close": 1,
+	"user_stream_open": 2, "user_stream_read": 3, "user_stream_write": 3, "user_stream_close": 1,
+	"user_stream_ctl_open": 0, "user_stream_ctl_read": 3,
+}
+
+// programOf returns the run that an instance belongs to. The start section of a module runs before
+// the instance is known to it.
+func programOf(inst *wasmrt.Instance) *program {
+	p := inst.Data().(*program)
+	p.inst = inst
+	return p
+}
+
+// text returns a copy of n bytes at ptr, decoded leniently. rc is 0, -EFAULT or -EINVAL.
+func (c *call) text(ptr, n uint32) (text string, rc int32) {
+	b, rc := c.bytes(ptr, n)
+	if rc != 0 {
+		return "", rc
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD"), 0
+}
+
+// bytes returns a view of n bytes at ptr. It is good until the guest runs again.
+func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
+	if n > maxCallBytes {
+		if _, err := c.inst.Memory().Read(ptr, n); err != nil {
+			return nil, -efault
+		}
+		return nil, -enomem
+	}
+	b, err := c.inst.Memory().Read(ptr, n)
+	if err != nil {
+		return nil, -efault
+	}
+	return b, 0
+}
+
+// argument returns a copy of what cchat_ctl and spear_fd_ctl are given: its length stands in memory.
+func (c *call) argument(ptr, lenPtr uint32) (b []byte, rc int32) {
+	n, err := c.inst.Memory().ReadUint32(lenPtr)
+	if err != nil {
+		return nil, -efault
+	}
+	text, rc := c.text(ptr, n)
+	return []byte(text), rc
+}
+
+// reply writes b to the guest: the word at lenPtr holds the room there is, and then the length. Where
+// there is too little room it holds the length that is needed.
+func (c *call) reply(ptr, lenPtr uint32, b []byte) int32 {
+	mem := c.inst.Memory()
+	room, err := mem.ReadUint32(lenPtr)
+	switch {
+	case err != nil:
+		return -efault
+	case uint64(room) < uint64(len(b)):
+		if mem.WriteUint32(lenPtr, uint32(len(b))) != nil {
+			return -efault
+		}
+		return -enospc
+	case mem.Write(ptr, b) != nil || mem.WriteUint32(lenPtr, uint32(len(b))) != nil:
+		return -efault
+	}
+	return int32(len(b))
+}
+
+func (c *call) create() int32 {
+	s := &session{mcp: newMCPState(&c.p.opts.MCP)}
+	fd := c.p.fds.add(&entry{session: s})
+	if fd > 0 {
+		c.p.ids++
+		s.id = fmt.Sprintf("%s_%d", c.p.id, c.p.ids)
+	}
+	return fd
+}
+
+func (c *call) writeMessage() int32 {
+	role, rc := c.text(c.word(1), c.word(2))
+	if rc != 0 {
+		return rc
+	}
+	content, rc := c.text(c.word(3), c.word(4))
+	if rc != 0 {
+		return rc
+	}
+	s := c.p.fds.session(c.arg(0))
+	switch {
+	case s == nil:
+		return -ebadf
+	case s.sending:
+		return -eagain
+	}
+	return c.p.grow(s, len(content), func() int32 { return s.write(role, content) })
+}
+
+// grow has do add n bytes to the session, where there is room for them.
+func (p *program) grow(s *session, n int, do func() int32) int32 {
+	n += perItem
+	if !p.room(n) {
+		return -enomem
+	}
+	rc := do()
+	if rc != 0 {
+		p.bytes -= n
+		return rc
+	}
+	s.size += n
+	return 0
+}
+
+func (c *call) writeFunction() int32 {
+	text, rc := c.text(c.word(2), c.word(3))
+	if rc != 0 {
+		return rc
+	}
+	s := c.p.fds.session(c.arg(0))
+	switch {
+	case s == nil:
+		return -ebadf
+	case s.sending:
+		return -eagain
+	case s.offered >= c.p.limits.SessionTools:
+		return -enomem
+	}
+	return c.p.grow(s, len(text), func() int32 {
+		s.offered++
+		if why := s.register(c.p, c.arg(1), []byte(text)); why != "" {
+			c.p.note(fmt.Sprintf("function %d of the session was passed over: %s", s.offered, why))
+		}
+		return 0
+	})
+}
+
+// note logs what the runtime says of the guest, as long as the guest has room in its log for it.
+func (p *program) note(text string) {
+	if p.logRoom(len(text)) && p.opts.Log != nil {
+		p.opts.Log("warn", text)
+	}
+}
+
+// logRoom takes n bytes of what may be logged, and says whether they were there.
+func (p *program) logRoom(n int) bool {
+	if p.logged += n; p.logged > p.limits.LogBytes {
+		p.logged = p.limits.LogBytes
+		return false
+	}
+	return true
+}
+
+func (c *call) control() int32 {
+	const setParam, getMetrics = 1, 2
+	fd := c.arg(0)
+	switch c.arg(1) {
+	case setParam:
+		arg, rc := c.argument(c.word(2), c.word(3))
+		if rc != 0 {
+			return rc
+		}
+		key, value, ok := readParam(arg)
+		if !ok {
+			return -eio
+		}
+		s := c.p.fds.session(fd)
+		switch {
+		case s == nil && c.p.fds.response(fd) != nil:
+			return 0
+		case s == nil:
+			return -ebadf
+		case s.sending:
+			return -eagain
+		}
+		return c.p.grow(s, len(arg), func() int32 { return s.set(key, value, &c.p.opts.MCP) })
+	case getMetrics:
+		r := c.p.fds.response(fd)
+		if r == nil {
+			return -ebadf
+		}
+		return c.reply(c.word(2), c.word(3), r.metrics)
+	}
+	return -einval
+}
+
+func (c *call) send() int32 {
+	fd, err := c.p.send(c.ctx, c.arg(0), c.arg(1))
+	c.err = err
+	return fd
+}
+
+func (c *call) receive() int32 {
+	r := c.p.fds.response(c.arg(0))
+	if r == nil {
+		return -ebadf
+	}
+	return c.reply(c.word(1), c.word(2), r.body)
+}
+
+func (c *call) close() int32 {
+	fd := c.arg(0)
+	e := c.p.fds.open[fd]
+	switch {
+	case e == nil:
+		return -ebadf
+	case e.session != nil && e.session.sending:
+		return -eagain
+	case e.session != nil:
+		c.p.bytes -= e.session.size
+	case e.response != nil:
+		c.p.bytes -= perItem + len(e.response.body)
+	}
+	delete(c.p.fds.open, fd)
+	return 0
+}
+
+func (c *call) epollCreate() int32 {
+	return c.p.fds.add(&entry{epoll: &epoll{watch: map[int32]uint32{}}})
+}
+
+func (c *call) epollClose() int32 {
+	if c.p.fds.epoll(c.arg(0)) == nil {
+		return -ebadf
+	}
+	delete(c.p.fds.open, c.arg(0))
+	return 0
+}
+
+// epollWait returns how many descriptors are ready. Nothing becomes ready while a guest waits: it
+// has one thread, and sends are over when they return. So it looks, and lets the time pass.
+func (c *call) epollWait() int32 {
+	const record = 8
+	mem := c.inst.Memory()
+	room, err := mem.ReadUint32(c.word(2))
+	if err != nil {
+		return -efault
+	}
+	if room < record {
+		if mem.WriteUint32(c.word(2), record) != nil {
+			return -efault
+		}
+		return -enospc
+	}
+	ep := c.p.fds.epoll(c.arg(0))
+	if ep == nil {
+		return -ebadf
+	}
+	ready := c.p.fds.wait(ep)
+	if len(ready) == 0 {
+		switch timeout := c.arg(3); {
+		case timeout < 0:
+			<-c.ctx.Done()
+			c.err = c.ctx.Err()
+			return 0
+		case timeout > 0:
+			c.inst.Sleep(time.Duration(timeout) * time.Millisecond)
+		}
+	}
+	ready = ready[:min(len(ready), int(room/record))]
+	var b []byte
+	for _, r := range ready {
+		b = binary.LittleEndian.AppendUint32(b, uint32(r.fd))
+		b = binary.LittleEndian.AppendUint32(b, r.events)
+	}
+	if mem.Write(c.word(1), b) != nil || mem.WriteUint32(c.word(2), uint32(len(b))) != nil {
+		return -efault
+	}
+	return int32(len(ready))
+}
+
+func (c *call) fdControl() int32 {
+	const setFlags, getFlags, getKind, getStatus, getMetrics = 1, 2, 3, 4, 5
+	fd := c.arg(0)
+	e := c.p.fds.open[fd]
+	out := ""
+	switch cmd := c.arg(1); {
+	case cmd == setFlags:
+		arg, rc := c.argument(c.word(2), c.word(3))
+		switch {
+		case rc != 0:
+			return rc
+		case e == nil:
+			return -ebadf
+		}
+		return e.setFlags(arg)
+	case cmd < setFlags || cmd > getMetrics:
+		return -einval
+	case e == nil:
+		return -ebadf
+	case cmd == getFlags:
+		out = `{"flags":` + e.flags() + `}`
+	case cmd == getKind:
+		out = `{"kind":"` + e.kind() + `"}`
+	case cmd == getStatus:
+		out = e.status(c.p.fds.ready(fd))
+	case e.response != nil:
+		out = string(e.response.metrics)
+	default:
+		out = "{}"
+	}
+	return c.reply(c.word(2), c.word(3), []byte(out))
+}
+
+func (c *call) log() int32 {
+	n := c.word(2)
+	if n > maxLog {
+		return -einval
+	}
+	text, rc := c.text(c.word(1), n)
+	if rc != 0 {
+		return rc
+	}
+	if !c.p.logRoom(len(text)) {
+		return -enospc
+	}
+	if c.p.opts.Log != nil {
+		level := "info"
+		if names := []string{"trace", "debug", "info", "warn", "error"}; c.word(0) < uint32(len(names)) {
+			level = names[c.word(0)]
+		}
+		c.p.opts.Log(level, text)
+	}
+	return 0
+}

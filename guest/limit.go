@@ -1,0 +1,61 @@
+package guest
+
+import (
+	"time"
+
+	"github.com/lathe-run/lathe/internal/wasmrt"
+)
+
+// Limits bound a program. A zero field has the default in its comment. Reaching one that says
+// "ends" ends the guest; the others answer a call with the number of an error.
+type Limits struct {
+	ModuleBytes   int    // 16 MiB; of the binary
+	Functions     int    // 50 000, in the module
+	FunctionBytes int    // 1 MiB; of the code of one function
+	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB; ends the guest when it cannot do without
+	TableElements uint32 // 100 000, in all tables together
+	HostCalls     int64  // 1 000 000; ends
+	StdoutBytes   int64  // 64 KiB, of both outputs together; ends
+	FileBytes     int64  // 64 MiB, read and written; ends
+	OpenFiles     int    // 64 at once; ends
+	LogBytes      int    // 256 KiB, of all log calls: -ENOSPC
+	Descriptors   int    // 256 open at once: -ENOMEM
+	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and what they were answered: -ENOMEM
+	SessionTools  int    // 128 functions in one session: -ENOMEM
+	Sends         int    // 1 000 runs: the answer is the error budget_exceeded
+}
+
+// WithDefaults returns l with each zero field replaced by its default.
+func (l Limits) WithDefaults() Limits {
+	w := l.runtime().WithDefaults()
+	l.ModuleBytes, l.Functions, l.FunctionBytes, l.MemoryPages, l.TableElements = w.ModuleBytes, w.Functions, w.FunctionBytes, w.MemoryPages, w.TableElements
+	l.HostCalls, l.StdoutBytes, l.FileBytes, l.OpenFiles = w.HostCalls, w.StdoutBytes, w.FileBytes, w.OpenFiles
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&l.LogBytes, 256 << 10}, {&l.Descriptors, 256}, {&l.SessionBytes, 16 << 20}, {&l.SessionTools, 128}, {&l.Sends, 1000}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return l
+}
+
+func (l *Limits) runtime() *wasmrt.Limits {
+	return &wasmrt.Limits{ModuleBytes: l.ModuleBytes, Functions: l.Functions, FunctionBytes: l.FunctionBytes, MemoryPages: l.MemoryPages,
+		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles}
+}
+
+// The most that a session may ask for, and what it gets when it asks for nothing.
+const (
+	mostIterations, defaultIterations   = 128, 8
+	mostToolCalls, defaultToolCalls     = 10_000, 32
+	mostOutputBytes, defaultOutputBytes = 1 << 20, 64 << 10
+
+	maxLog         = 16 << 10 // one log call
+	maxCallBytes   = 16 << 20 // one text that a guest hands over
+	firstFD        = 1000
+	firstOutput    = 4 << 10 // the room that a function starts with
+	maxAttempts    = 8       // of one call, each with more room
+	defaultTimeout = 15 * time.Minute
+)

@@ -1,0 +1,252 @@
+package guest
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// params are the parameters of a session. The pointers are nil where the guest has not set them.
+type params struct {
+	model                      string
+	arenaPtr, arenaLen         uint32
+	outputBytes, calls, rounds *int
+	timeout                    time.Duration
+	strict                     bool
+	choice                     lathe.ToolChoice
+	parallel                   *bool
+	responseFormat             json.RawMessage
+	forward                    map[string]json.RawMessage // the model's
+}
+
+// The names that are read here.
+const (
+	keyModel      = "model"
+	keyArenaPtr   = "tool_arena_ptr"
+	keyArenaLen   = "tool_arena_len"
+	keyOutput     = "max_tool_output_bytes"
+	keyCalls      = "max_total_tool_calls"
+	keyCallsAlias = "max_tool_calls"
+	keyRounds     = "max_iterations"
+	keyTimeout    = "timeout_ms"
+	keyStrict     = "strict_unknown_tool"
+	keyChoice     = "tool_choice"
+	keyParallel   = "parallel_tool_calls"
+	keyFormat     = "response_format"
+	mcpPrefix     = "mcp."
+	mcpTask       = "mcp.task_"
+)
+
+// structural are the names that no guest sets: they are taken and not looked at.
+var structural = map[string]bool{"messages": true, "tools": true, "backend": true, "stream": true, "stream_options": true, "n": true}
+
+// readParam reads {"key":…,"value":…}. A missing value is null.
+func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
+	if rawjson.Check(arg, rawjson.Limits{}) != nil {
+		return "", nil, false
+	}
+	if arg = trim(arg); arg[0] != '{' {
+		return "", nil, false
+	}
+	raw, _ := rawjson.Get(arg, "key")
+	if key = textOf(raw); key == "" {
+		return "", nil, false
+	}
+	if raw, ok = rawjson.Get(arg, "value"); !ok {
+		return key, json.RawMessage("null"), true
+	}
+	return key, bytes.Clone(trim(raw)), true
+}
+
+// set is SET_PARAM of a session. What is null is as if it had not been set. A number above its cap
+// counts as the cap.
+func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int32 {
+	if strings.HasPrefix(key, mcpPrefix) {
+		return s.setMCP(key, value, policy)
+	}
+	p := &s.params
+	null := string(value) == "null"
+	switch key {
+	case keyModel:
+		name := textOf(value)
+		if name == "" && !null {
+			return -einval
+		}
+		p.model = name
+	case keyArenaPtr:
+		return setWord(&p.arenaPtr, value)
+	case keyArenaLen:
+		return setWord(&p.arenaLen, value)
+	case keyOutput:
+		return setCapped(&p.outputBytes, value, mostOutputBytes)
+	case keyCalls, keyCallsAlias:
+		return setCapped(&p.calls, value, mostToolCalls)
+	case keyRounds:
+		return setCapped(&p.rounds, value, mostIterations)
+	case keyTimeout:
+		var ms *int
+		if rc := setCapped(&ms, value, math.MaxInt32); rc != 0 {
+			return rc
+		}
+		p.timeout = 0
+		if ms != nil {
+			p.timeout = max(time.Duration(*ms)*time.Millisecond, 1) // 0 ms are over at once
+		}
+	case keyStrict:
+		var strict *bool
+		if rc := setBool(&strict, value); rc != 0 {
+			return rc
+		}
+		p.strict = strict != nil && *strict
+	case keyParallel:
+		return setBool(&p.parallel, value)
+	case keyChoice:
+		choice, ok := readChoice(value)
+		if !ok {
+			return -einval
+		}
+		p.choice = choice
+	case keyFormat:
+		p.responseFormat = nil
+		if !null {
+			p.responseFormat = value
+		}
+	default:
+		switch {
+		case structural[strings.ToLower(key)], strings.EqualFold(key, keyModel): // some servers do not mind the case
+		case null:
+			delete(p.forward, key)
+		case p.forward == nil:
+			p.forward = map[string]json.RawMessage{key: value}
+		default:
+			p.forward[key] = value
+		}
+	}
+	return 0
+}
+
+func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) int32 {
+	if strings.HasPrefix(key, mcpTask) {
+		return -eacces
+	}
+	switch key {
+	case "mcp.enabled":
+		var on *bool
+		if rc := setBool(&on, value); rc != 0 || on == nil {
+			return -einval
+		}
+		if *on && !policy.Enabled {
+			return -eacces
+		}
+		s.mcp.enabled = *on
+	case "mcp.server_ids":
+		ids, ok := stringList(value)
+		if !ok {
+			return -einval
+		}
+		for _, id := range ids {
+			if !policy.Enabled || !slices.Contains(policy.Servers, id) {
+				return -eacces
+			}
+		}
+		s.mcp.servers = ids
+	case "mcp.tool_allowlist", "mcp.tool_denylist":
+		list, ok := stringList(value)
+		if !ok {
+			return -einval
+		}
+		if key == "mcp.tool_allowlist" {
+			s.mcp.allow = list
+		} else {
+			s.mcp.deny = list
+		}
+	default:
+		return -einval
+	}
+	return 0
+}
+
+// setWord reads a pointer or length: unsigned, and what languages with signed words write for it.
+func setWord(to *uint32, value []byte) int32 {
+	if string(value) == "null" {
+		*to = 0
+		return 0
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || n < math.MinInt32 || n > math.MaxUint32 {
+		return -einval
+	}
+	*to = uint32(n)
+	return 0
+}
+
+func setCapped(to **int, value []byte, most int) int32 {
+	if string(value) == "null" {
+		*to = nil
+		return 0
+	}
+	n, err := strconv.ParseUint(string(value), 10, 64)
+	if err != nil {
+		return -einval
+	}
+	v := int(min(n, uint64(most)))
+	*to = &v
+	return 0
+}
+
+func setBool(to **bool, value []byte) int32 {
+	switch string(value) {
+	case "null":
+		*to = nil
+	case "true", "false":
+		on := string(value) == "true"
+		*to = &on
+	default:
+		return -einval
+	}
+	return 0
+}
+
+// readChoice reads auto, none, required, or {"type":"function","function":{"name":…}}.
+func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
+	switch value[0] {
+	case 'n':
+		return c, string(value) == "null"
+	case '"':
+		c.Mode = textOf(value)
+		return c, c.Mode == lathe.ChoiceAuto || c.Mode == lathe.ChoiceNone || c.Mode == lathe.ChoiceRequired
+	case '{':
+		inner, _ := rawjson.Get(value, "function")
+		if inner = trim(inner); len(inner) == 0 || inner[0] != '{' {
+			return c, false
+		}
+		name, _ := rawjson.Get(inner, "name")
+		c.Mode, c.Name = lathe.ChoiceFunction, textOf(name)
+		return c, c.Name != ""
+	}
+	return c, false
+}
+
+// overrides are the parameters that go to the model, sorted by name.
+func (p *params) overrides() []lathe.Member {
+	var out []lathe.Member
+	for _, name := range slices.Sorted(maps.Keys(p.forward)) {
+		out = append(out, lathe.Member{Name: name, Value: p.forward[name]})
+	}
+	return out
+}
+
+func valueOr(v *int, other int) int {
+	if v == nil {
+		return other
+	}
+	return *v
+}

@@ -1,0 +1,108 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// The words of errors that guests branch on.
+const (
+	codeCallLimit = "tool_call_limit"
+	codeNetwork   = "network_error"
+)
+
+// failure returns the body of an error.
+func failure(code, message string) []byte {
+	b := append([]byte(`{"error":{"code":`), rawjson.AppendQuote(nil, code)...)
+	b = append(append(b, `,"message":`...), rawjson.AppendQuote(nil, message)...)
+	return append(b, `}}`...)
+}
+
+// refusal is the body of a send that did not become a run.
+func refusal(err error) []byte {
+	code := lathe.CodeOf(err)
+	if code == "" {
+		code = lathe.CodeInternal
+	}
+	message := "the request could not be sent"
+	var e *lathe.Error
+	if errors.As(err, &e) && e.Err != nil && code == lathe.CodeInvalidRequest {
+		message = e.Err.Error()
+	}
+	return failure(string(code), message)
+}
+
+// answer is the body that a guest reads: a chat completion with what the model said last, or an error.
+// said is how many messages the run began with.
+func answer(r *Reply, auto bool, said int, created int64) []byte {
+	res := r.Result
+	switch res.Reason {
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonNoToolCalls, lathe.ReasonToolError:
+		return completion(r, said, created)
+	case lathe.ReasonMaxIterations:
+		if !auto { // a guest that asked for one turn has it
+			return completion(r, said, created)
+		}
+		return failure(codeCallLimit, "exceeded "+keyRounds)
+	case lathe.ReasonMaxToolCalls:
+		return failure(codeCallLimit, "exceeded "+keyCalls)
+	case lathe.ReasonUpstreamError:
+		return upstream(res.Err)
+	case lathe.ReasonInternal:
+		return refusal(res.Err)
+	default:
+		return failure(string(res.Reason), "the run ended "+string(res.Reason))
+	}
+}
+
+// upstream says how the model server failed, without its own words.
+func upstream(err error) []byte {
+	var up *lathe.UpstreamError
+	if !errors.As(err, &up) {
+		return failure(string(lathe.ReasonUpstreamError), "the model server failed")
+	}
+	if up.Connect {
+		return failure(codeNetwork, "the model server could not be reached")
+	}
+	return failure(string(lathe.ReasonUpstreamError), "the model server failed: "+up.Error())
+}
+
+func completion(r *Reply, said int, created int64) []byte {
+	res := r.Result
+	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
+	if n := len(res.Trace); n > 0 {
+		f.Reason = res.Trace[n-1].Finish
+	}
+	if res.Cost > 0 {
+		f.ProviderCost = &res.Cost
+	}
+	for i := len(res.History) - 1; i >= min(said, len(res.History)); i-- {
+		if res.History[i].Role == lathe.RoleAssistant {
+			f.Message = res.History[i]
+			break
+		}
+	}
+	spear := append([]byte(`{"backend":`), rawjson.AppendQuote(nil, r.Backend)...)
+	spear = append(append(append(spear, `,"model":`...), rawjson.AppendQuote(nil, r.Model)...), '}')
+	return openai.AppendCompletion(nil, &openai.Completion{
+		ID: "chatcmpl-" + r.RunID, Model: r.Model, Created: created, Finish: f,
+		Extra: []lathe.Member{{Name: "_spear", Value: json.RawMessage(spear)}},
+	})
+}
+
+// usage is what GET_METRICS tells: the tokens of all turns of the send.
+func usage(u *lathe.Usage) []byte {
+	total := u.TotalTokens
+	if total == 0 {
+		total = u.InputTokens + u.OutputTokens
+	}
+	b := strconv.AppendInt([]byte(`{"completion_tokens":`), u.OutputTokens, 10)
+	b = strconv.AppendInt(append(b, `,"prompt_tokens":`...), u.InputTokens, 10)
+	b = strconv.AppendInt(append(b, `,"total_tokens":`...), total, 10)
+	return append(b, '}')
+}

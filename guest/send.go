@@ -1,0 +1,155 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// The flags of cchat_send. Others are passed over.
+const (
+	flagMetrics = 1
+	flagAuto    = 2
+)
+
+// send is cchat_send: it returns the descriptor of the answer. An error ends the guest.
+func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
+	s := p.fds.session(fd)
+	switch {
+	case s == nil:
+		return -ebadf, nil
+	case s.sending:
+		return -eagain, nil // a function of the session sends it
+	case len(p.fds.open) >= p.fds.most:
+		return -enomem, nil
+	}
+	auto := flags&flagAuto != 0
+	body, metrics := []byte(nil), []byte("{}")
+	req := p.request(s, auto)
+	switch {
+	case auto && req.MaxIterations == 0:
+		body = failure(codeCallLimit, "exceeded "+keyRounds)
+	case p.out.Sends >= p.limits.Sends:
+		body = failure(string(lathe.ReasonBudgetExceeded), "exceeded sends")
+	case len(s.messages) == 0:
+		body = failure(string(lathe.CodeInvalidRequest), "the session has no messages")
+	default:
+		reply, err := p.run(ctx, s, req, auto && !req.Auto)
+		switch {
+		case err != nil && p.fault == nil && ctx.Err() == nil:
+			body = refusal(err)
+		case p.fault != nil:
+			return 0, p.fault
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		default:
+			body = answer(reply, auto, len(req.Messages), p.inst.Now().Unix())
+			metrics = usage(&reply.Result.Usage)
+			if rc := p.keep(s, auto, reply.History); rc != 0 {
+				return rc, nil
+			}
+		}
+	}
+	if flags&flagMetrics == 0 {
+		metrics = []byte("{}")
+	}
+	if !p.room(perItem + len(body)) {
+		return -enomem, nil
+	}
+	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}}), nil
+}
+
+// keep makes the history of a run that of its session. A send without flag 2 changes nothing.
+func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
+	if !auto {
+		return 0
+	}
+	if !p.room(sizeOf(history) - sizeOf(s.messages)) {
+		return -enomem
+	}
+	s.size += sizeOf(history) - sizeOf(s.messages)
+	s.messages = slices.Clone(history)
+	return 0
+}
+
+// request is what the host is asked for.
+func (p *program) request(s *session, auto bool) *Request {
+	d, c := &p.opts.Defaults, &p.opts.Caps
+	req := &Request{
+		Run:   lathe.RunInfo{SessionID: s.id, Principal: p.opts.Principal, Labels: p.opts.Labels},
+		Model: s.params.model, Messages: slices.Clone(s.messages), Auto: auto,
+		MaxIterations:     p.limit(s.params.rounds, d.MaxIterations, defaultIterations, c.MaxIterations, mostIterations),
+		MaxToolCalls:      p.limit(s.params.calls, d.MaxToolCalls, defaultToolCalls, c.MaxToolCalls, mostToolCalls),
+		MaxOutputBytes:    max(p.outputBytes(s), 1), // 0 would be what the host has by default
+		Timeout:           s.params.timeout,
+		StrictUnknownTool: p.opts.StrictUnknownTool || s.params.strict,
+		ToolChoice:        s.params.choice, ParallelToolCalls: s.params.parallel, ResponseFormat: s.params.responseFormat,
+		Overrides: s.params.overrides(),
+	}
+	if auto {
+		req.MCP = s.mcp.request(&p.opts.MCP)
+	} else {
+		req.MaxIterations, req.MaxToolCalls = 1, 0
+	}
+	if req.MaxToolCalls == 0 { // calls come back unexecuted
+		req.Auto, req.MCP, req.MaxToolCalls = false, nil, 1
+		for _, f := range s.functions {
+			offer := f.spec
+			offer.Owner = lathe.OwnerClient
+			req.Offers = append(req.Offers, &offer)
+		}
+	}
+	return req
+}
+
+// refuseCalls ends a run as if its first call had met max_total_tool_calls 0: what the model asked for
+// is answered with that.
+func refuseCalls(r *Reply) {
+	if r.Result.Reason != lathe.ReasonClientToolCalls {
+		return
+	}
+	res := *r.Result
+	res.Reason, res.Pending = lathe.ReasonMaxToolCalls, nil
+	r.History = slices.Clone(r.History)
+	for _, c := range r.Result.Pending {
+		r.History = append(r.History, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{
+			CallID: c.ID, Name: c.Name, IsError: true, Code: lathe.CodeToolCallLimit,
+			Content: string(failure(string(lathe.CodeToolCallLimit), "no call may be executed")),
+		}}})
+	}
+	r.Result = &res
+}
+
+// run has the host run the request, with the functions of the session as tools while it lasts. refuse
+// says that calls are answered with max_total_tool_calls.
+func (p *program) run(ctx context.Context, s *session, req *Request, refuse bool) (*Reply, error) {
+	call := &send{}
+	if req.Auto {
+		for _, f := range s.functions {
+			req.Tools = append(req.Tools, f.during(call))
+		}
+	}
+	s.sending = true
+	p.out.Sends++
+	reply, err := p.host.Send(ctx, req)
+	call.mu.Lock() // a function that was given up may still be on its way out of the guest
+	call.over = true
+	call.mu.Unlock()
+	s.sending = false
+	if err == nil && (reply == nil || reply.Result == nil) {
+		err = &lathe.Error{Code: lathe.CodeInternal, Op: "guest: send"}
+	}
+	if reply != nil && reply.Result != nil {
+		if refuse {
+			refuseCalls(reply)
+		}
+		p.out.Usage.Add(reply.Result.Usage)
+		if reply.Result.Reason == lathe.ReasonGuestFault && p.fault == nil {
+			p.fault = fmt.Errorf("guest: send: %w", tool.ErrGuestFault)
+		}
+	}
+	return reply, err
+}

@@ -1,0 +1,138 @@
+// Package digest names arguments, tools, approvals and prompts by hashes, so that records can tell
+// equal from different without holding any text.
+//
+// All hashes are SHA-256 in lower-case hexadecimal, and depend on nothing but what the functions
+// are given. Functions may be called from several goroutines at once.
+package digest
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Mode says how [ArgsPreview] hashes. The zero value is Compat.
+type Mode uint8
+
+// The modes.
+const (
+	Compat Mode = iota // the first PreviewLength characters of the canonical text
+	Full               // the whole canonical text
+	Keyed              // HMAC of the whole canonical text
+)
+
+// PreviewLength is the number of characters that [Compat] takes.
+const PreviewLength = 200
+
+// previewHex is the number of hexadecimal digits that ArgsPreview keeps.
+const previewHex = 32
+
+// ArgsPreview returns the first 32 hexadecimal digits of a hash of the argument text args.
+//
+// The canonical text is what Python's json.dumps(args, sort_keys=True) prints (see
+// [rawjson.AppendPython]), so that equal values have equal hashes however they were written.
+// Text that is no JSON value, or is beyond the default limits of [rawjson.Check], has no
+// canonical text: then all of args is hashed as it is, in every mode.
+//
+// Few possible arguments can be guessed from Compat and Full by trying them all; Keyed needs key
+// for that. Keyed without a key returns "" rather than a hash that only looks safe.
+func ArgsPreview(args []byte, mode Mode, key []byte) string {
+	var space [previewHex]byte
+	dst, _ := AppendArgsPreview(space[:0], args, mode, key)
+	return string(dst)
+}
+
+// AppendArgsPreview appends what [ArgsPreview] returns. What it has learned about args on the way need
+// not be checked again: flat says that args is a JSON object that passes [rawjson.Check], with at
+// most [FlatKeys] members and at most [FlatDepth] levels.
+func AppendArgsPreview(dst, args []byte, mode Mode, key []byte) (_ []byte, flat bool) {
+	if mode == Keyed && len(key) == 0 {
+		return dst, false
+	}
+	var buf [1024]byte // more than PreviewLength and all that may be written behind it
+	text, flat := appendFlat(buf[:0], args)
+	switch {
+	case flat:
+	case mode == Compat:
+		var err error
+		if text, err = rawjson.AppendPythonPrefix(buf[:0], args, PreviewLength); err != nil {
+			return appendPreview(dst, sha256.Sum256(args)), false
+		}
+	default:
+		text = canonicalText(buf[:0], args)
+	}
+	switch mode {
+	case Keyed:
+		return appendKeyed(dst, bytes.Clone(text), key), flat // the buffer stays on the stack
+	case Full:
+		return appendPreview(dst, sha256.Sum256(text)), flat
+	}
+	return appendPreview(dst, sha256.Sum256(text[:min(len(text), PreviewLength)])), flat
+}
+
+func appendKeyed(dst, text, key []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	var sum [sha256.Size]byte
+	mac.Sum(sum[:0])
+	return appendPreview(dst, sum)
+}
+
+// canonicalText returns the canonical text of args, in buf where it is likely to have room.
+func canonicalText(buf, args []byte) []byte {
+	if len(args) > cap(buf)/2 {
+		buf = make([]byte, 0, len(args)+len(args)/4+16)
+	}
+	text, err := rawjson.AppendPython(buf, args)
+	if err != nil {
+		return args
+	}
+	return text
+}
+
+func appendPreview(dst []byte, sum [sha256.Size]byte) []byte {
+	return hex.AppendEncode(dst, sum[:previewHex/2])
+}
+
+// ArgsDigest returns the hash that binds an approval to one call: to the run, the call id, the
+// tool, the tool's schema and the arguments. Schema and arguments count by their values: their
+// RFC 8785 form is hashed, or, where they are not valid under [rawjson.Check], their bytes.
+//
+// It is the hash of these fields, each with its length in eight bytes before it, so that no two
+// lists of fields have the same bytes: "lathe approval 1", run id, call id, tool, "json" or "text",
+// the SHA-256 of the schema, "json" or "text", the arguments.
+func ArgsDigest(runID, callID, tool string, schema, args []byte) string {
+	var buf [512]byte
+	form, schemaKind := canonical(buf[:0], schema)
+	schemaSum := sha256.Sum256(form)
+	form, kind := canonical(buf[:0], args)
+
+	var fields [1024]byte
+	b := fields[:0]
+	for _, s := range [...]string{"lathe approval 1", runID, callID, tool, schemaKind} {
+		b = appendField(b, s)
+	}
+	b = appendField(b, schemaSum[:])
+	b = appendField(b, kind)
+	b = appendField(b, form)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical returns the RFC 8785 form of text, appended to buf, and "json", or text and "text".
+func canonical(buf, text []byte) (form []byte, kind string) {
+	form, err := rawjson.AppendCanonical(buf, text)
+	if err != nil {
+		return text, "text"
+	}
+	return form, "json"
+}
+
+func appendField[T string | []byte](b []byte, s T) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(len(s)))
+	return append(b, s...)
+}

@@ -1,0 +1,246 @@
+package digest
+
+import (
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"hash"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxScratch is the capacity above which a Prompt's buffer is not kept.
+const maxScratch = 64 << 10
+
+// sumsAtOnce is how many pairs of hashes share one piece of memory.
+const sumsAtOnce = 4
+
+// A Prompt computes the two hashes of a conversation that grows. The state of the hash after the
+// last message is kept, so that a turn costs its new messages alone. It is used by one goroutine
+// at a time; NewPrompt makes one.
+//
+// phv1 is the hash of the text that ECMAScript's JSON.stringify writes, without white space and
+// with the keys in this order, for
+//
+//	{"prompt_hash_version":"phv1","model":…,"messages":[{"role":…,"content":…},…],"temperature":…,"max_tokens":…}
+//
+// where content is a message's text ("" where there is none), or what the model is told by a tool
+// result. Temperature and max_tokens are 0.7 and 2048 where they are not set. Tools, calls and ids
+// do not count.
+//
+// phv2 is the hash of such a text too, of
+//
+//	{"prompt_hash_version":"phv2","model":…,"messages":[{"role":…,"content":…,…},…],"sampling":…,"tools":…,…}
+//
+// where a message also has, when it has them, "name", "refusal", "blobs", "tool_calls" (id, name
+// and the argument text of each) and "tool_call_id"; sampling has the options that are set, stop
+// and response_format among them; tools is what [Tools] returns; and tool_choice stands last where
+// there are tools and a choice. So no tools and an empty list of tools are the same.
+type Prompt struct {
+	v1, v2    resumable // after the last message
+	tail      resumable // what Sum works on
+	empty     bool      // no message yet
+	buf       []byte
+	state     []byte
+	sum       [sha256.Size]byte
+	sums      strings.Builder   // memory that hashes share
+	tools     []*lathe.ToolSpec // of the last Sum
+	toolsHash string
+}
+
+// A resumable is a hash whose state can be copied without allocating, as SHA-256's can.
+type resumable interface {
+	hash.Hash
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}
+
+func newHash() resumable { return sha256.New().(resumable) }
+
+// NewPrompt returns the Prompt of an empty conversation with the model of that name.
+func NewPrompt(model string) *Prompt {
+	p := &Prompt{v1: newHash(), v2: newHash(), tail: newHash(), toolsHash: Tools(nil)}
+	p.Reset(model)
+	return p
+}
+
+// Reset begins an empty conversation. It keeps the buffers, so that a Prompt that serves one
+// conversation after the other allocates little.
+func (p *Prompt) Reset(model string) {
+	p.empty = true
+	b := rawjson.AppendQuote(append(p.buf[:0], `","model":`...), model)
+	b = append(b, `,"messages":[`...)
+	for _, v := range []struct {
+		h      resumable
+		prefix string
+	}{{p.v1, `{"prompt_hash_version":"phv1`}, {p.v2, `{"prompt_hash_version":"phv2`}} {
+		v.h.Reset()
+		b = append(b, v.prefix...)
+		v.h.Write(b[len(b)-len(v.prefix):])
+		b = b[:len(b)-len(v.prefix)]
+		v.h.Write(b)
+	}
+	p.buf = b
+}
+
+// Add appends messages to the conversation.
+func (p *Prompt) Add(messages ...lathe.Message) {
+	for i := range messages {
+		m := &messages[i]
+		b := p.buf[:0]
+		if !p.empty {
+			b = append(b, ',')
+		}
+		p.empty = false
+		b = append(b, `{"role":`...)
+		b = rawjson.AppendQuote(b, string(m.Role))
+		b = append(b, `,"content":`...)
+		b = rawjson.AppendQuote(b, content(m))
+		end := len(b)
+		b = append(b, '}')
+		p.v1.Write(b)
+		b = appendRest(b[:end], m)
+		b = append(b, '}')
+		p.v2.Write(b)
+		if p.buf = b; cap(b) > maxScratch {
+			p.buf = nil
+		}
+	}
+}
+
+// content returns a message's text, or what a tool result tells the model.
+func content(m *lathe.Message) string {
+	if m.Role == lathe.RoleTool {
+		for _, part := range m.Parts {
+			if r, ok := part.(lathe.ToolResult); ok {
+				return r.Content
+			}
+		}
+	}
+	return m.Text()
+}
+
+// appendRest appends the members that phv2 has and phv1 has not.
+func appendRest(b []byte, m *lathe.Message) []byte {
+	if m.Name != "" {
+		b = rawjson.AppendQuote(append(b, `,"name":`...), m.Name)
+	}
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case lathe.Refusal:
+			b = rawjson.AppendQuote(append(b, `,"refusal":`...), part.Text)
+		case lathe.ToolResult:
+			b = rawjson.AppendQuote(append(b, `,"tool_call_id":`...), part.CallID)
+			b = appendBlobs(b, part.Blobs)
+		default: // text is in both, blobs and calls follow, reasoning is not hashed
+		}
+	}
+	b = appendBlobParts(b, m.Parts)
+	calls := 0
+	for _, part := range m.Parts {
+		c, ok := part.(lathe.ToolCall)
+		if !ok {
+			continue
+		}
+		if calls++; calls == 1 {
+			b = append(b, `,"tool_calls":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = rawjson.AppendQuote(append(b, `{"id":`...), c.ID)
+		b = rawjson.AppendQuote(append(b, `,"name":`...), c.Name)
+		b = rawjson.AppendQuote(append(b, `,"arguments":`...), c.Arguments)
+		b = append(b, '}')
+	}
+	if calls > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+func appendBlobParts(b []byte, parts []lathe.Part) []byte {
+	var blobs []lathe.Blob
+	for _, part := range parts {
+		if blob, ok := part.(lathe.Blob); ok {
+			blobs = append(blobs, blob)
+		}
+	}
+	return appendBlobs(b, blobs)
+}
+
+// appendBlobs appends each blob as the hash of its content, which may be large.
+func appendBlobs(b []byte, blobs []lathe.Blob) []byte {
+	for i, blob := range blobs {
+		if i == 0 {
+			b = append(b, `,"blobs":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		sum := sha256.Sum256(blob.Data)
+		b = rawjson.AppendQuote(append(b, `{"media_type":`...), blob.MediaType)
+		b = rawjson.AppendQuote(append(b, `,"url":`...), blob.URL)
+		b = hex.AppendEncode(append(b, `,"sha256":"`...), sum[:])
+		b = rawjson.AppendQuote(append(b, `","name":`...), blob.Name)
+		b = rawjson.AppendQuote(append(b, `,"detail":`...), blob.Detail)
+		if len(blob.Raw) > 0 {
+			b = appendValue(append(b, `,"raw":`...), blob.Raw)
+		}
+		b = append(b, '}')
+	}
+	if len(blobs) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// Sum returns phv1 and phv2 of the conversation as it is. A nil s means that no option is set.
+// It does not change the conversation.
+func (p *Prompt) Sum(s *lathe.Sampling, tools []*lathe.ToolSpec, choice lathe.ToolChoice) (v1, v2 string) {
+	if s == nil {
+		s = &lathe.Sampling{}
+	}
+	var out [4 * sha256.Size]byte
+	p.finish(out[:2*sha256.Size], p.v1, appendTail1(p.buf[:0], s))
+	p.finish(out[2*sha256.Size:], p.v2, p.appendTail2(p.buf[:0], s, tools, choice))
+	if p.sums.Cap()-p.sums.Len() < len(out) {
+		p.sums = strings.Builder{}
+		p.sums.Grow(sumsAtOnce * len(out))
+	}
+	start := p.sums.Len()
+	p.sums.Write(out[:])
+	both := p.sums.String()[start:]
+	return both[:2*sha256.Size], both[2*sha256.Size:]
+}
+
+// finish writes the hex hash of what h has seen followed by tail, and leaves h as it is.
+func (p *Prompt) finish(dst []byte, h resumable, tail []byte) {
+	p.buf = tail
+	var err error
+	if p.state, err = h.AppendBinary(p.state[:0]); err == nil {
+		err = p.tail.UnmarshalBinary(p.state)
+	}
+	if err != nil {
+		panic("digest: copying the state of SHA-256: " + err.Error()) // both are the same implementation
+	}
+	p.tail.Write(tail)
+	hex.Encode(dst, p.tail.Sum(p.sum[:0]))
+}
+
+// appendTail2 appends what follows the messages in phv2.
+func (p *Prompt) appendTail2(b []byte, s *lathe.Sampling, tools []*lathe.ToolSpec, choice lathe.ToolChoice) []byte {
+	b = appendSampling(append(b, `],"sampling":{`...), s)
+	if !slices.Equal(p.tools, tools) {
+		p.tools = slices.Clone(tools)
+		p.toolsHash = Tools(tools)
+	}
+	b = rawjson.AppendQuote(append(b, `},"tools":`...), p.toolsHash)
+	if len(tools) > 0 && choice != (lathe.ToolChoice{}) {
+		b = rawjson.AppendQuote(append(b, `,"tool_choice":{"mode":`...), choice.Mode)
+		b = rawjson.AppendQuote(append(b, `,"name":`...), choice.Name)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,83 @@
+package digest
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The sampling that phv1 writes where nothing is set.
+const (
+	DefaultTemperature = 0.7
+	DefaultMaxTokens   = 2048
+)
+
+// appendTail1 appends what follows the messages in phv1.
+func appendTail1(b []byte, s *lathe.Sampling) []byte {
+	temperature, maxTokens := DefaultTemperature, DefaultMaxTokens
+	if s.Temperature != nil {
+		temperature = *s.Temperature
+	}
+	if s.MaxTokens != nil {
+		maxTokens = *s.MaxTokens
+	}
+	b = appendFloat(append(b, `],"temperature":`...), temperature)
+	b = strconv.AppendInt(append(b, `,"max_tokens":`...), int64(maxTokens), 10)
+	return append(b, '}')
+}
+
+// appendSampling appends the options that are set, with a comma between them.
+func appendSampling(b []byte, s *lathe.Sampling) []byte {
+	start := len(b)
+	member := func(name string) {
+		if len(b) > start {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = append(b, name...)
+		b = append(b, '"', ':')
+	}
+	if s.Temperature != nil {
+		member("temperature")
+		b = appendFloat(b, *s.Temperature)
+	}
+	if s.TopP != nil {
+		member("top_p")
+		b = appendFloat(b, *s.TopP)
+	}
+	if s.MaxTokens != nil {
+		member("max_tokens")
+		b = strconv.AppendInt(b, int64(*s.MaxTokens), 10)
+	}
+	if s.Seed != nil {
+		member("seed")
+		b = strconv.AppendInt(b, *s.Seed, 10)
+	}
+	if len(s.Stop) > 0 {
+		member("stop")
+		for i, stop := range s.Stop {
+			b = rawjson.AppendQuote(append(b, "[,"[min(i, 1)]), stop)
+		}
+		b = append(b, ']')
+	}
+	if s.ReasoningEffort != "" {
+		member("reasoning_effort")
+		b = rawjson.AppendQuote(b, s.ReasoningEffort)
+	}
+	if len(s.ResponseFormat) > 0 {
+		member("response_format")
+		b = appendValue(b, s.ResponseFormat)
+	}
+	return b
+}
+
+// appendFloat appends f as JSON.stringify writes it: null where it is no number.
+func appendFloat(b []byte, f float64) []byte {
+	var buf [32]byte
+	out, err := rawjson.AppendCanonical(b, strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+// Package nearest finds the word that a misspelt one was probably meant to be.
+package nearest
+
+import "strings"
+
+// maxBytes bounds what is compared: nothing longer is a slip of a word.
+const maxBytes = 128
+
+// Word returns the word that s is nearest to, without regard to case; "" where none is near. Of
+// words at the same distance it returns the first.
+func Word(s string, words []string) string {
+	if len(s) > maxBytes {
+		return ""
+	}
+	best, least := "", len(s)/3+1
+	for _, w := range words {
+		if d := Distance(strings.ToLower(s), strings.ToLower(w)); d <= least && (best == "" || d < least) && d < len(w) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// Distance counts the letters to insert, delete, replace or swap with their neighbour to make b of a.
+func Distance(a, b string) int {
+	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range old {
+		old[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
+		}
+		older, old, row = old, row, older
+	}
+	return old[len(b)]
+}

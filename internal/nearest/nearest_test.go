@@ -1,0 +1,31 @@
+package nearest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWord(t *testing.T) {
+	t.Parallel()
+	words := []string{"max_iterations", "max_total_tool_calls", "tool_choice", "enforced", "a"}
+	for in, want := range map[string]string{
+		"max_iteration": "max_iterations", "MAX_ITERATIONS": "max_iterations", "max_itertaions": "max_iterations", "tool_choise": "tool_choice",
+		"enforce": "enforced", "zebra": "", "": "", "b": "", strings.Repeat("a", maxBytes+1): "",
+	} {
+		if got := Word(in, words); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"abc", "abc", 0}} {
+		if got := Distance(tt.a, tt.b); got != tt.want || Distance(tt.b, tt.a) != tt.want {
+			t.Errorf("distance of %q and %q: got %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package rawjson
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// AppendCanonical appends b in the canonical form of RFC 8785: no white space, keys in the order
+// of their UTF-16 units, strings as [AppendQuote] writes them, numbers as ECMAScript writes the
+// nearest double. b must pass [Check] with the default limits; the error is that of Check, and
+// dst is then returned as it was.
+//
+// So that two different integers never have one form, a number keeps all its digits, in the
+// layout of ECMAScript, where the nearest double would stand for another number than the one
+// written: an integer whose shortest double form is another integer (9007199254740993), a number
+// beyond the range of doubles (1e400), and one that is not 0 but would round to it. An exponent of
+// more than 15 digits is kept as it is. RFC 8785 leaves all of these out.
+func AppendCanonical(dst, b []byte) ([]byte, error) {
+	if err := Check(b, Limits{}); err != nil {
+		return dst, err
+	}
+	w := writer{form: canonicalForm, max: noMax}
+	return w.value(dst, b, SkipSpace(b, 0)), nil
+}
+
+// AppendPython appends b as Python's json.dumps(json.loads(b), sort_keys=True) writes it: ", " and
+// ": ", everything but printable ASCII escaped, integers with all their digits, floats as repr
+// writes them, keys in the order of their code points. As there, the last of equal keys counts,
+// lone surrogates stay, and 1e999 becomes Infinity. b must pass [Check] with the default limits in
+// all else; the error is then that of Check, and dst is returned as it was.
+func AppendPython(dst, b []byte) ([]byte, error) {
+	return AppendPythonPrefix(dst, b, noMax)
+}
+
+// AppendPythonPrefix is [AppendPython] that stops early: it appends the first limit bytes of the
+// form, or all of it where it is shorter.
+func AppendPythonPrefix(dst, b []byte, limit int) ([]byte, error) {
+	if err := checkLoose(b); err != nil {
+		return dst, err
+	}
+	w := writer{form: pythonForm, max: noMax}
+	if limit < noMax-len(dst) {
+		w.max = len(dst) + max(limit, 0)
+	}
+	dst = w.value(dst, b, SkipSpace(b, 0))
+	return dst[:min(len(dst), w.max)], nil
+}
+
+const noMax = int(^uint(0) >> 1)
+
+type form uint8
+
+const (
+	canonicalForm form = iota
+	pythonForm
+)
+
+// A writer appends a checked text in one of the sorted forms.
+type writer struct {
+	form  form
+	names []byte // the keys of open objects that have escapes, decoded
+	max   int    // writing may stop once dst is that long
+}
+
+// A member is one member of an object in the text: where its key literal and its value start, and
+// its key decoded. It has no pointers, which makes sorting cheap.
+type member struct {
+	key, value int
+	name       span // of the text, or of writer.names
+}
+
+func (w *writer) name(b []byte, s span) []byte {
+	if s.start < 0 {
+		return w.names[^s.start:s.end]
+	}
+	return b[s.start:s.end]
+}
+
+// compare compares two keys: by their UTF-16 units for RFC 8785, by their code points for Python.
+func (w *writer) compare(b []byte, x, y span) int {
+	if w.form == canonicalForm {
+		return compareUTF16(w.name(b, x), w.name(b, y))
+	}
+	return bytes.Compare(w.name(b, x), w.name(b, y))
+}
+
+// value appends the value at b[i]. It calls none but itself recursively: only so does the compiler
+// see that dst goes nowhere but to the result, and let callers keep it on the stack.
+func (w *writer) value(dst, b []byte, i int) []byte {
+	switch b[i] {
+	case '[':
+		dst = append(dst, '[')
+		i = SkipSpace(b, i+1)
+		for first := true; b[i] != ']' && len(dst) < w.max; first = false {
+			if !first {
+				dst = w.comma(dst)
+			}
+			dst = w.value(dst, b, i)
+			if i = SkipSpace(b, skip(b, i)); b[i] == ',' {
+				i = SkipSpace(b, i+1)
+			}
+		}
+		return append(dst, ']')
+	case '{':
+		var few [16]member
+		text := len(w.names)
+		members := w.sorted(few[:0], b, i)
+		dst = append(dst, '{')
+		for j, m := range members {
+			if len(dst) >= w.max {
+				break
+			}
+			if j > 0 {
+				dst = w.comma(dst)
+			}
+			dst = w.string(dst, b[m.key:skipString(b, m.key)])
+			dst = append(dst, ':')
+			if w.form == pythonForm {
+				dst = append(dst, ' ')
+			}
+			dst = w.value(dst, b, m.value)
+		}
+		w.names = w.names[:text]
+		return append(dst, '}')
+	case '"':
+		return w.string(dst, b[i:skipString(b, i)])
+	case 't', 'f', 'n':
+		return append(dst, b[i:skip(b, i)]...)
+	}
+	if w.form == pythonForm {
+		return appendPythonNumber(dst, b[i:skip(b, i)])
+	}
+	return appendNumber(dst, b[i:skip(b, i)])
+}
+
+// sorted returns the members of the object at b[i] in order, of equal keys the last, in members
+// where it has room.
+func (w *writer) sorted(members []member, b []byte, i int) []member {
+	inOrder := true
+	for i = SkipSpace(b, i+1); b[i] == '"'; {
+		end := skipString(b, i)
+		m := member{key: i, name: span{i + 1, end - 1}}
+		if bytes.IndexByte(b[i:end], '\\') >= 0 {
+			n := len(w.names)
+			w.names, _ = unquote(w.names, b[i:end], keepSurrogates)
+			m.name = span{^n, len(w.names)}
+		}
+		m.value = SkipSpace(b, SkipSpace(b, end)+1)
+		if n := len(members); inOrder && n > 0 {
+			inOrder = w.compare(b, members[n-1].name, m.name) < 0
+		}
+		members = append(members, m)
+		if i = SkipSpace(b, skip(b, m.value)); b[i] == ',' {
+			i = SkipSpace(b, i+1)
+		}
+	}
+	if inOrder {
+		return members
+	}
+	slices.SortStableFunc(members, func(x, y member) int { return w.compare(b, x.name, y.name) })
+	n := 0
+	for j, m := range members {
+		if j+1 == len(members) || w.compare(b, m.name, members[j+1].name) != 0 {
+			members[n] = m
+			n++
+		}
+	}
+	return members[:n]
+}
+
+func (w *writer) comma(dst []byte) []byte {
+	if w.form == pythonForm {
+		return append(dst, ',', ' ')
+	}
+	return append(dst, ',')
+}
+
+func (w *writer) string(dst, quoted []byte) []byte {
+	if w.form == pythonForm {
+		return appendASCII(dst, quoted, w.max)
+	}
+	return appendShortest(dst, quoted)
+}
+
+// appendShortest appends a valid string literal with no escape that it does not need.
+func appendShortest(dst, quoted []byte) []byte {
+	start := 0
+	for {
+		n := bytes.IndexByte(quoted[start:], '\\')
+		if n < 0 {
+			return append(dst, quoted[start:]...)
+		}
+		i := start + n
+		dst = append(dst, quoted[start:i]...)
+		start = i + 2
+		switch c := quoted[i+1]; c {
+		case '/':
+			dst = append(dst, c)
+		case 'u':
+			start, _ = pairEscape(quoted, i, i+6)
+			if r := codePoint(quoted[i:start]); r < ' ' || r == '"' || r == '\\' {
+				dst = appendEscape(dst, byte(r))
+			} else {
+				dst = utf8.AppendRune(dst, r)
+			}
+		default:
+			dst = append(dst, '\\', c)
+		}
+	}
+}
+
+// appendASCII appends a valid string literal with everything but printable ASCII escaped. It may
+// stop once dst has max bytes.
+func appendASCII(dst, quoted []byte, maxLen int) []byte {
+	dst = append(dst, '"')
+	for i, end := 1, len(quoted)-1; i < end && len(dst) < maxLen; {
+		c := quoted[i]
+		switch {
+		case c == '\\' && quoted[i+1] == 'u':
+			dst = appendUnit(dst, unit(quoted[i+2:]))
+			i += 6
+		case c == '\\' && quoted[i+1] == '/':
+			dst = append(dst, '/')
+			i += 2
+		case c == '\\':
+			dst = append(dst, c, quoted[i+1])
+			i += 2
+		case c < 0x7f:
+			dst = append(dst, c)
+			i++
+		default:
+			r, n := utf8.DecodeRune(quoted[i:])
+			i += n
+			if r > 0xffff {
+				hi, lo := utf16.EncodeRune(r)
+				dst = appendUnit(dst, hi)
+				r = lo
+			}
+			dst = appendUnit(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendUnit appends one UTF-16 unit in ASCII.
+func appendUnit(dst []byte, u rune) []byte {
+	if u >= 0x7f {
+		return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
+	}
+	if u >= ' ' && u != '"' && u != '\\' {
+		return append(dst, byte(u))
+	}
+	return appendEscape(dst, byte(u))
+}
+
+// compareUTF16 compares two texts in UTF-8 by their UTF-16 units. That is the order of the bytes,
+// save that characters above U+FFFF (lead byte from 0xf0) come before U+E000 to U+FFFF (0xee, 0xef).
+func compareUTF16(x, y []byte) int {
+	for i := range min(len(x), len(y)) {
+		if p, q := x[i], y[i]; p != q {
+			if p >= 0xee && q >= 0xee && (p >= 0xf0) != (q >= 0xf0) {
+				return int(q) - int(p)
+			}
+			return int(p) - int(q)
+		}
+	}
+	return len(x) - len(y)
+}

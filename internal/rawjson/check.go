@@ -1,0 +1,307 @@
+package rawjson
+
+import "unicode/utf8"
+
+// Check returns nil if and only if b is exactly one JSON value after RFC 8259, with white space
+// around it at most, that no two readers can take for different values: it is valid UTF-8 without
+// byte order mark, no object has two keys that are equal after unescaping, and no string has a
+// lone surrogate. Numbers may be of any size. A zero lim means the default limits.
+// The error is a *[SyntaxError].
+//
+// Objects of up to 32 keys without escapes cost no allocation, as long as the objects that are
+// open at once have no more than 64.
+func Check(b []byte, lim Limits) error {
+	c := checker{lim: lim.orDefault()}
+	if !c.run(b) {
+		return &SyntaxError{Offset: c.at, Kind: c.kind}
+	}
+	return nil
+}
+
+// checkLoose is Check for texts whose repeated keys and lone surrogates do no harm.
+func checkLoose(b []byte) error {
+	c := checker{lim: Limits{}.orDefault(), loose: true}
+	if !c.run(b) {
+		return &SyntaxError{Offset: c.at, Kind: c.kind}
+	}
+	return nil
+}
+
+// fewKeys is the number of keys of one object above which duplicates are sought with a map.
+const fewKeys = 32
+
+// A checker goes over a text once. The text is handed down beside it and not kept in it, so that
+// the caller's bytes need not be on the heap.
+type checker struct {
+	lim   Limits
+	loose bool
+	keys  [64]span // of the open objects that have few keys, innermost last
+	n     int      // of keys in use
+	names []byte   // keys that had escapes, decoded
+	text  string   // the text, once a map of names needs it
+	at    int      // where the text fails
+	kind  string   // why
+}
+
+// A span is text[start:end], or names[^start:end] when start is negative.
+type span struct{ start, end int }
+
+func (c *checker) bytes(b []byte, s span) []byte {
+	if s.start < 0 {
+		return c.names[^s.start:s.end]
+	}
+	return b[s.start:s.end]
+}
+
+func (c *checker) run(b []byte) bool {
+	i := SkipSpace(b, 0)
+	if i == len(b) {
+		c.fail(i, KindEmpty)
+		return false
+	}
+	if i = c.value(b, i, 0); i < 0 {
+		return false
+	}
+	if i = SkipSpace(b, i); i < len(b) {
+		c.fail(i, KindTrailing)
+		return false
+	}
+	return true
+}
+
+func (c *checker) fail(at int, kind string) int {
+	c.at, c.kind = at, kind
+	return -1
+}
+
+// value checks the value at b[i] and returns its end, or -1. depth counts the containers around it.
+func (c *checker) value(b []byte, i, depth int) int {
+	if i >= len(b) {
+		return c.fail(i, KindEnd)
+	}
+	switch b[i] {
+	case '"':
+		end, _ := c.str(b, i)
+		return end
+	case '{':
+		return c.object(b, i, depth+1)
+	case '[':
+		return c.array(b, i, depth+1)
+	}
+	end, kind := scanScalar(b, i)
+	if kind != "" {
+		return c.fail(end, kind)
+	}
+	return end
+}
+
+func (c *checker) array(b []byte, i, depth int) int {
+	if depth > c.lim.MaxDepth {
+		return c.fail(i, KindDeep)
+	}
+	i = SkipSpace(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = c.value(b, i, depth); i < 0 {
+			return i
+		}
+		i = SkipSpace(b, i)
+		if i >= len(b) {
+			return c.fail(i, KindEnd)
+		}
+		switch b[i] {
+		case ',':
+			i = SkipSpace(b, i+1)
+		case ']':
+			return i + 1
+		default:
+			return c.fail(i, KindCharacter)
+		}
+	}
+}
+
+func (c *checker) object(b []byte, i, depth int) int {
+	if depth > c.lim.MaxDepth {
+		return c.fail(i, KindDeep)
+	}
+	i = SkipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	names := nameSet{base: c.n, text: len(c.names)}
+	for n := 1; ; n++ {
+		if i >= len(b) {
+			return c.fail(i, KindEnd)
+		}
+		if b[i] != '"' {
+			return c.fail(i, KindCharacter)
+		}
+		end, escaped := c.str(b, i)
+		if end < 0 {
+			return end
+		}
+		if n > c.lim.MaxKeys {
+			return c.fail(i, KindKeys)
+		}
+		if !c.loose && !names.add(c, b, i, end, escaped) {
+			return c.fail(i, KindDuplicate)
+		}
+		end, kind := scanColon(b, end)
+		if kind != "" {
+			return c.fail(end, kind)
+		}
+		if i = c.value(b, SkipSpace(b, end), depth); i < 0 {
+			return i
+		}
+		i = SkipSpace(b, i)
+		if i >= len(b) {
+			return c.fail(i, KindEnd)
+		}
+		switch b[i] {
+		case ',':
+			i = SkipSpace(b, i+1)
+		case '}':
+			c.n, c.names = names.base, c.names[:names.text]
+			return i + 1
+		default:
+			return c.fail(i, KindCharacter)
+		}
+	}
+}
+
+// A nameSet holds the keys of one object: few of them in checker.keys from base on, many in a map.
+type nameSet struct {
+	base, text int    // where checker.keys and checker.names stood before
+	seen       uint64 // a bit for each sum of a key, so that most keys are compared with none
+	many       map[string]struct{}
+}
+
+// add adds the key whose literal is b[start:end]; false means that it is there already.
+func (s *nameSet) add(c *checker, b []byte, start, end int, escaped bool) bool {
+	key := span{start + 1, end - 1}
+	if escaped {
+		n := len(c.names)
+		c.names, _ = unquote(c.names, b[start:end], keepSurrogates)
+		key = span{^n, len(c.names)}
+	}
+	if s.many != nil {
+		return s.addMany(c, b, key)
+	}
+	name := c.bytes(b, key)
+	bit := uint64(1) << (sum(name) & 63)
+	if s.seen&bit != 0 {
+		for _, k := range c.keys[s.base:c.n] {
+			if string(c.bytes(b, k)) == string(name) {
+				return false
+			}
+		}
+	}
+	s.seen |= bit
+	if c.n-s.base < fewKeys && c.n < len(c.keys) {
+		c.keys[c.n] = key
+		c.n++
+		return true
+	}
+	s.many = make(map[string]struct{}, 2*(c.n-s.base))
+	for _, k := range c.keys[s.base:c.n] {
+		s.addMany(c, b, k)
+	}
+	c.n = s.base
+	return s.addMany(c, b, key)
+}
+
+func (s *nameSet) addMany(c *checker, b []byte, key span) bool {
+	var name string
+	if key.start < 0 {
+		name = string(c.bytes(b, key))
+	} else {
+		if c.text == "" {
+			c.text = string(b)
+		}
+		name = c.text[key.start:key.end]
+	}
+	n := len(s.many)
+	s.many[name] = struct{}{}
+	return len(s.many) > n
+}
+
+// sum tells most of the keys of one small object apart.
+func sum(name []byte) uint {
+	n := uint(len(name))
+	if n == 0 {
+		return 0
+	}
+	return n*7 + uint(name[0])*3 + uint(name[n/2])*5 + uint(name[n-1])
+}
+
+// str checks the string that opens at b[i] and returns its end, or -1, and whether it has escapes.
+func (c *checker) str(b []byte, i int) (end int, escaped bool) {
+	start, ascii := i+1, true
+	for i++; ; {
+		end, plain := plainEnd(b, i)
+		ascii = ascii && plain
+		if end >= len(b) {
+			return c.fail(end, KindEnd), false
+		}
+		i = end
+		if b[i] == '"' {
+			break
+		}
+		if b[i] != '\\' {
+			return c.fail(i, KindControl), false
+		}
+		escaped = true
+		next, kind := scanEscape(b, i)
+		if kind == "" && !c.loose {
+			next, kind = pairEscape(b, i, next)
+		}
+		if kind != "" {
+			return c.fail(next, kind), false
+		}
+		i = next
+	}
+	if !ascii && !utf8.Valid(b[start:i]) {
+		return c.fail(start+validPrefix(b[start:i]), KindUTF8), false
+	}
+	return i + 1, escaped
+}
+
+// pairEscape returns the end of the valid escape b[i:end], together with the second half that the
+// first half of a surrogate pair needs.
+func pairEscape(b []byte, i, end int) (at int, kind string) {
+	if b[i+1] != 'u' {
+		return end, ""
+	}
+	switch u := unit(b[i+2:]); {
+	case isLow(u):
+		return i, KindSurrogate
+	case !isHigh(u):
+		return end, ""
+	}
+	if len(b)-end < 6 || b[end] != '\\' || b[end+1] != 'u' {
+		return i, KindSurrogate
+	}
+	last, kind := scanEscape(b, end)
+	if kind != "" {
+		return last, kind
+	}
+	if !isLow(unit(b[end+2:])) {
+		return i, KindSurrogate
+	}
+	return last, ""
+}
+
+// validPrefix returns the length of the valid UTF-8 at the start of b.
+func validPrefix(b []byte) int {
+	i := 0
+	for i < len(b) {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		i += n
+	}
+	return i
+}

@@ -1,0 +1,187 @@
+package rawjson
+
+import (
+	"math"
+	"strconv"
+)
+
+// A decimal is 0.digits × 10^point. The digits have no zero at either end; zero has none.
+type decimal struct {
+	neg    bool
+	digits []byte
+	point  int
+}
+
+// maxExponentDigits bounds the exponents that are computed with.
+const maxExponentDigits = 15
+
+// parseDecimal reads the valid JSON number b; its digits are appended to buf. It fails where the
+// exponent is beyond computing.
+func parseDecimal(buf, b []byte) (d decimal, ok bool) {
+	i := 0
+	if b[0] == '-' {
+		d.neg, i = true, 1
+	}
+	d.digits = buf[:0]
+	point := false
+	for ; i < len(b) && b[i] != 'e' && b[i] != 'E'; i++ {
+		if b[i] == '.' {
+			point = true
+			continue
+		}
+		if !point {
+			d.point++
+		}
+		if b[i] == '0' && len(d.digits) == 0 {
+			d.point--
+			continue
+		}
+		d.digits = append(d.digits, b[i])
+	}
+	for len(d.digits) > 0 && d.digits[len(d.digits)-1] == '0' {
+		d.digits = d.digits[:len(d.digits)-1]
+	}
+	if len(d.digits) == 0 {
+		return decimal{digits: d.digits}, true
+	}
+	if i == len(b) {
+		return d, true
+	}
+	exp, negExp := b[i+1:], false
+	if exp[0] == '+' || exp[0] == '-' {
+		exp, negExp = exp[1:], exp[0] == '-'
+	}
+	for len(exp) > 1 && exp[0] == '0' {
+		exp = exp[1:]
+	}
+	if len(exp) > maxExponentDigits {
+		return d, false
+	}
+	n := 0
+	for _, c := range exp {
+		n = n*10 + int(c-'0')
+	}
+	if negExp {
+		n = -n
+	}
+	d.point += n
+	return d, true
+}
+
+// appendES6 appends d in the layout of ECMAScript's Number::toString, with all its digits.
+func appendES6(dst []byte, d decimal) []byte {
+	k, n := len(d.digits), d.point
+	if k == 0 {
+		return append(dst, '0')
+	}
+	if d.neg {
+		dst = append(dst, '-')
+	}
+	switch {
+	case k <= n && n <= 21:
+		dst = append(dst, d.digits...)
+		return appendZeros(dst, n-k)
+	case 0 < n && n <= 21:
+		dst = append(dst, d.digits[:n]...)
+		dst = append(dst, '.')
+		return append(dst, d.digits[n:]...)
+	case -6 < n && n <= 0:
+		dst = append(dst, '0', '.')
+		dst = appendZeros(dst, -n)
+		return append(dst, d.digits...)
+	}
+	dst = append(dst, d.digits[0])
+	if k > 1 {
+		dst = append(dst, '.')
+		dst = append(dst, d.digits[1:]...)
+	}
+	dst = append(dst, 'e')
+	if n > 0 {
+		dst = append(dst, '+')
+	}
+	return strconv.AppendInt(dst, int64(n-1), 10)
+}
+
+func appendZeros(dst []byte, n int) []byte {
+	for range n {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+// appendNumber appends the valid JSON number b as RFC 8785 has it, with the exceptions that
+// AppendCanonical names.
+func appendNumber(dst, b []byte) []byte {
+	if isSmallInt(b) {
+		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
+			b = b[1:]
+		}
+		return append(dst, b...)
+	}
+	var exactBuf, shortBuf, text [64]byte
+	exact, ok := parseDecimal(exactBuf[:0], b)
+	if !ok {
+		return append(dst, b...)
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.IsInf(f, 0) || f == 0 {
+		return appendES6(dst, exact)
+	}
+	short, _ := parseDecimal(shortBuf[:0], strconv.AppendFloat(text[:0], f, 'e', -1, 64))
+	if len(exact.digits) <= exact.point && (short.point != exact.point || string(short.digits) != string(exact.digits)) {
+		return appendES6(dst, exact)
+	}
+	return appendES6(dst, short)
+}
+
+// isSmallInt reports whether the number is an integer whose digits are below 10^15.
+func isSmallInt(b []byte) bool {
+	if b[0] == '-' {
+		b = b[1:]
+	}
+	if len(b) > 15 {
+		return false
+	}
+	for _, c := range b {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isInt reports whether the number has neither fraction nor exponent.
+func isInt(b []byte) bool {
+	for _, c := range b {
+		if c == '.' || c == 'e' || c == 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// appendPythonNumber appends the valid JSON number b as Python's json writes what it reads.
+func appendPythonNumber(dst, b []byte) []byte {
+	if isInt(b) {
+		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
+			b = b[1:]
+		}
+		return append(dst, b...)
+	}
+	f, _ := strconv.ParseFloat(string(b), 64) // out of range is an infinity, there as here
+	if math.IsInf(f, 0) {
+		if f < 0 {
+			dst = append(dst, '-')
+		}
+		return append(dst, "Infinity"...)
+	}
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	}
+	n := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if isInt(dst[n:]) {
+		dst = append(dst, '.', '0')
+	}
+	return dst
+}

@@ -1,0 +1,268 @@
+package rawjson
+
+import "math/bits"
+
+// Scan returns the index just past the JSON value that starts at b[i], after white space. It
+// holds the value to the grammar of RFC 8259 and to nothing else: keys may repeat, strings may
+// hold any bytes from 0x20 up, depth is not limited. What follows the value is not looked at,
+// save that a digit cannot follow a leading zero. A value that b cuts off is [KindEnd].
+func Scan(b []byte, i int) (end int, err error) {
+	end, kind := scan(b, i)
+	if kind != "" {
+		return 0, &SyntaxError{Offset: end, Kind: kind}
+	}
+	return end, nil
+}
+
+// scan returns the end of the value, or where and why there is none.
+func scan(b []byte, i int) (at int, kind string) {
+	var buf [64]byte
+	open := buf[:0] // the brackets that are open
+	first := true
+	for {
+		i = SkipSpace(b, i)
+		if i >= len(b) {
+			if first {
+				return i, KindEmpty
+			}
+			return i, KindEnd
+		}
+		first = false
+		switch c := b[i]; c {
+		case '{', '[':
+			i = SkipSpace(b, i+1)
+			if i < len(b) && b[i] == c+2 { // ']' and '}' are two above their partners
+				i++
+				break
+			}
+			open = append(open, c)
+			if c == '{' {
+				if i, kind = scanName(b, i); kind != "" {
+					return i, kind
+				}
+			}
+			continue
+		case '"':
+			i, kind = scanString(b, i)
+		default:
+			i, kind = scanScalar(b, i)
+		}
+		if kind != "" {
+			return i, kind
+		}
+		for more := false; !more; {
+			if len(open) == 0 {
+				return i, ""
+			}
+			i = SkipSpace(b, i)
+			if i >= len(b) {
+				return i, KindEnd
+			}
+			top := open[len(open)-1]
+			switch b[i] {
+			case ',':
+				more = true
+				if top == '{' {
+					if i, kind = scanName(b, SkipSpace(b, i+1)); kind != "" {
+						return i, kind
+					}
+				} else {
+					i++
+				}
+			case top + 2:
+				open = open[:len(open)-1]
+				i++
+			default:
+				return i, KindCharacter
+			}
+		}
+	}
+}
+
+// scanName passes a member's name and its colon.
+func scanName(b []byte, i int) (at int, kind string) {
+	if i >= len(b) {
+		return i, KindEnd
+	}
+	if b[i] != '"' {
+		return i, KindCharacter
+	}
+	if i, kind = scanString(b, i); kind != "" {
+		return i, kind
+	}
+	return scanColon(b, i)
+}
+
+func scanColon(b []byte, i int) (at int, kind string) {
+	i = SkipSpace(b, i)
+	if i >= len(b) {
+		return i, KindEnd
+	}
+	if b[i] != ':' {
+		return i, KindCharacter
+	}
+	return i + 1, ""
+}
+
+// scanString passes the string that opens at b[i].
+func scanString(b []byte, i int) (at int, kind string) {
+	i++
+	for {
+		i, _ = plainEnd(b, i)
+		if i >= len(b) {
+			return i, KindEnd
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, ""
+		case '\\':
+			if i, kind = scanEscape(b, i); kind != "" {
+				return i, kind
+			}
+		default:
+			return i, KindControl
+		}
+	}
+}
+
+// scanEscape passes the escape whose backslash is b[i].
+func scanEscape(b []byte, i int) (at int, kind string) {
+	if i+1 >= len(b) {
+		return len(b), KindEnd
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, ""
+	case 'u':
+		for j := i + 2; j < i+6; j++ {
+			if j >= len(b) {
+				return j, KindEnd
+			}
+			if unhex(b[j]) < 0 {
+				return i, KindEscape
+			}
+		}
+		return i + 6, ""
+	}
+	return i, KindEscape
+}
+
+// scanScalar passes a number or a literal.
+func scanScalar(b []byte, i int) (at int, kind string) {
+	switch b[i] {
+	case 't':
+		return scanLiteral(b, i, "true")
+	case 'f':
+		return scanLiteral(b, i, "false")
+	case 'n':
+		return scanLiteral(b, i, "null")
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return scanNumber(b, i)
+	}
+	return i, KindCharacter
+}
+
+func scanLiteral(b []byte, i int, word string) (at int, kind string) {
+	if len(b)-i >= len(word) {
+		if string(b[i:i+len(word)]) == word {
+			return i + len(word), ""
+		}
+		return i, KindLiteral
+	}
+	if string(b[i:]) == word[:len(b)-i] {
+		return len(b), KindEnd
+	}
+	return i, KindLiteral
+}
+
+func scanNumber(b []byte, i int) (at int, kind string) {
+	start := i
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+		if i < len(b) && isDigit(b[i]) {
+			return start, KindNumber
+		}
+	} else if i, kind = scanDigits(b, start, i); kind != "" {
+		return i, kind
+	}
+	if i < len(b) && b[i] == '.' {
+		if i, kind = scanDigits(b, start, i+1); kind != "" {
+			return i, kind
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		return scanDigits(b, start, i)
+	}
+	return i, ""
+}
+
+// scanDigits passes the digits at b[i], at least one, of the number at b[start].
+func scanDigits(b []byte, start, i int) (at int, kind string) {
+	if i >= len(b) {
+		return i, KindEnd
+	}
+	if !isDigit(b[i]) {
+		return start, KindNumber
+	}
+	for i < len(b) && isDigit(b[i]) {
+		i++
+	}
+	return i, ""
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+// unhex returns the value of a hexadecimal digit, or -1.
+func unhex(c byte) int {
+	switch {
+	case c-'0' <= 9:
+		return int(c - '0')
+	case c-'a' <= 5:
+		return int(c-'a') + 10
+	case c-'A' <= 5:
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// plainEnd returns the index of the first quote, backslash or control character at or after i,
+// or len(s), and whether all bytes before it are ASCII.
+//
+// It looks at eight bytes at a time. The mask may have wrong bits above a right one (the
+// subtractions borrow), never below, so its lowest bit is right.
+func plainEnd[T string | []byte](s T, i int) (end int, ascii bool) {
+	var all uint64
+	for ; i+8 <= len(s); i += 8 {
+		w := s[i : i+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56 // one load
+		quote, slash := x^(ones*'"'), x^(ones*'\\')
+		stop := ((x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+		if stop != 0 {
+			n := bits.TrailingZeros64(stop) >> 3
+			all |= x & (1<<(n*8) - 1)
+			return i + n, all&highs == 0
+		}
+		all |= x
+	}
+	for ; i < len(s); i++ {
+		c := s[i]
+		if c == '"' || c == '\\' || c < ' ' {
+			break
+		}
+		all |= uint64(c)
+	}
+	return i, all&highs == 0
+}

@@ -1,0 +1,160 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Members yields the members of the JSON object obj in order: the key as its literal, quotes and
+// escapes included, and the value without white space around it. Both are parts of obj.
+// obj must be valid; what is no object yields nothing.
+func Members(obj []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		i := begin(obj, '{')
+		for i < len(obj) && obj[i] == '"' {
+			keyEnd := skipString(obj, i)
+			key := obj[i:keyEnd:keyEnd]
+			i = SkipSpace(obj, keyEnd)
+			if i >= len(obj) || obj[i] != ':' {
+				return
+			}
+			i = SkipSpace(obj, i+1)
+			end := skip(obj, i)
+			if end == i || !yield(key, obj[i:end:end]) {
+				return
+			}
+			i = next(obj, end)
+		}
+	}
+}
+
+// Elements yields the values of the JSON array arr in order, without white space around them.
+// They are parts of arr. arr must be valid; what is no array yields nothing.
+func Elements(arr []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		i := begin(arr, '[')
+		for i < len(arr) && arr[i] != ']' {
+			end := skip(arr, i)
+			if end == i || !yield(arr[i:end:end]) {
+				return
+			}
+			i = next(arr, end)
+		}
+	}
+}
+
+// Get returns the value of the member key of the JSON object obj, which must be valid. Of equal
+// keys the first counts.
+func Get(obj []byte, key string) (raw []byte, ok bool) {
+	for k, v := range Members(obj) {
+		if EqualKey(k, key) {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// EqualKey reports whether the valid JSON string literal quoted stands for the text s.
+func EqualKey(quoted []byte, s string) bool {
+	if len(quoted) < 2 {
+		return false
+	}
+	in := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(in, '\\') < 0 {
+		return string(in) == s
+	}
+	var buf [64]byte
+	text, err := unquote(buf[:0], quoted, strict)
+	return err == nil && string(text) == s
+}
+
+// begin returns the index of what follows the opening bracket, or len(b).
+func begin(b []byte, bracket byte) int {
+	i := SkipSpace(b, 0)
+	if i >= len(b) || b[i] != bracket {
+		return len(b)
+	}
+	return SkipSpace(b, i+1)
+}
+
+// next returns the index of what follows the comma after b[i], or len(b) where there is none.
+func next(b []byte, i int) int {
+	i = SkipSpace(b, i)
+	if i >= len(b) || b[i] != ',' {
+		return len(b)
+	}
+	return SkipSpace(b, i+1)
+}
+
+// skip returns the end of the valid value at b[i]. In other text it ends anywhere up to len(b).
+func skip(b []byte, i int) int {
+	if i >= len(b) {
+		return len(b)
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		depth := 0
+		for i < len(b) {
+			switch b[i] {
+			case '"':
+				i = skipString(b, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return len(b)
+	}
+	for i < len(b) {
+		switch b[i] {
+		case ',', '}', ']', ' ', '\t', '\r', '\n':
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// skipString returns the end of the valid string that opens at b[i].
+func skipString(b []byte, i int) int {
+	for i++; ; {
+		if i, _ = plainEnd(b, i); i >= len(b) {
+			return len(b)
+		}
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i += 2
+		default:
+			i++
+		}
+	}
+}
+
+// AppendCompact appends the valid JSON text b without the white space between its tokens; all
+// else stays byte for byte.
+func AppendCompact(dst, b []byte) []byte {
+	for i := 0; i < len(b); {
+		start := i
+		for i < len(b) && b[i] > ' ' && b[i] != '"' {
+			i++
+		}
+		if i < len(b) && b[i] == '"' {
+			i = skipString(b, i)
+		}
+		dst = append(dst, b[start:i]...)
+		i = SkipSpace(b, i)
+		if i == start {
+			i++ // a control character, which valid JSON does not have here
+		}
+	}
+	return dst
+}

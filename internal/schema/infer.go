@@ -1,0 +1,82 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// For returns the schema of the JSON that encoding/json reads into a value of t. The bytes are
+// always the same for one type: keys are sorted and nothing is indented. Objects made from structs
+// allow no other members; a field is required unless its json tag says omitempty or omitzero; its
+// jsonschema tag is its description. Slices and pointers do not allow null.
+//
+// A type that has no JSON form (a channel, a function, a complex number) or that contains itself
+// is an error.
+func For(t reflect.Type) (json.RawMessage, error) {
+	if t == nil {
+		return nil, errors.New("schema: no type")
+	}
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[json.Number]():     {Type: "number"},
+		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	// Through any: its maps are written with sorted keys.
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(withoutNull(doc)); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// withoutNull replaces each two-element type that allows null by the other type, in a schema that
+// was made from Go types: there it comes from slices and pointers only.
+func withoutNull(schema any) any {
+	obj, ok := schema.(map[string]any)
+	if !ok {
+		return schema
+	}
+	if types, ok := obj["type"].([]any); ok {
+		types = slices.DeleteFunc(types, func(t any) bool { return t == "null" })
+		if len(types) == 1 {
+			obj["type"] = types[0]
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if sub, ok := obj[key]; ok {
+			obj[key] = withoutNull(sub)
+		}
+	}
+	if props, ok := obj["properties"].(map[string]any); ok {
+		for name, sub := range props {
+			if props[name] = withoutNull(sub); sub == true {
+				props[name] = map[string]any{} // not every model server knows the schema true
+			}
+		}
+	}
+	if not, ok := obj["not"].(map[string]any); ok && len(not) == 0 && len(obj) == 1 {
+		return false
+	}
+	return obj
+}

@@ -1,0 +1,145 @@
+// Package schema checks JSON values against JSON Schema, draft 2020-12 or draft 7, and derives
+// schemas from Go types.
+//
+// A schema is compiled once and never changes. Nothing is ever loaded from a file or a network: a
+// reference to a document that is neither the schema itself nor a metaschema is an error. The
+// format and content keywords are annotations. What comes from outside is bounded by the
+// constants below, and a value that cannot be checked within them is not valid.
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The limits of a schema and of the values checked against it.
+const (
+	MaxSchemaBytes = 200_000 // size of a schema's text
+	MaxDepth       = 64      // nesting of a schema and of a value
+	MaxSubschemas  = 5_000   // objects and booleans in a schema
+	MaxReferences  = 2_000   // $ref and $dynamicRef in a schema
+	MaxPatternSize = 100_000 // instructions of a schema's regular expressions together
+	MaxDigits      = 1_100   // length of a number's text, in a schema and in a value
+	MaxExponent    = 1_100   // of a number written with one, in a schema and in a value
+	MaxViolations  = 100     // violations told of one value
+	MaxMessage     = 500     // bytes of a violation's message
+	MaxPointer     = 1_000   // bytes of a violation's pointer
+)
+
+// base is the address of a schema that names none: nothing can be loaded from it.
+const base = "schema:///schema.json"
+
+// A Schema is a compiled JSON Schema. It never changes and may be used by several goroutines at once.
+type Schema struct {
+	fast  *node
+	root  *jsonschema.Schema
+	work  *workload
+	facts *facts
+}
+
+// Compile reads a schema. The draft is 2020-12 unless `$schema` names draft 7; any other is an
+// error, as is a reference that would have to be loaded.
+func Compile(raw []byte) (*Schema, error) { return compile(raw, nothing{}) }
+
+// A loader answers references to documents outside the schema.
+type loader = jsonschema.URLLoader
+
+// nothing is the loader that loads nothing.
+type nothing struct{}
+
+var errNoLoading = errors.New("references to other documents are not loaded")
+
+func (nothing) Load(string) (any, error) { return nil, errNoLoading }
+
+func compile(raw []byte, from loader) (s *Schema, err error) {
+	if len(raw) > MaxSchemaBytes {
+		return nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
+	}
+	if err := checkBounds(raw, 0); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	doc, err := unmarshal(raw)
+	if err != nil {
+		return nil, fmt.Errorf("schema: not JSON: %w", err)
+	}
+	draft := jsonschema.Draft2020
+	switch doc := doc.(type) {
+	case bool:
+	case map[string]any:
+		if draft, err = draftOf(doc, from); err != nil {
+			return nil, err
+		}
+		if err := checkCounts(doc); err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+	default:
+		return nil, errors.New("schema: not an object and not a boolean")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s, err = nil, fmt.Errorf("schema: cannot be compiled: %v", p)
+		}
+	}()
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(draft)
+	c.UseLoader(from)
+	var engine patterns
+	c.UseRegexpEngine(engine.compile)
+	if err := c.AddResource(base, doc); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	root, err := c.Compile(base)
+	if engine.over != nil {
+		return nil, fmt.Errorf("schema: %w", engine.over)
+	}
+	if err != nil {
+		return nil, compileError(err)
+	}
+	s = &Schema{root: root}
+	s.fast = newNode(root) // before prepare, which rewrites root
+	var all []*jsonschema.Schema
+	s.facts, all = prepare(root)
+	if s.work, err = newWorkload(root, all); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return s, nil
+}
+
+func draftOf(doc map[string]any, from loader) (*jsonschema.Draft, error) {
+	uri, ok := doc["$schema"].(string)
+	if !ok {
+		return jsonschema.Draft2020, nil
+	}
+	switch strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(uri, "#"), "https://"), "http://") {
+	case "json-schema.org/draft/2020-12/schema":
+		return jsonschema.Draft2020, nil
+	case "json-schema.org/draft-07/schema":
+		return jsonschema.Draft7, nil
+	}
+	if _, closed := from.(nothing); closed {
+		return nil, fmt.Errorf("schema: $schema %q is neither draft 2020-12 nor draft 7", uri)
+	}
+	return jsonschema.Draft2020, nil
+}
+
+// compileError says where a schema breaks the rules for schemas, without the long form of the library.
+func compileError(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	var cause *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &cause) {
+		vs := violations(cause, nil)
+		told := make([]string, 0, 3)
+		for i := range vs[:min(len(vs), cap(told))] {
+			told = append(told, fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message))
+		}
+		return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(told, "; "))
+	}
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return fmt.Errorf("schema: %q: %w", load.URL, load.Err)
+	}
+	return fmt.Errorf("schema: %w", err)
+}

@@ -1,0 +1,269 @@
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A Violation is one way in which a value breaks a schema.
+type Violation struct {
+	// Pointer is the JSON pointer (RFC 6901) of the place in the value; "" is the value itself. It
+	// may hold the names of members that the value has and the schema does not. Where it would be
+	// longer than [MaxPointer] bytes it is that of the innermost value around the place that is not.
+	Pointer string `json:"pointer"`
+	// Keyword is the schema's keyword that is broken; "false" for a schema that allows no value,
+	// "limit" for a value that is beyond this package's limits, "json" for what is not JSON.
+	Keyword string `json:"keyword"`
+	// Message says what the schema asks for, in at most [MaxMessage] bytes. It is made of the
+	// schema's own words and of types and counts: never of the value's text.
+	Message string `json:"message"`
+}
+
+// violations turns the library's tree of errors into a sorted list. f may be nil.
+func violations(err *jsonschema.ValidationError, f *facts) []Violation {
+	return tidy(appendViolations(nil, nil, err, f))
+}
+
+// appendViolations appends the errors about a part of a value, at path.
+func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *facts) []Violation {
+	for _, leaf := range leaves(nil, err) {
+		keyword, message := describe(leaf, f)
+		dst = append(dst, Violation{pointer(path, leaf.InstanceLocation), keyword, cut(message)})
+	}
+	return dst
+}
+
+// tidy sorts, and drops what is there twice and what is beyond the limit.
+func tidy(vs []Violation) []Violation {
+	slices.SortFunc(vs, func(a, b Violation) int {
+		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Keyword, b.Keyword), strings.Compare(a.Message, b.Message))
+	})
+	vs = slices.Compact(vs)
+	return slices.Clip(vs[:min(len(vs), MaxViolations)])
+}
+
+// leaves appends the errors that say something themselves: groups, references and allOf only pass on.
+func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch err.ErrorKind.(type) {
+	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
+		for _, cause := range err.Causes {
+			dst = leaves(dst, cause)
+		}
+		return dst
+	}
+	return append(dst, err)
+}
+
+func describe(err *jsonschema.ValidationError, f *facts) (keyword, message string) {
+	switch k := err.ErrorKind.(type) {
+	case *kind.FalseSchema:
+		return "false", "no value is allowed here"
+	case *kind.RefCycle:
+		return "$ref", "the schema refers to itself without end"
+	case *kind.Not:
+		return "not", "must not match the schema under not"
+	case *kind.AnyOf:
+		return "anyOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+	case *kind.OneOf:
+		if len(k.Subschemas) == 2 {
+			return "oneOf", fmt.Sprintf("must match exactly one form, but matches forms %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
+		}
+		return "oneOf", "matches none of " + count(len(err.Causes), "form") + alternatives(err, f)
+	case *kind.Type:
+		return "type", fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
+	case *kind.Enum:
+		return "enum", "must be one of " + list(k.Want)
+	case *kind.Const:
+		return "const", "must be " + quoted(k.Want)
+	case *kind.Required:
+		return "required", "missing " + names(k.Missing)
+	case *kind.Dependency:
+		return "dependencies", fmt.Sprintf("with %s, %s must be there too", strconv.Quote(k.Prop), names(k.Missing))
+	case *kind.DependentRequired:
+		return "dependentRequired", fmt.Sprintf("with %s, %s must be there too", strconv.Quote(k.Prop), names(k.Missing))
+	case *kind.AdditionalProperties:
+		return "additionalProperties", count(len(k.Properties), "member") + " too many; " + f.allowed(err.SchemaURL)
+	case *kind.PropertyNames:
+		return "propertyNames", "has members whose names are not allowed"
+	case *kind.MinProperties:
+		return "minProperties", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "member"), k.Got)
+	case *kind.MaxProperties:
+		return "maxProperties", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "member"), k.Got)
+	case *kind.MinItems:
+		return "minItems", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "item"), k.Got)
+	case *kind.MaxItems:
+		return "maxItems", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "item"), k.Got)
+	case *kind.AdditionalItems:
+		return "additionalItems", count(k.Count, "item") + " too many at the end"
+	case *kind.UniqueItems:
+		return "uniqueItems", fmt.Sprintf("items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "contains", "no item is as the schema under contains asks"
+	case *kind.MinContains:
+		return "minContains", fmt.Sprintf("%d items match the schema under contains, at least %d must", len(k.Got), k.Want)
+	case *kind.MaxContains:
+		return "maxContains", fmt.Sprintf("%d items match the schema under contains, at most %d may", len(k.Got), k.Want)
+	case *kind.MinLength:
+		return "minLength", fmt.Sprintf("must have at least %s, has %d", count(k.Want, "character"), k.Got)
+	case *kind.MaxLength:
+		return "maxLength", fmt.Sprintf("must have at most %s, has %d", count(k.Want, "character"), k.Got)
+	case *kind.Pattern:
+		return "pattern", "must match the pattern " + k.Want
+	case *kind.Format:
+		return "format", "must be a valid " + k.Want
+	case *kind.Minimum:
+		return "minimum", "must be at least " + number(k.Want)
+	case *kind.Maximum:
+		return "maximum", "must be at most " + number(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "exclusiveMinimum", "must be above " + number(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "exclusiveMaximum", "must be below " + number(k.Want)
+	case *kind.MultipleOf:
+		return "multipleOf", "must be a multiple of " + number(k.Want)
+	}
+	if path := err.ErrorKind.KeywordPath(); len(path) > 0 {
+		return path[0], "is not as the schema asks"
+	}
+	return "schema", "is not as the schema asks"
+}
+
+// alternatives says for each form why the value does not match it.
+func alternatives(err *jsonschema.ValidationError, f *facts) string {
+	var b strings.Builder
+	for i, cause := range err.Causes {
+		if b.Len() > MaxMessage {
+			break
+		}
+		var reasons []string
+		for _, leaf := range leaves(nil, cause) {
+			_, reason := describe(leaf, f)
+			if deeper := leaf.InstanceLocation[min(len(err.InstanceLocation), len(leaf.InstanceLocation)):]; len(deeper) > 0 {
+				reason = "at " + f.mask(deeper) + " " + reason
+			}
+			reasons = append(reasons, reason)
+		}
+		slices.Sort(reasons) // the library goes through members in no order
+		fmt.Fprintf(&b, "; form %d: %s", i+1, strings.Join(slices.Compact(reasons), ", "))
+	}
+	return b.String()
+}
+
+// mask writes a pointer whose names the schema does not know as stars.
+func (f *facts) mask(tokens []string) string {
+	masked := slices.Clone(tokens)
+	for i, t := range masked {
+		if _, err := strconv.Atoi(t); err != nil && (f == nil || !f.declared[t]) {
+			masked[i] = "*"
+		}
+	}
+	return pointer(masked)
+}
+
+// allowed lists the members that the schema at a location knows.
+func (f *facts) allowed(location string) string {
+	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
+		return "only what the schema names is allowed"
+	}
+	known := make([]string, 0, len(f.byLocation[location].Properties))
+	for name := range f.byLocation[location].Properties {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	return "allowed are " + names(known)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func names(ss []string) string {
+	var b strings.Builder
+	for i, s := range ss {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(s))
+		if b.Len() > MaxMessage {
+			break
+		}
+	}
+	return b.String()
+}
+
+func list(vs []any) string {
+	var b strings.Builder
+	for i, v := range vs {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quoted(v))
+		if b.Len() > MaxMessage {
+			break
+		}
+	}
+	return b.String()
+}
+
+// quoted writes a value of the schema as JSON.
+func quoted(v any) string {
+	if s, ok := v.(string); ok {
+		return string(rawjson.AppendQuote(nil, s))
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "the value that the schema names"
+	}
+	return strings.TrimSuffix(buf.String(), "\n")
+}
+
+func number(r *big.Rat) string {
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// pointer writes the path made of the parts, as far as MaxPointer goes.
+func pointer(parts ...[]string) string {
+	var b strings.Builder
+	for _, t := range slices.Concat(parts...) {
+		t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+		if b.Len()+1+len(t) > MaxPointer {
+			break
+		}
+		b.WriteByte('/')
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// cut shortens a message to MaxMessage bytes, between characters.
+func cut(s string) string {
+	if len(s) <= MaxMessage {
+		return s
+	}
+	n := MaxMessage - len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

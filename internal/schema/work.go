@@ -1,0 +1,329 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/big"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The library tries every schema on every value that it applies to, as often as it applies. A
+// schema of a few hundred bytes can ask for more than can ever be done, so the work is counted
+// before it is begun. One unit is about the time of trying one schema on one value.
+
+// maxWork is the work that one check may cost.
+const maxWork = 500_000
+
+// workload knows what checks against one schema cost.
+type workload struct {
+	anchors map[string][]*jsonschema.Schema // by name of a dynamic anchor
+	fixed   map[*jsonschema.Schema]int      // cost of enum and const
+	perByte int                             // no value costs more for each of its bytes; maxWork: not known
+}
+
+// newWorkload refuses other drafts and schemas that apply themselves to the same value without end.
+func newWorkload(root *jsonschema.Schema, all []*jsonschema.Schema) (*workload, error) {
+	w := &workload{anchors: map[string][]*jsonschema.Schema{}, fixed: map[*jsonschema.Schema]int{}}
+	for _, s := range all {
+		if s.DraftVersion != 7 && s.DraftVersion != 2020 {
+			return nil, fmt.Errorf("%q is of another draft than 2020-12 and 7", s.Location)
+		}
+		if s.DynamicAnchor != "" {
+			w.anchors[s.DynamicAnchor] = append(w.anchors[s.DynamicAnchor], s)
+		}
+		if n := choiceWork(s); n > 0 {
+			w.fixed[s] = n
+		}
+	}
+	state := map[*jsonschema.Schema]bool{} // false: begun, true: done
+	for _, s := range all {
+		if !w.ends(s, state) {
+			return nil, errors.New("the schema refers to itself without end")
+		}
+	}
+	w.perByte = w.expanded(root, map[*jsonschema.Schema]int{})
+	return w, nil
+}
+
+func choiceWork(s *jsonschema.Schema) int {
+	n := 0
+	if s.Const != nil {
+		n += valueWork(*s.Const)
+	}
+	if s.Enum != nil {
+		for _, v := range s.Enum.Values {
+			n += valueWork(v)
+		}
+	}
+	return n / 8
+}
+
+// valueWork is the cost of comparing something with v, in eighths of a unit.
+func valueWork(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case json.Number:
+		n = 40 + len(v)
+	case []any:
+		for _, e := range v {
+			n += valueWork(e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			n += valueWork(e)
+		}
+	}
+	return n
+}
+
+// ends reports whether the schemas that s applies to the same value never lead back to s.
+func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool) bool {
+	if done, seen := state[s]; seen {
+		return done
+	}
+	state[s] = false
+	for sub := range w.same(s) {
+		if !w.ends(sub, state) {
+			return false
+		}
+	}
+	state[s] = true
+	return true
+}
+
+// same yields the schemas that s applies to the value that it is applied to.
+func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
+	return func(yield func(*jsonschema.Schema) bool) {
+		subs := slices.Concat(s.AllOf, s.AnyOf, s.OneOf,
+			[]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else})
+		if s.DynamicRef != nil {
+			subs = append(subs, s.DynamicRef.Ref)
+			subs = append(subs, w.anchors[s.DynamicRef.Anchor]...)
+		}
+		for _, sub := range s.DependentSchemas {
+			subs = append(subs, sub)
+		}
+		for _, dep := range s.Dependencies {
+			if sub, ok := dep.(*jsonschema.Schema); ok {
+				subs = append(subs, sub)
+			}
+		}
+		for _, sub := range subs {
+			if sub != nil && !yield(sub) {
+				return
+			}
+		}
+	}
+}
+
+// expanded returns the cost of s for each byte of a value, with each schema counted as often as it
+// can be reached; maxWork where that is more or without end.
+func (w *workload) expanded(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
+	if n, ok := known[s]; ok {
+		return n
+	}
+	known[s] = maxWork // for schemas inside s that lead back to it
+	n := 2 + w.fixed[s] + len(s.Required)
+	if p, ok := s.Pattern.(*pattern); ok {
+		n += p.size
+	}
+	for re := range s.PatternProperties {
+		if p, ok := re.(*pattern); ok {
+			n += p.size
+		}
+	}
+	for _, names := range s.DependentRequired {
+		n += len(names)
+	}
+	if s.UniqueItems {
+		n += 20
+	}
+	for sub := range subschemas(s) {
+		if n >= maxWork {
+			break
+		}
+		n += w.expanded(sub, known)
+	}
+	if s.DynamicRef != nil {
+		n = maxWork
+	}
+	known[s] = min(n, maxWork)
+	return known[s]
+}
+
+// allows reports whether a check of v, the value of a text of that size, stays within maxWork.
+func (w *workload) allows(root *jsonschema.Schema, v any, size int) bool {
+	if w.small(size) {
+		return true
+	}
+	c := counter{workload: w, known: map[application]int{}}
+	return c.cost(root, newItem(v)) <= maxWork
+}
+
+// small reports whether no value of a text of that size can cost more than maxWork.
+func (w *workload) small(size int) bool {
+	return w.perByte < maxWork && w.perByte*(size+1) <= maxWork
+}
+
+// An item is a value whose identity counts.
+type item struct {
+	value any
+	names []string // of kids, for an object
+	kids  []*item
+	size  int // values inside, itself included
+}
+
+func newItem(v any) *item {
+	it := &item{value: v, size: 1}
+	add := func(e any) {
+		kid := newItem(e)
+		it.kids = append(it.kids, kid)
+		it.size += kid.size
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			add(e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			it.names = append(it.names, name)
+			add(e)
+		}
+	}
+	return it
+}
+
+// An application is one schema tried on one value.
+type application struct {
+	schema *jsonschema.Schema
+	item   *item
+}
+
+type counter struct {
+	*workload
+	known map[application]int
+}
+
+// cost returns the cost of an application, or more than maxWork where it is more than that.
+func (c *counter) cost(s *jsonschema.Schema, it *item) int {
+	at := application{s, it}
+	if n, ok := c.known[at]; ok {
+		return n
+	}
+	if len(c.known) > maxWork {
+		return maxWork + 1
+	}
+	c.known[at] = 0
+	n := 1 + c.fixed[s] + c.own(s, it)
+	add := func(sub *jsonschema.Schema, on *item) {
+		if sub != nil && n <= maxWork {
+			n += c.cost(sub, on)
+		}
+	}
+	for sub := range c.same(s) {
+		add(sub, it)
+	}
+	if it.names == nil {
+		for i, kid := range it.kids {
+			for sub := range forItem(s, i) {
+				add(sub, kid)
+			}
+		}
+	}
+	for i, name := range it.names {
+		for sub := range forMember(s, name) {
+			add(sub, it.kids[i])
+		}
+		for _, ext := range s.Extensions {
+			if names, ok := ext.(propertyNames); ok {
+				add(names.schema, &item{value: name, size: 1})
+			}
+		}
+	}
+	c.known[at] = min(n, maxWork+1)
+	return c.known[at]
+}
+
+// own is the cost of the keywords of s that hold no schema.
+func (c *counter) own(s *jsonschema.Schema, it *item) int {
+	n := 0
+	switch v := it.value.(type) {
+	case string:
+		if p, ok := s.Pattern.(*pattern); ok {
+			n = p.work(len(v))
+		}
+	case json.Number:
+		for _, bound := range []*big.Rat{s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf} {
+			if bound != nil {
+				n += 1 + len(v)/16
+			}
+		}
+	case []any:
+		if s.UniqueItems {
+			n = it.size * min(len(v), 20)
+		}
+	case map[string]any:
+		n = len(s.Required)/2 + len(v)
+		for _, names := range s.DependentRequired {
+			n += 1 + len(names)/2
+		}
+		for re := range s.PatternProperties {
+			for name := range v {
+				if p, ok := re.(*pattern); ok {
+					n += p.work(len(name))
+				}
+			}
+		}
+	}
+	return n
+}
+
+// forItem yields the schemas that s may apply to item i of an array.
+func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
+	return func(yield func(*jsonschema.Schema) bool) {
+		rest := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
+		first := s.PrefixItems
+		switch items := s.Items.(type) {
+		case *jsonschema.Schema:
+			rest = append(rest, items)
+		case []*jsonschema.Schema:
+			first = items
+		}
+		if more, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
+			rest = append(rest, more)
+		}
+		if i < len(first) {
+			rest = append(rest, first[i])
+		}
+		for _, sub := range rest {
+			if sub != nil && !yield(sub) {
+				return
+			}
+		}
+	}
+}
+
+// forMember yields the schemas that s may apply to a member of an object.
+func forMember(s *jsonschema.Schema, name string) iter.Seq[*jsonschema.Schema] {
+	return func(yield func(*jsonschema.Schema) bool) {
+		if sub := s.Properties[name]; sub != nil && !yield(sub) {
+			return
+		}
+		for re, sub := range s.PatternProperties {
+			if re.MatchString(name) && !yield(sub) {
+				return
+			}
+		}
+		if sub, ok := s.AdditionalProperties.(*jsonschema.Schema); ok && !yield(sub) {
+			return
+		}
+		if s.UnevaluatedProperties != nil {
+			yield(s.UnevaluatedProperties)
+		}
+	}
+}

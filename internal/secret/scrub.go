@@ -1,0 +1,71 @@
+package secret
+
+import "strings"
+
+// minKnown is the length from which a known secret is looked for in text. Shorter ones are the
+// placeholders that local servers are given ("x", "-"), and taking them out would only shred the text.
+const minKnown = 4
+
+// minToken is the length from which a word after "Bearer" or with a vendor's prefix counts as a key.
+const minToken = 8
+
+// Scrub returns text without the known secrets, also where text was cut within one, and without
+// what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind
+// of key, and JSON web tokens. Each is replaced by [Redacted].
+func Scrub(text string, known ...Secret) string {
+	for _, k := range known {
+		if v := k.Reveal(); len(v) >= minKnown {
+			text = strings.ReplaceAll(text, v, Redacted)
+			for n := min(len(v)-1, len(text)); n >= minKnown; n-- {
+				if strings.HasSuffix(text, v[:n]) {
+					text = text[:len(text)-n] + Redacted
+					break
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	done := 0 // text[:done] is in b
+	scheme := false
+	for i := 0; i < len(text); {
+		if !isTokenByte(text[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i < len(text) && isTokenByte(text[i]) {
+			i++
+		}
+		word := text[start:i]
+		if len(word) >= minToken && (scheme || hasKeyPrefix(word)) {
+			b.WriteString(text[done:start])
+			b.WriteString(Redacted)
+			done = i
+		}
+		scheme = strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic")
+	}
+	if done == 0 {
+		return text
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// isTokenByte holds for the bytes of base64, base64url, hex and dotted tokens, and for the stars
+// with which servers hide the middle of a key.
+func isTokenByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		c == '-' || c == '_' || c == '.' || c == '+' || c == '/' || c == '~' || c == '*'
+}
+
+func hasKeyPrefix(word string) bool {
+	for _, p := range [...]string{
+		"sk-", "sk_", "pk-", "pk_", "rk_", "xai-", "gsk_", "hf_", "r8_", "nvapi-", "pplx-", "fw_", "csk-",
+		"AIza", "AKIA", "ASIA", "ya29.", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "eyJ",
+	} {
+		if strings.HasPrefix(word, p) {
+			return true
+		}
+	}
+	return false
+}

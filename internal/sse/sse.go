@@ -1,0 +1,92 @@
+// Package sse reads and writes server-sent events as section 9.2 of the WHATWG HTML standard
+// describes them. Reading does not depend on how the bytes are cut into pieces, and is bounded.
+package sse
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// An Event is one dispatched event.
+type Event struct {
+	// Type is the event's type. A Reader gives "message" where the stream names none; writing, ""
+	// and "message" are both left out.
+	Type string
+	// ID is, reading, the last event id of the stream so far (it persists over events) and,
+	// writing, the id to send; "" is left out.
+	ID string
+	// Data is the event's data, its lines joined by LF. From a Reader it is valid until the next call.
+	Data []byte
+	// Retry is the reconnection time in milliseconds that came with this event; 0: none.
+	Retry int
+}
+
+// Errors of what cannot be read or written.
+var (
+	// ErrLineTooLong is returned for a line of more than MaxLine bytes.
+	ErrLineTooLong = errors.New("sse: line is too long")
+	// ErrEventTooLong is returned for an event of more than MaxEvent bytes of data.
+	ErrEventTooLong = errors.New("sse: event is too long")
+	// ErrField is returned for a type or an id that cannot be written as one line.
+	ErrField = errors.New("sse: type or id holds CR, LF or NUL")
+)
+
+// Check returns [ErrField] if the event has a type or an id that cannot be written.
+func (e *Event) Check() error {
+	if !oneLine(e.Type) || !oneLine(e.ID) {
+		return ErrField
+	}
+	return nil
+}
+
+func oneLine(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
+
+// replacement is U+FFFD in UTF-8.
+const replacement = "\uFFFD"
+
+// appendValid appends b with each maximal part that is not UTF-8 replaced by U+FFFD, as the
+// Encoding standard's decoder does.
+func appendValid(dst, b []byte) []byte {
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r != utf8.RuneError || n > 1 {
+			dst = append(dst, b[:n]...)
+			b = b[n:]
+			continue
+		}
+		dst = append(dst, replacement...)
+		b = b[badLen(b):]
+	}
+	return dst
+}
+
+// badLen returns the length of the bytes at the start of b that count as one error: the longest
+// beginning of a well-formed sequence, or one byte.
+func badLen(b []byte) int {
+	lo, hi, want := byte(0x80), byte(0xBF), 0
+	switch c := b[0]; {
+	case c >= 0xC2 && c <= 0xDF:
+		want = 1
+	case c >= 0xE0 && c <= 0xEF:
+		want = 2
+		if c == 0xE0 {
+			lo = 0xA0
+		} else if c == 0xED {
+			hi = 0x9F
+		}
+	case c >= 0xF0 && c <= 0xF4:
+		want = 3
+		if c == 0xF0 {
+			lo = 0x90
+		} else if c == 0xF4 {
+			hi = 0x8F
+		}
+	}
+	n := 1
+	for ; want > 0 && n < len(b) && b[n] >= lo && b[n] <= hi; want-- {
+		lo, hi = 0x80, 0xBF
+		n++
+	}
+	return n
+}

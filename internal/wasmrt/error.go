@@ -1,0 +1,133 @@
+package wasmrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// Kind says how a guest failed.
+type Kind uint8
+
+// The kinds. The zero kind is not used.
+const (
+	KindInvalid   Kind = iota + 1 // the module is not a good one, or wants what there is not
+	KindLimit                     // Limit was reached
+	KindMemory                    // memory was accessed out of its bounds, by the guest or for it
+	KindTrap                      // any other trap
+	KindTimeout                   // the deadline of the context passed
+	KindCancelled                 // the context was cancelled
+	KindExit                      // the guest ended itself, with Code
+	KindHost                      // a host function ended the guest; Err is what it returned
+	KindMissing                   // no such export or table element, or of another type
+	KindClosed                    // the instance, module or runtime is closed
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	names := [...]string{"", "invalid module", "limit", "memory fault", "trap", "timeout", "cancelled", "exit", "host", "missing", "closed"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+// An Error says why a guest did not do what was asked of it. Its text holds nothing out of the
+// guest's memory.
+type Error struct {
+	Kind  Kind
+	Limit string // KindLimit: the name of the limit
+	Code  uint32 // KindExit
+	Err   error  // may be nil
+}
+
+// Error returns "wasm: kind: cause".
+func (e *Error) Error() string {
+	s := "wasm: " + e.Kind.String()
+	switch {
+	case e.Kind == KindLimit:
+		s += " " + e.Limit
+	case e.Kind == KindExit:
+		s += fmt.Sprintf(" with code %d", e.Code)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first [Error] in err's tree, 0 where there is none.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return 0
+}
+
+func invalid(format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Err: fmt.Errorf(format, args...)}
+}
+
+func overLimit(name, format string, args ...any) *Error {
+	e := &Error{Kind: KindLimit, Limit: name}
+	if format != "" {
+		e.Err = fmt.Errorf(format, args...)
+	}
+	return e
+}
+
+// The engine does not export its trap values, so their text has to do.
+const (
+	trapPrefix   = "wasm error: "
+	outOfBounds  = "out of bounds memory access"
+	tooDeep      = "stack overflow"
+	nothingAtAll = "the guest trapped"
+)
+
+// failure turns an error of the engine into one of ours. What follows its first line are names out
+// of the module: they are left out. refused is the limit that the guest met meanwhile.
+func failure(ctx context.Context, e *env, err error, refused string) *Error {
+	if s := e.stop; s != nil {
+		e.stop = nil
+		return s
+	}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		if ctx.Err() != nil {
+			return stopped(ctx)
+		}
+		return &Error{Kind: KindExit, Code: exit.ExitCode()}
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	_, text, isTrap := strings.Cut(line, trapPrefix)
+	switch {
+	case strings.HasSuffix(line, tooDeep):
+		return overLimit("stack", "")
+	case !isTrap: // a panic of a host function: its text may be anything
+		text = nothingAtAll
+	}
+	cause := errors.New(text)
+	switch {
+	case refused != "":
+		return &Error{Kind: KindLimit, Limit: refused, Err: cause}
+	case text == outOfBounds:
+		return &Error{Kind: KindMemory, Err: cause}
+	}
+	return &Error{Kind: KindTrap, Err: cause}
+}
+
+// stopped is the error of a context that is done.
+func stopped(ctx context.Context) *Error {
+	cause := ctx.Err()
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &Error{Kind: KindTimeout, Err: cause}
+	}
+	return &Error{Kind: KindCancelled, Err: cause}
+}

@@ -1,0 +1,296 @@
+package wasmrt
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	esys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// A FileGrant lets a guest see the files below Root as those below Guest. No path and no link leads
+// out of Root, and guests make no links. Only regular files and folders are opened.
+type FileGrant struct {
+	Guest string // such as "/data"
+	Root  *os.Root
+	Write bool // also make, change, rename and remove
+}
+
+// mounts returns the files that e's guest may see.
+func (e *env) mounts() wazero.FSConfig {
+	cfg := wazero.NewFSConfig()
+	for i := range e.grants.Files {
+		g := &e.grants.Files[i]
+		cfg = cfg.(sysfs.FSConfig).WithSysFSMount(&rootFS{env: e, root: g.Root, write: g.Write}, g.Guest)
+	}
+	return cfg
+}
+
+// rootFS is a file system below one root. What it does not have answers ENOSYS: links, owners,
+// modes and times.
+type rootFS struct {
+	esys.UnimplementedFS
+	env   *env
+	root  *os.Root
+	write bool
+}
+
+// local is the path as os.Root wants it. The guest's paths are relative to the root; the engine
+// passes on what it is given.
+func local(p string) string {
+	p = strings.TrimPrefix(p, "/")
+	if p == "" {
+		return "."
+	}
+	return path.Clean(p)
+}
+
+func (f *rootFS) OpenFile(name string, flag esys.Oflag, _ fs.FileMode) (esys.File, esys.Errno) {
+	changes := flag&(esys.O_RDWR|esys.O_WRONLY|esys.O_CREAT|esys.O_TRUNC|esys.O_APPEND) != 0
+	if changes && !f.write {
+		return nil, esys.EROFS
+	}
+	name = local(name)
+	// A pipe or a device would keep the host waiting.
+	switch info, err := f.root.Stat(name); {
+	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
+		return nil, esys.EACCES
+	case err == nil && !info.IsDir() && flag&esys.O_DIRECTORY != 0:
+		return nil, esys.ENOTDIR
+	case err == nil && info.IsDir() && changes:
+		return nil, esys.EISDIR
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, errno(err)
+	}
+	if f.env.files >= f.env.limits.OpenFiles {
+		f.env.halt(overLimit("open_files", "more than %d files are open", f.env.limits.OpenFiles))
+	}
+	file, err := f.root.OpenFile(name, flags(flag), 0o600)
+	if err != nil {
+		return nil, errno(err)
+	}
+	f.env.files++
+	return &rootFile{env: f.env, file: file, write: f.write, append: flag&esys.O_APPEND != 0}, 0
+}
+
+func flags(f esys.Oflag) int {
+	n := os.O_RDONLY
+	switch {
+	case f&esys.O_RDWR != 0:
+		n = os.O_RDWR
+	case f&esys.O_WRONLY != 0:
+		n = os.O_WRONLY
+	}
+	for _, p := range []struct {
+		from esys.Oflag
+		to   int
+	}{{esys.O_APPEND, os.O_APPEND}, {esys.O_CREAT, os.O_CREATE}, {esys.O_EXCL, os.O_EXCL}, {esys.O_TRUNC, os.O_TRUNC}} {
+		if f&p.from != 0 {
+			n |= p.to
+		}
+	}
+	return n
+}
+
+// errno is what the guest is told. A path that leads out of the root is not permitted.
+func errno(err error) esys.Errno {
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return 0
+	case errors.Is(err, fs.ErrNotExist):
+		return esys.ENOENT
+	case errors.Is(err, fs.ErrExist):
+		return esys.EEXIST
+	case errors.Is(err, fs.ErrClosed):
+		return esys.EBADF
+	case errors.Is(err, fs.ErrInvalid):
+		return esys.EINVAL
+	}
+	if n := esys.UnwrapOSError(err); n != 0 && n != esys.EIO {
+		return n
+	}
+	return esys.EPERM
+}
+
+func stat(info fs.FileInfo, err error) (sys.Stat_t, esys.Errno) {
+	if err != nil {
+		return sys.Stat_t{}, errno(err)
+	}
+	at := info.ModTime().UnixNano()
+	return sys.Stat_t{Mode: info.Mode(), Nlink: 1, Size: info.Size(), Atim: at, Mtim: at, Ctim: at}, 0
+}
+
+func (f *rootFS) Lstat(name string) (sys.Stat_t, esys.Errno) { return stat(f.root.Lstat(local(name))) }
+func (f *rootFS) Stat(name string) (sys.Stat_t, esys.Errno)  { return stat(f.root.Stat(local(name))) }
+
+func (f *rootFS) change(do func() error) esys.Errno {
+	if !f.write {
+		return esys.EROFS
+	}
+	return errno(do())
+}
+
+func (f *rootFS) Mkdir(name string, _ fs.FileMode) esys.Errno {
+	return f.change(func() error { return f.root.Mkdir(local(name), 0o700) })
+}
+
+func (f *rootFS) Rename(from, to string) esys.Errno {
+	return f.change(func() error { return f.root.Rename(local(from), local(to)) })
+}
+
+func (f *rootFS) Rmdir(name string) esys.Errno {
+	return f.remove(name, true)
+}
+
+func (f *rootFS) Unlink(name string) esys.Errno {
+	return f.remove(name, false)
+}
+
+func (f *rootFS) remove(name string, dir bool) esys.Errno {
+	info, err := f.root.Lstat(local(name))
+	switch {
+	case !f.write:
+		return esys.EROFS
+	case err != nil:
+		return errno(err)
+	case dir && !info.IsDir():
+		return esys.ENOTDIR
+	case !dir && info.IsDir():
+		return esys.EISDIR
+	}
+	return errno(f.root.Remove(local(name)))
+}
+
+// rootFile is an open file or folder of a rootFS.
+type rootFile struct {
+	esys.UnimplementedFile
+	env           *env
+	file          *os.File
+	write, append bool
+	moved         bool // since the last write
+}
+
+func (f *rootFile) IsDir() (bool, esys.Errno) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return false, errno(err)
+	}
+	return info.IsDir(), 0
+}
+
+func (f *rootFile) Stat() (sys.Stat_t, esys.Errno) { return stat(f.file.Stat()) }
+func (f *rootFile) IsAppend() bool                 { return f.append }
+
+func (f *rootFile) SetAppend(on bool) esys.Errno {
+	if on == f.append {
+		return 0
+	}
+	return esys.ENOSYS
+}
+
+func (f *rootFile) Read(p []byte) (int, esys.Errno) {
+	n, err := f.file.Read(p)
+	f.env.useFile(n)
+	return n, errno(err)
+}
+
+func (f *rootFile) Pread(p []byte, off int64) (int, esys.Errno) {
+	n, err := f.file.ReadAt(p, off)
+	f.env.useFile(n)
+	return n, errno(err)
+}
+
+func (f *rootFile) Write(p []byte) (int, esys.Errno) {
+	if f.moved && !f.append {
+		at, err := f.file.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return 0, errno(err)
+		}
+		if no := f.reach(at); no != 0 {
+			return 0, no
+		}
+	}
+	f.moved = false
+	f.env.useFile(len(p))
+	n, err := f.file.Write(p)
+	return n, errno(err)
+}
+
+func (f *rootFile) Pwrite(p []byte, off int64) (int, esys.Errno) {
+	if no := f.reach(off); no != 0 {
+		return 0, no
+	}
+	f.env.useFile(len(p))
+	n, err := f.file.WriteAt(p, off)
+	return n, errno(err)
+}
+
+// offset has a name because vet knows Seek(int64, int) as that of io.Seeker, which this is not.
+type offset = int64
+
+func (f *rootFile) Seek(off offset, whence int) (offset, esys.Errno) {
+	if dir, no := f.IsDir(); no == 0 && dir {
+		if off != 0 || whence != io.SeekStart {
+			return 0, esys.EINVAL
+		}
+	}
+	n, err := f.file.Seek(off, whence)
+	f.moved = true
+	return n, errno(err)
+}
+
+// reach counts what lies between the end of the file and size, as if it were written.
+func (f *rootFile) reach(size int64) esys.Errno {
+	info, err := f.file.Stat()
+	if err != nil {
+		return errno(err)
+	}
+	switch grown := size - info.Size(); {
+	case grown > f.env.fileBytes:
+		f.env.halt(overLimit("file_bytes", "more than %d bytes read and written", f.env.limits.FileBytes))
+	case grown > 0:
+		f.env.fileBytes -= grown
+	}
+	return 0
+}
+
+// Truncate makes the file shorter. What would be longer is counted as if it were written.
+func (f *rootFile) Truncate(size int64) esys.Errno {
+	switch {
+	case !f.write:
+		return esys.EROFS
+	case size < 0:
+		return esys.EINVAL
+	}
+	if no := f.reach(size); no != 0 {
+		return no
+	}
+	return errno(f.file.Truncate(size))
+}
+
+// Readdir lists a folder in the order of the host.
+func (f *rootFile) Readdir(n int) ([]esys.Dirent, esys.Errno) {
+	entries, err := f.file.ReadDir(max(n, 1))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, errno(err)
+	}
+	out := make([]esys.Dirent, len(entries))
+	for i, e := range entries {
+		out[i] = esys.Dirent{Name: e.Name(), Type: e.Type()}
+	}
+	return out, 0
+}
+
+func (f *rootFile) Sync() esys.Errno     { return errno(f.file.Sync()) }
+func (f *rootFile) Datasync() esys.Errno { return errno(f.file.Sync()) }
+
+func (f *rootFile) Close() esys.Errno {
+	f.env.files--
+	return errno(f.file.Close())
+}

@@ -1,0 +1,139 @@
+package wasmrt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental/table"
+)
+
+// A Func is a function of one instance.
+type Func struct {
+	inst  *Instance
+	fn    api.Function
+	again func() api.Function // another one like fn, for a call within a call
+	busy  bool
+	need  int
+}
+
+// isOwn reports whether a function is code of the module. What it imports and hands on is not: called
+// from here, it would stand outside of all that bounds the module, and what ends the guest would end
+// the host.
+func isOwn(def api.FunctionDefinition) bool {
+	_, _, imported := def.Import()
+	return !imported && def.GoFunction() == nil
+}
+
+// Func returns the exported function of that name; an imported one is none. The error is of KindMissing.
+func (i *Instance) Func(name string) (*Func, error) {
+	if i.closed {
+		return nil, &Error{Kind: KindClosed}
+	}
+	fn := i.mod.ExportedFunction(name)
+	if fn == nil || !isOwn(fn.Definition()) {
+		return nil, &Error{Kind: KindMissing, Err: errors.New("no exported function " + clip(name))}
+	}
+	return i.function(fn, func() api.Function { return i.mod.ExportedFunction(name) }), nil
+}
+
+func (i *Instance) function(fn api.Function, again func() api.Function) *Func {
+	def := fn.Definition()
+	return &Func{inst: i, fn: fn, again: again, need: max(len(def.ParamTypes()), len(def.ResultTypes()))}
+}
+
+// TableFunc returns the function at offset of the module's table of functions: the one exported as
+// `__indirect_function_table`, else as `table`, else the first that is exported. There must be a
+// function of exactly that signature; the error is of KindMissing.
+func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func, error) {
+	if i.closed {
+		return nil, &Error{Kind: KindClosed}
+	}
+	index, ok := i.module.shape.funcTable()
+	if !ok {
+		return nil, &Error{Kind: KindMissing, Err: errors.New("no table is exported")}
+	}
+	params, results = slices.Clone(params), slices.Clone(results)
+	fn, err := i.lookUp(index, offset, params, results)
+	if err != nil {
+		return nil, err
+	}
+	return i.function(fn, func() api.Function {
+		fn, err := i.lookUp(index, offset, params, results)
+		if err != nil {
+			return nil
+		}
+		return fn
+	}), nil
+}
+
+func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn api.Function, err error) {
+	defer func() {
+		if recover() != nil { // the engine's way to say so
+			fn, err = nil, &Error{Kind: KindMissing, Err: errors.New("no function of that signature at that place of the table")}
+		}
+	}()
+	if fn = table.LookupFunction(i.mod, index, offset, params, results); !isOwn(fn.Definition()) {
+		return nil, &Error{Kind: KindMissing, Err: errors.New("a function of the host is at that place of the table")}
+	}
+	return fn, nil
+}
+
+// Params returns the number of values that the function takes.
+func (f *Func) Params() int { return len(f.fn.Definition().ParamTypes()) }
+
+// Invoke calls the function: its parameters stand on the stack from index 0, and its results do
+// afterwards. The guest is stopped when ctx is done. The error is an *[Error]; after it the
+// instance is [Instance.Spent].
+func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
+	i := f.inst
+	if i.closed {
+		return &Error{Kind: KindClosed}
+	}
+	if len(stack) < f.need {
+		return invalid("the stack has %d places, and the function needs %d", len(stack), f.need)
+	}
+	fn := f.fn
+	if f.busy {
+		if fn = f.again(); fn == nil {
+			return &Error{Kind: KindMissing}
+		}
+	} else {
+		f.busy = true
+		defer func() { f.busy = false }()
+	}
+	outer, refused := i.env.ctx, i.env.refused
+	// What was refused before did not make this call fail.
+	i.env.ctx, i.env.refused = ctx, ""
+	err := fn.CallWithStack(&callContext{ctx, i}, stack)
+	cause := i.env.refused
+	i.env.ctx, i.env.refused = outer, cmp.Or(cause, refused)
+	if ctx.Err() != nil {
+		i.worn = true // the engine may still be about to close it
+	}
+	if err == nil {
+		return nil
+	}
+	i.worn = true
+	return failure(ctx, i.env, err, cause)
+}
+
+// Invoke calls the exported function of that name, and returns its results. See [Func.Invoke].
+func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
+	f, err := i.Func(name)
+	if err != nil {
+		return nil, err
+	}
+	def := f.fn.Definition()
+	if n := len(def.ParamTypes()); n != len(args) {
+		return nil, &Error{Kind: KindMissing, Err: errors.New("the function takes another number of arguments")}
+	}
+	stack := make([]uint64, f.need)
+	copy(stack, args)
+	if err := f.Invoke(ctx, stack); err != nil {
+		return nil, err
+	}
+	return stack[:len(def.ResultTypes())], nil
+}

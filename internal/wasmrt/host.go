@@ -1,0 +1,114 @@
+package wasmrt
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// ValueType is the type of a parameter or result. A value of any type stands in a uint64; use
+// [Int32] and [Uint32] to read the low half.
+type ValueType = api.ValueType
+
+// The value types.
+const (
+	I32 ValueType = api.ValueTypeI32
+	I64 ValueType = api.ValueTypeI64
+	F32 ValueType = api.ValueTypeF32
+	F64 ValueType = api.ValueTypeF64
+)
+
+// Int32 returns the i32 in v.
+func Int32(v uint64) int32 { return int32(uint32(v)) }
+
+// Uint32 returns the i32 in v, unsigned.
+func Uint32(v uint64) uint32 { return uint32(v) }
+
+// FromInt32 returns v as it stands on a stack.
+func FromInt32(v int32) uint64 { return uint64(uint32(v)) }
+
+// A HostModule is a set of functions that guests import under one name.
+type HostModule struct {
+	Name  string
+	Funcs []HostFunc
+}
+
+// A HostFunc is a function of the host that guests call.
+type HostFunc struct {
+	Name            string
+	Params, Results []ValueType
+	// Fn finds its parameters on the stack and leaves its results there, from index 0. An error ends
+	// the guest: the call into it returns an *[Error] of KindHost with that error, or of KindTimeout or
+	// KindCancelled where it is that of ctx. Fn may call
+	// into the same instance. It must return soon after ctx is done, and it runs while the guest
+	// waits: on one goroutine at a time for each instance.
+	Fn func(ctx context.Context, inst *Instance, stack []uint64) error
+}
+
+func (r *Runtime) addHosts(ctx context.Context, hosts []HostModule) error {
+	if err := r.addWASI(ctx); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		b := r.engine.NewHostModuleBuilder(h.Name)
+		names := map[string]bool{}
+		for _, f := range h.Funcs {
+			if f.Fn == nil || names[f.Name] {
+				panic("wasmrt: host function " + h.Name + "." + f.Name + " is declared twice or is nil")
+			}
+			names[f.Name] = true
+			b.NewFunctionBuilder().WithGoModuleFunction(f.wrap(), f.Params, f.Results).Export(f.Name)
+		}
+		if r.imports[h.Name] != nil {
+			panic("wasmrt: host module " + h.Name + " is declared twice")
+		}
+		if _, err := b.Instantiate(ctx); err != nil {
+			return err
+		}
+		r.imports[h.Name] = names
+	}
+	return nil
+}
+
+// wrap counts the call and ends the guest where the function fails.
+func (f *HostFunc) wrap() api.GoModuleFunc {
+	fn := f.Fn
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		inst := instanceOf(ctx)
+		if inst.mod == nil { // the start section runs before there is more
+			inst.adopt(mod)
+		}
+		inst.env.hostCall()
+		if err := fn(ctx, inst, stack); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				inst.env.halt(stopped(ctx))
+			}
+			inst.env.halt(&Error{Kind: KindHost, Err: err})
+		}
+	}
+}
+
+// callContext tells host functions which instance calls them.
+type callContext struct {
+	context.Context
+	inst *Instance
+}
+
+type instanceKey struct{}
+
+// Value returns the instance for its key, and else the parent's value.
+func (c *callContext) Value(key any) any {
+	if _, ok := key.(instanceKey); ok {
+		return c.inst
+	}
+	return c.Context.Value(key)
+}
+
+func instanceOf(ctx context.Context) *Instance {
+	if c, ok := ctx.(*callContext); ok {
+		return c.inst
+	}
+	inst, _ := ctx.Value(instanceKey{}).(*Instance)
+	return inst
+}

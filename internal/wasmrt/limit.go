@@ -1,0 +1,55 @@
+package wasmrt
+
+// Limits bound a module and its instances. A zero field has the default in its comment.
+type Limits struct {
+	ModuleBytes   int    // 16 MiB; of the binary ("module_bytes")
+	Functions     int    // 50 000 ("functions")
+	FunctionBytes int    // 1 MiB; of the code of one function ("function_bytes")
+	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB ("memory_pages"); at most 65 535
+	TableElements uint32 // 100 000, in all tables together ("table_elements")
+	HostCalls     int64  // 1 000 000 calls from the guest to the host ("host_calls")
+	StdoutBytes   int64  // 64 KiB on standard output and standard error together ("stdout_bytes")
+	FileBytes     int64  // 64 MiB read from and written to files ("file_bytes")
+	OpenFiles     int    // 64 at once ("open_files")
+}
+
+// Bounds that no option changes. They keep one small module from costing much to compile.
+const (
+	maxParams  = 1_000  // parameters, and results, of a type
+	maxLocals  = 50_000 // of a function
+	maxGlobals = 100_000
+	maxFD      = 1 << 10
+)
+
+// WithDefaults returns l with each zero field replaced by its default.
+func (l Limits) WithDefaults() Limits {
+	if l.ModuleBytes == 0 {
+		l.ModuleBytes = 16 << 20
+	}
+	if l.Functions == 0 {
+		l.Functions = 50_000
+	}
+	if l.FunctionBytes == 0 {
+		l.FunctionBytes = 1 << 20
+	}
+	if l.MemoryPages == 0 {
+		l.MemoryPages = 1_024
+	}
+	l.MemoryPages = min(l.MemoryPages, 65_535)
+	if l.TableElements == 0 {
+		l.TableElements = 100_000
+	}
+	if l.HostCalls == 0 {
+		l.HostCalls = 1_000_000
+	}
+	if l.StdoutBytes == 0 {
+		l.StdoutBytes = 64 << 10
+	}
+	if l.FileBytes == 0 {
+		l.FileBytes = 64 << 20
+	}
+	if l.OpenFiles == 0 {
+		l.OpenFiles = 64
+	}
+	return l
+}

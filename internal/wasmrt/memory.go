@@ -1,0 +1,95 @@
+package wasmrt
+
+import (
+	"fmt"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Memory is the linear memory of an instance. Pointers and lengths are unsigned; what is out of
+// bounds is an *[Error] of KindMemory. An instance without memory has one of no bytes.
+type Memory struct{ mem api.Memory }
+
+// Size returns the bytes that the memory has now.
+func (m Memory) Size() uint32 {
+	if m.mem == nil {
+		return 0
+	}
+	return m.mem.Size()
+}
+
+// Read returns a view of n bytes at ptr: it is good until the guest runs again.
+func (m Memory) Read(ptr, n uint32) ([]byte, error) {
+	if m.mem != nil {
+		if b, ok := m.mem.Read(ptr, n); ok {
+			return b, nil
+		}
+	}
+	return nil, m.fault(ptr, uint64(n))
+}
+
+// Write puts b at ptr.
+func (m Memory) Write(ptr uint32, b []byte) error {
+	if m.mem == nil || uint64(len(b)) > 1<<32 || !m.mem.Write(ptr, b) {
+		return m.fault(ptr, uint64(len(b)))
+	}
+	return nil
+}
+
+// ReadUint32 returns the little-endian number at ptr.
+func (m Memory) ReadUint32(ptr uint32) (uint32, error) {
+	if m.mem != nil {
+		if v, ok := m.mem.ReadUint32Le(ptr); ok {
+			return v, nil
+		}
+	}
+	return 0, m.fault(ptr, 4)
+}
+
+// WriteUint32 puts v at ptr, little-endian.
+func (m Memory) WriteUint32(ptr, v uint32) error {
+	if m.mem == nil || !m.mem.WriteUint32Le(ptr, v) {
+		return m.fault(ptr, 4)
+	}
+	return nil
+}
+
+func (m Memory) fault(ptr uint32, n uint64) error {
+	return &Error{Kind: KindMemory, Err: fmt.Errorf("%d bytes at %#x are outside of its %d bytes", n, ptr, m.Size())}
+}
+
+// heap makes the memory of one instance and keeps its limit.
+type heap struct {
+	env *env
+	buf []byte
+}
+
+var _ experimental.LinearMemory = (*heap)(nil)
+
+// Allocate is the engine's way to ask for a memory.
+func (h *heap) Allocate(capacity, _ uint64) experimental.LinearMemory {
+	h.buf = make([]byte, 0, min(capacity, h.limit()))
+	return h
+}
+
+func (h *heap) limit() uint64 { return uint64(h.env.limits.MemoryPages) << 16 }
+
+// Reallocate returns nil for what is above the limit: memory.grow then answers -1.
+func (h *heap) Reallocate(size uint64) []byte {
+	if size > h.limit() {
+		h.env.refused = "memory_pages"
+		return nil
+	}
+	if size > uint64(cap(h.buf)) {
+		room := min(max(size, uint64(cap(h.buf))*3/2), h.limit())
+		grown := make([]byte, size, room)
+		copy(grown, h.buf)
+		h.buf = grown
+	}
+	h.buf = h.buf[:size]
+	return h.buf
+}
+
+// Free leaves the memory to the garbage collector.
+func (h *heap) Free() { h.buf = nil }

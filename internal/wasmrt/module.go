@@ -1,0 +1,144 @@
+package wasmrt
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// A Module is compiled code. It may be instantiated by several goroutines at once.
+type Module struct {
+	rt     *Runtime
+	limits Limits
+	shape  shape
+	code   wazero.CompiledModule
+}
+
+// Close gives up the code. Its instances must be closed before.
+func (m *Module) Close() error { return m.code.Close(context.Background()) }
+
+// Limits returns the limits that the module was compiled with, defaults filled in.
+func (m *Module) Limits() Limits { return m.limits }
+
+// Restorable reports whether a used instance can be made as new, and if not, why.
+func (m *Module) Restorable() (ok bool, why string) { return m.shape.fixed == "", m.shape.fixed }
+
+// Exports reports whether the module has a function of that name with that signature. found is
+// true for any signature. A function that the module imports and hands on fits none.
+func (m *Module) Exports(name string, params, results []ValueType) (found, fits bool) {
+	def := m.code.ExportedFunctions()[name]
+	if def == nil {
+		return false, false
+	}
+	return true, isOwn(def) && equal(def.ParamTypes(), params) && equal(def.ResultTypes(), results)
+}
+
+// Imports reports whether the module imports anything from the host module of that name.
+func (m *Module) Imports(host string) bool {
+	for _, im := range m.shape.imports {
+		if im.module == host {
+			return true
+		}
+	}
+	return false
+}
+
+func equal(a, b []ValueType) bool { return string(a) == string(b) }
+
+// InstanceOptions of an [Instance].
+type InstanceOptions struct {
+	Grants Grants
+	// Stdout and Stderr get what the guest writes there, as far as its budget goes; nil: nowhere.
+	Stdout, Stderr io.Writer
+	// Data is for host functions; see [Instance.Data].
+	Data any
+}
+
+// Instantiate makes an instance and has it start: first the start section, then the export
+// `_initialize` where there is one. `_start` is not called: it is an export like others.
+func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Instance, error) {
+	i := &Instance{module: m}
+	grants := &Grants{}
+	var stdout, stderr io.Writer
+	if opts != nil {
+		i.data = opts.Data
+		stdout, stderr = opts.Stdout, opts.Stderr
+		grants = &opts.Grants
+	}
+	i.env = newEnv(&m.limits, grants)
+	i.env.ctx = ctx
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	}
+	call := experimental.WithMemoryAllocator(&callContext{ctx, i}, &heap{env: i.env})
+	mod, err := m.rt.engine.InstantiateModule(call, m.code, i.env.config(stdout, stderr))
+	if err != nil {
+		return nil, failure(ctx, i.env, err, i.env.refused)
+	}
+	i.adopt(mod)
+	if found, fits := m.Exports("_initialize", nil, nil); found && fits {
+		if _, err := i.Invoke(ctx, "_initialize"); err != nil {
+			return nil, errors.Join(err, i.Close())
+		}
+	}
+	return i, nil
+}
+
+// An Instance is one world of a module: memory, globals, tables. It is used by one goroutine at a
+// time, and by host functions that it calls.
+type Instance struct {
+	module  *Module
+	mod     api.Module
+	env     *env
+	data    any
+	globals []api.MutableGlobal
+	began   *state // what a pool sets it back to; nil: nothing
+	worn    bool   // it must not be used again
+	closed  bool
+}
+
+// adopt binds i to what the engine made.
+func (i *Instance) adopt(mod api.Module) { i.mod = mod }
+
+// Data returns what the options said, or the last SetData.
+func (i *Instance) Data() any { return i.data }
+
+// SetData keeps something beside the instance. A pool does not clear it.
+func (i *Instance) SetData(v any) { i.data = v }
+
+// Global returns the value of an exported global.
+func (i *Instance) Global(name string) (v uint64, ok bool) {
+	g := i.mod.ExportedGlobal(name)
+	if g == nil {
+		return 0, false
+	}
+	return g.Get(), true
+}
+
+// Module returns the module of i.
+func (i *Instance) Module() *Module { return i.module }
+
+// Memory returns the memory of i.
+func (i *Instance) Memory() Memory {
+	if i.module.shape.memories == 0 {
+		return Memory{}
+	}
+	return Memory{i.mod.Memory()}
+}
+
+// Spent reports whether the instance trapped, exited or was stopped. It may still be closed, and its
+// memory read.
+func (i *Instance) Spent() bool { return i.worn }
+
+// Close frees the instance and the files that it has open.
+func (i *Instance) Close() error {
+	if i.closed {
+		return nil
+	}
+	i.closed, i.worn = true, true
+	return i.mod.Close(context.Background())
+}

@@ -1,0 +1,178 @@
+package wasmrt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// PoolOptions of a [Pool].
+type PoolOptions struct {
+	Instance InstanceOptions
+	// Prepare is called for each new instance before its state is kept: what it does there is never undone,
+	// and never done again. nil: nothing.
+	Prepare func(ctx context.Context, i *Instance) error
+	// Idle bounds the instances that wait for use; 4. Negative: none, each use gets a new one.
+	Idle int
+	// RestoreBytes bounds the memory that is copied back; an instance with more is used once. 8 MiB.
+	RestoreBytes int
+}
+
+// A Pool gives out instances of one module that are as new. It may be used by several goroutines at once.
+type Pool struct {
+	module *Module
+	opts   PoolOptions
+
+	mu     sync.Mutex
+	idle   []*Instance
+	shared []byte // the memory that new instances have, where they all have the same
+	closed bool
+}
+
+// NewPool returns an empty pool.
+func (m *Module) NewPool(opts *PoolOptions) *Pool {
+	p := &Pool{module: m}
+	if opts != nil {
+		p.opts = *opts
+	}
+	if p.opts.Idle == 0 {
+		p.opts.Idle = 4
+	}
+	if p.opts.RestoreBytes == 0 {
+		p.opts.RestoreBytes = 8 << 20
+	}
+	return p
+}
+
+// Get returns an instance that nobody else uses, and that no one has left anything in.
+func (p *Pool) Get(ctx context.Context) (*Instance, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, &Error{Kind: KindClosed}
+	}
+	if n := len(p.idle); n > 0 {
+		i := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return i, nil
+	}
+	p.mu.Unlock()
+	i, err := p.module.Instantiate(ctx, &p.opts.Instance)
+	if err != nil {
+		return nil, err
+	}
+	if p.opts.Prepare != nil {
+		if err := p.opts.Prepare(ctx, i); err != nil {
+			return nil, errors.Join(err, i.Close())
+		}
+	}
+	if p.opts.Idle > 0 {
+		p.remember(i)
+	}
+	return i, nil
+}
+
+// Put takes an instance back, and closes it unless it could be made as new.
+func (p *Pool) Put(i *Instance) error {
+	if i.restore() {
+		p.mu.Lock()
+		if !p.closed && len(p.idle) < p.opts.Idle {
+			p.idle = append(p.idle, i)
+			p.mu.Unlock()
+			return nil
+		}
+		p.mu.Unlock()
+	}
+	return i.Close()
+}
+
+// Close closes the instances that wait, and those that are put back later.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	var errs []error
+	for _, i := range idle {
+		errs = append(errs, i.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Idle returns the number of instances that wait.
+func (p *Pool) Idle() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
+}
+
+// state is what an instance is set back to.
+type state struct {
+	memory  []byte // without the zeros at its end
+	size    uint32
+	globals []uint64
+	budget  budget
+	files   int
+}
+
+// remember keeps the state of an instance that has started and was not used.
+func (p *Pool) remember(i *Instance) {
+	i.env.dirty = false // what it did on its way here is part of its state
+	if i.module.shape.fixed != "" || i.env.asked || i.worn || i.env.refused != "" {
+		return
+	}
+	s := &state{size: i.Memory().Size(), budget: i.env.budget, files: i.env.files}
+	if int(s.size) > p.opts.RestoreBytes {
+		return
+	}
+	for _, name := range i.module.shape.globals {
+		g, ok := i.mod.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok {
+			return
+		}
+		i.globals = append(i.globals, g)
+		s.globals = append(s.globals, g.Get())
+	}
+	if s.size > 0 {
+		all, err := i.Memory().Read(0, s.size)
+		if err != nil {
+			return
+		}
+		used := bytes.TrimRight(all, "\x00")
+		p.mu.Lock()
+		if p.shared == nil {
+			p.shared = bytes.Clone(used)
+		}
+		s.memory = p.shared
+		p.mu.Unlock()
+		if !bytes.Equal(s.memory, used) {
+			s.memory = bytes.Clone(used)
+		}
+	}
+	i.began = s
+}
+
+// restore makes i as new, and says whether that was possible.
+func (i *Instance) restore() bool {
+	s := i.began
+	if s == nil || i.worn || i.closed || i.env.dirty || i.env.refused != "" || i.mod.IsClosed() || i.Memory().Size() != s.size {
+		return false
+	}
+	if s.size > 0 {
+		all, err := i.Memory().Read(0, s.size)
+		if err != nil {
+			return false
+		}
+		clear(all[copy(all, s.memory):])
+	}
+	for n, g := range i.globals {
+		g.Set(s.globals[n])
+	}
+	i.env.budget, i.env.files = s.budget, s.files
+	return true
+}

@@ -1,0 +1,129 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// takeReasoning adds the reasoning of one member: some servers send the same twice.
+func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
+	w := &a.w
+	best := -1
+	for i, s := range w.reasoning {
+		switch {
+		case !s.ok():
+		case !w.isString(s):
+			a.extra = a.mergeExtra(a.extra, &extraMember{key: reasoningFields[i], value: s})
+		case s.hi-s.lo > 2:
+			if best >= 0 {
+				if !bytes.Equal(w.raw(w.reasoning[best]), w.raw(s)) {
+					a.fault(FaultReasoningRepeats, 1)
+				}
+				if reasoningFields[i] != a.reasoningField {
+					continue
+				}
+			}
+			best = i
+		}
+	}
+	if best < 0 {
+		return dst
+	}
+	if a.reasoningField == "" {
+		a.reasoningField = reasoningFields[best]
+		a.effects++
+	}
+	return a.addString(dst, adder{&a.reasoning, lathe.DeltaReasoning, nil}, w.reasoning[best])
+}
+
+// takeParts adds content that is an array of parts.
+func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
+	a.effects++
+	if kind(parts) != '[' {
+		a.fault(FaultUnknownContent, 1)
+		return dst
+	}
+	for part := range rawjson.Elements(parts) {
+		typ, _ := rawjson.Get(part, "type")
+		pick := func(key string) []byte { v, _ := rawjson.Get(part, key); return v }
+		switch string(typ) {
+		case `"text"`, `"output_text"`:
+			dst = a.addQuoted(dst, adder{&a.text, lathe.DeltaText, nil}, pick("text"))
+		case `"refusal"`:
+			dst = a.addQuoted(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
+		case `"thinking"`, `"reasoning"`:
+			dst = a.takeThinking(dst, part)
+		case `"image_url"`, `"input_audio"`, `"file"`:
+			b, err := parseBlob(part, "content")
+			if err != nil {
+				a.fault(FaultUnknownContent, 1)
+				continue
+			}
+			a.size += len(part)
+			a.blobs = append(a.blobs, b)
+		default:
+			a.fault(FaultUnknownContent, 1)
+		}
+	}
+	return dst
+}
+
+// takeThinking adds a part with reasoning: a string, or an array of text parts.
+func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
+	for _, key := range []string{"thinking", "reasoning", "text"} {
+		v, ok := rawjson.Get(part, key)
+		if !ok {
+			continue
+		}
+		to := adder{&a.reasoning, lathe.DeltaReasoning, nil}
+		if kind(v) != '[' {
+			return a.addQuoted(dst, to, v)
+		}
+		for el := range rawjson.Elements(v) {
+			t, _ := rawjson.Get(el, "text")
+			dst = a.addQuoted(dst, to, t)
+		}
+		return dst
+	}
+	a.fault(FaultUnknownContent, 1)
+	return dst
+}
+
+// mergeExtra keeps a member that is not known. Of a member that comes again the last value
+// counts; arrays are put together. Of more than maxExtra members the first are kept.
+func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
+	raw := a.w.raw(m.value)
+	if emptyValue(raw) {
+		return members
+	}
+	a.effects++
+	a.size += len(m.key) + len(raw)
+	for i := range members {
+		if members[i].Name != m.key {
+			continue
+		}
+		if old := members[i].Value; old[0] == '[' && raw[0] == '[' {
+			members[i].Value = append(append(bytes.TrimSuffix(old, []byte("]")), ','), raw[1:]...)
+		} else {
+			members[i].Value = bytes.Clone(raw)
+		}
+		return members
+	}
+	if len(members) == maxExtra {
+		a.fault(FaultUnknownContent, 1)
+		return members
+	}
+	return append(members, lathe.Member{Name: m.key, Value: json.RawMessage(bytes.Clone(raw))})
+}
+
+// emptyValue reports whether a value says nothing.
+func emptyValue(raw []byte) bool {
+	switch string(raw) {
+	case `""`, "{}", "null", "false":
+		return true
+	}
+	return isEmptyArray(raw)
+}

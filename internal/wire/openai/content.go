@@ -1,0 +1,247 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// appendContent appends the value of content: null where that is allowed and there is nothing, a
+// string for text alone, else an array of parts. A user's text in several parts stays several;
+// an assistant's commentary is text like the rest, with a blank line where it ends.
+func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
+	texts, blobs := 0, 0
+	for _, p := range ps {
+		switch p.(type) {
+		case lathe.Text:
+			texts++
+		case lathe.Blob:
+			blobs++
+		default: // members of their own
+		}
+	}
+	switch {
+	case texts+blobs == 0 && nullable:
+		return append(dst, "null"...)
+	case blobs == 0:
+		return appendPlain(dst, ps)
+	}
+	dst = append(dst, '[')
+	for _, p := range ps {
+		switch p := p.(type) {
+		case lathe.Text:
+			if p.Text == "" {
+				continue // refused by some servers
+			}
+			dst = append(appendComma(dst, '['), `{"type":"text","text":`...)
+			dst = append(rawjson.AppendQuote(dst, p.Text), '}')
+		case lathe.Blob:
+			dst = appendBlob(appendComma(dst, '['), &p)
+		default: // members of their own
+		}
+	}
+	return append(dst, ']')
+}
+
+// appendPlain appends the text parts as one string.
+func appendPlain(dst []byte, ps []lathe.Part) []byte {
+	seen, commentary := false, false
+	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) {
+		t, ok := p.(lathe.Text)
+		if !ok {
+			return "", false
+		}
+		s := t.Text
+		if seen && commentary != t.Commentary {
+			s = "\n\n" + s
+		}
+		seen, commentary = true, t.Commentary
+		return s, true
+	})
+}
+
+// fileScheme begins the URL of a Blob that names a file which the server keeps.
+const fileScheme = "openai-file:"
+
+func appendBlob(dst []byte, b *lathe.Blob) []byte {
+	if len(b.Raw) > 0 {
+		return rawjson.AppendCompact(dst, b.Raw)
+	}
+	switch partType(b) {
+	case "input_audio":
+		dst = append(dst, `{"type":"input_audio","input_audio":{"data":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, b.Data)
+		dst = append(dst, '"')
+		dst = appendText(dst, "format", audioFormat(b.MediaType))
+	case "file":
+		dst = append(dst, `{"type":"file","file":{`...)
+		if b.Name != "" {
+			dst = appendText(dst, "filename", b.Name)
+		}
+		if id, ok := strings.CutPrefix(b.URL, fileScheme); ok {
+			dst = appendText(dst, "file_id", id)
+		} else {
+			dst = appendDataURL(appendKey(dst, "file_data"), b)
+		}
+	default:
+		dst = append(dst, `{"type":"image_url","image_url":{"url":`...)
+		if b.URL != "" {
+			dst = rawjson.AppendQuote(dst, b.URL)
+		} else {
+			dst = appendDataURL(dst, b)
+		}
+		if b.Detail != "" {
+			dst = appendText(dst, "detail", b.Detail)
+		}
+	}
+	return append(dst, "}}"...)
+}
+
+// partType returns the type of content part that b is sent as.
+func partType(b *lathe.Blob) string {
+	switch {
+	case strings.HasPrefix(b.URL, fileScheme):
+		return "file"
+	case b.URL != "" || strings.HasPrefix(b.MediaType, "image/"):
+		return "image_url"
+	case strings.HasPrefix(b.MediaType, "audio/"):
+		return "input_audio"
+	default:
+		return "file"
+	}
+}
+
+func appendDataURL(dst []byte, b *lathe.Blob) []byte {
+	media := b.MediaType
+	if media == "" {
+		media = "application/octet-stream"
+	}
+	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
+	dst = dst[:len(dst)-1]
+	dst = base64.StdEncoding.AppendEncode(dst, b.Data)
+	return append(dst, '"')
+}
+
+func audioFormat(media string) string {
+	switch format := strings.TrimPrefix(media, "audio/"); format {
+	case "mpeg":
+		return "mp3"
+	case "x-wav", "wave", "vnd.wave":
+		return "wav"
+	default:
+		return format
+	}
+}
+
+func audioMedia(format string) string {
+	if format == "mp3" {
+		return "audio/mpeg"
+	}
+	return "audio/" + format
+}
+
+// parseBlob reads a content part that is not text: image_url, input_audio, file, and others that
+// hold a URL in the same way (video_url). Of a part with members that Blob has no field for, Raw is kept.
+func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
+	var b lathe.Blob
+	rawType, _ := rawjson.Get(v, "type")
+	typ := string(unquoted(rawType))
+	inner, _ := rawjson.Get(v, typ)
+	switch {
+	case kind(inner) == '{':
+	case typ == "image_url" && kind(inner) == '"': // some clients send the address itself
+		b.Raw = bytes.Clone(v)
+		return b, setURL(&b, inner, at+".image_url")
+	default:
+		return b, badRequest(at+".type", "Content parts of this type are not supported.")
+	}
+	plain := true // nothing is lost
+	for key := range rawjson.Members(v) {
+		plain = plain && (rawjson.EqualKey(key, "type") || rawjson.EqualKey(key, typ))
+	}
+	at += "." + typ
+	for key, v := range rawjson.Members(inner) {
+		if string(v) == "null" {
+			continue
+		}
+		name := string(unquoted(key))
+		known, err := blobMember(&b, typ, name, v, at+"."+name)
+		if err != nil {
+			return b, err
+		}
+		plain = plain && known
+	}
+	if b.URL == "" && b.Data == nil {
+		return b, badRequest(at, "There is neither an address nor data.")
+	}
+	if !plain || partType(&b) != typ || b.URL != "" && b.Data != nil {
+		b.Raw = bytes.Clone(v)
+	}
+	return b, nil
+}
+
+// blobMember takes in one member of the object inside a part. It reports whether it knows it.
+func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *APIError) {
+	text, err := parseString(v, at)
+	isText := err == nil
+	switch typ + "." + name {
+	case "image_url.detail":
+		b.Detail = text
+	case "input_audio.data":
+		data, bad := base64.StdEncoding.DecodeString(text)
+		if bad != nil {
+			return false, badRequest(at, "Must be base64.")
+		}
+		b.Data = data
+	case "input_audio.format":
+		b.MediaType = audioMedia(text)
+	case "file.filename":
+		b.Name = text
+	case "file.file_id":
+		b.URL = fileScheme + text
+	case "file.file_data":
+		if isText {
+			err = setURL(b, v, at)
+		}
+	default:
+		if name != "url" {
+			return false, nil
+		}
+		if isText {
+			err = setURL(b, v, at)
+		}
+	}
+	return true, err
+}
+
+// setURL sets the URL of b, or its data if the URL holds them.
+func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
+	url := string(unquoted(quoted))
+	media, data, ok, err := dataURL(url)
+	switch {
+	case err != nil:
+		return badRequest(at, "The data after base64 must be base64.")
+	case ok:
+		b.MediaType, b.Data = media, data
+	case url == "":
+		return badRequest(at, "Must not be empty.")
+	default:
+		b.URL = url
+	}
+	return nil
+}
+
+// dataURL reads data:<media type>;base64,<data>. Data URLs in other forms stay URLs.
+func dataURL(url string) (media string, data []byte, ok bool, err error) {
+	rest, found := strings.CutPrefix(url, "data:")
+	head, body, comma := strings.Cut(rest, ",")
+	media, encoded := strings.CutSuffix(head, ";base64")
+	if !found || !comma || !encoded || media == "" || strings.Contains(media, ";") {
+		return "", nil, false, nil
+	}
+	data, err = base64.StdEncoding.DecodeString(body)
+	return media, data, true, err
+}

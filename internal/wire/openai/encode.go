@@ -1,0 +1,264 @@
+package openai
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// reserved are the members of a request that Request.Overrides cannot replace.
+func reserved(name string) bool {
+	switch name {
+	case "model", "messages", "tools", "tool_choice", "response_format", "stream":
+		return true
+	}
+	return false
+}
+
+// AppendRequest appends the body of a request. opts may be nil.
+func AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+	dst = AppendHead(dst, req, opts)
+	dst = AppendMessages(dst, req.Messages, true, opts)
+	return AppendTail(dst)
+}
+
+// AppendHead appends a request up to and with the bracket that opens messages, which come last: a
+// conversation grows by appending. An override replaces the member that Sampling would send.
+func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+	if opts == nil {
+		opts = &EncodeOptions{}
+	}
+	free := func(name string) bool { return !named(req.Overrides, name) }
+	dst = append(dst, '{')
+	if req.Model != "" {
+		dst = appendText(dst, "model", req.Model)
+	}
+	if opts.Stream {
+		dst = append(appendKey(dst, "stream"), "true"...)
+		if opts.IncludeUsage && free("stream_options") {
+			dst = append(dst, `,"stream_options":{"include_usage":true}`...)
+		}
+	}
+	dst = appendSampling(dst, &req.Sampling, opts, free)
+	if len(req.Tools) > 0 {
+		dst = appendTools(appendKey(dst, "tools"), req.Tools)
+		if req.ToolChoice.Mode != "" {
+			dst = appendToolChoice(appendKey(dst, "tool_choice"), req.ToolChoice)
+		}
+		if req.ParallelToolCalls != nil && free("parallel_tool_calls") {
+			dst = strconv.AppendBool(appendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+		}
+	}
+	if req.User != "" && free("user") {
+		dst = appendText(dst, "user", req.User)
+	}
+	dst = appendMembers(dst, req.Overrides, reserved)
+	return append(appendKey(dst, "messages"), '[')
+}
+
+func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) []byte {
+	if s.Temperature != nil && free("temperature") {
+		dst = appendFloat(appendKey(dst, "temperature"), *s.Temperature)
+	}
+	if s.TopP != nil && free("top_p") {
+		dst = appendFloat(appendKey(dst, "top_p"), *s.TopP)
+	}
+	if s.MaxTokens != nil {
+		name := "max_tokens"
+		if opts.MaxCompletionTokens {
+			name = "max_completion_tokens"
+		}
+		if free(name) {
+			dst = strconv.AppendInt(appendKey(dst, name), int64(*s.MaxTokens), 10)
+		}
+	}
+	if s.Seed != nil && free("seed") {
+		dst = strconv.AppendInt(appendKey(dst, "seed"), *s.Seed, 10)
+	}
+	if len(s.Stop) > 0 && free("stop") {
+		dst = append(appendKey(dst, "stop"), '[')
+		for i, stop := range s.Stop {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = rawjson.AppendQuote(dst, stop)
+		}
+		dst = append(dst, ']')
+	}
+	if s.ReasoningEffort != "" && free("reasoning_effort") {
+		dst = appendText(dst, "reasoning_effort", s.ReasoningEffort)
+	}
+	if len(s.ResponseFormat) > 0 {
+		dst = rawjson.AppendCompact(appendKey(dst, "response_format"), s.ResponseFormat)
+	}
+	return dst
+}
+
+// AppendTail appends what closes a request.
+func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
+
+// AppendMessages appends messages with the commas between them; first says that none was appended
+// since the head. opts may be nil.
+//
+// A tool call is sent as it is, with two exceptions: empty arguments are sent as {}, and a name
+// that the wire does not allow is sent with the offending characters replaced. The result's name,
+// code and error mark have no place on the wire.
+func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOptions) []byte {
+	field := ""
+	if opts != nil {
+		field = opts.ReasoningField
+	}
+	for i := range msgs {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendMessage(dst, &msgs[i], field)
+	}
+	return dst
+}
+
+// knownInMessage are the members of a message that its fields and parts stand for.
+func knownInMessage(name string) bool {
+	switch name {
+	case "role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call":
+		return true
+	}
+	return false
+}
+
+func appendMessage(dst []byte, m *lathe.Message, reasoningField string) []byte {
+	dst = append(dst, `{"role":`...)
+	dst = rawjson.AppendQuote(dst, string(m.Role))
+	if m.Name != "" {
+		dst = appendText(dst, "name", m.Name)
+	}
+	if r, ok := toolResult(m); ok {
+		dst = appendText(dst, "tool_call_id", r.CallID)
+		if len(r.Blobs) == 0 {
+			dst = appendText(dst, "content", r.Content)
+		} else {
+			dst = appendContent(appendKey(dst, "content"), resultParts(r), false)
+		}
+		dst = appendMembers(dst, m.Extra, knownInMessage)
+		return append(dst, '}')
+	}
+	has := shape(m)
+	dst = appendContent(appendKey(dst, "content"), m.Parts, !has.text && (has.calls || has.refusal))
+	if has.refusal {
+		dst = appendKey(dst, "refusal")
+		dst = appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Refusal); return r.Text, ok })
+	}
+	written := ""
+	if has.reasoning && reasoningField != "" {
+		dst, written = appendReasoning(dst, m.Parts, reasoningField)
+	}
+	if has.calls {
+		dst = append(appendKey(dst, "tool_calls"), '[')
+		for _, p := range m.Parts {
+			if c, ok := p.(lathe.ToolCall); ok {
+				dst = appendCall(appendComma(dst, '['), &c)
+			}
+		}
+		dst = append(dst, ']')
+	}
+	dst = appendMembers(dst, m.Extra, func(name string) bool { return knownInMessage(name) || name == written })
+	return append(dst, '}')
+}
+
+type parts struct{ text, refusal, reasoning, calls bool }
+
+// shape says which kinds of part a message has.
+func shape(m *lathe.Message) parts {
+	var has parts
+	for _, p := range m.Parts {
+		switch p.(type) {
+		case lathe.Text, lathe.Blob:
+			has.text = true
+		case lathe.Refusal:
+			has.refusal = true
+		case lathe.Reasoning:
+			has.reasoning = true
+		case lathe.ToolCall:
+			has.calls = true
+		case lathe.ToolResult: // a message of its own
+		}
+	}
+	return has
+}
+
+func toolResult(m *lathe.Message) (lathe.ToolResult, bool) {
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.ToolResult); ok {
+			return r, true
+		}
+	}
+	return lathe.ToolResult{}, false
+}
+
+func resultParts(r lathe.ToolResult) []lathe.Part {
+	ps := []lathe.Part{lathe.Text{Text: r.Content}}
+	for _, b := range r.Blobs {
+		ps = append(ps, b)
+	}
+	return ps
+}
+
+// appendReasoning appends the reasoning under one member and returns the member's name.
+func appendReasoning(dst []byte, ps []lathe.Part, field string) ([]byte, string) {
+	if field == ReasoningSame {
+		field = ""
+		for _, p := range ps {
+			if r, ok := p.(lathe.Reasoning); ok && r.Field != "" {
+				field = r.Field
+				break
+			}
+		}
+		if field == "" || knownInMessage(field) {
+			return dst, ""
+		}
+	}
+	dst = appendKey(dst, field)
+	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Reasoning); return r.Text, ok }), field
+}
+
+// appendJoined appends one string of the texts that pick finds.
+func appendJoined(dst []byte, ps []lathe.Part, pick func(lathe.Part) (string, bool)) []byte {
+	dst = append(dst, '"')
+	for _, p := range ps {
+		if s, ok := pick(p); ok {
+			start := len(dst) - 1
+			last := dst[start]
+			dst = rawjson.AppendQuote(dst[:start], s) // its opening quote goes where the last byte was
+			dst[start] = last
+			dst = dst[:len(dst)-1]
+		}
+	}
+	return append(dst, '"')
+}
+
+func appendCall(dst []byte, c *lathe.ToolCall) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = rawjson.AppendQuote(dst, c.ID)
+	dst = append(dst, `,"type":"function","function":{"name":`...)
+	dst = rawjson.AppendQuote(dst, callName(c.Name))
+	dst = append(dst, `,"arguments":`...)
+	if c.Arguments == "" {
+		dst = append(dst, `"{}"`...)
+	} else {
+		dst = rawjson.AppendQuote(dst, c.Arguments)
+	}
+	dst = append(dst, '}')
+	dst = appendMembers(dst, c.Extra, knownInCall)
+	return append(dst, '}')
+}
+
+// knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.
+func knownInCall(name string) bool {
+	switch name {
+	case "id", "type", "function", "index":
+		return true
+	}
+	return false
+}

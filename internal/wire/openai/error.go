@@ -1,0 +1,220 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxErrorText bounds each text of an [APIError] that was read.
+const maxErrorText = 2048
+
+// An APIError is an error as OpenAI's API words it: what a server answered or said within a
+// stream, and what ParseRequest says about a request.
+type APIError struct {
+	// Status is the HTTP status; of an error within a stream, the numeric code if it is one, else 0.
+	Status  int
+	Message string // may quote the request: for the client, not for logs
+	Type    string // such as "invalid_request_error"
+	Code    string
+	Param   string // the member of the request that is wrong, such as "messages[2].content"
+}
+
+// Error describes the error without its message, which may quote the request.
+func (e *APIError) Error() string {
+	b := []byte("openai: ")
+	if e.Type != "" {
+		b = append(b, e.Type...)
+	} else {
+		b = append(b, "error"...)
+	}
+	if e.Status != 0 {
+		b = append(b, " (HTTP "...)
+		b = strconv.AppendInt(b, int64(e.Status), 10)
+		b = append(b, ')')
+	}
+	if e.Code != "" {
+		b = append(append(b, " code "...), e.Code...)
+	}
+	if e.Param != "" {
+		b = append(append(b, " at "...), e.Param...)
+	}
+	return string(b)
+}
+
+// AppendError appends the body of an error answer.
+func AppendError(dst []byte, e *APIError) []byte {
+	dst = append(dst, `{"error":{"message":`...)
+	dst = rawjson.AppendQuote(dst, e.Message)
+	typ := e.Type
+	if typ == "" {
+		typ = "server_error"
+		if e.Status >= 400 && e.Status < 500 {
+			typ = "invalid_request_error"
+		}
+	}
+	dst = append(dst, `,"type":`...)
+	dst = rawjson.AppendQuote(dst, typ)
+	for _, f := range [...]struct{ key, text string }{{"param", e.Param}, {"code", e.Code}} {
+		dst = appendKey(dst, f.key)
+		if f.text == "" {
+			dst = append(dst, "null"...)
+		} else {
+			dst = rawjson.AppendQuote(dst, f.text)
+		}
+	}
+	return append(dst, "}}"...)
+}
+
+// ParseError reads the body of an answer with the given HTTP status, whatever it is. It knows
+// OpenAI's shape and those of other servers; of a body that is not JSON, nothing is taken.
+func ParseError(status int, body []byte) *APIError {
+	e := &APIError{}
+	if rawjson.Check(body, rawjson.Limits{}) == nil {
+		i := rawjson.SkipSpace(body, 0)
+		if body[i] == '[' { // Google's servers wrap the object
+			for el := range rawjson.Elements(body) {
+				body = el
+				break
+			}
+		}
+		if top, ok := readError(body); ok {
+			e = top
+		}
+	} else if b := bytes.TrimSpace(body); len(b) > 0 && b[0] == '<' {
+		e.Message = "the server answered with an HTML page"
+	}
+	e.Status = status
+	return e
+}
+
+// readError reads an object that holds an error in one of the known shapes.
+func readError(obj []byte) (*APIError, bool) {
+	inner, found := rawjson.Get(obj, "error")
+	if found && string(inner) != "null" {
+		switch kind(inner) {
+		case '{':
+			return errorObject(inner), true
+		case '"':
+			e := errorObject(obj)
+			e.Message = boundedText(inner)
+			return e, true
+		}
+		return errorObject(obj), true
+	}
+	e := errorObject(obj)
+	typ, _ := rawjson.Get(obj, "object")
+	return e, e.Message != "" || rawjson.EqualKey(typ, "error")
+}
+
+func errorObject(obj []byte) *APIError {
+	e := &APIError{}
+	behind := ""
+	for k, v := range rawjson.Members(obj) {
+		switch {
+		case rawjson.EqualKey(k, "message"), rawjson.EqualKey(k, "msg"):
+			e.Message = boundedText(v)
+		case rawjson.EqualKey(k, "detail"):
+			if e.Message == "" {
+				e.Message = boundedText(v)
+			}
+		case rawjson.EqualKey(k, "metadata"):
+			behind = wordsBehind(v)
+		case rawjson.EqualKey(k, "type"):
+			e.Type = boundedText(v)
+		case rawjson.EqualKey(k, "param"):
+			e.Param = boundedText(v)
+		case rawjson.EqualKey(k, "code"):
+			e.Code = boundedText(v)
+			if n := httpStatus(v); n != 0 {
+				e.Status = n
+			}
+		case rawjson.EqualKey(k, "status"), rawjson.EqualKey(k, "status_code"), rawjson.EqualKey(k, "http_status"):
+			if n := httpStatus(v); n != 0 && e.Status == 0 {
+				e.Status = n
+			} else if e.Type == "" {
+				e.Type = boundedText(v)
+			}
+		}
+	}
+	if behind != "" {
+		e.Message = cutText([]byte(strings.TrimLeft(e.Message+" ("+behind+")", " ")))
+	}
+	return e
+}
+
+// wordsBehind returns what a router says of the server behind it: the server's name and its own words,
+// which stand in raw as an object, a list of them, or the text of either.
+func wordsBehind(metadata []byte) string {
+	if kind(metadata) != '{' {
+		return ""
+	}
+	name, _ := rawjson.Get(metadata, "provider_name")
+	raw, _ := rawjson.Get(metadata, "raw")
+	words := ""
+	if kind(raw) == '"' {
+		text := rawjson.AppendUnquoteLossy(nil, raw)
+		raw = nil
+		switch {
+		case rawjson.Check(text, rawjson.Limits{}) == nil:
+			raw = text[rawjson.SkipSpace(text, 0):]
+		case !bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
+			words = cutText(text)
+		}
+	}
+	if kind(raw) == '[' {
+		for el := range rawjson.Elements(raw) {
+			raw = el
+			break
+		}
+	}
+	if kind(raw) == '{' {
+		if inner, ok := readError(raw); ok {
+			words = inner.Message
+		}
+	}
+	return strings.Trim(boundedText(name)+": "+words, ": ")
+}
+
+func httpStatus(v []byte) int {
+	if kind(v) == '"' {
+		v = v[1 : len(v)-1]
+	}
+	if n, err := strconv.Atoi(string(v)); err == nil && n >= 100 && n < 600 {
+		return n
+	}
+	return 0
+}
+
+// boundedText returns the text of a string, and the raw text of a number, an object or an array.
+func boundedText(v []byte) string {
+	switch kind(v) {
+	case '"':
+		v = rawjson.AppendUnquoteLossy(nil, v)
+	case 'n', 't', 'f':
+		return ""
+	}
+	return cutText(v)
+}
+
+func cutText(v []byte) string {
+	if len(v) > maxErrorText {
+		n := maxErrorText
+		for n > 0 && !utf8.RuneStart(v[n]) {
+			n--
+		}
+		v = v[:n]
+	}
+	return string(v)
+}
+
+// kind returns the first byte of a value, which says what it is; 0 for none.
+func kind(v []byte) byte {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}

@@ -1,0 +1,152 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// finishReason returns the reason that a server's word stands for, and whether the word is known.
+func finishReason(raw string) (lathe.FinishReason, bool) {
+	switch strings.ToLower(raw) {
+	case "stop", "end_turn", "stop_sequence", "eos", "eos_token", "end", "complete", "completed":
+		return lathe.FinishStop, true
+	case "tool_calls", "tool_call", "tool_use", "function_call":
+		return lathe.FinishToolCalls, true
+	case "length", "max_tokens", "max_output_tokens", "model_length", "max_completion_tokens":
+		return lathe.FinishLength, true
+	case "content_filter", "content-filter", "safety", "sensitive", "recitation", "prohibited_content", "blocklist":
+		return lathe.FinishContentFilter, true
+	}
+	return lathe.FinishUnknown, false
+}
+
+// reason returns the normalised finish reason of the whole answer.
+func (a *Assembler) reason() lathe.FinishReason {
+	if a.finish == "" {
+		a.fault(FaultFinishMissing, 1)
+		if len(a.calls) > 0 {
+			return lathe.FinishToolCalls
+		}
+		return lathe.FinishStop
+	}
+	r, known := finishReason(a.finish)
+	if !known {
+		a.fault(FaultFinishUnknown, 1)
+	}
+	switch {
+	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
+		return r
+	case len(a.calls) > 0:
+		if r != lathe.FinishToolCalls {
+			a.fault(FaultFinishMismatch, 1)
+		}
+		return lathe.FinishToolCalls
+	case r == lathe.FinishToolCalls:
+		a.fault(FaultFinishMismatch, 1)
+		return lathe.FinishStop
+	}
+	return r
+}
+
+// broken reports whether the answer broke off. A stream is whole when the server said so: with
+// [DONE] after something came, or with a finish reason. Where only one of the two came, each call
+// must have whole arguments, unless the reason says why it has not.
+func (a *Assembler) broken() bool {
+	if !a.done && !a.finishSeen || !a.finishSeen && a.blank() {
+		return true
+	}
+	if a.done && a.finishSeen {
+		return false
+	}
+	switch r, _ := finishReason(a.finish); r {
+	case lathe.FinishLength, lathe.FinishContentFilter:
+		return false
+	}
+	for _, c := range a.calls {
+		if c.args.len() > 0 && !c.whole() {
+			return true
+		}
+	}
+	return false
+}
+
+// finished is a Finish with the memory of its message, so that both are one allocation.
+type finished struct {
+	lathe.Finish
+	parts [4]lathe.Part
+}
+
+// Finish returns the whole answer after the last Append; it is called once. cleanEOF says that the
+// stream ended rather than broke. The error is that of Append if there was one, and
+// [ErrIncomplete] if the answer broke off: no half of an answer is ever returned.
+func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	if a.broken() {
+		return nil, ErrIncomplete
+	}
+	a.endCalls(nil)
+	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.model, ResponseID: a.id, ProviderCost: a.cost}}
+	f.Reason = a.reason()
+	switch {
+	case a.done:
+	case cleanEOF:
+		a.fault(FaultDoneMissing, 1)
+	default:
+		a.fault(FaultCutAfterFinish, 1)
+	}
+	ps := f.parts[:0]
+	if s := a.reasoning.whole(); s != "" {
+		ps = append(ps, lathe.Reasoning{Text: s, Field: a.reasoningField})
+	}
+	if s := a.text.whole(); s != "" {
+		ps = append(ps, lathe.Text{Text: s})
+	}
+	if s := a.refusal.whole(); s != "" {
+		ps = append(ps, lathe.Refusal{Text: s})
+	}
+	for _, b := range a.blobs {
+		ps = append(ps, b)
+	}
+	for _, c := range a.calls {
+		if c.id == "" {
+			a.fault(FaultIDMissing, 1)
+		}
+		if c.name == "" {
+			a.fault(FaultNameMissing, 1)
+		}
+		ps = append(ps, lathe.ToolCall{ID: c.id, Name: c.name, Arguments: c.args.whole(), Incomplete: a.incomplete(c), Extra: c.extra})
+	}
+	f.Message = lathe.Message{Role: lathe.RoleAssistant, Parts: ps, Extra: a.extra}
+	a.fault(FaultInvalidUTF8, a.damage.invalid)
+	a.fault(FaultSplitCharacter, a.damage.joined)
+	f.Faults = a.faults
+	return &f.Finish, nil
+}
+
+// Complete reads the body of an answer that was not streamed, in place of all that the Assembler
+// has read before. It gives what the same answer streamed would: the deltas, appended to dst, and
+// the whole. The error is an *[APIError] for an error in place of an answer, [ErrNoCompletion] for
+// a body that is something else, or [ErrTooLarge].
+func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
+	a.Reset()
+	dst, err := a.Append(dst, body)
+	if err != nil {
+		return dst, nil, err
+	}
+	if !a.w.taken || !a.w.hasDelta {
+		return dst, nil, ErrNoCompletion
+	}
+	a.done, a.finishSeen = true, true
+	dst = a.endCalls(dst)
+	f, err := a.Finish(true)
+	return dst, f, err
+}
+
+// ParseCompletion is [Assembler.Complete] for one answer, without its deltas. opts may be nil.
+func ParseCompletion(body []byte, opts *AssemblerOptions) (*lathe.Finish, error) {
+	_, f, err := NewAssembler(opts).Complete(nil, body)
+	return f, err
+}

@@ -1,0 +1,450 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A call is one that is being put together.
+type call struct {
+	n        int   // its number within the turn
+	index    int64 // on the wire
+	hasIndex bool
+	id, name string
+	args     text
+	braces   bool // the arguments so far are {}, which may be a placeholder: held back
+	started  bool // DeltaCallStart was made
+	again    bool // named once more when its arguments were whole: what begins as arguments is another call's
+	ended    bool // DeltaCallEnd was made
+	extra    []lathe.Member
+
+	line    int // of the stream, that the last piece came in
+	balance balance
+}
+
+// A balance follows argument text as it grows and tells whether it is a whole value: brackets
+// closed, nothing behind them. What stands inside need not be valid. Each byte is looked at once.
+type balance struct {
+	at, depth         int
+	inString, escaped bool
+	closed, over      bool // the value is whole; something follows it
+}
+
+func (b *balance) whole(s string) bool {
+	for ; b.at < len(s); b.at++ {
+		c := s[b.at]
+		switch {
+		case b.inString:
+			switch {
+			case b.escaped:
+				b.escaped = false
+			case c == '\\':
+				b.escaped = true
+			case c == '"':
+				b.inString = false
+				b.closed = b.depth == 0
+			}
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case b.closed:
+			b.over = true
+		case c == '"':
+			b.inString = true
+		case c == '{' || c == '[':
+			b.depth++
+		case c == '}' || c == ']':
+			b.depth--
+			b.closed = b.depth <= 0
+		}
+	}
+	return b.closed && !b.over
+}
+
+// whole reports whether the arguments are a whole value.
+func (c *call) whole() bool {
+	if c.braces {
+		return true
+	}
+	s := c.args.string()
+	if len(s) > 0 && len(s) < 32 && strings.IndexByte(`{["`, s[0]) < 0 { // a number, true, false, null
+		end, err := rawjson.Scan([]byte(s), 0)
+		return err == nil && end == len(s)
+	}
+	return c.balance.whole(s)
+}
+
+// takePiece adds one element of tool_calls, the pos-th of its line.
+func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delta {
+	w := &a.w
+	var id, name []byte
+	if p.id.ok() {
+		if id = w.raw(p.id); id[0] == '"' {
+			id = id[1 : len(id)-1]
+		}
+	}
+	if w.isString(p.name) {
+		name = w.b[p.name.lo+1 : p.name.hi-1]
+	}
+	index, hasIndex := a.wireIndex(p)
+	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(w.raw(p.typ)) != `"function"` {
+		a.fault(FaultUnknownContent, 1)
+		return dst
+	}
+	c := a.find(p, id, name, index, hasIndex, pos)
+	if c == nil {
+		if len(a.calls) >= a.opts.MaxCalls {
+			a.err = ErrTooLarge
+			return dst
+		}
+		dst = a.endWhole(dst)
+		c = a.newCall()
+		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
+		a.announced = ""
+		if !hasIndex && !w.whole {
+			a.fault(FaultIndexMissing, 1)
+		}
+		if len(id) > 0 && a.byID(id) != nil {
+			a.fault(FaultIDDuplicate, 1)
+		}
+		a.calls = append(a.calls, c)
+	}
+	c.line = a.line
+	if a.current != c {
+		a.effects++
+		a.current = c
+	}
+	a.takeID(c, p, id)
+	a.takeName(c, p, name)
+	for i := p.extraLo; i < p.extraHi; i++ {
+		c.extra = a.mergeExtra(c.extra, &w.extra[i])
+	}
+	return a.takeArgs(dst, c, p)
+}
+
+func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta {
+	switch {
+	case !p.args.ok():
+		return dst
+	case a.w.isString(p.args):
+		return a.addString(dst, adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
+	}
+	a.fault(FaultArgsNotText, 1)
+	return a.addRawArgs(dst, c, a.w.raw(p.args))
+}
+
+// wireIndex returns the index of a piece, if it has a good one.
+func (a *Assembler) wireIndex(p *piece) (int64, bool) {
+	if !p.index.ok() {
+		return 0, false
+	}
+	raw := a.w.raw(p.index)
+	if raw[0] == '"' {
+		raw = raw[1 : len(raw)-1]
+	}
+	if len(raw) == 1 && raw[0] >= '0' && raw[0] <= '9' {
+		return int64(raw[0] - '0'), true
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < 0 {
+		a.fault(FaultIndexInvalid, 1)
+		return 0, false
+	}
+	return n, true
+}
+
+func (a *Assembler) newCall() *call {
+	var c *call
+	if n := len(a.spare); n > 0 {
+		c, a.spare = a.spare[n-1], a.spare[:n-1]
+	} else {
+		c = &call{}
+	}
+	c.n = len(a.calls)
+	a.effects++
+	return c
+}
+
+func (a *Assembler) byID(id []byte) *call {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		if a.calls[i].id == string(id) {
+			return a.calls[i]
+		}
+	}
+	return nil
+}
+
+func (a *Assembler) byIndex(index int64) *call {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		if c := a.calls[i]; c.hasIndex && c.index == index {
+			return c
+		}
+	}
+	return nil
+}
+
+// find returns the call that a piece goes on with, nil if it begins one. This is the rule in the
+// comment of Assembler.
+func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, pos int) *call {
+	w := &a.w
+	if w.whole || len(a.calls) == 0 {
+		return nil // each element of a whole message is a call
+	}
+	if hasIndex {
+		if c := a.byIndex(index); c != nil {
+			if a.begins(c, p, id, name) {
+				a.fault(FaultIndexReused, 1)
+				return nil
+			}
+			return a.announce(c, p, id, name)
+		}
+		if len(id) > 0 && len(name) == 0 {
+			if c := a.byID(id); c != nil {
+				a.fault(FaultIndexChanged, 1)
+				return c
+			}
+		}
+		return nil
+	}
+	if len(id) > 0 {
+		if c := a.byID(id); c != nil {
+			if a.begins(c, p, id, name) {
+				return nil
+			}
+			return c
+		}
+	}
+	last := a.current
+	switch {
+	case len(name) == 0 && len(id) == 0 && len(w.pieces) > 1 && pos < len(a.calls):
+		return a.calls[pos]
+	case len(name) == 0 || last.name == "":
+		return last // with a name that comes late
+	case last.name != string(name) || a.begins(last, p, id, name):
+		return nil
+	case len(id) > 0 && last.id != "" && last.args.len() == 0:
+		return nil // two calls without arguments
+	}
+	return last
+}
+
+// announce takes a piece of c that may be of a further call at its index: one that only says the name
+// of a call whose arguments are whole, and then one that begins as arguments do.
+func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
+	switch {
+	case len(id) > 0 || !c.whole():
+	case len(name) > 0:
+		c.again = c.name == string(name)
+	case c.again && a.beginsArgs(p):
+		a.fault(FaultIndexReused, 1)
+		a.announced = c.name
+		return nil
+	}
+	return c
+}
+
+// begins reports whether a piece that names the call c begins another one all the same.
+func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
+	if len(name) == 0 || c.name == "" {
+		return false
+	}
+	otherID := len(id) > 0 && c.id != "" && c.id != string(id)
+	otherName := c.name != string(name)
+	switch {
+	case otherID && (otherName || c.line == a.line):
+		return true
+	case !c.whole():
+		return false
+	case otherID || otherName:
+		return true
+	case !a.beginsArgs(p):
+		return false
+	case len(id) > 0 && a.sameArgs(c, p):
+		a.fault(FaultCallRepeated, 1)
+		p.args = span{}
+		return false
+	}
+	return true
+}
+
+// beginsArgs reports whether the arguments of a piece begin as arguments do.
+func (a *Assembler) beginsArgs(p *piece) bool {
+	if !p.args.ok() {
+		return false
+	}
+	raw := a.w.raw(p.args)
+	if raw[0] == '"' {
+		raw = bytes.TrimLeft(raw[1:], " ")
+	}
+	return raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`))
+}
+
+// sameArgs reports whether the arguments of a piece are those that the call has.
+func (a *Assembler) sameArgs(c *call, p *piece) bool {
+	raw := a.w.raw(p.args)
+	if raw[0] == '"' {
+		raw = unquoted(raw)
+	}
+	if c.braces {
+		return string(raw) == "{}"
+	}
+	return string(raw) == c.args.string()
+}
+
+func (a *Assembler) takeID(c *call, p *piece, id []byte) {
+	switch {
+	case len(id) == 0 || c.id == string(id):
+	case c.id == "":
+		if c.started || c.name != "" {
+			a.fault(FaultIDLate, 1)
+		}
+		c.id = a.keep(p.id)
+	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(a.w.raw(p.id))):
+	default:
+		a.fault(FaultIDChanged, 1)
+	}
+}
+
+func (a *Assembler) takeName(c *call, p *piece, name []byte) {
+	switch {
+	case len(name) == 0:
+	case c.name == "":
+		if c.started || c.braces {
+			a.fault(FaultNameLate, 1)
+		}
+		c.name = a.keep(p.name)
+	case c.name == string(name):
+		a.fault(FaultNameRepeated, 1)
+	default:
+		more := a.keep(p.name)
+		if more == c.name {
+			a.fault(FaultNameRepeated, 1)
+			return
+		}
+		a.fault(FaultNameSplit, 1)
+		if strings.HasPrefix(more, c.name) {
+			c.name = more
+		} else {
+			c.name += more
+			a.size += len(c.name)
+		}
+	}
+}
+
+// addArgs adds to the argument text of c.
+func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, plain bool) []lathe.Delta {
+	if c.args.len() == 0 {
+		if string(body) == "{}" {
+			c.braces = true
+			a.effects++
+			return dst
+		}
+		if c.braces {
+			c.braces = false
+			a.fault(FaultArgsReplaced, 1)
+		}
+	}
+	dst = a.start(dst, c)
+	if s := c.args.add(body, plain, &a.damage); s != "" {
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
+	}
+	return dst
+}
+
+// addRawArgs adds arguments that are no string, as they are written.
+func (a *Assembler) addRawArgs(dst []lathe.Delta, c *call, raw []byte) []lathe.Delta {
+	a.size += len(raw)
+	if c.args.len() == 0 {
+		if string(raw) == "{}" {
+			c.braces = true
+			return dst
+		}
+		if c.braces {
+			c.braces = false
+			a.fault(FaultArgsReplaced, 1)
+		}
+	}
+	dst = a.start(dst, c)
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: c.args.addRaw(raw, &a.damage)})
+}
+
+// start begins c for the consumer, after the calls before it.
+func (a *Assembler) start(dst []lathe.Delta, c *call) []lathe.Delta {
+	if c.started {
+		return dst
+	}
+	if c.n > 0 {
+		dst = a.start(dst, a.calls[c.n-1])
+	}
+	c.started = true
+	a.effects++
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
+}
+
+// endWhole ends the calls whose arguments are whole, when another begins.
+func (a *Assembler) endWhole(dst []lathe.Delta) []lathe.Delta {
+	for _, c := range a.calls {
+		if !c.ended && c.whole() {
+			dst = a.end(dst, c)
+		}
+	}
+	return dst
+}
+
+// endCalls ends all calls and gives up what is held back.
+func (a *Assembler) endCalls(dst []lathe.Delta) []lathe.Delta {
+	a.effects++
+	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
+		if s := to.t.flush(&a.damage); s != "" {
+			dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
+		}
+	}
+	for _, c := range a.calls {
+		if !c.ended {
+			dst = a.end(dst, c)
+		}
+	}
+	return dst
+}
+
+func (a *Assembler) end(dst []lathe.Delta, c *call) []lathe.Delta {
+	c.ended = true
+	dst = a.start(dst, c)
+	s := c.args.flush(&a.damage)
+	if c.braces {
+		c.braces = false
+		s = c.args.addRaw([]byte("{}"), &a.damage)
+	}
+	if s != "" {
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
+	}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
+}
+
+// incomplete reports whether c was cut off by a limit on the output.
+func (a *Assembler) incomplete(c *call) bool {
+	switch reason, _ := finishReason(a.finish); reason {
+	case lathe.FinishLength, lathe.FinishContentFilter:
+		return !c.whole() && (c.args.len() > 0 || c.n == len(a.calls)-1)
+	}
+	return false
+}
+
+// takeLegacy adds a function_call, the old form of the one call of an answer.
+func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
+	w := &a.w
+	if len(a.calls) == 0 {
+		a.fault(FaultFunctionCall, 1)
+		c := a.newCall()
+		c.id = "call_1"
+		a.calls = append(a.calls, c)
+		a.current = c
+	}
+	c, p := a.calls[0], &w.legacy
+	if w.isString(p.name) {
+		a.takeName(c, p, w.b[p.name.lo+1:p.name.hi-1])
+	}
+	return a.takeArgs(dst, c, p)
+}

@@ -1,0 +1,159 @@
+// Package openai turns the JSON of OpenAI's chat completions into Lathe's vocabulary and back, for
+// both ends of the wire: what a client sends and reads ([AppendRequest], [Assembler],
+// [ParseCompletion], [ParseError]) and what a server reads and sends ([ParseRequest],
+// [AppendCompletion], [ChunkWriter], [AppendError]). It does no I/O.
+//
+// Writing is deterministic: the same values give the same bytes. Reading what servers send is
+// lenient, and what had to be tolerated is counted as a [lathe.Fault]; reading what clients send
+// is strict. Members that Lathe does not know are kept and sent again.
+//
+// Append functions append to dst and return it. Raw JSON that callers put into requests, messages
+// and tools must be valid.
+package openai
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Errors of answers that cannot be used.
+var (
+	// ErrIncomplete says that a stream broke off before the answer was whole.
+	ErrIncomplete = errors.New("openai: the answer broke off")
+	// ErrNoCompletion says that a body is not a chat completion, such as an HTML page.
+	ErrNoCompletion = errors.New("openai: the answer is not a chat completion")
+	// ErrTooLarge says that an answer is above AssemblerOptions.MaxBytes or MaxCalls.
+	ErrTooLarge = errors.New("openai: the answer is too large")
+)
+
+// The kinds of [lathe.Fault] that reading an answer may count.
+const (
+	FaultEmptyLine        = "empty_line"            // data with nothing in it
+	FaultBadLine          = "bad_line"              // data that is no JSON object of a known shape; skipped
+	FaultDuplicateMember  = "duplicate_member"      // the last one counted
+	FaultAfterDone        = "after_done"            // data after [DONE]; skipped
+	FaultExtraChoice      = "extra_choice"          // a choice other than the first; skipped
+	FaultUnknownContent   = "unknown_content"       // content or a call of a kind that is not known, or too many members; skipped
+	FaultInvalidUTF8      = "invalid_utf8"          // became U+FFFD
+	FaultSplitCharacter   = "split_character"       // a character cut in two; joined
+	FaultIndexMissing     = "index_missing"         // a call without index
+	FaultIndexInvalid     = "index_invalid"         // an index that is negative or no integer
+	FaultIndexReused      = "index_reused"          // a new call under the index of another
+	FaultIndexChanged     = "index_changed"         // a call went on under another index
+	FaultIDMissing        = "id_missing"            // a call that never got an id
+	FaultIDLate           = "id_late"               // the id came after the first piece of its call
+	FaultIDChanged        = "id_changed"            // the first one counted
+	FaultIDDuplicate      = "id_duplicate"          // two calls with one id
+	FaultNameMissing      = "name_missing"          // a call that never got a name
+	FaultNameLate         = "name_late"             // the name came after the first piece of its call
+	FaultNameRepeated     = "name_repeated"         // the same name again
+	FaultNameSplit        = "name_split"            // joined
+	FaultArgsNotText      = "arguments_not_text"    // an object in place of its text; kept as its text
+	FaultArgsReplaced     = "arguments_replaced"    // {} first, then others
+	FaultCallRepeated     = "call_repeated"         // a whole call sent twice; counted once
+	FaultFunctionCall     = "function_call"         // the old form of a call
+	FaultFinishMissing    = "finish_reason_missing" // inferred
+	FaultFinishMismatch   = "finish_reason_mismatch"
+	FaultFinishRepeated   = "finish_reason_repeated"
+	FaultFinishUnknown    = "finish_reason_unknown"
+	FaultDoneMissing      = "done_missing"
+	FaultCutAfterFinish   = "cut_after_finish" // the connection broke after the finish reason
+	FaultUsageInvalid     = "usage_invalid"    // a count that is no number of tokens
+	FaultReasoningRepeats = "reasoning_twice"  // two members with reasoning in one delta; one counted
+)
+
+// ReasoningSame as EncodeOptions.ReasoningField sends reasoning back under the member it came in.
+const ReasoningSame = "*"
+
+// defaultReasoningField is the member for reasoning that does not say where it came from, where
+// Lathe is the server.
+const defaultReasoningField = "reasoning_content"
+
+// EncodeOptions say how a request is written. The zero value is a plain request.
+type EncodeOptions struct {
+	Stream       bool // ask for a stream
+	IncludeUsage bool // ask for the usage at the end of the stream
+	// ReasoningField is the member under which reasoning is sent back: "" leaves it out, and
+	// [ReasoningSame] takes for each the member it came in.
+	ReasoningField string
+	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens.
+	MaxCompletionTokens bool
+}
+
+// callName returns name as the wire allows it, ^[a-zA-Z0-9_-]{1,64}$, so that a conversation with a
+// name that a model made up can still be sent.
+func callName(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	ok := len(name) <= 64
+	for i := 0; ok && i < len(name); i++ {
+		ok = nameByte(name[i])
+	}
+	if ok {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name) && i < 64; i++ {
+		if nameByte(name[i]) {
+			b.WriteByte(name[i])
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// appendFloat appends f as encoding/json writes it, and null for what JSON has no number for.
+func appendFloat(dst []byte, f float64) []byte {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return append(dst, "null"...)
+	}
+	format := byte('f')
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}
+
+// appendKey appends `"key":`, with a comma before it unless it is the first of its object.
+func appendKey(dst []byte, key string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = rawjson.AppendQuote(dst, key)
+	return append(dst, ':')
+}
+
+func appendText(dst []byte, key, text string) []byte {
+	return rawjson.AppendQuote(appendKey(dst, key), text)
+}
+
+// appendMembers appends the members that known does not claim; of equal names the last.
+func appendMembers(dst []byte, members []lathe.Member, known func(string) bool) []byte {
+	for i, m := range members {
+		if known(m.Name) || named(members[i+1:], m.Name) || len(m.Value) == 0 {
+			continue
+		}
+		dst = rawjson.AppendCompact(appendKey(dst, m.Name), m.Value)
+	}
+	return dst
+}
+
+func named(members []lathe.Member, name string) bool {
+	for _, m := range members {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package openai
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A ChunkWriter writes the deltas of one answer as the frames of a chat completion stream, in the
+// form that OpenAI's own clients need: the role comes first and alone, each piece of a call names
+// its index, the id and the name come once, one call is whole before the next begins, a whole call
+// without arguments gets {}, and the finish reason stands alone. What cannot be sent yet (a call
+// while another is open, a call whose id or name is not known) is held until it can.
+//
+// It is used by one goroutine at a time.
+type ChunkWriter struct {
+	head, tail   []byte // of every frame, around the delta
+	includeUsage bool
+	started      bool
+	open         *outCall // the call that is being sent
+	calls        []*outCall
+	sent         int // calls begun on the wire
+}
+
+// An outCall is a call as far as it is known.
+type outCall struct {
+	index    int // of the call within the turn
+	id, name string
+	args     []byte // not sent yet
+	began    bool   // on the wire
+	argsSent bool
+	ended    bool // nothing more will come
+	cut      bool // by a limit on the output
+	closed   bool // wholly on the wire
+}
+
+// NewChunkWriter returns a ChunkWriter for one answer. With includeUsage the usage follows in a
+// chunk of its own, and every other chunk says "usage":null.
+func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWriter {
+	head := append([]byte("data: "), `{"id":`...)
+	head = rawjson.AppendQuote(head, id)
+	head = append(head, `,"object":"chat.completion.chunk","created":`...)
+	head = strconv.AppendInt(head, created, 10)
+	head = appendText(head, "model", model)
+	w := &ChunkWriter{includeUsage: includeUsage, head: append(head, `,"choices":[{"index":0,"delta":`...)}
+	w.tail = []byte(w.end("null"))
+	return w
+}
+
+// end returns what follows a delta.
+func (w *ChunkWriter) end(finish string) string {
+	s := `,"logprobs":null,"finish_reason":` + finish + `}]`
+	if w.includeUsage {
+		s += `,"usage":null`
+	}
+	return s + "}\n\n"
+}
+
+// AppendStart appends the frame with the role, if no frame was appended before. AppendDelta does
+// so by itself.
+func (w *ChunkWriter) AppendStart(dst []byte) []byte {
+	return w.start(dst, `""`)
+}
+
+func (w *ChunkWriter) start(dst []byte, content string) []byte {
+	if w.started {
+		return dst
+	}
+	w.started = true
+	dst = append(append(dst, w.head...), `{"role":"assistant","content":`...)
+	dst = append(append(dst, content...), '}')
+	return append(dst, w.tail...)
+}
+
+// AppendDelta appends the frames for d, none if there is nothing to say. A delta of kind
+// DeltaFinish closes the answer: it also sends what Finish.Message has of calls that no delta told.
+func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary:
+		return w.text(dst, `{"content":`, d.Text)
+	case lathe.DeltaReasoning:
+		return w.text(dst, `{"`+defaultReasoningField+`":`, d.Text)
+	case lathe.DeltaRefusal:
+		return w.text(dst, `{"refusal":`, d.Text)
+	case lathe.DeltaCallStart:
+		c := w.call(d.Index)
+		c.id, c.name = d.ID, d.Name
+		return w.advance(dst)
+	case lathe.DeltaCallArgs:
+		c := w.call(d.Index)
+		if c == w.open && c.began {
+			if d.Text != "" {
+				dst = w.args(dst, c, d.Text)
+			}
+			return dst
+		}
+		c.args = append(c.args, d.Text...)
+		return w.advance(dst)
+	case lathe.DeltaCallEnd:
+		c := w.call(d.Index)
+		c.ended, c.cut = true, d.Incomplete
+		return w.advance(dst)
+	case lathe.DeltaFinish:
+		return w.AppendFinish(dst, d.Finish, nil)
+	}
+	return dst
+}
+
+// AppendDone appends the frame that ends the stream.
+func (w *ChunkWriter) AppendDone(dst []byte) []byte { return append(dst, "data: [DONE]\n\n"...) }
+
+// AppendErrorFrame appends a frame that tells a client of an error within the stream.
+func AppendErrorFrame(dst []byte, e *APIError) []byte {
+	return append(AppendError(append(dst, "data: "...), e), "\n\n"...)
+}
+
+func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	dst = append(append(w.AppendStart(dst), w.head...), key...)
+	dst = append(rawjson.AppendQuote(dst, text), '}')
+	return append(dst, w.tail...)
+}
+
+func (w *ChunkWriter) call(index int) *outCall {
+	if w.open != nil && w.open.index == index {
+		return w.open
+	}
+	for _, c := range w.calls {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &outCall{index: index}
+	w.calls = append(w.calls, c)
+	return c
+}
+
+// advance sends what can be sent of the calls, in their order.
+func (w *ChunkWriter) advance(dst []byte) []byte {
+	for {
+		if w.open == nil {
+			for _, c := range w.calls {
+				if !c.closed {
+					w.open = c
+					break
+				}
+			}
+		}
+		c := w.open
+		if c == nil || c.id == "" || c.name == "" {
+			return dst
+		}
+		if !c.began {
+			c.began = true
+			dst = append(w.start(dst, "null"), w.head...)
+			dst = append(dst, `{"tool_calls":[{"index":`...)
+			dst = strconv.AppendInt(dst, int64(w.sent), 10)
+			dst = appendText(dst, "id", c.id)
+			dst = append(dst, `,"type":"function","function":{"name":`...)
+			dst = rawjson.AppendQuote(dst, c.name)
+			dst = append(append(dst, `,"arguments":""}}]}`...), w.tail...)
+			w.sent++
+		}
+		if len(c.args) > 0 {
+			dst = w.args(dst, c, string(c.args))
+			c.args = nil
+		}
+		if !c.ended {
+			return dst
+		}
+		if !c.argsSent && !c.cut {
+			dst = w.args(dst, c, "{}")
+		}
+		c.closed, w.open = true, nil
+	}
+}
+
+func (w *ChunkWriter) args(dst []byte, c *outCall, text string) []byte {
+	c.argsSent = true
+	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
+	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
+	dst = append(dst, `,"function":{"arguments":`...)
+	dst = rawjson.AppendQuote(dst, text)
+	return append(append(dst, "}}]}"...), w.tail...)
+}
+
+// AppendFinish closes the answer as a delta of kind DeltaFinish does. The last frame gets the further
+// members of extra.
+func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	if f == nil {
+		return dst
+	}
+	for i, call := range f.Message.Calls() {
+		c := w.call(i)
+		if c.closed {
+			continue
+		}
+		if !c.began {
+			c.id, c.name, c.args = call.ID, callName(call.Name), []byte(call.Arguments)
+			if c.id == "" {
+				c.id = "call_" + strconv.Itoa(i+1)
+			}
+		}
+		c.ended, c.cut = true, call.Incomplete
+	}
+	dst = w.advance(w.AppendStart(dst))
+	dst = append(append(dst, w.head...), "{}"...)
+	dst = append(dst, w.end(`"`+wireReason(f.Reason)+`"`)...)
+	if w.includeUsage {
+		i := len(w.head) - len(`[{"index":0,"delta":`)
+		dst = append(append(dst, w.head[:i]...), `[],"usage":`...)
+		dst = append(appendUsage(dst, &f.Usage, f.ProviderCost), "}\n\n"...)
+	}
+	if len(extra) > 0 {
+		dst = appendMembers(dst[:len(dst)-len("}\n\n")], extra, knownInCompletion)
+		dst = append(dst, "}\n\n"...)
+	}
+	return dst
+}
+
+// wireReason returns the finish reason in OpenAI's words.
+func wireReason(r lathe.FinishReason) string {
+	switch r {
+	case lathe.FinishToolCalls, lathe.FinishLength, lathe.FinishContentFilter:
+		return string(r)
+	default:
+		return string(lathe.FinishStop)
+	}
+}

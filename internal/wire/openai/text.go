@@ -1,0 +1,218 @@
+package openai
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// firstText is the memory that a text starts with, if the one before it has left too little. It
+// grows fourfold.
+const firstText = 2 << 10
+
+// maxShared is the largest memory that a text leaves to the next one.
+const maxShared = 4 << 10
+
+// A text grows by the texts of JSON strings. A character that was cut in two, as bytes or as a
+// pair of surrogates, is held back until its other half comes: at most three bytes. What add
+// returns are parts of one memory that is never written again, so they may be kept.
+type text struct {
+	b    strings.Builder
+	base int     // what is before it in b belongs to texts of earlier answers
+	held [4]byte // the beginning of a character
+	n    int     // bytes held
+	high rune    // a high surrogate that waits for its low one
+}
+
+func (t *text) len() int { return t.b.Len() - t.base }
+
+func (t *text) string() string { return t.b.String()[t.base:] }
+
+// reset begins another text, in what is left of the memory.
+func (t *text) reset() {
+	if t.b.Cap() > maxShared {
+		t.b.Reset()
+	}
+	t.base, t.n, t.high = t.b.Len(), 0, 0
+}
+
+// damage counts what was wrong with a text.
+type damage struct{ invalid, joined int }
+
+// add decodes body, the text of a valid JSON string between its quotes, and returns what it adds.
+// plain says that body has no escapes.
+func (t *text) add(body []byte, plain bool, d *damage) string {
+	if len(body) > t.b.Cap()-t.b.Len() {
+		t.grow(len(body))
+	}
+	start := t.b.Len()
+	waiting := t.n > 0 || t.high != 0
+	if plain && !waiting && utf8.Valid(body) {
+		t.b.Write(body)
+		return t.b.String()[start:]
+	}
+	bad := d.invalid
+	t.decode(body, d)
+	if waiting && d.invalid == bad {
+		d.joined++
+	}
+	return t.b.String()[start:]
+}
+
+// addRaw adds bytes as they are.
+func (t *text) addRaw(raw []byte, d *damage) string {
+	t.grow(len(raw))
+	start := t.b.Len()
+	t.flush(d)
+	t.bytes(raw, d)
+	t.flush(d)
+	return t.b.String()[start:]
+}
+
+func (t *text) grow(n int) {
+	if t.b.Cap()-t.b.Len() >= n {
+		return
+	}
+	s := t.string()
+	t.b, t.base = strings.Builder{}, 0
+	t.b.Grow(max(firstText, 4*len(s)+n))
+	t.b.WriteString(s)
+}
+
+func (t *text) decode(body []byte, d *damage) {
+	for len(body) > 0 {
+		i := bytes.IndexByte(body, '\\')
+		if i < 0 {
+			i = len(body)
+		}
+		if i > 0 {
+			t.dropHigh(d)
+			if t.n == 0 && utf8.Valid(body[:i]) {
+				t.b.Write(body[:i])
+			} else {
+				t.bytes(body[:i], d)
+			}
+			body = body[i:]
+			continue
+		}
+		n := escapeLen(body)
+		if n == 0 {
+			return // not in a valid string
+		}
+		t.escape(body[:n], d)
+		body = body[n:]
+	}
+}
+
+var escapes = [...]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+func (t *text) escape(e []byte, d *damage) {
+	t.dropHeld(d)
+	if e[1] != 'u' {
+		t.dropHigh(d)
+		t.b.WriteByte(escapes[e[1]])
+		return
+	}
+	r := hex4(e[2:])
+	switch {
+	case t.high != 0:
+		high := t.high
+		t.high = 0
+		if full := utf16.DecodeRune(high, r); full != utf8.RuneError {
+			t.b.WriteRune(full)
+			return
+		}
+		t.bad(d)
+		t.escape(e, d)
+	case r >= 0xD800 && r < 0xDC00:
+		t.high = r
+	case r >= 0xDC00 && r < 0xE000:
+		t.bad(d)
+	default:
+		t.b.WriteRune(r)
+	}
+}
+
+// bytes adds raw bytes; those of a character that is not whole yet are held.
+func (t *text) bytes(b []byte, d *damage) {
+	for t.n > 0 && len(b) > 0 {
+		if b[0]&0xC0 != 0x80 {
+			t.dropHeld(d)
+			break
+		}
+		t.held[t.n] = b[0]
+		if !utf8.FullRune(t.held[:t.n+1]) {
+			t.n++
+			b = b[1:]
+			continue
+		}
+		if _, n := utf8.DecodeRune(t.held[:t.n+1]); n != t.n+1 {
+			t.dropHeld(d)
+			break
+		}
+		t.b.Write(t.held[:t.n+1])
+		t.n = 0
+		b = b[1:]
+	}
+	for len(b) > 0 {
+		i := 0
+		for i < len(b) {
+			if b[i] < utf8.RuneSelf {
+				i++
+				continue
+			}
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n < 2 {
+				break
+			}
+			i += n
+		}
+		t.b.Write(b[:i])
+		b = b[i:]
+		if len(b) == 0 {
+			return
+		}
+		if !utf8.FullRune(b) {
+			t.n = copy(t.held[:], b)
+			return
+		}
+		t.bad(d)
+		b = b[1:]
+	}
+}
+
+func (t *text) bad(d *damage) {
+	t.b.WriteString("\uFFFD")
+	d.invalid++
+}
+
+func (t *text) dropHeld(d *damage) {
+	for ; t.n > 0; t.n-- {
+		t.bad(d) // each byte for itself, as when they come whole
+	}
+}
+
+func (t *text) dropHigh(d *damage) {
+	if t.high != 0 {
+		t.high = 0
+		t.bad(d)
+	}
+}
+
+// flush gives up waiting for the rest of a character, and returns what that adds.
+func (t *text) flush(d *damage) string {
+	start := t.b.Len()
+	t.dropHeld(d)
+	t.dropHigh(d)
+	return t.b.String()[start:]
+}
+
+// whole returns the text, in memory of about its size.
+func (t *text) whole() string {
+	s := t.string()
+	if t.b.Cap() > maxShared && t.b.Cap() > 2*len(s) {
+		return strings.Clone(s)
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// noArguments is the schema sent for a tool that has none.
+const noArguments = `{"type":"object","properties":{}}`
+
+func appendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
+	dst = append(dst, '[')
+	for i, t := range tools {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"type":"function","function":{"name":`...)
+		dst = rawjson.AppendQuote(dst, t.Name)
+		if t.Description != "" {
+			dst = appendText(dst, "description", t.Description)
+		}
+		dst = append(dst, `,"parameters":`...)
+		if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
+			dst = append(dst, noArguments...)
+		} else {
+			dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
+		}
+		dst = append(dst, "}}"...)
+	}
+	return append(dst, ']')
+}
+
+// appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4
+// forbids and some servers still refuse. Where a value is data and not a schema, and below depth
+// levels, nothing is removed.
+func appendSchema(dst, schema []byte, depth int) []byte {
+	schema = schema[rawjson.SkipSpace(schema, 0):]
+	if depth == 0 || kind(schema) != '{' && kind(schema) != '[' {
+		return rawjson.AppendCompact(dst, schema)
+	}
+	if schema[0] == '[' {
+		dst = append(dst, '[')
+		for el := range rawjson.Elements(schema) {
+			dst = appendSchema(appendComma(dst, '['), el, depth-1)
+		}
+		return append(dst, ']')
+	}
+	dst = append(dst, '{')
+	for key, value := range rawjson.Members(schema) {
+		if rawjson.EqualKey(key, "required") && isEmptyArray(value) {
+			continue
+		}
+		dst = append(appendComma(dst, '{'), key...)
+		dst = append(dst, ':')
+		switch string(key) {
+		case `"enum"`, `"const"`, `"default"`, `"examples"`, `"example"`:
+			dst = rawjson.AppendCompact(dst, value)
+		case `"properties"`, `"patternProperties"`, `"$defs"`, `"definitions"`, `"dependentSchemas"`, `"dependencies"`:
+			dst = appendSchemaMap(dst, value, depth-1)
+		default:
+			dst = appendSchema(dst, value, depth-1)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendSchemaMap appends an object whose keys are names, not keywords, and whose values are schemas.
+func appendSchemaMap(dst, obj []byte, depth int) []byte {
+	if depth <= 0 || kind(obj) != '{' {
+		return rawjson.AppendCompact(dst, obj)
+	}
+	dst = append(dst, '{')
+	for key, value := range rawjson.Members(obj) {
+		dst = append(appendComma(dst, '{'), key...)
+		dst = append(dst, ':')
+		dst = appendSchema(dst, value, depth-1)
+	}
+	return append(dst, '}')
+}
+
+func appendComma(dst []byte, open byte) []byte {
+	if dst[len(dst)-1] != open {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+func isEmptyArray(v []byte) bool {
+	if kind(v) != '[' {
+		return false
+	}
+	i := rawjson.SkipSpace(v, 1)
+	return i < len(v) && v[i] == ']'
+}
+
+func appendToolChoice(dst []byte, c lathe.ToolChoice) []byte {
+	if c.Mode != lathe.ChoiceFunction {
+		return rawjson.AppendQuote(dst, c.Mode)
+	}
+	dst = append(dst, `{"type":"function","function":{"name":`...)
+	dst = rawjson.AppendQuote(dst, c.Name)
+	return append(dst, "}}"...)
+}

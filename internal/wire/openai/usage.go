@@ -1,0 +1,100 @@
+package openai
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+func appendUsage(dst []byte, u *lathe.Usage, cost *float64) []byte {
+	dst = append(dst, `{"prompt_tokens":`...)
+	dst = strconv.AppendInt(dst, u.InputTokens, 10)
+	dst = append(dst, `,"completion_tokens":`...)
+	dst = strconv.AppendInt(dst, u.OutputTokens, 10)
+	dst = append(dst, `,"total_tokens":`...)
+	dst = strconv.AppendInt(dst, u.TotalTokens, 10)
+	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
+	dst = strconv.AppendInt(dst, u.CachedTokens, 10)
+	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
+	dst = strconv.AppendInt(dst, u.ReasoningTokens, 10)
+	dst = append(dst, '}')
+	if cost != nil {
+		dst = appendFloat(appendKey(dst, "cost"), *cost)
+	}
+	return append(dst, '}')
+}
+
+// takeUsage takes in a usage object. Servers that send one in every chunk count up: the last counts.
+func (a *Assembler) takeUsage(raw []byte) {
+	if kind(raw) != '{' {
+		return
+	}
+	a.effects++
+	var u lathe.Usage
+	bad := 0
+	count := func(v []byte, to *int64) {
+		n, ok := tokens(v)
+		if !ok {
+			bad++
+			return
+		}
+		*to = n
+	}
+	for k, v := range rawjson.Members(raw) {
+		if string(v) == "null" {
+			continue
+		}
+		switch string(k) {
+		case `"prompt_tokens"`, `"input_tokens"`:
+			count(v, &u.InputTokens)
+		case `"completion_tokens"`, `"output_tokens"`:
+			count(v, &u.OutputTokens)
+		case `"total_tokens"`:
+			count(v, &u.TotalTokens)
+		case `"prompt_tokens_details"`, `"input_tokens_details"`:
+			if n, ok := rawjson.Get(v, "cached_tokens"); ok && string(n) != "null" {
+				count(n, &u.CachedTokens)
+			}
+		case `"completion_tokens_details"`, `"output_tokens_details"`:
+			if n, ok := rawjson.Get(v, "reasoning_tokens"); ok && string(n) != "null" {
+				count(n, &u.ReasoningTokens)
+			}
+		case `"cost"`:
+			if kind(v) == '{' {
+				v, _ = rawjson.Get(v, "total_cost")
+			}
+			if f, ok := number(v); ok && f >= 0 {
+				a.cost = &f
+			}
+		}
+	}
+	if u.TotalTokens == 0 {
+		u.TotalTokens = u.InputTokens + u.OutputTokens
+	}
+	a.usage = u
+	a.fault(FaultUsageInvalid, bad)
+}
+
+// tokens reads a number of tokens, also one that is written as a string or a float.
+func tokens(v []byte) (int64, bool) {
+	if kind(v) == '"' && len(v) > 2 {
+		v = v[1 : len(v)-1]
+	}
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return max(n, 0), n >= 0
+	}
+	f, ok := number(v)
+	if !ok || f < 0 || f > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func number(v []byte) (float64, bool) {
+	if kind(v) == '"' && len(v) > 2 {
+		v = v[1 : len(v)-1]
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	return f, err == nil && f-f == 0
+}

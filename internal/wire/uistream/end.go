@@ -1,0 +1,236 @@
+package uistream
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The finish reasons of the AI SDK.
+const (
+	finishStop      = "stop"
+	finishLength    = "length"
+	finishFilter    = "content-filter"
+	finishToolCalls = "tool-calls"
+	finishError     = "error"
+	finishOther     = "other"
+)
+
+const (
+	interruptedText    = "The call was interrupted before its result was known."
+	interruptedContent = `{"ok":false,"error":{"code":"interrupted","message":"` + interruptedText + `"}}`
+)
+
+// ending says how the stream ends from what was heard last.
+func (e *Encoder) ending() ending {
+	end := ending{head: &e.head}
+	switch {
+	case e.over != nil:
+		f := e.over
+		end.reason, end.usage, end.turns, end.calls = f.Reason, f.Usage, f.Turns, f.ToolCalls
+		end.code = f.ErrorCode
+	case e.paused != nil:
+		end.reason = e.paused.Reason
+	default:
+		end.reason = lathe.ReasonInterrupted
+	}
+	end.finish = finishOf(end.reason)
+	end.aborted = end.reason == lathe.ReasonCancelled
+	if end.finish == finishError && !end.aborted {
+		end.failure = failureText(end.reason)
+	}
+	if end.code == "" {
+		end.code = string(end.reason)
+	}
+	return end
+}
+
+func finishOf(r lathe.Reason) string {
+	switch r {
+	case lathe.ReasonAnswered:
+		return finishStop
+	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
+		return finishToolCalls
+	case lathe.ReasonLength:
+		return finishLength
+	case lathe.ReasonContentFilter:
+		return finishFilter
+	case lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded:
+		return finishOther
+	case lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault,
+		lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal:
+	}
+	return finishError
+}
+
+// failureText is what a person is told of a run that failed. It is fixed: what an upstream server says
+// is for the operator.
+func failureText(r lathe.Reason) string {
+	switch r {
+	case lathe.ReasonUpstreamError:
+		return "provider_unavailable: the model server failed or cannot be reached"
+	case lathe.ReasonNoToolCalls:
+		return "no_tool_calls: the model answered without using a tool, where one is required"
+	case lathe.ReasonToolError:
+		return "tool_error: a tool failed, where none may"
+	case lathe.ReasonUnknownTool:
+		return "unknown_tool: the model asked for a tool that there is not"
+	case lathe.ReasonGuestFault:
+		return "guest_fault: a guest program broke the rules of its memory"
+	case lathe.ReasonInterrupted:
+		return "interrupted: the run broke off"
+	default: // of all other reasons only internal failed
+		return "internal: the run failed"
+	}
+}
+
+// AppendFailure ends a stream that was begun with an error of the code, a word of a-z, 0-9 and _, and a
+// fixed text.
+func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte {
+	if e.ended {
+		return dst
+	}
+	if !e.begun {
+		dst = e.begin(dst, &lathe.Event{})
+	}
+	dst = e.closeBlock(dst)
+	dst = e.drop(dst, func(*call) bool { return true })
+	dst = e.closeStep(dst)
+	e.ended = true
+	return e.w.end(dst, &ending{head: &e.head, reason: lathe.ReasonInternal, finish: finishError, failure: string(code) + ": " + text, code: string(code)})
+}
+
+// maxName bounds the names of tools that a stream shows, as requests bound them.
+const maxName = 64
+
+// shownName is the name of a tool as the run has it, else as the model wrote it, else `unknown`.
+func shownName(registered, raw string) string {
+	if registered != "" && registered != "unknown" {
+		return registered
+	}
+	raw = strings.TrimSpace(raw)
+	if raw == "" || len(raw) > maxName || strings.ContainsFunc(raw, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
+	}) {
+		return "unknown"
+	}
+	return raw
+}
+
+// isJSON reports whether s is one strict JSON value, isObject whether that is an object.
+func isJSON(s string) bool { return rawjson.Check([]byte(s), rawjson.Limits{}) == nil }
+
+func isObject(s string) bool { return isJSON(s) && s[rawjson.SkipSpace([]byte(s), 0)] == '{' }
+
+// appendInput appends argument text as a value: an object as it is, blank as {}, and what is no object
+// as a string, so that it can be told apart and be read back byte for byte.
+func appendInput(dst []byte, args string) []byte {
+	switch {
+	case strings.TrimSpace(args) == "":
+		return append(dst, "{}"...)
+	case isObject(args) && finite(args):
+		return rawjson.AppendCompact(dst, []byte(args))
+	}
+	return rawjson.AppendQuote(dst, args)
+}
+
+// appendOutput appends what a model was told as a value: JSON as it is, other text as a string. Text
+// that happens to be a JSON string is quoted again, so that it reads back the same.
+func appendOutput(dst []byte, content string) []byte {
+	if isJSON(content) && content[rawjson.SkipSpace([]byte(content), 0)] != '"' && compact(content) && finite(content) {
+		return append(dst, content...)
+	}
+	return rawjson.AppendQuote(dst, content)
+}
+
+// compact reports whether s has no white space between its tokens: what does not is kept as text, byte
+// for byte.
+func compact(s string) bool { return len(rawjson.AppendCompact(nil, []byte(s))) == len(s) }
+
+// finite reports whether each number of a JSON text is one that pages can hold.
+func finite(s string) bool {
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case c == '"':
+			for i++; s[i] != '"'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+			i++
+		case c == '-' || c >= '0' && c <= '9':
+			end := i + 1
+			for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
+				end++
+			}
+			if _, err := strconv.ParseFloat(s[i:end], 64); err != nil {
+				return false
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	return true
+}
+
+// errorText is what a page shows of a failed call: `code: message`, from which the model's form can be
+// made again, or that form itself where it says more.
+func errorText(o *outcome) string {
+	if o.code != "" && o.content == plainError(string(o.code), o.message) {
+		return string(o.code) + ": " + o.message
+	}
+	if o.content == "" {
+		return string(o.code) + ": " + o.message
+	}
+	return o.content
+}
+
+// plainError is the form in which models are told of a failure that has no details.
+func plainError(code, message string) string {
+	b := append([]byte(nil), `{"ok":false,"error":{"code":`...)
+	b = rawjson.AppendQuote(b, code)
+	b = append(b, `,"message":`...)
+	b = rawjson.AppendQuote(b, message)
+	return string(append(b, `}}`...))
+}
+
+func blobURL(b *lathe.Blob) string {
+	if b.URL != "" {
+		return b.URL
+	}
+	if len(b.Data) == 0 {
+		return ""
+	}
+	return "data:" + mediaType(b) + ";base64," + base64.StdEncoding.EncodeToString(b.Data)
+}
+
+func mediaType(b *lathe.Blob) string {
+	if b.MediaType != "" {
+		return b.MediaType
+	}
+	if rest, ok := strings.CutPrefix(b.URL, "data:"); ok {
+		if i := strings.IndexAny(rest, ";,"); i > 0 {
+			return rest[:i]
+		}
+	}
+	return "application/octet-stream"
+}
+
+// clip shortens a text to at most n characters, with what was left out named in its middle. 0 is no bound.
+func clip(s string, n int) string {
+	if n <= 0 || len(s) <= n {
+		return s
+	}
+	runes := []rune(s)
+	if len(runes) <= n {
+		return s
+	}
+	mark := "\n[… " + strconv.Itoa(len(runes)-n) + " characters or more were left out …]\n"
+	room := max(n-len([]rune(mark)), 0)
+	head := room * 3 / 4
+	return string(runes[:head]) + mark + string(runes[len(runes)-(room-head):])
+}

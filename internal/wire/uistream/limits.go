@@ -1,0 +1,70 @@
+package uistream
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Limits bound what a request may hold. A zero field has the default in its comment; sizes are
+// characters of text, and of JSON as it was sent.
+type Limits struct {
+	MaxMessages   int // 1 000 messages
+	MaxParts      int // 1 000 parts of one message
+	MaxID         int // 128 of the id of a message, a call or an approval
+	MaxToolName   int // 64
+	MaxArgs       int // 8 192 of the arguments of a call
+	MaxResult     int // 32 768 of the result of a call
+	MaxText       int // 4 000 of a text of a user
+	MaxAnswerText int // 200 000 of a text of anybody else
+	MaxStateKey   int // 512
+	MaxFileBytes  int // 10 MiB of the address of a file, which may hold it
+}
+
+// DefaultLimits returns the limits that requests have where nothing else is said.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		p *int
+		v int
+	}{{&l.MaxMessages, 1_000}, {&l.MaxParts, 1_000}, {&l.MaxID, 128}, {&l.MaxToolName, 64}, {&l.MaxArgs, 8_192}, {&l.MaxResult, 32_768},
+		{&l.MaxText, 4_000}, {&l.MaxAnswerText, 200_000}, {&l.MaxStateKey, 512}, {&l.MaxFileBytes, 10 << 20}} {
+		if *d.p <= 0 {
+			*d.p = d.v
+		}
+	}
+	return l
+}
+
+// A RequestError says what is wrong with a request. Its text holds nothing of what the request said.
+type RequestError struct {
+	Param   string // where, such as messages[2].parts[0].input
+	Limit   string // the limit that was passed, by its name; empty: none was
+	Message string // a whole sentence
+}
+
+// Error returns the place and the message.
+func (e *RequestError) Error() string { return e.Param + ": " + e.Message }
+
+func wrong(param, format string, args ...any) error {
+	return &RequestError{Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// within refuses a text that is longer than a limit.
+func within(param, limit, s string, most int) error {
+	if len(s) <= most {
+		return nil
+	}
+	if n := utf8.RuneCountInString(s); n > most {
+		return &RequestError{Param: param, Limit: limit, Message: fmt.Sprintf("It has %d characters; %s is %d.", n, limit, most)}
+	}
+	return nil
+}
+
+// identifier refuses an id that is empty or too long.
+func (l *Limits) identifier(param, id string) error {
+	if id == "" {
+		return wrong(param, "It is required: 1 to %d characters.", l.MaxID)
+	}
+	return within(param, "max_id", id, l.MaxID)
+}

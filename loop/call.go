@@ -1,0 +1,300 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A call is the state of the model call of one turn, over all its attempts.
+type call struct {
+	attempt    int
+	withTools  bool // calls are wanted
+	repeated   bool // the turn was made again without tools after a parse error
+	started    time.Time
+	firstToken time.Time
+	events     *callEvents
+	err        error
+	open       []openCall // calls seen in the stream
+	parseError int        // told so far, in this attempt
+
+	finish  *lathe.Finish
+	message lathe.Message // what goes into the history
+	asked   []tool.Call   // the calls of message; its space is used again
+	ignored int
+	kept    bool // message is in the history
+	answer  string
+	blank   bool
+
+	text       lathe.TextDelta
+	reasoning  lathe.ReasoningDelta
+	commentary lathe.CommentaryDelta
+	args       lathe.ToolCallDelta
+}
+
+type callEvents struct {
+	started  lathe.ModelCallStarted
+	finished lathe.ModelCallFinished
+}
+
+// An openCall is what delta events say of a call: a registered name, and an id that will stay.
+type openCall struct {
+	index    int
+	id, tool string
+}
+
+// ask makes the model call of the next turn, with as many attempts as it takes, and adds what the
+// model said to the history. It returns false when the run is over.
+func (r *run) ask(ctx context.Context, withTools bool) bool {
+	r.turn++
+	r.result.Trace = append(r.result.Trace, lathe.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
+	c := &r.call
+	c.attempt, c.repeated = r.attempts, false
+	r.attempts = 0
+	for {
+		r.startAttempt(withTools)
+		r.generate(ctx)
+		if c.finish == nil {
+			if c.err == nil && ctx.Err() == nil && !r.stopped {
+				c.err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "loop: model call", Err: errors.New("the turn ended without a finish")}
+			}
+			if !r.recovers(ctx, withTools) {
+				return false
+			}
+			withTools = false
+			continue
+		}
+		if c.withTools && r.takesBack() {
+			r.finishAttempt()
+			withTools = false
+			continue
+		}
+		r.read()
+		r.finishAttempt()
+		return true
+	}
+}
+
+// startAttempt prepares the request and tells that it is sent.
+func (r *run) startAttempt(withTools bool) {
+	r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
+	if withTools && len(r.specs) > 0 {
+		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, r.choice(), r.settings.ParallelToolCalls
+	}
+	r.call.withTools = withTools && r.choiceAllows()
+	r.tellAttempt(0)
+}
+
+// tellAttempt opens an attempt that starts after wait.
+func (r *run) tellAttempt(wait time.Duration) {
+	c := &r.call
+	c.attempt++
+	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
+	c.err, c.finish, c.parseError, c.ignored = nil, nil, 0, 0
+	c.open = c.open[:0]
+	c.events = r.newCallEvents()
+	r.prompt.Add(r.req.Messages[r.hashed:]...)
+	r.hashed = len(r.req.Messages)
+	s := &c.events.started
+	*s = lathe.ModelCallStarted{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Messages: len(r.req.Messages), Tools: len(r.req.Tools),
+	}
+	s.PromptHash, s.PromptHashV2 = r.prompt.Sum(&r.req.Sampling, r.req.Tools, r.req.ToolChoice)
+	t := r.turnTrace()
+	t.Messages, t.Tools = s.Messages, s.Tools
+	r.emit(s)
+}
+
+func (r *run) newCallEvents() *callEvents {
+	if r.usedCalls == len(r.record.calls) {
+		return &callEvents{}
+	}
+	r.usedCalls++
+	return &r.record.calls[r.usedCalls-1]
+}
+
+func (r *run) turnTrace() *lathe.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
+
+// recovers tells of an attempt that failed, and says whether the turn is to be made again without
+// tools: when the server cannot do tools and the settings allow it, for this turn. Else the run is over.
+func (r *run) recovers(ctx context.Context, withTools bool) bool {
+	c := &r.call
+	if r.interrupted(ctx) {
+		c.err = r.result.Err
+		if c.err == nil {
+			c.err = &lathe.Error{Code: lathe.CodeTimeout, Op: "loop: model call"}
+		}
+		r.failAttempt(c.err)
+		return false
+	}
+	r.failAttempt(c.err)
+	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
+		r.fallbacks--
+		return true
+	}
+	reason, code := lathe.ReasonInternal, codeOf(c.err)
+	var up *lathe.UpstreamError
+	if errors.As(c.err, &up) || code == lathe.CodeUpstream || code == lathe.CodeUpstreamProtocol {
+		reason = lathe.ReasonUpstreamError
+	}
+	r.fail(reason, code, c.err)
+	r.errorCode = errorCode(c.err)
+	return false
+}
+
+// failAttempt tells that the current attempt failed.
+func (r *run) failAttempt(err error) {
+	c := &r.call
+	f := &c.events.finished
+	*f = lathe.ModelCallFinished{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Status: "error", ErrorCode: errorCode(err), LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+	}
+	var up *lathe.UpstreamError
+	if errors.As(err, &up) {
+		f.UpstreamRequestID = token(up.RequestID)
+	}
+	r.emit(f)
+}
+
+// errorCode is the kind of an upstream failure, else the error's code.
+func errorCode(err error) string {
+	var up *lathe.UpstreamError
+	if errors.As(err, &up) && upstreamKind(up.Kind) {
+		return string(up.Kind)
+	}
+	return string(codeOf(err))
+}
+
+// takesBack reports whether the turn is to be made again without tools because a call in its text
+// could not be read. The message is dropped whole: its calls are neither planned nor answered.
+func (r *run) takesBack() bool {
+	c := &r.call
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated {
+		return false
+	}
+	r.tellParseErrors(&c.finish.Message)
+	if c.parseError == 0 {
+		return false
+	}
+	c.repeated, c.kept, c.asked = true, false, c.asked[:0]
+	for _, p := range c.finish.Message.Parts {
+		if _, ok := p.(lathe.ToolCall); ok {
+			c.ignored++
+		}
+	}
+	return true
+}
+
+// read takes the model's message: makes its ids stable, drops calls that were not asked for,
+// finds the answer, and adds the message to the history unless nothing is left of it.
+func (r *run) read() {
+	c := &r.call
+	c.message, c.asked = c.finish.Message, c.asked[:0]
+	c.message.Role = lathe.RoleAssistant
+	if c.withTools {
+		r.work.Adopt(&c.message)
+		r.tellParseErrors(&c.message)
+		c.asked = r.asked(c.asked, &c.message)
+	} else {
+		c.ignored = dropCalls(&c.message)
+	}
+	c.answer, c.blank = answerOf(&c.message)
+	if c.kept = len(c.asked) > 0 || !c.blank; c.kept {
+		r.req.Messages = append(r.req.Messages, c.message)
+	}
+}
+
+// choiceAllows is false where the settings say that no tool is to be called, but send them.
+func (r *run) choiceAllows() bool { return r.settings.ToolChoice.Mode != lathe.ChoiceNone }
+
+// asked appends the calls of m to dst.
+func (r *run) asked(dst []tool.Call, m *lathe.Message) []tool.Call {
+	for _, p := range m.Parts {
+		if tc, ok := p.(lathe.ToolCall); ok {
+			if tc.Dialect != "" {
+				tc.Dialect = dialectName(tc.Dialect, r.loop.info.Dialect)
+			}
+			if tc.ParseError != "" {
+				tc.ParseError = parseErrorCode(tc.ParseError)
+			}
+			dst = append(dst, tool.Call{ToolCall: tc})
+		}
+	}
+	return dst
+}
+
+// dropCalls takes the calls out of m, which must not stay in a history that does not answer them.
+func dropCalls(m *lathe.Message) int {
+	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
+	if !slices.ContainsFunc(m.Parts, isCall) {
+		return 0
+	}
+	before := len(m.Parts)
+	m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCall)
+	return before - len(m.Parts)
+}
+
+// answerOf returns the text shown to people, a refusal where there is no other, and whether
+// there is nothing to show at all.
+func answerOf(m *lathe.Message) (text string, blank bool) {
+	text = m.Text()
+	blank = strings.TrimSpace(text) == ""
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Refusal:
+			if blank {
+				text = p.Text
+			}
+			blank = false
+		case lathe.Blob:
+			blank = false
+		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
+		}
+	}
+	return text, blank
+}
+
+// finishAttempt adds up what the attempt cost and tells that it succeeded.
+func (r *run) finishAttempt() {
+	c := &r.call
+	f := c.finish
+	spent, price := usage(f.Usage), cost(f.ProviderCost)
+	r.result.Usage.Add(spent)
+	if price != nil {
+		r.result.Cost += *price
+	}
+	t := r.turnTrace()
+	t.Finish = finishReason(f.Reason)
+	t.Usage.Add(spent)
+	t.IgnoredToolCalls += c.ignored
+	e := &c.events.finished
+	*e = lathe.ModelCallFinished{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
+		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID),
+		ProviderCost: price, Faults: faults(f.Faults),
+	}
+	if m := token(f.Model); m != "" {
+		e.Model, t.Model = m, m
+	}
+	if c.kept {
+		e.Message = &r.req.Messages[len(r.req.Messages)-1]
+	}
+	r.emit(e)
+}
+
+func (c *call) firstTokenMS() int64 {
+	if c.firstToken.IsZero() {
+		return 0
+	}
+	return max(c.firstToken.Sub(c.started).Milliseconds(), 0)
+}
+
+func (r *run) since(t time.Time) int64 { return max(r.loop.opts.Now().Sub(t).Milliseconds(), 0) }

@@ -1,0 +1,226 @@
+package loop_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A failer is what checkRun needs of a test; rapid has one of its own.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+var _ failer = (*testing.T)(nil)
+
+// checkRun holds a run to what is true of every run, however it ended.
+func checkRun(t failer, res *lathe.Result, events []lathe.Event) {
+	t.Helper()
+	checkHistory(t, res)
+	checkFrame(t, res, events)
+	checkAttempts(t, events)
+	checkCallEvents(t, res, events)
+	if status := res.Reason.Status(); (status == "failed" || status == "cancelled") && res.Err == nil {
+		t.Errorf("reason %q has no error", res.Reason)
+	}
+}
+
+// checkHistory: each call is answered exactly once, in order, before anything else is said.
+func checkHistory(t failer, res *lathe.Result) {
+	t.Helper()
+	pending := map[string]bool{}
+	for _, c := range res.Pending {
+		pending[c.ID] = true
+	}
+	var open []string // calls of the last assistant message that wait for their answer
+	seen := map[string]bool{}
+	for i := range res.History {
+		m := &res.History[i]
+		switch m.Role {
+		case lathe.RoleAssistant:
+			if len(open) > 0 {
+				t.Errorf("history: message %d comes before the answers to %v: %s", i, open, shape(res.History))
+			}
+			open = nil
+			within := map[string]bool{}
+			for _, p := range m.Parts {
+				if c, ok := p.(lathe.ToolCall); ok {
+					if c.ID == "" || within[c.ID] {
+						t.Errorf("history: message %d has a call with id %q", i, c.ID)
+					}
+					within[c.ID] = true
+					if last := i == lastAssistant(res.History); !last || !pending[c.ID] {
+						open = append(open, c.ID)
+					}
+					seen[c.ID] = true
+				}
+			}
+			if len(m.Parts) == 0 {
+				t.Errorf("history: message %d is empty", i)
+			}
+		case lathe.RoleTool:
+			r, ok := m.Parts[0].(lathe.ToolResult)
+			if !ok || len(m.Parts) != 1 {
+				t.Errorf("history: message %d of role tool is not one result", i)
+				continue
+			}
+			if len(open) == 0 || open[0] != r.CallID {
+				t.Errorf("history: message %d answers %q, open are %v: %s", i, r.CallID, open, shape(res.History))
+				continue
+			}
+			if r.IsError != (r.Code != "") || r.Content == "" {
+				t.Errorf("history: message %d: is error %v, code %q, content %q", i, r.IsError, r.Code, r.Content)
+			}
+			open = open[1:]
+		default:
+			if len(open) > 0 {
+				t.Errorf("history: message %d comes before the answers to %v: %s", i, open, shape(res.History))
+			}
+			open = nil
+		}
+	}
+	if n := len(res.History); n > 0 && res.History[n-1].Synthetic {
+		t.Errorf("history ends with a request that nobody answers: %s", shape(res.History))
+	}
+	if len(open) > 0 {
+		t.Errorf("history: %v are not answered (reason %s): %s", open, res.Reason, shape(res.History))
+	}
+	for id := range pending {
+		if !seen[id] {
+			t.Errorf("pending call %q is not in the history", id)
+		}
+	}
+	switch res.Reason {
+	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
+		if len(res.Pending) == 0 {
+			t.Errorf("reason %q with nothing pending", res.Reason)
+		}
+	default:
+		if len(res.Pending) > 0 {
+			t.Errorf("reason %q with %d calls pending", res.Reason, len(res.Pending))
+		}
+	}
+}
+
+func lastAssistant(history []lathe.Message) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Role == lathe.RoleAssistant {
+			return i
+		}
+	}
+	return -1
+}
+
+// checkFrame: exactly one RunStarted, first, and one RunFinished, last, that agrees with the result.
+func checkFrame(t failer, res *lathe.Result, events []lathe.Event) {
+	t.Helper()
+	for i, e := range events {
+		switch d := e.Data.(type) {
+		case *lathe.RunStarted:
+			if i != 0 {
+				t.Errorf("event %d is RunStarted", i)
+			}
+		case *lathe.RunFinished:
+			if i != len(events)-1 {
+				t.Errorf("event %d of %d is RunFinished", i, len(events))
+			}
+			if d.Reason != res.Reason || d.Status != d.Reason.Status() || d.Answer != res.Answer || d.Usage != res.Usage || d.ToolCalls != res.ToolCalls || d.Turns != len(res.Trace) {
+				t.Errorf("RunFinished %+v does not agree with the result %+v", d, res)
+			}
+		}
+		if i > 0 && e.Turn < events[i-1].Turn {
+			t.Errorf("event %d: turn %d after %d", i, e.Turn, events[i-1].Turn)
+		}
+	}
+	if _, ok := events[0].Data.(*lathe.RunStarted); !ok {
+		t.Errorf("the first event is %s", events[0].Data.EventType())
+	}
+	paused := len(all[*lathe.RunPaused](events)) > 0
+	if parked := res.Reason.Status() == "parked"; parked != paused {
+		t.Errorf("reason %q, RunPaused told: %v", res.Reason, paused)
+	}
+}
+
+// checkAttempts: attempts pair, count from 1 within a turn, and deltas fall within one.
+func checkAttempts(t failer, events []lathe.Event) {
+	t.Helper()
+	within, attempt, turn := false, 0, 0
+	for i, e := range events {
+		switch d := e.Data.(type) {
+		case *lathe.ModelCallStarted:
+			if e.Turn != turn {
+				turn, attempt = e.Turn, 0
+			}
+			attempt++
+			if within || d.Attempt != attempt {
+				t.Errorf("event %d: attempt %d starts, within another: %v, want attempt %d", i, d.Attempt, within, attempt)
+			}
+			within = true
+		case *lathe.ModelCallFinished:
+			if !within || d.Attempt != attempt || (d.Status == "error") != (d.ErrorCode != "") {
+				t.Errorf("event %d: %+v ends attempt %d, within: %v", i, d, attempt, within)
+			}
+			within = false
+		default:
+			if lathe.IsDelta(e.Data) && !within {
+				t.Errorf("event %d: %s outside of a model call", i, e.Data.EventType())
+			}
+		}
+	}
+	if within {
+		t.Errorf("attempt %d has no end", attempt)
+	}
+}
+
+// checkCallEvents: per call Proposed, Planned, (ApprovalRequested, ApprovalResolved), Executed if
+// its code ran, Result, each once; seq dense from 0; calls of the history are those of the events.
+func checkCallEvents(t failer, res *lathe.Result, events []lathe.Event) {
+	t.Helper()
+	order := map[int]string{}
+	ids := map[int]string{}
+	say := func(i, seq int, what, id string) {
+		if known, ok := ids[seq]; ok && known != id {
+			t.Errorf("event %d: call %d has id %q, before it had %q", i, seq, id, known)
+		}
+		ids[seq] = id
+		order[seq] += what
+	}
+	next := 0
+	for i, e := range events {
+		switch d := e.Data.(type) {
+		case *lathe.ToolCallProposed:
+			say(i, d.Seq, "P", d.ToolCallID)
+		case *lathe.ToolCallPlanned:
+			if d.Seq != next {
+				t.Errorf("event %d: seq %d, want %d", i, d.Seq, next)
+			}
+			next++
+			say(i, d.Seq, "L", d.ToolCallID)
+		case *lathe.ApprovalRequested:
+			say(i, d.Seq, "q", d.ToolCallID)
+		case *lathe.ApprovalResolved:
+			say(i, d.Seq, "a", d.ToolCallID)
+		case *lathe.ToolCallExecuted:
+			say(i, d.Seq, "X", d.ToolCallID)
+		case *lathe.ToolCallResult:
+			if (d.Status == "error") != (d.ErrorType != "") {
+				t.Errorf("event %d: %+v", i, d)
+			}
+			say(i, d.Seq, "R", d.ToolCallID)
+		}
+	}
+	if next != res.ToolCalls {
+		t.Errorf("%d calls planned, %d in the result", next, res.ToolCalls)
+	}
+	legal := []string{"PLR", "PLXR", "PLqaR", "PLqaXR", "LR"} // the last: a call that could not be read
+	handed := []string{"PL", "PLq", "PLqa"}
+	for seq, got := range order {
+		pending := slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == ids[seq] })
+		if !slices.Contains(legal, got) && !(pending && slices.Contains(handed, got)) {
+			t.Errorf("call %d (%s): events %s, pending %v (%s)", seq, ids[seq], got, pending, strings.Join(legal, " "))
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package loop
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lathe-run/lathe"
+)
+
+// exhausted says which limit keeps the run from another model call, if one does. Limits on what
+// was spent are reached when nothing is left.
+func (r *run) exhausted() (reason lathe.Reason, key string) {
+	switch {
+	case r.turn >= r.limits.MaxIterations:
+		return lathe.ReasonMaxIterations, "max_iterations"
+	case max(r.result.Usage.TotalTokens, r.result.Usage.InputTokens+r.result.Usage.OutputTokens) >= r.limits.MaxTokensTotal:
+		return lathe.ReasonBudgetExceeded, "max_tokens_total"
+	case r.limits.MaxCost > 0 && r.result.Cost >= r.limits.MaxCost:
+		return lathe.ReasonBudgetExceeded, "max_cost"
+	}
+	return "", ""
+}
+
+// mayStep asks the policy whether another model call may be made.
+func (r *run) mayStep() bool {
+	if r.loop.opts.Policy == nil {
+		return true
+	}
+	v := r.judgeStep()
+	if v.Decision == lathe.Allow {
+		return true
+	}
+	r.fail(lathe.ReasonBudgetExceeded, lathe.CodePolicyDenied, errors.New("rule "+v.Rule+": "+v.Reason))
+	return false
+}
+
+// judgeStep returns the policy's verdict. A policy that panics denies.
+func (r *run) judgeStep() (v lathe.Verdict) {
+	defer func() {
+		if recover() != nil {
+			v = lathe.Verdict{Rule: "policy_panic"}
+		}
+	}()
+	return r.loop.opts.Policy.Step(&lathe.StepInfo{Run: &r.info, Turn: r.turn + 1, Usage: r.result.Usage, Cost: r.result.Cost, ToolCalls: r.result.ToolCalls})
+}
+
+// reachLimit ends the run for a limit. With on_limit finish the model is asked, without tools and
+// beyond the limit, for an answer from what is known; whether it gives one or not, the reason stays.
+func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
+	if r.settings.OnLimit == lathe.OnLimitFinish && r.mayStep() {
+		r.askForAnswer()
+		if r.ask(ctx, false) {
+			r.result.Answer = r.call.answer
+		} else if r.reason == lathe.ReasonCancelled || r.reason == lathe.ReasonInterrupted {
+			return
+		}
+	}
+	r.reason, r.limit = reason, key
+	r.result.Err, r.errorCode = nil, "" // of a closing call that was denied or failed
+}
+
+// interrupted ends the run when its context is done, and says whether it did.
+func (r *run) interrupted(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, &r.timeout):
+		r.reason, r.limit = lathe.ReasonRunTimeout, "run_timeout"
+	case errors.Is(cause, ErrInterrupted):
+		r.fail(lathe.ReasonInterrupted, lathe.CodeInterrupted, cause)
+	default:
+		r.fail(lathe.ReasonCancelled, lathe.CodeCancelled, cause)
+	}
+	return true
+}
+
+// fail ends the run with an error. An empty code is that of the reason.
+func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
+	if code == "" {
+		code = lathe.Code(reason)
+	}
+	r.reason = reason
+	r.errorCode = string(code)
+	r.result.Err = &lathe.Error{Code: code, Op: "loop: run", Err: err}
+}
+
+// finish tells how the run ended, or that it waits.
+func (r *run) finish() {
+	r.result.Reason = r.reason
+	if r.unanswered() { // nobody is to answer it in a later run
+		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
+	}
+	r.result.History = r.req.Messages
+	if r.paused != nil {
+		if r.in.Park {
+			r.paused.Result = &r.result
+		}
+		r.emit(r.paused)
+		if r.in.Park {
+			return
+		}
+	}
+	r.finished = lathe.RunFinished{
+		Reason: r.reason, Status: r.reason.Status(), Turns: r.turn, ToolCalls: r.result.ToolCalls,
+		Usage: r.result.Usage, LatencyMS: r.since(r.started), ErrorCode: r.errorCode, Limit: r.limit,
+		Answer: r.result.Answer, Result: &r.result,
+	}
+	r.emit(&r.finished)
+}

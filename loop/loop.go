@@ -1,0 +1,188 @@
+// Package loop takes a model and tools in turn until the model is done. It yields what happened as
+// events, in order: RunStarted first, RunFinished last, each exactly once. It stores nothing and
+// stamps nothing; package engine does.
+//
+// A limit ends a run with a reason, a trace and a history, never with an error. Unless the settings
+// say stop, the model is asked once more, without tools and beyond the limit, for an answer from
+// what is known; the run's own time limit leaves no room for that.
+//
+// On every way out, each tool call in the history is answered exactly once, in call order, but for
+// the pending calls of a run that was parked or handed over: so the history can be sent again.
+package loop
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// ErrInterrupted, as the cause of a cancelled context, says that the program stops rather than
+// that somebody gave up on the run. The run then ends `interrupted`.
+var ErrInterrupted = errors.New("the program is stopping")
+
+// Options say how a loop runs. They are copied.
+type Options struct {
+	Settings lathe.Settings // zero: those of the runner
+	Limits   lathe.Limits   // zero: those of the runner
+	Sampling lathe.Sampling
+	// Overrides are further members of each model request.
+	Overrides []lathe.Member
+	// Model is the model name to ask for; empty: the model's own default.
+	Model string
+	// Policy is asked before each model call, through its Step method; nil: no step is denied.
+	// Anything but Allow ends the run `budget_exceeded`, at once and without a closing call: what a
+	// step's policy can see is what the run has spent. Tools are guarded by the runner's policy.
+	Policy lathe.Policy
+	Now    func() time.Time // nil: time.Now
+}
+
+// A Loop runs conversations with one model and one runner. It may be used by several goroutines at once.
+type Loop struct {
+	model  lathe.Model
+	runner *tool.Runner
+	info   lathe.ModelInfo // as events say it
+	name   string          // of the model, as it says it
+	opts   Options
+	runs   sync.Pool // of *run
+	tools  atomic.Pointer[toolsHash]
+}
+
+// A toolsHash is the hash of a list of tools. Most runs of a loop have the same one.
+type toolsHash struct {
+	specs []*lathe.ToolSpec
+	hash  string
+}
+
+func (l *Loop) toolsHash(specs []*lathe.ToolSpec) string {
+	if h := l.tools.Load(); h != nil && slices.Equal(h.specs, specs) {
+		return h.hash
+	}
+	h := &toolsHash{specs: slices.Clone(specs), hash: digest.Tools(specs)}
+	l.tools.Store(h)
+	return h.hash
+}
+
+// New makes a loop. A setting or a limit that is not of the contract is an error.
+func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
+	if model == nil || runner == nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.New("a model and a runner are required")}
+	}
+	l := &Loop{model: model, runner: runner}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Settings == (lathe.Settings{}) {
+		l.opts.Settings = runner.Settings()
+	}
+	if l.opts.Limits == (lathe.Limits{}) {
+		l.opts.Limits = runner.Limits()
+	}
+	if err := checkSettings(&l.opts.Settings); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
+	}
+	if err := checkLimits(&l.opts.Limits); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
+	}
+	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits}); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
+	}
+	if l.opts.Now == nil {
+		l.opts.Now = time.Now
+	}
+	if d, ok := model.(lathe.Describer); ok {
+		l.info = d.Describe()
+	}
+	if l.opts.Model != "" {
+		l.info.Model = l.opts.Model
+	}
+	l.name = l.info.Model
+	l.info.Model, l.info.Provider = label(l.info.Model), label(l.info.Provider)
+	l.info.Dialect = dialectName(l.info.Dialect, "native")
+	return l, nil
+}
+
+// An Input is what one run starts from. It must not change while the run goes on.
+type Input struct {
+	// Run names the run. Its Depth is raised to [Depth] of the context. Its labels are bounded: a run
+	// with more than [MaxLabels] of them, or with longer ones, ends at once as a bad request.
+	Run lathe.RunInfo
+	// Messages are the conversation so far, system text included, one message at least. They are not changed.
+	Messages []lathe.Message
+	// ClientTools are tools that the caller will execute.
+	ClientTools []*lathe.ToolSpec
+	// Allow names the tools of the runner that this run may use; nil: all of them.
+	Allow []string
+	// Settings, Limits and Sampling, when set, replace those of the loop for this run.
+	Settings *lathe.Settings
+	Limits   *lathe.Limits
+	Sampling *lathe.Sampling
+	// User is an opaque end-user id that the wire may carry.
+	User string
+	// Park makes a run that can be resumed. When it waits for results of client tools or for an
+	// approval, RunPaused is its last event and has the Result; there is no RunFinished then. Its
+	// RunStarted says in content what it was started from.
+	Park bool
+	// Target is kept with a run that can be resumed: the name under which its caller finds its loop again.
+	Target string
+	// Resume goes on with a run that was started with Park, from what its events came to: one that
+	// waits, or one whose process ended in the middle. Of the other fields only Answers counts then.
+	Resume *State
+	// Answers are what clients say came of their calls, by the id of the call. Calls that have no
+	// answer yet go on waiting.
+	Answers map[string]lathe.Output
+}
+
+// Run runs in to its end and yields its events, with Turn and Data filled. It works while it is
+// ranged over, on the goroutine that ranges; each range is a run of its own. Stopping early
+// cancels the run, and then no RunFinished is yielded. Delta events are reused: their data is
+// good until the next event. A model that panics ends the run `internal`, with a [PanicError];
+// a panic of the range's body goes through.
+func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[lathe.Event] {
+	return func(yield func(lathe.Event) bool) {
+		r := l.newRun(in, yield)
+		r.run(ctx)
+		l.release(r) // not deferred: a run that panics in the caller's code is not used again
+	}
+}
+
+// Do runs in to its end. The result is never nil; the error is its Err when the run failed or
+// was cancelled, and nil when it was answered, parked, handed over or limited.
+func (l *Loop) Do(ctx context.Context, in *Input) (*lathe.Result, error) {
+	var res *lathe.Result
+	for e := range l.Run(ctx, in) {
+		if end := Ended(e.Data); end != nil {
+			res = end
+		}
+	}
+	return res, Failure(res)
+}
+
+// Ended returns the result of a run from its last event: its RunFinished, or the RunPaused of a run
+// that can be resumed. Of other events it is nil.
+func Ended(d lathe.EventData) *lathe.Result {
+	switch d := d.(type) {
+	case *lathe.RunFinished:
+		return d.Result
+	case *lathe.RunPaused:
+		return d.Result
+	default: // the run goes on
+		return nil
+	}
+}
+
+// Failure returns the error of a run that failed or was cancelled, else nil.
+func Failure(res *lathe.Result) error {
+	switch res.Reason.Status() {
+	case "failed", "cancelled":
+		return res.Err
+	}
+	return nil
+}

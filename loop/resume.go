@@ -1,0 +1,156 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// startVersion is that of the JSON form of a start. Members are added, never renamed.
+const startVersion = 1
+
+// A start is what RunStarted says in content of a run that can be resumed.
+type start struct {
+	Version     int               `json:"version"`
+	Depth       int               `json:"depth,omitempty"`
+	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
+	Allow       []string          `json:"allow,omitempty"`
+	AllowNone   bool              `json:"allow_none,omitempty"` // Allow is empty, and not nil
+	Settings    *lathe.Settings   `json:"settings,omitempty"`
+	Limits      *lathe.Limits     `json:"limits,omitempty"`
+	Sampling    *lathe.Sampling   `json:"sampling,omitempty"`
+	User        string            `json:"user,omitempty"`
+}
+
+// start returns what a later process needs to go on with a run of in.
+func (in *Input) start() (json.RawMessage, error) {
+	b, err := json.Marshal(&start{Version: startVersion, Depth: in.Run.Depth,
+		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User})
+	if err != nil {
+		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
+	}
+	return b, nil
+}
+
+// readStart reads what start wrote. Without it the run cannot be resumed, which is no error here.
+func readStart(raw json.RawMessage) (*start, error) {
+	s := &start{}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return s, fmt.Errorf("what the run was started from cannot be read: %w", err)
+	}
+	if s.Version > startVersion {
+		return s, fmt.Errorf("the run was started by a newer version of this program (%d, known is %d)", s.Version, startVersion)
+	}
+	return s, nil
+}
+
+// again returns the input that a resumed run was started with.
+func (in *Input) again() (*Input, error) {
+	s := in.Resume
+	old, err := readStart(s.input)
+	switch {
+	case err != nil:
+	case s.Finished != nil:
+		err = errors.New("the run has ended")
+	case s.LastID == 0 || old.Version == 0:
+		err = errors.New("the run was not started as one that can be resumed")
+	}
+	allow := old.Allow
+	if old.AllowNone {
+		allow = []string{}
+	}
+	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
+		Sampling: old.Sampling, User: old.User, Park: true, Target: s.Target, Resume: s, Answers: in.Answers}, err
+}
+
+// history is what the first request of this process has.
+func (in *Input) history() []lathe.Message {
+	if in.Resume != nil {
+		return in.Resume.Messages
+	}
+	return in.Messages
+}
+
+func (s *State) before() *tool.Resumed {
+	b := &tool.Resumed{Planned: s.Planned}
+	for i := range s.Trace {
+		b.Calls = append(b.Calls, s.Trace[i].Calls...)
+	}
+	for i := range s.Open {
+		b.Open = append(b.Open, s.Open[i].ID)
+	}
+	return b
+}
+
+func (s *State) resumed() *lathe.RunResumed {
+	e := &lathe.RunResumed{Reason: s.Paused, Pending: make([]string, len(s.Open))}
+	if e.Reason == "" {
+		e.Reason = lathe.ReasonInterrupted
+	}
+	for i := range s.Open {
+		e.Pending[i] = s.Open[i].ID
+	}
+	return e
+}
+
+// resume takes the run from where its events left it to the point at which it takes turns again.
+func (r *run) resume(ctx context.Context) {
+	s := r.in.Resume
+	r.result.Usage, r.result.Cost, r.result.Trace = s.Usage, s.Cost, slices.Clone(s.Trace)
+	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
+	switch {
+	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
+		r.turn, r.attempts = s.Turn-1, s.Attempt
+		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t lathe.TurnTrace) bool { return t.Turn >= s.Turn })
+		r.result.ToolCalls = s.Planned
+	case s.answered:
+		last := s.Messages[s.tail-1]
+		r.call.answer, r.call.blank = answerOf(&last)
+		r.call.asked = r.openCalls(s)
+		r.result.ToolCalls = max(s.Planned-len(slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return !c.Planned })), 0)
+		r.order, r.tail = s.order, s.tail
+		switch {
+		case cut:
+			r.endCut(ctx, s.finish)
+		case len(s.order) == 0:
+			r.answer()
+		case len(s.Open) > 0:
+			r.execute(ctx)
+		}
+	default:
+		r.result.ToolCalls = s.Planned
+	}
+	r.order = nil
+}
+
+// openCalls returns the calls that have no answer, as the runner takes them.
+func (r *run) openCalls(s *State) []tool.Call {
+	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls
+	calls := make([]tool.Call, 0, len(s.Open))
+	for i := range s.Open {
+		o := &s.Open[i]
+		c := tool.Call{ToolCall: o.ToolCall, Refuse: o.Refused}
+		if o.Planned {
+			c.Parked = &tool.Parked{Seq: o.Seq, Digest: o.Digest, ExpiresAt: o.ExpiresAt}
+			c.Begun = o.Begun && o.Refused == ""
+		}
+		if a, ok := r.in.Answers[o.ID]; ok {
+			c.Answer = &a
+		}
+		if single && c.Refuse == "" && slices.Index(s.order, o.ID) > 0 {
+			c.Refuse = lathe.CodeTooManyCalls
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}

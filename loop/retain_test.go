@@ -1,0 +1,187 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+func toolMessage(r lathe.ToolResult) lathe.Message {
+	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{r}}
+}
+
+func saying(parts ...lathe.Part) lathe.Message {
+	return lathe.Message{Role: lathe.RoleAssistant, Parts: parts}
+}
+
+func TestSessionHistory(t *testing.T) {
+	t.Parallel()
+	thought, text := lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "a"}
+	commentary := lathe.Text{Text: "I look.", Commentary: true}
+	synthetic := lathe.User("Please.")
+	synthetic.Synthetic = true
+	blob := func(n int) lathe.Blob { return lathe.Blob{Data: make([]byte, n)} }
+	member := func(name string) lathe.Member { return lathe.Member{Name: name, Value: json.RawMessage(`1`)} }
+	extra := saying(text)
+	extra.Extra = []lathe.Member{member("reasoning_details"), member("audio"), member("thinking_blocks")}
+	plain := saying(text)
+	plain.Extra = []lathe.Member{member("audio")}
+	a := call("a", "echo", ` { "n":1 } `)
+	u := lathe.User("x")
+	result := func(content string, blobs ...lathe.Blob) lathe.Message {
+		return toolMessage(lathe.ToolResult{CallID: "a", Name: "echo", Content: content, Blobs: blobs})
+	}
+	failed := toolMessage(lathe.ToolResult{CallID: "a", Content: strings.Repeat("e", 65), IsError: true, Code: lathe.CodeTimeout})
+	failedCut := toolMessage(lathe.ToolResult{CallID: "a", Content: strings.Repeat("e", 38) + "\n[27 of 65 bytes left out]", IsError: true, Code: lathe.CodeTimeout})
+	few := &loop.Retention{MaxOutputBytes: 64}
+	for _, tc := range []struct {
+		name     string
+		opts     *loop.Retention
+		in, want []lathe.Message
+	}{
+		{name: "nothing", in: nil, want: []lathe.Message{}},
+		{name: "a conversation stays", in: []lathe.Message{lathe.System("s"), u, saying(text)}, want: []lathe.Message{lathe.System("s"), u, saying(text)}},
+		{name: "reasoning goes", in: []lathe.Message{u, saying(thought, text, thought)}, want: []lathe.Message{u, saying(text)}},
+		{name: "reasoning before a call goes", in: []lathe.Message{u, saying(thought, a), result("1")}, want: []lathe.Message{u, saying(a), result("1")}},
+		{name: "reasoning in the server's own members goes", in: []lathe.Message{extra}, want: []lathe.Message{plain}},
+		{name: "a message of reasoning goes", in: []lathe.Message{u, saying(thought), u}, want: []lathe.Message{u, u}},
+		{name: "and one with blank text", in: []lathe.Message{u, saying(thought, lathe.Text{Text: "\n"})}, want: []lathe.Message{u}},
+		{name: "commentary stays", in: []lathe.Message{saying(thought, commentary)}, want: []lathe.Message{saying(commentary)}},
+		{name: "a refusal stays", in: []lathe.Message{saying(lathe.Refusal{Text: "no"})}, want: []lathe.Message{saying(lathe.Refusal{Text: "no"})}},
+		{name: "what the loop asked goes", in: []lathe.Message{u, synthetic, saying(text)}, want: []lathe.Message{u, saying(text)}},
+		{name: "a pending call stays", in: []lathe.Message{u, saying(a)}, want: []lathe.Message{u, saying(a)}},
+		{name: "one byte less", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2047))}, want: []lathe.Message{saying(a), result(strings.Repeat("x", 2047))}},
+		{name: "as much as may be", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2048))}, want: []lathe.Message{saying(a), result(strings.Repeat("x", 2048))}},
+		{name: "one byte more", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2049))},
+			want: []lathe.Message{saying(a), result(strings.Repeat("x", 2018) + "\n[31 of 2049 bytes left out]")}},
+		{name: "raw", opts: &loop.Retention{StoreRaw: true, MaxOutputBytes: 64}, in: []lathe.Message{saying(a), result(strings.Repeat("x", 5000), blob(5000))},
+			want: []lathe.Message{saying(a), result(strings.Repeat("x", 5000), blob(5000))}},
+		{name: "failures are cut too", opts: few, in: []lathe.Message{saying(a), failed}, want: []lathe.Message{saying(a), failedCut}},
+		{name: "no rune is cut", opts: few, in: []lathe.Message{saying(a), result("x" + strings.Repeat("é", 40))},
+			want: []lathe.Message{saying(a), result("x" + strings.Repeat("é", 18) + "\n[44 of 81 bytes left out]")}},
+		{name: "less than the least", opts: &loop.Retention{MaxOutputBytes: -1}, in: []lathe.Message{saying(a), result(strings.Repeat("x", 64))},
+			want: []lathe.Message{saying(a), result(strings.Repeat("x", 64))}},
+		{name: "blobs that fit stay", opts: few, in: []lathe.Message{saying(a), result("1", blob(30), blob(33))}, want: []lathe.Message{saying(a), result("1", blob(30), blob(33))}},
+		{name: "blobs that do not go", opts: few, in: []lathe.Message{saying(a), result("1", blob(30), blob(34))}, want: []lathe.Message{saying(a), result("1", blob(30))}},
+		{name: "text goes before blobs", opts: few, in: []lathe.Message{saying(a), result(strings.Repeat("x", 64), blob(1))},
+			want: []lathe.Message{saying(a), result(strings.Repeat("x", 64))}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			before := fmt.Sprintf("%#v", tc.in)
+			got := loop.SessionHistory(tc.in, tc.opts)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+			if after := fmt.Sprintf("%#v", tc.in); after != before {
+				t.Errorf("the history was changed:\n%s", cmp.Diff(before, after))
+			}
+		})
+	}
+}
+
+// Whatever the history: what is kept can be sent when it could, calls and their arguments stay,
+// nothing is longer than it may be, and keeping twice changes nothing.
+func TestSessionHistoryStaysSendable(t *testing.T) {
+	t.Parallel()
+	finish := &lathe.Finish{Message: lathe.Assistant("ok"), Reason: lathe.FinishStop}
+	ready := newLoop(t, generator(func(_ context.Context, _ *lathe.Request, yield func(lathe.Delta, error) bool) {
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: finish}, nil)
+	}), nil)
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawHistory(t)
+		opts := &loop.Retention{MaxOutputBytes: rapid.IntRange(64, 200).Draw(t, "max"), StoreRaw: rapid.IntRange(0, 4).Draw(t, "raw") == 0}
+		got := loop.SessionHistory(in, opts)
+		var calls, answered []string
+		for i := range got {
+			if got[i].Synthetic {
+				t.Errorf("message %d is synthetic", i)
+			}
+			size := 0
+			for _, p := range got[i].Parts {
+				switch p := p.(type) {
+				case lathe.Reasoning:
+					t.Errorf("message %d has reasoning", i)
+				case lathe.ToolCall:
+					calls = append(calls, p.ID+p.Arguments)
+				case lathe.ToolResult:
+					answered = append(answered, p.CallID)
+					size += len(p.Content)
+					for _, b := range p.Blobs {
+						size += len(b.Data)
+					}
+					if !utf8.ValidString(p.Content) || p.Content == "" {
+						t.Errorf("message %d: content %q", i, p.Content)
+					}
+				default:
+				}
+			}
+			if size > opts.MaxOutputBytes && !opts.StoreRaw {
+				t.Errorf("message %d has %d bytes, where %d are kept", i, size, opts.MaxOutputBytes)
+			}
+		}
+		var want []string
+		for i := range in {
+			for _, c := range in[i].Calls() {
+				want = append(want, c.ID+c.Arguments)
+			}
+		}
+		if diff := cmp.Diff(want, calls); diff != "" || len(answered) != len(calls) {
+			t.Errorf("calls (-before +after), %d answered:\n%s", len(answered), diff)
+		}
+		if diff := cmp.Diff(got, loop.SessionHistory(got, opts)); diff != "" {
+			t.Errorf("twice (-once +twice):\n%s", diff)
+		}
+		// The loop itself says whether it can be sent.
+		res, err := ready.Do(ctx, &loop.Input{Messages: append(got, lathe.User("and now?"))})
+		if err != nil || res.Answer != "ok" {
+			t.Errorf("sent again: %v", err)
+		}
+	})
+}
+
+func drawHistory(t *rapid.T) []lathe.Message {
+	text := func(what string) string {
+		return strings.Repeat(rapid.SampledFrom([]string{"", " ", "x", "é", "語", "\xff"}).Draw(t, what), rapid.IntRange(0, 150).Draw(t, "times"))
+	}
+	history := []lathe.Message{lathe.User("x")}
+	for n := range rapid.IntRange(0, 6).Draw(t, "turns") {
+		var m lathe.Message
+		switch rapid.IntRange(0, 3).Draw(t, "speaker") {
+		case 0:
+			m = lathe.User(text("user"))
+			m.Synthetic = rapid.Bool().Draw(t, "synthetic")
+			history = append(history, m)
+			continue
+		case 1:
+			m = saying(lathe.Text{Text: text("answer")})
+		default:
+			for i := range rapid.IntRange(1, 3).Draw(t, "calls") {
+				m.Parts = append(m.Parts, call(fmt.Sprint("c", n, "_", i), "echo", text("arguments")))
+			}
+			m.Role, m.Synthetic = lathe.RoleAssistant, false
+		}
+		if rapid.Bool().Draw(t, "thinks") {
+			m.Parts = append([]lathe.Part{lathe.Reasoning{Text: text("thought")}}, m.Parts...)
+		}
+		history = append(history, m)
+		for _, c := range m.Calls() {
+			r := lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: "r" + strings.ToValidUTF8(text("result"), "?")}
+			for range rapid.IntRange(0, 2).Draw(t, "blobs") {
+				r.Blobs = append(r.Blobs, lathe.Blob{Data: make([]byte, rapid.IntRange(0, 100).Draw(t, "bytes"))})
+			}
+			history = append(history, toolMessage(r))
+		}
+	}
+	return history
+}

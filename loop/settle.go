@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// execute settles the calls of the turn and decides what follows.
+func (r *run) execute(ctx context.Context) {
+	out := r.settle(ctx, "")
+	r.result.Pending = out.Pending
+	switch {
+	case out.Parked: // settle has looked at ctx: what is pending now stays so
+		r.pause(lathe.ReasonAwaitingApproval)
+	case len(out.Pending) > 0 && r.in.Park:
+		r.pause(lathe.ReasonAwaitingToolResults)
+	case len(out.Pending) > 0:
+		r.reason = lathe.ReasonClientToolCalls
+	case r.interrupted(ctx):
+	case out.Limit != "":
+		r.reachLimit(ctx, out.Reason, out.Limit)
+	case out.Reason != "":
+		r.fail(out.Reason, "", nil)
+	}
+}
+
+// pause ends the run, or leaves it, to wait for somebody.
+func (r *run) pause(reason lathe.Reason) {
+	p := &lathe.RunPaused{Reason: reason, Pending: make([]string, len(r.result.Pending))}
+	for i := range r.result.Pending {
+		p.Pending[i] = r.result.Pending[i].ID
+	}
+	r.paused, r.reason = p, reason
+}
+
+// settle has the runner answer the calls of the turn, with refuse all of them with that code, and
+// adds the answers to the history.
+func (r *run) settle(ctx context.Context, refuse lathe.Code) tool.Outcome {
+	calls := r.call.asked
+	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls
+	for i := range calls {
+		switch {
+		case refuse != "":
+			calls[i].Refuse = refuse
+		case single && i > 0:
+			calls[i].Refuse = lathe.CodeTooManyCalls
+		}
+	}
+	out := r.work.Execute(ctx, r.turn, calls, r.emitFn)
+	if ended := out.Reason != "" && out.Limit == ""; len(out.Pending) > 0 && (ended || ctx.Err() != nil) {
+		r.giveUp(ctx, &out)
+	}
+	r.req.Messages = append(r.req.Messages, out.Messages...)
+	if t := r.turnTrace(); t.Calls == nil {
+		t.Calls = out.Calls
+	} else {
+		t.Calls = append(slices.Clone(t.Calls), out.Calls...)
+	}
+	r.result.ToolCalls += len(calls)
+	if r.order != nil { // other calls of the turn were answered before
+		sortAnswers(r.order, r.req.Messages[r.tail:])
+		r.order = nil
+	}
+	return out
+}
+
+// giveUp answers `cancelled` to calls that wait for somebody, in a run that does not.
+func (r *run) giveUp(ctx context.Context, out *tool.Outcome) {
+	given := make([]tool.Call, 0, len(out.Pending))
+	for _, p := range out.Pending {
+		c := tool.Call{ToolCall: p, Refuse: lathe.CodeCancelled}
+		if i := slices.IndexFunc(out.Waiting, func(w tool.Call) bool { return w.ID == p.ID }); i >= 0 {
+			c.Parked = out.Waiting[i].Parked
+		} else if i := slices.IndexFunc(out.Calls, func(t lathe.CallTrace) bool { return t.ID == p.ID }); i >= 0 {
+			c.Parked = &tool.Parked{Seq: out.Calls[i].Seq}
+			out.Calls = slices.Delete(out.Calls, i, i+1)
+		}
+		given = append(given, c)
+	}
+	rest := r.work.Execute(ctx, r.turn, given, r.emitFn)
+	out.Messages = inCallOrder(r.call.asked, append(out.Messages, rest.Messages...))
+	out.Calls = append(out.Calls, rest.Calls...)
+	slices.SortFunc(out.Calls, func(a, b lathe.CallTrace) int { return a.Seq - b.Seq })
+	out.Pending, out.Waiting, out.Parked = nil, nil, false
+}
+
+// inCallOrder sorts tool messages by the order of the calls that they answer.
+func inCallOrder(calls []tool.Call, answers []lathe.Message) []lathe.Message {
+	place := func(m lathe.Message) int {
+		return slices.IndexFunc(calls, func(c tool.Call) bool { return c.ID == m.Parts[0].(lathe.ToolResult).CallID })
+	}
+	slices.SortStableFunc(answers, func(a, b lathe.Message) int { return place(a) - place(b) })
+	return answers
+}

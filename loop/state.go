@@ -1,0 +1,221 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A State is what a run has come to. It is a pure function of the run's events: the same events give
+// the same state, in every process. The zero value is a run without events. It is given back to a
+// loop as [Input.Resume].
+type State struct {
+	Run    lathe.RunInfo // what the run was started as
+	LastID int64         // of the last event
+	Target string        // as of Input.Target
+
+	// Messages is the history: what the run started from, what the model said, and the answers, in
+	// call order.
+	Messages []lathe.Message
+	Start    int // how many of Messages the run started from
+
+	Turn    int
+	Attempt int // of the model call that has not finished; 0: none
+	Usage   lathe.Usage
+	Cost    float64
+	Trace   []lathe.TurnTrace
+	Planned int // calls
+
+	// Open are the calls of the last turn that have no answer, in call order.
+	Open []OpenCall
+	// Paused is why the run waits; "": it does not.
+	Paused lathe.Reason
+	// Finished is the end of the run; nil: it has not ended.
+	Finished *lathe.RunFinished
+
+	finish   lathe.FinishReason // of the last model call
+	answered bool               // the last model call succeeded, and nothing was made of its text yet
+	tail     int                // where in Messages the answers of the last turn begin
+	order    []string           // the ids of the calls of the last turn, in call order
+	input    json.RawMessage
+}
+
+// An OpenCall is a call that has no answer.
+type OpenCall struct {
+	lathe.ToolCall
+	Seq     int
+	Planned bool
+	// Asked says that somebody was asked about the call and has not answered.
+	Asked     bool
+	Digest    string    // of the approval that was asked for
+	ExpiresAt time.Time // of it
+	// Begun says that the tool may have been called: nothing stands between the call and its tool.
+	Begun bool
+	// Refused is the code of an approval that was not given, "" for one that was or was not asked for.
+	Refused lathe.Code
+}
+
+// Fold returns the state after all events of a log, which begins with the run's first.
+func Fold(events []lathe.Event) (*State, error) {
+	s := &State{}
+	for i := range events {
+		if err := s.Apply(&events[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Apply takes the next stored event of the run. An event that cannot follow is an error, and changes nothing.
+func (s *State) Apply(e *lathe.Event) error {
+	if err := s.check(e); err != nil {
+		return &lathe.Error{Code: lathe.CodeInternal, Op: "loop: fold", Err: err}
+	}
+	s.LastID, s.Turn = e.ID, e.Turn
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		s.Run.RunID, s.Run.RequestID, s.Run.SessionID = e.RunID, e.RequestID, e.SessionID
+		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
+		in, _ := readStart(d.Input) // check has read it
+		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
+	case *lathe.ModelCallStarted:
+		s.Attempt, s.answered = d.Attempt, false
+		s.trace(d.Model).Messages = d.Messages
+		s.trace(d.Model).Tools = d.Tools
+	case *lathe.ModelCallFinished:
+		s.modelCalled(d)
+	case *lathe.ToolCallPlanned:
+		s.Planned = max(s.Planned, d.Seq+1)
+		s.change(d.ToolCallID, func(c *OpenCall) { c.Seq, c.Planned, c.Begun = d.Seq, true, true })
+	case *lathe.ApprovalRequested:
+		s.change(d.ToolCallID, func(c *OpenCall) {
+			c.Asked, c.Begun, c.Digest, c.ExpiresAt = true, false, d.ArgsDigest, d.ExpiresAt
+		})
+	case *lathe.ApprovalResolved:
+		s.change(d.ToolCallID, func(c *OpenCall) {
+			c.Asked, c.Digest = false, ""
+			switch d.Decision {
+			case "approved", "edited":
+				c.Begun = true
+			case "answered": // in place of the tool; without a result the answer is lost, and is asked for again
+			case "expired":
+				c.Refused = lathe.CodeApprovalExpired
+			default:
+				c.Refused = lathe.CodeApprovalDenied
+			}
+		})
+	case *lathe.ToolCallResult:
+		s.answer(d)
+	case *lathe.RunPaused:
+		s.Paused = d.Reason
+		for i := range s.Open {
+			if slices.Contains(d.Pending, s.Open[i].ID) {
+				s.Open[i].Begun = false // it was looked at, and waits
+			}
+		}
+	case *lathe.RunResumed:
+		s.Paused = ""
+		for i := range s.Open { // a planned call that nobody is asked about is called without a further event
+			o := &s.Open[i]
+			o.Begun = o.Begun || o.Planned && !o.Asked && o.Refused == ""
+		}
+	case *lathe.RunFinished:
+		s.Finished = d
+	case *lathe.ToolCallProposed, *lathe.ToolCallParseError, *lathe.ToolCallExecuted: // nothing that is not said again
+	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // check refuses them
+	}
+	return nil
+}
+
+func (s *State) check(e *lathe.Event) error {
+	start, first := e.Data.(*lathe.RunStarted)
+	switch {
+	case e.Data == nil:
+		return fmt.Errorf("event %d says nothing", e.ID)
+	case lathe.IsDelta(e.Data):
+		return fmt.Errorf("a %s is not kept in a log", e.Data.EventType())
+	case e.ID != s.LastID+1:
+		return fmt.Errorf("event %d follows event %d", e.ID, s.LastID)
+	case s.Finished != nil:
+		return fmt.Errorf("event %d follows the end of the run", e.ID)
+	case first != (s.LastID == 0):
+		return fmt.Errorf("event %d is a %s", e.ID, e.Data.EventType())
+	case e.Turn < s.Turn:
+		return fmt.Errorf("event %d is of turn %d, after turn %d", e.ID, e.Turn, s.Turn)
+	case s.LastID > 0 && e.RunID != s.Run.RunID:
+		return fmt.Errorf("event %d is of another run", e.ID)
+	case first:
+		_, err := readStart(start.Input)
+		return err
+	}
+	return nil
+}
+
+func (s *State) modelCalled(d *lathe.ModelCallFinished) {
+	s.Usage.Add(d.Usage)
+	if d.ProviderCost != nil {
+		s.Cost += *d.ProviderCost
+	}
+	if d.Status != "success" {
+		return
+	}
+	s.Attempt, s.finish = 0, d.FinishReason
+	t := s.trace(d.Model)
+	t.Model, t.Finish, t.IgnoredToolCalls = d.Model, d.FinishReason, t.IgnoredToolCalls+d.IgnoredToolCalls
+	t.Usage.Add(d.Usage)
+	s.answered = d.Message != nil
+	if d.Message == nil {
+		return
+	}
+	s.Messages = append(s.Messages, *d.Message)
+	s.tail, s.order, s.Open = len(s.Messages), nil, nil
+	for _, p := range d.Message.Parts {
+		if c, ok := p.(lathe.ToolCall); ok {
+			s.order = append(s.order, c.ID)
+			s.Open = append(s.Open, OpenCall{ToolCall: c})
+		}
+	}
+}
+
+// trace returns that of the turn.
+func (s *State) trace(model string) *lathe.TurnTrace {
+	if n := len(s.Trace); n == 0 || s.Trace[n-1].Turn != s.Turn {
+		s.Trace = append(s.Trace, lathe.TurnTrace{Turn: s.Turn, Model: model})
+	}
+	return &s.Trace[len(s.Trace)-1]
+}
+
+func (s *State) change(id string, f func(*OpenCall)) {
+	if i := s.open(id); i >= 0 {
+		f(&s.Open[i])
+	}
+}
+
+func (s *State) open(id string) int {
+	return slices.IndexFunc(s.Open, func(c OpenCall) bool { return c.ID == id })
+}
+
+// answer adds the answer of a call to the history, in call order.
+func (s *State) answer(d *lathe.ToolCallResult) {
+	i := s.open(d.ToolCallID)
+	if i < 0 {
+		return
+	}
+	name := s.Open[i].Name
+	s.Open = slices.Delete(s.Open, i, i+1)
+	s.Messages = append(s.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{
+		CallID: d.ToolCallID, Name: name, Content: d.Result, Blobs: d.Blobs, IsError: d.Status != "ok", Code: d.ErrorType}}})
+	sortAnswers(s.order, s.Messages[s.tail:])
+	t := s.trace("")
+	t.Calls = append(t.Calls, lathe.CallTrace{ID: d.ToolCallID, Tool: d.Tool, Seq: d.Seq, OK: d.Status == "ok", Code: d.ErrorType,
+		Repaired: d.Repaired, LatencyMS: d.LatencyMS})
+}
+
+// sortAnswers sorts tool messages by the order of the calls that they answer.
+func sortAnswers(order []string, answers []lathe.Message) {
+	place := func(m lathe.Message) int { return slices.Index(order, m.Parts[0].(lathe.ToolResult).CallID) }
+	slices.SortStableFunc(answers, func(a, b lathe.Message) int { return place(a) - place(b) })
+}

@@ -1,0 +1,72 @@
+package mcpserve
+
+import (
+	"encoding/json"
+	"mime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// resultOf is what a client is told of a call: the text that a model would be told, the same as
+// structured content where it is an object, and what is no text as blocks of its kind. typed says
+// that the client holds structured content to a schema: an error has none then.
+func resultOf(r *lathe.ToolResult, typed bool, protocol string) *mcp.CallToolResult {
+	res := &mcp.CallToolResult{}
+	if modernVersion(protocol) {
+		_ = json.Unmarshal([]byte(`{"content":[],"resultType":"complete"}`), res) // the one way to say it
+	}
+	res.IsError, res.Content = r.IsError, []mcp.Content{}
+	if len(r.Blobs) == 0 || r.Content != "null" { // there was more than the blobs
+		res.Content = append(res.Content, &mcp.TextContent{Text: r.Content})
+	}
+	if isObject(r.Content) && !(r.IsError && typed) {
+		res.StructuredContent = json.RawMessage(r.Content)
+	}
+	for i := range r.Blobs {
+		res.Content = append(res.Content, block(&r.Blobs[i], i+1))
+	}
+	return res
+}
+
+func isObject(s string) bool {
+	t := strings.TrimLeft(s, " \t\r\n")
+	return t != "" && t[0] == '{' && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
+}
+
+// block is the n-th blob of a result as a content block.
+func block(b *lathe.Blob, n int) mcp.Content {
+	kind, _, err := mime.ParseMediaType(b.MediaType)
+	if err != nil {
+		kind = ""
+	}
+	switch {
+	case b.URL != "" && !strings.HasPrefix(b.URL, "data:"):
+		name := b.Name
+		if name == "" {
+			name = "result-" + strconv.Itoa(n)
+		}
+		return &mcp.ResourceLink{URI: b.URL, Name: name, MIMEType: b.MediaType}
+	case b.URL != "":
+		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: b.URL, MIMEType: b.MediaType}}
+	case strings.HasPrefix(kind, "image/"):
+		return &mcp.ImageContent{MIMEType: b.MediaType, Data: b.Data}
+	case strings.HasPrefix(kind, "audio/"):
+		return &mcp.AudioContent{MIMEType: b.MediaType, Data: b.Data}
+	}
+	c := &mcp.ResourceContents{URI: b.Name, MIMEType: b.MediaType}
+	if !strings.Contains(c.URI, ":") {
+		c.URI = "lathe:result/" + strconv.Itoa(n)
+	}
+	if (strings.HasPrefix(kind, "text/") || kind == "application/json") && utf8.Valid(b.Data) {
+		c.Text = string(b.Data)
+	} else {
+		c.Blob = b.Data
+	}
+	return &mcp.EmbeddedResource{Resource: c}
+}

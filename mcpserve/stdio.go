@@ -1,0 +1,283 @@
+package mcpserve
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// ServeStdio serves one client over a pair of streams: one message a line. It returns nil when in
+// has ended and all its calls are answered, for which it waits no longer than Drain, and ctx's error
+// when ctx is done. A line that cannot be used is answered with an error and changes nothing else.
+//
+// A read of in that is under way then goes on until in ends: give a reader that ends with ctx.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c *Caller) error {
+	if c == nil {
+		c = &Caller{}
+	}
+	t, err := s.tenantOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, stdioKey{}, true))
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	conn := newLines(in, out, s.opts.MaxMessageBytes, s.opts.Drain)
+	session, err := t.server.Connect(ctx, lineTransport{conn}, nil)
+	if err != nil {
+		return err
+	}
+	v, err := t.enter(session) // in both eras: the connection is what keeps its calls together
+	if err != nil {
+		_ = session.Close() // it has not begun
+		return err
+	}
+	close(conn.begin)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = session.Wait()
+	}()
+	select {
+	case <-over:
+		<-v.gone
+	case <-ctx.Done():
+		v.cancel()
+		conn.end()
+		_ = session.Close() // it is gone either way
+		<-over
+		<-v.gone
+		return ctx.Err()
+	}
+	if werr := conn.broken(); werr != nil {
+		return werr
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+type lineTransport struct{ c *lines }
+
+// Connect implements mcp.Transport.
+func (t lineTransport) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
+
+// lines is a connection of one message a line.
+type lines struct {
+	begin  chan struct{} // closed when messages may be read
+	in     chan line
+	done   chan struct{}
+	finish sync.Once
+	drain  time.Duration
+
+	mu      sync.Mutex
+	out     io.Writer
+	err     error           // of writing
+	open    map[string]bool // requests that wait for their answer, by the text of their id
+	settled chan struct{}   // told when there is none
+}
+
+type line struct {
+	text []byte
+	long bool
+	err  error
+}
+
+var _ mcp.Connection = (*lines)(nil)
+
+func newLines(in io.Reader, out io.Writer, limit int, drain time.Duration) *lines {
+	c := &lines{begin: make(chan struct{}), in: make(chan line), done: make(chan struct{}), drain: drain, out: out, open: map[string]bool{}, settled: make(chan struct{}, 1)}
+	go c.pump(bufio.NewReaderSize(in, 64<<10), limit)
+	return c
+}
+
+// pump reads lines until the input or the connection ends.
+func (c *lines) pump(in *bufio.Reader, limit int) {
+	for {
+		l := readLine(in, limit)
+		if l.err == nil && !l.long && len(bytes.TrimSpace(l.text)) == 0 {
+			continue
+		}
+		select {
+		case c.in <- l:
+		case <-c.done:
+			return
+		}
+		if l.err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads a line. Of one that is too long nothing is kept. What stands after the last line
+// end is a line, too.
+func readLine(in *bufio.Reader, limit int) (l line) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if !l.long && len(l.text)+len(part) > limit+1 {
+			l.text, l.long = nil, true
+		}
+		if !l.long {
+			l.text = append(l.text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (l.long || len(bytes.TrimSpace(l.text)) > 0):
+			return l // the end comes with the next read
+		case err != nil:
+			return line{err: err}
+		}
+		return l
+	}
+}
+
+// Read returns the next message that can be used. Others are answered here.
+func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-c.begin:
+	case <-c.done:
+		return nil, io.EOF
+	}
+	for {
+		select {
+		case <-c.done:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case l := <-c.in:
+			if l.err != nil {
+				c.await(ctx)
+				return nil, io.EOF
+			}
+			msg, no := c.decode(l)
+			if no != nil {
+				if err := c.write(no.append(nil)); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if msg != nil {
+				return msg, nil
+			}
+		}
+	}
+}
+
+func (c *lines) decode(l line) (jsonrpc.Message, *refusal) {
+	if l.long {
+		return nil, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}
+	}
+	m, no := inspect(l.text)
+	if no != nil {
+		return nil, no
+	}
+	msg, err := jsonrpc.DecodeMessage(bytes.TrimSpace(l.text))
+	if err != nil {
+		return nil, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "not a JSON-RPC message"}
+	}
+	if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" {
+		key := keyOf(r.ID)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open[key] {
+			return nil, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "a request with this id is under way"}
+		}
+		c.open[key] = true
+	}
+	return msg, nil
+}
+
+// keyOf tells ids apart, whatever they were written like.
+func keyOf(id jsonrpc.ID) string {
+	switch v := id.Raw().(type) {
+	case string:
+		return "s" + v
+	case int64:
+		return "n" + strconv.FormatInt(v, 10)
+	default: // nobody waits for an answer
+		return ""
+	}
+}
+
+// await waits until every request is answered, but not for ever.
+func (c *lines) await(ctx context.Context) {
+	timer := time.NewTimer(c.drain)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		n := len(c.open)
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-c.settled:
+		case <-timer.C:
+			return
+		case <-c.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Write writes a message as a line.
+func (c *lines) Write(_ context.Context, msg jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	err = c.write(b)
+	if r, ok := msg.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		delete(c.open, keyOf(r.ID))
+		left := len(c.open)
+		c.mu.Unlock()
+		if left == 0 {
+			select {
+			case c.settled <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return err
+}
+
+func (c *lines) write(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	_, c.err = c.out.Write(append(b, '\n'))
+	return c.err
+}
+
+func (c *lines) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// end makes further reads fail.
+func (c *lines) end() { c.finish.Do(func() { close(c.done) }) }
+
+// Close implements mcp.Connection.
+func (c *lines) Close() error {
+	c.end()
+	return nil
+}
+
+// SessionID implements mcp.Connection: there is just one.
+func (c *lines) SessionID() string { return "" }

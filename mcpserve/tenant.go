@@ -1,0 +1,281 @@
+package mcpserve
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A tenant is what is kept ready for one caller: its tools, its sessions and its handlers of HTTP. A
+// session of one caller is not there for another.
+type tenant struct {
+	s        *Server
+	caller   Caller
+	server   *mcp.Server
+	stateful *mcp.StreamableHTTPHandler // up to 2025-11-25
+	modern   *mcp.StreamableHTTPHandler // from 2026-07-28 on
+
+	mu       sync.Mutex
+	specs    []*lathe.ToolSpec          // as they were at the last sync
+	executor lathe.Executor             // then
+	offers   map[string]*lathe.ToolSpec // what the server has, by name
+	others   map[string]bool            // the names of tools that are not executed here
+	visits   map[*mcp.ServerSession]*visit
+	byID     map[string]*visit // those of HTTP
+	loose    visit             // of calls without a session
+	hashed   []*lathe.ToolSpec // those of hash
+	hash     string
+}
+
+func newTenant(s *Server, c *Caller) *tenant {
+	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, visits: map[*mcp.ServerSession]*visit{}, byID: map[string]*visit{}}
+	t.loose.ctx = s.ctx
+	o := &s.opts
+	t.server = mcp.NewServer(&mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version}, &mcp.ServerOptions{
+		Instructions: o.Instructions,
+		PageSize:     o.PageSize,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}}, //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
+		// What one caller may see is not for another.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
+	})
+	t.server.AddReceivingMiddleware(t.receive)
+	// Host, Origin, sizes and protocol versions are checked before these are reached.
+	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
+	get := func(*http.Request) *mcp.Server { return t.server }
+	stateful, modern := common, common
+	stateful.SessionTimeout = o.SessionIdle
+	modern.Stateless, modern.PropagateRequestCancellation = true, true
+	t.stateful, t.modern = mcp.NewStreamableHTTPHandler(get, &stateful), mcp.NewStreamableHTTPHandler(get, &modern)
+	t.sync()
+	return t
+}
+
+// sync takes over the tools as they are now. Sessions are told where they are others than before.
+func (t *tenant) sync() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	runner := t.s.runner.Load()
+	settings := runner.Settings()
+	specs := t.allowed(runner)
+	if slices.Equal(specs, t.specs) && settings.Executor == t.executor {
+		return
+	}
+	anew := settings.Executor != t.executor // it changes what is told of each
+	t.specs, t.executor = specs, settings.Executor
+	next := make(map[string]*lathe.ToolSpec, len(specs))
+	for _, spec := range specs {
+		next[spec.Name] = spec
+		if anew || t.offers[spec.Name] != spec {
+			t.server.AddTool(definition(spec, &settings), notReached)
+		}
+	}
+	var gone []string
+	for name := range t.offers {
+		if next[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		t.server.RemoveTools(gone...)
+	}
+	t.offers = next
+}
+
+// allowed are the tools that the caller may see: those that the policy allows or asks for, and that
+// are executed here. It is called with the lock held.
+func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
+	if runner.Settings().ToolUseMode == lathe.ModeDisabled {
+		return nil
+	}
+	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
+	defer w.Close()
+	t.others = map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(w.Specs()), func(s *lathe.ToolSpec) bool {
+		if s.Owner == lathe.OwnerClient {
+			t.others[s.Name] = true
+		}
+		return s.Owner == lathe.OwnerClient
+	})
+}
+
+// digest counts and hashes the tools that a call may use: most calls may use the same.
+func (t *tenant) digest(specs []*lathe.ToolSpec) lathe.ToolsDigest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hash == "" || !slices.Equal(specs, t.hashed) {
+		t.hashed, t.hash = specs, digest.Tools(specs)
+	}
+	return lathe.ToolsDigest{Count: len(specs), Hash: t.hash}
+}
+
+func (t *tenant) runInfo(v *visit, transport, protocol string) *lathe.RunInfo {
+	labels := make(map[string]string, len(t.s.opts.Labels)+len(t.caller.Labels)+3)
+	maps.Copy(labels, t.s.opts.Labels)
+	maps.Copy(labels, t.caller.Labels)
+	labels["entry"] = "mcp"
+	info := &lathe.RunInfo{Principal: t.caller.Principal, Depth: t.s.opts.Depth, Labels: labels}
+	if v != nil {
+		labels["transport"], labels["protocol"] = transport, protocol
+		info.SessionID = v.id
+	}
+	return info
+}
+
+// notReached stands for a tool in the protocol's own table. Calls are taken before they get there.
+func notReached(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call did not reach the runner"}
+}
+
+// maxCursor bounds what a client sends as a cursor, before it is decoded.
+const maxCursor = 1_024
+
+// receive stands before the protocol's own handling of each request.
+func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, _ := req.GetSession().(*mcp.ServerSession)
+		switch method {
+		case "initialize":
+			if _, err := t.enter(session); err != nil {
+				return nil, err
+			}
+		case "tools/list":
+			if p, ok := req.GetParams().(*mcp.ListToolsParams); ok && p != nil && len(p.Cursor) > maxCursor {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
+			}
+			t.sync()
+		case "tools/call":
+			call, ok := req.(*mcp.CallToolRequest)
+			if !ok || call.Params == nil || call.Params.Name == "" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call names no tool"}
+			}
+			res, err := t.take(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// A visit is what is kept of a session: what its calls are told to belong to, and which tools it
+// has used, so that a policy may look at them together.
+type visit struct {
+	id     string
+	ctx    context.Context // ends with the session
+	cancel context.CancelFunc
+	gone   chan struct{} // closed when nothing is kept of the session any more
+
+	mu   sync.Mutex
+	used []string // the names of tools that have run, in the order of their first use
+	last time.Time
+}
+
+// maxUsed bounds the tools that a visit remembers; a set has no more.
+const maxUsed = 10_000
+
+// enter opens the visit of a session that begins, unless there are too many.
+func (t *tenant) enter(session *mcp.ServerSession) (*visit, error) {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case session == nil || s.closed:
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
+	case t.visits[session] != nil:
+		return t.visits[session], nil // the protocol refuses a second initialize
+	case s.sessions >= s.opts.MaxSessions:
+		s.opts.Log.Warn("too many MCP sessions", "max_sessions", s.opts.MaxSessions)
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many sessions: end one, or try again later"}
+	}
+	v := &visit{id: s.opts.NewID("mcp_"), gone: make(chan struct{})}
+	v.ctx, v.cancel = context.WithCancel(s.ctx)
+	t.visits[session] = v
+	if id := session.ID(); id != "" {
+		t.byID[id] = v
+	}
+	s.sessions++
+	s.watching.Go(func() {
+		defer close(v.gone)
+		_ = session.Wait() // how it ended changes nothing
+		v.cancel()
+		s.mu.Lock()
+		s.sessions--
+		s.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.visits, session)
+		delete(t.byID, session.ID())
+	})
+	return v, nil
+}
+
+// leave cancels the calls of a session that a client ends.
+func (t *tenant) leave(id string) {
+	t.mu.Lock()
+	v := t.byID[id]
+	t.mu.Unlock()
+	if v != nil {
+		v.cancel()
+	}
+}
+
+// visitOf returns the visit that a call belongs to. Calls of one caller that have no session belong
+// together until none comes for as long as a session may be idle.
+func (t *tenant) visitOf(session *mcp.ServerSession) *visit {
+	t.mu.Lock()
+	v := t.visits[session]
+	t.mu.Unlock()
+	if v != nil {
+		return v
+	}
+	v = &t.loose
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := t.s.opts.Now()
+	if v.id == "" || now.Sub(v.last) > t.s.opts.SessionIdle {
+		v.id, v.used = t.s.opts.NewID("mcp_"), nil
+	}
+	v.last = now
+	return v
+}
+
+// history says which tools were used before, in the form in which a run is told.
+func (v *visit) history() (id string, h []lathe.Message) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, name := range v.used {
+		h = append(h, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{Name: name}}})
+	}
+	return v.id, h
+}
+
+func (v *visit) note(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.used) < maxUsed && !slices.Contains(v.used, name) {
+		v.used = append(v.used, name)
+	}
+}
+
+// idle reports whether nothing is kept for the caller's clients.
+func (t *tenant) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for range t.server.Sessions() {
+		return false
+	}
+	return len(t.visits) == 0
+}

@@ -1,0 +1,157 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/observe"
+)
+
+func stored(runID string, id int64) lathe.Event {
+	return lathe.Event{ID: id, RunID: runID, Data: &lathe.ToolCallPlanned{Seq: int(id)}}
+}
+
+func delta(runID string, n int64, d *lathe.TextDelta) lathe.Event {
+	return lathe.Event{N: n, RunID: runID, Data: d}
+}
+
+// drain reads until the subscription ends or nothing waits.
+func drain(s *observe.Subscription) (got []lathe.Event, end error) {
+	done, cancel := context.WithCancel(context.Background())
+	cancel() // an event that waits is returned all the same
+	for {
+		e, err := s.Next(done)
+		if err != nil {
+			return got, err
+		}
+		got = append(got, e)
+	}
+}
+
+func TestBusHandsOnOneRun(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	bus := observe.NewBus(nil)
+	bus.Emit(ctx, stored("run_a", 1))
+	one, all := bus.Subscribe("run_a"), bus.Subscribe("")
+	defer all.Close()
+	shared := &lathe.TextDelta{Text: "first"}
+	bus.Emit(ctx, stored("run_a", 2))
+	bus.Emit(ctx, delta("run_a", 1, shared))
+	shared.Text = "reused"
+	bus.Emit(ctx, stored("run_b", 1))
+	bus.Emit(ctx, lathe.Event{ID: 3, RunID: "run_a", Data: &lathe.RunFinished{}})
+	bus.Emit(ctx, stored("run_a", 4))
+
+	got, end := drain(one)
+	if len(got) != 3 || got[0].ID != 2 || got[1].Data.(*lathe.TextDelta).Text != "first" || got[2].ID != 3 || !errors.Is(end, io.EOF) {
+		t.Errorf("one run: got %v, %v, want 2, the delta and 3, then EOF", got, end)
+	}
+	got, end = drain(all)
+	if len(got) != 5 || !errors.Is(end, context.Canceled) {
+		t.Errorf("all runs: got %d events, %v, want 5 and no end", len(got), end)
+	}
+	one.Close()
+	one.Close()
+	if _, err := one.Next(ctx); !errors.Is(err, io.EOF) {
+		t.Errorf("closed: got %v, want EOF", err)
+	}
+}
+
+func TestBusWakesItsReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bus := observe.NewBus(nil)
+		s := bus.Subscribe("run_a")
+		ids := make(chan int64)
+		go func() {
+			defer close(ids)
+			for {
+				e, err := s.Next(t.Context())
+				if err != nil {
+					return
+				}
+				ids <- e.ID
+			}
+		}()
+		for id := range int64(3) {
+			synctest.Wait() // the reader waits
+			bus.Emit(t.Context(), stored("run_a", id+1))
+			if got := <-ids; got != id+1 {
+				t.Errorf("got %d, want %d", got, id+1)
+			}
+		}
+		synctest.Wait()
+		s.Close()
+		if _, open := <-ids; open {
+			t.Error("Close did not end the reader")
+		}
+	})
+}
+
+func TestBusDropsDeltasForASlowReader(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dropped := 0
+	bus := observe.NewBus(&observe.BusOptions{Buffer: 4, Dropped: func(n int) { dropped += n }})
+	s := bus.Subscribe("run_a")
+	defer s.Close()
+	bus.Emit(ctx, stored("run_a", 1))
+	for n := range int64(10) {
+		bus.Emit(ctx, delta("run_a", n+1, &lathe.TextDelta{}))
+	}
+	bus.Emit(ctx, stored("run_a", 2))
+	got, _ := drain(s)
+	var ids, ns []int64
+	for _, e := range got {
+		if e.ID != 0 {
+			ids = append(ids, e.ID)
+		} else {
+			ns = append(ns, e.N)
+		}
+	}
+	if len(ids) != 2 || ids[0] != 1 || ids[1] != 2 {
+		t.Errorf("stored events: got %v, want 1 and 2", ids)
+	}
+	if len(ns)+dropped != 10 || dropped == 0 || ns[len(ns)-1] != 10 {
+		t.Errorf("deltas: got %v and %d dropped, want the last ones and 10 in all", ns, dropped)
+	}
+}
+
+func TestBusCutsAReaderThatWouldMissStoredEvents(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dropped := 0
+	bus := observe.NewBus(&observe.BusOptions{Buffer: 3, Dropped: func(n int) { dropped += n }})
+	s := bus.Subscribe("run_a")
+	defer s.Close()
+	for id := range int64(3) {
+		bus.Emit(ctx, stored("run_a", id+1))
+	}
+	bus.Emit(ctx, delta("run_a", 1, &lathe.TextDelta{}))
+	if dropped != 1 {
+		t.Errorf("a delta that found no room: %d dropped, want 1", dropped)
+	}
+	bus.Emit(ctx, stored("run_a", 4))
+	bus.Emit(ctx, stored("run_a", 5))
+	got, end := drain(s)
+	if len(got) != 3 || got[2].ID != 3 || !errors.Is(end, observe.ErrLagged) {
+		t.Errorf("got %v, %v, want 1 to 3, then ErrLagged", got, end)
+	}
+	if dropped != 2 {
+		t.Errorf("%d dropped, want 2: what comes after the cut is not the bus's loss", dropped)
+	}
+}
+
+// Not parallel: it counts allocations.
+func TestBusWithoutWatchersDoesNotAllocate(t *testing.T) {
+	bus := observe.NewBus(nil)
+	e := delta("run_a", 1, &lathe.TextDelta{})
+	if n := testing.AllocsPerRun(100, func() { bus.Emit(context.Background(), e) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -1,0 +1,73 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/observe"
+)
+
+func ExampleNewJSONLines() {
+	sink := observe.NewJSONLines(os.Stdout, nil)
+	sink.Emit(context.Background(), lathe.Event{ID: 1, RunID: "run_1", RequestID: "req_1", Turn: 1,
+		Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"call_1"}}})
+	fmt.Println(sink.Err())
+	// Output:
+	// {"event_id":1,"time":"0001-01-01T00:00:00Z","run_id":"run_1","request_id":"req_1","turn":1,"type":"RunPaused","data":{"reason":"awaiting_approval","pending":["call_1"]}}
+	// <nil>
+}
+
+func ExampleNewSlog() {
+	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	sink := observe.NewSlog(slog.New(handler))
+	sink.Emit(context.Background(), lathe.Event{RunID: "run_1", RequestID: "req_1", Data: &lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}})
+	// Output:
+	// level=INFO msg="run resumed" run_id=run_1 request_id=req_1 reason=awaiting_approval pending=0
+}
+
+func ExampleMetrics_Handler() {
+	m := observe.NewMetrics(nil)
+	m.Emit(context.Background(), lathe.Event{RunID: "run_1", Data: &lathe.ToolCallProposed{ToolName: "clock"}})
+	rec := httptest.NewRecorder()
+	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(rec.Body.String()) {
+		if strings.HasPrefix(line, "tool_calls_proposed_total") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// tool_calls_proposed_total{tool="client"} 0
+	// tool_calls_proposed_total{tool="clock"} 1
+	// tool_calls_proposed_total{tool="unknown"} 0
+}
+
+func ExampleBus() {
+	ctx := context.Background()
+	bus := observe.NewBus(nil)
+	watch := bus.Subscribe("run_1")
+	defer watch.Close()
+	bus.Emit(ctx, lathe.Event{ID: 1, RunID: "run_1", Data: &lathe.RunStarted{}})
+	bus.Emit(ctx, lathe.Event{ID: 2, RunID: "run_1", Data: &lathe.RunFinished{}})
+	for {
+		e, err := watch.Next(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(e.ID, e.Data.EventType())
+	}
+	// Output:
+	// 1 RunStarted
+	// 2 RunFinished
+	// EOF
+}

@@ -1,0 +1,70 @@
+package observe
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Sink = (*JSONLines)(nil)
+
+// A JSONLines writes each event as one JSON line, in one call of Write. It may be used by several
+// goroutines at once. After the first error it writes nothing more.
+type JSONLines struct {
+	opts JSONLinesOptions
+
+	mu  sync.Mutex
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+// JSONLinesOptions say what a [JSONLines] writes.
+type JSONLinesOptions struct {
+	Content bool // with argument, output and message text
+	Deltas  bool // with the delta events, which are live only
+}
+
+// maxKeptBuffer bounds the buffer that is kept for the next line: a rare huge event must not
+// hold its memory for ever.
+const maxKeptBuffer = 256 << 10
+
+// NewJSONLines returns a sink that writes to w. It waits for w: a slow writer slows the runs.
+func NewJSONLines(w io.Writer, opts *JSONLinesOptions) *JSONLines {
+	l := &JSONLines{w: w}
+	if opts != nil {
+		l.opts = *opts
+	}
+	return l
+}
+
+// Emit implements [lathe.Sink].
+func (l *JSONLines) Emit(_ context.Context, e lathe.Event) {
+	if !l.opts.Deltas && lathe.IsDelta(e.Data) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	b, err := e.AppendJSON(l.buf[:0], l.opts.Content)
+	if err != nil {
+		l.err = err
+		return
+	}
+	b = append(b, '\n')
+	if cap(b) <= maxKeptBuffer {
+		l.buf = b
+	}
+	_, l.err = l.w.Write(b)
+}
+
+// Err returns the first error of the writer or of an event that has no JSON form.
+func (l *JSONLines) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}

@@ -1,0 +1,257 @@
+package observe
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Sink = (*Metrics)(nil)
+
+// Metrics counts what runs do, in a Prometheus registry of its own. Its labels are bounded: a tool
+// is a registered name, "client" for those that callers declare for a run, or "unknown", and
+// whatever is not in its vocabulary counts as "other".
+// It may be used by several goroutines at once; Emit does not allocate once its labels are known.
+type Metrics struct {
+	handler http.Handler
+
+	tools     *vocabulary[*toolSeries]
+	failures  *vocabulary[prometheus.Counter]
+	providers *vocabulary[*providerSeries]
+	reasons   *vocabulary[prometheus.Counter]
+	limits    *vocabulary[prometheus.Counter]
+	decisions *vocabulary[prometheus.Counter]
+	faults    *vocabulary[prometheus.Counter]
+	stages    *vocabulary[prometheus.Counter]
+	orders    *vocabulary[prometheus.Counter]
+
+	parseErrors, iterations, outputBytes, dropped prometheus.Counter
+	approvals, clients                            prometheus.Gauge
+
+	mu      sync.Mutex
+	pending map[string]int // open approvals by run
+	rc      map[callKey]int
+}
+
+type callKey struct{ run, call string }
+
+// MetricsOptions are the options of [NewMetrics].
+type MetricsOptions struct {
+	Version  string // for lathe_build_info; "unknown"
+	Revision string // "unknown"
+	// Tools are names of tools that have series of their own from the start, 1 024 at most.
+	Tools []string
+	// MaxTools bounds the further names that get series of their own; 256. Others count as "unknown".
+	MaxTools int
+	Process  bool // adds Prometheus' collectors of the Go runtime and of the process
+}
+
+type toolSeries struct {
+	ok, failed, proposed, succeeded, unsuccessful prometheus.Counter
+	latency                                       prometheus.Observer
+}
+
+type providerSeries struct {
+	success, failed, other, input, output prometheus.Counter
+}
+
+// maxKnownTools bounds MetricsOptions.Tools.
+const maxKnownTools = 1024
+
+// NewMetrics returns metrics that count from zero.
+func NewMetrics(opts *MetricsOptions) *Metrics {
+	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
+	if opts != nil {
+		o.Process = opts.Process
+		if opts.Version != "" {
+			o.Version = opts.Version
+		}
+		if opts.Revision != "" {
+			o.Revision = opts.Revision
+		}
+		if opts.MaxTools > 0 {
+			o.MaxTools = opts.MaxTools
+		}
+		o.Tools = opts.Tools[:min(len(opts.Tools), maxKnownTools)]
+	}
+	r := registry{prometheus.NewRegistry()}
+	m := &Metrics{pending: map[string]int{}, rc: map[callKey]int{}}
+	m.handler = promhttp.HandlerFor(r.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+	m.makeToolSeries(r, o.Tools, o.MaxTools)
+	m.makeRunSeries(r)
+	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").
+		WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
+	if o.Process {
+		r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	return m
+}
+
+// Handler serves the metrics in the Prometheus text format.
+func (m *Metrics) Handler() http.Handler { return m.handler }
+
+// AddStreamClients changes the number of clients that read a live stream by n.
+func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
+
+// AddDropped counts n events that a watcher was too slow for. See [BusOptions].
+func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
+
+// Emit implements [lathe.Sink].
+func (m *Metrics) Emit(_ context.Context, e lathe.Event) {
+	switch d := e.Data.(type) {
+	case *lathe.ModelCallStarted:
+		if d.Attempt <= 1 {
+			m.iterations.Inc()
+		}
+	case *lathe.ModelCallFinished:
+		m.modelCall(d)
+	case *lathe.ToolCallProposed:
+		m.tool(d.ToolName, d.Client).proposed.Inc()
+	case *lathe.ToolCallParseError:
+		m.parseErrors.Inc()
+		if d.Dialect == "harmony" {
+			m.stages.get("tool_call").Inc()
+		}
+	case *lathe.ToolCallExecuted:
+		m.executed(e.RunID, d)
+	case *lathe.ToolCallResult:
+		m.result(e.RunID, d)
+	case *lathe.ApprovalRequested:
+		m.approval(e.RunID, 1)
+	case *lathe.ApprovalResolved:
+		m.approval(e.RunID, -1)
+	case *lathe.RunFinished:
+		m.reasons.get(string(d.Reason)).Inc()
+		if d.Limit != "" {
+			m.limits.get(d.Limit).Inc()
+		}
+		if d.Reason.Status() != "parked" {
+			m.forget(e.RunID)
+		}
+	default: // no metric
+	}
+}
+
+// tool returns the series of a tool. Names that callers make up have one label together.
+func (m *Metrics) tool(name string, client bool) *toolSeries {
+	if client {
+		name = clientTools
+	}
+	return m.tools.get(name)
+}
+
+func (m *Metrics) modelCall(d *lathe.ModelCallFinished) {
+	p := m.providers.get(d.Provider)
+	switch d.Status {
+	case "success":
+		p.success.Inc()
+	case "error":
+		p.failed.Inc()
+	default:
+		p.other.Inc()
+	}
+	p.input.Add(float64(max(d.Usage.InputTokens, 0)))
+	p.output.Add(float64(max(d.Usage.OutputTokens, 0)))
+	for _, f := range d.Faults {
+		n := float64(max(f.Count, 0))
+		if stage, ok := strings.CutPrefix(f.Kind, stagePrefix); ok {
+			m.stages.get(stage).Add(n)
+		} else if order, ok := strings.CutPrefix(f.Kind, orderPrefix); ok {
+			m.orders.get(order).Add(n)
+		} else {
+			m.faults.get(f.Kind).Add(n)
+		}
+	}
+}
+
+func (m *Metrics) executed(runID string, d *lathe.ToolCallExecuted) {
+	t := m.tools.get(d.ToolName)
+	if d.Success {
+		t.succeeded.Inc()
+	} else {
+		t.unsuccessful.Inc()
+	}
+	m.outputBytes.Add(float64(max(d.OutputSizeBytes, 0)))
+	if d.RC == nil || *d.RC == 0 {
+		return
+	}
+	// A failure is counted with the call's result, under its return code where it has one.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.rc) < maxFollowedRuns {
+		m.rc[callKey{runID, d.ToolCallID}] = *d.RC
+	}
+}
+
+func (m *Metrics) result(runID string, d *lathe.ToolCallResult) {
+	t := m.tool(d.Tool, d.Client)
+	failed := d.Status != "ok"
+	if failed {
+		t.failed.Inc()
+	} else {
+		t.ok.Inc()
+	}
+	if !failed || d.LatencyMS > 0 {
+		t.latency.Observe(float64(d.LatencyMS))
+	}
+	m.mu.Lock()
+	rc := 0
+	if len(m.rc) > 0 {
+		key := callKey{runID, d.ToolCallID}
+		rc = m.rc[key]
+		delete(m.rc, key)
+	}
+	m.mu.Unlock()
+	if failed && rc != 0 {
+		m.failures.get(strconv.Itoa(rc)).Inc()
+	} else if failed {
+		m.failures.get(string(d.ErrorType)).Inc()
+	}
+	if d.PolicyDecision != "" {
+		m.decisions.get(d.PolicyDecision).Inc()
+	}
+	if d.Limit != "" {
+		m.limits.get(d.Limit).Inc()
+	}
+}
+
+// approval counts the open approvals. A resolution whose request was counted by another process
+// must not make the number negative.
+func (m *Metrics) approval(runID string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	open, followed := m.pending[runID]
+	if open+n < 0 || !followed && len(m.pending) >= maxFollowedRuns {
+		return
+	}
+	m.approvals.Add(float64(n))
+	if open+n == 0 {
+		delete(m.pending, runID)
+	} else {
+		m.pending[runID] = open + n
+	}
+}
+
+// forget drops what is known of a run that has ended: nobody will answer its approvals.
+func (m *Metrics) forget(runID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if open := m.pending[runID]; open != 0 {
+		m.approvals.Sub(float64(open))
+		delete(m.pending, runID)
+	}
+	for key := range m.rc { // empty but for calls between their two events
+		if key.run == runID {
+			delete(m.rc, key)
+		}
+	}
+}

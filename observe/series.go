@@ -1,0 +1,129 @@
+package observe
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lathe-run/lathe"
+)
+
+// reasonLabels and codeLabels are whole vocabularies: nothing else is ever a label value.
+var reasonLabels = []lathe.Reason{
+	lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
+	lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
+	lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
+	lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal,
+}
+
+var codeLabels = []lathe.Code{
+	lathe.CodePayloadTooLarge, lathe.CodePayloadParseError, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge, lathe.CodeInvalidArguments,
+	lathe.CodeUnknownTool, lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired, lathe.CodeExecutionFailed,
+	lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited, lathe.CodeOutputTooLarge,
+	lathe.CodeInvalidOutput, lathe.CodeRedactionFailed, lathe.CodeToolCallLimit, lathe.CodeMaxDepth, lathe.CodeTooManyCalls, lathe.CodeIncompleteCall,
+	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
+}
+
+// limitLabels are the keys of limits that calls and runs may meet.
+var limitLabels = []string{"max_iterations", "max_total_tool_calls", "max_depth", "max_repeated_calls", "max_unknown_tools", "max_tool_args_bytes",
+	"max_payload_bytes", "max_tool_output_bytes", "max_json_depth", "max_json_keys", "max_tools", "max_tools_bytes", "tool_timeout", "run_timeout",
+	"approval_ttl", "max_tokens_total", "max_cost"}
+
+// A fault of a model call whose kind begins so is counted as harmony's own.
+const (
+	stagePrefix = "harmony_parse_error."
+	orderPrefix = "harmony_unexpected_order."
+)
+
+// clientTools is the label of all tools that callers declare for their runs.
+const clientTools = "client"
+
+// rest is the label of what is in no vocabulary. For tools it is "unknown".
+const rest = "other"
+
+// errno reports whether a return code is one of the errno numbers that a WASM tool may answer.
+func errno(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n < 0 && n >= -133 && strconv.Itoa(n) == s
+}
+
+type registry struct{ *prometheus.Registry }
+
+func (r registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	r.MustRegister(v)
+	return v
+}
+
+func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	r.MustRegister(v)
+	return v
+}
+
+// child returns the way to make the series of one label value.
+func child(v *prometheus.CounterVec) func(string) prometheus.Counter {
+	return func(label string) prometheus.Counter { return v.WithLabelValues(label) }
+}
+
+func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
+	total := r.counter("tool_calls_total", "Tool calls that were answered, by tool and status of the result.", "tool", "status")
+	proposed := r.counter("tool_calls_proposed_total", "Tool calls that models asked for.", "tool")
+	executed := r.counter("tool_calls_executed_total", "Tool calls whose tool ran, or was answered from the cache.", "tool", "success")
+	latency := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "tool_call_latency_ms", Help: "Time from accepting a tool call to its result, in milliseconds.",
+		Buckets: []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000},
+	}, []string{"tool"})
+	r.MustRegister(latency)
+	known := []string{clientTools}
+	for _, name := range names {
+		if toolName(name) && !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	m.tools = newVocabulary("unknown", known, 1+len(known)+maxTools, toolName, func(tool string) *toolSeries {
+		return &toolSeries{
+			ok: total.WithLabelValues(tool, "ok"), failed: total.WithLabelValues(tool, "error"),
+			proposed:  proposed.WithLabelValues(tool),
+			succeeded: executed.WithLabelValues(tool, "true"), unsuccessful: executed.WithLabelValues(tool, "false"),
+			latency: latency.WithLabelValues(tool),
+		}
+	})
+	var codes []string
+	for _, c := range codeLabels {
+		codes = append(codes, string(c))
+	}
+	m.failures = newVocabulary(rest, codes, 256, errno,
+		child(r.counter("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc")))
+	m.parseErrors = r.counter("tool_call_parse_errors_total", "Tool calls written as text that could not be read.").WithLabelValues()
+	m.iterations = r.counter("tool_call_iterations_total", "Turns that were begun.").WithLabelValues()
+	m.outputBytes = r.counter("tool_output_bytes_total", "Bytes that tools put out.").WithLabelValues()
+	m.stages = newVocabulary(rest, []string{"unknown_channel", "tool_call"}, 32, lowerWord,
+		child(r.counter("harmony_parse_error_total", "Harmony text that could not be read, by stage.", "stage")))
+	m.orders = newVocabulary(rest, []string{"extra_final", "analysis_after_final", "commentary_after_final", "interleaved_final"}, 32, lowerWord,
+		child(r.counter("harmony_unexpected_order_total", "Harmony messages out of order, by type.", "type")))
+}
+
+func (m *Metrics) makeRunSeries(r registry) {
+	var reasons []string
+	for _, reason := range reasonLabels {
+		reasons = append(reasons, string(reason))
+	}
+	m.reasons = newVocabulary(rest, reasons, 0, nil, child(r.counter("lathe_runs_total", "Runs that ended, by reason.", "reason")))
+	calls := r.counter("lathe_model_calls_total", "Attempts of model calls, by provider and status.", "provider", "status")
+	tokens := r.counter("lathe_tokens_total", "Tokens as model servers count them, by direction.", "provider", "direction")
+	m.providers = newVocabulary(rest, nil, 64, lowerWord, func(provider string) *providerSeries {
+		return &providerSeries{
+			success: calls.WithLabelValues(provider, "success"), failed: calls.WithLabelValues(provider, "error"), other: calls.WithLabelValues(provider, rest),
+			input: tokens.WithLabelValues(provider, "input"), output: tokens.WithLabelValues(provider, "output"),
+		}
+	})
+	m.limits = newVocabulary(rest, limitLabels, 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
+	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,
+		child(r.counter("lathe_policy_decisions_total", "Decisions of the policy about tool calls.", "decision")))
+	m.faults = newVocabulary(rest, nil, 64, lowerWord, child(r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind")))
+	m.approvals = r.gauge("lathe_approvals_pending", "Approvals that were asked for and not answered.").WithLabelValues()
+	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
+	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()
+}

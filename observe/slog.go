@@ -1,0 +1,185 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Sink = (*Slog)(nil)
+
+// A Slog writes operator's log lines with constant messages and the events' data, never content.
+// One line a run's start, end, pause and approval is info; one line a model call and a tool call is
+// debug; a model call that failed, a run that failed or met a limit, and the first call in a
+// deprecated syntax of each run are warnings. It may be used by several goroutines at once.
+type Slog struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	runs map[string]*runLines
+}
+
+// maxFollowedRuns bounds the runs whose lines are joined with what earlier events said.
+const maxFollowedRuns = 10_000
+
+// runLines is what the line of a tool call takes from earlier events of its run.
+type runLines struct {
+	upstreamRequestID string
+	executed          map[string]executed // by call id, until the call's result
+	deprecated        bool                // the warning was written
+}
+
+type executed struct {
+	size int
+	rc   *int
+}
+
+// NewSlog returns a sink that writes to log.
+func NewSlog(log *slog.Logger) *Slog {
+	return &Slog{log: log, runs: map[string]*runLines{}}
+}
+
+// Emit implements [lathe.Sink].
+func (s *Slog) Emit(ctx context.Context, e lathe.Event) {
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		s.line(ctx, slog.LevelInfo, "run started", e,
+			slog.String("provider", d.Provider), slog.String("model", d.Model), slog.String("dialect", d.Dialect),
+			slog.String("tool_use_mode", string(d.ToolUseMode)), slog.Int("tools", d.Tools.Count))
+	case *lathe.ModelCallStarted: // its end says it all
+	case *lathe.ModelCallFinished:
+		s.modelCall(ctx, e, d)
+	case *lathe.ToolCallProposed:
+		if d.DeprecatedSyntax {
+			s.warnDeprecated(ctx, e, d)
+		}
+	case *lathe.ToolCallParseError:
+		s.line(ctx, slog.LevelDebug, "tool call not readable", e,
+			slog.String("dialect", d.Dialect), slog.String("code", string(d.Error)), slog.Int("bytes", d.ExcerptBytes))
+	case *lathe.ToolCallPlanned:
+	case *lathe.ApprovalRequested:
+		s.line(ctx, slog.LevelInfo, "approval requested", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
+			slog.String("rule", d.Rule), slog.Time("expires_at", d.ExpiresAt))
+	case *lathe.ApprovalResolved:
+		s.line(ctx, slog.LevelInfo, "approval resolved", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
+			slog.String("decision", d.Decision), slog.String("by", d.By), slog.String("reason_code", d.ReasonCode))
+	case *lathe.ToolCallExecuted:
+		s.note(ctx, e.RunID, func(r *runLines) {
+			if r.executed == nil {
+				r.executed = map[string]executed{}
+			}
+			r.executed[d.ToolCallID] = executed{d.OutputSizeBytes, d.RC}
+		})
+	case *lathe.ToolCallResult:
+		s.toolCall(ctx, e, d)
+	case *lathe.RunPaused:
+		s.line(ctx, slog.LevelInfo, "run paused", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
+	case *lathe.RunResumed:
+		s.line(ctx, slog.LevelInfo, "run resumed", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
+	case *lathe.RunFinished:
+		s.runFinished(ctx, e, d)
+	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // not logged
+	}
+}
+
+func (s *Slog) modelCall(ctx context.Context, e lathe.Event, d *lathe.ModelCallFinished) {
+	s.note(ctx, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
+	if d.Status == "error" {
+		s.line(ctx, slog.LevelWarn, "model call failed", e, slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
+			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID))
+		return
+	}
+	s.line(ctx, slog.LevelDebug, "model call", e, slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
+		slog.String("finish_reason", string(d.FinishReason)), slog.Int("tool_calls", d.ToolCalls),
+		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens),
+		slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID))
+}
+
+func (s *Slog) toolCall(ctx context.Context, e lathe.Event, d *lathe.ToolCallResult) {
+	var x executed
+	var upstream string
+	s.mu.Lock()
+	if r := s.runs[e.RunID]; r != nil {
+		x, upstream = r.executed[d.ToolCallID], r.upstreamRequestID
+		delete(r.executed, d.ToolCallID)
+	}
+	s.mu.Unlock()
+	outcome := slog.String("code", string(d.ErrorType))
+	if x.rc != nil {
+		outcome = slog.Int("rc", *x.rc)
+	}
+	s.line(ctx, slog.LevelDebug, "tool call", e, slog.String("tool_name", d.Tool), slog.String("tool_call_id", d.ToolCallID), slog.Int("seq", d.Seq),
+		slog.String("status", d.Status), outcome, slog.Int("output_size_bytes", x.size), slog.Int64("latency_ms", d.LatencyMS),
+		slog.String("upstream_request_id", upstream))
+}
+
+func (s *Slog) runFinished(ctx context.Context, e lathe.Event, d *lathe.RunFinished) {
+	s.mu.Lock()
+	delete(s.runs, e.RunID)
+	s.mu.Unlock()
+	level := slog.LevelInfo
+	if d.Status == "failed" || d.Status == "limited" {
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{slog.String("reason", string(d.Reason)), slog.String("status", d.Status), slog.Int("turns", d.Turns), slog.Int("tool_calls", d.ToolCalls),
+		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens), slog.Int64("latency_ms", d.LatencyMS)}
+	if d.ErrorCode != "" {
+		attrs = append(attrs, slog.String("code", d.ErrorCode))
+	}
+	if d.Limit != "" {
+		attrs = append(attrs, slog.String("limit", d.Limit))
+	}
+	s.line(ctx, level, "run finished", e, attrs...)
+}
+
+func (s *Slog) warnDeprecated(ctx context.Context, e lathe.Event, d *lathe.ToolCallProposed) {
+	s.mu.Lock()
+	r := s.run(e.RunID)
+	first := r != nil && !r.deprecated
+	if first {
+		r.deprecated = true
+	}
+	s.mu.Unlock()
+	if first {
+		s.line(ctx, slog.LevelWarn, "deprecated tool call syntax", e, slog.String("dialect", d.Dialect), slog.String("tool_name", d.ToolName))
+	}
+}
+
+// note changes what is known of a run, where a later debug line can use it.
+func (s *Slog) note(ctx context.Context, runID string, fn func(*runLines)) {
+	if !s.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.run(runID); r != nil {
+		fn(r)
+	}
+}
+
+// run returns the lines of a run, nil where too many are followed. s.mu is held.
+func (s *Slog) run(id string) *runLines {
+	r := s.runs[id]
+	if r == nil && len(s.runs) < maxFollowedRuns {
+		r = &runLines{}
+		s.runs[id] = r
+	}
+	return r
+}
+
+func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e lathe.Event, attrs ...slog.Attr) {
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	all := make([]slog.Attr, 0, len(attrs)+4)
+	all = append(all, slog.String("run_id", e.RunID), slog.String("request_id", e.RequestID))
+	if e.SessionID != "" {
+		all = append(all, slog.String("session_id", e.SessionID))
+	}
+	if e.Turn > 0 {
+		all = append(all, slog.Int("iteration", e.Turn))
+	}
+	s.log.LogAttrs(ctx, level, msg, append(all, attrs...)...)
+}

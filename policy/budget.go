@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// The rules of a budget.
+const (
+	RuleBudgetCalls  = "budget.calls"
+	RuleBudgetTools  = "budget.tools"
+	RuleBudgetTokens = "budget.tokens"
+	RuleBudgetCost   = "budget.cost"
+)
+
+// Budget denies what would go beyond what a run may use. A zero field sets no bound. Tokens and
+// cost are known after a model call only, so a run may exceed them by one call. It is combined with
+// other policies by [All].
+type Budget struct {
+	Calls  int            // calls in which a tool ran
+	Tools  map[string]int // the same for the tools of a pattern together; 0 allows none
+	Tokens int64
+	Cost   float64 // US dollars
+}
+
+var _ lathe.Policy = Budget{}
+
+// Tool denies a tool of which no call may be made.
+func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	for _, pattern := range slices.Sorted(maps.Keys(b.Tools)) {
+		if b.Tools[pattern] <= 0 && Match(pattern, spec.Name) {
+			return spent(RuleBudgetTools)
+		}
+	}
+	return guardPassed()
+}
+
+// Step denies a model call once the tokens or the money are used up.
+func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
+	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
+	case b.Tokens > 0 && tokens >= b.Tokens:
+		return spent(RuleBudgetTokens)
+	case b.Cost > 0 && s.Cost >= b.Cost:
+		return spent(RuleBudgetCost)
+	}
+	return stepAllowed()
+}
+
+// Call denies a call once those of the run, or of the tools of a pattern, are used up.
+func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
+	if b.Calls > 0 && uses(c, "") >= b.Calls {
+		return spent(RuleBudgetCalls)
+	}
+	for pattern, bound := range b.Tools {
+		if Match(pattern, c.Tool.Name) && uses(c, pattern) >= bound {
+			return spent(RuleBudgetTools)
+		}
+	}
+	return guardPassed()
+}
+
+// uses counts the calls of the run to the tools of a pattern.
+func uses(c *lathe.CallInfo, pattern string) int {
+	n := 0
+	for i := range c.Used {
+		if Match(pattern, c.Used[i].Name) {
+			n += c.Used[i].Calls
+		}
+	}
+	return n
+}
+
+func spent(rule string) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Deny, Rule: rule, Reason: "the budget of this run is used up"}
+}

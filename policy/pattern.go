@@ -1,0 +1,29 @@
+package policy
+
+import "strings"
+
+// Match reports whether a name fits a pattern in which `*` stands for any characters, none as well,
+// and `?` for one byte. The empty pattern fits every name. It takes time linear in name for each `*`.
+func Match(pattern, name string) bool {
+	if pattern == "" {
+		return true
+	}
+	star, mark := -1, 0 // the last `*` and where its text may end
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

@@ -1,0 +1,44 @@
+// Package policy holds ready-made policies: by the effect of a tool, by its name, guards that look
+// at what a run has used, budgets, and combinations.
+//
+// They are pure and keep no state: the same input gives the same verdict, on any goroutine. What
+// is not allowed by a written word is denied. Rule names and reasons are fixed text, so that they
+// may stand in events, in metrics and in what a model is told.
+package policy
+
+import "github.com/lathe-run/lathe"
+
+// The rules of the policies of this package.
+const (
+	RuleAllowAll = "allow_all"
+	RuleEmpty    = "all.empty"   // an All of nothing
+	RuleMissing  = "all.missing" // a nil policy among those of an All
+	RuleUnlisted = "tools.unlisted"
+	RuleAllowed  = "tools.allow"
+	RuleAsked    = "tools.ask"
+	RuleDenied   = "tools.deny"
+
+	ruleEffect = "effect."
+	ruleStep   = "step" // policies that look at calls only do not stand in the way of a model call
+)
+
+// AllowAll allows every tool, call and step. It is for programs that trust both the model and the
+// tools, and for tests.
+func AllowAll() lathe.Policy { return allowAll{} }
+
+type allowAll struct{}
+
+func (allowAll) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
+}
+
+func (allowAll) Step(*lathe.StepInfo) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
+}
+
+func (allowAll) Call(*lathe.CallInfo) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowAll}
+}
+
+// stepAllowed is the verdict on a step of policies that decide calls only.
+func stepAllowed() lathe.Verdict { return lathe.Verdict{Decision: lathe.Allow, Rule: ruleStep} }

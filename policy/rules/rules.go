@@ -1,0 +1,293 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/policy"
+)
+
+// Limits of a list of rules.
+const (
+	MaxRules        = 1_000
+	MaxWhenBytes    = 4_096
+	maxWhenDepth    = 32
+	defaultMaxCost  = 100_000
+	maxPatternBytes = 256
+)
+
+// RuleNone is the rule of the verdict on what no rule fits, where there is no other policy.
+const RuleNone = "rules.none"
+
+// A Rule says what becomes of the calls that it fits. Everything that is set must fit; a rule with
+// only a name fits every call, and denies it.
+type Rule struct {
+	Name     string
+	Decision lathe.Decision
+	Tool     string // pattern of the tool's name, as in [policy.Match]; "" fits all
+	Effect   string // read_only, idempotent or writes; "" fits all
+	// When is a CEL expression of type bool over args (the arguments), tool, effect, origin,
+	// principal, session, depth, turn and seq, labels (of the run) and used (calls of the run by tool).
+	When      string
+	Principal string            // pattern
+	Labels    map[string]string // labels that the run must carry, with the pattern of their value
+	Reason    string            // is told with the verdict; "" says it in general
+}
+
+// Options of a [Policy].
+type Options struct {
+	// Else decides what no rule fits; nil denies.
+	Else lathe.Policy
+	// MaxCost bounds the evaluation of one condition, in CEL's units; 100 000.
+	MaxCost uint64
+}
+
+// A Problem is what is wrong with one rule.
+type Problem struct {
+	Rule    int    // its place in the list
+	Field   string // "name", "tool", "effect", "when", "principal", "labels"
+	Line    int    // within the condition, from 1; 0 where there is none
+	Column  int    // from 1
+	Message string
+}
+
+// Problems are all that is wrong with a list of rules.
+type Problems []Problem
+
+// Error returns one line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = fmt.Sprintf("rule %d: %s: %s", p.Rule+1, p.Field, p.Message)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A Policy decides by rules. It keeps no state and may be used by several goroutines at once.
+type Policy struct {
+	rules []*rule // strictest decision first, then by name
+	other lathe.Policy
+}
+
+var (
+	_ lathe.Policy     = (*Policy)(nil)
+	_ policy.Explainer = (*Policy)(nil)
+)
+
+// rule is a Rule with its condition compiled.
+type rule struct {
+	Rule
+	when cel.Program // nil: no condition
+}
+
+// New compiles the rules. Its error is [Problems].
+func New(list []Rule, opts *Options) (*Policy, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxCost == 0 {
+		o.MaxCost = defaultMaxCost
+	}
+	p := &Policy{other: o.Else}
+	var problems Problems
+	if len(list) > MaxRules {
+		return nil, Problems{{Rule: MaxRules, Field: "name", Message: fmt.Sprintf("there are %d rules, and at most %d are taken", len(list), MaxRules)}}
+	}
+	c := &compiler{maxCost: o.MaxCost}
+	for i := range list {
+		r := &rule{Rule: list[i]}
+		bad := r.check()
+		if len(bad) == 0 && r.When != "" {
+			r.when, bad = c.compile(r.When)
+		}
+		for _, b := range bad {
+			b.Rule = i
+			problems = append(problems, b)
+		}
+		p.rules = append(p.rules, r)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	slices.SortStableFunc(p.rules, func(a, b *rule) int {
+		if d := rank(a.Decision) - rank(b.Decision); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name+"\x00"+a.Reason, b.Name+"\x00"+b.Reason)
+	})
+	return p, nil
+}
+
+// check looks at all but the condition.
+func (r *rule) check() (bad Problems) {
+	if r.Name == "" {
+		bad = append(bad, Problem{Field: "name", Message: "a rule has a name"})
+	}
+	switch r.Effect {
+	case "", "read_only", "idempotent", "writes":
+	default:
+		bad = append(bad, Problem{Field: "effect", Message: "an effect is read_only, idempotent or writes"})
+	}
+	if len(r.Tool) > maxPatternBytes {
+		bad = append(bad, Problem{Field: "tool", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+	}
+	if len(r.Principal) > maxPatternBytes {
+		bad = append(bad, Problem{Field: "principal", Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPatternBytes)})
+	}
+	if len(r.When) > MaxWhenBytes {
+		bad = append(bad, Problem{Field: "when", Message: fmt.Sprintf("the condition is longer than %d bytes", MaxWhenBytes)})
+	}
+	return bad
+}
+
+func rank(d lathe.Decision) int {
+	switch d {
+	case lathe.Allow:
+		return 2
+	case lathe.Ask:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Tool returns the best verdict that any call of the tool could get in this run: Deny when none
+// could be allowed or asked for.
+func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	var some *rule // the mildest rule that fits some calls only
+	for _, r := range p.rules {
+		switch {
+		case r.misfit(run, spec) != "":
+		case r.when == nil:
+			return r.verdict() // what would be milder never wins over it
+		default:
+			some = r
+		}
+	}
+	v := p.fallback(func(o lathe.Policy) lathe.Verdict { return o.Tool(run, spec) })
+	if some != nil && rank(some.Decision) > rank(v.Decision) {
+		return some.verdict()
+	}
+	return v
+}
+
+// Step asks the other policy, and allows where there is none: rules are about calls.
+func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
+	if p.other == nil {
+		return lathe.Verdict{Decision: lathe.Allow, Rule: "step"}
+	}
+	return p.other.Step(s)
+}
+
+// Call returns the verdict of the strictest rule that fits.
+func (p *Policy) Call(c *lathe.CallInfo) lathe.Verdict {
+	vars := variables{call: c}
+	for _, r := range p.rules {
+		if r.misfit(c.Run, c.Tool) != "" {
+			continue
+		}
+		if fits, _ := r.judge(&vars); fits {
+			return r.verdict()
+		}
+	}
+	return p.fallback(func(o lathe.Policy) lathe.Verdict { return o.Call(c) })
+}
+
+func (p *Policy) fallback(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
+	if p.other == nil {
+		return lathe.Verdict{Rule: RuleNone, Reason: "no rule allows this call"}
+	}
+	return ask(p.other)
+}
+
+// misfit says why the rule is not about a tool in a run, "" where it is.
+func (r *rule) misfit(run *lathe.RunInfo, spec *lathe.ToolSpec) string {
+	switch {
+	case !policy.Match(r.Tool, spec.Name):
+		return "the tool does not fit its pattern"
+	case r.Effect != "" && r.Effect != spec.Effect.String():
+		return "the tool has another effect: " + spec.Effect.String()
+	case !policy.Match(r.Principal, run.Principal):
+		return "the run has another principal"
+	}
+	for name, pattern := range r.Labels {
+		if value, ok := run.Labels[name]; !ok || !policy.Match(pattern, value) {
+			return "the run does not carry its labels"
+		}
+	}
+	return ""
+}
+
+// judge evaluates the condition. One that fails fits where the rule holds back, and not where it allows.
+func (r *rule) judge(vars *variables) (fits bool, failure error) {
+	if r.when == nil {
+		return true, nil
+	}
+	yes, err := evaluate(r.when, vars)
+	if err != nil {
+		return r.Decision != lathe.Allow, err
+	}
+	return yes, nil
+}
+
+func (r *rule) verdict() lathe.Verdict {
+	v := lathe.Verdict{Decision: r.Decision, Rule: r.Name, Reason: r.Reason}
+	if v.Reason == "" && rank(v.Decision) == 0 {
+		v.Reason = "a rule of the operator does not allow this call"
+	}
+	return v
+}
+
+// Explain says of each rule whether it fits the call and why, the strictest first, and what the
+// other policy says where no rule fits.
+func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
+	var out []policy.Finding
+	vars := variables{call: c}
+	matched := false
+	for _, r := range p.rules {
+		f := policy.Finding{Rule: r.Name, Decision: r.Decision, Why: r.misfit(c.Run, c.Tool)}
+		if f.Why == "" {
+			var err error
+			f.Matched, err = r.judge(&vars)
+			f.Why = r.why(f.Matched, err)
+		}
+		matched = matched || f.Matched
+		out = append(out, f)
+	}
+	if matched {
+		return out
+	}
+	if p.other == nil {
+		return append(out, policy.Finding{Rule: RuleNone, Matched: true, Why: "no rule fits"})
+	}
+	_, rest := policy.Explain(p.other, c)
+	return append(out, rest...)
+}
+
+func (r *rule) why(fits bool, err error) string {
+	switch {
+	case err != nil && fits:
+		return "its condition cannot be evaluated, which counts as met: " + clip(err.Error())
+	case err != nil:
+		return "its condition cannot be evaluated, which counts as not met: " + clip(err.Error())
+	case r.when == nil:
+		return "it has no condition on the arguments"
+	case fits:
+		return "its condition is met"
+	}
+	return "its condition is not met"
+}
+
+const maxWhyBytes = 200
+
+func clip(s string) string {
+	if len(s) > maxWhyBytes {
+		s = strings.ToValidUTF8(s[:maxWhyBytes], "") + "…"
+	}
+	return s
+}

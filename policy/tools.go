@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Tools decides by the exact name of a tool. A name in several lists is denied before it is asked
+// for, and asked for before it is allowed. What no list names is decided by Else; where Else is
+// nil it is denied. The lists must not change once the policy is in use.
+type Tools struct {
+	Allow []string
+	Ask   []string
+	Deny  []string
+	Else  lathe.Policy
+}
+
+var _ lathe.Policy = Tools{}
+
+// Tool returns the verdict on the tool's name.
+func (t Tools) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	if v, ok := t.byName(spec.Name); ok || t.Else == nil {
+		return v
+	}
+	return t.Else.Tool(run, spec)
+}
+
+// Step asks Else, and allows where Else is nil.
+func (t Tools) Step(s *lathe.StepInfo) lathe.Verdict {
+	if t.Else == nil {
+		return stepAllowed()
+	}
+	return t.Else.Step(s)
+}
+
+// Call returns the verdict on the tool's name.
+func (t Tools) Call(c *lathe.CallInfo) lathe.Verdict {
+	if v, ok := t.byName(c.Tool.Name); ok || t.Else == nil {
+		return v
+	}
+	return t.Else.Call(c)
+}
+
+func (t Tools) byName(name string) (v lathe.Verdict, listed bool) {
+	switch {
+	case slices.Contains(t.Deny, name):
+		return lathe.Verdict{Decision: lathe.Deny, Rule: RuleDenied, Reason: "this tool is not allowed"}, true
+	case slices.Contains(t.Ask, name):
+		return lathe.Verdict{Decision: lathe.Ask, Rule: RuleAsked}, true
+	case slices.Contains(t.Allow, name):
+		return lathe.Verdict{Decision: lathe.Allow, Rule: RuleAllowed}, true
+	}
+	return lathe.Verdict{Decision: lathe.Deny, Rule: RuleUnlisted, Reason: "this tool is not on the list of allowed tools"}, false
+}

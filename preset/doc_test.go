@@ -1,0 +1,101 @@
+package preset
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe/transform"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/presets.md again")
+
+const docFile = "../docs/presets.md"
+
+// The tables of the document are those of the code.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(docFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(b)
+	for _, table := range []struct{ name, text string }{
+		{"profiles", tableOf(Profiles(), Profile, "profile")},
+		{"models", modelTable(t)},
+		{"presets", tableOf(Names(), Named, "preset")},
+		{"transforms", transformTable()},
+	} {
+		begin := "<!-- " + table.name + " -->\n"
+		before, rest, ok := strings.Cut(want, begin)
+		_, after, closed := strings.Cut(rest, "<!-- end -->")
+		if !ok || !closed {
+			t.Fatalf("the document has no place for the table of %s", table.name)
+		}
+		want = before + begin + table.text + "<!-- end -->" + after
+	}
+	if want == string(b) {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/presets.md is old: run go test ./preset -update")
+	}
+	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tableOf(infos []Info, find func(string) (*Patch, error), what string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | for | sets |\n|---|---|---|\n", what)
+	for _, info := range infos {
+		p, err := find(info.Name)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.For, sets(p))
+	}
+	return b.String()
+}
+
+func sets(p *Patch) string {
+	var items []string
+	for _, e := range p.Entries() {
+		if e.Key == "label" {
+			continue // the name of the profile
+		}
+		value := strings.ReplaceAll(e.Value, ",", "`, `")
+		items = append(items, "`"+e.Key+"`: `"+value+"`")
+	}
+	return strings.Join(items, "; ")
+}
+
+func modelTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| name | sets |\n|---|---|\n")
+	for _, row := range [][2]string{{"is `minimax/minimax-m2-her`", "minimax/minimax-m2-her"}, {"has `reasoner` in it, or begins with `deepseek/`", "deepseek/x"},
+		{"begins with `google/gemini-`", "google/gemini-x"}} {
+		p := ModelDefaults(row[1])
+		if len(p.Entries()) == 0 {
+			t.Errorf("a model whose name %s sets nothing", row[0])
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", row[0], sets(p))
+	}
+	return b.String()
+}
+
+func transformTable() string {
+	var b strings.Builder
+	b.WriteString("| kind | name | effect | for |\n|---|---|---|---|\n")
+	for _, info := range transform.All() {
+		effect := info.Effect
+		if info.Always {
+			effect = "*Always.* " + effect
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", info.Kind, info.Name, effect, info.For)
+	}
+	return b.String()
+}

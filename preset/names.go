@@ -1,0 +1,32 @@
+package preset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/nearest"
+)
+
+// notFound is the error of a name that is not there.
+func notFound(what, name string, names []string, others map[string]string) error {
+	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset", Err: unknown(what, name, names, others)}
+}
+
+// unknown says which of the names was meant, by another word for it or by a slip.
+func unknown(what, name string, names []string, others map[string]string) error {
+	folded := strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(strings.ToLower(name))
+	if right, ok := others[folded]; ok {
+		return fmt.Errorf("%s %.64q is called %s here", what, name, right)
+	}
+	for _, right := range names {
+		if right == folded || right == strings.ReplaceAll(folded, "_", "") {
+			return fmt.Errorf("%s %.64q is called %s here", what, name, right)
+		}
+	}
+	if best := nearest.Word(folded, names); best != "" {
+		return fmt.Errorf("unknown %s %.64q, did you mean %s?", what, name, best)
+	}
+	return fmt.Errorf("unknown %s %.64q (%s)", what, name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+}

@@ -1,0 +1,229 @@
+package preset
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/transform"
+)
+
+// A Patch says what differs. A field that is nil is not set and leaves what was there; a list that
+// is empty but not nil clears what was there. The JSON names are the keys of a configuration.
+//
+// The first group are settings of runs, the second is of the model, the third are lists and
+// objects that [Merge] joins.
+type Patch struct {
+	ToolUseMode               *lathe.ToolUseMode   `json:"tool_use_mode,omitempty" run:"true"`
+	ToolFailurePolicy         *lathe.FailurePolicy `json:"tool_failure_policy,omitempty" run:"true"`
+	ToolChoice                *string              `json:"tool_choice,omitempty" run:"true"` // auto, none, required, function:NAME
+	ParallelToolCalls         *bool                `json:"parallel_tool_calls,omitempty" run:"true"`
+	FixEmptyFinal             *bool                `json:"fix_empty_final,omitempty" run:"true"`
+	FixEmptyFinalUserText     *string              `json:"fix_empty_final_user_text,omitempty" run:"true"`
+	FixEmptyFinalDisableTools *bool                `json:"fix_empty_final_disable_tools,omitempty" run:"true"`
+	FallbackRetryCount        *int                 `json:"fallback_retry_count,omitempty" run:"true"`
+
+	Label               *string `json:"label,omitempty"`
+	BaseURL             *string `json:"base_url,omitempty"`
+	Dialect             *string `json:"dialect,omitempty"`
+	ReasoningField      *string `json:"reasoning_field,omitempty"`
+	IncludeUsage        *bool   `json:"include_usage,omitempty"`
+	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"`
+	SupportsTools       *bool   `json:"supports_tools,omitempty"`
+	SupportsParallel    *bool   `json:"supports_parallel,omitempty"`
+
+	ToolAllowlist        []string        `json:"tool_allowlist,omitzero"`
+	ToolDenylist         []string        `json:"tool_denylist,omitzero"`
+	MessageTransforms    []string        `json:"message_transforms,omitzero"`
+	ToolTransforms       []string        `json:"tool_transforms,omitzero"`
+	ResponseTransforms   []string        `json:"response_transforms,omitzero"`
+	ToolCallTransforms   []string        `json:"tool_call_transforms,omitzero"`
+	ToolResultTransforms []string        `json:"tool_result_transforms,omitzero"`
+	RequestOverrides     json.RawMessage `json:"request_overrides,omitzero"` // an object
+}
+
+// maxPatchBytes bounds the JSON of a patch.
+const maxPatchBytes = 64 << 10
+
+// Parse reads the JSON form of a patch. It is strict: an unknown key, a key that stands twice, a
+// value of another kind, an unknown transform and a reserved member of request_overrides are
+// errors. null leaves a key unset.
+func Parse(b []byte) (*Patch, error) {
+	fail := func(err error) (*Patch, error) {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset: read a patch", Err: err}
+	}
+	if len(b) > maxPatchBytes {
+		return fail(fmt.Errorf("more than %d bytes", maxPatchBytes))
+	}
+	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
+		return fail(err)
+	}
+	at := rawjson.SkipSpace(b, 0)
+	if b[at] != '{' {
+		return fail(fmt.Errorf("a patch is an object"))
+	}
+	p := &Patch{}
+	v := reflect.ValueOf(p).Elem()
+	for key, value := range rawjson.Members(b[at:]) {
+		name, err := rawjson.AppendUnquote(nil, key)
+		if err != nil {
+			return fail(err)
+		}
+		i := slices.Index(Keys(), string(name))
+		if i < 0 {
+			return fail(unknown("key", string(name), Keys(), nil))
+		}
+		if string(value) == "null" {
+			continue
+		}
+		if err := json.Unmarshal(value, v.Field(i).Addr().Interface()); err != nil {
+			return fail(fmt.Errorf("%s: not a value of this key", name))
+		}
+	}
+	if err := p.Check(); err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+// Keys returns the keys of a patch in their order.
+func Keys() []string {
+	t := reflect.TypeFor[Patch]()
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return keys
+}
+
+// reserved are the members of a request that request_overrides cannot replace.
+var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
+
+// Check says what is wrong with the values of p: a mode or policy that is none, a transform that is
+// not known, and request_overrides that is no object or replaces what it must not.
+func (p *Patch) Check() error {
+	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
+		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
+	}
+	if f := p.ToolFailurePolicy; f != nil && *f != lathe.FailureFatal && *f != lathe.FailureTolerated {
+		return fmt.Errorf("tool_failure_policy: unknown value %.40q", *f)
+	}
+	if c := p.ToolChoice; c != nil && !slices.Contains([]string{"auto", "none", "required"}, *c) && !strings.HasPrefix(*c, "function:") {
+		return fmt.Errorf("tool_choice: unknown value %.40q", *c)
+	}
+	if n := p.FallbackRetryCount; n != nil && *n < 0 {
+		return fmt.Errorf("fallback_retry_count: %d is below 0", *n)
+	}
+	list := p.Transforms()
+	for _, kind := range transform.Kinds() {
+		for _, name := range list.Of(kind) {
+			if _, err := transform.Check(kind, name); err != nil {
+				return fmt.Errorf("%s_transforms: %w", kind, err)
+			}
+		}
+	}
+	return CheckOverrides(p.RequestOverrides)
+}
+
+// CheckOverrides says what is wrong with a value of request_overrides; nothing is a good one.
+func CheckOverrides(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+		return fmt.Errorf("request_overrides: %w", err)
+	}
+	at := rawjson.SkipSpace(raw, 0)
+	if raw[at] != '{' {
+		return fmt.Errorf("request_overrides: wants an object")
+	}
+	for key := range rawjson.Members(raw[at:]) {
+		name, err := rawjson.AppendUnquote(nil, key)
+		if err != nil {
+			return fmt.Errorf("request_overrides: %w", err)
+		}
+		// Some servers take a member in any case.
+		i := slices.IndexFunc(reserved, func(s string) bool { return strings.EqualFold(s, string(name)) })
+		if i >= 0 {
+			return fmt.Errorf("request_overrides: %s cannot be replaced (nor %s)", reserved[i], strings.Join(slices.Delete(slices.Clone(reserved), i, i+1), ", "))
+		}
+	}
+	return nil
+}
+
+// Transforms returns the transforms that p lists.
+func (p *Patch) Transforms() transform.List {
+	return transform.List{Message: p.MessageTransforms, Tool: p.ToolTransforms, Response: p.ResponseTransforms,
+		ToolCall: p.ToolCallTransforms, ToolResult: p.ToolResultTransforms}
+}
+
+// Overrides returns the members of request_overrides, in order.
+func (p *Patch) Overrides() []lathe.Member {
+	at := rawjson.SkipSpace(p.RequestOverrides, 0)
+	if at == len(p.RequestOverrides) {
+		return nil
+	}
+	var out []lathe.Member
+	for key, value := range rawjson.Members(p.RequestOverrides[at:]) {
+		name, err := rawjson.AppendUnquote(nil, key)
+		if err == nil {
+			out = append(out, lathe.Member{Name: string(name), Value: slices.Clone(json.RawMessage(value))})
+		}
+	}
+	return out
+}
+
+// AllowsTool reports whether a tool of that name may be offered: it is in the allowlist, where
+// there is one, and not in the denylist.
+func (p *Patch) AllowsTool(name string) bool {
+	return (p.ToolAllowlist == nil || slices.Contains(p.ToolAllowlist, name)) && !slices.Contains(p.ToolDenylist, name)
+}
+
+// An Entry is a key that a patch sets.
+type Entry struct {
+	Key   string
+	Value string // as one writes it: a list with commas, an object as JSON
+	Run   bool   // a setting of runs, else of the model
+}
+
+// Entries returns the keys that p sets, in the order of [Keys].
+func (p *Patch) Entries() []Entry {
+	var out []Entry
+	v := reflect.ValueOf(p).Elem()
+	for i, key := range Keys() {
+		f := v.Field(i)
+		if f.IsNil() {
+			continue
+		}
+		out = append(out, Entry{Key: key, Value: text(f), Run: v.Type().Field(i).Tag.Get("run") != ""})
+	}
+	return out
+}
+
+// Sets reports whether p sets the key.
+func (p *Patch) Sets(key string) bool {
+	i := slices.Index(Keys(), key)
+	return i >= 0 && !reflect.ValueOf(p).Elem().Field(i).IsNil()
+}
+
+func text(f reflect.Value) string {
+	switch v := f.Interface().(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case json.RawMessage:
+		return string(v)
+	}
+	switch e := f.Elem(); e.Kind() {
+	case reflect.Bool:
+		return strconv.FormatBool(e.Bool())
+	case reflect.Int:
+		return strconv.FormatInt(e.Int(), 10)
+	default:
+		return e.String()
+	}
+}

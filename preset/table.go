@@ -1,0 +1,231 @@
+package preset
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Info describes a preset or a profile.
+type Info struct {
+	Name string
+	For  string // one sentence
+}
+
+type row struct {
+	Info
+	patch func() *Patch
+}
+
+// presets lists the presets by name.
+var presets = []row{
+	{Info{"default_tool_calling", "The documented defaults, and tolerance for how servers write calls."}, defaultToolCalling},
+	{Info{"openai_compatible_reliability", "Servers that take over OpenAI's wire and are careless with calls."},
+		func() *Patch { return OpenAICompatibleReliability(nil) }},
+	{Info{"openrouter_tool_calling", "OpenRouter, which passes on what many servers answer."},
+		func() *Patch { return OpenAICompatibleReliability(nil) }},
+	{Info{"content_tag_tool_call_fallback", "Models that write `<tool_call>` into their text."}, contentTagFallback},
+	{Info{"deepseek_openrouter_compat", "DeepSeek behind OpenRouter."}, deepseekOpenRouter},
+	{Info{"gemini_openrouter_compat", "Gemini behind OpenRouter."}, geminiOpenRouter},
+}
+
+// profiles lists what providers and servers need beyond what For adds.
+var profiles = []row{
+	{Info{"openai", "OpenAI."}, func() *Patch { return &Patch{Label: to("openai")} }},
+	{Info{"openrouter", "OpenRouter."}, func() *Patch { return at("openrouter", "https://openrouter.ai/api/v1") }},
+	{Info{"volcanoengine", "Ark of VolcanoEngine."}, func() *Patch {
+		return at("volcanoengine", "https://ark.cn-beijing.volces.com/api/v3")
+	}},
+	{Info{"deepseek", "DeepSeek's own server. In thinking mode it refuses a history of calls without their reasoning."}, func() *Patch {
+		return Merge(at("deepseek", "https://api.deepseek.com/v1"), deepseekOpenRouter(), &Patch{ReasoningField: to("reasoning_content")})
+	}},
+	{Info{"gemini", "Gemini behind Google's compatible endpoint. It refuses calls from elsewhere without a signature."}, func() *Patch {
+		return Merge(at("gemini", "https://generativelanguage.googleapis.com/v1beta/openai"),
+			&Patch{MessageTransforms: []string{"assistant_tool_calls_extra_content_skip_validator_if_missing"}})
+	}},
+	{Info{"mistral", "Mistral's own server. It refuses ids that are not nine letters and digits, and `stream_options`."}, func() *Patch {
+		return Merge(at("mistral", "https://api.mistral.ai/v1"),
+			&Patch{IncludeUsage: to(false), ToolCallTransforms: []string{"tool_call_ids_nine_alphanumeric"}})
+	}},
+	{Info{"vllm", "A vLLM server of one's own."}, local("vllm", "8000")},
+	{Info{"ollama", "Ollama."}, local("ollama", "11434")},
+	{Info{"llamacpp", "The server of llama.cpp."}, local("llamacpp", "8080")},
+	{Info{"sglang", "An SGLang server."}, local("sglang", "30000")},
+	{Info{"lmstudio", "LM Studio."}, local("lmstudio", "1234")},
+}
+
+// Other words for profiles, as people write them.
+var otherProfiles = map[string]string{
+	"volcano": "volcanoengine", "volcano_engine": "volcanoengine", "volcengine": "volcanoengine", "ark": "volcanoengine", "doubao": "volcanoengine",
+	"open_router": "openrouter", "open_ai": "openai", "openai_compatible": "openai", "compatible": "openai", "openai_like": "openai",
+	"llama_cpp": "llamacpp", "llama_server": "llamacpp", "llama": "llamacpp", "lm_studio": "lmstudio",
+	"google": "gemini", "google_gemini": "gemini", "gemini_openai": "gemini", "mistralai": "mistral", "mistral_ai": "mistral", "deep_seek": "deepseek",
+}
+
+var otherPresets = map[string]string{
+	"default": "default_tool_calling", "tool_calling": "default_tool_calling", "openrouter": "openrouter_tool_calling",
+	"reliability": "openai_compatible_reliability", "openai_compatible": "openai_compatible_reliability",
+	"deepseek_compat": "deepseek_openrouter_compat", "gemini_compat": "gemini_openrouter_compat",
+	"tag_fallback": "content_tag_tool_call_fallback", "content_tag_fallback": "content_tag_tool_call_fallback",
+	"openrouter_routing": "request_overrides (route, transforms, provider)",
+}
+
+// structural are the response transforms for servers that write calls in other shapes.
+func structural() []string {
+	return []string{"assistant_function_call_to_tool_calls", "assistant_tool_calls_object_to_array", "assistant_tool_calls_arguments_json_string_if_hash"}
+}
+
+func defaultToolCalling() *Patch {
+	return Merge(&Patch{ToolUseMode: to(lathe.ModeRelaxed), FixEmptyFinal: to(true), FixEmptyFinalDisableTools: to(true), FallbackRetryCount: to(0)},
+		OpenAICompatibleReliability(nil))
+}
+
+// ReliabilityOptions are the choices of [OpenAICompatibleReliability].
+type ReliabilityOptions struct {
+	ParallelToolCalls  *bool // set where it is not nil
+	ContentTagFallback bool  // with the transform of content_tag_tool_call_fallback
+}
+
+// OpenAICompatibleReliability returns the preset openai_compatible_reliability. opts may be nil.
+func OpenAICompatibleReliability(opts *ReliabilityOptions) *Patch {
+	p := &Patch{ResponseTransforms: structural(), ToolCallTransforms: []string{"assistant_tool_calls_arguments_blank_to_empty_object"}}
+	if opts == nil {
+		return p
+	}
+	p.ParallelToolCalls = opts.ParallelToolCalls
+	if opts.ContentTagFallback {
+		return Merge(p, contentTagFallback())
+	}
+	return Merge(p)
+}
+
+func contentTagFallback() *Patch {
+	return &Patch{ResponseTransforms: []string{"assistant_content_tool_call_tags_to_tool_calls"}}
+}
+
+func deepseekOpenRouter() *Patch {
+	return &Patch{MessageTransforms: []string{"assistant_tool_calls_reasoning_content_empty_if_missing"}}
+}
+
+func geminiOpenRouter() *Patch {
+	return &Patch{MessageTransforms: []string{"assistant_tool_calls_signature_skip_validator_if_missing"}}
+}
+
+func at(label, url string) *Patch { return &Patch{Label: to(label), BaseURL: to(url)} }
+
+// local is a server on this machine, on the port that it takes by itself.
+func local(name, port string) func() *Patch {
+	return func() *Patch {
+		return Merge(at(name, "http://localhost:"+port+"/v1"), OpenAICompatibleReliability(nil))
+	}
+}
+
+// Names returns the presets.
+func Names() []Info { return infos(presets) }
+
+// Profiles returns the profiles.
+func Profiles() []Info { return infos(profiles) }
+
+func infos(rows []row) []Info {
+	out := make([]Info, len(rows))
+	for i := range rows {
+		out[i] = rows[i].Info
+	}
+	return out
+}
+
+func find(rows []row, what, name string, others map[string]string) (*Patch, error) {
+	names := make([]string, len(rows))
+	for i := range rows {
+		if rows[i].Name == name {
+			return rows[i].patch(), nil
+		}
+		names[i] = rows[i].Name
+	}
+	return nil, notFound(what, name, names, others)
+}
+
+// Named returns the preset of that name. The patch is the caller's. The error is of a name that is
+// not there, and says the right one.
+func Named(name string) (*Patch, error) { return find(presets, "preset", name, otherPresets) }
+
+// Profile returns what the provider or server of that name needs, its address included.
+func Profile(name string) (*Patch, error) { return find(profiles, "profile", name, otherProfiles) }
+
+// ProviderDefaults returns the settings that go with a provider, without its address: empty for
+// most. A name that is no profile is an error.
+func ProviderDefaults(provider string) (*Patch, error) {
+	if _, err := Profile(provider); err != nil {
+		return nil, err
+	}
+	if provider == "openrouter" {
+		return Named("openrouter_tool_calling")
+	}
+	return &Patch{}, nil
+}
+
+// ModelDefaults returns what a model of that name needs, as OpenRouter and DeepSeek name models.
+func ModelDefaults(model string) *Patch {
+	model = strings.ToLower(model)
+	var patches []*Patch
+	if model == "minimax/minimax-m2-her" {
+		patches = append(patches, &Patch{ToolUseMode: to(lathe.ModeDisabled), SupportsTools: to(false)})
+	}
+	if strings.Contains(model, "reasoner") || strings.HasPrefix(model, "deepseek/") {
+		patches = append(patches, deepseekOpenRouter())
+	}
+	if strings.HasPrefix(model, "google/gemini-") {
+		patches = append(patches, geminiOpenRouter())
+	}
+	return Merge(patches...)
+}
+
+// For returns what a model needs on a provider: the defaults, the provider's, the model's, and the
+// profile. But for a model that cannot use tools, it keeps every setting of runs at its documented
+// default.
+func For(provider, model string) (*Patch, error) {
+	profile, err := Profile(provider)
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := ProviderDefaults(provider)
+	if err != nil {
+		return nil, err
+	}
+	return Merge(defaultToolCalling(), defaults, profile, ModelDefaults(model)), nil
+}
+
+// Routing says how OpenRouter chooses the server that answers. A nil list is not sent; neither is
+// an empty one, but for Transforms, where nothing but an empty list turns transforms off.
+type Routing struct {
+	Route      string
+	Transforms []string
+	Only       []string // providers, by name
+	Order      []string
+	Ignore     []string
+}
+
+// OpenRouterRouting returns the patch whose request_overrides say so.
+func OpenRouterRouting(r Routing) *Patch {
+	type provider struct {
+		Only   []string `json:"only,omitempty"`
+		Order  []string `json:"order,omitempty"`
+		Ignore []string `json:"ignore,omitempty"`
+	}
+	out := struct {
+		Route      string    `json:"route,omitempty"`
+		Transforms []string  `json:"transforms,omitzero"`
+		Provider   *provider `json:"provider,omitempty"`
+	}{Route: r.Route, Transforms: r.Transforms}
+	if len(r.Only)+len(r.Order)+len(r.Ignore) > 0 {
+		out.Provider = &provider{r.Only, r.Order, r.Ignore}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic("preset: lists of text have a JSON form: " + err.Error())
+	}
+	return &Patch{RequestOverrides: b}
+}
+
+func to[T any](v T) *T { return &v }

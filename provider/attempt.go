@@ -1,0 +1,240 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// An attempt is one request and its response.
+type attempt struct {
+	v         *conversation
+	yield     func(lathe.Delta, error) bool
+	begun     bool // a delta was handed over
+	stopped   bool // the consumer wants no more
+	status    int
+	requestID string
+	finish    *lathe.Finish
+}
+
+// run makes the attempt, which starts now, and hands over its deltas but the last. When it returns, the response is
+// closed and its connection is free or gone. Exactly one of error, a.finish and a.stopped is set.
+func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
+	v, c := a.v, a.v.c
+	actx, cancel := v.scope.open(ctx)
+	whole := false // the response was read to its end: its connection is free, and nothing waits for actx
+	defer func() {
+		if !whole {
+			v.scope.close()
+		}
+	}()
+	made := now
+	if v.watch.quiet() {
+		made = time.Time{}
+	}
+	body := v.request.newReader(made)
+	defer body.end() // whatever the transport does: from then on it reads no more of v.request
+	v.watch.arm(now, cancel, body)
+	defer v.watch.disarm()
+
+	resp, err := c.transport.RoundTrip(v.newRequest(actx, body))
+	if err == nil && (resp == nil || resp.Body == nil) {
+		err = errors.New("the transport returned no response")
+	}
+	if err == nil {
+		defer func() {
+			if !whole {
+				cancel(nil) // first: what is still on its way shall stop at once
+			}
+			resp.Body.Close()
+		}()
+		a.status, a.requestID = resp.StatusCode, c.requestID(resp.Header)
+		err = a.receive(actx, resp)
+		whole = err == nil && errors.Is(v.body.err, io.EOF)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(context.Cause(actx), context.Cause(ctx)):
+		return c.cancelled(ctx)
+	}
+	var up *lathe.UpstreamError
+	if !errors.As(err, &up) {
+		up = c.fromTransport(actx, err, body, a.status != 0)
+	}
+	up.RequestID = a.requestID
+	return c.failure(up)
+}
+
+// receive reads the response. An error that is not a *lathe.UpstreamError is the transport's.
+func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
+	v, c := a.v, a.v.c
+	b := &v.body
+	b.reset(resp, &v.watch, c.opts.MaxResponseBytes)
+	switch {
+	case a.status >= 400:
+		v.whole, _ = b.appendAll(v.whole[:0], int(c.opts.MaxErrorBytes)) // what came of it will do
+		return c.fromStatus(resp, v.whole)
+	case a.status >= 300:
+		return c.fromRedirect(resp)
+	case a.status < 200:
+		return c.protocol(a.status, "the server answers with a status that ends nothing", nil)
+	}
+	first, err := b.peek()
+	switch {
+	case errors.Is(err, io.EOF):
+		return c.protocol(a.status, "the response is empty", nil)
+	case err != nil:
+		return a.broken(err)
+	case first == '<' || isPage(resp.Header):
+		return c.protocol(a.status, "the response is a page, not an answer: is the base URL right?", nil)
+	case first == '{' || first == '[':
+		err = a.readWhole()
+	default:
+		err = a.readStream(ctx)
+	}
+	if err != nil || a.stopped {
+		return err
+	}
+	if b.err == nil {
+		v.watch.draining(drainTime)
+		b.drain(drainBytes)
+	}
+	a.finish.UpstreamRequestID = a.requestID
+	if a.finish.ProviderCost == nil {
+		a.finish.ProviderCost = costOf(resp.Header)
+	}
+	return nil
+}
+
+func isPage(h http.Header) bool {
+	v := h["Content-Type"]
+	return len(v) > 0 && strings.HasPrefix(v[0], "text/html")
+}
+
+// readStream hands over the deltas of a stream as they come.
+func (a *attempt) readStream(ctx context.Context) error {
+	v := a.v
+	if v.events == nil {
+		v.events = sse.NewReader(&v.body, &v.c.events)
+	} else {
+		v.events.Reset(&v.body)
+	}
+	v.answer.Reset()
+	defer v.events.Release()
+	for !v.answer.Done() {
+		if ctx.Err() != nil { // also between events that have come already
+			return ctx.Err()
+		}
+		ev, err := v.events.Next()
+		if err != nil {
+			clean := errors.Is(err, io.EOF)
+			fin, ferr := v.answer.Finish(clean)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case ferr == nil:
+				a.finish = fin
+				return nil
+			case !clean:
+				return a.broken(err)
+			}
+			return v.c.protocol(a.status, "the stream ended before the answer did", ferr)
+		}
+		deltas, err := v.answer.Append(v.deltas[:0], ev.Data)
+		v.deltas = deltas
+		if !a.hand(deltas) {
+			return nil
+		}
+		if err == nil && ev.Type == "error" && len(deltas) == 0 && !v.answer.Done() {
+			err = openai.ParseError(a.status, ev.Data) // some servers name the event and not the member
+		}
+		if err != nil {
+			return a.told(err)
+		}
+	}
+	fin, err := v.answer.Finish(true)
+	if err != nil {
+		return a.told(err)
+	}
+	a.finish = fin
+	return nil
+}
+
+// hand gives deltas to the consumer, until it stops.
+func (a *attempt) hand(deltas []lathe.Delta) bool {
+	for i := range deltas {
+		a.begun = true
+		if !a.yield(deltas[i], nil) {
+			a.stopped = true
+			return false
+		}
+	}
+	return true
+}
+
+// readWhole reads the answer of a server that does not stream, and hands over the same deltas.
+func (a *attempt) readWhole() error {
+	v := a.v
+	limit := v.c.events.MaxEvent
+	if limit <= 0 {
+		limit = defaultMaxEvent
+	}
+	var err error
+	if v.whole, err = v.body.appendAll(v.whole[:0], limit); err != nil {
+		return a.broken(err)
+	}
+	deltas, fin, err := v.answer.Complete(v.deltas[:0], v.whole)
+	v.deltas = deltas
+	if err != nil {
+		return a.told(err)
+	}
+	if a.hand(deltas) {
+		a.finish = fin
+	}
+	return nil
+}
+
+// told turns what the codec found into a failure: an error that the server told, or nonsense.
+func (a *attempt) told(err error) error {
+	var api *openai.APIError
+	if errors.As(err, &api) {
+		e := a.v.c.fromInBand(api)
+		if e.Status == 0 {
+			e.Status = a.status
+		}
+		return e
+	}
+	return a.v.c.protocol(a.status, "the response is not a chat completion", err)
+}
+
+// broken tells a response that breaks a limit from one that broke off.
+func (a *attempt) broken(err error) error {
+	switch {
+	case errors.Is(err, sse.ErrLineTooLong), errors.Is(err, sse.ErrEventTooLong), errors.Is(err, errTooLarge), errors.Is(err, errEncoding):
+		return a.v.c.protocol(a.status, err.Error(), err)
+	}
+	return err
+}
+
+// costOf reads the cost that a gateway tells in its header, in US dollars.
+func costOf(h http.Header) *float64 {
+	v := h["X-Litellm-Response-Cost"]
+	if len(v) == 0 {
+		return nil
+	}
+	cost, err := strconv.ParseFloat(v[0], 64)
+	if err != nil || cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
+		return nil
+	}
+	return &cost
+}

@@ -1,0 +1,256 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// Bounds of what an error takes over from outside.
+const (
+	maxMessage      = 500 // bytes of UpstreamError.Message
+	maxProviderCode = 64
+	maxRequestID    = 128
+	maxRetryAfter   = 24 * time.Hour // longer wishes are cut to it
+)
+
+// failure wraps an upstream failure for the seam.
+func (c *Chat) failure(e *lathe.UpstreamError) *lathe.Error {
+	code := lathe.CodeUpstream
+	if e.Kind == lathe.UpstreamBadProtocol {
+		code = lathe.CodeUpstreamProtocol
+	}
+	return &lathe.Error{Code: code, Op: c.op, Err: e}
+}
+
+// protocol is the failure of a server that does not speak chat completions. what is our own text.
+func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError {
+	return &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Status: status, Message: what, Err: err}
+}
+
+// fromStatus is the failure that a response with an error status tells.
+func (c *Chat) fromStatus(resp *http.Response, body []byte) *lathe.UpstreamError {
+	e := c.fromAPI(openai.ParseError(resp.StatusCode, body))
+	e.Status, e.Kind = resp.StatusCode, kindOf(resp.StatusCode)
+	e.Retryable = retryable(e)
+	e.RetryAfter = retryAfter(resp.Header)
+	return e
+}
+
+// fromRedirect is the failure of a server that sends us elsewhere. It names the other origin only:
+// the rest of a Location may hold anything.
+func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
+	what := "the server redirects, and redirects are not followed: set the base URL to where it leads"
+	if to, err := c.url.Parse(resp.Header.Get("Location")); err == nil && to.Host != "" {
+		what += " (" + to.Scheme + "://" + to.Host + ")"
+	}
+	return c.protocol(resp.StatusCode, c.clean(what), nil)
+}
+
+// fromInBand is the failure that a server tells within a response of status 200.
+func (c *Chat) fromInBand(api *openai.APIError) *lathe.UpstreamError {
+	e := c.fromAPI(api)
+	if api.Status >= 400 {
+		e.Status, e.Kind = api.Status, kindOf(api.Status)
+	} else {
+		e.Kind = kindOfWords(api.Code, api.Type)
+	}
+	e.Retryable = retryable(e)
+	return e
+}
+
+func (c *Chat) fromAPI(api *openai.APIError) *lathe.UpstreamError {
+	code := api.Code
+	if code == "" {
+		code = api.Type
+	}
+	return &lathe.UpstreamError{Message: c.clean(api.Message), ProviderCode: c.cleanCode(code)}
+}
+
+// fromTransport is the failure of an attempt that a watch or the network ended. responded says
+// that the response's header was there.
+func (c *Chat) fromTransport(ctx context.Context, err error, body *payloadReader, responded bool) *lathe.UpstreamError {
+	_, sent := body.lastRead()
+	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: !responded && !sent}
+	// A connection that was lost before any answer is as good as none: nothing was told yet.
+	e.Retryable = !responded
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errOpenTimeout):
+		e.Kind, e.Err = lathe.UpstreamTimeout, cause
+	case errors.Is(cause, errClientTimeout), errors.Is(cause, errReadTimeout):
+		e.Kind, e.Err, e.Retryable = lathe.UpstreamTimeout, cause, false
+	default:
+		var ne net.Error
+		if errors.As(err, &ne) && ne.Timeout() {
+			e.Kind, e.Retryable = lathe.UpstreamTimeout, e.Connect
+		}
+	}
+	e.Message = c.clean(e.Err.Error())
+	if e.Err.Error() != e.Message {
+		e.Err = &cleaned{e.Message, e.Err}
+	}
+	return e
+}
+
+// A cleaned error shows its cause's text without keys; errors.Is and As still see the cause.
+type cleaned struct {
+	text string
+	err  error
+}
+
+func (e *cleaned) Error() string { return e.text }
+func (e *cleaned) Unwrap() error { return e.err }
+
+// cancelled is the error of a call whose own context is done.
+func (c *Chat) cancelled(ctx context.Context) *lathe.Error {
+	return &lathe.Error{Code: lathe.CodeCancelled, Op: c.op, Err: ctx.Err()}
+}
+
+func kindOf(status int) lathe.UpstreamKind {
+	switch {
+	case status == http.StatusRequestTimeout:
+		return lathe.UpstreamTimeout
+	case status == http.StatusTooManyRequests:
+		return lathe.UpstreamRateLimited
+	case status >= 500:
+		return lathe.Upstream5xx
+	case status >= 400:
+		return lathe.Upstream4xx
+	}
+	return lathe.UpstreamBadProtocol
+}
+
+// kindOfWords reads the kind from the words of an error that came without a status. Errors of
+// servers that say nothing we know count as theirs.
+func kindOfWords(words ...string) lathe.UpstreamKind {
+	for _, w := range words {
+		w = strings.ToLower(w)
+		switch {
+		case strings.Contains(w, "rate_limit"), strings.Contains(w, "too_many_requests"), strings.Contains(w, "quota"):
+			return lathe.UpstreamRateLimited
+		case strings.Contains(w, "timeout"):
+			return lathe.UpstreamTimeout
+		case strings.Contains(w, "invalid"), strings.Contains(w, "not_found"), strings.Contains(w, "authentication"),
+			strings.Contains(w, "permission"), strings.Contains(w, "context_length"), strings.Contains(w, "content_policy"):
+			return lathe.Upstream4xx
+		}
+	}
+	return lathe.Upstream5xx
+}
+
+// retryable says whether an answer of the server may be another one soon. An empty account stays empty.
+func retryable(e *lathe.UpstreamError) bool {
+	switch e.Kind {
+	case lathe.UpstreamRateLimited:
+		return e.ProviderCode != "insufficient_quota"
+	case lathe.Upstream5xx, lathe.UpstreamTimeout:
+		return true
+	case lathe.Upstream4xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
+	}
+	return false
+}
+
+// retryAfter reads how long the server asks to wait; 0 where it does not say.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return bounded(ms * float64(time.Millisecond))
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
+		return bounded(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return bounded(float64(time.Until(at)))
+	}
+	return 0
+}
+
+func bounded(ns float64) time.Duration {
+	return time.Duration(min(max(ns, 0), float64(maxRetryAfter)))
+}
+
+// requestIDHeaders are the names under which servers and the proxies before them tell their id of
+// a request, in canonical form, the best first.
+var requestIDHeaders = [...]string{"X-Request-Id", "Request-Id", "X-Litellm-Call-Id", "X-Generation-Id", "Cf-Ray"}
+
+// requestID returns the server's id of the request, printable and bounded.
+func (c *Chat) requestID(h http.Header) string {
+	for _, name := range requestIDHeaders {
+		if v := h[name]; len(v) > 0 && v[0] != "" {
+			return c.cleanID(v[0])
+		}
+	}
+	return ""
+}
+
+func (c *Chat) cleanID(id string) string {
+	id = id[:min(len(id), maxRequestID)]
+	for i := range len(id) {
+		if id[i] < '!' || id[i] > '~' {
+			return ""
+		}
+	}
+	for _, s := range c.secrets {
+		if v := s.Reveal(); len(v) >= 4 && strings.Contains(id, v) {
+			return ""
+		}
+	}
+	return id
+}
+
+// clean makes text from outside fit for UpstreamError.Message.
+func (c *Chat) clean(text string) string {
+	text = secret.Scrub(text, c.secrets...) // before anything is cut: half a key is no longer known
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, text)
+	return cut(strings.TrimSpace(text), maxMessage)
+}
+
+// cut returns the first n bytes of s, without half a character at the end.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func (c *Chat) cleanCode(code string) string {
+	code = secret.Scrub(code, c.secrets...)
+	b := []byte(code[:min(len(code), maxProviderCode)])
+	for i, ch := range b {
+		if !(ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || ch == '_' || ch == '.' || ch == '-') {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// secretsOf returns all that must not stand in an error: the key and the headers' values.
+func secretsOf(o *Options) []Secret {
+	var out []Secret
+	if !o.Key.IsZero() {
+		out = append(out, o.Key)
+	}
+	for _, v := range o.Headers {
+		if !v.IsZero() {
+			out = append(out, v)
+		}
+	}
+	return out
+}

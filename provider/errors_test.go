@@ -1,0 +1,213 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+func newChat(t testing.TB, o *Options) *Chat {
+	t.Helper()
+	c, err := OpenAI("m", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestStatusBecomesKind(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	for _, k := range []struct {
+		status    int
+		body      string
+		kind      lathe.UpstreamKind
+		code      string
+		retryable bool
+	}{
+		{400, `{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}`, lathe.Upstream4xx, "invalid_request_error", false},
+		{401, ``, lathe.Upstream4xx, "", false},
+		{403, `nope`, lathe.Upstream4xx, "", false},
+		{404, `{"error":{"code":"model_not_found"}}`, lathe.Upstream4xx, "model_not_found", false},
+		{408, ``, lathe.UpstreamTimeout, "", true},
+		{429, `{"error":{"code":"rate_limit_exceeded"}}`, lathe.UpstreamRateLimited, "rate_limit_exceeded", true},
+		{429, `{"error":{"code":"insufficient_quota"}}`, lathe.UpstreamRateLimited, "insufficient_quota", false},
+		{500, `<html>`, lathe.Upstream5xx, "", true},
+		{503, `{"error":{"code":"weird code \u0001ü"}}`, lathe.Upstream5xx, "weird_code____", true},
+		{529, ``, lathe.Upstream5xx, "", true},
+		{600, ``, lathe.Upstream5xx, "", true},
+	} {
+		got := c.fromStatus(&http.Response{StatusCode: k.status, Header: http.Header{}}, []byte(k.body))
+		if got.Kind != k.kind || got.Status != k.status || got.ProviderCode != k.code || got.Retryable != k.retryable || got.Connect {
+			t.Errorf("%d %s: got %+v", k.status, k.body, got)
+		}
+	}
+}
+
+func TestInBandErrorBecomesKind(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	for _, k := range []struct {
+		in        openai.APIError
+		kind      lathe.UpstreamKind
+		status    int
+		retryable bool
+	}{
+		{openai.APIError{Status: 429}, lathe.UpstreamRateLimited, 429, true},
+		{openai.APIError{Status: 502, Message: "x"}, lathe.Upstream5xx, 502, true},
+		{openai.APIError{Status: 400}, lathe.Upstream4xx, 400, false},
+		{openai.APIError{Status: 408}, lathe.UpstreamTimeout, 408, true},
+		{openai.APIError{Code: "rate_limit_exceeded"}, lathe.UpstreamRateLimited, 0, true},
+		{openai.APIError{Type: "invalid_request_error"}, lathe.Upstream4xx, 0, false},
+		{openai.APIError{Type: "server_error"}, lathe.Upstream5xx, 0, true},
+		{openai.APIError{Code: "timeout"}, lathe.UpstreamTimeout, 0, true},
+		{openai.APIError{Message: "boom"}, lathe.Upstream5xx, 0, true},
+		{openai.APIError{Status: 200, Type: "overloaded_error"}, lathe.Upstream5xx, 0, true},
+	} {
+		if got := c.fromInBand(&k.in); got.Kind != k.kind || got.Status != k.status || got.Retryable != k.retryable {
+			t.Errorf("%+v: got %+v", k.in, got)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().UTC()
+		for _, c := range []struct {
+			name, value string
+			want        time.Duration
+		}{
+			{"Retry-After", "", 0},
+			{"Retry-After", "7", 7 * time.Second},
+			{"Retry-After", " 1.5 ", 1500 * time.Millisecond},
+			{"Retry-After", "0", 0},
+			{"Retry-After", "-3", 0},
+			{"Retry-After", "soon", 0},
+			{"Retry-After", "NaN", 0},
+			{"Retry-After", "1e300", maxRetryAfter},
+			{"Retry-After", "999999999999", maxRetryAfter},
+			{"Retry-After", now.Add(90 * time.Second).Format(http.TimeFormat), 90 * time.Second},
+			{"Retry-After", now.Add(-90 * time.Second).Format(http.TimeFormat), 0},
+			{"Retry-After", now.Add(9000 * time.Hour).Format(http.TimeFormat), maxRetryAfter},
+			{"Retry-After-Ms", "250", 250 * time.Millisecond},
+		} {
+			if got := retryAfter(http.Header{c.name: {c.value}}); got != c.want {
+				t.Errorf("%s: %q: got %v, want %v", c.name, c.value, got, c.want)
+			}
+		}
+	})
+}
+
+func TestMessageIsBoundedAndScrubbed(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, &Options{Key: NewSecret("correct horse battery"), Headers: map[string]Secret{"X-Api-Key": NewSecret("staple12")}})
+	long := c.clean(strings.Repeat("é", 400) + "correct horse battery")
+	if len(long) > maxMessage || !utf8.ValidString(long) {
+		t.Errorf("got %d bytes, valid %v", len(long), utf8.ValidString(long))
+	}
+	for in, want := range map[string]string{
+		"":                           "",
+		"key correct horse battery!": "key [redacted]!",
+		"staple12 and Bearer " + strings.Repeat("z", 20): "[redacted] and Bearer [redacted]",
+		"a\x00b\nc\xff": "a b c",
+		// The cut does not free half a key.
+		strings.Repeat("a", maxMessage-8) + " correct horse battery": strings.Repeat("a", maxMessage-8) + " [redact",
+	} {
+		if got := c.clean(in); got != want {
+			t.Errorf("clean(%q): got %q, want %q", in, got, want)
+		}
+	}
+	if got := c.cleanCode("correct horse battery"); got != "_redacted_" {
+		t.Errorf("got %q", got)
+	}
+	if got := c.cleanCode(strings.Repeat("x", 100)); len(got) != maxProviderCode {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, &Options{Key: NewSecret("correct-horse")})
+	for _, k := range []struct {
+		h    http.Header
+		want string
+	}{
+		{http.Header{}, ""},
+		{http.Header{"X-Request-Id": {"req_1"}}, "req_1"},
+		{http.Header{"Request-Id": {"b"}, "Cf-Ray": {"c"}}, "b"},
+		{http.Header{"X-Litellm-Call-Id": {"l"}}, "l"},
+		{http.Header{"X-Request-Id": {""}, "Cf-Ray": {"c"}}, "c"},
+		{http.Header{"X-Request-Id": {"a b"}}, ""},
+		{http.Header{"X-Request-Id": {"a\x7f"}}, ""},
+		{http.Header{"X-Request-Id": {"é"}}, ""},
+		{http.Header{"X-Request-Id": {"for-correct-horse"}}, ""},
+		{http.Header{"X-Request-Id": {strings.Repeat("r", 300)}}, strings.Repeat("r", maxRequestID)},
+	} {
+		if got := c.requestID(k.h); got != k.want {
+			t.Errorf("%v: got %q, want %q", k.h, got, k.want)
+		}
+	}
+}
+
+func TestErrorTextHoldsNoWordsOfTheServer(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	err := error(c.failure(&lathe.UpstreamError{Kind: lathe.Upstream4xx, Status: 400, ProviderCode: "bad", Message: "your prompt was: hello"}))
+	if got, want := err.Error(), "provider: call openai: upstream_error: upstream_4xx (HTTP 400) code bad"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	err = c.failure(c.protocol(200, "page", nil))
+	if lathe.CodeOf(err) != lathe.CodeUpstreamProtocol {
+		t.Errorf("got %v", err)
+	}
+}
+
+type netTimeout struct{}
+
+func (netTimeout) Error() string   { return "i/o timeout" }
+func (netTimeout) Timeout() bool   { return true }
+func (netTimeout) Temporary() bool { return false }
+
+func TestTransportErrors(t *testing.T) {
+	t.Parallel()
+	c := newChat(t, nil)
+	fresh, used := newPayload().newReader(time.Now()), newPayload().newReader(time.Now())
+	_, _ = used.Read(make([]byte, 1))
+	reset := errors.New("connection reset by peer")
+	for _, k := range []struct {
+		name      string
+		err       error
+		cause     error
+		body      *payloadReader
+		responded bool
+		want      lathe.UpstreamError
+	}{
+		{"refused", reset, nil, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Connect: true, Retryable: true}},
+		{"reset before the response", reset, nil, used, false, lathe.UpstreamError{Kind: lathe.UpstreamAborted, Retryable: true}},
+		{"reset within the response", reset, nil, used, true, lathe.UpstreamError{Kind: lathe.UpstreamAborted}},
+		{"dial timeout", netTimeout{}, nil, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
+		{"transport's own timeout", netTimeout{}, nil, used, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+		{"open timeout", context.Canceled, errOpenTimeout, fresh, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout, Connect: true, Retryable: true}},
+		{"client timeout", context.Canceled, errClientTimeout, used, false, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+		{"read timeout", context.Canceled, errReadTimeout, used, true, lathe.UpstreamError{Kind: lathe.UpstreamTimeout}},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if k.cause != nil {
+			cancel(k.cause)
+		}
+		got := c.fromTransport(ctx, k.err, k.body, k.responded)
+		if got.Kind != k.want.Kind || got.Connect != k.want.Connect || got.Retryable != k.want.Retryable || got.Err == nil || got.Message == "" {
+			t.Errorf("%s: got %+v, want %+v", k.name, got, k.want)
+		}
+		cancel(nil)
+	}
+}

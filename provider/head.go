@@ -1,0 +1,91 @@
+package provider
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A headKey remembers what the encoded head of a request was made from, everything but the
+// messages, so that it is made again only when something of that changed.
+type headKey struct {
+	set      bool
+	model    string
+	tools    []*lathe.ToolSpec // specs do not change, so their identity is enough
+	choice   lathe.ToolChoice
+	parallel optional[bool]
+	sampling lathe.Sampling // its pointers and slices are copies
+	temp     optional[float64]
+	topP     optional[float64]
+	max      optional[int]
+	seed     optional[int64]
+	extra    []lathe.Member
+	user     string
+}
+
+// An optional is what a pointer in a request pointed to.
+type optional[T comparable] struct {
+	set bool
+	v   T
+}
+
+func valueOf[T comparable](p *T) optional[T] {
+	if p == nil {
+		return optional[T]{}
+	}
+	return optional[T]{true, *p}
+}
+
+// matches reports whether r has the head that k remembers.
+func (k *headKey) matches(r *lathe.Request) bool {
+	s := &r.Sampling
+	return k.set && k.model == r.Model && k.choice == r.ToolChoice && k.user == r.User &&
+		k.parallel == valueOf(r.ParallelToolCalls) && k.temp == valueOf(s.Temperature) && k.topP == valueOf(s.TopP) &&
+		k.max == valueOf(s.MaxTokens) && k.seed == valueOf(s.Seed) && k.sampling.ReasoningEffort == s.ReasoningEffort &&
+		slices.Equal(k.tools, r.Tools) && slices.Equal(k.sampling.Stop, s.Stop) &&
+		bytes.Equal(k.sampling.ResponseFormat, s.ResponseFormat) && slices.EqualFunc(k.extra, r.Overrides, sameMember)
+}
+
+func sameMember(a, b lathe.Member) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }
+
+// remember takes over the head of r.
+func (k *headKey) remember(r *lathe.Request) {
+	s := &r.Sampling
+	k.set, k.model, k.choice, k.user = true, r.Model, r.ToolChoice, r.User
+	k.parallel, k.temp, k.topP = valueOf(r.ParallelToolCalls), valueOf(s.Temperature), valueOf(s.TopP)
+	k.max, k.seed, k.sampling.ReasoningEffort = valueOf(s.MaxTokens), valueOf(s.Seed), s.ReasoningEffort
+	k.tools = append(k.tools[:0], r.Tools...)
+	k.sampling.Stop = append(k.sampling.Stop[:0], s.Stop...)
+	k.sampling.ResponseFormat = append(k.sampling.ResponseFormat[:0], s.ResponseFormat...)
+	k.extra = k.extra[:0]
+	for _, m := range r.Overrides {
+		k.extra = append(k.extra, lathe.Member{Name: m.Name, Value: bytes.Clone(m.Value)})
+	}
+}
+
+// forget lets go of everything but memory.
+func (k *headKey) forget() {
+	clear(k.tools[:cap(k.tools)])
+	clear(k.extra[:cap(k.extra)])
+	*k = headKey{tools: k.tools[:0], extra: k.extra[:0]}
+}
+
+// samePrefix reports whether msgs goes on from the messages that were sent. It looks at the
+// identity of their parts, which is enough because a message does not change once it was handed over.
+func samePrefix(sent, msgs []lathe.Message) bool {
+	if len(msgs) < len(sent) {
+		return false
+	}
+	for i := range sent {
+		a, b := &sent[i], &msgs[i]
+		if a.Role != b.Role || a.Name != b.Name || !sameSlice(a.Parts, b.Parts) || !sameSlice(a.Extra, b.Extra) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

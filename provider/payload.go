@@ -1,0 +1,108 @@
+package provider
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A payload is the body of a request in pieces, so that a conversation grows at the end of one
+// piece while the others change or stay. It may be sent again (a retry, or a transport that found
+// its connection stale), and counts its readers: while one is open, a transport may still read,
+// even after the response, and the pieces must not change.
+type payload struct {
+	head, msgs, tail []byte
+	open             atomic.Int32
+	get              func() (io.ReadCloser, error) // for http.Request.GetBody
+	fresh            []payloadReader               // not used yet: no reader is used twice
+}
+
+func newPayload() *payload {
+	p := &payload{}
+	p.get = func() (io.ReadCloser, error) { // a transport may call it on a goroutine of its own
+		p.open.Add(1)
+		return &payloadReader{p: p}, nil
+	}
+	return p
+}
+
+func (p *payload) size() int64 { return int64(len(p.head) + len(p.msgs) + len(p.tail)) }
+
+// readersAtOnce is how many readers are made in one piece of memory.
+const readersAtOnce = 8
+
+// newReader returns a reader that notes when it is read, in time from made, unless that is zero.
+func (p *payload) newReader(made time.Time) *payloadReader {
+	if len(p.fresh) == 0 {
+		p.fresh = make([]payloadReader, readersAtOnce)
+	}
+	r := &p.fresh[0]
+	p.fresh = p.fresh[1:]
+	p.open.Add(1)
+	r.p, r.made = p, made
+	return r
+}
+
+// idle reports whether no reader is open.
+func (p *payload) idle() bool { return p.open.Load() == 0 }
+
+// A payloadReader reads a payload once. HTTP/2 closes a body while another goroutine reads it,
+// hence the lock: once Close has returned, nothing reads any more.
+type payloadReader struct {
+	made time.Time
+	read atomic.Int64 // 1 + nanoseconds from made to the last Read; 0: none yet
+
+	mu    sync.Mutex
+	p     *payload // nil once closed
+	piece int
+	pos   int
+}
+
+// lastRead returns when a transport last read. Where it never did, it had no connection to write to.
+func (r *payloadReader) lastRead() (time.Time, bool) {
+	n := r.read.Load()
+	return r.made.Add(time.Duration(n - 1)), n != 0
+}
+
+func (r *payloadReader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	read := int64(1)
+	if !r.made.IsZero() {
+		read += int64(time.Since(r.made))
+	}
+	r.read.Store(read)
+	n := 0
+	for ; r.piece < 3; r.piece, r.pos = r.piece+1, 0 {
+		src := [3][]byte{r.p.head, r.p.msgs, r.p.tail}[r.piece]
+		m := copy(b[n:], src[r.pos:])
+		n += m
+		if r.pos += m; r.pos < len(src) {
+			return n, nil
+		}
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Close ends the reading. It may be called more than once.
+func (r *payloadReader) Close() error {
+	r.end()
+	return nil
+}
+
+func (r *payloadReader) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p != nil {
+		r.p.open.Add(-1)
+		r.p = nil
+	}
+}

@@ -1,0 +1,59 @@
+package provider
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestPayloadReadsItsPieces(t *testing.T) {
+	t.Parallel()
+	for _, pieces := range [][3]string{{"head", "messages", "tail"}, {"", "", ""}, {"a", "", "b"}, {"", "m", ""}} {
+		p := newPayload()
+		p.head, p.msgs, p.tail = []byte(pieces[0]), []byte(pieces[1]), []byte(pieces[2])
+		want := pieces[0] + pieces[1] + pieces[2]
+		if p.size() != int64(len(want)) {
+			t.Errorf("size is %d, want %d", p.size(), len(want))
+		}
+		for name, wrap := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
+			r, err := p.get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(wrap(r))
+			if err != nil || string(got) != want {
+				t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+			}
+			if p.idle() {
+				t.Error("idle before its reader is closed")
+			}
+			r.Close()
+			r.Close()
+			if !p.idle() {
+				t.Error("not idle after its reader is closed")
+			}
+			if _, err := r.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+				t.Errorf("reading after Close: %v", err)
+			}
+		}
+	}
+}
+
+func TestPayloadTellsWhetherItWasRead(t *testing.T) {
+	t.Parallel()
+	p := newPayload()
+	p.msgs = []byte("x")
+	r := p.newReader(time.Now())
+	if _, ok := r.lastRead(); ok {
+		t.Error("read before it was read")
+	}
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.lastRead(); !ok {
+		t.Error("not read after it was read")
+	}
+}

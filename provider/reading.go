@@ -1,0 +1,242 @@
+package provider
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+)
+
+// A reading turns one turn of a model that writes calls as text into that of one that has calls:
+// text goes through the dialect's parser, everything else passes.
+type reading struct {
+	yield   func(lathe.Delta, error) bool
+	d       *dialect.Dialect
+	opts    dialect.Options
+	parser  dialect.Parser
+	message dialect.Collector
+	leaks   *leaks // set: only calls of tools that were offered are taken
+	deltas  []lathe.Delta
+	seen    bool // text came as deltas
+	stopped bool // the consumer wants no more
+
+	calls      int       // given so far
+	open       int       // index given to the parser's open call
+	own        []ownCall // calls of the server's own
+	deprecated int
+	recovered  int
+}
+
+// An ownCall says which index a call of the server's own was given.
+type ownCall struct{ in, out int }
+
+func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, yield func(lathe.Delta, error) bool) *reading {
+	r := &reading{yield: yield, d: d, opts: dialect.Options{
+		Tools: tools, MaxPayloadBytes: t.opts.MaxPayloadBytes, AllowDeprecatedSyntax: t.opts.AllowDeprecatedSyntax, Rand: t.opts.Rand,
+	}}
+	r.parser = d.NewParser(&r.opts)
+	if t.opts.RecoverLeakedCalls {
+		r.leaks = &leaks{r: r}
+	}
+	return r
+}
+
+// take takes the model's next delta. It returns false when the turn is over.
+func (r *reading) take(d *lathe.Delta) bool {
+	switch d.Kind {
+	case lathe.DeltaText:
+		r.seen = true
+		r.read(d.Text)
+	case lathe.DeltaCallStart:
+		r.own = append(r.own, ownCall{d.Index, r.calls})
+		r.passCall(d, r.calls)
+		r.calls++
+	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		for i := len(r.own) - 1; i >= 0; i-- {
+			if r.own[i].in == d.Index {
+				r.passCall(d, r.own[i].out)
+				break
+			}
+		}
+	case lathe.DeltaFinish:
+		r.finish(d.Finish)
+		return false
+	default:
+		r.give(*d)
+	}
+	return !r.stopped
+}
+
+func (r *reading) passCall(d *lathe.Delta, index int) {
+	c := *d
+	c.Index = index
+	r.give(c)
+}
+
+func (r *reading) give(d lathe.Delta) {
+	if !r.stopped && !r.yield(d, nil) {
+		r.stopped = true
+	}
+}
+
+// read hands text to the parser, and gives what it says.
+func (r *reading) read(text string) {
+	if r.leaks != nil {
+		r.leaks.read(text)
+		return
+	}
+	r.deltas = r.parser.Append(r.deltas[:0], text)
+	r.said(r.deltas)
+}
+
+// said gives the parser's deltas.
+func (r *reading) said(deltas []lathe.Delta) {
+	for i := range deltas {
+		if r.stopped {
+			return
+		}
+		r.sayOne(&deltas[i])
+	}
+}
+
+// sayOne gives one delta of the parser, with the index that its call has in this turn.
+func (r *reading) sayOne(d *lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaCallStart:
+		r.message.Dialect = r.chosen()
+		r.open = r.calls
+		r.calls++
+		d.Index = r.open
+		if d.Deprecated {
+			r.deprecated++
+		}
+		if r.leaks != nil {
+			r.recovered++
+		}
+	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		d.Index = r.open
+	case lathe.DeltaParseError:
+		r.message.Dialect = r.chosen()
+		if d.Index >= 0 {
+			d.Index = r.open
+		}
+	}
+	r.message.Add(*d)
+	r.give(*d)
+}
+
+// chosen returns the name of the dialect that is being read.
+func (r *reading) chosen() string {
+	if c, ok := r.parser.(dialect.Chooser); ok && c.Chosen() != "" {
+		return c.Chosen()
+	}
+	return r.d.Name()
+}
+
+// flush gives what the parser holds back at the end of the text.
+func (r *reading) flush() {
+	if r.leaks != nil {
+		r.leaks.flush()
+		return
+	}
+	r.deltas, _ = r.parser.Flush(r.deltas[:0]) // the deltas say the same as the error
+	r.said(r.deltas)
+}
+
+// broken ends a turn that failed: what was held back of its text first.
+func (r *reading) broken(err error) {
+	if r.seen {
+		r.flush()
+	}
+	if !r.stopped {
+		r.yield(lathe.Delta{}, err)
+	}
+}
+
+// finish ends the turn with its message made anew.
+func (r *reading) finish(of *lathe.Finish) {
+	f := lathe.Finish{}
+	if of != nil {
+		f = *of
+	}
+	if !r.seen { // a server that does not stream
+		for _, p := range f.Message.Parts {
+			if t, ok := p.(lathe.Text); ok && !t.Commentary {
+				r.read(t.Text)
+			}
+		}
+	}
+	r.flush()
+	if r.stopped {
+		return
+	}
+	f.Message.Parts = r.parts(f.Message.Parts)
+	calls := 0
+	for _, p := range f.Message.Parts {
+		if _, ok := p.(lathe.ToolCall); ok {
+			calls++
+		}
+	}
+	switch f.Reason {
+	case lathe.FinishLength, lathe.FinishContentFilter:
+	case lathe.FinishToolCalls:
+		if calls == 0 {
+			f.Reason = lathe.FinishStop
+		}
+	default:
+		if calls > 0 {
+			f.Reason = lathe.FinishToolCalls
+		}
+	}
+	f.Faults = r.faults(f.Faults)
+	r.give(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
+}
+
+// parts returns the server's parts with what was read in the place of its text.
+func (r *reading) parts(given []lathe.Part) []lathe.Part {
+	read := r.message.Message().Parts
+	if r.leaks != nil {
+		for i, p := range read {
+			if c, ok := p.(lathe.ToolCall); ok {
+				c.Recovered = true
+				read[i] = c
+			}
+		}
+	}
+	out := make([]lathe.Part, 0, len(given)+len(read))
+	done := false
+	for _, p := range given {
+		t, isText := p.(lathe.Text)
+		_, isCall := p.(lathe.ToolCall)
+		if !done && (isCall || isText && !t.Commentary) {
+			out = append(out, read...)
+			done = true
+		}
+		if !isText || t.Commentary {
+			out = append(out, p)
+		}
+	}
+	if !done {
+		out = append(out, read...)
+	}
+	return out
+}
+
+// faults returns the server's faults and the dialect's.
+func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
+	out := given[:len(given):len(given)]
+	if c, ok := r.parser.(dialect.Counter); ok {
+		a := c.Anomalies()
+		for stage, n := range a.ParseErrors() {
+			out = append(out, lathe.Fault{Kind: "harmony_parse_error." + stage, Count: n})
+		}
+		for kind, n := range a.UnexpectedOrder() {
+			out = append(out, lathe.Fault{Kind: "harmony_unexpected_order." + kind, Count: n})
+		}
+	}
+	if r.deprecated > 0 {
+		out = append(out, lathe.Fault{Kind: "deprecated_syntax", Count: r.deprecated})
+	}
+	if r.recovered > 0 {
+		out = append(out, lathe.Fault{Kind: "leaked_call", Count: r.recovered})
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package provider
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+)
+
+// A rendering keeps what the messages of a run look like in a dialect. Of a conversation that goes
+// on, only what is new is rendered: the messages before are the same values as the last time.
+type rendering struct {
+	d        *dialect.Dialect
+	tools    []*lathe.ToolSpec
+	note     string
+	answered int             // the last message that answers, where that matters
+	said     []lathe.Message // the messages that are rendered
+	out      []lathe.Message
+	req      lathe.Request
+}
+
+// render returns req in the words of d, with these tools. What it returns is good until the next call.
+func (n *rendering) render(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec) *lathe.Request {
+	note := choiceNote(req, tools)
+	answered := -1
+	if isStructured(d) {
+		answered = lastAnswer(req.Messages)
+	}
+	k := len(n.said)
+	goesOn := k > 0 && d == n.d && note == n.note && answered == n.answered && slices.Equal(tools, n.tools) &&
+		samePrefix(n.said, req.Messages) &&
+		// results of one turn share a message
+		!(len(req.Messages) > k && req.Messages[k].Role == lathe.RoleTool && n.said[k-1].Role == lathe.RoleTool)
+	var part lathe.Request
+	if !goesOn {
+		k = 0
+		n.d, n.note, n.answered = d, note, answered
+		n.tools = append(n.tools[:0], tools...)
+		n.said, n.out = n.said[:0], n.out[:0]
+		part.Tools = tools
+	}
+	part.Messages = req.Messages[k:]
+	if isStructured(d) {
+		part.Messages = structured(part.Messages, answered-k)
+	}
+	n.said = append(n.said, req.Messages[k:]...)
+	n.out = append(n.out, d.Rewrite(&part).Messages...)
+	if k == 0 && note != "" {
+		first := &n.out[0]
+		first.Parts = append(slices.Clip(first.Parts), lathe.Text{Text: "\n\n" + note})
+	}
+	n.req = *req
+	n.req.Tools, n.req.ToolChoice, n.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
+	n.req.Messages = n.out
+	return &n.req
+}
+
+// choiceNote says in words what tool_choice and parallel_tool_calls say to servers that have calls.
+func choiceNote(req *lathe.Request, tools []*lathe.ToolSpec) string {
+	if len(tools) == 0 {
+		return ""
+	}
+	note := ""
+	switch req.ToolChoice.Mode {
+	case lathe.ChoiceRequired:
+		note = "You must call a tool now."
+	case lathe.ChoiceFunction:
+		note = "You must call the tool " + req.ToolChoice.Name + " now."
+	}
+	if req.ParallelToolCalls != nil && !*req.ParallelToolCalls {
+		if note != "" {
+			note += " "
+		}
+		note += "Call one tool at a time."
+	}
+	return note
+}
+
+// lastAnswer returns the place of the last message that answers; -1 when there is none.
+func lastAnswer(messages []lathe.Message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if m := &messages[i]; m.Role == lathe.RoleAssistant && m.Text() != "" && len(m.Calls()) == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// structured prepares a history for a server that writes calls and reasoning in the model's own
+// way: reasoning is left out up to the message that answered, and unreadable calls are replaced.
+func structured(messages []lathe.Message, answered int) []lathe.Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.Role != lathe.RoleAssistant {
+			continue
+		}
+		if i <= answered && slices.ContainsFunc(m.Parts, isReasoning) {
+			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isReasoning)
+		}
+		m.Parts = readable(m.Parts)
+	}
+	return out
+}
+
+func isReasoning(p lathe.Part) bool { _, ok := p.(lathe.Reasoning); return ok }
+
+func isUnreadable(p lathe.Part) bool {
+	c, ok := p.(lathe.ToolCall)
+	return ok && c.ParseError != ""
+}
+
+// readable puts calls without arguments in the place of those that could not be read. The answer to
+// them stays an answer to a call, and the text that could not be read is in the message already.
+func readable(parts []lathe.Part) []lathe.Part {
+	if !slices.ContainsFunc(parts, isUnreadable) {
+		return parts
+	}
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if isUnreadable(p) {
+			c := p.(lathe.ToolCall)
+			if c.Name == "" {
+				c.Name = "unknown"
+			}
+			c.Arguments = "{}"
+			parts[i] = c
+		}
+	}
+	return parts
+}
+
+// withReadableCalls returns req, as it is where it has no unreadable calls.
+func withReadableCalls(req *lathe.Request) *lathe.Request {
+	has := func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isUnreadable) }
+	if !slices.ContainsFunc(req.Messages, has) {
+		return req
+	}
+	out := *req
+	out.Messages = slices.Clone(req.Messages)
+	for i := range out.Messages {
+		out.Messages[i].Parts = readable(out.Messages[i].Parts)
+	}
+	return &out
+}

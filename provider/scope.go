@@ -1,0 +1,34 @@
+package provider
+
+import (
+	"context"
+	"reflect"
+)
+
+// A scope is the context of attempts. It belongs to one conversation: nothing has to be cancelled
+// after a response that came to its end, so the next attempt under the same context goes on with it.
+type scope struct {
+	parent, ctx context.Context
+	cancel      context.CancelCauseFunc
+}
+
+// open returns a context under parent that is not done unless parent is.
+func (s *scope) open(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	if s.ctx == nil || !same(s.parent, parent) || s.ctx.Err() != nil {
+		s.close()
+		s.parent = parent
+		s.ctx, s.cancel = context.WithCancelCause(parent)
+	}
+	return s.ctx, s.cancel
+}
+
+// close cancels the context.
+func (s *scope) close() {
+	if s.cancel != nil {
+		s.cancel(nil)
+	}
+	*s = scope{}
+}
+
+// same reports whether a and b are one context. Comparing others than pointers may panic.
+func same(a, b context.Context) bool { return reflect.TypeOf(a).Kind() == reflect.Pointer && a == b }

@@ -1,0 +1,152 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Causes with which a watch cancels an attempt.
+var (
+	errClientTimeout = errors.New("client_timeout: the call took too long")
+	errOpenTimeout   = errors.New("open_timeout: no connection in time")
+	errReadTimeout   = errors.New("read_timeout: the server was silent for too long")
+	errDrained       = errors.New("the response did not end in time")
+)
+
+// A watch cancels an attempt when it takes too long. It has one timer and no goroutine: the timer
+// is set for the next moment at which something could be due, and when it fires it looks whether
+// something is. A timer that fires late, into a later call, therefore does no harm.
+type watch struct {
+	client, open, read time.Duration // 0: off
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	cancel   context.CancelCauseFunc // of the attempt; nil between attempts
+	body     *payloadReader          // tells whether the attempt has a connection
+	idle     bool                    // silence is counted, not the consumer's own time
+	deadline time.Time               // of the call; zero: none
+	started  time.Time               // the attempt
+	last     time.Time               // when the silence began
+	drain    time.Time               // zero until the rest of the response is waited for
+}
+
+// begin starts the clock of a call.
+func (w *watch) begin(now time.Time) {
+	w.deadline = time.Time{}
+	if w.client > 0 {
+		w.deadline = now.Add(w.client)
+	}
+}
+
+// remaining returns the time left to the call, and false where it has no limit.
+func (w *watch) remaining() (time.Duration, bool) {
+	if w.deadline.IsZero() {
+		return 0, false
+	}
+	return time.Until(w.deadline), true
+}
+
+// arm watches an attempt that starts now until disarm.
+func (w *watch) arm(now time.Time, cancel context.CancelCauseFunc, body *payloadReader) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel, w.body, w.idle = cancel, body, true
+	w.started, w.last, w.drain = now, now, time.Time{}
+	w.schedule(now)
+}
+
+// quiet reports whether bytes need not be noticed, because silence ends with the whole call anyway.
+func (w *watch) quiet() bool { return w.read == 0 || w.client > 0 && w.read >= w.client }
+
+// silence says that bytes are waited for from now on, or that some came.
+func (w *watch) silence(on bool) {
+	if w.quiet() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idle = on
+	if on {
+		w.last = time.Now()
+	}
+}
+
+// draining gives the rest of the response d from now.
+func (w *watch) draining(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		w.drain = time.Now().Add(d)
+		w.set(d)
+	}
+}
+
+// disarm ends the watching of the attempt.
+func (w *watch) disarm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel, w.body = nil, nil
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// schedule looks what is due, cancels the attempt for it, or sets the timer for what is due next.
+// w.mu is held.
+func (w *watch) schedule(now time.Time) {
+	sent, ok := w.body.lastRead()
+	var next time.Time
+	due := func(at time.Time, cause error) bool {
+		if !at.After(now) {
+			w.cancel(cause)
+			w.cancel = nil
+			return true
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+		return false
+	}
+	if !w.drain.IsZero() && due(w.drain, errDrained) {
+		return
+	}
+	if !w.deadline.IsZero() && due(w.deadline, errClientTimeout) {
+		return
+	}
+	if !ok && w.open > 0 && due(w.started.Add(w.open), errOpenTimeout) {
+		return
+	}
+	if !w.quiet() {
+		last := w.last
+		if last.Before(sent) {
+			last = sent
+		}
+		if !ok || !w.idle {
+			last = now // nothing is waited for: look again a whole read timeout later
+		}
+		if due(last.Add(w.read), errReadTimeout) {
+			return
+		}
+	}
+	if !next.IsZero() {
+		w.set(next.Sub(now))
+	}
+}
+
+func (w *watch) set(d time.Duration) {
+	if w.timer == nil {
+		w.timer = time.AfterFunc(d, w.fire)
+		return
+	}
+	w.timer.Reset(d)
+}
+
+func (w *watch) fire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		w.schedule(time.Now())
+	}
+}

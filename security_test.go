@@ -1,0 +1,78 @@
+package lathe_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// threats is the number of threats that docs/security.md lists.
+const threats = 42
+
+// Each threat stands in the table once, in order, with tests that exist or with the part that brings them.
+func TestThreatsHaveTheirTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := testNames(t)
+	row := regexp.MustCompile(`(?m)^\| T(\d+) \| ([^|]+) \| ([^|]+) \|$`)
+	name := regexp.MustCompile("`([^`]+)`")
+	rows := row.FindAllStringSubmatch(string(text), -1)
+	if len(rows) != threats {
+		t.Errorf("%d threats, want %d", len(rows), threats)
+	}
+	for i, r := range rows {
+		if r[1] != strconv.Itoa(i+1) {
+			t.Errorf("row %d is of T%s", i+1, r[1])
+		}
+		named := name.FindAllStringSubmatch(r[3], -1)
+		if len(named) == 0 && !strings.HasPrefix(r[3], "*pending: ") {
+			t.Errorf("T%s has neither a test nor a part that brings one", r[1])
+		}
+		for _, n := range named {
+			if !have[n[1]] {
+				t.Errorf("T%s: there is no test %s", r[1], n[1])
+			}
+		}
+	}
+}
+
+// testNames returns the names of all tests and fuzz targets of the repository.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && (strings.HasPrefix(fn.Name.Name, "Test") || strings.HasPrefix(fn.Name.Name, "Fuzz")) {
+				names[fn.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

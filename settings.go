@@ -1,0 +1,251 @@
+package lathe
+
+import (
+	"math"
+	"time"
+)
+
+// ToolUseMode says whether a run may, must or must not call tools.
+type ToolUseMode string
+
+// The tool use modes. The zero value counts as ModeRelaxed.
+const (
+	ModeRelaxed  ToolUseMode = "relaxed"
+	ModeEnforced ToolUseMode = "enforced"
+	ModeDisabled ToolUseMode = "disabled"
+)
+
+// FailurePolicy says when failed tools fail a run. It is looked at only in [ModeEnforced].
+type FailurePolicy string
+
+// The failure policies. The zero value counts as FailureFatal.
+const (
+	FailureFatal     FailurePolicy = "fatal"
+	FailureTolerated FailurePolicy = "tolerated"
+)
+
+// Executor says whether tools really run.
+type Executor string
+
+// The executors. The zero value counts as ExecutorReal.
+const (
+	ExecutorReal Executor = "real"
+	ExecutorNoop Executor = "noop" // every stage but the tool itself; the result is {"ok":true}
+)
+
+// OversizeOutput says what happens to an output above max_tool_output_bytes.
+type OversizeOutput string
+
+// The choices for an oversize output. The zero value counts as OversizeError.
+const (
+	OversizeError    OversizeOutput = "error"
+	OversizeTruncate OversizeOutput = "truncate"
+)
+
+// Repair says whether damaged argument text may be unwrapped once (fences, double encoding).
+type Repair string
+
+// The repair choices. The zero value counts as RepairSafe.
+const (
+	RepairSafe Repair = "safe"
+	RepairOff  Repair = "off"
+)
+
+// ResultFormat is the form in which the model is told a result.
+type ResultFormat string
+
+// The result formats. The zero value counts as ResultPlain.
+const (
+	ResultPlain    ResultFormat = "plain"
+	ResultEnvelope ResultFormat = "envelope"
+)
+
+// OnParseError says what follows a call written as text that cannot be read.
+type OnParseError string
+
+// The choices after a parse error. The zero value counts as ParseErrorTell.
+const (
+	ParseErrorTell         OnParseError = "tell"
+	ParseErrorRetryWithout OnParseError = "retry_without_tools"
+)
+
+// OnLimit says how a run ends when a limit is reached.
+type OnLimit string
+
+// The choices at a limit. The zero value counts as OnLimitFinish.
+const (
+	OnLimitFinish OnLimit = "finish" // one last model call without tools
+	OnLimitStop   OnLimit = "stop"
+)
+
+// Settings are the modes of a run. Zero fields have the default named first in their comment.
+type Settings struct {
+	ToolUseMode         ToolUseMode   // relaxed, enforced, disabled
+	FailurePolicy       FailurePolicy // fatal, tolerated
+	ParallelToolCalls   *bool         // nil: not sent; false: calls beyond the first of a turn are answered too_many_calls
+	MaxParallel         int           // 1; above it ReadOnly calls of a turn run side by side
+	ToolChoice          ToolChoice    // auto
+	ToolChoiceEveryTurn bool          // required applies to the first turn only unless set
+	// NoFixEmptyFinal turns off fix_empty_final: a blank answer after at least one call is asked
+	// for once more.
+	NoFixEmptyFinal bool
+	// FixEmptyFinalText is the text of that request; "Please provide your final answer.".
+	FixEmptyFinalText string
+	// FixEmptyFinalKeepTools is the negation of fix_empty_final_disable_tools.
+	FixEmptyFinalKeepTools bool
+	FallbackRetryCount     int            // 0; turns of a run that may be repeated without tools; relaxed only
+	Executor               Executor       // real, noop
+	OnParseError           OnParseError   // tell, retry_without_tools
+	OnLimit                OnLimit        // finish, stop
+	OversizeOutput         OversizeOutput // error, truncate
+	Repair                 Repair         // safe, off
+	ResultFormat           ResultFormat   // plain, envelope
+	CompactEnvelope        bool           // tool_result_compact_envelope
+	StrictUnknownTool      bool           // the run ends unknown_tool
+}
+
+// DefaultFixEmptyFinalText asks a model for the answer it left blank.
+const DefaultFixEmptyFinalText = "Please provide your final answer."
+
+// Limits bound a run. A zero field has the default in its comment. For the fields that say so,
+// a negative value means no limit.
+type Limits struct {
+	MaxIterations    int           // 8 model calls
+	MaxToolCalls     int           // 32 (max_total_tool_calls)
+	MaxDepth         int           // 1; negative: no run may start a run
+	MaxRepeatedCalls int           // 3
+	MaxUnknownTools  int           // 3 in a row
+	MaxToolArgsBytes int           // 200 000
+	MaxPayloadBytes  int           // 8 192, of a call written as text
+	MaxOutputBytes   int           // 65 536 (max_tool_output_bytes)
+	MaxJSONDepth     int           // 64
+	MaxJSONKeys      int           // 10 000 in one object
+	MaxTools         int           // 128
+	MaxToolsBytes    int           // 200 000
+	ToolTimeout      time.Duration // 30 s
+	RunTimeout       time.Duration // 15 min; negative: none
+	ApprovalTTL      time.Duration // 1 h
+	MaxTokensTotal   int64         // none
+	MaxCost          float64       // none; US dollars
+}
+
+// WithDefaults returns l with each zero field replaced by its default.
+func (l Limits) WithDefaults() Limits {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&l.MaxIterations, 8)
+	def(&l.MaxToolCalls, 32)
+	def(&l.MaxDepth, 1)
+	def(&l.MaxRepeatedCalls, 3)
+	def(&l.MaxUnknownTools, 3)
+	def(&l.MaxToolArgsBytes, 200_000)
+	def(&l.MaxPayloadBytes, 8_192)
+	def(&l.MaxOutputBytes, 65_536)
+	def(&l.MaxJSONDepth, 64)
+	def(&l.MaxJSONKeys, 10_000)
+	def(&l.MaxTools, 128)
+	def(&l.MaxToolsBytes, 200_000)
+	if l.ToolTimeout == 0 {
+		l.ToolTimeout = 30 * time.Second
+	}
+	if l.RunTimeout == 0 {
+		l.RunTimeout = 15 * time.Minute
+	}
+	if l.ApprovalTTL == 0 {
+		l.ApprovalTTL = time.Hour
+	}
+	if l.MaxTokensTotal == 0 {
+		l.MaxTokensTotal = math.MaxInt64
+	}
+	return l
+}
+
+// Reason says why a run ended or was parked. Reasons are part of the contract.
+type Reason string
+
+// The reasons.
+const (
+	ReasonAnswered            Reason = "answered"
+	ReasonClientToolCalls     Reason = "client_tool_calls"
+	ReasonAwaitingApproval    Reason = "awaiting_approval"
+	ReasonAwaitingToolResults Reason = "awaiting_tool_results"
+	ReasonMaxIterations       Reason = "max_iterations"
+	ReasonMaxToolCalls        Reason = "max_total_tool_calls"
+	ReasonToolLoop            Reason = "tool_loop"
+	ReasonRunTimeout          Reason = "run_timeout"
+	ReasonBudgetExceeded      Reason = "budget_exceeded"
+	ReasonNoToolCalls         Reason = "no_tool_calls"
+	ReasonToolError           Reason = "tool_error"
+	ReasonUnknownTool         Reason = "unknown_tool"
+	ReasonContentFilter       Reason = "content_filter"
+	ReasonLength              Reason = "length"
+	ReasonUpstreamError       Reason = "upstream_error"
+	ReasonGuestFault          Reason = "guest_fault"
+	ReasonCancelled           Reason = "cancelled"
+	ReasonInterrupted         Reason = "interrupted"
+	ReasonInternal            Reason = "internal"
+)
+
+// Status returns the coarse status of a run that ended for r: "completed", "parked", "limited",
+// "cancelled" or "failed".
+func (r Reason) Status() string {
+	switch r {
+	case ReasonAnswered, ReasonClientToolCalls:
+		return "completed"
+	case ReasonAwaitingApproval, ReasonAwaitingToolResults:
+		return "parked"
+	case ReasonMaxIterations, ReasonMaxToolCalls, ReasonToolLoop, ReasonRunTimeout, ReasonBudgetExceeded, ReasonLength:
+		return "limited"
+	case ReasonCancelled:
+		return "cancelled"
+	default:
+		return "failed"
+	}
+}
+
+// A Result is how a run ended. History can always be sent to a model again: each call id in it
+// is answered exactly once, but for the Pending ones of a run that was parked or handed over.
+type Result struct {
+	Reason  Reason
+	Answer  string
+	History []Message // everything from the first message on, the answer included
+	Usage   Usage
+	Cost    float64 // in US dollars, as far as servers say it
+	Trace   []TurnTrace
+	// ToolCalls counts the calls that were planned.
+	ToolCalls int
+	// FailedTools are the sorted names behind ReasonToolError.
+	FailedTools []string
+	// Pending are the calls that wait for a client's results or for an approval, in call order.
+	Pending []ToolCall
+	// Err is set when the run failed or was cancelled.
+	Err error
+}
+
+// A TurnTrace says what happened in one turn. It holds no argument and no output text.
+type TurnTrace struct {
+	Turn             int          `json:"turn"`
+	Model            string       `json:"model"`
+	Messages         int          `json:"messages"`
+	Tools            int          `json:"tools"`
+	Finish           FinishReason `json:"finish_reason"`
+	Usage            Usage        `json:"usage"`
+	IgnoredToolCalls int          `json:"ignored_tool_calls,omitempty"`
+	Calls            []CallTrace  `json:"tool_calls,omitempty"`
+}
+
+// A CallTrace says how one call went.
+type CallTrace struct {
+	ID        string `json:"id"`
+	Tool      string `json:"tool"` // a registered name or "unknown"
+	Seq       int    `json:"seq"`
+	ArgsBytes int    `json:"args_bytes"`
+	OK        bool   `json:"ok"`
+	Code      Code   `json:"code,omitempty"`
+	Executed  bool   `json:"executed"`
+	Repaired  bool   `json:"repaired,omitempty"`
+	LatencyMS int64  `json:"latency_ms"`
+}

@@ -1,0 +1,270 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// demo is the rule-based model: a pure function of the request.
+func demo(req *lathe.Request) *Turn {
+	conv := readConversation(req)
+	tools := req.Tools
+	if req.ToolChoice.Mode == lathe.ChoiceNone {
+		tools = nil
+	}
+	if len(tools) > 0 {
+		plan := makePlan(conv.prompt, tools, req.ToolChoice)
+		if rest := plan[min(conv.asked, len(plan)):]; len(rest) > 0 {
+			if req.ParallelToolCalls != nil && !*req.ParallelToolCalls {
+				rest = rest[:1]
+			}
+			t := &Turn{Text: announce(rest)}
+			for i, step := range rest {
+				t.Calls = append(t.Calls, lathe.ToolCall{
+					ID:        fmt.Sprintf("call_%d", conv.total+i+1),
+					Name:      step.tool.Name,
+					Arguments: step.args,
+				})
+			}
+			return t
+		}
+	}
+	return &Turn{Text: answer(conv)}
+}
+
+// conversation is what the demo model reads from a request.
+type conversation struct {
+	prompt  string // the last user message that is not the request for a final answer
+	calls   []lathe.ToolCall
+	results []lathe.ToolResult
+	asked   int // calls since that user message
+	total   int // calls in the whole conversation
+}
+
+func readConversation(req *lathe.Request) conversation {
+	var c conversation
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		switch m.Role {
+		case lathe.RoleUser:
+			if text := m.Text(); text != lathe.DefaultFixEmptyFinalText {
+				c.prompt, c.calls, c.results, c.asked = text, nil, nil, 0
+			}
+		case lathe.RoleAssistant:
+			calls := m.Calls()
+			c.calls = append(c.calls, calls...)
+			c.asked += len(calls)
+			c.total += len(calls)
+		case lathe.RoleTool:
+			for _, p := range m.Parts {
+				if r, ok := p.(lathe.ToolResult); ok {
+					c.results = append(c.results, r)
+				}
+			}
+		case lathe.RoleSystem, lathe.RoleDeveloper:
+		}
+	}
+	return c
+}
+
+func announce(steps []step) string {
+	names := make([]string, 0, len(steps))
+	for _, s := range steps {
+		names = append(names, s.tool.Name)
+	}
+	if len(names) == 1 {
+		return "Let me use " + names[0] + "."
+	}
+	return "Let me use " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + "."
+}
+
+// A step is one call that the demo model intends.
+type step struct {
+	tool *lathe.ToolSpec
+	args string
+}
+
+// makePlan splits the prompt into clauses and picks the best tool for each. The plan depends on
+// the prompt and the tools only, so that the next turn finds the same one.
+func makePlan(prompt string, tools []*lathe.ToolSpec, choice lathe.ToolChoice) []step {
+	if choice.Mode == lathe.ChoiceFunction {
+		for _, t := range tools {
+			if t.Name == choice.Name {
+				return []step{{t, fillArguments(t, prompt)}}
+			}
+		}
+	}
+	var plan []step
+	for _, clause := range clauses(prompt) {
+		if t := bestTool(clause, tools); t != nil {
+			plan = append(plan, step{t, fillArguments(t, clause)})
+		}
+	}
+	if len(plan) == 0 {
+		if t := bestTool(prompt, tools); t != nil {
+			plan = append(plan, step{t, fillArguments(t, prompt)})
+		}
+	}
+	if len(plan) == 0 && choice.Mode == lathe.ChoiceRequired {
+		plan = append(plan, step{tools[0], fillArguments(tools[0], prompt)})
+	}
+	return plan
+}
+
+// clauses splits a prompt at sentence ends, at ", and", "; then" and their like, but never inside
+// quotes or between two numbers ("1, 2 and 3").
+func clauses(prompt string) []string {
+	var out []string
+	start, quote := 0, byte(0)
+	cut := func(end, next int) {
+		if s := strings.Trim(prompt[start:end], " ,;.?!\n\t"); s != "" {
+			out = append(out, s)
+		}
+		start = next
+	}
+	for i := 0; i < len(prompt); i++ {
+		c := prompt[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '`':
+			quote = c
+		case c == '?' || c == '!' || c == ';' || c == '\n':
+			cut(i, i+1)
+		case c == '.' && (i+1 == len(prompt) || prompt[i+1] == ' '):
+			cut(i, i+1)
+		case c == ' ':
+			for _, sep := range []string{" and then ", " and ", " then "} {
+				if hasFoldPrefix(prompt[i:], sep) && startsClause(prompt[i+len(sep):]) {
+					cut(i, i+len(sep))
+					i += len(sep) - 2
+					break
+				}
+			}
+		}
+	}
+	cut(len(prompt), len(prompt))
+	return out
+}
+
+// startsClause reports whether rest begins with a word that opens a request of its own.
+func startsClause(rest string) bool {
+	w := rest
+	if i := strings.IndexAny(rest, " ,?"); i >= 0 {
+		w = rest[:i]
+	}
+	return clauseOpeners[strings.ToLower(w)]
+}
+
+func hasFoldPrefix(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// clauseOpeners are the words after "and" that open a new request.
+var clauseOpeners = wordSet(`what which who where when how why is are do does can could tell show give list get find
+search look fetch read write set send create make add delete remove update calculate compute convert sum multiply
+divide call use run check open save translate print then please also`)
+
+// stopWords say nothing about which tool is meant.
+var stopWords = wordSet(`a an the of to in on at for and or is are it its what which who where when how do does can
+could me my you your i we please use using with that this by from be get set tool function returns return given value
+values optional current`)
+
+func wordSet(s string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// bestTool scores each tool by the words that the clause shares with its name (3 each), its
+// parameter names (2) and its description (1), and by how well its parameters fit; ties go to the
+// first. A score below 3 is no match.
+func bestTool(clause string, tools []*lathe.ToolSpec) *lathe.ToolSpec {
+	said := map[string]bool{}
+	for _, w := range words(clause) {
+		said[w] = true
+	}
+	var best *lathe.ToolSpec
+	top := 2
+	for _, t := range tools {
+		if s := score(clause, said, t); s > top {
+			best, top = t, s
+		}
+	}
+	return best
+}
+
+func score(clause string, said map[string]bool, t *lathe.ToolSpec) int {
+	if strings.Contains(clause, t.Name) {
+		return 100
+	}
+	n := 0
+	for _, w := range words(t.Name) {
+		if said[w] {
+			n += 3
+		}
+	}
+	for _, w := range words(t.Description) {
+		if said[w] {
+			n++
+		}
+	}
+	numbers := len(numbersIn(clause))
+	wantNumbers := 0
+	for _, p := range parameters(t.Schema) {
+		for _, w := range words(p.name) {
+			if said[w] {
+				n += 2
+			}
+		}
+		if p.kind == "expression" && arithmetic(clause) != "" {
+			n += 10
+		}
+		if p.kind == "number" || p.kind == "integer" {
+			wantNumbers++
+		}
+	}
+	if wantNumbers >= 2 && numbers >= wantNumbers {
+		n += 2
+	}
+	return n
+}
+
+// words returns the lower-case words of s that carry meaning, a plural s taken off, each once.
+func words(s string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, w := range strings.FieldsFunc(splitCamel(s), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 127)
+	}) {
+		w = strings.ToLower(w)
+		if stopWords[w] || len(w) < 2 {
+			continue
+		}
+		if len(w) > 3 {
+			w = strings.TrimSuffix(w, "s")
+		}
+		if !seen[w] {
+			seen[w] = true
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func splitCamel(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if i > 0 && s[i] >= 'A' && s[i] <= 'Z' && s[i-1] >= 'a' && s[i-1] <= 'z' {
+			b.WriteByte(' ')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

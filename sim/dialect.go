@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// UnknownDialectError says that a simulated model was asked for in a dialect that does not exist.
+type UnknownDialectError struct{ Name string }
+
+// Error names the dialects that there are.
+func (e *UnknownDialectError) Error() string {
+	return fmt.Sprintf("no dialect %q for a simulated model; there are %s", e.Name, strings.Join(writable(), ", "))
+}
+
+// writable returns the dialects that a model can write: auto is for readers.
+func writable() []string {
+	return slices.DeleteFunc(dialect.Names(), func(name string) bool { return name == "auto" })
+}
+
+func findDialect(name string) (*dialect.Dialect, error) {
+	if d, ok := dialect.Lookup(name); ok && slices.Contains(writable(), name) {
+		return d, nil
+	}
+	return nil, &UnknownDialectError{name}
+}
+
+// hear returns req with the tools, calls and results that stand in its text as what they are. What
+// the wire says by itself stays: a server may be sent tools and write its calls as text all the same.
+func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
+	out := *req
+	if len(out.Tools) == 0 {
+		out.Tools = readTools(req.Messages)
+	}
+	out.Messages = make([]lathe.Message, 0, len(req.Messages))
+	calls := 0
+	var open []heardCall // calls that are not answered yet
+	for _, m := range req.Messages {
+		switch m.Role {
+		case lathe.RoleAssistant:
+			calls += len(m.Calls())
+			m, open = hearCalls(d, m, out.Tools, &calls)
+		case lathe.RoleUser:
+			if results := hearResults(d, m.Text(), open); len(results) > 0 {
+				out.Messages = append(out.Messages, results...)
+				open = nil
+				continue
+			}
+		case lathe.RoleTool, lathe.RoleSystem, lathe.RoleDeveloper:
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return &out
+}
+
+// A heardCall is a call of the history, with the id that the text gave it.
+type heardCall struct {
+	lathe.ToolCall
+	written string
+}
+
+// hearCalls finds the calls in what the assistant wrote. Calls that the wire carries stay.
+func hearCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, calls *int) (lathe.Message, []heardCall) {
+	p := d.NewParser(&dialect.Options{Tools: tools, AllowDeprecatedSyntax: true})
+	c := dialect.Collector{}
+	rest := []lathe.Part{}
+	for _, part := range m.Parts {
+		if t, ok := part.(lathe.Text); ok {
+			c.AddAll(p.Append(nil, t.Text))
+		} else {
+			rest = append(rest, part)
+		}
+	}
+	last, _ := p.Flush(nil) // a call that was cut off is a call that was cut off
+	c.AddAll(last)
+	heard := c.Message()
+	var open []heardCall
+	for i, part := range heard.Parts {
+		if call, ok := part.(lathe.ToolCall); ok {
+			*calls++
+			h := heardCall{call, call.ID}
+			h.ID = "call_" + itoa(*calls)
+			heard.Parts[i] = h.ToolCall
+			open = append(open, h)
+		}
+	}
+	m.Parts = append(heard.Parts, rest...)
+	return m, open
+}
+
+// hearResults finds the answers to calls in what follows them. The dialect itself says what an
+// answer looks like: it writes one whose content is known, and what stands around that is looked for.
+func hearResults(d *dialect.Dialect, text string, open []heardCall) []lathe.Message {
+	var out []lathe.Message
+	for _, c := range open {
+		content, rest, ok := hearResult(d, text, &c)
+		if !ok {
+			break
+		}
+		text = rest
+		out = append(out, lathe.Message{Role: lathe.RoleTool,
+			Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: content}}})
+	}
+	return out
+}
+
+// probes are contents that a result is written with: as text, and as JSON for dialects that put
+// JSON in as it is.
+var probes = []string{`{"probe":7}`, "probe7"}
+
+func hearResult(d *dialect.Dialect, text string, c *heardCall) (content, rest string, ok bool) {
+	for _, failed := range []bool{false, true} {
+		for _, probe := range probes {
+			r := lathe.ToolResult{CallID: c.written, Name: c.Name, Content: probe, IsError: failed}
+			before, after, whole := strings.Cut(string(d.AppendResult(nil, r)), probe)
+			_, tail, found := strings.Cut(text, before)
+			if !whole || !found {
+				continue
+			}
+			if content, rest, ok = upTo(tail, before, after, probe[0] == '{'); ok {
+				return content, rest, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// upTo reads a result's content up to what comes after it.
+func upTo(text, before, after string, isJSON bool) (content, rest string, ok bool) {
+	if strings.HasSuffix(before, `"`) {
+		raw := []byte(`"` + text)
+		end, err := rawjson.Scan(raw, 0)
+		if err != nil {
+			return "", "", false
+		}
+		return unquote(raw[:end]), text[end-1:], true
+	}
+	if isJSON {
+		end, err := rawjson.Scan([]byte(text), 0)
+		if err != nil || !strings.HasPrefix(text[end:], after) {
+			return "", "", false
+		}
+		return text[:end], text[end:], true
+	}
+	if strings.TrimSpace(after) == "" {
+		return strings.TrimSpace(text), "", true
+	}
+	return strings.Cut(text, after)
+}
+
+// readTools finds definitions of tools in the system text: the scaffold, a TypeScript namespace, or
+// JSON objects with a name and a schema.
+func readTools(messages []lathe.Message) []*lathe.ToolSpec {
+	var text strings.Builder
+	for i := range messages {
+		if r := messages[i].Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper {
+			text.WriteString(messages[i].Text())
+			text.WriteByte('\n')
+		}
+	}
+	s := text.String()
+	if _, list, ok := strings.Cut(s, "TOOLS:\n"); ok {
+		list, _, _ = strings.Cut(list, "\nEND TOOLS")
+		return readScaffold(list)
+	}
+	if _, list, ok := strings.Cut(s, "namespace functions {\n"); ok {
+		list, _, _ = strings.Cut(list, "\n} // namespace functions")
+		return readNamespace(list)
+	}
+	return readDefinitions([]byte(s))
+}
+
+func readScaffold(list string) []*lathe.ToolSpec {
+	var tools []*lathe.ToolSpec
+	for line := range strings.Lines(list) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "- name: "); ok {
+			tools = append(tools, &lathe.ToolSpec{Name: name})
+			continue
+		}
+		if len(tools) == 0 {
+			continue
+		}
+		t := tools[len(tools)-1]
+		if text, ok := strings.CutPrefix(line, "description: "); ok {
+			t.Description = text
+		} else if schema, ok := strings.CutPrefix(line, "schema: "); ok {
+			t.Schema = []byte(schema)
+		}
+	}
+	return tools
+}
+
+// readDefinitions finds every JSON object that has a name and a schema.
+func readDefinitions(text []byte) []*lathe.ToolSpec {
+	var tools []*lathe.ToolSpec
+	for i := 0; i < len(text); i++ {
+		n := bytes.IndexByte(text[i:], '{')
+		if n < 0 {
+			break
+		}
+		i += n
+		end, err := rawjson.Scan(text, i)
+		if err != nil || rawjson.Check(text[i:end], rawjson.Limits{}) != nil {
+			continue
+		}
+		name, named := rawjson.Get(text[i:end], "name")
+		schema, ok := rawjson.Get(text[i:end], "parameters")
+		if !ok {
+			schema, ok = rawjson.Get(text[i:end], "input_schema")
+		}
+		if !named || !ok || name[0] != '"' || schema[0] != '{' {
+			continue // what is inside may be one
+		}
+		t := &lathe.ToolSpec{Name: unquote(name), Schema: bytes.Clone(schema)}
+		if text, ok := rawjson.Get(text[i:end], "description"); ok && text[0] == '"' {
+			t.Description = unquote(text)
+		}
+		tools = append(tools, t)
+		i = end - 1
+	}
+	return tools
+}
+
+// speak writes the turn's calls, and in a structured dialect all of it, as text.
+func speak(d *dialect.Dialect, t *Turn) {
+	reason := t.finish()
+	text := t.Text
+	if d.Name() == "harmony" {
+		text = speakHarmony(t)
+		t.Reasoning = ""
+	}
+	for i, c := range t.Calls {
+		if text != "" && i == 0 && d.Name() != "harmony" {
+			text += "\n"
+		}
+		if d.Name() == "harmony" && text != "" {
+			text += "<|start|>"
+		}
+		said := string(d.AppendCall(nil, c))
+		if d.Name() == "harmony" && text == "" {
+			said = strings.TrimPrefix(said, "assistant") // it is in the prompt
+		}
+		if c.Incomplete {
+			said = said[:runeCut(said, len(said)*2/3)]
+		}
+		text += said
+	}
+	t.Text, t.Calls = text, nil
+	if reason == lathe.FinishToolCalls {
+		reason = lathe.FinishStop // the server knows nothing of calls
+	}
+	t.Finish = reason
+}
+
+// speakHarmony writes reasoning and text on their channels. The prompt ends with the assistant's start.
+func speakHarmony(t *Turn) string {
+	text := ""
+	message := func(channel, content string) {
+		if content == "" {
+			return
+		}
+		if text != "" {
+			text += "<|start|>assistant"
+		}
+		text += "<|channel|>" + channel + "<|message|>" + content + "<|end|>"
+	}
+	message("analysis", t.Reasoning)
+	if len(t.Calls) > 0 {
+		message("commentary", t.Text)
+	} else if strings.HasPrefix(t.Text, "<|") {
+		text += t.Text // a script that writes harmony itself
+	} else {
+		message("final", t.Text)
+	}
+	return text
+}

@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// EvalModel is the name of the model that does what the prompts of evaluations over the tools
+// state_get and state_patch ask for. It goes by rules: it reads which value is to be set at which
+// path, what has to go wrong on purpose, and which words to end with; it reads first, then changes,
+// and puts right what failed. Other prompts it leaves to sim/demo.
+const EvalModel = "sim/eval"
+
+// A Misbehaviour is one way in which the model sim/eval-NAME fails to do as it is told.
+type Misbehaviour struct {
+	Name string
+	Does string // what it does, in a few words
+}
+
+// Misbehaviours returns all of them, in the order of the documentation.
+func Misbehaviours() []Misbehaviour { return slices.Clone(misbehaviours) }
+
+var misbehaviours = []Misbehaviour{
+	{"never-calls", "says that it is done and calls nothing"},
+	{"wrong-order", "changes before it reads"},
+	{"wrong-value", "sets another value than it was told"},
+	{"wrong-text", "ends with other words than it was told"},
+	{"empty-text", "ends with nothing"},
+	{"hidden-tool", "asks for the tool that it was told not to call"},
+	{"never-repairs", "does not put right what failed"},
+	{"no-mistake", "makes none of the mistakes that it was told to make"},
+	{"one-at-a-time", "makes one call a message where both belong in one"},
+	{"passes-id", "passes the workspace_id that it was told to leave out"},
+	{"insists", "repeats the read that it was told not to repeat"},
+	{"stalls", "makes its first call and then says nothing more"},
+	{"hangs", "never says anything"},
+}
+
+// stalled is how long a model is silent that says nothing more.
+const stalled = 24 * time.Hour
+
+// findMisbehaviour says whether name is the model sim/eval or one of its misbehaviours, and which.
+func findMisbehaviour(name string) (how string, ok bool) {
+	if name == EvalModel {
+		return "", true
+	}
+	how, ok = strings.CutPrefix(name, EvalModel+"-")
+	return how, ok && slices.ContainsFunc(misbehaviours, func(m Misbehaviour) bool { return m.Name == how })
+}
+
+// instructions are what the evaluation model reads from a prompt.
+type instructions struct {
+	workspace   string // "": it is not to be passed, or not known
+	path, value string // what to set
+	words       string // the last ones
+	wrongPath   string // to set first, on purpose
+	wrongType   bool   // ops is to be a string first, on purpose
+	long        int    // letters of the first value, on purpose; 0: none
+	together    bool   // both calls in one message
+}
+
+var (
+	readTarget    = regexp.MustCompile(`set (/draft/\w+) to "(\w+)"`)
+	readWrongPath = regexp.MustCompile(`set (/draft/\w+) to "\w+" on purpose`)
+	readWorkspace = regexp.MustCompile(`workspace_id=([\w-]+)`)
+	readWords     = regexp.MustCompile(`(?:exactly this text|[Rr]eply exactly with): (.+)`)
+	readLong      = regexp.MustCompile(`(\d+) times the letter x`)
+)
+
+func readInstructions(req *lathe.Request) instructions {
+	var text strings.Builder
+	for i := range req.Messages {
+		if r := req.Messages[i].Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper || r == lathe.RoleUser {
+			text.WriteString(req.Messages[i].Text() + "\n")
+		}
+	}
+	prompt := text.String()
+	first := func(re *regexp.Regexp) string {
+		if m := re.FindStringSubmatch(prompt); m != nil {
+			return strings.TrimSpace(m[1])
+		}
+		return ""
+	}
+	in := instructions{
+		wrongPath: first(readWrongPath),
+		words:     first(readWords),
+		wrongType: strings.Contains(prompt, "give ops as a string"),
+		together:  strings.Contains(prompt, "both of these calls in one message"),
+	}
+	for _, m := range readTarget.FindAllStringSubmatch(prompt, -1) {
+		if m[1] != in.wrongPath {
+			in.path, in.value = m[1], m[2]
+		}
+	}
+	if !strings.Contains(prompt, "never pass workspace_id") {
+		in.workspace = first(readWorkspace)
+	}
+	if n, err := strconv.Atoi(first(readLong)); err == nil {
+		in.long = min(n, 100_000)
+	}
+	return in
+}
+
+// progress is what became of the calls so far.
+type progress struct {
+	calls            int
+	reads, changes   int // calls of state_get and state_patch that were answered
+	read, changed    bool
+	hidden, refused  bool // facts_commit was asked for; the last change failed
+	outputIsTooLarge bool
+}
+
+func readProgress(req *lathe.Request) progress {
+	var p progress
+	for i := range req.Messages {
+		for _, part := range req.Messages[i].Parts {
+			switch part := part.(type) {
+			case lathe.ToolCall:
+				p.calls++
+				p.hidden = p.hidden || part.Name == "facts_commit"
+			case lathe.ToolResult:
+				failed := resultFailed(part)
+				switch nameOf(req, part) {
+				case "state_get":
+					p.reads++
+					p.read = p.read || !failed
+					p.outputIsTooLarge = p.outputIsTooLarge || failed && strings.Contains(part.Content, string(lathe.CodeOutputTooLarge))
+				case "state_patch":
+					p.changes++
+					p.changed, p.refused = p.changed || !failed, failed
+				}
+			default: // says nothing of calls
+			}
+		}
+	}
+	return p
+}
+
+// nameOf returns the tool of a result. On the wire a result has the id of its call only.
+func nameOf(req *lathe.Request, r lathe.ToolResult) string {
+	for i := range req.Messages {
+		for _, p := range req.Messages[i].Parts {
+			if c, ok := p.(lathe.ToolCall); ok && c.ID == r.CallID {
+				return c.Name
+			}
+		}
+	}
+	return r.Name
+}
+
+// resultFailed goes by what the model is told, in either form of results.
+func resultFailed(r lathe.ToolResult) bool {
+	raw := []byte(r.Content)
+	if rawjson.Check(raw, rawjson.Limits{}) != nil || raw[0] != '{' {
+		return r.IsError
+	}
+	ok, found := rawjson.Get(raw, "ok")
+	return found && string(ok) == "false"
+}
+
+// maxTries is how often the evaluation model tries one thing.
+const maxTries = 3
+
+// evaluated is the reply of sim/eval, and of sim/eval-how.
+func evaluated(req *lathe.Request, how string) *Turn {
+	in, p := readInstructions(req), readProgress(req)
+	offered := func(name string) bool {
+		return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
+	}
+	tools := offered("state_get") && offered("state_patch") && req.ToolChoice.Mode != lathe.ChoiceNone
+	if in.words == "" {
+		return demo(req)
+	}
+	if how == "hangs" || how == "stalls" && p.calls > 0 {
+		return &Turn{Delay: stalled}
+	}
+	if !tools || how == "never-calls" {
+		return &Turn{Text: in.lastWords(how)}
+	}
+	get := func() lathe.ToolCall { return p.call("state_get", "{"+strings.TrimSuffix(in.id(how, req), ",")+"}") }
+	patch := func() lathe.ToolCall { return p.call("state_patch", in.patch(how, req, p.changes)) }
+	haveRead := p.read || p.outputIsTooLarge || p.reads >= maxTries
+	switch {
+	case how == "hidden-tool" && !p.hidden:
+		return ask(p.call("facts_commit", `{"workspace_id":"`+in.workspace+`","request_id":"r0","proposal_id":"p1","user_confirmed":true}`))
+	case p.calls == 0 && in.together && how != "one-at-a-time":
+		return ask(get(), patch())
+	case how == "wrong-order" && p.changes == 0:
+		return ask(patch())
+	case !haveRead, how == "insists" && p.reads < 2:
+		return ask(get())
+	case how == "never-repairs" && p.refused:
+	case !p.changed && p.changes < maxTries:
+		return ask(patch())
+	}
+	return &Turn{Text: in.lastWords(how)}
+}
+
+func ask(calls ...lathe.ToolCall) *Turn { return &Turn{Calls: calls} }
+
+// call makes the next call, its id numbered within the conversation.
+func (p *progress) call(name, args string) lathe.ToolCall {
+	p.calls++
+	return lathe.ToolCall{ID: "call_" + itoa(p.calls), Name: name, Arguments: args}
+}
+
+func (in *instructions) lastWords(how string) string {
+	switch how {
+	case "wrong-text":
+		return "I am sim/eval-wrong-text and end with words of my own."
+	case "empty-text":
+		return ""
+	}
+	return in.words
+}
+
+// id returns the argument workspace_id with a comma behind it, or nothing.
+func (in *instructions) id(how string, req *lathe.Request) string {
+	id := in.workspace
+	if how == "passes-id" && id == "" {
+		for i := range req.Messages {
+			if m := readWorkspace.FindStringSubmatch(req.Messages[i].Text()); m != nil {
+				id = m[1]
+			}
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	return `"workspace_id":` + quote(id) + ","
+}
+
+// patch returns the arguments of the next change: with the mistake asked for in the first one.
+func (in *instructions) patch(how string, req *lathe.Request, before int) string {
+	path, value := in.path, in.value
+	if how == "wrong-value" {
+		value = "other"
+	}
+	mistake := before == 0 && how != "no-mistake"
+	ops := ""
+	switch {
+	case mistake && in.wrongType:
+		ops = quote("set " + path)
+	case mistake && in.wrongPath != "":
+		path = in.wrongPath
+	case mistake && in.long > 0:
+		value = strings.Repeat("x", in.long)
+	}
+	if ops == "" {
+		ops = `[{"op":"set","path":` + quote(path) + `,"value":` + quote(value) + `}]`
+	}
+	return "{" + in.id(how, req) + `"request_id":"r` + itoa(before+1) + `","ops":` + ops + "}"
+}

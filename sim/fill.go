@@ -1,0 +1,458 @@
+package sim
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A parameter is one property of a tool's schema, as far as the demo model looks.
+type parameter struct {
+	name     string
+	kind     string // expression, zone, place, url, email, path; else the schema's type
+	required bool
+	enum     []string // string values only
+	fallback string   // the raw default, "" none
+	items    string   // the type of an array's elements
+	schema   []byte
+}
+
+// parameters reads the properties of an object schema, in the schema's order. What it cannot read it leaves out.
+func parameters(schema []byte) []parameter {
+	if len(schema) == 0 || rawjson.Check(schema, rawjson.Limits{}) != nil {
+		return nil
+	}
+	props, ok := rawjson.Get(schema, "properties")
+	if !ok || len(props) == 0 || props[0] != '{' {
+		return nil
+	}
+	required := map[string]bool{}
+	if list, ok := rawjson.Get(schema, "required"); ok && len(list) > 0 && list[0] == '[' {
+		for e := range rawjson.Elements(list) {
+			required[unquote(e)] = true
+		}
+	}
+	var out []parameter
+	for key, raw := range rawjson.Members(props) {
+		p := parameter{name: unquote(key), schema: raw}
+		p.required = required[p.name]
+		if len(raw) > 0 && raw[0] == '{' {
+			p.read(raw)
+		}
+		p.kind = kindOf(p)
+		out = append(out, p)
+	}
+	return out
+}
+
+func (p *parameter) read(raw []byte) {
+	if t, ok := rawjson.Get(raw, "type"); ok {
+		if t[0] == '[' {
+			for e := range rawjson.Elements(t) {
+				if s := unquote(e); s != "null" && p.kind == "" {
+					p.kind = s
+				}
+			}
+		} else {
+			p.kind = unquote(t)
+		}
+	}
+	if e, ok := rawjson.Get(raw, "enum"); ok && e[0] == '[' {
+		for v := range rawjson.Elements(e) {
+			if v[0] == '"' {
+				p.enum = append(p.enum, unquote(v))
+			}
+		}
+	}
+	if d, ok := rawjson.Get(raw, "default"); ok {
+		p.fallback = string(d)
+	}
+	if it, ok := rawjson.Get(raw, "items"); ok && it[0] == '{' {
+		if t, ok := rawjson.Get(it, "type"); ok {
+			p.items = unquote(t)
+		}
+	}
+}
+
+func unquote(raw []byte) string {
+	if len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	return string(rawjson.AppendUnquoteLossy(nil, raw))
+}
+
+// kindOf refines the type string by what the parameter's name says.
+func kindOf(p parameter) string {
+	if p.kind != "string" && p.kind != "" {
+		return p.kind
+	}
+	n := strings.ToLower(p.name)
+	switch {
+	case strings.Contains(n, "expr") || n == "formula":
+		return "expression"
+	case strings.Contains(n, "zone") || n == "tz":
+		return "zone"
+	case n == "city" || n == "place" || strings.Contains(n, "location") || n == "country" || n == "town":
+		return "place"
+	case strings.Contains(n, "url") || strings.Contains(n, "uri"):
+		return "url"
+	case strings.Contains(n, "email"):
+		return "email"
+	case strings.Contains(n, "path") || n == "file" || n == "filename":
+		return "path"
+	}
+	return "string"
+}
+
+// fillArguments makes an argument object for t from a clause of the prompt. A clause that holds a
+// JSON object is taken at its word.
+func fillArguments(t *lathe.ToolSpec, clause string) string {
+	if i := strings.IndexByte(clause, '{'); i >= 0 {
+		if end, err := rawjson.Scan([]byte(clause), i); err == nil {
+			return clause[i:end]
+		}
+	}
+	return string(fillObject(nil, t.Schema, &source{clause: clause, numbers: numbersIn(clause), quoted: quotedIn(clause)}, 0))
+}
+
+// A source hands out what a clause offers, each number and quotation once.
+type source struct {
+	clause  string
+	numbers []string
+	quoted  []string
+}
+
+const maxFillDepth = 4
+
+func fillObject(dst, schema []byte, src *source, depth int) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, p := range parameters(schema) {
+		v, ok := src.value(&p, depth)
+		if !ok {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = rawjson.AppendQuote(dst, p.name)
+		dst = append(dst, ':')
+		dst = append(dst, v...)
+	}
+	return append(dst, '}')
+}
+
+// value returns the raw JSON for p; ok is false when the clause offers nothing and p may be left out.
+func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
+	text := func(v string) ([]byte, bool) { return rawjson.AppendQuote(nil, v), true }
+	if len(p.enum) > 0 {
+		for _, e := range p.enum {
+			if e != "" && strings.Contains(strings.ToLower(s.clause), strings.ToLower(e)) {
+				return text(e)
+			}
+		}
+		if p.required {
+			return text(p.enum[0])
+		}
+		return nil, false
+	}
+	if v, found := s.named(p.name); found && p.kind != "number" && p.kind != "integer" && p.kind != "object" && p.kind != "array" && p.kind != "boolean" {
+		return text(v)
+	}
+	switch p.kind {
+	case "number", "integer":
+		if len(s.numbers) > 0 {
+			n := s.numbers[0]
+			s.numbers = s.numbers[1:]
+			if p.kind == "integer" {
+				n, _, _ = strings.Cut(n, ".")
+			}
+			return []byte(n), true
+		}
+		return s.missing(p, "0")
+	case "boolean":
+		return s.missing(p, "true")
+	case "array":
+		return s.array(p)
+	case "object":
+		if !p.required || depth >= maxFillDepth {
+			return s.missing(p, "{}")
+		}
+		return fillObject(nil, p.schema, s, depth+1), true
+	case "expression":
+		if e := arithmetic(s.clause); e != "" {
+			return text(e)
+		}
+	case "zone":
+		if z := zoneOf(s.clause); z != "" {
+			return text(z)
+		}
+		return s.missing(p, `"UTC"`)
+	case "place":
+		if c := placeIn(s.clause); c != "" {
+			return text(c)
+		}
+	case "url", "email", "path":
+		if w := wordOf(p.kind, s.clause); w != "" {
+			return text(w)
+		}
+	}
+	if len(s.quoted) > 0 {
+		q := s.quoted[0]
+		s.quoted = s.quoted[1:]
+		return text(q)
+	}
+	if !p.required {
+		return s.missing(p, "")
+	}
+	return text(subject(s.clause))
+}
+
+func (s *source) missing(p *parameter, required string) ([]byte, bool) {
+	if p.fallback != "" && p.required {
+		return []byte(p.fallback), true
+	}
+	return []byte(required), p.required && required != ""
+}
+
+func (s *source) array(p *parameter) ([]byte, bool) {
+	dst := []byte{'['}
+	add := func(v []byte) {
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, v...)
+	}
+	switch p.items {
+	case "number", "integer":
+		for _, n := range s.numbers {
+			add([]byte(n))
+		}
+		s.numbers = nil
+	case "string", "":
+		for _, q := range s.quoted {
+			add(rawjson.AppendQuote(nil, q))
+		}
+		s.quoted = nil
+	}
+	dst = append(dst, ']')
+	return dst, len(dst) > 2 || p.required
+}
+
+// named finds `name=value`, `name: value` and `name "value"` in the clause.
+func (s *source) named(name string) (string, bool) {
+	low := strings.ToLower(s.clause)
+	i := strings.Index(low, strings.ToLower(name))
+	if i < 0 || i > 0 && isWord(rune(low[i-1])) {
+		return "", false
+	}
+	rest := strings.TrimLeft(s.clause[i+len(name):], " ")
+	switch {
+	case rest == "":
+		return "", false
+	case rest[0] == '=' || rest[0] == ':':
+		rest = strings.TrimLeft(rest[1:], " ")
+	case rest[0] != '"':
+		return "", false
+	}
+	if rest != "" && rest[0] == '"' {
+		if j := strings.IndexByte(rest[1:], '"'); j >= 0 {
+			return rest[1 : 1+j], true
+		}
+	}
+	if j := strings.IndexAny(rest, " ,"); j >= 0 {
+		rest = rest[:j]
+	}
+	return rest, rest != ""
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+
+// numbersIn returns the numbers of a clause as JSON numbers, in order.
+func numbersIn(clause string) []string {
+	var out []string
+	for i := 0; i < len(clause); {
+		c := clause[i]
+		neg := c == '-' && i+1 < len(clause) && isDigit(clause[i+1]) && (i == 0 || clause[i-1] == ' ' || clause[i-1] == '=' || clause[i-1] == '(')
+		if !isDigit(c) && !neg || i > 0 && isWord(rune(clause[i-1])) {
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(clause) && (isDigit(clause[j]) || clause[j] == '.' && j+1 < len(clause) && isDigit(clause[j+1]) && !strings.Contains(clause[i:j], ".")) {
+			j++
+		}
+		if j == len(clause) || !isWord(rune(clause[j])) {
+			if n := jsonNumber(clause[i:j]); n != "" {
+				out = append(out, n)
+			}
+		}
+		i = j
+	}
+	return out
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// jsonNumber takes leading zeros off, which JSON forbids.
+func jsonNumber(s string) string {
+	sign := ""
+	if s[0] == '-' {
+		sign, s = "-", s[1:]
+	}
+	for len(s) > 1 && s[0] == '0' && isDigit(s[1]) {
+		s = s[1:]
+	}
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return ""
+	}
+	return sign + s
+}
+
+func quotedIn(clause string) []string {
+	var out []string
+	for i := 0; i < len(clause); i++ {
+		if q := clause[i]; q == '"' || q == '`' {
+			j := strings.IndexByte(clause[i+1:], q)
+			if j < 0 {
+				break
+			}
+			out = append(out, clause[i+1:i+1+j])
+			i += j + 1
+		}
+	}
+	return out
+}
+
+// arithmetic returns the longest arithmetic expression of a clause, "" when there is no operator in it.
+func arithmetic(clause string) string {
+	s := clause
+	for _, r := range [][2]string{{" times ", " * "}, {" plus ", " + "}, {" minus ", " - "}, {" divided by ", " / "}, {"×", "*"}, {"÷", "/"}, {"−", "-"}} {
+		s = strings.ReplaceAll(s, r[0], r[1])
+	}
+	best := ""
+	for i := 0; i < len(s); {
+		if !isDigit(s[i]) && s[i] != '(' && s[i] != '-' && s[i] != '.' {
+			i++
+			continue
+		}
+		j := i
+		for j < len(s) && (isDigit(s[j]) || strings.IndexByte("+-*/%^(). ", s[j]) >= 0) {
+			j++
+		}
+		e := strings.TrimRight(s[i:j], " .+-*/%^(")
+		if strings.ContainsFunc(e, unicode.IsDigit) && strings.ContainsAny(strings.TrimLeft(e, "-"), "+-*/%^") && len(e) > len(best) {
+			best = e
+		}
+		i = j + 1
+	}
+	return best
+}
+
+// placeIn returns the capitalised words after "in", "for", "at" or "of".
+func placeIn(clause string) string {
+	ws := strings.Fields(clause)
+	for i, w := range ws {
+		switch strings.ToLower(w) {
+		case "in", "for", "at", "of", "to":
+			var name []string
+			for _, n := range ws[i+1:] {
+				r := []rune(n)
+				if !unicode.IsUpper(r[0]) {
+					break
+				}
+				name = append(name, strings.Trim(n, ",.?!"))
+			}
+			if len(name) > 0 {
+				return strings.Join(name, " ")
+			}
+		}
+	}
+	return ""
+}
+
+func wordOf(kind, clause string) string {
+	for w := range strings.FieldsSeq(clause) {
+		w = strings.Trim(w, ",;?!\"'")
+		switch kind {
+		case "url":
+			if strings.Contains(w, "://") {
+				return w
+			}
+		case "email":
+			if strings.Contains(w, "@") {
+				return w
+			}
+		case "path":
+			if strings.ContainsAny(w, "/.") && len(w) > 1 {
+				return strings.TrimSuffix(w, ".")
+			}
+		}
+	}
+	return ""
+}
+
+// subject is what a clause is about: itself without the words that only ask.
+func subject(clause string) string {
+	ws := strings.Fields(clause)
+	for len(ws) > 1 && asking[strings.ToLower(strings.Trim(ws[0], ",'"))] {
+		ws = ws[1:]
+	}
+	return strings.Join(ws, " ")
+}
+
+var asking = wordSet(`what what's who where when how is are the do does can could would you please tell me about show
+give find search look up for get fetch read us a an`)
+
+// zoneOf returns the IANA zone of a city named in the clause, or the zone itself where it is written out.
+func zoneOf(clause string) string {
+	for w := range strings.FieldsSeq(clause) {
+		w = strings.Trim(w, ",.?!\"'")
+		if area, _, ok := strings.Cut(w, "/"); ok && zoneAreas[area] {
+			return w
+		}
+	}
+	low := " " + strings.ToLower(clause) + " "
+	cities := make([]string, 0, len(zones))
+	for c := range zones {
+		cities = append(cities, c)
+	}
+	sort.Slice(cities, func(i, j int) bool { // the longest name first: "new york" before "york"
+		if len(cities[i]) != len(cities[j]) {
+			return len(cities[i]) > len(cities[j])
+		}
+		return cities[i] < cities[j]
+	})
+	for _, c := range cities {
+		if i := strings.Index(low, c); i > 0 && !isWord(rune(low[i-1])) && !isWord(rune(low[i+len(c)])) {
+			return zones[c]
+		}
+	}
+	return ""
+}
+
+var zoneAreas = map[string]bool{"Africa": true, "America": true, "Antarctica": true, "Asia": true, "Atlantic": true,
+	"Australia": true, "Europe": true, "Indian": true, "Pacific": true, "Etc": true}
+
+var zones = map[string]string{
+	"tokyo": "Asia/Tokyo", "osaka": "Asia/Tokyo", "japan": "Asia/Tokyo", "seoul": "Asia/Seoul", "beijing": "Asia/Shanghai",
+	"shanghai": "Asia/Shanghai", "hong kong": "Asia/Hong_Kong", "singapore": "Asia/Singapore", "bangkok": "Asia/Bangkok",
+	"jakarta": "Asia/Jakarta", "manila": "Asia/Manila", "mumbai": "Asia/Kolkata", "delhi": "Asia/Kolkata", "india": "Asia/Kolkata",
+	"karachi": "Asia/Karachi", "dubai": "Asia/Dubai", "tehran": "Asia/Tehran", "istanbul": "Europe/Istanbul", "moscow": "Europe/Moscow",
+	"kyiv": "Europe/Kyiv", "helsinki": "Europe/Helsinki", "athens": "Europe/Athens", "berlin": "Europe/Berlin", "munich": "Europe/Berlin",
+	"hamburg": "Europe/Berlin", "cologne": "Europe/Berlin", "germany": "Europe/Berlin", "paris": "Europe/Paris", "madrid": "Europe/Madrid",
+	"rome": "Europe/Rome", "vienna": "Europe/Vienna", "zurich": "Europe/Zurich", "amsterdam": "Europe/Amsterdam", "brussels": "Europe/Brussels",
+	"stockholm": "Europe/Stockholm", "oslo": "Europe/Oslo", "copenhagen": "Europe/Copenhagen", "prague": "Europe/Prague", "warsaw": "Europe/Warsaw",
+	"lisbon": "Europe/Lisbon", "dublin": "Europe/Dublin", "london": "Europe/London", "cairo": "Africa/Cairo", "lagos": "Africa/Lagos",
+	"nairobi": "Africa/Nairobi", "johannesburg": "Africa/Johannesburg", "new york": "America/New_York", "boston": "America/New_York",
+	"toronto": "America/Toronto", "chicago": "America/Chicago", "denver": "America/Denver", "los angeles": "America/Los_Angeles",
+	"san francisco": "America/Los_Angeles", "seattle": "America/Los_Angeles", "vancouver": "America/Vancouver", "mexico city": "America/Mexico_City",
+	"bogota": "America/Bogota", "lima": "America/Lima", "santiago": "America/Santiago", "buenos aires": "America/Argentina/Buenos_Aires",
+	"são paulo": "America/Sao_Paulo", "sao paulo": "America/Sao_Paulo", "sydney": "Australia/Sydney", "melbourne": "Australia/Melbourne",
+	"perth": "Australia/Perth", "auckland": "Pacific/Auckland", "honolulu": "Pacific/Honolulu", "utc": "UTC",
+}

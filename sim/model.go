@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// A Model is a simulated model in this process. It implements lathe.Model and lathe.Describer.
+type Model struct {
+	sim  *Sim
+	name string
+}
+
+var (
+	_ lathe.Model     = (*Model)(nil)
+	_ lathe.Describer = (*Model)(nil)
+)
+
+// Model returns the model of that name; empty means sim/demo. A name that does not exist is
+// reported by Generate.
+func (s *Sim) Model(name string) *Model {
+	if name == "" {
+		name = DemoModel
+	}
+	return &Model{sim: s, name: name}
+}
+
+// Describe names the model.
+func (m *Model) Describe() lathe.ModelInfo {
+	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
+}
+
+// Generate streams one turn. The models with a fault go over their wire form, in memory.
+func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		r := *req
+		if r.Model == "" {
+			r.Model = m.name
+		}
+		sp, err := m.sim.parse(r.Model)
+		if err != nil {
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sim", Err: err})
+			return
+		}
+		if sp.fault != nil {
+			m.overWire(ctx, &r, yield)
+			return
+		}
+		t, err := m.sim.turn(&sp, &r)
+		if err != nil {
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sim", Err: err})
+			return
+		}
+		if !wait(ctx, t.Delay) {
+			yield(lathe.Delta{}, cancelled(ctx))
+			return
+		}
+		if t.Status != 0 {
+			yield(lathe.Delta{}, upstream(&openai.APIError{Status: t.Status, Message: t.Message}))
+			return
+		}
+		pause, left := sp.pause(m.sim.opts.TokenDelay), false
+		done := t.deltas(func(d lathe.Delta) bool {
+			if left = !yield(d, nil); left {
+				return false
+			}
+			return wait(ctx, pause)
+		})
+		switch {
+		case left:
+		case !done:
+			yield(lathe.Delta{}, cancelled(ctx))
+		case t.Cut:
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "sim",
+				Err: &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: io.ErrUnexpectedEOF}})
+		default:
+			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finished(&r)}, nil)
+		}
+	}
+}
+
+func cancelled(ctx context.Context) error {
+	return &lathe.Error{Code: lathe.CodeCancelled, Op: "sim", Err: context.Cause(ctx)}
+}
+
+func upstream(e *openai.APIError) error {
+	kind := lathe.Upstream4xx
+	switch {
+	case e.Status == http.StatusTooManyRequests:
+		kind = lathe.UpstreamRateLimited
+	case e.Status == http.StatusRequestTimeout:
+		kind = lathe.UpstreamTimeout
+	case e.Status >= 500:
+		kind = lathe.Upstream5xx
+	}
+	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message}}
+}
+
+// overWire sends the request through the handler in memory and reads its stream.
+func (m *Model) overWire(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
+	body := openai.AppendRequest(nil, req, &openai.EncodeOptions{Stream: true, IncludeUsage: true})
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim.invalid/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: "sim", Err: err})
+		return
+	}
+	resp, err := m.sim.Transport().RoundTrip(hr)
+	if err != nil {
+		yield(lathe.Delta{}, cancelled(ctx))
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a short body is as good as none
+		yield(lathe.Delta{}, upstream(openai.ParseError(resp.StatusCode, b)))
+		return
+	}
+	asm := openai.NewAssembler(nil)
+	broken := func(err error) {
+		var api *openai.APIError
+		switch {
+		case ctx.Err() != nil:
+			err = cancelled(ctx)
+		case errors.As(err, &api):
+			err = upstream(api)
+		default:
+			err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "sim", Err: &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Err: err}}
+		}
+		yield(lathe.Delta{}, err)
+	}
+	if resp.Header.Get("Content-Type") == "application/json" {
+		b, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
+		if err == nil {
+			var fin *lathe.Finish
+			if fin, err = openai.ParseCompletion(b, nil); err == nil {
+				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
+				return
+			}
+		}
+		broken(err)
+		return
+	}
+	r := sse.NewReader(resp.Body, &sse.Options{RawUTF8: true})
+	defer r.Release()
+	var deltas []lathe.Delta
+	for !asm.Done() {
+		ev, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			deltas, err = asm.Append(deltas[:0], ev.Data)
+		}
+		if err != nil {
+			broken(err)
+			return
+		}
+		for _, d := range deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+	fin, err := asm.Finish(true)
+	if err != nil {
+		broken(err)
+		return
+	}
+	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
+}
+
+// Transport returns the server as an http.RoundTripper that stays in this process, for clients of
+// the wire that need no socket.
+func (s *Sim) Transport() http.RoundTripper { return transport{s.Handler()} }
+
+type transport struct{ handler http.Handler }
+
+// RoundTrip runs the handler on a goroutine that ends when the handler does or the body is closed.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	pr, pw := io.Pipe()
+	w := &pipeWriter{header: http.Header{}, pw: pw, ready: make(chan struct{})}
+	in := req.Clone(ctx)
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		defer func() {
+			err := io.EOF
+			if recover() != nil { // http.ErrAbortHandler: a connection that breaks off
+				err = io.ErrUnexpectedEOF
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = pw.CloseWithError(err) // always nil
+			_ = in.Body.Close()        // the request's body is the transport's to close
+		}()
+		t.handler.ServeHTTP(w, in)
+	}()
+	body := &pipeBody{PipeReader: pr, cancel: cancel, finished: finished}
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		_ = body.Close() // always nil
+		return nil, context.Cause(ctx)
+	}
+	return &http.Response{Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: body, ContentLength: -1, Request: req}, nil
+}
+
+type pipeBody struct {
+	*io.PipeReader
+	cancel   context.CancelFunc
+	finished chan struct{}
+}
+
+// Close stops the handler and waits for it.
+func (b *pipeBody) Close() error {
+	b.cancel()
+	err := b.PipeReader.Close()
+	<-b.finished
+	return err
+}
+
+type pipeWriter struct {
+	header http.Header
+	pw     *io.PipeWriter
+	once   sync.Once
+	status int
+	ready  chan struct{}
+}
+
+func (w *pipeWriter) Header() http.Header { return w.header }
+
+func (w *pipeWriter) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status = status
+		w.header = w.header.Clone()
+		close(w.ready)
+	})
+}
+
+func (w *pipeWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.pw.Write(p)
+}
+
+func (w *pipeWriter) Flush() {}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// readNamespace reads tools from the TypeScript types that harmony shows them as: the names, what
+// they do, and one level of their arguments.
+func readNamespace(text string) []*lathe.ToolSpec {
+	var tools []*lathe.ToolSpec
+	var comment []string
+	var tool *lathe.ToolSpec
+	var schema objectSchema
+	depth := 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if c, ok := strings.CutPrefix(line, "//"); ok {
+			if depth <= 1 {
+				comment = append(comment, strings.TrimSpace(c))
+			}
+			continue
+		}
+		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "type "), " = ("); ok && depth == 0 && strings.HasPrefix(line, "type ") {
+			tool = &lathe.ToolSpec{Name: name, Description: strings.Join(comment, " ")}
+			tools = append(tools, tool)
+			schema = objectSchema{}
+			depth = strings.Count(rest, "{") - strings.Count(rest, "}")
+			if depth == 0 {
+				tool.Schema = schema.bytes()
+			}
+			comment = nil
+			continue
+		}
+		if depth == 1 && !strings.HasPrefix(line, "}") {
+			schema.add(line, strings.Join(comment, " "))
+			comment = nil
+		}
+		if depth > 0 {
+			if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth == 0 {
+				tool.Schema = schema.bytes()
+				comment = nil
+			}
+		}
+	}
+	return tools
+}
+
+// An objectSchema is the schema of an object in the making.
+type objectSchema struct {
+	properties, required []string
+}
+
+// add takes a line `name?: type, // default: value`.
+func (s *objectSchema) add(line, description string) {
+	line, trailer, _ := strings.Cut(line, " // default: ")
+	name, kind, ok := strings.Cut(line, ": ")
+	if !ok {
+		return
+	}
+	name, optional := strings.CutSuffix(name, "?")
+	name = strings.Trim(name, `"`)
+	if !optional {
+		s.required = append(s.required, quote(name))
+	}
+	member := typeSchema(strings.TrimSuffix(strings.TrimSpace(kind), ","))
+	if description != "" {
+		member += `,"description":` + quote(description)
+	}
+	if rawjson.Check([]byte(trailer), rawjson.Limits{}) == nil {
+		member += `,"default":` + trailer
+	}
+	s.properties = append(s.properties, quote(name)+":{"+strings.TrimPrefix(member, ",")+"}")
+}
+
+// typeSchema returns the members of the schema of a TypeScript type.
+func typeSchema(kind string) string {
+	kind = strings.TrimSuffix(kind, " | null")
+	if words := strings.Split(kind, " | "); strings.HasPrefix(kind, `"`) {
+		return `"type":"string","enum":[` + strings.Join(words, ",") + "]"
+	}
+	item, isArray := strings.CutSuffix(kind, "[]")
+	if isArray {
+		return `"type":"array","items":{` + typeSchema(strings.Trim(item, "()")) + "}"
+	}
+	switch {
+	case kind == "string", kind == "number", kind == "boolean", kind == "object":
+		return `"type":` + quote(kind)
+	case strings.HasPrefix(kind, "{"):
+		return `"type":"object"`
+	}
+	return ""
+}
+
+func (s *objectSchema) bytes() []byte {
+	return []byte(`{"type":"object","properties":{` + strings.Join(s.properties, ",") + `},"required":[` + strings.Join(s.required, ",") + "]}")
+}

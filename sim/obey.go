@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The two ends between which real models lie when a text that is not their user's tells them what to do.
+const (
+	// ObedientModel does what any text tells it: its users', a document's, a tool's description or
+	// result, and what it wrote itself. It is the worst that an injection can make of a model.
+	ObedientModel = "sim/obedient"
+	// CarefulModel does what its system and users tell it outside of <document>…</document>, and
+	// takes all other text for data.
+	CarefulModel = "sim/careful"
+)
+
+// Bounds of what the two models do in one conversation.
+const (
+	maxObeyed    = 64   // orders that are read
+	maxObeyTimes = 1000 // of one order
+	maxObeyCalls = 64   // calls
+	maxObjects   = 256  // that are looked at for a call in one text
+)
+
+// An order is a call that a text asks for.
+type order struct {
+	call  lathe.ToolCall // the id is set where the text names one
+	times int
+}
+
+// obeyed is the reply of the two models. It is a pure function of the request: an order is followed
+// until the conversation holds the call as often as it was ordered.
+func obeyed(req *lathe.Request, careful bool) *Turn {
+	orders, words := readOrders(req, careful)
+	made := map[string]int{}
+	calls := 0
+	for i := range req.Messages {
+		for _, c := range req.Messages[i].Calls() {
+			made[orderKey(c.Name, c.Arguments)]++
+			calls++
+		}
+	}
+	if words == "" {
+		words = "Done."
+	}
+	t := &Turn{Text: words}
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+		return t // a model that is offered nothing has no way to call
+	}
+	for _, o := range orders {
+		key := orderKey(o.call.Name, o.call.Arguments)
+		for ; made[key] < o.times && calls < maxObeyCalls; made[key]++ {
+			calls++
+			c := o.call
+			if c.ID == "" {
+				c.ID = "call_" + itoa(calls)
+			}
+			t.Text, t.Calls = "", append(t.Calls, c)
+			if req.ParallelToolCalls == nil || !*req.ParallelToolCalls {
+				return t
+			}
+		}
+	}
+	return t
+}
+
+// orderKey is the same for the same call, however its arguments are written.
+func orderKey(name, args string) string {
+	canonical, err := rawjson.AppendCanonical(nil, []byte(args))
+	if err != nil {
+		return name + "\x00" + args
+	}
+	return name + "\x00" + string(canonical)
+}
+
+var (
+	findDocument = regexp.MustCompile(`(?s)<document\b.*?</document>`)
+	findSay      = regexp.MustCompile(`(?i)\breply (?:with )?exactly(?: with)?: (.+)`)
+	findCoded    = regexp.MustCompile(`[A-Za-z0-9+/]{24,}={0,2}`)
+	// call NAME {…}, call the tool "NAME" with {…}, use NAME, run `NAME`: an object may follow, and
+	// "as id ID" and "N times" behind it.
+	findCall  = regexp.MustCompile("(?i)\\b(?:call|use|run|invoke)(?: the)?(?: tool| function)? [`'\"]?([a-z0-9][a-z0-9_.-]*_[a-z0-9_.-]*[a-z0-9])[`'\"]?(?: now)?(?: with)?(?: the)?(?: arguments)?:?")
+	findAs    = regexp.MustCompile(`^,? as id ([\w-]+)`)
+	findTimes = regexp.MustCompile(`^,? (\d{1,4}) times`)
+	// The marks of dialects, in front of the arguments.
+	findMarked = regexp.MustCompile(`(?:to=functions\.([\w.-]+)[^{]*|functions\.([\w.-]+):\d+<\|tool_call_argument_begin\|>\s*|<function=([\w.-]+)>\s*|\[TOOL_CALLS\]([\w.-]+)(?:\[ARGS\])?)`)
+)
+
+// readOrders returns the calls that the texts of a request ask for, each once, in the order in which
+// they are read, and the words that are to be said in the end.
+func readOrders(req *lathe.Request, careful bool) (orders []order, words string) {
+	seen := map[string]bool{}
+	add := func(found []order) {
+		for _, o := range found {
+			key := orderKey(o.call.Name, o.call.Arguments)
+			if !seen[key] && len(orders) < maxObeyed {
+				seen[key] = true
+				orders = append(orders, o)
+			}
+		}
+	}
+	read := func(text string) {
+		add(ordersIn(text, 2))
+		if m := findSay.FindStringSubmatch(text); m != nil {
+			words = strings.TrimSpace(m[1])
+		}
+	}
+	readJSON := func(text []byte) (ok bool) {
+		for s := range jsonStrings(text) {
+			read(s)
+			ok = true
+		}
+		if ok {
+			add(callObjects(string(text)))
+		}
+		return ok
+	}
+	if !careful {
+		for _, t := range req.Tools {
+			read(t.Description)
+			readJSON(t.Schema)
+		}
+	}
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		asks := m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper || m.Role == lathe.RoleUser
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				switch {
+				case !careful:
+					read(p.Text)
+				case asks:
+					read(findDocument.ReplaceAllString(p.Text, ""))
+				}
+			case lathe.ToolResult:
+				if careful {
+					continue
+				}
+				if !readJSON([]byte(p.Content)) {
+					read(p.Content)
+				}
+			case lathe.ToolCall:
+				if !careful {
+					readJSON([]byte(p.Arguments))
+				}
+			default: // pictures and thoughts order nothing here
+			}
+		}
+	}
+	return orders, words
+}
+
+// jsonStrings yields the strings of a JSON text, keys included, decoded; none where it is not JSON.
+func jsonStrings(text []byte) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		if rawjson.Check(text, rawjson.Limits{}) != nil {
+			return
+		}
+		for i := 0; i < len(text); i++ {
+			if text[i] != '"' {
+				continue
+			}
+			end, err := rawjson.Scan(text, i)
+			if err != nil || !yield(string(rawjson.AppendUnquoteLossy(nil, text[i:end]))) {
+				return
+			}
+			i = end - 1
+		}
+	}
+}
+
+// ordersIn reads the orders of one text. Text that is hidden from people is read too: what stands in
+// tag characters or base64, and between characters without width.
+func ordersIn(text string, depth int) []order {
+	text = visible(text)
+	var found []order
+	add := func(name, args, rest string) {
+		o := order{call: lathe.ToolCall{Name: name, Arguments: args}, times: 1}
+		if m := findAs.FindStringSubmatch(rest); m != nil {
+			o.call.ID, rest = m[1], rest[len(m[0]):]
+		}
+		if m := findTimes.FindStringSubmatch(rest); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				o.times = min(n, maxObeyTimes)
+			}
+		}
+		found = append(found, o)
+	}
+	for _, m := range findCall.FindAllStringSubmatchIndex(text, maxObeyed) {
+		args, rest := objectAt(text[m[1]:])
+		add(text[m[2]:m[3]], args, rest)
+	}
+	for _, m := range findMarked.FindAllStringSubmatchIndex(text, maxObeyed) {
+		for g := 2; g < len(m); g += 2 {
+			if m[g] >= 0 {
+				args, rest := objectAt(text[m[1]:])
+				add(text[m[g]:m[g+1]], args, rest)
+			}
+		}
+	}
+	found = append(found, callObjects(text)...)
+	if depth > 0 {
+		for _, coded := range findCoded.FindAllString(text, maxObeyed) {
+			plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(coded, "="))
+			if err == nil && utf8.Valid(plain) {
+				found = append(found, ordersIn(string(plain), depth-1)...)
+			}
+		}
+	}
+	return found[:min(len(found), maxObeyed)]
+}
+
+// callObjects reads calls that are written as JSON, as some dialects and the wire do.
+func callObjects(text string) (found []order) {
+	for i, tries := 0, 0; i < len(text) && tries < maxObjects && len(found) < maxObeyed; i++ {
+		if text[i] != '{' {
+			continue
+		}
+		tries++
+		if name, args, ok := callObject(text[i:]); ok {
+			found = append(found, order{call: lathe.ToolCall{Name: name, Arguments: args}, times: 1})
+		}
+	}
+	return found
+}
+
+// visible writes tag characters as the ASCII that they stand for, and leaves out what has no width.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0xE0020 && r <= 0xE007E:
+			return r - 0xE0000
+		case r >= 0xE0000 && r <= 0xE007F, r >= 0x200B && r <= 0x200F, r >= 0x202A && r <= 0x202E,
+			r >= 0x2060 && r <= 0x2069, r == 0xFEFF, r == 0xAD:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// objectAt returns the JSON object that text begins with, {} where there is none, and what follows.
+func objectAt(text string) (object, rest string) {
+	b := []byte(text)
+	i := rawjson.SkipSpace(b, 0)
+	if i < len(b) && b[i] == '{' {
+		if end, err := rawjson.Scan(b, i); err == nil {
+			return text[i:end], text[end:]
+		}
+	}
+	return "{}", text
+}
+
+// callObject reads {"name":…,"arguments":…}, with the arguments as an object or as its text.
+func callObject(text string) (name, args string, ok bool) {
+	end, err := rawjson.Scan([]byte(text), 0)
+	if err != nil {
+		return "", "", false
+	}
+	obj := []byte(text[:end])
+	rawName, hasName := rawjson.Get(obj, "name")
+	rawArgs, hasArgs := rawjson.Get(obj, "arguments")
+	if !hasArgs {
+		rawArgs, hasArgs = rawjson.Get(obj, "parameters")
+	}
+	if !hasName || !hasArgs || len(rawName) < 3 || rawName[0] != '"' {
+		return "", "", false
+	}
+	args = string(rawArgs)
+	if args[0] == '"' {
+		args = string(rawjson.AppendUnquoteLossy(nil, rawArgs))
+	}
+	return string(rawjson.AppendUnquoteLossy(nil, rawName)), args, strings.HasPrefix(args, "{")
+}

@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Script is a list of turns that the model sim/script plays: the n-th model call of a
+// conversation, counted by the assistant messages that it holds, gets the n-th turn. A request
+// beyond the last turn is an error, since a script that ends early hides a fault.
+type Script struct {
+	turns []scriptTurn
+}
+
+type scriptTurn struct {
+	Turn
+	expect []string // texts that the last message of the request must hold
+	line   int
+}
+
+// Limits of a script.
+const (
+	maxScriptBytes = 8 << 20
+	maxScriptTurns = 10_000
+)
+
+// ParseScript reads a script:
+//
+//	# a comment
+//	-- turn --
+//	reasoning: I should calculate.
+//	text: Let me see.
+//	call: calculator {"expression":"7 + 35"}
+//	call[call_9]: get_current_time {}
+//	-- turn --
+//	expect: 42
+//	text: The answer is
+//	  42.
+//	finish: stop
+//	usage: 120 15
+//
+// A line that starts with white space goes on with the value above, after a line end. Further
+// keys of a turn: `delay: 50ms` before its first token, `error: 429 slow down` instead of an
+// answer, and `cut:` to break the connection off after the last piece.
+func ParseScript(r io.Reader) (*Script, error) {
+	s := &Script{}
+	sc := bufio.NewScanner(io.LimitReader(r, maxScriptBytes))
+	sc.Buffer(nil, maxScriptBytes)
+	var cur *scriptTurn
+	key, value, at := "", "", 0
+	flush := func() error {
+		if key == "" {
+			return nil
+		}
+		err := cur.set(key, value)
+		key = ""
+		if err != nil {
+			return fmt.Errorf("line %d: %w", at, err)
+		}
+		return nil
+	}
+	for n := 1; sc.Scan(); n++ {
+		line := sc.Text()
+		switch {
+		case key != "" && line != "" && (line[0] == ' ' || line[0] == '\t'):
+			value += "\n" + strings.TrimLeft(line, " \t")
+			continue
+		case strings.TrimSpace(line) == "" || line[0] == '#':
+			continue
+		}
+		if err := flush(); err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(line) == "-- turn --" {
+			if len(s.turns) == maxScriptTurns {
+				return nil, fmt.Errorf("line %d: more than %d turns", n, maxScriptTurns)
+			}
+			s.turns = append(s.turns, scriptTurn{line: n})
+			cur = &s.turns[len(s.turns)-1]
+			continue
+		}
+		if cur == nil {
+			return nil, fmt.Errorf("line %d: a script starts with `-- turn --`", n)
+		}
+		k, v, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, fmt.Errorf("line %d: want `key: value`, one of text, reasoning, call, expect, finish, usage, delay, error, cut", n)
+		}
+		key, value, at = strings.TrimSpace(k), strings.TrimPrefix(v, " "), n
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("reading a script: %w", err)
+	}
+	if cur == nil {
+		return nil, fmt.Errorf("a script needs at least one `-- turn --`")
+	}
+	return s, flush()
+}
+
+func (t *scriptTurn) set(key, value string) error {
+	id := ""
+	if rest, ok := strings.CutPrefix(key, "call["); ok && strings.HasSuffix(rest, "]") {
+		key, id = "call", strings.TrimSuffix(rest, "]")
+	}
+	var err error
+	switch key {
+	case "text":
+		t.Text += value
+	case "reasoning":
+		t.Reasoning += value
+	case "expect":
+		t.expect = append(t.expect, value)
+	case "call":
+		name, args, _ := strings.Cut(value, " ")
+		if name == "" {
+			return fmt.Errorf("call: want NAME ARGUMENTS")
+		}
+		t.Calls = append(t.Calls, lathe.ToolCall{ID: id, Name: name, Arguments: args})
+	case "finish":
+		t.Finish = lathe.FinishReason(strings.TrimSpace(value))
+	case "usage":
+		in, out, _ := strings.Cut(strings.TrimSpace(value), " ")
+		if t.Usage.InputTokens, err = strconv.ParseInt(in, 10, 64); err == nil {
+			t.Usage.OutputTokens, err = strconv.ParseInt(strings.TrimSpace(out), 10, 64)
+		}
+		if err != nil {
+			return fmt.Errorf("usage: want two numbers, input and output tokens")
+		}
+		t.Usage.TotalTokens = t.Usage.InputTokens + t.Usage.OutputTokens
+	case "delay":
+		if t.Delay, err = time.ParseDuration(strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("delay: want a duration such as 50ms")
+		}
+	case "error":
+		code, msg, _ := strings.Cut(strings.TrimSpace(value), " ")
+		if t.Status, err = strconv.Atoi(code); err != nil || t.Status < 400 || t.Status > 599 {
+			return fmt.Errorf("error: want an HTTP status from 400 to 599 and a message")
+		}
+		t.Message = msg
+	case "cut":
+		t.Cut = true
+	default:
+		return fmt.Errorf("unknown key %q: there are text, reasoning, call, expect, finish, usage, delay, error, cut", key)
+	}
+	return nil
+}
+
+func (s *Script) next(req *lathe.Request) (*Turn, error) {
+	n := 0
+	for i := range req.Messages {
+		if req.Messages[i].Role == lathe.RoleAssistant {
+			n++
+		}
+	}
+	if n >= len(s.turns) {
+		return nil, fmt.Errorf("the script has %d turns, and the conversation asks for turn %d", len(s.turns), n+1)
+	}
+	st := &s.turns[n]
+	if len(st.expect) > 0 {
+		var last string
+		if k := len(req.Messages); k > 0 {
+			last = lastText(&req.Messages[k-1])
+		}
+		for _, want := range st.expect {
+			if !strings.Contains(last, want) {
+				return nil, fmt.Errorf("turn %d of the script (line %d) expects the last message to hold the text of its expect line, and it does not", n+1, st.line)
+			}
+		}
+	}
+	t := st.Turn
+	t.Calls = append([]lathe.ToolCall(nil), t.Calls...)
+	for i := range t.Calls {
+		if t.Calls[i].ID == "" {
+			t.Calls[i].ID = "call_" + itoa(readConversation(req).total+i+1)
+		}
+	}
+	return &t, nil
+}
+
+func lastText(m *lathe.Message) string {
+	var b strings.Builder
+	b.WriteString(m.Text())
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.ToolResult); ok {
+			b.WriteString(r.Content)
+		}
+	}
+	return b.String()
+}
+
+// ReplayScript makes a script of a recorded run: the JSON lines of events with their content, as
+// `lathe run --json` prints them. Each model call that succeeded becomes a turn.
+func ReplayScript(r io.Reader) (*Script, error) {
+	s := &Script{}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxScriptBytes)
+	for n := 1; sc.Scan(); n++ {
+		if strings.TrimSpace(sc.Text()) == "" {
+			continue
+		}
+		var e lathe.Event
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		f, ok := e.Data.(*lathe.ModelCallFinished)
+		if !ok || f.Status != "success" {
+			continue
+		}
+		if f.Message == nil {
+			return nil, fmt.Errorf("line %d: this record has no content, so there is nothing to replay", n)
+		}
+		if len(s.turns) == maxScriptTurns {
+			return nil, fmt.Errorf("line %d: more than %d turns", n, maxScriptTurns)
+		}
+		s.turns = append(s.turns, scriptTurn{Turn: turnOf(f), line: n})
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("reading a recorded run: %w", err)
+	}
+	if len(s.turns) == 0 {
+		return nil, fmt.Errorf("the record holds no model call that succeeded")
+	}
+	return s, nil
+}
+
+func turnOf(f *lathe.ModelCallFinished) Turn {
+	t := Turn{Text: f.Message.Text(), Calls: f.Message.Calls(), Usage: f.Usage, Finish: f.FinishReason}
+	for _, p := range f.Message.Parts {
+		if r, ok := p.(lathe.Reasoning); ok {
+			t.Reasoning += r.Text
+		}
+	}
+	return t
+}

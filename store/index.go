@@ -1,0 +1,56 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Summary is what the lists of a [lathe.RunIndex] say of one run. It is a pure function of the
+// run's events; the zero value is that of a run without any.
+type Summary struct {
+	Run   lathe.RunSummary
+	Calls []lathe.CallSummary // of model calls, in the order in which they finished
+
+	started lathe.ModelCallStarted
+}
+
+// Apply takes the next event of the run.
+func (s *Summary) Apply(e *lathe.Event) {
+	r := &s.Run
+	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		r.RunID, r.RequestID, r.SessionID, r.Started = e.RunID, e.RequestID, e.SessionID, e.Time
+		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
+		r.Resumable = len(d.Input) > 0
+	case *lathe.ModelCallStarted:
+		s.started = *d
+	case *lathe.ModelCallFinished:
+		s.called(e, d)
+	case *lathe.ToolCallPlanned:
+		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
+	case *lathe.ToolCallExecuted:
+		if n := len(s.Calls); n > 0 {
+			s.Calls[n-1].ToolLatencyMS += d.LatencyMS
+		}
+	case *lathe.RunPaused:
+		r.Status, r.Reason, r.Pending = "parked", d.Reason, slices.Clone(d.Pending)
+	case *lathe.RunResumed:
+		r.Status, r.Reason, r.Pending = "running", "", nil
+	case *lathe.RunFinished:
+		r.Status, r.Reason = d.Status, d.Reason
+	default: // nothing that a list shows
+	}
+}
+
+func (s *Summary) called(e *lathe.Event, d *lathe.ModelCallFinished) {
+	s.Run.Usage.Add(d.Usage)
+	if d.ProviderCost != nil {
+		s.Run.Cost += *d.ProviderCost
+	}
+	s.Calls = append(s.Calls, lathe.CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
+		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
+		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(d.ProviderCost),
+		LatencyMS: d.LatencyMS, ToolCalls: d.ToolCalls})
+}

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Store = (*Memory)(nil)
+
+// A Memory keeps logs until the process ends. Its methods may be called from several goroutines at
+// once. A read sees the log as it was when the read began, and holds up no append.
+//
+// Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps
+// [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable where a
+// limit is reached, and cancelled or timeout when ctx is done.
+type Memory struct {
+	maxRuns, maxEvents int
+
+	mu       sync.RWMutex
+	runs     map[string]*journal
+	finished *list.List // of run ids, the longest finished in front
+}
+
+// MemoryOptions bound a [Memory].
+type MemoryOptions struct {
+	// MaxRuns bounds the runs that are kept: 1 000. A run beyond it takes the place of the one
+	// that finished first; where none has finished, it is refused.
+	MaxRuns int
+	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
+	MaxEvents int
+}
+
+// NewMemory returns an empty store.
+func NewMemory(opts *MemoryOptions) *Memory {
+	var o MemoryOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxRuns <= 0 {
+		o.MaxRuns = 1_000
+	}
+	if o.MaxEvents <= 0 {
+		o.MaxEvents = 100_000
+	}
+	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, runs: map[string]*journal{}, finished: list.New()}
+}
+
+// A journal is the log of one run. What stands in events never changes: an append writes beyond
+// the length that earlier readers know.
+type journal struct {
+	events   []lathe.Event
+	finished *list.Element // nil while the run may go on
+}
+
+// Append implements [lathe.Store]. It keeps copies: the caller may change its events afterwards.
+func (s *Memory) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+	const op = "store: append"
+	if err := ended(ctx, op); err != nil {
+		return 0, err
+	}
+	if err := Fits(runID, last, events); err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	copies := make([]lathe.Event, len(events))
+	for i := range events {
+		c, err := clone(events[i])
+		if err != nil {
+			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		}
+		copies[i] = c
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.runs[runID]
+	var end int64
+	if j != nil {
+		end = int64(len(j.events))
+	}
+	if end != last {
+		return end, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	}
+	if len(events) == 0 {
+		return end, nil
+	}
+	if len(copies) > s.maxEvents-int(end) {
+		return end, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_events: a run has at most %d events", s.maxEvents)}
+	}
+	if j == nil {
+		if !s.makeRoom() {
+			return 0, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_runs: %d runs are kept and none has finished", s.maxRuns)}
+		}
+		j = &journal{}
+		s.runs[runID] = j
+	}
+	j.events = append(j.events, copies...)
+	s.noteEnd(runID, j)
+	return int64(len(j.events)), nil
+}
+
+// Read implements [lathe.Store]. A run that is not there, and an ID that its log does not have,
+// are [lathe.ErrNotFound]. The events are the caller's own.
+func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+	const op = "store: read"
+	return func(yield func(lathe.Event, error) bool) {
+		if err := ended(ctx, op); err != nil {
+			yield(lathe.Event{}, err)
+			return
+		}
+		s.mu.RLock()
+		var events []lathe.Event
+		if j := s.runs[runID]; j != nil {
+			events = j.events
+		}
+		s.mu.RUnlock()
+		if len(events) == 0 || after < 0 || after > int64(len(events)) {
+			yield(lathe.Event{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound})
+			return
+		}
+		for _, e := range events[after:] {
+			if err := ended(ctx, op); err != nil {
+				yield(lathe.Event{}, err)
+				return
+			}
+			c, err := clone(e)
+			if err != nil {
+				yield(lathe.Event{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err})
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Delete implements [lathe.Store]. Reads that have begun see the whole log.
+func (s *Memory) Delete(ctx context.Context, runID string) error {
+	if err := ended(ctx, "store: delete"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(runID)
+	return nil
+}
+
+// makeRoom reports whether there is a place for one more run, after forgetting an old one if need be.
+func (s *Memory) makeRoom() bool {
+	if len(s.runs) < s.maxRuns {
+		return true
+	}
+	oldest := s.finished.Front()
+	if oldest == nil {
+		return false
+	}
+	s.forget(oldest.Value.(string))
+	return true
+}
+
+func (s *Memory) forget(runID string) {
+	j := s.runs[runID]
+	if j == nil {
+		return
+	}
+	if j.finished != nil {
+		s.finished.Remove(j.finished)
+	}
+	delete(s.runs, runID)
+}
+
+// noteEnd keeps the order in which runs finished. A parked run is not finished.
+func (s *Memory) noteEnd(runID string, j *journal) {
+	end, ok := j.events[len(j.events)-1].Data.(*lathe.RunFinished)
+	ok = ok && end.Reason.Status() != "parked"
+	switch {
+	case ok && j.finished == nil:
+		j.finished = s.finished.PushBack(runID)
+	case !ok && j.finished != nil:
+		s.finished.Remove(j.finished)
+		j.finished = nil
+	}
+}
+
+// Fits says why the events cannot stand after last in the log of the run.
+func Fits(runID string, last int64, events []lathe.Event) error {
+	if runID == "" {
+		return errors.New("the run has no id")
+	}
+	if last < 0 {
+		return fmt.Errorf("the last id is %d", last)
+	}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Data == nil:
+			return fmt.Errorf("event %d has no data", e.ID)
+		case lathe.IsDelta(e.Data):
+			return fmt.Errorf("%s is live only", e.Data.EventType())
+		case e.RunID != runID:
+			return fmt.Errorf("event %d is of another run", e.ID)
+		case e.ID != last+int64(i)+1:
+			return fmt.Errorf("event %d where %d is next", e.ID, last+int64(i)+1)
+		}
+	}
+	return nil
+}
+
+// ended returns the error of a context that is done.
+func ended(ctx context.Context, op string) error {
+	err := ctx.Err()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}
+	default:
+		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}
+	}
+}

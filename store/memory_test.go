@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Test(t, func() lathe.Store { return store.NewMemory(nil) })
+}
+
+func finish(runID string, id int64, reason lathe.Reason) lathe.Event {
+	return lathe.Event{ID: id, RunID: runID, Data: &lathe.RunFinished{Reason: reason}}
+}
+
+func started(runID string) lathe.Event {
+	return lathe.Event{ID: 1, RunID: runID, Data: &lathe.RunStarted{}}
+}
+
+func has(t *testing.T, s lathe.Store, runID string) bool {
+	t.Helper()
+	for _, err := range s.Read(t.Context(), runID, 0) {
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, lathe.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	return false
+}
+
+func TestMemoryForgetsFinishedRunsFirst(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory(&store.MemoryOptions{MaxRuns: 3})
+	add := func(runID string, events ...lathe.Event) error {
+		_, err := s.Append(t.Context(), runID, events[0].ID-1, events...)
+		return err
+	}
+	for _, run := range []string{"going", "parked", "done"} {
+		if err := add(run, started(run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := add("late", started("late")); lathe.CodeOf(err) != lathe.CodeUnavailable || !strings.Contains(err.Error(), "max_runs") {
+		t.Errorf("a run too many: got %v, want unavailable that names max_runs", err)
+	}
+	if err := add("parked", finish("parked", 2, lathe.ReasonAwaitingApproval)); err != nil {
+		t.Fatal(err)
+	}
+	if err := add("late", started("late")); lathe.CodeOf(err) != lathe.CodeUnavailable {
+		t.Errorf("a parked run was forgotten: got %v, want unavailable", err)
+	}
+	if err := add("done", finish("done", 2, lathe.ReasonAnswered)); err != nil {
+		t.Fatal(err)
+	}
+	if err := add("late", started("late")); err != nil {
+		t.Errorf("with a finished run there is room: %v", err)
+	}
+	for run, want := range map[string]bool{"going": true, "parked": true, "done": false, "late": true} {
+		if got := has(t, s, run); got != want {
+			t.Errorf("%s is there: got %v, want %v", run, got, want)
+		}
+	}
+	// Deleting a finished run must not leave its place in the order behind.
+	if err := add("going", finish("going", 2, lathe.ReasonCancelled)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "going"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		run := fmt.Sprint("next", i)
+		err := add(run, started(run))
+		if i == 0 && err != nil || i == 1 && lathe.CodeOf(err) != lathe.CodeUnavailable {
+			t.Errorf("%s: got %v", run, err)
+		}
+	}
+}
+
+func TestMemoryBoundsTheEventsOfARun(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3, 4} {
+		s := store.NewMemory(&store.MemoryOptions{MaxEvents: 3})
+		var events []lathe.Event
+		for id := range n {
+			events = append(events, lathe.Event{ID: int64(id) + 1, RunID: "r", Data: &lathe.RunResumed{}})
+		}
+		_, err := s.Append(t.Context(), "r", 0, events...)
+		if refused := lathe.CodeOf(err) == lathe.CodeUnavailable; refused != (n > 3) {
+			t.Errorf("%d events under a limit of 3: got %v", n, err)
+		}
+		if has(t, s, "r") != (n <= 3) {
+			t.Errorf("%d events: a refused batch left something behind", n)
+		}
+	}
+}
+
+func BenchmarkMemory(b *testing.B) {
+	s := store.NewMemory(nil)
+	msg := lathe.Assistant("hello")
+	b.ReportAllocs()
+	for i := range b.N {
+		run := fmt.Sprint(i)
+		events := []lathe.Event{
+			{ID: 1, RunID: run, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User("hi")}}},
+			{ID: 2, RunID: run, Data: &lathe.ModelCallStarted{}},
+			{ID: 3, RunID: run, Data: &lathe.ModelCallFinished{Message: &msg}},
+			{ID: 4, RunID: run, Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered}},
+		}
+		for k, e := range events {
+			if _, err := s.Append(b.Context(), run, int64(k), e); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestMemoryIndex(t *testing.T) {
+	t.Parallel()
+	storetest.TestIndex(t, func() lathe.RunIndex { return store.NewMemory(nil) })
+}

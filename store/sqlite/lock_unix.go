@@ -1,0 +1,35 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// A lock keeps a second process from writing the same file. The system lets go of it when the
+// process ends, however it ends.
+type lock struct{ file *os.File }
+
+func takeLock(path string) (*lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another process has it open (its lock is %s)", path)
+		}
+		return nil, err
+	}
+	return &lock{f}, nil
+}
+
+func (l *lock) release() {
+	if l != nil {
+		_ = l.file.Close() // which lets go of the lock
+	}
+}

@@ -1,0 +1,175 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Read implements [lathe.Store]. It sees the log as it was when it began, and holds up no append.
+func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+	const op = "sqlite: read"
+	return func(yield func(lathe.Event, error) bool) {
+		fail := func(err error) { yield(lathe.Event{}, failure(ctx, op, err)) }
+		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer func() { _ = tx.Rollback() }() // it has changed nothing
+		var last int64
+		err = tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (after < 0 || after > last) {
+			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+		rows, err := tx.QueryContext(ctx, "SELECT body FROM event WHERE run_id = ? AND id > ? ORDER BY id", runID, after)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer func() { _ = rows.Close() }() // Err tells what matters
+		for rows.Next() {
+			var body []byte
+			var e lathe.Event
+			err := rows.Scan(&body)
+			if err == nil {
+				err = json.Unmarshal(body, &e)
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			fail(err)
+		}
+	}
+}
+
+// Delete implements [lathe.Store]. Nothing of the run is left in the file or beside it.
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	return s.remove(ctx, "run_id = ?", runID)
+}
+
+// DeleteSession removes all runs of a session.
+func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
+	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID)
+}
+
+// DeletePrincipal removes all runs that were made for a principal.
+func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
+	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
+}
+
+// DeleteBefore removes the runs that have ended, and whose last event is older than t.
+func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
+	return s.remove(ctx, "updated < ? AND status NOT IN ('running', 'parked')", t.UnixNano())
+}
+
+func (s *Store) remove(ctx context.Context, which string, arg any) error {
+	const op = "sqlite: delete"
+	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		for _, table := range []string{"event", "model_call"} {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
+				return 0, err
+			}
+		}
+		_, err := tx.ExecContext(ctx, "DELETE FROM run WHERE "+which, arg)
+		s.runs.clear()
+		return 0, err
+	})
+	if err == nil { // what was deleted is still in the log beside the file until that is written back
+		_, err = s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	return nil
+}
+
+// Runs implements [lathe.RunIndex].
+func (s *Store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", "(started, run_id) < (?, ?)", " ORDER BY started DESC, run_id DESC", f,
+		func(r *lathe.RunSummary) store.Cursor {
+			return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
+		})
+}
+
+// ModelCalls implements [lathe.RunIndex].
+func (s *Store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+	return list(ctx, s.read, "SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
+		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f,
+		func(r *lathe.CallSummary) store.Cursor {
+			return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
+		})
+}
+
+func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f *lathe.RunFilter, place func(*T) store.Cursor) ([]T, string, error) {
+	const op = "sqlite: list"
+	var q strings.Builder
+	q.WriteString(query)
+	var args []any
+	if f != nil {
+		for _, c := range []struct{ column, value string }{{"run_id", f.RunID}, {"session_id", f.SessionID}, {"principal", f.Principal}, {"status", f.Status}} {
+			if c.value != "" {
+				q.WriteString(" AND " + c.column + " = ?")
+				args = append(args, c.value)
+			}
+		}
+		if f.After != "" {
+			c, err := store.ParseCursor(f.After)
+			if err != nil {
+				return nil, "", err
+			}
+			q.WriteString(" AND " + before)
+			args = append(args, c.Nanos, c.RunID)
+			if strings.Count(before, "?") == 3 {
+				args = append(args, c.EventID)
+			}
+		}
+	}
+	n := store.Page(f)
+	q.WriteString(order + " LIMIT ?")
+	rows, err := db.QueryContext(ctx, q.String(), append(args, n+1)...)
+	if err != nil {
+		return nil, "", failure(ctx, op, err)
+	}
+	defer func() { _ = rows.Close() }() // Err tells what matters
+	var out []T
+	for rows.Next() {
+		var raw []byte
+		var row T
+		err := rows.Scan(&raw)
+		if err == nil {
+			err = json.Unmarshal(raw, &row)
+		}
+		if err != nil {
+			return nil, "", failure(ctx, op, err)
+		}
+		out = append(out, row)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", failure(ctx, op, err)
+	}
+	if len(out) > n {
+		return out[:n], place(&out[n-1]).String(), nil
+	}
+	return out, "", nil
+}

@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// maxSummaries bounds the runs whose summaries are held between appends.
+const maxSummaries = 1_024
+
+// summaries holds those of runs that are going on, so that an append need not read the log. It
+// belongs to the writer.
+type summaries struct{ byRun map[string]*store.Summary }
+
+// take returns the summary of the run up to last, and no longer holds it.
+func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
+	s := m.byRun[runID]
+	delete(m.byRun, runID)
+	if s != nil && s.Run.LastID == last {
+		return s, nil
+	}
+	s = &store.Summary{}
+	if last == 0 {
+		return s, nil
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT body FROM event WHERE run_id = ? AND id <= ? ORDER BY id", runID, last)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // Err tells what matters
+	for rows.Next() {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		var e lathe.Event
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, err
+		}
+		s.Apply(&e)
+	}
+	return s, rows.Err()
+}
+
+func (m *summaries) put(runID string, s *store.Summary) {
+	if m.byRun == nil || len(m.byRun) >= maxSummaries {
+		m.byRun = map[string]*store.Summary{}
+	}
+	if s.Run.Status == "running" {
+		m.byRun[runID] = s
+	}
+}
+
+func (m *summaries) clear() { m.byRun = nil }

@@ -1,0 +1,140 @@
+package lathe
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+)
+
+// A Tool is something that a model may call. Only tool.Runner calls Call.
+//
+// args is a valid JSON object that satisfies the tool's schema. A failure that the model should
+// see is an [Output] with IsError set; an error means that the call did not happen or that its
+// outcome is not known, and its text is never shown to the model.
+// Call may run on several goroutines at once. It must return soon after ctx is done.
+type Tool interface {
+	Spec() *ToolSpec // the same value at each call; it must not change
+	Call(ctx context.Context, args json.RawMessage) (*Output, error)
+}
+
+// A ToolSource lists tools that may change between turns (an MCP server, a folder of modules).
+type ToolSource interface {
+	Tools(ctx context.Context) iter.Seq2[Tool, error]
+}
+
+// ToolSpec describes a tool. Name, Description and Schema are sent to the model.
+type ToolSpec struct {
+	Name         string          // ^[a-zA-Z0-9_-]{1,64}$
+	Description  string          // what it does, for the model
+	Schema       json.RawMessage // JSON Schema (2020-12 or draft 7) of the arguments, an object; nil: no arguments
+	OutputSchema json.RawMessage // optional JSON Schema of the output
+	Effect       Effect
+	Owner        Owner
+	// Allowlist names the fields of the output that the model may see, as dotted paths; `*` stands
+	// for every key or element of one level, and the single entry `*` for everything. A tool without
+	// an allowlist cannot be registered.
+	Allowlist []string
+	// Hidden tools are never sent to a model and answer `unknown_tool` when a model asks for them.
+	Hidden bool
+	// Target names the argument fields that say what the tool acts on. "Last result" of the
+	// failure policy is kept per name and target.
+	Target []string
+	// Labels say what the tool touches, for policies: [LabelReadsPrivate] and the like, or words of
+	// the operator.
+	Labels []string
+	// SchemaVersion is an opaque version of Schema for events.
+	SchemaVersion string
+	Timeout       time.Duration // 0: the runner's tool_timeout
+	CacheTTL      time.Duration // above 0 and ReadOnly: equal calls are answered from the cache
+	Concurrency   int           // calls at once; 0: no limit of its own
+	Rate          float64       // calls a second; 0: no limit
+	Backend       string        // tools of one backend share BackendConcurrency
+	// BackendConcurrency bounds the calls at once of all tools that name the same Backend; 0: no limit.
+	BackendConcurrency int
+	// Origin says where the tool comes from, for errors and listings: "go", "builtin", "mcp:files".
+	Origin string
+}
+
+// The labels of tools that policies of this module know. Together the three let a model be talked
+// into giving private data away.
+const (
+	LabelReadsPrivate   = "reads_private"   // shows the model what is not public
+	LabelReadsUntrusted = "reads_untrusted" // shows the model what strangers may have written
+	LabelCanExfiltrate  = "can_exfiltrate"  // carries what the model says to where others may read it
+)
+
+// Effect says what a tool does to the world. The zero value counts as [Writes].
+type Effect uint8
+
+// The effects.
+const (
+	EffectUndeclared Effect = iota
+	ReadOnly                // changes nothing; may run again and side by side
+	Idempotent              // may run again with the same idempotency key
+	Writes                  // must not run again by itself
+)
+
+// String returns the effect's name in configuration and events.
+func (e Effect) String() string {
+	switch e {
+	case ReadOnly:
+		return "read_only"
+	case Idempotent:
+		return "idempotent"
+	default:
+		return "writes"
+	}
+}
+
+// Owner says who executes a tool.
+type Owner uint8
+
+// The owners. A call to a tool of OwnerClient is handed to the caller and never executed here.
+const (
+	OwnerServer Owner = iota
+	OwnerClient
+)
+
+// String returns the owner's name.
+func (o Owner) String() string {
+	if o == OwnerClient {
+		return "client"
+	}
+	return "server"
+}
+
+// An Output is what a tool returns. Data is JSON; a tool that has only text returns a JSON string.
+type Output struct {
+	Data  json.RawMessage
+	Blobs []Blob
+	// IsError marks a failure that the model can act on. Code is then the code of the result
+	// (empty: execution_failed) and Data is shown to the model under the allowlist.
+	IsError bool
+	Code    Code
+	// RC is the return code of a WASM tool.
+	RC int
+}
+
+// A CallMeta tells a tool about the call that it serves. It holds no secret.
+type CallMeta struct {
+	RunID, RequestID, SessionID string
+	CallID                      string
+	Tool                        string
+	// IdempotencyKey is the same for every attempt of one logical call.
+	IdempotencyKey string
+	Depth          int // of the run that made the call, from 0
+}
+
+type metaKey struct{}
+
+// WithCallMeta returns a context that carries m.
+func WithCallMeta(ctx context.Context, m *CallMeta) context.Context {
+	return context.WithValue(ctx, metaKey{}, m)
+}
+
+// CallMetaFrom returns the CallMeta of the call that ctx belongs to, or nil. It must not be changed.
+func CallMetaFrom(ctx context.Context) *CallMeta {
+	m, _ := ctx.Value(metaKey{}).(*CallMeta)
+	return m
+}

@@ -1,0 +1,29 @@
+// Package builtin holds the tools that come with Lathe: the time, exact arithmetic, and a small
+// state to read and change, which evaluations use.
+//
+// They do no I/O. What they refuse, they explain to the model with tool.Fail.
+package builtin
+
+import (
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// origin is the Origin of all tools of this package.
+const origin = "builtin"
+
+// Options of [Tools].
+type Options struct {
+	Now func() time.Time // time.Now
+}
+
+// Tools returns the built-in tools that need nothing from their surroundings: get_current_time and
+// calculator. Both only read.
+func Tools(opts *Options) []lathe.Tool {
+	now := time.Now
+	if opts != nil && opts.Now != nil {
+		now = opts.Now
+	}
+	return []lathe.Tool{CurrentTime(now), Calculator()}
+}

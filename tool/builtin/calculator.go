@@ -1,0 +1,320 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Limits of the calculator.
+const (
+	maxExpression = 1_000  // bytes
+	maxNesting    = 64     // parentheses, signs and powers within one another
+	maxExponent   = 1_024  // of ^ and of a number written with e
+	maxBits       = 16_384 // of a numerator or denominator on the way
+	maxDigits     = 1_000  // after the point, of a result that is told whole
+	roundedDigits = 34     // significant digits of a result that is not
+)
+
+type calcArgs struct {
+	Expression string `json:"expression" jsonschema:"what to compute, such as (1 + 2) * 3.5 ^ 2; operators + - * / % ^ and parentheses"`
+}
+
+type calcResult struct {
+	Result json.RawMessage `json:"result"`
+	Exact  bool            `json:"exact"`
+}
+
+// Calculator returns the tool calculator: arithmetic in exact fractions. An exact result is a JSON
+// number with all its digits; one that has no finite decimal form is a string of 34 significant
+// digits, and `exact` is false. `%` is the remainder of a division cut towards zero, `^` takes whole
+// exponents and binds to the right and before a sign: -2^2 is -4.
+func Calculator() lathe.Tool {
+	return tool.Func("calculator", "Compute an arithmetic expression exactly.",
+		func(_ context.Context, in calcArgs) (calcResult, error) {
+			v, err := compute(in.Expression)
+			if err != nil {
+				return calcResult{}, tool.Fail(lathe.CodeInvalidArguments, "%s", err)
+			}
+			text, exact := decimal(v)
+			if !exact {
+				text = strconv.Quote(text)
+			}
+			return calcResult{json.RawMessage(text), exact}, nil
+		}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"result", "exact"}, Origin: origin})
+}
+
+var errTooLarge = errors.New("the numbers get too large")
+
+// compute evaluates an expression. Its errors are meant to be read by whoever wrote it.
+func compute(expression string) (*big.Rat, error) {
+	if len(expression) > maxExpression {
+		return nil, errors.New("the expression is longer than 1000 bytes")
+	}
+	p := &calc{in: expression}
+	v, err := p.sum()
+	if err != nil {
+		return nil, err
+	}
+	if p.peek() != 0 {
+		return nil, p.unexpected()
+	}
+	return v, nil
+}
+
+// calc is a recursive descent parser that computes as it goes.
+type calc struct {
+	in    string
+	pos   int
+	depth int
+}
+
+// signs that people and models write for the operators.
+var signs = []struct {
+	text string
+	op   byte
+}{{"×", '*'}, {"·", '*'}, {"÷", '/'}, {"−", '-'}, {"**", '^'}}
+
+// peek returns the next operator, digit, point or parenthesis, 0 at the end.
+func (p *calc) peek() byte {
+	for p.pos < len(p.in) && strings.IndexByte(" \t\r\n", p.in[p.pos]) >= 0 {
+		p.pos++
+	}
+	if p.pos == len(p.in) {
+		return 0
+	}
+	for _, s := range signs {
+		if strings.HasPrefix(p.in[p.pos:], s.text) {
+			return s.op
+		}
+	}
+	return p.in[p.pos]
+}
+
+// next steps over what peek returned.
+func (p *calc) next() {
+	for _, s := range signs {
+		if strings.HasPrefix(p.in[p.pos:], s.text) {
+			p.pos += len(s.text)
+			return
+		}
+	}
+	p.pos++
+}
+
+func (p *calc) unexpected() error {
+	if p.pos >= len(p.in) {
+		return errors.New("the expression ends too early")
+	}
+	return errors.New("the expression cannot be read at byte " + strconv.Itoa(p.pos+1) + ": use numbers, + - * / % ^ and parentheses")
+}
+
+func (p *calc) enter() error {
+	if p.depth++; p.depth > maxNesting {
+		return errors.New("the expression is nested too deeply")
+	}
+	return nil
+}
+
+// sum = product { ("+" | "-") product }
+func (p *calc) sum() (*big.Rat, error) {
+	v, err := p.product()
+	for err == nil {
+		op := p.peek()
+		if op != '+' && op != '-' {
+			return v, nil
+		}
+		p.next()
+		var w *big.Rat
+		if w, err = p.product(); err != nil {
+			break
+		}
+		if op == '+' {
+			v, err = bounded(new(big.Rat).Add(v, w))
+		} else {
+			v, err = bounded(new(big.Rat).Sub(v, w))
+		}
+	}
+	return nil, err
+}
+
+// product = signed { ("*" | "/" | "%") signed }
+func (p *calc) product() (*big.Rat, error) {
+	v, err := p.signed()
+	for err == nil {
+		op := p.peek()
+		if op != '*' && op != '/' && op != '%' {
+			return v, nil
+		}
+		p.next()
+		var w *big.Rat
+		if w, err = p.signed(); err != nil {
+			break
+		}
+		switch {
+		case op == '*':
+			v, err = bounded(new(big.Rat).Mul(v, w))
+		case w.Sign() == 0:
+			err = errors.New("division by zero")
+		case op == '/':
+			v, err = bounded(new(big.Rat).Quo(v, w))
+		default:
+			v, err = bounded(remainder(v, w))
+		}
+	}
+	return nil, err
+}
+
+// signed = ("+" | "-") signed | power
+func (p *calc) signed() (*big.Rat, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { p.depth-- }()
+	switch p.peek() {
+	case '+':
+		p.next()
+		return p.signed()
+	case '-':
+		p.next()
+		v, err := p.signed()
+		if err != nil {
+			return nil, err
+		}
+		return v.Neg(v), nil
+	}
+	return p.power()
+}
+
+// power = atom [ "^" signed ]
+func (p *calc) power() (*big.Rat, error) {
+	base, err := p.atom()
+	if err != nil || p.peek() != '^' {
+		return base, err
+	}
+	p.next()
+	exp, err := p.signed()
+	if err != nil {
+		return nil, err
+	}
+	return raise(base, exp)
+}
+
+// atom = number | "(" sum ")"
+func (p *calc) atom() (*big.Rat, error) {
+	switch c := p.peek(); {
+	case c == '(':
+		p.next()
+		if err := p.enter(); err != nil {
+			return nil, err
+		}
+		v, err := p.sum()
+		p.depth--
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != ')' {
+			return nil, p.unexpected()
+		}
+		p.next()
+		return v, nil
+	case c == '.' || c >= '0' && c <= '9':
+		return p.number()
+	}
+	return nil, p.unexpected()
+}
+
+// number = digits with at most one point, then perhaps e and an exponent.
+func (p *calc) number() (*big.Rat, error) {
+	start := p.pos
+	digits, points := 0, 0
+	for ; p.pos < len(p.in); p.pos++ {
+		if c := p.in[p.pos]; c >= '0' && c <= '9' {
+			digits++
+		} else if c == '.' {
+			points++
+		} else {
+			break
+		}
+	}
+	if digits == 0 || points > 1 {
+		p.pos = start
+		return nil, p.unexpected()
+	}
+	if p.pos < len(p.in) && (p.in[p.pos] == 'e' || p.in[p.pos] == 'E') {
+		mark := p.pos
+		p.pos++
+		if p.pos < len(p.in) && (p.in[p.pos] == '+' || p.in[p.pos] == '-') {
+			p.pos++
+		}
+		from := p.pos
+		for p.pos < len(p.in) && p.in[p.pos] >= '0' && p.in[p.pos] <= '9' {
+			p.pos++
+		}
+		exp, err := strconv.Atoi(p.in[from:p.pos])
+		if p.pos == from {
+			p.pos = mark
+			return nil, p.unexpected()
+		}
+		if err != nil || exp > maxExponent {
+			return nil, errTooLarge
+		}
+	}
+	v, ok := new(big.Rat).SetString(p.in[start:p.pos])
+	if !ok {
+		p.pos = start
+		return nil, p.unexpected()
+	}
+	return bounded(v)
+}
+
+// remainder is v - w * trunc(v/w): it has the sign of v.
+func remainder(v, w *big.Rat) *big.Rat {
+	q := new(big.Rat).Quo(v, w)
+	whole := new(big.Rat).SetInt(new(big.Int).Quo(q.Num(), q.Denom()))
+	return new(big.Rat).Sub(v, whole.Mul(whole, w))
+}
+
+func raise(base, exp *big.Rat) (*big.Rat, error) {
+	if !exp.IsInt() {
+		return nil, errors.New("an exponent must be a whole number")
+	}
+	e := exp.Num()
+	if base.Sign() == 0 && e.Sign() < 0 {
+		return nil, errors.New("division by zero")
+	}
+	n := new(big.Int).Abs(e)
+	if !n.IsInt64() || n.Int64() > maxExponent {
+		return nil, errors.New("an exponent must be at most 1024")
+	}
+	if int64(max(base.Num().BitLen(), base.Denom().BitLen()))*n.Int64() > 2*maxBits {
+		return nil, errTooLarge
+	}
+	num, den := new(big.Int).Exp(base.Num(), n, nil), new(big.Int).Exp(base.Denom(), n, nil)
+	if e.Sign() < 0 {
+		num, den = den, num
+	}
+	return bounded(new(big.Rat).SetFrac(num, den))
+}
+
+func bounded(v *big.Rat) (*big.Rat, error) {
+	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
+		return nil, errTooLarge
+	}
+	return v, nil
+}
+
+// decimal writes v with all its digits when they come to an end, else rounded.
+func decimal(v *big.Rat) (text string, exact bool) {
+	if n, finite := v.FloatPrec(); finite && n <= maxDigits {
+		return v.FloatString(n), true
+	}
+	f := new(big.Float).SetPrec(256).SetRat(v)
+	return f.Text('g', roundedDigits), false
+}

@@ -1,0 +1,135 @@
+package builtin
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// maxPointer bounds a JSON pointer, in bytes.
+const maxPointer = 1_000
+
+// parsePointer splits a JSON pointer (RFC 6901) into its reference tokens.
+func parsePointer(p string) ([]string, error) {
+	if p == "" {
+		return nil, nil
+	}
+	if p[0] != '/' {
+		return nil, errors.New("a path starts with /")
+	}
+	if len(p) > maxPointer {
+		return nil, errors.New("a path is too long")
+	}
+	tokens := strings.Split(p[1:], "/")
+	for i, t := range tokens {
+		for j := 0; j < len(t); j++ {
+			if t[j] == '~' && (j+1 == len(t) || t[j+1] != '0' && t[j+1] != '1') {
+				return nil, errors.New("in a path ~ is written ~0 and / is written ~1")
+			}
+		}
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+	}
+	return tokens, nil
+}
+
+// lookup returns the value at the tokens.
+func lookup(v any, tokens []string) (any, bool) {
+	for _, t := range tokens {
+		switch at := v.(type) {
+		case map[string]any:
+			next, ok := at[t]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			i, ok := index(t, len(at))
+			if !ok {
+				return nil, false
+			}
+			v = at[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// change puts what f makes of the value at the tokens in its place, and makes objects on the way
+// where there is nothing. f is given the value and whether there is one, and says whether to keep
+// one. It returns v, changed.
+func change(v any, tokens []string, f func(old any, ok bool) (any, bool, error)) (any, error) {
+	if v == nil {
+		v = map[string]any{}
+	}
+	t, last := tokens[0], len(tokens) == 1
+	switch at := v.(type) {
+	case map[string]any:
+		old, ok := at[t]
+		var next any
+		keep := true
+		var err error
+		if last {
+			next, keep, err = f(old, ok)
+		} else {
+			next, err = change(old, tokens[1:], f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if keep {
+			at[t] = next
+		} else {
+			delete(at, t)
+		}
+		return at, nil
+	case []any:
+		i, ok := index(t, len(at))
+		if !ok {
+			return nil, errors.New("a path names an array element that is not there")
+		}
+		if !last {
+			next, err := change(at[i], tokens[1:], f)
+			at[i] = next
+			return at, err
+		}
+		next, keep, err := f(at[i], true)
+		if err != nil {
+			return nil, err
+		}
+		if !keep {
+			return append(at[:i:i], at[i+1:]...), nil
+		}
+		at[i] = next
+		return at, nil
+	}
+	return nil, errors.New("a path goes through a value that is no object and no array")
+}
+
+// index reads an array index: digits without a leading zero, below n.
+func index(t string, n int) (int, bool) {
+	if t == "" || len(t) > 1 && t[0] == '0' || strings.TrimLeft(t, "0123456789") != "" {
+		return 0, false
+	}
+	i, err := strconv.Atoi(t)
+	return i, err == nil && i < n
+}
+
+// clone copies a JSON value.
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = clone(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = clone(e)
+		}
+		return out
+	}
+	return v
+}

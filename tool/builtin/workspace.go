@@ -1,0 +1,203 @@
+package builtin
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// A Workspace is a small state of facts and a draft that a model reads and changes through tools.
+// Its methods may be called from several goroutines at once.
+type Workspace struct {
+	id string
+
+	mu       sync.Mutex
+	facts    map[string]any
+	draft    map[string]any
+	locks    []string
+	ui       map[string]any
+	factsVer int
+	draftVer int
+}
+
+// WorkspaceOptions are what a workspace starts with. JSON values are objects; empty means {}.
+type WorkspaceOptions struct {
+	ID      string // a random UUID
+	Facts   json.RawMessage
+	Draft   json.RawMessage
+	UIState json.RawMessage
+	Locks   []string // paths
+}
+
+// NewWorkspace returns a workspace. Its versions start at 1.
+func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
+	var o WorkspaceOptions
+	if opts != nil {
+		o = *opts
+	}
+	w := &Workspace{id: o.ID, locks: append([]string{}, o.Locks...), factsVer: 1, draftVer: 1}
+	if w.id == "" {
+		w.id = newUUID()
+	}
+	for _, part := range []struct {
+		name string
+		raw  json.RawMessage
+		into *map[string]any
+	}{{"facts", o.Facts, &w.facts}, {"draft", o.Draft, &w.draft}, {"ui_state", o.UIState, &w.ui}} {
+		*part.into = map[string]any{}
+		if len(part.raw) == 0 {
+			continue
+		}
+		v, err := decode(part.raw)
+		obj, ok := v.(map[string]any)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("builtin: %s of the workspace is not a JSON object", part.name)
+		}
+		*part.into = obj
+	}
+	return w, nil
+}
+
+// ID returns the id that the tools take as workspace_id.
+func (w *Workspace) ID() string { return w.id }
+
+// Snapshot returns the whole state, or, where pointers are given, an object of each pointer with
+// the value there, null where there is none. The error says what is wrong with a pointer.
+func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]any{"id": w.id, "facts": w.facts, "draft": w.draft, "locks": map[string]any{"paths": w.locks}, "ui_state": w.ui,
+		"versions": map[string]any{"facts_etag": etag("facts", w.factsVer), "draft_etag": etag("draft", w.draftVer)}}
+	if len(pointers) == 0 {
+		return encode(all)
+	}
+	found := make(map[string]any, len(pointers))
+	for _, p := range pointers {
+		tokens, err := parsePointer(p)
+		if err != nil {
+			return nil, err
+		}
+		found[p], _ = lookup(any(all), tokens)
+	}
+	return encode(found)
+}
+
+// A PatchOp is one change of a draft. Op is set, delete, append or insert; Path is a JSON pointer
+// below /draft/; Value is needed for all but delete, Index for insert.
+type PatchOp struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Index *int            `json:"index,omitempty"`
+}
+
+// A PatchResult says what a patch did.
+type PatchResult struct {
+	DraftETag string `json:"draft_etag"`
+	Applied   int    `json:"applied"` // operations that changed something
+}
+
+// PatchDraft applies all operations or none. Objects that a path goes through are made where they
+// are missing, and so is the array of append and insert. The version of the draft goes up when
+// anything was applied. A wantETag that is not "" and not the draft's is an error. Errors say what
+// is wrong with the arguments.
+func (w *Workspace) PatchDraft(ops []PatchOp, wantETag string) (PatchResult, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if wantETag != "" && wantETag != etag("draft", w.draftVer) {
+		return PatchResult{}, errors.New("the draft has changed since: read it again")
+	}
+	root := any(map[string]any{"draft": clone(w.draft)})
+	applied := 0
+	for i, op := range ops {
+		changed, err := op.apply(&root)
+		if err != nil {
+			return PatchResult{}, fmt.Errorf("ops/%d: %w", i, err)
+		}
+		if changed {
+			applied++
+		}
+	}
+	if applied > 0 {
+		w.draft = root.(map[string]any)["draft"].(map[string]any)
+		w.draftVer++
+	}
+	return PatchResult{etag("draft", w.draftVer), applied}, nil
+}
+
+func (op *PatchOp) apply(root *any) (changed bool, err error) {
+	if !strings.HasPrefix(op.Path, "/draft/") {
+		return false, errors.New("the path must start with /draft/")
+	}
+	tokens, err := parsePointer(op.Path)
+	if err != nil {
+		return false, err
+	}
+	if op.Op == "delete" {
+		if _, ok := lookup(*root, tokens); !ok {
+			return false, nil
+		}
+		*root, err = change(*root, tokens, func(any, bool) (any, bool, error) { return nil, false, nil })
+		return err == nil, err
+	}
+	if op.Op != "set" && op.Op != "append" && op.Op != "insert" {
+		return false, errors.New("the op must be set, delete, append or insert")
+	}
+	if len(op.Value) == 0 {
+		return false, errors.New("the value is missing")
+	}
+	value, err := decode(op.Value)
+	if err != nil {
+		return false, errors.New("the value is not JSON")
+	}
+	*root, err = change(*root, tokens, func(old any, ok bool) (any, bool, error) {
+		if op.Op == "set" {
+			return value, true, nil
+		}
+		list, isList := old.([]any)
+		if ok && !isList {
+			return nil, false, errors.New("there is no array at the path")
+		}
+		at := len(list)
+		if op.Op == "insert" {
+			if op.Index == nil || *op.Index < 0 || *op.Index > len(list) {
+				return nil, false, errors.New("the index must be between 0 and the length of the array")
+			}
+			at = *op.Index
+		}
+		grown := append(append(append([]any{}, list[:at]...), value), list[at:]...)
+		return grown, true, nil
+	})
+	return err == nil, err
+}
+
+func etag(name string, version int) string { return fmt.Sprintf("%s:%d", name, version) }
+
+// decode reads JSON with the digits of its numbers.
+func decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return json.RawMessage(bytes.TrimSpace(b.Bytes())), err
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

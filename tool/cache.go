@@ -1,0 +1,113 @@
+package tool
+
+import (
+	"bytes"
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// recall is stage 8: for a tool that only reads and declares a CacheTTL, what an equal call of the
+// same principal was answered with.
+func (w *Work) recall(c *call) (found bool) {
+	spec := c.entry.spec
+	if spec.CacheTTL <= 0 || spec.Effect != lathe.ReadOnly || w.settings.Executor == lathe.ExecutorNoop {
+		return false
+	}
+	canon, err := rawjson.AppendCanonical(nil, c.args)
+	if err != nil {
+		return false
+	}
+	c.cacheKey = cacheKey{c.entry, w.info.Principal, string(canon)}
+	c.data, c.blobs, c.cached = w.r.cache.get(c.cacheKey, w.r.now())
+	return c.cached
+}
+
+// keep puts the answer of a call that went well into the cache. What had to be cut is not kept.
+func (w *Work) keep(c *call) {
+	if c.cacheKey.entry == nil || c.toolCode != "" || c.truncated || c.found {
+		return
+	}
+	data := bytes.Clone(c.data)
+	if c.text {
+		data = rawjson.AppendQuote(nil, string(c.data))
+	}
+	w.r.cache.put(c.cacheKey, data, c.blobs, w.r.now().Add(c.entry.spec.CacheTTL))
+}
+
+// A cache holds redacted outputs. Of what has not expired, it drops the longest unused first.
+type cache struct {
+	limit int // bytes
+
+	mu    sync.Mutex
+	size  int
+	items map[cacheKey]*list.Element
+	order *list.List // of *cacheItem, last used first
+}
+
+type cacheKey struct {
+	entry     *entry
+	principal string
+	args      string // canonical
+}
+
+type cacheItem struct {
+	key     cacheKey
+	data    []byte // must not be changed
+	blobs   []lathe.Blob
+	expires time.Time
+	size    int
+}
+
+// itemOverhead is about what an item costs beside its bytes.
+const itemOverhead = 256
+
+func newCache(limit int) *cache {
+	return &cache{limit: limit, items: map[cacheKey]*list.Element{}, order: list.New()}
+}
+
+func (s *cache) get(key cacheKey, now time.Time) (data []byte, blobs []lathe.Blob, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	el := s.items[key]
+	if el == nil {
+		return nil, nil, false
+	}
+	it := el.Value.(*cacheItem)
+	if !now.Before(it.expires) {
+		s.drop(el)
+		return nil, nil, false
+	}
+	s.order.MoveToFront(el)
+	return it.data, it.blobs, true
+}
+
+func (s *cache) put(key cacheKey, data []byte, blobs []lathe.Blob, expires time.Time) {
+	it := &cacheItem{key: key, data: data, blobs: blobs, expires: expires,
+		size: itemOverhead + len(key.principal) + len(key.args) + len(data)}
+	for _, b := range blobs {
+		it.size += len(b.Data) + len(b.URL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if el := s.items[key]; el != nil {
+		s.drop(el)
+	}
+	if it.size > s.limit {
+		return
+	}
+	for s.size+it.size > s.limit {
+		s.drop(s.order.Back())
+	}
+	s.items[key] = s.order.PushFront(it)
+	s.size += it.size
+}
+
+func (s *cache) drop(el *list.Element) {
+	it := s.order.Remove(el).(*cacheItem)
+	delete(s.items, it.key)
+	s.size -= it.size
+}

@@ -1,0 +1,153 @@
+package tool
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/schema"
+)
+
+// FuncOptions say what a Go function cannot say about itself.
+type FuncOptions struct {
+	// Show names the fields of the output that the model may see, as [lathe.ToolSpec].Allowlist.
+	// It is required: a tool without it cannot be registered. []string{"*"} shows everything.
+	Show []string
+	// Effect is what the function does to the world; undeclared counts as writing.
+	Effect lathe.Effect
+	// Schema replaces the schema that is made from the input type.
+	Schema stdjson.RawMessage
+	// OutputSchema, when set, is checked on each output.
+	OutputSchema       stdjson.RawMessage
+	SchemaVersion      string
+	Hidden             bool
+	Target             []string
+	Timeout            time.Duration
+	CacheTTL           time.Duration
+	Concurrency        int
+	Rate               float64
+	Backend            string
+	BackendConcurrency int
+	Origin             string // "go" when empty
+}
+
+// Func makes a tool of a Go function. Its schema is made from In, which must be a struct or a map:
+// field names and descriptions come from the tags `json` and `jsonschema`. Arguments are decoded
+// strictly: names are case-sensitive, unknown ones are refused, an integer field takes no fraction,
+// and a number in a field of type any arrives as a [encoding/json.Number] with all its digits.
+// What fits the schema but not the Go types is answered invalid_arguments.
+//
+// Out is written as JSON with the keys of maps in order, and a Number as the number that it is; a
+// function may also return a *[lathe.Output] of its own. An error made by [Fail] is told to the
+// model with its text; any other is told as the fixed text of its code.
+//
+// What is wrong with the definition (no JSON form of In, no Show) is told by [Set.Add].
+func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
+	var o FuncOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Origin == "" {
+		o.Origin = "go"
+	}
+	t := &function[In, Out]{fn: fn, spec: lathe.ToolSpec{
+		Name: name, Description: description, Schema: slices.Clone(o.Schema), OutputSchema: slices.Clone(o.OutputSchema),
+		Effect: o.Effect, Allowlist: slices.Clone(o.Show), Hidden: o.Hidden, Target: slices.Clone(o.Target),
+		SchemaVersion: o.SchemaVersion, Timeout: o.Timeout, CacheTTL: o.CacheTTL, Concurrency: o.Concurrency, Rate: o.Rate,
+		Backend: o.Backend, BackendConcurrency: o.BackendConcurrency, Origin: o.Origin,
+	}}
+	if fn == nil {
+		t.err = errors.New("the function is nil")
+	}
+	if len(t.spec.Schema) == 0 {
+		s, err := schema.For(reflect.TypeFor[In]())
+		if err != nil {
+			t.err = fmt.Errorf("no schema for its input: %w", err)
+		}
+		t.spec.Schema = s
+	}
+	return t
+}
+
+type function[In, Out any] struct {
+	spec lathe.ToolSpec
+	fn   func(context.Context, In) (Out, error)
+	err  error // told when the tool is registered
+}
+
+func (f *function[In, Out]) Spec() *lathe.ToolSpec { return &f.spec }
+
+func (f *function[In, Out]) broken() error { return f.err }
+
+func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (*lathe.Output, error) {
+	var in In
+	if err := json.Unmarshal(args, &in, strict); err != nil {
+		return nil, misfit(err)
+	}
+	v, err := f.fn(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if out, ok := any(v).(*lathe.Output); ok {
+		return out, nil
+	}
+	data, err := json.Marshal(v, plain)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: "tool: write output", Err: err}
+	}
+	return &lathe.Output{Data: data}, nil
+}
+
+// strict holds how arguments are decoded. It is read only.
+var strict = json.JoinOptions(
+	json.RejectUnknownMembers(true),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(keepDigits)),
+)
+
+// plain holds how outputs are written. It is read only.
+var plain = json.JoinOptions(
+	json.Deterministic(true),
+	json.WithMarshalers(json.MarshalToFunc(writeDigits)),
+)
+
+// writeDigits writes a number as it was read; without it, a Number would become a string.
+func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
+	if n == "" { // the zero value
+		n = "0"
+	}
+	return enc.WriteValue(jsontext.Value(n))
+}
+
+// keepDigits decodes numbers into fields of type any without a detour over float64.
+func keepDigits(dec *jsontext.Decoder, v *any) error {
+	if dec.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported
+	}
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	*v = stdjson.Number(raw)
+	return nil
+}
+
+// misfit tells the model where its arguments do not fit the Go types, in words of ours: the
+// decoder's own error may quote the arguments.
+func misfit(err error) error {
+	var se *json.SemanticError
+	if errors.As(err, &se) && se.JSONPointer != "" {
+		if se.GoType != nil {
+			return Fail(lathe.CodeInvalidArguments, "the value at %s does not fit %s", se.JSONPointer, se.GoType.Kind())
+		}
+		return Fail(lathe.CodeInvalidArguments, "the value at %s is not accepted", se.JSONPointer)
+	}
+	return Fail(lathe.CodeInvalidArguments, "the arguments do not fit what the tool takes")
+}

@@ -1,0 +1,253 @@
+package httptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// A Definition describes a tool that is one HTTP request.
+type Definition struct {
+	Name        string
+	Description string
+	Method      string // empty: GET
+	// URL is the address, with {name} in its path where a parameter goes. It has no query.
+	URL        string
+	Parameters []Parameter
+	// Body is the media type in which parameters in the body are sent: application/json (empty),
+	// application/x-www-form-urlencoded, multipart/form-data or text/plain; types that end in +json
+	// are sent as JSON.
+	Body string
+	// Defs are schemas that those of the parameters refer to as #/$defs/NAME.
+	Defs map[string]json.RawMessage
+
+	Credentials Credentials
+	// Effect is ReadOnly for GET and HEAD where it is undeclared, and Writes for all others.
+	Effect      lathe.Effect
+	Allowlist   []string // see lathe.ToolSpec; "http_status" of errors is always shown
+	Timeout     time.Duration
+	CacheTTL    time.Duration
+	Concurrency int
+	Backend     string
+	Origin      string
+}
+
+// A Place says where in a request a value goes.
+type Place string
+
+// The places.
+const (
+	InPath   Place = "path"
+	InQuery  Place = "query"
+	InHeader Place = "header"
+	InCookie Place = "cookie"
+	InBody   Place = "body"
+)
+
+// A Parameter is an argument of the tool and the place where its value goes.
+type Parameter struct {
+	Name        string // of the argument
+	As          string // its name in the request; empty: Name
+	In          Place
+	Description string
+	Required    bool            // those in the path always are
+	Schema      json.RawMessage // an object; nil: a string
+	// Style is OpenAPI's: simple, label or matrix in a path, form, spaceDelimited, pipeDelimited or
+	// deepObject in a query, simple in a header, form in a cookie. Empty: simple or form.
+	Style         string
+	Explode       *bool // nil: with form and deepObject
+	AllowReserved bool  // of a query value: what does not change the structure of the query stays as it is
+	// Content is the media type in which the value is written instead of by Style: JSON, or text.
+	Content string
+	// Whole says that the value is the body, not a member of it. There is only one then.
+	Whole bool
+	// Parts say how members of a form that is one whole value are written, by name.
+	Parts map[string]Part
+}
+
+// A Part says how a member of a form is written.
+type Part struct {
+	Content       string // media type of a part of multipart/form-data, or of a form value that is JSON
+	Style         string
+	Explode       *bool
+	AllowReserved bool
+}
+
+// Credentials are sent with each request, and never to another origin. A model can neither see nor
+// set them.
+type Credentials struct {
+	Headers, Query, Cookies map[string]secret.Secret
+}
+
+// ownHeaders are those of the transport and of this package.
+var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
+	"Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// trustedHeaders carry credentials, say who asks, or make another request of a request: a GET with an
+// override is a DELETE for some servers. No argument goes there.
+var trustedHeaders = []string{"Authorization", "Cookie", "Forwarded", "Proxy-Authenticate", "Proxy-Authorization", "Set-Cookie", "True-Client-Ip",
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Uri", "X-Forwarded-User", "X-Real-Ip",
+	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
+
+func (p *Parameter) wireName() string {
+	if p.As != "" {
+		return p.As
+	}
+	return p.Name
+}
+
+// styles are the styles of a place, the default first.
+var styles = map[Place][]string{
+	InPath:   {"simple", "label", "matrix"},
+	InQuery:  {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
+	InHeader: {"simple"},
+	InCookie: {"form"},
+	InBody:   {"form"},
+}
+
+// check looks at one parameter and fills in its defaults.
+func (p *Parameter) check() error {
+	known, ok := styles[p.In]
+	switch name := p.wireName(); {
+	case p.Name == "" || name == "":
+		return errors.New("a parameter has no name")
+	case !ok:
+		return fmt.Errorf("parameter %q: no place %q: path, query, header, cookie or body", p.Name, p.In)
+	case p.In == InHeader && !isToken(name), p.In == InCookie && !isToken(name):
+		return fmt.Errorf("parameter %q: %q is not a name for a header or cookie", p.Name, name)
+	case p.In == InHeader && slices.ContainsFunc(slices.Concat(ownHeaders, trustedHeaders), func(h string) bool { return strings.EqualFold(h, name) }):
+		return fmt.Errorf("parameter %q: a model does not fill the header %s", p.Name, http.CanonicalHeaderKey(name))
+	case p.Whole && p.In != InBody:
+		return fmt.Errorf("parameter %q: only a body is one whole value", p.Name)
+	}
+	if p.Style == "" {
+		p.Style = known[0]
+	}
+	if !slices.Contains(known, p.Style) {
+		return fmt.Errorf("parameter %q: no style %q in %s: %s", p.Name, p.Style, p.In, strings.Join(known, ", "))
+	}
+	if p.Explode == nil {
+		p.Explode = new(p.Style == "form" || p.Style == "deepObject")
+	}
+	if p.Style == "deepObject" && !*p.Explode {
+		return fmt.Errorf("parameter %q: deepObject is always exploded", p.Name)
+	}
+	if p.Content != "" && !isJSON(p.Content) && !isText(p.Content) {
+		return fmt.Errorf("parameter %q: values of type %q are not written", p.Name, p.Content)
+	}
+	if p.In == InPath {
+		p.Required = true
+	}
+	if len(p.Schema) == 0 {
+		p.Schema = json.RawMessage(`{"type":"string"}`)
+	}
+	if err := rawjson.Check(p.Schema, rawjson.Limits{}); err != nil {
+		return fmt.Errorf("parameter %q: schema: %w", p.Name, err)
+	}
+	p.Schema = rawjson.AppendCompact(nil, p.Schema)
+	if c := p.Schema[0]; c != '{' && c != 't' {
+		return fmt.Errorf("parameter %q: its schema is not an object", p.Name)
+	}
+	return nil
+}
+
+// check reports what is wrong with names and values of the credentials.
+func (c *Credentials) check() error {
+	for name, v := range c.Headers {
+		if !isToken(name) || !isFieldValue(v.Reveal()) {
+			return fmt.Errorf("the header %q cannot be sent", name)
+		}
+		if slices.ContainsFunc(ownHeaders, func(h string) bool { return strings.EqualFold(h, name) && h != "Accept" }) {
+			return fmt.Errorf("the header %s is the transport's own", http.CanonicalHeaderKey(name))
+		}
+	}
+	for name, v := range c.Cookies {
+		if !isToken(name) || !isCookieValue(v.Reveal()) {
+			return fmt.Errorf("the cookie %q cannot be sent", name)
+		}
+	}
+	for _, m := range []map[string]secret.Secret{c.Headers, c.Query, c.Cookies} {
+		for name, v := range m {
+			if v.IsZero() {
+				return fmt.Errorf("the credential %q is empty", name)
+			}
+		}
+	}
+	return nil
+}
+
+// isToken reports whether s is a token of RFC 9110, such as the name of a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>@,;:\\\"/[]?={}", r)
+	})
+}
+
+func isFieldValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+func isCookieValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`",;\`, r) })
+}
+
+// argsSchema is the schema of the tool's arguments: an object with a property for each parameter.
+func (d *Definition) argsSchema() (json.RawMessage, error) {
+	b := []byte(`{"type":"object","properties":{`)
+	var required []byte
+	seen := map[string]bool{}
+	for i := range d.Parameters {
+		p := &d.Parameters[i]
+		if seen[p.Name] {
+			return nil, fmt.Errorf("two parameters are called %q", p.Name)
+		}
+		seen[p.Name] = true
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(rawjson.AppendQuote(b, p.Name), ':')
+		b = append(b, describe(p.Schema, p.Description)...)
+		if p.Required {
+			if required != nil {
+				required = append(required, ',')
+			}
+			required = rawjson.AppendQuote(required, p.Name)
+		}
+	}
+	b = append(b, '}')
+	if required != nil {
+		b = append(append(append(b, `,"required":[`...), required...), ']')
+	}
+	b = append(b, `,"additionalProperties":false`...)
+	if len(d.Defs) > 0 {
+		defs, err := json.Marshal(d.Defs) // sorted by name
+		if err != nil {
+			return nil, fmt.Errorf("shared schemas: %w", err)
+		}
+		b = append(append(b, `,"$defs":`...), defs...)
+	}
+	return append(b, '}'), nil
+}
+
+// describe puts the description of a parameter into its schema, where that has none.
+func describe(schema json.RawMessage, text string) []byte {
+	if schema[0] != '{' || text == "" {
+		return schema
+	}
+	if _, has := rawjson.Get(schema, "description"); has {
+		return schema
+	}
+	out := rawjson.AppendQuote([]byte(`{"description":`), text)
+	if len(schema) > 2 {
+		out = append(out, ',')
+	}
+	return append(out, schema[1:]...)
+}

@@ -1,0 +1,294 @@
+package httptool
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// badArgument is told to the model. why is fixed text.
+func badArgument(name, why string) error {
+	return tool.Fail(lathe.CodeInvalidArguments, "%s %s", name, why)
+}
+
+// scalar returns the text of a JSON string, number or boolean; null is empty.
+func scalar(raw []byte) (string, bool) {
+	switch raw[0] {
+	case '{', '[':
+		return "", false
+	case '"':
+		return string(rawjson.AppendUnquoteLossy(nil, raw)), true
+	case 'n':
+		return "", true
+	default:
+		return string(raw), true // numbers keep their digits
+	}
+}
+
+// A pair is a member of an object of scalars.
+type pair struct{ key, value string }
+
+// items are the scalars of an array, or false.
+func items(raw []byte) ([]string, bool) {
+	out := []string{}
+	for e := range rawjson.Elements(raw) {
+		s, ok := scalar(e)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, true
+}
+
+// members are the members of an object of scalars, or false.
+func members(raw []byte) ([]pair, bool) {
+	out := []pair{}
+	for k, v := range rawjson.Members(raw) {
+		s, ok := scalar(v)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, pair{string(rawjson.AppendUnquoteLossy(nil, k)), s})
+	}
+	return out, true
+}
+
+func errNested(name string) error {
+	return badArgument(name, "is nested too deeply: its lists and objects hold plain values only")
+}
+
+// escape writes all but unreserved characters, and those in keep, as %XX.
+func escape(s, keep string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			c == '-' || c == '.' || c == '_' || c == '~' || strings.IndexByte(keep, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+	}
+	return b.String()
+}
+
+// reserved are the characters that allowReserved leaves alone: the reserved ones that neither end
+// nor begin a part of a query, not even for servers that split at semicolons.
+const reserved = ":/?@!$'()*,"
+
+// escapeHeader keeps what a header value may hold in one line. within says that the value stands
+// among others, between commas.
+func escapeHeader(s string, within bool) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		edge := c == ' ' && (i == 0 || i == len(s)-1)
+		if c < ' ' || c >= 0x7f || edge || within && (c == ',' || c == '=') {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// join writes pairs as k=v between seps where explode is set, and else as k,v between commas.
+func join(ps []pair, explode bool, sep string, esc func(string) string) string {
+	between, inner := ",", ","
+	if explode {
+		between, inner = sep, "="
+	}
+	parts := make([]string, len(ps))
+	for i, p := range ps {
+		parts[i] = esc(p.key) + inner + esc(p.value)
+	}
+	return strings.Join(parts, between)
+}
+
+func joinItems(list []string, sep string, esc func(string) string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = esc(s)
+	}
+	return strings.Join(out, sep)
+}
+
+// pathValue writes a value in the style of its parameter, escaped for a segment of a path.
+func (p *Parameter) pathValue(raw []byte) (string, error) {
+	esc := func(s string) string { return escape(s, "") }
+	if p.Content != "" {
+		return esc(p.contentValue(raw)), nil
+	}
+	explode, name := *p.Explode, esc(p.wireName())
+	prefix, sep := "", ","
+	switch p.Style {
+	case "label":
+		prefix = "."
+		if explode {
+			sep = "."
+		}
+	case "matrix":
+		prefix = ";" + name + "="
+		if explode {
+			sep = ";" + name + "="
+		}
+	}
+	switch raw[0] {
+	case '[':
+		list, ok := items(raw)
+		if !ok {
+			return "", errNested(p.Name)
+		}
+		if len(list) == 0 {
+			return "", nil
+		}
+		return prefix + joinItems(list, sep, esc), nil
+	case '{':
+		ps, ok := members(raw)
+		if !ok {
+			return "", errNested(p.Name)
+		}
+		if len(ps) == 0 {
+			return "", nil
+		}
+		if p.Style == "matrix" && explode {
+			prefix, sep = ";", ";"
+		}
+		return prefix + join(ps, explode, sep, esc), nil
+	default:
+		s, _ := scalar(raw)
+		if s == "" && p.Style == "simple" {
+			return "", nil
+		}
+		if s == "" && p.Style == "matrix" {
+			return ";" + name, nil
+		}
+		return prefix + esc(s), nil
+	}
+}
+
+// headerValue writes a value in the simple style.
+func (p *Parameter) headerValue(raw []byte) (string, error) {
+	if p.Content != "" {
+		return escapeHeader(p.contentValue(raw), false), nil
+	}
+	within := func(s string) string { return escapeHeader(s, true) }
+	switch raw[0] {
+	case '[':
+		if list, ok := items(raw); ok {
+			return joinItems(list, ",", within), nil
+		}
+	case '{':
+		if ps, ok := members(raw); ok {
+			return join(ps, *p.Explode, ",", within), nil
+		}
+	default:
+		s, _ := scalar(raw)
+		return escapeHeader(s, false), nil
+	}
+	return "", errNested(p.Name)
+}
+
+// queryParts writes a value as parts of a query, or pairs of a cookie or form, each name=value and
+// escaped. The names are the parameter's own, but for those of an exploded object.
+func (p *Parameter) queryParts(raw []byte, esc func(string) string, taken map[string]bool) ([]string, error) {
+	name := esc(p.wireName())
+	value := esc
+	if p.AllowReserved {
+		value = func(s string) string { return escape(s, reserved) }
+	}
+	if p.Content != "" {
+		return []string{name + "=" + esc(p.contentValue(raw))}, nil
+	}
+	item := func(s string) string { return strings.ReplaceAll(value(s), ",", "%2C") } // not a separator
+	sep, explode := ",", *p.Explode
+	switch p.Style {
+	case "spaceDelimited":
+		sep = "%20"
+	case "pipeDelimited":
+		sep = "%7C"
+	}
+	switch raw[0] {
+	case '[':
+		list, ok := items(raw)
+		if !ok || p.Style == "deepObject" {
+			return nil, errNested(p.Name)
+		}
+		if !explode {
+			if len(list) == 0 {
+				return nil, nil
+			}
+			return []string{name + "=" + joinItems(list, sep, item)}, nil
+		}
+		parts := make([]string, len(list))
+		for i, s := range list {
+			parts[i] = name + "=" + value(s)
+		}
+		return parts, nil
+	case '{':
+		ps, ok := members(raw)
+		if !ok {
+			return nil, errNested(p.Name)
+		}
+		return p.objectParts(ps, name, sep, value, item, taken)
+	default:
+		s, _ := scalar(raw)
+		return []string{name + "=" + value(s)}, nil
+	}
+}
+
+func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(string) string, taken map[string]bool) ([]string, error) {
+	if len(ps) == 0 {
+		return nil, nil
+	}
+	if !*p.Explode {
+		flat := make([]string, 0, 2*len(ps))
+		for _, m := range ps {
+			flat = append(flat, m.key, m.value)
+		}
+		return []string{name + "=" + joinItems(flat, sep, item)}, nil
+	}
+	parts := make([]string, len(ps))
+	for i, m := range ps {
+		key := escape(m.key, "")
+		if p.Style == "deepObject" {
+			if strings.ContainsAny(m.key, "[]") {
+				return nil, badArgument(p.Name, "has a member with a bracket in its name")
+			}
+			key = name + "%5B" + key + "%5D"
+		} else if m.key != p.wireName() && isTaken(m.key, taken) {
+			return nil, badArgument(p.Name, "has a member with the name of another part of the request")
+		}
+		parts[i] = key + "=" + value(m.value)
+	}
+	return parts, nil
+}
+
+// isTaken reports whether a server may take the name for one of those that are taken: some do not
+// look at case, and some read name[] as a list of that name.
+func isTaken(name string, taken map[string]bool) bool {
+	name, _, _ = strings.Cut(name, "[")
+	for t := range taken {
+		if strings.EqualFold(name, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// contentValue writes a value in the parameter's media type.
+func (p *Parameter) contentValue(raw []byte) string {
+	if s, ok := scalar(raw); ok && !isJSON(p.Content) {
+		return s
+	}
+	return string(rawjson.AppendCompact(nil, raw))
+}

@@ -1,0 +1,45 @@
+package httptool_test
+
+import (
+	"fmt"
+
+	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/tool/httptool"
+)
+
+func ExampleNew() {
+	client, err := egress.New(&egress.Rules{Hosts: []string{"api.example.com"}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	t, err := httptool.New(&httptool.Definition{
+		Name: "get_weather", Description: "The weather of a city.", URL: "https://api.example.com/cities/{city}/weather",
+		Parameters: []httptool.Parameter{{Name: "city", In: httptool.InPath}},
+		Allowlist:  []string{"temp", "wind.speed"},
+	}, client, nil)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(t.Spec().Effect, string(t.Spec().Schema))
+	// Output: read_only {"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}
+}
+
+func ExampleImport() {
+	doc := []byte(`
+openapi: 3.1.0
+info: {title: Weather, version: "1"}
+paths:
+  /cities/{city}:
+    parameters: [{name: city, in: path, required: true, schema: {type: string}}]
+    get: {operationId: getCity, summary: A city.}
+    delete: {operationId: deleteCity}
+`)
+	defs, err := httptool.Import(doc, &httptool.ImportOptions{Source: "weather", Server: "https://api.example.com/v1", Operations: []string{"getCity"}, Allowlist: []string{"*"}})
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range defs {
+		fmt.Println(d.Name, d.Method, d.URL)
+	}
+	// Output: getCity GET https://api.example.com/v1/cities/{city}
+}

@@ -1,0 +1,294 @@
+package httptool
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// Limits of documents.
+const (
+	MaxDocumentBytes    = 16 << 20
+	maxDescriptionBytes = 4 << 10
+)
+
+// ImportOptions say which operations of a document become tools, and how.
+type ImportOptions struct {
+	// Source names the document in errors and origins.
+	Source string
+	// Server is the address before the paths. The servers that the document names are not used:
+	// whoever wrote it does not decide where requests and credentials go.
+	Server string
+	// Operations and Tags name the operations, by operationId and by tag. Without either there are none.
+	Operations, Tags []string
+	Prefix           string // stands before the name of each tool
+	Allowlist        []string
+	Allowlists       map[string][]string // by operationId, before Allowlist
+	Effects          map[string]lathe.Effect
+	// Security are credentials by name of the security scheme: a key, a token, or user:password.
+	Security map[string]secret.Secret
+	// Credentials are sent with all requests, besides those of Security.
+	Credentials Credentials
+}
+
+// An OperationError says what is wrong with one operation of a document.
+type OperationError struct {
+	Operation string // operationId, or method and path
+	Err       error
+}
+
+// Error returns the operation and what is wrong with it.
+func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OperationError) Unwrap() error { return e.Err }
+
+// found is an operation of a document.
+type found struct {
+	method, path string
+	item         *openapi3.PathItem
+	op           *openapi3.Operation
+}
+
+// Import reads an OpenAPI document, 3.0 or 3.1, JSON or YAML, and describes the operations that o
+// names, in the order of their tools' names. References outside the document are refused. The errors of all
+// operations are joined; each is an *[OperationError].
+func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
+	d, err := readDocument(doc)
+	if err != nil {
+		return nil, err
+	}
+	if o.Server == "" {
+		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverHint())
+	}
+	chosen, errs := d.choose(o)
+	var defs []*Definition
+	for _, f := range chosen {
+		def, err := d.define(f, o)
+		if err != nil {
+			errs = append(errs, &OperationError{f.op.OperationID, err})
+			continue
+		}
+		defs = append(defs, def)
+	}
+	for name := range o.Effects {
+		errs = append(errs, d.notChosen(chosen, name, "effects")...)
+	}
+	for name := range o.Allowlists {
+		errs = append(errs, d.notChosen(chosen, name, "allowlists")...)
+	}
+	for name := range o.Security {
+		if d.scheme(name) == nil {
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
+		}
+	}
+	if len(errs) > 0 {
+		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return nil, errors.Join(errs...)
+	}
+	slices.SortFunc(defs, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
+	return defs, nil
+}
+
+// A document is one that has been read, its references resolved.
+type document struct {
+	*openapi3.T
+	raw any // the whole as plain values, for JSON pointers
+	v30 bool
+}
+
+func readDocument(b []byte) (*document, error) {
+	if len(b) > MaxDocumentBytes {
+		return nil, fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
+	}
+	if err := checkNesting(b); err != nil {
+		return nil, fmt.Errorf("not an OpenAPI document: %w", err)
+	}
+	t, err := openapi3.NewLoader().LoadFromData(b)
+	if err != nil {
+		return nil, fmt.Errorf("not an OpenAPI document: %w", err)
+	}
+	if !strings.HasPrefix(t.OpenAPI, "3.0.") && !strings.HasPrefix(t.OpenAPI, "3.1.") {
+		return nil, fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", t.OpenAPI)
+	}
+	if t.Paths.Len() == 0 {
+		return nil, errors.New("the document has no paths")
+	}
+	raw, err := plainValue(t)
+	if err != nil {
+		return nil, err
+	}
+	return &document{T: t, raw: raw, v30: strings.HasPrefix(t.OpenAPI, "3.0.")}, nil
+}
+
+// serverHint repeats what the document says, for whoever writes the configuration.
+func (d *document) serverHint() string {
+	if len(d.Servers) == 0 {
+		return ""
+	}
+	u := d.Servers[0].URL
+	for name, v := range d.Servers[0].Variables {
+		u = strings.ReplaceAll(u, "{"+name+"}", v.Default)
+	}
+	return fmt.Sprintf(" (it says %.200q)", u)
+}
+
+// each calls fn for every operation, in the order of path and method.
+func (d *document) each(fn func(found)) {
+	for _, path := range slices.Sorted(slices.Values(d.Paths.Keys())) {
+		item := d.Paths.Value(path)
+		if item == nil {
+			continue
+		}
+		ops := item.Operations()
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect} {
+			if op := ops[method]; op != nil {
+				fn(found{method, path, item, op})
+			}
+		}
+	}
+}
+
+// choose returns the operations that are named.
+func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
+	wanted, tags, all := map[string]int{}, map[string]int{}, []string{}
+	for _, id := range o.Operations {
+		wanted[id] = 0
+	}
+	for _, tag := range o.Tags {
+		tags[tag] = 0
+	}
+	d.each(func(f found) {
+		id := f.op.OperationID
+		all = append(all, id)
+		n, take := wanted[id]
+		if take = take && id != ""; take {
+			wanted[id] = n + 1
+		}
+		for _, tag := range f.op.Tags {
+			if n, ok := tags[tag]; ok {
+				tags[tag], take = n+1, true
+			}
+		}
+		switch {
+		case !take:
+		case id == "":
+			errs = append(errs, &OperationError{f.method + " " + f.path, errors.New("has no operationId to name the tool after")})
+		default:
+			chosen = append(chosen, f)
+		}
+	})
+	for _, id := range o.Operations {
+		switch n := wanted[id]; {
+		case n == 0:
+			errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + hint(id, all))})
+		case n > 1:
+			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
+		}
+	}
+	for _, tag := range o.Tags {
+		if tags[tag] == 0 {
+			errs = append(errs, &OperationError{tag, errors.New("no operation of the document has this tag")})
+		}
+	}
+	if len(o.Operations)+len(o.Tags) == 0 {
+		errs = append(errs, errors.New("no operations are named: which become tools is said by operationId or tag"))
+	}
+	return chosen, errs
+}
+
+func (d *document) notChosen(chosen []found, id, where string) []error {
+	if slices.ContainsFunc(chosen, func(f found) bool { return f.op.OperationID == id }) {
+		return nil
+	}
+	return []error{&OperationError{id, fmt.Errorf("named in %s, and not among the operations that are tools", where)}}
+}
+
+// hint names the operation that differs in letter case only.
+func hint(id string, all []string) string {
+	for _, other := range all {
+		if strings.EqualFold(id, other) {
+			return fmt.Sprintf(", there is %q", other)
+		}
+	}
+	return ""
+}
+
+// toolName makes a name for a tool of an operationId.
+func toolName(prefix, id string) (string, error) {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		case r == '.', r == '/', r == ' ', r == ':':
+			return '_'
+		}
+		return -1
+	}, prefix+id)
+	if name == "" || len(name) > 64 {
+		return "", fmt.Errorf("%q makes no tool name of 1 to 64 characters", prefix+id)
+	}
+	return name, nil
+}
+
+// hidden reports whether nobody sees the character. The space-like letters are fillers of alphabets.
+func hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector) || r == unicode.ReplacementChar ||
+		r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x2800 || r == 0x2028 || r == 0x2029
+}
+
+var errHidden = errors.New("its schema has characters that nobody sees, in a name or a value: they cannot be taken out there")
+
+// checkVisible refuses a schema in which a name or value holds what a person does not see.
+func checkVisible(v any) error {
+	var err error
+	see := func(s string) {
+		if strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' && r != '\r' && r != '\t' }) {
+			err = errHidden
+		}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			see(v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for k, e := range v {
+				see(k)
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return err
+}
+
+// cleanText takes out of a stranger's text what nobody sees but the model reads: control and format
+// characters, among them direction marks and tags. It bounds the text.
+func cleanText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if hidden(r) {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > maxDescriptionBytes {
+		s = strings.ToValidUTF8(s[:maxDescriptionBytes], "") + "…"
+	}
+	return strings.TrimSpace(s)
+}

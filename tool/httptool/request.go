@@ -1,0 +1,119 @@
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// accepted is what is said of the answers that can be read.
+const accepted = "application/json, application/*+json;q=0.9, text/*;q=0.8, image/*;q=0.5"
+
+// A message is a request that is ready to be sent, as often as need be.
+type message struct {
+	method, url string
+	header      http.Header
+	body        []byte
+}
+
+// build makes the request for valid arguments.
+func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
+	args := map[string][]byte{}
+	for k, v := range rawjson.Members(raw) {
+		name := string(rawjson.AppendUnquoteLossy(nil, k))
+		if v[0] != 'n' || t.nulls[name] { // else null is as good as not given
+			args[name] = v
+		}
+	}
+	m := &message{method: t.def.Method, header: http.Header{}}
+	path := map[string]string{}
+	var query, cookies []string
+	for i := range t.def.Parameters {
+		p := &t.def.Parameters[i]
+		v := args[p.Name]
+		if v == nil {
+			continue
+		}
+		var err error
+		var parts []string
+		switch p.In {
+		case InPath:
+			path[p.wireName()], err = p.pathValue(v)
+		case InQuery:
+			parts, err = p.queryParts(v, percent, t.queryNames)
+			query = append(query, parts...)
+		case InHeader:
+			var s string
+			s, err = p.headerValue(v)
+			m.header.Set(p.wireName(), s)
+		case InCookie:
+			parts, err = p.queryParts(v, percent, t.cookieNames)
+			cookies = append(cookies, parts...)
+		case InBody: // below, together
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if m.url, err = t.url.fill(path); err != nil {
+		return nil, err
+	}
+	var contentType string
+	if m.body, contentType, err = t.body(args); err != nil {
+		return nil, err
+	}
+	if m.body != nil {
+		m.header.Set("Content-Type", contentType)
+	}
+	m.header.Set("Accept", accepted)
+	m.header.Set("User-Agent", "lathe")
+	if t.spec.Effect == lathe.Idempotent && meta != nil && meta.IdempotencyKey != "" {
+		m.header.Set("Idempotency-Key", meta.IdempotencyKey)
+	}
+	t.authorize(m, query, cookies)
+	return m, nil
+}
+
+func percent(s string) string { return escape(s, "") }
+
+// authorize adds the credentials, after and over everything else.
+func (t *httpTool) authorize(m *message, query, cookies []string) {
+	c := &t.def.Credentials
+	for name, v := range c.Headers {
+		m.header.Set(name, v.Reveal())
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Query)) {
+		query = append(query, percent(name)+"="+percent(c.Query[name].Reveal()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Cookies)) {
+		cookies = append(cookies, name+"="+c.Cookies[name].Reveal())
+	}
+	if len(query) > 0 {
+		m.url += "?" + strings.Join(query, "&")
+	}
+	if len(cookies) > 0 {
+		m.header.Set("Cookie", strings.Join(cookies, "; "))
+	}
+}
+
+// request makes one attempt's request.
+func (m *message) request(ctx context.Context) (*http.Request, error) {
+	var body io.Reader
+	if m.body != nil {
+		body = bytes.NewReader(m.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, m.method, m.url, body)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "httptool: make a request"} // the cause quotes the URL
+	}
+	req.Header = m.header.Clone()
+	return req, nil
+}

@@ -1,0 +1,327 @@
+package httptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Limits of retries.
+const (
+	maxRetryAfter = 10 * time.Second // a server that asks for more is not asked again
+	firstBackoff  = 200 * time.Millisecond
+)
+
+// Options adjust a tool. Zero fields have the default in their comment.
+type Options struct {
+	MaxAttempts int // 3; requests of one call
+	// Wait waits between attempts; it returns early with the context's error. A timer.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// A FieldError says which part of a definition is wrong.
+type FieldError struct {
+	Field string // url, method, body, allowlist, credentials, parameters, or parameters.NAME
+	Err   error
+}
+
+// Error returns what is wrong.
+func (e *FieldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func wrong(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FieldError{field, err}
+}
+
+// httpTool is a tool that is one HTTP request.
+type httpTool struct {
+	def    Definition
+	spec   lathe.ToolSpec
+	url    *template
+	client *egress.Client
+	opts   Options
+	secret [][]byte // what no answer may show
+	// queryNames and cookieNames are taken: no member of an exploded object may have them.
+	queryNames, cookieNames map[string]bool
+	nulls                   map[string]bool // arguments whose null is a value: members of the body
+}
+
+var _ lathe.Tool = (*httpTool)(nil)
+
+// New returns the tool that d describes, which sends its requests through client. The error is of
+// code invalid_config.
+func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
+	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
+	if opts != nil {
+		t.opts = *opts
+	}
+	if t.opts.MaxAttempts <= 0 {
+		t.opts.MaxAttempts = 3
+	}
+	if t.opts.Wait == nil {
+		t.opts.Wait = wait
+	}
+	t.def.Parameters = slices.Clone(d.Parameters)
+	if err := t.prepare(); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "httptool: " + d.Name, Err: err}
+	}
+	return t, nil
+}
+
+func (t *httpTool) prepare() error {
+	d := &t.def
+	if t.client == nil {
+		return errors.New("there is no client to send requests with")
+	}
+	if d.Method == "" {
+		d.Method = http.MethodGet
+	}
+	switch d.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		return wrong("method", fmt.Errorf("no tool is made of the method %s", strconv.Quote(d.Method)))
+	}
+	if d.Effect == lathe.EffectUndeclared {
+		if d.Effect = lathe.Writes; d.Method == http.MethodGet || d.Method == http.MethodHead {
+			d.Effect = lathe.ReadOnly
+		}
+	}
+	if len(d.Allowlist) == 0 {
+		return wrong("allowlist", errors.New(`no allowlist: name the fields of the answer that the model may see ("*" for all)`))
+	}
+	var err error
+	if t.url, err = parseTemplate(d.URL); err != nil {
+		return wrong("url", err)
+	}
+	for i := range d.Parameters {
+		if err := d.Parameters[i].check(); err != nil {
+			return wrong("parameters."+d.Parameters[i].Name, err)
+		}
+	}
+	if err := t.checkPath(); err != nil {
+		return wrong("parameters", err)
+	}
+	if err := t.checkBody(); err != nil {
+		return wrong("body", err)
+	}
+	if err := d.Credentials.check(); err != nil {
+		return wrong("credentials", err)
+	}
+	if err := t.reserve(); err != nil {
+		return wrong("parameters", err)
+	}
+	schema, err := d.argsSchema()
+	if err != nil {
+		return wrong("parameters", err)
+	}
+	t.spec = lathe.ToolSpec{
+		Name: d.Name, Description: d.Description, Schema: schema, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
+		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Backend: d.Backend, Origin: d.Origin,
+	}
+	return nil
+}
+
+// checkPath wants a parameter for each place in the path, and a place for each parameter.
+func (t *httpTool) checkPath() error {
+	var have []string
+	for i := range t.def.Parameters {
+		if p := &t.def.Parameters[i]; p.In == InPath {
+			name := p.wireName()
+			if !slices.Contains(t.url.names, name) {
+				return fmt.Errorf("parameter %q: the path has no {%s}", p.Name, name)
+			}
+			if slices.Contains(have, name) {
+				return fmt.Errorf("two parameters fill {%s} of the path", name)
+			}
+			have = append(have, name)
+		}
+	}
+	for _, name := range t.url.names {
+		if !slices.Contains(have, name) {
+			return fmt.Errorf("the path has {%s}, and no parameter fills it", name)
+		}
+	}
+	return nil
+}
+
+func (t *httpTool) checkBody() error {
+	d := &t.def
+	n, whole := 0, false
+	for i := range d.Parameters {
+		if p := &d.Parameters[i]; p.In == InBody {
+			n++
+			whole = whole || p.Whole
+			t.nulls[p.Name] = true
+		}
+	}
+	if d.Body == "" {
+		d.Body = typeJSON
+	}
+	switch typ := mediaType(d.Body); {
+	case n > 0 && (d.Method == http.MethodGet || d.Method == http.MethodHead):
+		return fmt.Errorf("a %s request has no body", d.Method)
+	case whole && n > 1:
+		return errors.New("a body that is one whole value has no further parameters")
+	case isJSON(typ), typ == typeForm, typ == typeMultipart:
+	case isText(typ):
+		if n > 1 {
+			return errors.New("a body of text has one parameter")
+		}
+	default:
+		return fmt.Errorf("a body of type %q cannot be written: JSON, forms and text can", d.Body)
+	}
+	return nil
+}
+
+// reserve notes which names of the request are taken: by credentials first, so that no parameter has one of theirs.
+func (t *httpTool) reserve() error {
+	c := &t.def.Credentials
+	headers := map[string]bool{}
+	for name, v := range c.Headers {
+		headers[http.CanonicalHeaderKey(name)] = true
+		t.hide(v.Reveal())
+	}
+	for name, v := range c.Query {
+		t.queryNames[name] = true
+		t.hide(v.Reveal())
+	}
+	for name, v := range c.Cookies {
+		t.cookieNames[name] = true
+		t.hide(v.Reveal())
+	}
+	for i := range t.def.Parameters {
+		p := &t.def.Parameters[i]
+		names, name := map[Place]map[string]bool{InQuery: t.queryNames, InCookie: t.cookieNames, InHeader: headers}[p.In], p.wireName()
+		if p.In == InHeader {
+			name = http.CanonicalHeaderKey(name)
+		}
+		switch {
+		case names == nil:
+		case names[name]:
+			return fmt.Errorf("parameter %q: %q of the %s is taken, by a credential or another parameter", p.Name, p.wireName(), p.In)
+		default:
+			names[name] = true
+		}
+	}
+	return nil
+}
+
+// Spec returns the tool's definition.
+func (t *httpTool) Spec() *lathe.ToolSpec { return &t.spec }
+
+// Call sends the request, again where that is allowed and of use, and reads the answer.
+func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	m, err := t.build(args, lathe.CallMetaFrom(ctx))
+	if err != nil {
+		return nil, err
+	}
+	again := t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent && m.header.Get("Idempotency-Key") != ""
+	backoff := firstBackoff
+	for attempt := 1; ; attempt++ {
+		out, after, err := t.once(ctx, m)
+		if !again || attempt >= t.opts.MaxAttempts || after < 0 {
+			return out, err
+		}
+		if after == 0 {
+			after = backoff + rand.N(backoff/2)
+			backoff *= 2
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < after {
+			return out, err // what is known is better than a timeout
+		}
+		if t.opts.Wait(ctx, after) != nil {
+			return out, err
+		}
+	}
+}
+
+// once makes one attempt. after says how long to wait before the next: 0 as one likes, negative
+// that there must be none.
+func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, after time.Duration, err error) {
+	req, err := m.request(ctx)
+	if err != nil {
+		return nil, -1, err
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		after = -1
+		if e := egress.Plain(err); e.Unsent && !e.Refused {
+			after = 0
+		}
+		return nil, after, failed(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // what was needed of it is read
+	out, err = t.answer(resp)
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return out, retryAfter(resp.Header.Get("Retry-After")), err
+	}
+	return out, -1, err
+}
+
+// retryAfter reads the header: 0 when there is none, negative when it asks for too much.
+func retryAfter(s string) time.Duration {
+	if s == "" {
+		return 0
+	}
+	d := time.Duration(-1)
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+		d = time.Duration(min(n, 1<<20)) * time.Second
+	} else if at, err := http.ParseTime(s); err == nil {
+		d = max(time.Until(at), 0)
+	}
+	if d > maxRetryAfter {
+		return -1
+	}
+	return d
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// failed turns an error of the egress client into one of the tool. Its text is fixed, so the model
+// may see it.
+func failed(err error) error {
+	e := egress.Plain(err)
+	code := lathe.CodeExecutionFailed
+	switch e.Code {
+	case egress.CodeTimeout:
+		code = lathe.CodeTimeout
+	case egress.CodeCancelled:
+		code = lathe.CodeCancelled
+	case egress.CodeBodyTooLarge:
+		code = lathe.CodeOutputTooLarge
+	case egress.CodeEncodingRefused, egress.CodeCompressionRatio:
+		code = lathe.CodeInvalidOutput
+	case egress.CodeResolve, egress.CodeConnect, egress.CodeTLS:
+		code = lathe.CodeUnavailable
+	default:
+		if e.Refused {
+			code = lathe.CodeUnavailable
+		}
+	}
+	return fmt.Errorf("%w (%w)", tool.Fail(code, "%s", e.Error()), e)
+}

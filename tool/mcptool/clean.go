@@ -1,0 +1,109 @@
+package mcptool
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// errHidden says that a schema has characters where they cannot be left out.
+var errHidden = errors.New("hidden or control characters in the schema, outside of its descriptions")
+
+// isHidden reports whether a person who reads the text does not see r, or sees it in another place:
+// control, format, direction, tag and unassigned filler characters. A model reads them all.
+func isHidden(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors
+		return r != 0xFE0F // the one that makes an emoji of a sign
+	case r >= 0xE0000 && r <= 0xE0FFF: // tags and further variation selectors
+		return true
+	case r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x2800 || r == 0x17B4 || r == 0x17B5: // blank letters
+		return true
+	case r == 0x2028 || r == 0x2029:
+		return true
+	case r == unicode.ReplacementChar:
+		return false
+	}
+	return unicode.Is(unicode.C, r) // control, format, private use, surrogates
+}
+
+// clean returns text without hidden characters, and how many there were.
+func clean(text string) (string, int) {
+	n := 0
+	out := strings.Map(func(r rune) rune {
+		if isHidden(r) {
+			n++
+			return -1
+		}
+		return r
+	}, text)
+	return out, n
+}
+
+// cleanSchema appends a valid JSON schema to dst without the hidden characters in its descriptions,
+// titles and comments, and counts them. Anywhere else they are an error: names and values that the
+// model has to repeat cannot be changed.
+func cleanSchema(dst, raw []byte) (out []byte, hidden int, err error) {
+	c := &schemaCleaner{}
+	out = c.value(dst, raw[rawjson.SkipSpace(raw, 0):], false)
+	return out, c.hidden, c.err
+}
+
+type schemaCleaner struct {
+	hidden int
+	err    error
+}
+
+func (c *schemaCleaner) value(dst, raw []byte, prose bool) []byte {
+	switch raw[0] {
+	case '{':
+		dst = append(dst, '{')
+		first := true
+		for k, v := range rawjson.Members(raw) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(c.text(dst, k, false), ':')
+			says := rawjson.EqualKey(k, "description") || rawjson.EqualKey(k, "title") || rawjson.EqualKey(k, "$comment")
+			dst = c.value(dst, v, says)
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		first := true
+		for v := range rawjson.Elements(raw) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = c.value(dst, v, false)
+		}
+		return append(dst, ']')
+	case '"':
+		return c.text(dst, raw, prose)
+	default:
+		return append(dst, raw...)
+	}
+}
+
+func (c *schemaCleaner) text(dst, quoted []byte, prose bool) []byte {
+	plain, err := rawjson.AppendUnquote(nil, quoted)
+	if err != nil {
+		c.err = err
+		return append(dst, quoted...)
+	}
+	shown, n := clean(string(plain))
+	if n == 0 {
+		return append(dst, quoted...)
+	}
+	if !prose {
+		c.err = errHidden
+	}
+	c.hidden += n
+	return rawjson.AppendQuote(dst, shown)
+}

@@ -1,0 +1,156 @@
+package mcptool
+
+import (
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of a result.
+const (
+	maxBlocks = 1_000
+	maxBlobs  = 64
+)
+
+var errNoResult = errors.New("mcptool: the result is not one of tools/call")
+
+// output turns a tools/call result, which is valid JSON, into what the runner takes. Numbers keep
+// their digits.
+//
+// structuredContent is the data where there is some. Else a text alone is: as the object or array
+// that it holds, or as a string. Several texts are joined by line ends, and with any other kind of
+// content the data is an object with the member `content`, in which images, audio and binary
+// resources stand by type and size; their bytes are blobs.
+func output(result []byte) (*lathe.Output, error) {
+	if len(result) == 0 || result[0] != '{' {
+		return nil, errNoResult
+	}
+	out := &lathe.Output{}
+	if kind, ok := text(result, "resultType"); ok && kind != "complete" {
+		out.IsError = true
+		out.Data = appendMember([]byte{'{'}, "error", "the server asked for input in the middle of the call, and is given none")
+		out.Data = append(out.Data, '}')
+		return out, nil
+	}
+	if v, ok := rawjson.Get(result, "isError"); ok {
+		out.IsError = string(v) == "true"
+	}
+	blocks, texts, err := readContent(result, out)
+	if err != nil {
+		return nil, err
+	}
+	structured, ok := rawjson.Get(result, "structuredContent")
+	switch {
+	case ok && string(structured) != "null":
+		out.Data = append([]byte(nil), structured...)
+	case blocks != nil:
+		out.Data = append(append([]byte(`{"content":`), blocks...), '}')
+	case len(texts) == 1 && holdsJSON(texts[0]):
+		out.Data = []byte(texts[0])
+	case len(texts) > 0:
+		out.Data = rawjson.AppendQuote(nil, strings.Join(texts, "\n"))
+	}
+	return out, nil
+}
+
+// holdsJSON reports whether a text is an object or an array in strict JSON.
+func holdsJSON(s string) bool {
+	t := strings.TrimSpace(s)
+	return t != "" && (t[0] == '{' || t[0] == '[') && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
+}
+
+// readContent reads the blocks. texts are those of a result that has nothing else; blocks is set
+// where it has.
+func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []string, err error) {
+	list, ok := rawjson.Get(result, "content")
+	if !ok {
+		return nil, nil, nil
+	}
+	if list[0] != '[' {
+		return nil, nil, errNoResult
+	}
+	all := []byte{'['}
+	n, mixed := 0, false
+	for raw := range rawjson.Elements(list) {
+		if n++; n > maxBlocks || raw[0] != '{' {
+			return nil, nil, errNoResult
+		}
+		if n > 1 {
+			all = append(all, ',')
+		}
+		kind, _ := text(raw, "type")
+		if kind == "text" {
+			s, ok := text(raw, "text")
+			if !ok {
+				return nil, nil, errNoResult
+			}
+			texts = append(texts, s)
+			all = append(appendMember(append(all, `{"type":"text"`...), "text", s), '}')
+			continue
+		}
+		mixed = true
+		if all, err = appendBlock(all, kind, raw, out); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !mixed {
+		return nil, texts, nil
+	}
+	return append(all, ']'), nil, nil
+}
+
+// appendBlock appends a block that is not text, and keeps its bytes as a blob.
+func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte, error) {
+	dst = appendMember(append(dst, '{'), "type", kind)
+	copyText := func(from []byte, names ...string) {
+		for _, name := range names {
+			if s, ok := text(from, name); ok && s != "" {
+				dst = appendMember(dst, name, s)
+			}
+		}
+	}
+	blob := func(from []byte, member, name string) error {
+		encoded, _ := text(from, member)
+		data, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(out.Blobs) >= maxBlobs {
+			return errNoResult
+		}
+		mediaType, _ := text(from, "mimeType")
+		out.Blobs = append(out.Blobs, lathe.Blob{MediaType: mediaType, Data: data, Name: name})
+		dst = append(dst, `,"bytes":`...)
+		dst = strconv.AppendInt(dst, int64(len(data)), 10)
+		return nil
+	}
+	var err error
+	switch kind {
+	case "image", "audio":
+		copyText(raw, "mimeType")
+		err = blob(raw, "data", "")
+	case "resource_link":
+		copyText(raw, "uri", "name", "title", "description", "mimeType")
+	case "resource":
+		res, ok := rawjson.Get(raw, "resource")
+		if !ok || res[0] != '{' {
+			return nil, errNoResult
+		}
+		copyText(res, "uri", "mimeType", "text")
+		if _, binary := rawjson.Get(res, "blob"); binary {
+			uri, _ := text(res, "uri")
+			err = blob(res, "blob", uri)
+		}
+	default: // a kind of a later protocol: that it was there is all that is told
+	}
+	return append(dst, '}'), err
+}
+
+func appendMember(dst []byte, name, value string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(rawjson.AppendQuote(dst, name), ':')
+	return rawjson.AppendQuote(dst, value)
+}

@@ -1,0 +1,175 @@
+package mcptool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A definition is what a server says of one tool, as it says it.
+type definition struct {
+	name        string // the server's own
+	description string // cleaned
+	schema      []byte // of the arguments, cleaned
+	output      []byte // schema of the output; nil: none
+	hidden      int    // characters that were left out
+	parts       parts  // hashes, of what was said before anything was left out
+	digest      string // hash of all of it
+}
+
+// partNames are the parts of a definition that a pin holds, in the order in which they are told.
+var partNames = [...]string{"name", "description", "inputSchema", "outputSchema", "annotations"}
+
+// parts are the hashes of the parts of a definition, by their name; what was not said has none.
+type parts map[string]string
+
+// changed names the parts in which two definitions differ.
+func (p parts) changed(from parts) []string {
+	var out []string
+	for _, name := range partNames {
+		if p[name] != from[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// readDefinition reads one element of a tools/list result, which is valid JSON. The definition
+// comes with its digest also where it is refused, if there is a name to go by.
+func readDefinition(raw []byte) (*definition, error) {
+	if raw[0] != '{' {
+		return nil, errors.New("a definition is not an object")
+	}
+	d := &definition{parts: parts{}}
+	var ok bool
+	if d.name, ok = text(raw, "name"); !ok || d.name == "" {
+		return nil, errors.New("a definition without a name")
+	}
+	if len(d.name) > maxRemoteName {
+		return nil, fmt.Errorf("a name of %d bytes, and at most %d are taken", len(d.name), maxRemoteName)
+	}
+	if err := d.hash(raw); err != nil {
+		return nil, err
+	}
+	return d, d.read(raw)
+}
+
+// hash takes the digest of what the server says: SHA-256 over the RFC 8785 form of its parts.
+func (d *definition) hash(raw []byte) error {
+	all := []byte{'{'}
+	for _, name := range partNames {
+		v, ok := rawjson.Get(raw, name)
+		if !ok {
+			continue
+		}
+		canonical, err := rawjson.AppendCanonical(nil, v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		d.parts[name] = sum(canonical)
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(rawjson.AppendQuote(all, name), ':')
+		all = append(all, canonical...)
+	}
+	canonical, err := rawjson.AppendCanonical(nil, append(all, '}'))
+	if err != nil {
+		return err
+	}
+	d.digest = sum(canonical)
+	return nil
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// read takes what the model is told.
+func (d *definition) read(raw []byte) error {
+	if v, ok := rawjson.Get(raw, "description"); ok {
+		if len(v) > maxDescriptionBytes {
+			return fmt.Errorf("a description of %d bytes, and at most %d are taken", len(v), maxDescriptionBytes)
+		}
+		said, ok := text(raw, "description")
+		if !ok {
+			return errors.New("a description that is not text")
+		}
+		d.description, d.hidden = clean(said)
+	}
+	for _, s := range []struct {
+		name string
+		to   *[]byte
+	}{{"inputSchema", &d.schema}, {"outputSchema", &d.output}} {
+		v, ok := rawjson.Get(raw, s.name)
+		if !ok {
+			continue
+		}
+		switch {
+		case len(v) > maxSchemaBytes:
+			return fmt.Errorf("%s has %d bytes, and at most %d are taken", s.name, len(v), maxSchemaBytes)
+		case v[0] != '{':
+			return fmt.Errorf("%s is not an object", s.name)
+		}
+		cleaned, n, err := cleanSchema(nil, v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		*s.to = cleaned
+		d.hidden += n
+	}
+	if _, n := clean(d.name); n > 0 {
+		return errors.New("hidden or control characters in the name")
+	}
+	return nil
+}
+
+// readList reads the tools of one page of a tools/list result.
+func readList(result []byte) (defs []*definition, refused map[string]error) {
+	refused = map[string]error{}
+	list, ok := rawjson.Get(result, "tools")
+	if !ok || list[0] != '[' {
+		return nil, refused
+	}
+	i := 0
+	for raw := range rawjson.Elements(list) {
+		i++
+		d, err := readDefinition(raw)
+		if d == nil {
+			refused[fmt.Sprintf("number %d", i)] = err
+			continue
+		}
+		if err != nil {
+			refused[d.name] = err
+		}
+		defs = append(defs, d)
+	}
+	return defs, refused
+}
+
+// text returns a member that is a string.
+func text(obj []byte, key string) (string, bool) {
+	v, ok := rawjson.Get(obj, key)
+	if !ok || v[0] != '"' {
+		return "", false
+	}
+	b, err := rawjson.AppendUnquote(nil, v)
+	return string(b), err == nil
+}
+
+// twice returns the names that stand more than once.
+func twice(defs []*definition) []string {
+	seen, out := map[string]bool{}, []string(nil)
+	for _, d := range defs {
+		if seen[d.name] && !slices.Contains(out, d.name) {
+			out = append(out, d.name)
+		}
+		seen[d.name] = true
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Group is a set of servers that are kept running. Its methods may be called from several
+// goroutines at once.
+type Group struct {
+	opts    Options
+	servers []*supervisor // by name
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+
+	telling sync.Mutex // held while OnChange is told
+	mu      sync.Mutex
+	unheard map[string]string // by server: what OnChange said against its tools
+}
+
+var _ lathe.ToolSource = (*Group)(nil)
+
+// Start starts all servers side by side, and returns once each is ready or has failed its first
+// attempts; those that have failed are tried on. It fails where the configuration of a server is not
+// good or names a server twice, where OnChange refuses the tools of a server, and where a required
+// server is not ready; then nothing is left running. ctx bounds the start alone.
+func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
+	g := &Group{unheard: map[string]string{}}
+	if opts != nil {
+		g.opts = *opts
+	}
+	if g.opts.Now == nil {
+		g.opts.Now = time.Now
+	}
+	if g.opts.StopGrace <= 0 {
+		g.opts.StopGrace = time.Second
+	}
+	seen := map[string]bool{}
+	for i := range servers {
+		conf := servers[i].withDefaults()
+		err := conf.Check()
+		if err == nil && seen[conf.Name] {
+			err = errors.New("the name is taken by another server")
+		}
+		if err != nil {
+			return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: server " + conf.Name, Err: err}
+		}
+		seen[conf.Name] = true
+		g.servers = append(g.servers, newSupervisor(conf, &g.opts, g.changed))
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.stop = stop
+	for _, s := range g.servers {
+		g.running.Go(func() { s.run(life) })
+	}
+	if err := g.started(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// started waits for the first attempts.
+func (g *Group) started(ctx context.Context) error {
+	for _, s := range g.servers {
+		select {
+		case <-s.first:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var errs []error
+	for _, st := range g.Status() {
+		if why := g.against(st.Server); why != "" {
+			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: server " + st.Server, Err: errors.New(why)})
+		} else if st.Required && st.State != StateReady {
+			errs = append(errs, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: server " + st.Server,
+				Err: fmt.Errorf("it is required and is not ready: %s", st.LastError)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// changed tells the tools of a server.
+func (g *Group) changed(s *supervisor) {
+	if g.opts.OnChange == nil {
+		return
+	}
+	g.telling.Lock()
+	defer g.telling.Unlock()
+	live := s.tools()
+	tools := make([]lathe.Tool, 0, len(live))
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		tools = append(tools, live[name])
+	}
+	err := g.opts.OnChange(s.conf.origin(), tools)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.unheard, s.conf.Name)
+	if err != nil {
+		g.unheard[s.conf.Name] = err.Error()
+	}
+}
+
+func (g *Group) against(server string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unheard[server]
+}
+
+// Tools yields the tools that are offered now, by server and name. There are no errors: how the
+// servers are is told by Status.
+func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
+	return func(yield func(lathe.Tool, error) bool) {
+		for _, s := range g.servers {
+			live := s.tools()
+			for _, name := range slices.Sorted(maps.Keys(live)) {
+				if !yield(live[name], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Status says how each server is, in the order in which they were given.
+func (g *Group) Status() []Status {
+	out := make([]Status, len(g.servers))
+	for i, s := range g.servers {
+		out[i] = s.Status()
+		if why := g.against(s.conf.Name); why != "" {
+			out[i].LastError, out[i].Problem = why, ProblemTools
+		}
+	}
+	return out
+}
+
+// Accept pins the definitions that the named tool has now, or those of all tools of the named
+// server, and offers what was blocked. It returns how these tools were before.
+func (g *Group) Accept(name string) ([]ToolStatus, error) {
+	for _, s := range g.servers {
+		if s.conf.Name != name && s.conf.Name != serverOf(name) {
+			continue
+		}
+		return s.accept(name)
+	}
+	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("there is no server of that name")}
+}
+
+func (s *supervisor) accept(name string) ([]ToolStatus, error) {
+	s.mu.Lock()
+	var defs, all []*definition
+	var was []ToolStatus
+	for _, st := range s.list {
+		d := s.defs[st.Remote]
+		if d == nil {
+			continue
+		}
+		all = append(all, d)
+		if st.Name == name || s.conf.Name == name && st.State != ToolExcluded {
+			defs, was = append(defs, d), append(was, st)
+		}
+	}
+	known, state := s.defs != nil, s.status.State
+	s.mu.Unlock()
+	switch {
+	case !known:
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: accept", Err: fmt.Errorf("the server %s is %s: its tools are not known", s.conf.Name, state)}
+	case len(defs) == 0:
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("the server %s has no such tool that could be accepted", s.conf.Name)}
+	}
+	if err := s.opts.Pins.accept(s.conf.Name, defs, s.opts.Now()); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: accept", Err: err}
+	}
+	refused := map[string]error{}
+	for _, st := range s.Status().Tools {
+		if st.State == ToolRefused && !slices.ContainsFunc(all, func(d *definition) bool { return d.name == st.Remote }) {
+			refused[st.Remote] = errors.New(st.Reason)
+		}
+	}
+	s.adopt(all, refused)
+	return was, nil
+}
+
+// Close stops all servers and waits until their processes are gone. Calls that run are cut off.
+func (g *Group) Close() error {
+	g.closing.Do(g.stop)
+	g.running.Wait()
+	return nil
+}

@@ -1,0 +1,218 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/sse"
+)
+
+// A gate is the only way to an HTTP server. It goes to the server's origin and nowhere else, adds
+// the configured headers, and passes each message of the answers through the tap.
+type gate struct {
+	next    http.RoundTripper
+	origin  string
+	headers map[string]Secret
+	tap     *tap
+	max     int
+	status  atomic.Int64 // of the last answer that was no success
+}
+
+// plainClient follows no redirects and no proxies of the environment.
+func plainClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	return &http.Client{Transport: t}
+}
+
+// newGate returns a client that goes through the gate, and the gate.
+func newGate(s *Server, client *http.Client, t *tap) (*http.Client, *gate, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, nil, errors.New("the url cannot be read")
+	}
+	g := &gate{next: client.Transport, origin: originOf(u), headers: s.Headers, tap: t, max: s.MaxLineBytes}
+	if g.next == nil {
+		g.next = http.DefaultTransport
+	}
+	return &http.Client{Transport: g, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, g, nil
+}
+
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+var errOrigin = errors.New("the server named an address at another origin than its own")
+
+func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
+	if originOf(req.URL) != g.origin {
+		if req.Body != nil {
+			_ = req.Body.Close() // a RoundTripper closes it, whatever happens
+		}
+		return nil, errOrigin
+	}
+	ctx := req.Context()
+	id := g.outgoing(req)
+	out := req.Clone(ctx)
+	for name, v := range g.headers {
+		out.Header.Set(name, v.Reveal())
+	}
+	resp, err := g.next.RoundTrip(out)
+	if err != nil {
+		if neverSent(err) {
+			g.tap.unsent(ctx)
+		}
+		return nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		g.status.Store(int64(resp.StatusCode))
+		g.tap.answered(ctx, resp.StatusCode)
+		resp.Body = limited(resp.Body, g.max)
+		return resp, nil
+	}
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "application/json":
+		resp.Body = &jsonBody{src: resp.Body, gate: g, id: id}
+	case "text/event-stream":
+		resp.Body = newEventBody(ctx, resp.Body, g)
+	default:
+		resp.Body = limited(resp.Body, g.max)
+	}
+	return resp, nil
+}
+
+// outgoing tells the tap of a message that goes out, and returns its id.
+func (g *gate) outgoing(req *http.Request) (id string) {
+	if req.GetBody == nil {
+		return ""
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return ""
+	}
+	raw, err := io.ReadAll(body) // our own message, from memory
+	if err != nil || len(raw) == 0 || raw[0] != '{' {
+		return ""
+	}
+	g.tap.sent(req.Context(), raw)
+	v, _ := rawjson.Get(raw, "id")
+	return string(v)
+}
+
+// neverSent reports whether a request did not leave this machine.
+func neverSent(err error) bool {
+	if e := (*egress.Error)(nil); errors.As(err, &e) {
+		return e.Unsent
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+type limitedBody struct {
+	io.Reader
+	io.Closer
+}
+
+func limited(b io.ReadCloser, limit int) io.ReadCloser {
+	return limitedBody{io.LimitReader(b, int64(limit)), b}
+}
+
+// A jsonBody is one message, read whole and checked before a byte of it is given on.
+type jsonBody struct {
+	src   io.ReadCloser
+	gate  *gate
+	id    string
+	ready bool
+	rest  bytes.Reader
+}
+
+func (b *jsonBody) Read(p []byte) (int, error) {
+	if !b.ready {
+		b.ready = true
+		raw, err := io.ReadAll(io.LimitReader(b.src, int64(b.gate.max)+1))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("reading the answer: %w", err)
+		case len(raw) > b.gate.max:
+			raw = b.gate.tap.refuse(b.id, errTooLong)
+		case len(bytes.TrimSpace(raw)) == 0:
+		default:
+			raw = b.gate.tap.receivedFor(raw, b.id)
+		}
+		b.rest.Reset(raw)
+	}
+	return b.rest.Read(p)
+}
+
+func (b *jsonBody) Close() error { return b.src.Close() }
+
+// An eventBody is a stream of messages, each checked before it is given on.
+type eventBody struct {
+	src    io.ReadCloser
+	events *sse.Reader
+	gate   *gate
+	ctx    context.Context
+	buf    []byte
+	rest   []byte
+	seen   bool // an event had an id: the stream can be gone on with
+	err    error
+}
+
+func newEventBody(ctx context.Context, src io.ReadCloser, g *gate) *eventBody {
+	return &eventBody{src: src, gate: g, ctx: ctx,
+		events: sse.NewReader(src, &sse.Options{MaxLine: g.max, MaxEvent: g.max})}
+}
+
+func (b *eventBody) Read(p []byte) (int, error) {
+	for len(b.rest) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		e, err := b.events.Next()
+		if err != nil {
+			b.end(err)
+			continue
+		}
+		if e.ID != "" {
+			b.seen = true
+		}
+		if e.Type == "message" && len(e.Data) > 0 {
+			if e.Data = b.gate.tap.received(e.Data); e.Data == nil {
+				continue
+			}
+		}
+		b.buf = sse.AppendEvent(b.buf[:0], e)
+		b.rest = b.buf
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// end notes how the stream ended. A request whose answer cannot come any more is told.
+func (b *eventBody) end(err error) {
+	b.err = err
+	switch {
+	case errors.Is(err, sse.ErrEventTooLong), errors.Is(err, sse.ErrLineTooLong):
+		b.gate.tap.lost(b.ctx, errTooLong)
+	case !b.seen:
+		b.gate.tap.lost(b.ctx, errBrokeOff)
+	}
+}
+
+func (b *eventBody) Close() error { return b.src.Close() }

@@ -1,0 +1,175 @@
+// Package mcptool makes the tools of MCP servers tools of Lathe.
+//
+// A [Group] keeps a set of servers running: each is supervised by itself, started again when it
+// ends, with growing pauses and for ever. Its tools are named SERVER__TOOL. They are offered once
+// their definitions are known: a definition is pinned by its hash when its server is first seen,
+// and one that has changed since is blocked until a person accepts it. What a server says of its
+// tools decides nothing: their effect and what the model may see of their output are set here.
+//
+// Every byte of a server is untrusted. Messages are bounded and checked strictly before they are
+// decoded; requests of a server to its client (sampling, elicitation, roots) are refused.
+//
+// A stdio server is a child process in a process group of its own, with an environment of its own.
+// It is not a sandbox: the child may do what its user may do.
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// A Secret is a value that does not print: fmt, encoding/json and log/slog show "[redacted]".
+type Secret = secret.Secret
+
+// NewSecret returns a Secret that holds s.
+func NewSecret(s string) Secret { return secret.New(s) }
+
+// PinMode says what happens to a definition that has no pin.
+type PinMode string
+
+// The pin modes. The zero value counts as TrustFirstUse.
+const (
+	// TrustFirstUse accepts all definitions of a server that has no pin at all. A tool that such a
+	// server adds later waits for a person.
+	TrustFirstUse PinMode = "trust-first-use"
+	// RequirePin has every definition wait for a person.
+	RequirePin PinMode = "require"
+)
+
+// A Server says how one MCP server is reached and what its tools may do. Exactly one of Command and
+// URL is set.
+type Server struct {
+	Name string // 1 to 32 of a-z, 0-9, single _ and -; begins every tool's name
+
+	Command string // program of a stdio server, no shell
+	Args    []string
+	Dir     string            // working directory; "" is this process's own
+	Env     map[string]Secret // added to PATH, HOME and LANG
+
+	URL     string            // endpoint of an HTTP server
+	Headers map[string]Secret // sent to the endpoint's origin and nowhere else
+	Client  *http.Client      // nil: a plain one that follows no redirects and no proxies
+
+	Tools []string // the server's names of the tools to offer; nil: all
+	// Effects say what tools do, by the server's names. What is not listed writes.
+	Effects map[string]lathe.Effect
+	// Allowlist is the allowlist of every tool that is not in Allowlists.
+	Allowlist  []string
+	Allowlists map[string][]string
+
+	Required     bool          // Start fails without it
+	Pin          PinMode       // of definitions that are not pinned
+	StartTimeout time.Duration // to connect and list tools; 30 s
+	IdleTimeout  time.Duration // of a call, without progress; 30 s
+	CallTimeout  time.Duration // of a call, with all its progress; 10 min
+	MaxLineBytes int           // of one message; 8 MiB
+	MaxTools     int           // that the server may have; 256
+	Concurrency  int           // calls at once; 0: no limit
+}
+
+// Options of a [Group]. The zero value blocks every tool: there are no pins.
+type Options struct {
+	// Pins keeps what was accepted. nil blocks every tool.
+	Pins *Pins
+	// Environ is the environment of this process, as os.Environ returns it. Children get PATH, HOME
+	// and LANG of it.
+	Environ []string
+	// OnChange is told the tools of a server, by their origin, when they have changed. It is called
+	// by one goroutine at a time. An error is shown in the server's status.
+	OnChange func(origin string, tools []lathe.Tool) error
+	// Log is told when a server starts, ends and changes its tools: no arguments, no output.
+	Log *slog.Logger
+	// BackoffMin and BackoffMax bound the pause before a server is started again; 500 ms and 1 min.
+	BackoffMin, BackoffMax time.Duration
+	// StopGrace is what a child gets to end by itself before it is killed; 1 s.
+	StopGrace time.Duration
+	// Now is the clock of statuses and pins; time.Now.
+	Now func() time.Time
+}
+
+// Limits of definitions.
+const (
+	maxDescriptionBytes = 8 << 10
+	maxSchemaBytes      = 64 << 10
+	maxRemoteName       = 128
+	maxPages            = 100
+)
+
+func (s *Server) withDefaults() Server {
+	c := *s
+	c.Args, c.Tools, c.Allowlist = slices.Clone(s.Args), slices.Clone(s.Tools), slices.Clone(s.Allowlist)
+	set := func(p *time.Duration, d time.Duration) {
+		if *p <= 0 {
+			*p = d
+		}
+	}
+	set(&c.StartTimeout, 30*time.Second)
+	set(&c.IdleTimeout, 30*time.Second)
+	set(&c.CallTimeout, 10*time.Minute)
+	if c.MaxLineBytes <= 0 {
+		c.MaxLineBytes = 8 << 20
+	}
+	if c.MaxTools <= 0 {
+		c.MaxTools = 256
+	}
+	if c.Pin == "" {
+		c.Pin = TrustFirstUse
+	}
+	return c
+}
+
+// Check says what is wrong with a server's configuration, or returns nil.
+func (s *Server) Check() error {
+	switch {
+	case !ValidServerName(s.Name):
+		return fmt.Errorf("the server name %.80q is not 1 to 32 of a-z, 0-9 and single _ or - between them", s.Name)
+	case s.Command == "" && s.URL == "":
+		return errors.New("neither a command nor a url")
+	case s.Command != "" && s.URL != "":
+		return errors.New("both a command and a url: a server has one of them")
+	case s.Command == "" && (len(s.Args) > 0 || s.Dir != "" || len(s.Env) > 0):
+		return errors.New("args, dir and env go with a command")
+	case s.URL == "" && (len(s.Headers) > 0 || s.Client != nil):
+		return errors.New("headers go with a url")
+	case len(s.Allowlist) == 0 && len(s.Allowlists) == 0:
+		return errors.New(`no allowlist: name the fields of the output that the model may see ("*" for all)`)
+	case s.Pin != "" && s.Pin != TrustFirstUse && s.Pin != RequirePin:
+		return fmt.Errorf("pin is %s or %s", TrustFirstUse, RequirePin)
+	}
+	if s.URL != "" {
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errors.New("the url does not begin with http:// or https:// and a host")
+		}
+	}
+	for name := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("%.80q is not the name of an environment variable", name)
+		}
+	}
+	return nil
+}
+
+// origin is what the server's tools give as their origin.
+func (s *Server) origin() string { return "mcp:" + s.Name }
+
+// secrets are the values that no text of the server's may show.
+func (s *Server) secrets() []Secret {
+	var out []Secret
+	for _, v := range s.Env {
+		out = append(out, v)
+	}
+	for _, v := range s.Headers {
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// maxPinsBytes bounds the file of pins.
+const maxPinsBytes = 16 << 20
+
+// Pins is the file of what was accepted: for each tool of each server the hashes of its definition.
+// The file is read anew each time, has mode 0600, and is replaced as a whole; several processes may
+// share it. One that cannot be read, or that others may write to, accepts nothing.
+type Pins struct {
+	path string
+	mu   sync.Mutex
+}
+
+// NewPins returns the pins in the file of that path. A file that is not there holds none.
+func NewPins(path string) *Pins { return &Pins{path: path} }
+
+// Path returns the path of the file.
+func (p *Pins) Path() string { return p.path }
+
+// pinFile is the stored form.
+type pinFile struct {
+	Version int                        `json:"version"`
+	Servers map[string]map[string]*pin `json:"servers"` // by server, then by the server's name of the tool
+}
+
+type pin struct {
+	SHA256   string    `json:"sha256"` // over the RFC 8785 form of the definition
+	Parts    parts     `json:"parts"`
+	Accepted time.Time `json:"accepted"`
+	By       string    `json:"by"` // first_use or person
+}
+
+const pinVersion = 1
+
+func (p *Pins) read() (*pinFile, error) {
+	empty := &pinFile{Version: pinVersion, Servers: map[string]map[string]*pin{}}
+	f, err := os.Open(p.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%s may be written by others than its owner: chmod 600 it", p.path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxPinsBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > maxPinsBytes:
+		return nil, fmt.Errorf("%s is larger than %d bytes", p.path, maxPinsBytes)
+	}
+	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", p.path, err)
+	}
+	file := &pinFile{}
+	if err := json.Unmarshal(b, file); err != nil || file.Version != pinVersion {
+		return nil, fmt.Errorf("%s is damaged, or of another version", p.path)
+	}
+	for _, tools := range file.Servers {
+		for name, one := range tools {
+			if one == nil || len(one.SHA256) != 64 {
+				return nil, fmt.Errorf("%s is damaged: the pin of %.80q", p.path, name)
+			}
+		}
+	}
+	if file.Servers == nil {
+		file.Servers = empty.Servers
+	}
+	return file, nil
+}
+
+// change reads the file, changes it, and puts it back, while no other process does.
+func (p *Pins) change(fn func(*pinFile) (changed bool)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(p.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lockFile(lock); err != nil {
+		return err
+	}
+	file, err := p.read()
+	if err != nil || !fn(file) {
+		return err
+	}
+	return p.write(file)
+}
+
+func (p *Pins) write(file *pinFile) error {
+	b, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(p.path), ".pins-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(append(b, '\n'))
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), p.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// verdict says what a pin says of a definition.
+type verdict struct {
+	ok      bool
+	reason  string   // why not
+	changed []string // the parts that have changed
+}
+
+// judge compares the definitions of a server with their pins, by the server's names. Under mode
+// TrustFirstUse a server without any pin has all of them pinned now.
+func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.Time) map[string]verdict {
+	out := make(map[string]verdict, len(defs))
+	all := func(reason string) map[string]verdict {
+		for _, d := range defs {
+			out[d.name] = verdict{reason: reason}
+		}
+		return out
+	}
+	if p == nil {
+		return all("there is no file of pins")
+	}
+	file, err := p.read()
+	if err != nil {
+		return all("pins: " + err.Error())
+	}
+	if len(file.Servers[server]) == 0 && mode != RequirePin && len(defs) > 0 {
+		err := p.change(func(f *pinFile) bool {
+			file = f
+			if len(f.Servers[server]) > 0 { // another process was faster
+				return false
+			}
+			f.Servers[server] = map[string]*pin{}
+			for _, d := range defs {
+				f.Servers[server][d.name] = d.pin("first_use", now)
+			}
+			return true
+		})
+		if err != nil {
+			return all("pins: " + err.Error())
+		}
+	}
+	for _, d := range defs {
+		have := file.Servers[server][d.name]
+		switch {
+		case have == nil && mode == RequirePin:
+			out[d.name] = verdict{reason: "not accepted yet"}
+		case have == nil:
+			out[d.name] = verdict{reason: "new on a server that was pinned before"}
+		case have.SHA256 != d.digest:
+			out[d.name] = verdict{reason: "its definition has changed", changed: d.parts.changed(have.Parts)}
+		default:
+			out[d.name] = verdict{ok: true}
+		}
+	}
+	return out
+}
+
+func (d *definition) pin(by string, now time.Time) *pin {
+	return &pin{SHA256: d.digest, Parts: d.parts, Accepted: now.UTC().Truncate(time.Second), By: by}
+}
+
+// accept pins definitions as they are, by a person's word.
+func (p *Pins) accept(server string, defs []*definition, now time.Time) error {
+	if p == nil {
+		return errors.New("there is no file of pins")
+	}
+	return p.change(func(f *pinFile) bool {
+		if f.Servers[server] == nil {
+			f.Servers[server] = map[string]*pin{}
+		}
+		for _, d := range defs {
+			f.Servers[server][d.name] = d.pin("person", now)
+		}
+		return true
+	})
+}

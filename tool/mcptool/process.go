@@ -1,0 +1,200 @@
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxStderr bounds what is kept of a child's standard error: its end.
+const maxStderr = 64 << 10
+
+// A process is a child with pipes to its standard streams, in a process group of its own.
+type process struct {
+	cmd           *exec.Cmd
+	stdin, stdout *os.File
+	stderr        *tail
+	errPipe       *os.File
+	done          chan struct{} // closed once it has ended and its group was killed
+	copied        chan struct{} // closed once its standard error was read
+	stopOnce      sync.Once
+}
+
+// lastWords is how long the standard error of a child that is gone may still be open.
+const lastWords = 100 * time.Millisecond
+
+// errStart says that a program could not be started at all.
+type errStart struct{ err error }
+
+func (e *errStart) Error() string { return "cannot start: " + e.err.Error() }
+func (e *errStart) Unwrap() error { return e.err }
+
+// startProcess starts the server's program.
+func startProcess(s *Server, environ []string, stderr *tail) (*process, error) {
+	p := &process{stderr: stderr, done: make(chan struct{}), copied: make(chan struct{})}
+	env := childEnv(s, environ)
+	path, err := findProgram(s, env)
+	if err != nil {
+		return nil, &errStart{err}
+	}
+	p.cmd = &exec.Cmd{Path: path, Args: append([]string{s.Command}, s.Args...), Dir: s.Dir, Env: env, SysProcAttr: ownGroup()}
+	var ends []*os.File
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	pipe := func() (r, w *os.File) {
+		if err != nil {
+			return nil, nil
+		}
+		if r, w, err = os.Pipe(); err == nil {
+			ends = append(ends, r, w)
+		}
+		return r, w
+	}
+	inR, inW := pipe()
+	outR, outW := pipe()
+	errR, errW := pipe()
+	if err != nil {
+		closeAll(ends)
+		return nil, &errStart{err}
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = inR, outW, errW
+	p.stdin, p.stdout, p.errPipe = inW, outR, errR
+	if err := p.cmd.Start(); err != nil {
+		closeAll(ends)
+		return nil, &errStart{errors.Unwrap(err)}
+	}
+	closeAll([]*os.File{inR, outW, errW})
+	go p.copyStderr()
+	go p.wait()
+	return p, nil
+}
+
+func (p *process) copyStderr() {
+	defer close(p.copied)
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := p.errPipe.Read(buf)
+		p.stderr.write(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait reaps the child, and kills what it has left behind: a program that was started through
+// another outlives it otherwise, and keeps its pipes.
+func (p *process) wait() {
+	_ = p.cmd.Wait() // how it ended is told by its standard error
+	killGroup(p.cmd.Process.Pid)
+	close(p.done)
+}
+
+// stop has the child end: its standard input is closed, then it is asked to, then it is killed with
+// its whole group. It returns once the child is gone.
+func (p *process) stop(grace time.Duration) {
+	p.stopOnce.Do(func() {
+		_ = p.stdin.Close()
+		if !within(p.done, grace) {
+			askGroup(p.cmd.Process.Pid)
+			if !within(p.done, grace) {
+				killGroup(p.cmd.Process.Pid)
+				<-p.done
+			}
+		}
+		_ = p.stdout.Close()
+		if !within(p.copied, lastWords) { // a grandchild that left the group has it open
+			_ = p.errPipe.Close()
+			<-p.copied
+		}
+		_ = p.errPipe.Close()
+	})
+	<-p.done
+}
+
+// within reports whether c is closed before the time is over.
+func within(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// inherited are the variables that every child gets of this process's own.
+var inherited = [...]string{"PATH", "HOME", "LANG"}
+
+// childEnv is the whole environment of a child, sorted.
+func childEnv(s *Server, environ []string) []string {
+	var env []string
+	for _, name := range inherited {
+		if _, set := s.Env[name]; set {
+			continue
+		}
+		for _, kv := range environ {
+			if strings.HasPrefix(kv, name+"=") {
+				env = append(env, kv)
+				break
+			}
+		}
+	}
+	for name, v := range s.Env {
+		env = append(env, name+"="+v.Reveal())
+	}
+	slices.Sort(env)
+	return env
+}
+
+// findProgram looks a bare name up in the PATH that the child gets.
+func findProgram(s *Server, env []string) (string, error) {
+	if strings.ContainsRune(s.Command, os.PathSeparator) {
+		return s.Command, nil
+	}
+	for _, kv := range env {
+		list, ok := strings.CutPrefix(kv, "PATH=")
+		if !ok {
+			continue
+		}
+		for dir := range strings.SplitSeq(list, string(os.PathListSeparator)) {
+			if dir == "" {
+				continue // not the working directory
+			}
+			if path, err := exec.LookPath(dir + string(os.PathSeparator) + s.Command); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no program %q in PATH", s.Command)
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) write(b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - maxStderr; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+}
+
+// text returns it with control characters made visible and secrets left out.
+func (t *tail) text(known []Secret) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return plain(string(t.buf), known)
+}

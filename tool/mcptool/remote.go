@@ -1,0 +1,181 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// readyWait is how long a call waits for a server that is being started.
+const readyWait = 5 * time.Second
+
+// remote is one tool of a server.
+type remote struct {
+	s      *supervisor
+	name   string // the server's own
+	digest string
+	spec   lathe.ToolSpec
+}
+
+var _ lathe.Tool = (*remote)(nil)
+
+// Spec returns the definition.
+func (t *remote) Spec() *lathe.ToolSpec { return &t.spec }
+
+var errIdle = errors.New("no progress within the idle timeout")
+
+// Call asks the server. It answers `unavailable` where the server cannot be reached, or ended before
+// a tool that may run again had answered; `interrupted` where it is not known what a tool that
+// writes has done; and `timeout` when nothing was heard for the idle timeout.
+func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	for again := true; ; again = false {
+		x, err := t.s.ready(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		out, err := t.callOn(ctx, x, args)
+		if again && errors.Is(err, errUnsent) { // the connection had ended before the call
+			continue
+		}
+		return out, err
+	}
+}
+
+// callOn asks over one connection.
+func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, error) {
+	callCtx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	defer context.AfterFunc(x.life, func() { cut(errLost) })()
+	idle := time.AfterFunc(t.s.conf.IdleTimeout, func() { cut(errIdle) })
+	defer idle.Stop()
+	r := &request{stub: true, cut: cut, progress: func() { idle.Reset(t.s.conf.IdleTimeout) }}
+	watched := x.tap.watch(callCtx, r)
+	meta := mcp.Meta{"progressToken": r.token}
+	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
+		meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
+	}
+	// Its error says less than what the tap has seen.
+	_, _ = x.mcp.CallTool(watched, &mcp.CallToolParams{Meta: meta, Name: t.name, Arguments: args})
+	x.tap.forget(r)
+	got := x.tap.state(r)
+	if got.result != nil {
+		return t.answer(got.result)
+	}
+	return t.failed(ctx, context.Cause(callCtx), x, &got)
+}
+
+func (t *remote) answer(result []byte) (*lathe.Output, error) {
+	out, err := output(result)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: err}
+	}
+	return out, nil
+}
+
+func (t *remote) op() string { return "mcp: call " + t.spec.Name }
+
+// failed says what a call without a result comes to.
+func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, error) {
+	switch {
+	case errors.Is(got.err, errUnreadable):
+		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: got.err}
+	case errors.Is(got.err, errTooLong):
+		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the answer of the server has more than %d bytes", t.s.conf.MaxLineBytes)
+	case errors.Is(cause, errIdle):
+		return nil, tool.Fail(lathe.CodeTimeout, "nothing was heard of the server for %s", t.s.conf.IdleTimeout)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	if len(got.fault) > 0 {
+		return refusal(got.fault), nil
+	}
+	t.s.broken(x)
+	return nil, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: lostBy(got)}
+}
+
+// lostBy says why a call got no answer.
+func lostBy(got *request) error {
+	if !got.sent {
+		return errUnsent
+	}
+	return errLost
+}
+
+// refusal is what a model gets of a JSON-RPC error: it may say how to do better.
+func refusal(fault []byte) *lathe.Output {
+	out := &lathe.Output{IsError: true}
+	message := ""
+	if fault[0] == '{' {
+		if code, _ := rawjson.Get(fault, "code"); string(code) == "-32602" { // invalid params
+			out.Code = lathe.CodeInvalidArguments
+		}
+		message, _ = text(fault, "message")
+		message, _ = clean(message)
+	}
+	out.Data = append(appendMember([]byte{'{'}, "error", cutText(message, maxMessage)), '}')
+	return out
+}
+
+var (
+	errLost   = errors.New("the server ended or could not be reached")
+	errUnsent = errors.New("the server could not be reached")
+)
+
+// maxMessage bounds the text of a server's error.
+const maxMessage = 4 << 10
+
+// lostCode is the code of a call whose answer will not come.
+func (t *remote) lostCode(got *request) lathe.Code {
+	refused := got.status >= 300 && got.status < 500 || got.status == http.StatusServiceUnavailable
+	if !got.sent || refused || t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
+		return lathe.CodeUnavailable
+	}
+	return lathe.CodeInterrupted
+}
+
+// newRemote makes the tool of a definition.
+func newRemote(s *supervisor, d *definition) *remote {
+	c := &s.conf
+	t := &remote{s: s, name: d.name, digest: d.digest}
+	t.spec = lathe.ToolSpec{
+		Name: toolName(c.Name, d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
+		Effect: lathe.Writes, Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
+		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(),
+	}
+	if e, ok := c.Effects[d.name]; ok && e != lathe.EffectUndeclared {
+		t.spec.Effect = e
+	}
+	if list, ok := c.Allowlists[d.name]; ok {
+		t.spec.Allowlist = list
+	}
+	if _, typed := rawjson.Get(orEmpty(d.schema), "type"); !typed {
+		t.spec.Schema = append([]byte(`{"type":"object"`), restOf(orEmpty(d.schema))...)
+	}
+	return t
+}
+
+func orEmpty(schema []byte) []byte {
+	if len(schema) == 0 {
+		return []byte(`{}`)
+	}
+	return schema
+}
+
+// restOf returns what follows the opening brace of an object, with a comma where there is a member.
+func restOf(obj []byte) []byte {
+	for range rawjson.Members(obj) {
+		return append([]byte{','}, obj[1:]...)
+	}
+	return []byte{'}'}
+}

@@ -1,0 +1,140 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/secret"
+)
+
+// A State is what a server is doing.
+type State string
+
+// The states of a server.
+const (
+	StateStarting State = "starting" // the first attempt, or one after a pause, is under way
+	StateReady    State = "ready"
+	StateBackoff  State = "backoff" // it ended or could not be reached, and will be started again
+	StateFailed   State = "failed"  // the same, after several attempts in a row
+	StateClosed   State = "closed"
+)
+
+// failedAfter is the number of attempts in a row after which a server counts as failed. It is
+// started again all the same.
+const failedAfter = 5
+
+// A Problem is the kind of the last failure, for who wants to say what to do about it.
+type Problem string
+
+// The problems of a server.
+const (
+	ProblemProgram     Problem = "program"     // it could not be started
+	ProblemTimeout     Problem = "timeout"     // it did not answer in time
+	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
+	ProblemHTTP        Problem = "http"        // any other HTTP status
+	ProblemUnreachable Problem = "unreachable" // no connection could be made
+	ProblemEnded       Problem = "ended"       // it ended, or broke the connection
+	ProblemTools       Problem = "tools"       // OnChange refused its tools
+)
+
+func problemOf(err error) Problem {
+	var start *errStart
+	var status *errHTTP
+	switch {
+	case errors.As(err, &start):
+		return ProblemProgram
+	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
+		return ProblemTimeout
+	case errors.As(err, &status) && (status.status == http.StatusUnauthorized || status.status == http.StatusForbidden):
+		return ProblemCredentials
+	case errors.As(err, &status):
+		return ProblemHTTP
+	case neverSent(err):
+		return ProblemUnreachable
+	default:
+		return ProblemEnded
+	}
+}
+
+// A Status says how a server is.
+type Status struct {
+	Server    string
+	State     State
+	Since     time.Time
+	Required  bool
+	Transport string // "stdio" or "http"
+	Target    string // the program and its arguments, or the URL
+	Protocol  string // version in use; "" before the first connection
+	Software  string // name and version, as the server says
+	PID       int    // of a child; 0: none
+	Starts    int    // connections that were made
+	Failures  int    // attempts in a row that failed
+	NextTry   time.Time
+	LastError string // of the last attempt or connection that failed; no secret
+	Problem   Problem
+	// Stderr is the end of what a child wrote to its standard error, with control characters made
+	// visible and configured secrets left out. It is untrusted text.
+	Stderr string
+	// BadMessages counts messages that could not be used, Refused the server's requests to its client.
+	BadMessages, Refused int
+	Tools                []ToolStatus // by name
+}
+
+// A ToolState is what became of a tool of a server.
+type ToolState string
+
+// The states of a tool.
+const (
+	ToolReady    ToolState = "ready"
+	ToolBlocked  ToolState = "blocked"  // it waits for a person to accept its definition
+	ToolRefused  ToolState = "refused"  // its definition cannot be taken
+	ToolExcluded ToolState = "excluded" // the configuration leaves it out
+	ToolMissing  ToolState = "missing"  // the configuration names it and the server does not have it
+)
+
+// A ToolStatus says how a tool is.
+type ToolStatus struct {
+	Name        string // as it is offered
+	Remote      string // as the server calls it
+	State       ToolState
+	Reason      string
+	Changed     []string // the parts of its definition that differ from the accepted one
+	Digest      string   // hash of the definition
+	Hidden      int      // characters left out of its texts, because a person would not see them
+	Description string   // as the model gets it
+}
+
+// plain returns text that may be shown: without secrets and without characters that steer a
+// terminal.
+func plain(s string, known []Secret) string {
+	s = secret.Scrub(strings.ToValidUTF8(s, "\uFFFD"), known...)
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r == '\r':
+		case isHidden(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// cutText cuts text at a character.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

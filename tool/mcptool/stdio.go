@@ -1,0 +1,138 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A stdioConn speaks JSON-RPC lines with a child. Lines on standard output that are no JSON at all
+// are passed over and counted: many programs log there.
+type stdioConn struct {
+	proc    *process
+	tap     *tap
+	lost    func() // called when nothing more can be read
+	lines   *bufio.Reader
+	maxLine int
+	grace   time.Duration
+	queue   [][]byte // rest of a batch
+	writeMu sync.Mutex
+}
+
+func newStdioConn(p *process, x *session, maxLine int, grace time.Duration) *stdioConn {
+	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, maxLine: maxLine, grace: grace, lines: bufio.NewReaderSize(p.stdout, 64<<10)}
+}
+
+var _ mcp.Connection = (*stdioConn)(nil)
+
+// Connect makes the connection its own transport.
+func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+func (c *stdioConn) SessionID() string { return "" }
+
+func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		raw, err := c.next()
+		if err != nil {
+			c.lost()
+			return nil, err
+		}
+		if raw = c.tap.received(raw); raw == nil {
+			continue
+		}
+		msg, err := jsonrpc.DecodeMessage(raw)
+		if err != nil {
+			c.tap.refuse("", errUnreadable)
+			continue
+		}
+		return msg, nil
+	}
+}
+
+// next returns the next message that looks like one.
+func (c *stdioConn) next() ([]byte, error) {
+	if len(c.queue) > 0 {
+		raw := c.queue[0]
+		c.queue = c.queue[1:]
+		return raw, nil
+	}
+	for {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0:
+		case line[0] == '{':
+			return line, nil
+		case line[0] == '[' && rawjson.Check(line, rawjson.Limits{}) == nil:
+			batch := slices.Collect(rawjson.Elements(line))
+			if len(batch) > 0 {
+				c.queue = batch[1:]
+				return batch[0], nil
+			}
+		default:
+			c.tap.refuse("", errUnreadable)
+		}
+	}
+}
+
+// line returns the next line. One over the limit ends the connection: what it answered is not known.
+func (c *stdioConn) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := c.lines.ReadSlice('\n')
+		if len(line)+len(part) > c.maxLine {
+			c.tap.refuseAll(errTooLong)
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		default:
+			return nil, io.EOF // a line without its end is no message
+		}
+	}
+}
+
+func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	raw, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.tap.sent(ctx, raw)
+	// A child that does not read must not hold the caller. What was cut off in the middle of a line
+	// cannot be gone on with: the child is ended.
+	stop := context.AfterFunc(ctx, func() { _ = c.proc.stdin.SetWriteDeadline(time.Unix(1, 0)) })
+	n, err := c.proc.stdin.Write(append(raw, '\n'))
+	if !stop() {
+		_ = c.proc.stdin.SetWriteDeadline(time.Time{})
+	}
+	if err != nil && n > 0 {
+		killGroup(c.proc.cmd.Process.Pid)
+	}
+	return err
+}
+
+func (c *stdioConn) Close() error {
+	c.proc.stop(c.grace)
+	return nil
+}

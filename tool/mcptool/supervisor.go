@@ -1,0 +1,337 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A supervisor keeps one server running. One goroutine of its own connects, waits for the end, and
+// connects again.
+type supervisor struct {
+	conf   Server
+	opts   *Options
+	http   *http.Client
+	stderr *tail
+	tell   func(*supervisor) // the tools may have changed
+
+	mu      sync.Mutex
+	moved   chan struct{} // closed and made anew at each change of state
+	status  Status
+	session *session
+	live    map[string]*remote     // by offered name
+	defs    map[string]*definition // by the server's name, of the last list
+	list    []ToolStatus
+	refused int
+	first   chan struct{} // closed once the server was ready, or has failed for good measure
+	legacy  bool
+}
+
+func newSupervisor(conf Server, opts *Options, tell func(*supervisor)) *supervisor {
+	s := &supervisor{conf: conf, opts: opts, stderr: &tail{}, tell: tell, moved: make(chan struct{}), first: make(chan struct{})}
+	s.status = Status{Server: conf.Name, State: StateStarting, Since: opts.Now(), Required: conf.Required}
+	if conf.Command != "" {
+		s.status.Transport = "stdio"
+		s.status.Target = strings.Join(append([]string{conf.Command}, conf.Args...), " ")
+	} else {
+		s.status.Transport, s.status.Target = "http", conf.URL
+		if s.http = conf.Client; s.http == nil {
+			s.http = plainClient()
+		}
+	}
+	return s
+}
+
+// run supervises until ctx is done.
+func (s *supervisor) run(ctx context.Context) {
+	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	for ctx.Err() == nil {
+		s.set(func(st *Status) { st.State = StateStarting })
+		x, err := s.connect(ctx, s.legacy)
+		if err == nil {
+			err = s.serve(ctx, x, pause)
+			x.close(s.opts.StopGrace)
+		} else {
+			s.legacy = !s.legacy // it may not know the other beginning
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wait := pause.next()
+		s.fail(err, pause.failures, wait)
+		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	s.set(func(st *Status) { st.State, st.PID = StateClosed, 0 })
+	if s.http != nil && s.conf.Client == nil {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// serve offers the tools of a connection until it ends.
+func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) error {
+	if err := s.refresh(ctx, x); err != nil {
+		return err
+	}
+	info := x.mcp.InitializeResult()
+	s.set(func(st *Status) {
+		st.State, st.Failures, st.LastError, st.NextTry = StateReady, 0, "", time.Time{}
+		st.Problem = ""
+		st.Starts++
+		if x.proc != nil {
+			st.PID = x.proc.cmd.Process.Pid
+		}
+		if info != nil {
+			st.Protocol = info.ProtocolVersion
+			if info.ServerInfo != nil {
+				st.Software = cutText(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
+			}
+		}
+		s.session = x
+	})
+	pause.reset()
+	s.settled()
+	s.log("mcp server is ready", "protocol", s.Status().Protocol)
+	defer s.set(func(*Status) { s.session = nil })
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-x.life.Done():
+			return errLost
+		case <-x.ended:
+			return errLost
+		case <-x.changed:
+			if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
+				return err
+			}
+		}
+	}
+}
+
+// broken ends a connection that has failed a call, so that a new one is made.
+func (s *supervisor) broken(x *session) { x.stop() }
+
+// refresh asks for the tools and decides which of them are offered.
+func (s *supervisor) refresh(ctx context.Context, x *session) error {
+	defs, refused, err := x.list(ctx, &s.conf)
+	if err != nil {
+		return err
+	}
+	s.adopt(defs, refused)
+	return nil
+}
+
+// adopt decides about each definition. A tool whose definition is the one of before stays the same tool.
+func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
+	c := &s.conf
+	for _, name := range twice(defs) {
+		refused[name] = errors.New("the server has two tools of that name")
+	}
+	for name, others := range clashes(c.Name, defs) {
+		refused[name] = fmt.Errorf("the name %s is taken: %s would all have it", toolName(c.Name, name), strings.Join(others, ", "))
+	}
+	var good []*definition
+	for _, d := range defs {
+		if refused[d.name] == nil {
+			good = append(good, d)
+		}
+	}
+	verdicts := s.opts.Pins.judge(c.Name, c.Pin, good, s.opts.Now())
+	old := s.tools()
+	live, byName, list := map[string]*remote{}, map[string]*definition{}, []ToolStatus(nil)
+	for _, d := range good {
+		byName[d.name] = d
+		st := ToolStatus{Name: toolName(c.Name, d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description}
+		v := verdicts[d.name]
+		st.Reason, st.Changed = v.reason, v.changed
+		switch {
+		case len(c.Tools) > 0 && !slices.Contains(c.Tools, d.name):
+			st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil
+		case !v.ok:
+			st.State = ToolBlocked
+		default:
+			t := old[st.Name]
+			if t == nil || t.digest != d.digest || t.name != d.name {
+				t = newRemote(s, d)
+			}
+			if _, err := tool.NewSet(t); err != nil {
+				st.State, st.Reason = ToolRefused, causeOf(err).Error()
+				break
+			}
+			st.State = ToolReady
+			live[st.Name] = t
+		}
+		list = append(list, st)
+	}
+	for name, why := range refused {
+		shown := cutText(plain(name, nil), maxRemoteName)
+		list = append(list, ToolStatus{Name: toolName(c.Name, shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
+	}
+	for _, name := range c.Tools {
+		if byName[name] == nil && refused[name] == nil {
+			list = append(list, ToolStatus{Name: toolName(c.Name, name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"})
+		}
+	}
+	slices.SortFunc(list, func(a, b ToolStatus) int { return strings.Compare(a.Name+a.Remote, b.Name+b.Remote) })
+	s.mu.Lock()
+	s.live, s.defs, s.list = live, byName, list
+	s.mu.Unlock()
+	s.tell(s)
+}
+
+// clashes names the definitions whose offered names are the same, each with all of them.
+func clashes(server string, defs []*definition) map[string][]string {
+	by := map[string][]string{}
+	for _, d := range defs {
+		name := toolName(server, d.name)
+		if !slices.Contains(by[name], d.name) {
+			by[name] = append(by[name], d.name)
+		}
+	}
+	out := map[string][]string{}
+	for _, names := range by {
+		if len(names) > 1 {
+			slices.Sort(names)
+			for _, n := range names {
+				out[n] = names
+			}
+		}
+	}
+	return out
+}
+
+// causeOf returns the innermost cause that says something of its own.
+func causeOf(err error) error {
+	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+		return e.Err
+	}
+	return err
+}
+
+// ready returns the connection for a call of t, and waits a while for one that is being made.
+func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
+	unavailable := func(why string) error {
+		return tool.Fail(lathe.CodeUnavailable, "the server %s %s", s.conf.Name, why)
+	}
+	timer := time.NewTimer(readyWait)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		x, moved, state, same := s.session, s.moved, s.status.State, s.live[t.spec.Name] == t
+		down := state != StateReady && s.status.Failures > 1
+		s.mu.Unlock()
+		switch {
+		case state == StateClosed:
+			return nil, unavailable("is stopped")
+		case x != nil && x.life.Err() == nil && !same:
+			return nil, unavailable("has changed the definition of this tool; a person has to accept it")
+		case x != nil && x.life.Err() == nil:
+			return x, nil
+		case down:
+			return nil, unavailable("cannot be reached")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+			return nil, unavailable("is being started again")
+		case <-moved:
+		}
+	}
+}
+
+// set changes the status and wakes who waits for a change.
+func (s *supervisor) set(fn func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.status.State
+	fn(&s.status)
+	if s.status.State != was {
+		s.status.Since = s.opts.Now()
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+func (s *supervisor) fail(err error, failures int, wait time.Duration) {
+	s.set(func(st *Status) {
+		st.State, st.Failures, st.PID = StateBackoff, failures, 0
+		if failures >= failedAfter {
+			st.State = StateFailed
+		}
+		st.LastError, st.Problem = s.cause(err), problemOf(err)
+		st.NextTry = s.opts.Now().Add(wait)
+	})
+	// The two beginnings are tried in turn: the first failure alone says little, unless there is no
+	// program at all.
+	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) {
+		s.settled()
+	}
+}
+
+// cause is the text of an error, fit to be shown.
+func (s *supervisor) cause(err error) string {
+	if err == nil {
+		return ""
+	}
+	return cutText(plain(err.Error(), s.conf.secrets()), 500)
+}
+
+// settled says that the first attempts are over.
+func (s *supervisor) settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.first:
+	default:
+		close(s.first)
+	}
+}
+
+// Status returns how the server is.
+func (s *supervisor) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	st.Tools = slices.Clone(s.list)
+	st.Refused = s.refused
+	if s.session != nil {
+		st.BadMessages = s.session.tap.badMessages()
+	}
+	st.Stderr = s.stderr.text(s.conf.secrets())
+	return st
+}
+
+func (s *supervisor) refusedRequest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+}
+
+// tools returns the tools that are offered, by name. The map is never changed.
+func (s *supervisor) tools() map[string]*remote {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+func (s *supervisor) log(msg string, args ...any) {
+	if s.opts.Log != nil {
+		s.opts.Log.Log(context.Background(), slog.LevelInfo, msg, append([]any{"server", s.conf.Name}, args...)...)
+	}
+}

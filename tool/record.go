@@ -1,0 +1,65 @@
+package tool
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/digest"
+)
+
+// plan gives the call its place in the run: from here on it is going to be answered. A call that
+// was planned before it was parked is not planned again.
+func (w *Work) plan(c *call) {
+	c.args = append(c.facts.args[:0], c.Arguments...)
+	if c.Parked != nil {
+		return
+	}
+	f := c.facts
+	var space [64]byte
+	sum, flat := digest.AppendArgsPreview(space[:0], c.args, w.r.hash, w.r.opts.HashKey)
+	c.checked = flat && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
+	hash := c.lane.keep(sum)
+	if c.ParseError == "" {
+		dialect := c.Dialect
+		if dialect == "" {
+			dialect = "native"
+		}
+		f.proposed = lathe.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
+			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: c.Name, RawArgs: c.Arguments}
+		c.emit(&f.proposed)
+	}
+	f.planned = lathe.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
+	if c.entry != nil {
+		f.planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
+	}
+	c.emit(&f.planned)
+}
+
+// record is stage 14: the result is told to those who keep it before the model is.
+func (w *Work) record(c *call) {
+	if c.code == "" {
+		c.code = c.toolCode // the tool's own error, now that all else went well
+	}
+	w.withdraw(c)
+	if w.r.vault != nil && len(c.detail) > 0 {
+		c.detail = w.hide(c, c.detail)
+	}
+	c.content = w.answer(c)
+	f := c.facts
+	if c.ran || c.cached {
+		f.executed = lathe.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
+			LatencyMS: c.latency.Milliseconds(), OutputTruncated: c.truncated, OutputSizeBytes: c.size, Cached: c.cached, Attempts: c.attempts}
+		if c.rc != 0 {
+			rc := c.rc
+			f.executed.RC = &rc
+		}
+		c.emit(&f.executed)
+	}
+	f.result = lathe.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
+		Client: c.foreign, Repaired: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
+	if c.code != "" {
+		f.result.Status, f.result.ErrorType, f.result.Message = "error", c.code, textOf(c.code)
+	}
+	if c.judged {
+		f.result.PolicyDecision = c.verdict.Decision.String()
+	}
+	c.emit(&f.result)
+}

@@ -1,0 +1,259 @@
+package tool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of an allowlist.
+const (
+	maxShowPaths = 1_000
+	maxShowDepth = 32
+)
+
+// redact is stage 12: what the model may see of the output is its projection onto the allowlist.
+// Nothing left of an output that held something means that the allowlist does not fit the tool: the
+// call fails closed. Data of an error result is left out instead, for it is an error already.
+func (w *Work) redact(c *call) (ended bool) {
+	hidden := !c.entry.show.whole && len(c.blobs) > 0
+	if hidden {
+		c.blobs = nil // what has no fields is shown only by `*`
+	}
+	if c.noop || c.data == nil || c.answered && c.data[0] != '{' && c.data[0] != '[' { // a person's own words have no fields
+		return false
+	}
+	shown, ok := c.entry.show.apply(c.data, &c.lane.proj)
+	if c.toolCode == "" && (!ok || hidden && holdsNothing(shown)) {
+		return c.end(lathe.CodeRedactionFailed)
+	}
+	c.data = shown // nothing, where an error shows nothing
+	return false
+}
+
+// A projection is an allowlist, compiled.
+type projection struct {
+	whole bool // the entry `*`: everything, scalars included
+	root  *showNode
+}
+
+// showNode is a tree of the paths that may be shown.
+type showNode struct {
+	end    bool // all that is here and below
+	fields map[string]*showNode
+	few    []showField // the fields, where they are few
+	star   *showNode
+}
+
+type showField struct {
+	name string
+	node *showNode
+}
+
+const maxFewFields = 8
+
+// field returns the node of the field of that name, nil where there is none.
+func (n *showNode) field(name []byte) *showNode {
+	if len(n.fields) > maxFewFields {
+		return n.fields[string(name)]
+	}
+	for i := range n.few {
+		if f := &n.few[i]; f.name == string(name) {
+			return f.node
+		}
+	}
+	return nil
+}
+
+// newProjection compiles an allowlist of dotted paths. `*` stands for every key or element of one
+// level; the elements of an array may also be left unsaid: `items.id` shows the id of each item. A
+// path shows all that is below its end.
+func newProjection(paths []string) (*projection, error) {
+	if len(paths) == 0 {
+		return nil, errors.New(`no allowlist: name the fields of its output that the model may see ("*" for all)`)
+	}
+	if len(paths) > maxShowPaths {
+		return nil, fmt.Errorf("the allowlist has %d paths, and at most %d are taken", len(paths), maxShowPaths)
+	}
+	p := &projection{root: &showNode{}}
+	for _, path := range paths {
+		if path == "*" {
+			p.whole = true
+		}
+		segs := strings.Split(path, ".")
+		if len(segs) > maxShowDepth {
+			return nil, fmt.Errorf("allowlist path %.80q is deeper than %d", path, maxShowDepth)
+		}
+		n := p.root
+		for _, s := range segs {
+			if s == "" {
+				return nil, fmt.Errorf("allowlist path %.80q has an empty field name", path)
+			}
+			n = n.grow(s)
+		}
+		n.end = true
+	}
+	return p, nil
+}
+
+func (n *showNode) grow(seg string) *showNode {
+	if seg == "*" {
+		if n.star == nil {
+			n.star = &showNode{}
+		}
+		return n.star
+	}
+	child := n.fields[seg]
+	if child == nil {
+		if n.fields == nil {
+			n.fields = map[string]*showNode{}
+		}
+		child = &showNode{}
+		n.fields[seg] = child
+		if len(n.few) < maxFewFields {
+			n.few = append(n.few, showField{seg, child})
+		}
+	}
+	return child
+}
+
+// apply returns the part of the JSON value that may be shown, and whether there is one. null and
+// empty objects and arrays hold nothing that could be hidden: they are always shown. The result is
+// part of value or of pr, and good until the next call.
+func (p *projection) apply(value []byte, pr *projector) (shown []byte, ok bool) {
+	if p.whole {
+		return value, true
+	}
+	pr.places = append(pr.places[:0], place{node: p.root})
+	pr.buf, ok = pr.append(pr.buf[:0], value, 0)
+	if !ok {
+		return nil, false
+	}
+	return pr.buf, true
+}
+
+// projector walks a value and the tree of paths side by side. Several paths may lead to one value:
+// the places they have reached are the end of the stack.
+type projector struct {
+	places []place
+	buf    []byte
+}
+
+type place struct {
+	node *showNode
+	// elements: the node was reached at an array above, whose level no `*` has used up.
+	elements bool
+}
+
+// append appends what may be shown of a valid value, or nothing when there is nothing. The value's
+// places are those from the given index on.
+func (pr *projector) append(dst, value []byte, from int) ([]byte, bool) {
+	for _, p := range pr.places[from:] {
+		if p.node.end {
+			return append(dst, value...), true
+		}
+	}
+	switch {
+	case holdsNothing(value):
+		return append(dst, value...), true
+	case value[0] == '{':
+		return pr.appendObject(dst, value, from)
+	case value[0] == '[':
+		return pr.appendArray(dst, value, from)
+	}
+	return dst, false
+}
+
+func (pr *projector) appendObject(dst, value []byte, from int) ([]byte, bool) {
+	start, shown := len(dst), false
+	dst = append(dst, '{')
+	to := len(pr.places)
+	for key, member := range rawjson.Members(value) {
+		pr.enterMember(key, from)
+		if len(pr.places) == to {
+			continue
+		}
+		mark := len(dst)
+		if shown {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, key...), ':')
+		var ok bool
+		dst, ok = pr.append(dst, member, to)
+		pr.places = pr.places[:to]
+		if !ok {
+			dst = dst[:mark]
+			continue
+		}
+		shown = true
+	}
+	if !shown {
+		return dst[:start], false
+	}
+	return append(dst, '}'), true
+}
+
+func (pr *projector) appendArray(dst, value []byte, from int) ([]byte, bool) {
+	start, shown := len(dst), false
+	dst = append(dst, '[')
+	to := len(pr.places)
+	for _, p := range pr.places[from:to] {
+		pr.places = append(pr.places, place{p.node, true})
+		if p.node.star != nil && !p.elements {
+			pr.places = append(pr.places, place{node: p.node.star})
+		}
+	}
+	for elem := range rawjson.Elements(value) {
+		mark := len(dst)
+		if shown {
+			dst = append(dst, ',')
+		}
+		var ok bool
+		if dst, ok = pr.append(dst, elem, to); !ok {
+			dst = dst[:mark]
+			continue
+		}
+		shown = true
+	}
+	pr.places = pr.places[:to]
+	if !shown {
+		return dst[:start], false
+	}
+	return append(dst, ']'), true
+}
+
+// enterMember pushes the places of the member with that key literal.
+func (pr *projector) enterMember(quoted []byte, from int) {
+	name := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		plain, err := rawjson.AppendUnquote(nil, quoted)
+		if err != nil {
+			return
+		}
+		name = plain
+	}
+	for _, p := range pr.places[from:] {
+		if child := p.node.field(name); child != nil {
+			pr.places = append(pr.places, place{node: child})
+		}
+		if p.node.star != nil && !p.elements {
+			pr.places = append(pr.places, place{node: p.node.star})
+		}
+	}
+}
+
+// holdsNothing reports whether value is null, or an empty object or array.
+func holdsNothing(value []byte) bool { return value[0] == 'n' || hollow(value) }
+
+// hollow reports whether value is an empty object or array.
+func hollow(value []byte) bool {
+	if value[0] != '{' && value[0] != '[' {
+		return false
+	}
+	i := rawjson.SkipSpace(value, 1)
+	return value[i] == '}' || value[i] == ']'
+}

@@ -1,0 +1,91 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Replace puts tools in the place of all tools of one origin, or does nothing: it refuses what
+// [Set.Add] refuses, and a tool of another origin. A tool whose definition is the same value as
+// before keeps its limits with what they have counted. Runs that have begun keep the tools they
+// have until [Work.Refresh].
+func (s *Set) Replace(origin string, tools []lathe.Tool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.now.Load()
+	next := &registry{byName: make(map[string]*entry, len(old.byName)+len(tools)), backends: map[string]*backend{}}
+	was := map[*lathe.ToolSpec]*entry{}
+	for _, e := range old.sorted {
+		if e.spec.Origin == origin {
+			was[e.spec] = e
+			continue
+		}
+		next.byName[e.spec.Name] = e
+		next.sorted = append(next.sorted, e)
+	}
+	for name, b := range old.backends {
+		next.backends[name] = b
+	}
+	var errs []error
+	for _, t := range tools {
+		name, err := next.replace(t, origin, was)
+		if err != nil {
+			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register " + name, Err: err})
+		}
+	}
+	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
+	if err := checkSurface(next.specs(), s.limits); err != nil {
+		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	s.now.Store(next)
+	return nil
+}
+
+func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*entry) (name string, err error) {
+	if t == nil {
+		return "", errors.New("the tool is nil")
+	}
+	spec := t.Spec()
+	if spec == nil || spec.Origin != from {
+		return "", fmt.Errorf("the tool is not from %s", from)
+	}
+	e := was[spec]
+	if e == nil || r.byName[spec.Name] != nil {
+		return r.add(t)
+	}
+	r.byName[spec.Name] = e
+	r.sorted = append(r.sorted, e)
+	return spec.Name, nil
+}
+
+// Refresh gives the run the tools that the set has now, and reports whether they are others than
+// before. It is for the pause between two turns. The run keeps what it has where the new tools would be
+// more than its limits allow, or one has the name of a tool of its client.
+func (w *Work) Refresh() (changed bool) {
+	if w.r.set == nil {
+		return false
+	}
+	now := w.r.set.now.Load()
+	if now == w.tools {
+		return false
+	}
+	for name := range w.client {
+		if now.byName[name] != nil {
+			return false
+		}
+	}
+	old, shown := w.tools, w.surface
+	w.tools, w.surface = now, nil
+	if checkSurface(w.Specs(), w.limits) != nil {
+		w.tools, w.surface = old, shown
+		return false
+	}
+	return true
+}

@@ -1,0 +1,95 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
+)
+
+type sourced struct{ spec lathe.ToolSpec }
+
+func (s *sourced) Spec() *lathe.ToolSpec { return &s.spec }
+func (s *sourced) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
+	return &lathe.Output{Data: json.RawMessage(`1`)}, nil
+}
+
+func from(origin string, names ...string) (out []lathe.Tool) {
+	for _, n := range names {
+		out = append(out, &sourced{lathe.ToolSpec{Name: n, Origin: origin, Effect: lathe.ReadOnly, Allowlist: []string{"*"}}})
+	}
+	return out
+}
+
+func names(specs []*lathe.ToolSpec) string {
+	var out []string
+	for _, sp := range specs {
+		out = append(out, sp.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSetReplacesTheToolsOfOneOrigin(t *testing.T) {
+	t.Parallel()
+	set, err := tool.NewSetWithin(lathe.Limits{MaxTools: 4}, from("go", "own")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		origin string
+		tools  []lathe.Tool
+		want   string
+		fails  string
+	}{
+		{"a", from("a", "x", "y"), "own x y", ""},
+		{"b", from("b", "z"), "own x y z", ""},
+		{"a", from("a", "y", "w"), "own w y z", ""},
+		{"a", from("a", "own"), "own w y z", "one tool is from go, the other from a"},
+		{"a", from("a", "n", "n"), "own w y z", "taken"},
+		{"a", from("b", "n"), "own w y z", "not from a"},
+		{"a", []lathe.Tool{nil}, "own w y z", "nil"},
+		{"a", from("a", "1", "2", "3"), "own w y z", "max_tools"},
+		{"a", nil, "own z", ""},
+	} {
+		err := set.Replace(tt.origin, tt.tools)
+		if got := names(set.Specs()); got != tt.want || (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+			t.Errorf("%s %s: got %s, %v, want %s, %q", tt.origin, tt.want, got, err, tt.want, tt.fails)
+		}
+	}
+}
+
+// A run has the tools that there were when it began, and gets others between its turns.
+func TestWorkRefresh(t *testing.T) {
+	t.Parallel()
+	set, err := tool.NewSet(from("go", "own")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := lathe.Limits{MaxTools: 3}
+	run := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}, Limits: limits})
+	work := run.Begin(nil, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "theirs", Owner: lathe.OwnerClient}}})
+	check := func(change []lathe.Tool, want string, changed bool) {
+		t.Helper()
+		before := names(work.Specs())
+		if err := set.Replace("a", change); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(work.Specs()); got != before {
+			t.Errorf("before it is refreshed: got %s, want %s", got, before)
+		}
+		if got := work.Refresh(); got != changed || names(work.Specs()) != want {
+			t.Errorf("got %t and %s, want %t and %s", got, names(work.Specs()), changed, want)
+		}
+	}
+	check(from("a", "x"), "own theirs x", true)
+	check(from("a", "x", "y"), "own theirs x", false) // more than its limits allow
+	check(from("a", "theirs"), "own theirs x", false) // the name of a tool of its client
+	check(nil, "own theirs", true)
+	if work.Refresh() {
+		t.Error("nothing has changed")
+	}
+}

@@ -1,0 +1,293 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+)
+
+// A Set holds tools under unique names. Its methods may be called from several goroutines at once;
+// a run sees the tools that were there when it began.
+//
+// The concurrency and rate limits of a tool belong to the set: runners that share it share them.
+type Set struct {
+	limits lathe.Limits
+	mu     sync.Mutex // held by Add
+	now    atomic.Pointer[registry]
+}
+
+// registry is one state of a set. It never changes.
+type registry struct {
+	byName   map[string]*entry
+	sorted   []*entry // by name
+	backends map[string]*backend
+}
+
+// entry is a registered tool with what its definition compiles to.
+type entry struct {
+	tool      lathe.Tool
+	spec      *lathe.ToolSpec
+	args      *schema.Schema
+	output    *schema.Schema // nil: not declared
+	show      *projection
+	slots     chan struct{} // nil: no limit
+	backend   *backend      // nil: none
+	rate      *bucket       // nil: no limit
+	startsRun bool
+}
+
+// backend bounds the calls at once of all tools that name it, and keeps them away while it fails.
+type backend struct {
+	limit   int // 0: none of its tools has declared one yet
+	slots   chan struct{}
+	breaker breaker
+}
+
+// A RunStarter is a tool whose calls may start runs of their own. The runner answers `max_depth`
+// in its place where a run may not start another.
+type RunStarter interface {
+	StartsRun() bool
+}
+
+// NewSet returns a set of the tools, under the default limits on definitions. The errors of all
+// tools that cannot be registered are joined.
+func NewSet(tools ...lathe.Tool) (*Set, error) { return NewSetWithin(lathe.Limits{}, tools...) }
+
+// NewSetWithin is NewSet under MaxTools and MaxToolsBytes of limits. Hidden tools do not count.
+func NewSetWithin(limits lathe.Limits, tools ...lathe.Tool) (*Set, error) {
+	s := &Set{limits: limits.WithDefaults()}
+	s.now.Store(&registry{})
+	if err := s.Add(tools...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Add registers all the tools or none. It refuses a name outside ^[a-zA-Z0-9_-]{1,64}$, a name that
+// is taken (the error names both origins), a schema that does not compile, a tool without an
+// allowlist, and more definitions than the limits allow. The error holds *[lathe.Error] values of
+// code invalid_config.
+func (s *Set) Add(tools ...lathe.Tool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.now.Load()
+	next := &registry{
+		byName:   make(map[string]*entry, len(old.byName)+len(tools)),
+		sorted:   slices.Clone(old.sorted),
+		backends: make(map[string]*backend, len(old.backends)),
+	}
+	for name, e := range old.byName {
+		next.byName[name] = e
+	}
+	for name, b := range old.backends {
+		next.backends[name] = b
+	}
+	var errs []error
+	for i, t := range tools {
+		name, err := next.add(t)
+		if err != nil {
+			if name == "" {
+				name = fmt.Sprintf("number %d", i+1)
+			}
+			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register " + name, Err: err})
+		}
+	}
+	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
+	if err := checkSurface(next.specs(), s.limits); err != nil {
+		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	s.now.Store(next)
+	return nil
+}
+
+// Lookup returns the tool of that exact name, hidden ones too.
+func (s *Set) Lookup(name string) (lathe.Tool, bool) {
+	if e := s.now.Load().byName[name]; e != nil {
+		return e.tool, true
+	}
+	return nil, false
+}
+
+// Specs returns the definitions of all tools, hidden ones too, sorted by name.
+func (s *Set) Specs() []*lathe.ToolSpec {
+	r := s.now.Load()
+	specs := make([]*lathe.ToolSpec, len(r.sorted))
+	for i, e := range r.sorted {
+		specs[i] = e.spec
+	}
+	return specs
+}
+
+// specs yields the definitions that may be sent to a model.
+func (r *registry) specs() []*lathe.ToolSpec {
+	var specs []*lathe.ToolSpec
+	for _, e := range r.sorted {
+		if !e.spec.Hidden {
+			specs = append(specs, e.spec)
+		}
+	}
+	return specs
+}
+
+func (r *registry) add(t lathe.Tool) (name string, err error) {
+	if t == nil {
+		return "", errors.New("the tool is nil")
+	}
+	if b, ok := t.(interface{ broken() error }); ok && b.broken() != nil {
+		err = b.broken()
+	}
+	spec := t.Spec()
+	if spec == nil {
+		return "", errors.New("the tool has no definition")
+	}
+	if !validName(spec.Name) {
+		return "", fmt.Errorf("the name %.80q is not 1 to 64 of the characters a-z, A-Z, 0-9, _ and -", spec.Name)
+	}
+	if err != nil {
+		return spec.Name, err
+	}
+	if taken := r.byName[spec.Name]; taken != nil {
+		return spec.Name, fmt.Errorf("the name is taken: one tool is from %s, the other from %s", origin(taken.spec), origin(spec))
+	}
+	e, err := newEntry(t, spec)
+	if err != nil {
+		return spec.Name, err
+	}
+	if spec.Backend != "" {
+		if e.backend, err = r.joinBackend(spec); err != nil {
+			return spec.Name, err
+		}
+	}
+	r.byName[spec.Name] = e
+	r.sorted = append(r.sorted, e)
+	return spec.Name, nil
+}
+
+func newEntry(t lathe.Tool, spec *lathe.ToolSpec) (*entry, error) {
+	e := &entry{tool: t, spec: spec}
+	var err error
+	if e.args, err = compileArgs(spec.Schema); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if len(spec.OutputSchema) > 0 {
+		if e.output, err = schema.Compile(spec.OutputSchema); err != nil {
+			return nil, fmt.Errorf("output schema: %w", err)
+		}
+	}
+	if spec.Owner != lathe.OwnerClient {
+		if e.show, err = newProjection(spec.Allowlist); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case spec.Concurrency < 0, spec.BackendConcurrency < 0, spec.Timeout < 0, spec.CacheTTL < 0:
+		return nil, errors.New("a limit is negative")
+	case spec.Rate < 0, math.IsNaN(spec.Rate), math.IsInf(spec.Rate, 0):
+		return nil, errors.New("the rate is not a number of calls a second")
+	case spec.Backend == "" && spec.BackendConcurrency > 0:
+		return nil, errors.New("there is a limit on a backend, and no backend is named")
+	}
+	if spec.Concurrency > 0 {
+		e.slots = make(chan struct{}, spec.Concurrency)
+	}
+	if spec.Rate > 0 {
+		e.rate = newBucket(spec.Rate)
+	}
+	if r, ok := t.(RunStarter); ok {
+		e.startsRun = r.StartsRun()
+	}
+	return e, nil
+}
+
+var noArguments = []byte(`{"type":"object","additionalProperties":false}`)
+
+func compileArgs(raw []byte) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return schema.Compile(noArguments)
+	}
+	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
+		return nil, err
+	}
+	if raw[rawjson.SkipSpace(raw, 0)] != '{' {
+		return nil, errors.New("not an object")
+	}
+	if typ, ok := rawjson.Get(raw, "type"); ok && string(typ) != `"object"` {
+		return nil, errors.New("the arguments are an object: its type must be \"object\"")
+	}
+	return schema.Compile(raw)
+}
+
+// joinBackend returns the backend that the tool names. Tools of one backend agree on its limit or leave it out.
+func (r *registry) joinBackend(spec *lathe.ToolSpec) (*backend, error) {
+	b := r.backends[spec.Backend]
+	switch {
+	case b == nil:
+		b = &backend{}
+		r.backends[spec.Backend] = b
+	case b.limit > 0 && spec.BackendConcurrency > 0 && b.limit != spec.BackendConcurrency:
+		return nil, fmt.Errorf("backend %q has %d calls at once, not %d", spec.Backend, b.limit, spec.BackendConcurrency)
+	case b.limit == 0 && spec.BackendConcurrency > 0:
+		return nil, fmt.Errorf("backend %q was registered without a limit: name it with the first of its tools", spec.Backend)
+	}
+	if b.limit == 0 && spec.BackendConcurrency > 0 {
+		b.limit = spec.BackendConcurrency
+		b.slots = make(chan struct{}, b.limit)
+	}
+	return b, nil
+}
+
+// checkSurface bounds the definitions that are sent to a model.
+func checkSurface(specs []*lathe.ToolSpec, limits lathe.Limits) error {
+	if len(specs) > limits.MaxTools {
+		return fmt.Errorf("%d tools, and max_tools is %d", len(specs), limits.MaxTools)
+	}
+	size := 0
+	for _, s := range specs {
+		size += definitionSize(s)
+	}
+	if size > limits.MaxToolsBytes {
+		return fmt.Errorf("the definitions have %d bytes, and max_tools_bytes is %d", size, limits.MaxToolsBytes)
+	}
+	return nil
+}
+
+// definitionSize is the size of the definition in the wire's form.
+func definitionSize(s *lathe.ToolSpec) int {
+	const frame = len(`{"type":"function","function":{"name":"","description":,"parameters":}}`)
+	params := len(s.Schema)
+	if params == 0 {
+		params = len(noArguments)
+	}
+	return frame + len(s.Name) + len(rawjson.AppendQuote(nil, s.Description)) + params
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+func origin(s *lathe.ToolSpec) string {
+	if s.Origin == "" {
+		return "an unnamed origin"
+	}
+	return s.Origin
+}

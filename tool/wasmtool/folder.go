@@ -1,0 +1,339 @@
+package wasmtool
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wasmrt"
+)
+
+// Options of [Open] and [OpenFolder].
+type Options struct {
+	// CacheDir keeps compiled modules from one start to the next; see docs/tools-wasm.md. Empty: none.
+	CacheDir string
+	// CompileTimeout bounds the compilation of one module; 60 s.
+	CompileTimeout time.Duration
+	// Interpreter does without machine code: slower by far, and one thing less to trust.
+	Interpreter bool
+}
+
+// maxModules bounds the modules of a folder.
+const maxModules = 256
+
+// A Folder is a folder of modules. It may be used by several goroutines at once.
+type Folder struct {
+	dir  string
+	only string // the one module; "" all
+	rt   *wasmrt.Runtime
+
+	mu    sync.Mutex       // held by Reload and Close
+	tools map[string]*Tool // by the file of the module
+	old   []retired
+}
+
+// retired is a tool that runs which began before it was replaced may still call.
+type retired struct {
+	tool *Tool
+	at   time.Time
+}
+
+// retirement is the time for which a replaced tool can still be called.
+const retirement = 15 * time.Minute
+
+var _ lathe.ToolSource = (*Folder)(nil)
+
+// Open returns the folder of a single module, with its manifest beside it.
+func Open(file string, opts *Options) (*Folder, error) {
+	return open(filepath.Dir(file), filepath.Base(file), opts)
+}
+
+// OpenFolder reads the manifests of all modules in dir and starts to compile them. The errors of all
+// that cannot be tools are joined.
+func OpenFolder(dir string, opts *Options) (*Folder, error) { return open(dir, "", opts) }
+
+func open(dir, only string, opts *Options) (*Folder, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	rt, err := wasmrt.New(&wasmrt.Options{CacheDir: o.CacheDir, CompileTimeout: o.CompileTimeout, Interpreter: o.Interpreter})
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{dir: dir, only: only, rt: rt, tools: map[string]*Tool{}}
+	names, err := f.list()
+	if err == nil {
+		var next map[string]*Tool
+		if next, err = f.load(names); err == nil {
+			f.tools = next
+			return f, nil
+		}
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+func (f *Folder) list() ([]string, error) {
+	if f.only != "" {
+		return []string{f.only}, nil
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".wasm") && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) > maxModules {
+		return nil, fmt.Errorf("%s holds more than %d modules", f.dir, maxModules)
+	}
+	return names, nil
+}
+
+// load reads the modules, and keeps those that are as they were. Where one cannot be a tool, those
+// that were made are closed.
+func (f *Folder) load(names []string) (map[string]*Tool, error) {
+	next := map[string]*Tool{}
+	var errs []error
+	for _, name := range names {
+		t, err := f.read(name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", filepath.Join(f.dir, name), err))
+			continue
+		}
+		next[name] = t
+	}
+	if len(errs) == 0 {
+		return next, nil
+	}
+	for name, t := range next {
+		if f.tools[name] != t {
+			errs = append(errs, t.Close())
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (f *Folder) read(name string) (*Tool, error) {
+	file := filepath.Join(f.dir, name)
+	if _, err := os.Stat(file); err != nil {
+		return nil, err // rather than that it has no manifest
+	}
+	text, err := readManifest(strings.TrimSuffix(file, ".wasm"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := ParseManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	wasm, err := readAtMost(file, int64(m.Limits.ModuleBytes), "limits.module_bytes")
+	if err != nil {
+		return nil, err
+	}
+	sums := [2][sha256.Size]byte{sha256.Sum256(wasm), sha256.Sum256(text)}
+	if was := f.tools[name]; was != nil && was.sum == sums {
+		return was, nil
+	}
+	t, err := newTool(f.rt, wasm, m, f.dir)
+	if err != nil {
+		return nil, err
+	}
+	t.sum = sums
+	return t, nil
+}
+
+// readManifest reads the one manifest of a module.
+func readManifest(stem string) (text []byte, err error) {
+	found := false
+	for _, ext := range []string{".yaml", ".yml", ".json"} {
+		b, err := readAtMost(stem+ext, maxManifest, "a manifest")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case found:
+			return nil, errors.New("there are two manifests beside it")
+		default:
+			text, found = b, true
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("there is no manifest beside it: %s", filepath.Base(stem)+".yaml")
+	}
+	return text, nil
+}
+
+func readAtMost(file string, limit int64, what string) ([]byte, error) {
+	fh, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer fh.Close() //nolint:errcheck // it is read only
+	b, err := io.ReadAll(io.LimitReader(fh, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s is larger than the %d bytes of %s", filepath.Base(file), limit, what)
+	}
+	return b, err
+}
+
+// List returns the tools, in the order of their files.
+func (f *Folder) List() []lathe.Tool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listed()
+}
+
+func (f *Folder) listed() []lathe.Tool {
+	var out []lathe.Tool
+	for _, name := range sortedNames(f.tools) {
+		out = append(out, f.tools[name])
+	}
+	return out
+}
+
+func sortedNames(tools map[string]*Tool) []string {
+	var names []string
+	for name := range tools {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Tools looks at the folder again and yields the tools, as [Folder.List] does.
+func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
+	return func(yield func(lathe.Tool, error) bool) {
+		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
+			return
+		}
+		for _, t := range f.List() {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Ready waits until all modules are compiled, and joins the errors of those that cannot be called.
+func (f *Folder) Ready(ctx context.Context) error {
+	f.mu.Lock()
+	tools := f.tools
+	f.mu.Unlock()
+	return ready(ctx, tools)
+}
+
+func ready(ctx context.Context, tools map[string]*Tool) error {
+	var errs []error
+	for _, name := range sortedNames(tools) {
+		if err := tools[name].Ready(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Reload looks at the folder again. Where modules or manifests have changed, it compiles them and
+// hands all tools to use, which may be nil. Calls that run go on with the module they have, and runs
+// that know a replaced tool may call it for another quarter of an hour. Where anything is wrong, or
+// use refuses, everything stays as it was.
+func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := f.bury()
+	names, err := f.list()
+	if err != nil {
+		return false, errors.Join(err, gone)
+	}
+	next, err := f.load(names)
+	if err != nil {
+		return false, err
+	}
+	same := len(next) == len(f.tools)
+	for name, t := range next {
+		same = same && f.tools[name] == t
+	}
+	if same {
+		return false, nil
+	}
+	was := f.tools
+	if err = ready(ctx, next); err == nil && use != nil {
+		f.tools = next
+		err = use(Origin, f.listed())
+	}
+	if err != nil {
+		f.tools = was
+		errs := []error{err, gone}
+		for name, t := range next {
+			if was[name] != t {
+				errs = append(errs, t.Close())
+			}
+		}
+		return false, errors.Join(errs...)
+	}
+	f.tools = next
+	for name, t := range was {
+		if next[name] != t {
+			f.old = append(f.old, retired{t, time.Now()})
+		}
+	}
+	return true, gone
+}
+
+// bury closes the tools whose time is over.
+func (f *Folder) bury() error {
+	var errs []error
+	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
+		if time.Since(r.at) < retirement {
+			return false
+		}
+		errs = append(errs, r.tool.Close())
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// Watch reloads the folder at each interval until ctx is done, and tells errors to report, which may be nil.
+func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin string, tools []lathe.Tool) error, report func(error)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := f.Reload(ctx, use); err != nil && report != nil && ctx.Err() == nil {
+				report(err)
+			}
+		}
+	}
+}
+
+// Close closes all tools. No call may run.
+func (f *Folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, t := range f.tools {
+		errs = append(errs, t.Close())
+	}
+	for _, r := range f.old {
+		errs = append(errs, r.tool.Close())
+	}
+	f.tools, f.old = map[string]*Tool{}, nil
+	return errors.Join(append(errs, f.rt.Close())...)
+}

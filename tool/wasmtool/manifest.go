@@ -1,0 +1,279 @@
+package wasmtool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Manifest says what a module is as a tool, and what it may do. It is strict YAML or JSON: what is
+// not a field here is an error. Name, Description and Allowlist are required.
+type Manifest struct {
+	Name         string
+	Description  string
+	Schema       json.RawMessage // nil: no arguments
+	OutputSchema json.RawMessage
+	Allowlist    []string
+	Effect       lathe.Effect // undeclared counts as writing
+	Export       string       // the exported function; "tool"
+	SHA256       string       // lower-case hex of the module; empty: any module
+	Limits       Limits
+	Grants       Grants
+}
+
+// Limits of a module's calls. A zero field has the default in its comment.
+type Limits struct {
+	Timeout       time.Duration // the runner's tool_timeout
+	Concurrency   int           // calls at once; no limit
+	OutputBytes   int           // 64 KiB, of one call
+	ModuleBytes   int           // 16 MiB
+	Functions     int           // 50 000
+	FunctionBytes int           // 1 MiB
+	MemoryPages   int           // 1 024, of 64 KiB each
+	TableElements int           // 100 000
+	HostCalls     int           // 1 000 000, of one call
+	StdoutBytes   int           // 64 KiB, of one call; what is written there is shown nowhere
+	FileBytes     int           // 64 MiB read and written, of one call
+	OpenFiles     int           // 64
+}
+
+// Grants are what a module may touch of the world.
+type Grants struct {
+	Clock  bool // the time; else it stands still but for being read
+	Random bool // random bytes; else the same ones in each call
+	Files  []FileGrant
+}
+
+// A FileGrant shows a module a folder.
+type FileGrant struct {
+	Path  string // below the folder of the manifest
+	Guest string // as the module sees it, such as /data
+	Write bool
+}
+
+// document is the manifest as it is written.
+type document struct {
+	Name         string    `yaml:"name"`
+	Description  string    `yaml:"description"`
+	Schema       yaml.Node `yaml:"schema"`
+	OutputSchema yaml.Node `yaml:"output_schema"`
+	Allowlist    []string  `yaml:"allowlist"`
+	Effect       string    `yaml:"effect"`
+	Export       string    `yaml:"export"`
+	SHA256       string    `yaml:"sha256"`
+	Limits       struct {
+		Timeout       string `yaml:"timeout"`
+		Concurrency   count  `yaml:"concurrency"`
+		OutputBytes   count  `yaml:"output_bytes"`
+		ModuleBytes   count  `yaml:"module_bytes"`
+		Functions     count  `yaml:"functions"`
+		FunctionBytes count  `yaml:"function_bytes"`
+		MemoryPages   count  `yaml:"memory_pages"`
+		TableElements count  `yaml:"table_elements"`
+		HostCalls     count  `yaml:"host_calls"`
+		StdoutBytes   count  `yaml:"stdout_bytes"`
+		FileBytes     count  `yaml:"file_bytes"`
+		OpenFiles     count  `yaml:"open_files"`
+	} `yaml:"limits"`
+	Grants struct {
+		Clock  bool `yaml:"clock"`
+		Random bool `yaml:"random"`
+		Files  []struct {
+			Path  string `yaml:"path"`
+			Guest string `yaml:"guest"`
+			Write bool   `yaml:"write"`
+		} `yaml:"files"`
+	} `yaml:"grants"`
+}
+
+// maxManifest bounds a manifest, in bytes, and maxCount each number in it.
+const (
+	maxManifest = 256 << 10
+	maxCount    = 1 << 30
+)
+
+// count is a limit that is said: from 1 on.
+type count int
+
+// UnmarshalYAML refuses what is no limit.
+func (c *count) UnmarshalYAML(n *yaml.Node) error {
+	var v int
+	if err := n.Decode(&v); err != nil || v < 1 || v > maxCount {
+		return fmt.Errorf("line %d: a limit is a whole number from 1 to %d", n.Line, maxCount)
+	}
+	*c = count(v)
+	return nil
+}
+
+var (
+	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	effects  = map[string]lathe.Effect{"": lathe.EffectUndeclared, "read_only": lathe.ReadOnly, "idempotent": lathe.Idempotent, "writes": lathe.Writes}
+	guestDir = regexp.MustCompile(`^/[A-Za-z0-9_./-]*$`)
+)
+
+// ParseManifest reads a manifest. What is wrong with its schema or allowlist is told where the tool
+// is registered.
+func ParseManifest(text []byte) (*Manifest, error) {
+	if len(text) > maxManifest {
+		return nil, fmt.Errorf("the manifest is larger than %d bytes", maxManifest)
+	}
+	var d document
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&d); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the manifest is empty")
+		}
+		return nil, problem(err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one document in the manifest")
+	}
+	m := &Manifest{Name: d.Name, Description: d.Description, Allowlist: d.Allowlist, Export: d.Export, SHA256: d.SHA256}
+	effect, known := effects[d.Effect]
+	m.Effect = effect
+	if m.Export == "" {
+		m.Export = "tool"
+	}
+	var err error
+	switch {
+	case m.Name == "":
+		return nil, errors.New("name: it is missing")
+	case m.Description == "":
+		return nil, errors.New("description: it is missing: the model goes by it")
+	case len(m.Allowlist) == 0:
+		return nil, errors.New(`allowlist: it is missing: name the fields of the output that the model may see ("*" for all)`)
+	case !known:
+		return nil, errors.New("effect: want read_only, idempotent or writes")
+	case m.SHA256 != "" && !digest.MatchString(m.SHA256):
+		return nil, errors.New("sha256: want 64 digits of lower-case hex")
+	}
+	if m.Schema, err = schemaJSON(&d.Schema); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if m.OutputSchema, err = schemaJSON(&d.OutputSchema); err != nil {
+		return nil, fmt.Errorf("output_schema: %w", err)
+	}
+	l := &d.Limits
+	m.Limits = Limits{Concurrency: int(l.Concurrency), OutputBytes: int(l.OutputBytes), ModuleBytes: int(l.ModuleBytes),
+		Functions: int(l.Functions), FunctionBytes: int(l.FunctionBytes), MemoryPages: int(l.MemoryPages), TableElements: int(l.TableElements),
+		HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes), FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles)}
+	if l.Timeout != "" {
+		if m.Limits.Timeout, err = time.ParseDuration(l.Timeout); err != nil || m.Limits.Timeout <= 0 {
+			return nil, errors.New("limits.timeout: want a duration such as 500ms or 10s")
+		}
+	}
+	if m.Limits.MemoryPages > 65_535 {
+		return nil, errors.New("limits.memory_pages: at most 65535")
+	}
+	if m.Limits.OutputBytes == 0 {
+		m.Limits.OutputBytes = 64 << 10
+	}
+	if m.Limits.ModuleBytes == 0 {
+		m.Limits.ModuleBytes = 16 << 20
+	}
+	m.Grants.Clock, m.Grants.Random = d.Grants.Clock, d.Grants.Random
+	for i, f := range d.Grants.Files {
+		switch {
+		case !filepath.IsLocal(f.Path):
+			return nil, fmt.Errorf("grants.files[%d].path: want a folder below that of the manifest", i)
+		case !guestDir.MatchString(f.Guest):
+			return nil, fmt.Errorf("grants.files[%d].guest: want a path such as /data", i)
+		}
+		m.Grants.Files = append(m.Grants.Files, FileGrant(f))
+	}
+	return m, nil
+}
+
+var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// problem is what the parser says, on one line and without the names of our types.
+func problem(err error) error {
+	var e *yaml.TypeError
+	if !errors.As(err, &e) {
+		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	text := unknownField.ReplaceAllString(strings.Join(e.Errors, "; "), "there is no field $1")
+	return errors.New(strings.ReplaceAll(text, " into wasmtool.", " into "))
+}
+
+// schemaJSON returns a schema as JSON, its members in their order. There may be none.
+func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
+	if n.IsZero() {
+		return nil, nil
+	}
+	b, err := appendNode(nil, n, 64)
+	if err != nil {
+		return nil, err
+	}
+	if b[0] != '{' {
+		return nil, errors.New("want an object")
+	}
+	return b, nil
+}
+
+func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
+	var err error
+	switch {
+	case depth == 0:
+		return nil, errors.New("it is nested too deeply")
+	case n.Kind == yaml.MappingNode:
+		dst = append(dst, '{')
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k := n.Content[i]
+			if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || seen[k.Value] {
+				return nil, fmt.Errorf("line %d: a key is a word that stands once", k.Line)
+			}
+			seen[k.Value] = true
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendValue(dst, k.Value); err != nil {
+				return nil, err
+			}
+			if dst, err = appendNode(append(dst, ':'), n.Content[i+1], depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, '}'), nil
+	case n.Kind == yaml.SequenceNode:
+		dst = append(dst, '[')
+		for i, item := range n.Content {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendNode(dst, item, depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	case n.Kind != yaml.ScalarNode:
+		return nil, fmt.Errorf("line %d: anchors are not read here", n.Line)
+	case (n.Tag == "!!int" || n.Tag == "!!float") && json.Valid([]byte(n.Value)):
+		return append(dst, n.Value...), nil
+	}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return nil, fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	if n.Tag == "!!timestamp" || n.Tag == "!!binary" {
+		v = n.Value
+	}
+	return appendValue(dst, v)
+}
+
+func appendValue(dst []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(dst, b...), err
+}

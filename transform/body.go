@@ -1,0 +1,248 @@
+package transform
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A tagCall is a call that stands between two tags.
+type tagCall struct{ id, name, args, dialect string }
+
+func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
+
+// A bodyScan finds where the body of a tag ends: at the first closing tag that stands neither in a
+// string of its JSON nor in a tagged value. It looks at each byte once, and at the body again only
+// at a closing tag inside of tags.
+type bodyScan struct {
+	kind    bodyKind
+	depth   int
+	str     bool
+	escaped bool
+	whole   bool // the JSON was closed
+}
+
+type bodyKind uint8
+
+const (
+	bodyOpen bodyKind = iota // only a name or white space so far
+	bodyJSON
+	bodyTagged // values between tags
+)
+
+type bodyMark uint8
+
+const (
+	bodyGoesOn bodyMark = iota
+	bodyEnds
+	bodyBegins // an opening tag inside of the body
+)
+
+// next takes c, the byte after body.
+func (s *bodyScan) next(c byte, body []byte) bodyMark {
+	if s.str {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case c == '\\':
+			s.escaped = true
+		case c == '"':
+			s.str = false
+		}
+		return bodyGoesOn
+	}
+	switch {
+	case c == '>':
+		return s.mark(body)
+	case s.kind == bodyOpen && (c == '{' || c == '['):
+		s.kind, s.depth = bodyJSON, 1
+	case s.kind == bodyOpen && c == '<':
+		s.kind = bodyTagged // or the closing tag of a bare name
+	case s.kind != bodyJSON:
+	case c == '"':
+		s.str = s.depth > 0
+	case c == '{' || c == '[':
+		s.depth++
+	case c == '}' || c == ']':
+		s.depth--
+		s.whole = s.whole || s.depth == 0
+	}
+	return bodyGoesOn
+}
+
+// mark looks at a tag that ends with the > after body.
+func (s *bodyScan) mark(body []byte) bodyMark {
+	switch {
+	case bytes.HasSuffix(body, []byte(tagClose[:len(tagClose)-1])):
+		if s.kind == bodyTagged && inValue(body) {
+			return bodyGoesOn
+		}
+		return bodyEnds
+	case bytes.HasSuffix(body, []byte(tagOpen[:len(tagOpen)-1])):
+		if s.kind == bodyTagged && inValue(body) {
+			return bodyGoesOn
+		}
+		return bodyBegins
+	}
+	return bodyGoesOn
+}
+
+// inValue reports whether a tagged value is open at the end of body, or JSON in the place of all.
+func inValue(body []byte) bool {
+	last := func(tag string) int { return bytes.LastIndex(body, []byte(tag)) }
+	if max(last("<parameter="), last("<arg_value>")) > max(last("</parameter>"), last("</arg_value>")) {
+		return true
+	}
+	const function = "<function="
+	at := last(function)
+	if at < 0 || at < last("</function>") {
+		return false
+	}
+	_, rest, _ := bytes.Cut(body[at+len(function):], []byte{'>'})
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	if len(rest) == 0 || rest[0] != '{' {
+		return false
+	}
+	_, err := rawjson.Scan(rest, 0)
+	return err != nil
+}
+
+// closed reports whether the body is JSON that has ended: without its closing tag, nothing else is
+// known to be whole.
+func (s *bodyScan) closed() bool { return s.kind == bodyJSON && s.whole && s.depth == 0 && !s.str }
+
+// readCalls reads the body of a tag: JSON with name and arguments as the dialect hermes has it, or
+// with `args`, or under `function`; a name and JSON; a bare name; or the tagged values of the
+// dialects qwen3-coder and glm.
+func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool) {
+	trimmed := strings.TrimSpace(body)
+	switch {
+	case trimmed == "":
+		return nil, false
+	case strings.HasPrefix(trimmed, "<function="):
+		return readDialect("qwen3-coder", body, tools, limit)
+	case trimmed[0] == '{':
+		if c, ok := readObject(trimmed); ok {
+			return []tagCall{c}, true
+		}
+		return readDialect(tagDialect, body, tools, limit)
+	case trimmed[0] == '[':
+		return readDialect(tagDialect, body, tools, limit)
+	case strings.Contains(trimmed, "<arg_key>"):
+		return readDialect("glm", body, tools, limit)
+	}
+	name := nameIn(trimmed)
+	args := strings.TrimSpace(trimmed[len(name):])
+	if name == "" || args != "" && !isObject(args) {
+		return nil, false
+	}
+	return []tagCall{{name: name, args: args, dialect: tagDialect}}, true
+}
+
+// readDialect has a dialect's parser read the tag. All of it must be calls that are whole.
+func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool) {
+	d, ok := dialect.Lookup(name)
+	if !ok {
+		return nil, false
+	}
+	p := d.NewParser(&dialect.Options{Tools: tools, MaxPayloadBytes: limit})
+	deltas, err := p.Flush(p.Append(nil, tagOpen+body+tagClose))
+	if err != nil {
+		return nil, false
+	}
+	var calls []tagCall
+	var args strings.Builder
+	for i := range deltas {
+		switch d := &deltas[i]; d.Kind {
+		case lathe.DeltaCallStart:
+			args.Reset()
+			calls = append(calls, tagCall{id: d.ID, name: d.Name, dialect: name})
+		case lathe.DeltaCallArgs:
+			args.WriteString(d.Text)
+		case lathe.DeltaCallEnd:
+			c := &calls[len(calls)-1]
+			if c.args = args.String(); d.ID != "" {
+				c.id = d.ID
+			}
+			if d.Incomplete {
+				return nil, false
+			}
+		case lathe.DeltaText:
+			if strings.TrimSpace(d.Text) != "" {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+	}
+	return calls, len(calls) > 0
+}
+
+// readObject reads the objects that hermes does not know: {"name","args"} and {"function":{…}}.
+func readObject(text string) (tagCall, bool) {
+	b := []byte(text)
+	if rawjson.Check(b, rawjson.Limits{}) != nil {
+		return tagCall{}, false
+	}
+	id := stringIn(b, "id")
+	if fn, ok := rawjson.Get(b, "function"); ok && stringIn(b, "name") == "" && len(fn) > 0 && fn[0] == '{' {
+		b = fn
+	} else if ok || !hasOnlyArgs(b) {
+		return tagCall{}, false
+	}
+	c := tagCall{id: id, name: stringIn(b, "name"), dialect: tagDialect}
+	for _, key := range [...]string{"arguments", "parameters", "args"} {
+		if raw, ok := rawjson.Get(b, key); ok {
+			c.args = string(raw)
+			break
+		}
+	}
+	return c, isName(c.name)
+}
+
+// hasOnlyArgs reports whether the arguments stand under `args`.
+func hasOnlyArgs(b []byte) bool {
+	_, args := rawjson.Get(b, "args")
+	_, arguments := rawjson.Get(b, "arguments")
+	_, parameters := rawjson.Get(b, "parameters")
+	return args && !arguments && !parameters
+}
+
+func stringIn(obj []byte, key string) string {
+	raw, ok := rawjson.Get(obj, key)
+	if !ok || len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	text, err := rawjson.AppendUnquote(nil, raw)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func isObject(text string) bool {
+	end, err := rawjson.Scan([]byte(text), 0)
+	return text[0] == '{' && err == nil && end == len(text)
+}
+
+// nameIn returns the name that text begins with, white space before it left out.
+func nameIn(text string) string {
+	text = strings.TrimSpace(text)
+	n := 0
+	for n < len(text) && isNameByte(text[n]) {
+		n++
+	}
+	return text[:n]
+}
+
+func isName(s string) bool { return s != "" && nameIn(s) == s && len(s) <= maxName }
+
+const maxName = 256
+
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
+}

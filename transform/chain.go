@@ -1,0 +1,146 @@
+package transform
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A List names transforms, by kind, in the order in which they are applied.
+type List struct {
+	Message    []string `json:"message,omitzero"`
+	Tool       []string `json:"tool,omitzero"`
+	Response   []string `json:"response,omitzero"`
+	ToolCall   []string `json:"tool_call,omitzero"`
+	ToolResult []string `json:"tool_result,omitzero"`
+}
+
+// Of returns the names of one kind.
+func (l *List) Of(kind Kind) []string {
+	switch kind {
+	case Message:
+		return l.Message
+	case Tool:
+		return l.Tool
+	case Response:
+		return l.Response
+	case ToolCall:
+		return l.ToolCall
+	case ToolResult:
+		return l.ToolResult
+	}
+	return nil
+}
+
+// Options are the choices of [New]. They are copied.
+type Options struct {
+	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text; 0: 8 192.
+	MaxPayloadBytes int
+}
+
+const defaultMaxPayloadBytes = 8192
+
+// A Chain is what a list of transforms does. It does not change and may be shared.
+type Chain struct {
+	messages   []func(lathe.Message) lathe.Message
+	tools      []func(*lathe.ToolSpec) *lathe.ToolSpec
+	results    []func(string) string
+	tagCalls   bool
+	blankArgs  bool
+	nineLetter bool
+	maxPayload int
+}
+
+// New makes a chain of the names in list. opts may be nil. A name that stands twice counts once.
+// The error, a *[lathe.Error] with code invalid_config, is of an unknown name: it suggests the
+// nearest.
+func New(list List, opts *Options) (*Chain, error) {
+	c := &Chain{maxPayload: defaultMaxPayloadBytes}
+	if opts != nil && opts.MaxPayloadBytes > 0 {
+		c.maxPayload = opts.MaxPayloadBytes
+	}
+	seen := map[string]bool{}
+	for _, kind := range Kinds() {
+		for _, name := range list.Of(kind) {
+			r, err := find(kind, name)
+			if err != nil {
+				return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "transform", Err: err}
+			}
+			if !seen[r.Name] {
+				seen[r.Name] = true
+				c.add(r)
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *Chain) add(r *row) {
+	switch {
+	case r.message != nil:
+		c.messages = append(c.messages, r.message)
+	case r.tool != nil:
+		c.tools = append(c.tools, r.tool)
+	case r.result != nil:
+		c.results = append(c.results, r.result)
+	case r.Name == tagCalls:
+		c.tagCalls = true
+	case r.Name == blankArgs:
+		c.blankArgs = true
+	case r.Name == nineLetter:
+		c.nineLetter = true
+	}
+}
+
+// Empty reports whether the chain does nothing.
+func (c *Chain) Empty() bool {
+	return c == nil || !c.sends() && !c.reads() && len(c.tools) == 0
+}
+
+// sends reports whether the chain changes messages of requests.
+func (c *Chain) sends() bool {
+	return len(c.messages)+len(c.results) > 0 || c.reads()
+}
+
+// reads reports whether the chain changes answers.
+func (c *Chain) reads() bool { return c.tagCalls || c.blankArgs || c.nineLetter }
+
+// message returns a message as it is sent. ids are those of its conversation.
+func (c *Chain) message(m lathe.Message, ids *shortIDs) lathe.Message {
+	for _, change := range c.messages {
+		m = change(m)
+	}
+	if c.tagCalls {
+		m = eachCall(m, makeReadable)
+	}
+	if c.blankArgs {
+		m = eachCall(m, fillArguments)
+	}
+	if c.nineLetter {
+		m = ids.apply(m)
+	}
+	for _, change := range c.results {
+		m = eachResult(m, func(r *lathe.ToolResult) bool {
+			was := r.Content
+			r.Content = change(was)
+			return r.Content != was
+		})
+	}
+	return m
+}
+
+// eachResult is eachCall for results.
+func eachResult(m lathe.Message, change func(*lathe.ToolResult) bool) lathe.Message {
+	copied := false
+	for i, p := range m.Parts {
+		r, ok := p.(lathe.ToolResult)
+		if !ok || !change(&r) {
+			continue
+		}
+		if !copied {
+			m.Parts, copied = slices.Clone(m.Parts), true
+		}
+		m.Parts[i] = r
+	}
+	return m
+}

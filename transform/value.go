@@ -1,0 +1,183 @@
+package transform
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The functions here change single values. Each returns what it was given where nothing changes,
+// and else a copy: messages and definitions are shared.
+
+const skipValidator = `"skip_thought_signature_validator"`
+
+func isCall(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
+
+func hasCalls(m *lathe.Message) bool {
+	return m.Role == lathe.RoleAssistant && slices.ContainsFunc(m.Parts, isCall)
+}
+
+func hasMember(ms []lathe.Member, name string) bool {
+	return slices.ContainsFunc(ms, func(m lathe.Member) bool { return m.Name == name })
+}
+
+func withMember(ms []lathe.Member, name, value string) []lathe.Member {
+	return append(slices.Clip(ms), lathe.Member{Name: name, Value: json.RawMessage(value)})
+}
+
+// nullBlankContent takes blank text out of a message with calls: without text its content is null.
+func nullBlankContent(m lathe.Message) lathe.Message {
+	if !hasCalls(&m) {
+		return m
+	}
+	found := false
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			if found = true; strings.TrimSpace(p.Text) != "" {
+				return m
+			}
+		case lathe.Blob:
+			return m
+		default: // no content
+		}
+	}
+	if found {
+		isText := func(p lathe.Part) bool { _, ok := p.(lathe.Text); return ok }
+		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isText)
+	}
+	return m
+}
+
+// addReasoningContent adds the member. The codec leaves it out where it writes reasoning there.
+func addReasoningContent(m lathe.Message) lathe.Message {
+	if hasCalls(&m) && !hasMember(m.Extra, "reasoning_content") {
+		m.Extra = withMember(m.Extra, "reasoning_content", `""`)
+	}
+	return m
+}
+
+// eachCall returns m with change applied to its calls; false from it means that nothing changes.
+func eachCall(m lathe.Message, change func(*lathe.ToolCall) bool) lathe.Message {
+	copied := false
+	for i, p := range m.Parts {
+		c, ok := p.(lathe.ToolCall)
+		if !ok || !change(&c) {
+			continue
+		}
+		if !copied {
+			m.Parts, copied = slices.Clone(m.Parts), true
+		}
+		m.Parts[i] = c
+	}
+	return m
+}
+
+func addSignature(m lathe.Message) lathe.Message {
+	if m.Role != lathe.RoleAssistant {
+		return m
+	}
+	return eachCall(m, func(c *lathe.ToolCall) bool {
+		if hasMember(c.Extra, "signature") {
+			return false
+		}
+		c.Extra = withMember(c.Extra, "signature", skipValidator)
+		return true
+	})
+}
+
+// addExtraContent signs the first call only: of calls side by side, no other has a signature.
+func addExtraContent(m lathe.Message) lathe.Message {
+	if !hasCalls(&m) {
+		return m
+	}
+	for _, p := range m.Parts {
+		if c, ok := p.(lathe.ToolCall); ok && hasMember(c.Extra, "extra_content") {
+			return m
+		}
+	}
+	first := true
+	return eachCall(m, func(c *lathe.ToolCall) bool {
+		if !first {
+			return false
+		}
+		first = false
+		c.Extra = withMember(c.Extra, "extra_content", `{"google":{"thought_signature":`+skipValidator+`}}`)
+		return true
+	})
+}
+
+func stripDescription(s *lathe.ToolSpec) *lathe.ToolSpec {
+	if s.Description == "" {
+		return s
+	}
+	c := *s
+	c.Description = ""
+	return &c
+}
+
+// compactEnvelope takes the empty members out of a result envelope, an object whose `ok` is true or
+// false. Every other text stays as it is, and so do the other members, byte for byte.
+func compactEnvelope(content string) string {
+	b := []byte(content)
+	at := rawjson.SkipSpace(b, 0)
+	if at == len(b) || b[at] != '{' || rawjson.Check(b, rawjson.Limits{}) != nil {
+		return content
+	}
+	b = b[at:]
+	if ok, _ := rawjson.Get(b, "ok"); string(ok) != "true" && string(ok) != "false" {
+		return content
+	}
+	out, dropped := []byte{'{'}, false
+	for key, value := range rawjson.Members(b) {
+		if isOptional(key) && isEmpty(value) {
+			dropped = true
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key...), ':'), value...)
+	}
+	if !dropped {
+		return content
+	}
+	return string(append(out, '}'))
+}
+
+func isOptional(key []byte) bool {
+	return rawjson.EqualKey(key, "warnings") || rawjson.EqualKey(key, "errors") || rawjson.EqualKey(key, "data")
+}
+
+func isEmpty(value []byte) bool {
+	switch string(rawjson.AppendCompact(nil, bytes.TrimSpace(value))) {
+	case "{}", "[]", "null":
+		return true
+	}
+	return false
+}
+
+func fillArguments(c *lathe.ToolCall) bool {
+	if c.Incomplete || c.ParseError != "" || c.Arguments == "{}" || strings.TrimSpace(c.Arguments) != "" {
+		return false
+	}
+	c.Arguments = "{}"
+	return true
+}
+
+// makeReadable puts a call without arguments in the place of one that could not be read. The text
+// of that stands in the message already, and its answer must stay the answer to a call.
+func makeReadable(c *lathe.ToolCall) bool {
+	if c.ParseError == "" || c.Arguments == "{}" && c.Name != "" {
+		return false
+	}
+	if c.Name == "" {
+		c.Name = "unknown"
+	}
+	c.Arguments = "{}"
+	return true
+}
