@@ -24,6 +24,8 @@ type supervisor struct {
 	stderr *tail
 	tell   func(*supervisor) // the tools may have changed
 
+	adopting sync.Mutex // held while definitions are decided about and told
+
 	mu      sync.Mutex
 	moved   chan struct{} // closed and made anew at each change of state
 	status  Status
@@ -138,6 +140,8 @@ func (s *supervisor) refresh(ctx context.Context, x *session) error {
 
 // adopt decides about each definition. A tool whose definition is the one of before stays the same tool.
 func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
+	s.adopting.Lock()
+	defer s.adopting.Unlock()
 	c := &s.conf
 	for _, name := range twice(defs) {
 		refused[name] = errors.New("the server has two tools of that name")
@@ -189,9 +193,13 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	}
 	slices.SortFunc(list, func(a, b ToolStatus) int { return strings.Compare(a.Name+a.Remote, b.Name+b.Remote) })
 	s.mu.Lock()
-	s.live, s.defs, s.list = live, byName, list
+	s.live, s.defs = live, byName
 	s.mu.Unlock()
 	s.tell(s)
+	// The status comes last: who reads there that a tool is blocked can rely on no run having it.
+	s.mu.Lock()
+	s.list = list
+	s.mu.Unlock()
 }
 
 // clashes names the definitions whose offered names are the same, each with all of them.
