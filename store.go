@@ -61,6 +61,9 @@ type RunSummary struct {
 	// Resumable says that the run was started as one that can be gone on with.
 	Resumable bool     `json:"resumable,omitempty"`
 	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for
+	// WakeAt is when a parked run goes on by itself: the first of its requests for approval has expired
+	// then. Zero: it waits for an answer only.
+	WakeAt time.Time `json:"wake_at,omitzero"`
 }
 
 // A CallSummary is what a list says of one finished model call.

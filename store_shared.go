@@ -1,0 +1,74 @@
+package lathe
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// A SharedStore is a [RunIndex] that several processes use at once. It says which of them, called
+// nodes here, carries a run. Only its own clock counts: no method takes a time of the caller.
+//
+// A claim is a promise about work, not about safety: whoever lost one may not know yet. Safety is in
+// AppendAs, which takes nothing from a claim that is not the last one of its run.
+type SharedStore interface {
+	RunIndex
+	FactStore
+	// AppendAs is Append for the holder of a claim. It returns [ErrConflict] where the claim is not the
+	// last one of its run. With last 0 and Epoch 0 it begins the run and makes the claim, whose epoch is 1.
+	AppendAs(ctx context.Context, c Claim, last int64, events ...Event) (int64, error)
+	// Claim takes for a node at most limit runs that nobody carries and that can be gone on with: those
+	// in motion whose claim was released or has ended, those that have a fact which came after they
+	// were parked, and parked ones whose [RunSummary].WakeAt has passed. No other node gets them while
+	// the lease holds.
+	Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error)
+	// Take claims one run that has not ended, parked or not. It returns [ErrConflict] while another
+	// node's claim holds, and an error of code not_found where there is no such run.
+	Take(ctx context.Context, node, runID string, lease time.Duration) (Claim, error)
+	// Renew prolongs all claims of a node that still hold, and returns them.
+	Renew(ctx context.Context, node string, lease time.Duration) ([]Claim, error)
+	// Release gives a claim back. A run whose log has not moved past seen and that is parked waits then;
+	// where it has moved, or a fact came, or the run is in motion, the next Claim gives it out.
+	// A claim that is not the last one of its run is no error.
+	Release(ctx context.Context, c Claim, seen int64) error
+	// Owner returns the node whose claim on the run holds, "" where there is none.
+	Owner(ctx context.Context, runID string) (node string, err error)
+	// Advertise says under which address other nodes reach this one, until ttl has passed; Address
+	// finds it, "" where it is not known. They serve what may be lost: deltas on their way to a watcher.
+	Advertise(ctx context.Context, node, address string, ttl time.Duration) error
+	Address(ctx context.Context, node string) (string, error)
+	// Watch calls fn with the id of each run that may have new events or facts, until ctx is done or the
+	// connection is lost. A hint may come twice, late or never.
+	Watch(ctx context.Context, fn func(runID string)) error
+}
+
+// A Claim says that a node carries a run.
+type Claim struct {
+	RunID string
+	Node  string
+	// Epoch grows with each claim of the run, from 1.
+	Epoch int64
+	// Lease is for how long the claim holds without being renewed.
+	Lease time.Duration
+}
+
+// A FactStore keeps what comes to a run from outside while somebody carries it, or nobody: an answer to
+// an approval, the result of a client's tool, a wish to cancel. Facts go with the run when it is deleted.
+type FactStore interface {
+	// PutFact keeps a fact. The first of its run, kind and key wins: a second one is [ErrConflict], and
+	// changes nothing. A run that is not there is an error of code not_found, one that has ended is
+	// [ErrConflict].
+	PutFact(ctx context.Context, f Fact) error
+	// Facts returns those of a run, in the order in which they came.
+	Facts(ctx context.Context, runID string) ([]Fact, error)
+}
+
+// A Fact is what came to a run from outside.
+type Fact struct {
+	RunID string
+	Kind  string // "approval", "result", "cancel"
+	Key   string // the id of the call, "" for the whole run
+	// Body is content: it goes to the store and to nobody else.
+	Body json.RawMessage
+	Time time.Time // when the store took it; set by the store
+}
