@@ -38,7 +38,7 @@ var rooms = []room{
 	{path: "internal/schema", imports: []string{"internal/rawjson"},
 		outside: []string{"github.com/santhosh-tekuri/jsonschema", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{path: "internal/wasmrt", std: []string{"os"}, outside: []string{"github.com/tetratelabs/wazero"}},
-	{path: "internal/wasmrt/wasmtest"},
+	{path: "internal/wasmrt/wasmtest", std: []string{"os", "os/exec"}},
 	{path: "internal/digest", imports: []string{"", "internal/rawjson"}},
 	{path: "internal/wire/openai", imports: []string{"", "internal/rawjson"}},
 	{path: "internal/wire/uistream", imports: []string{"", "internal/rawjson"}},

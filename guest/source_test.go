@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
 // sums runs a module that was built from one of the examples.
@@ -49,25 +51,16 @@ func TestExampleInGo(t *testing.T) {
 
 func TestExampleInRust(t *testing.T) {
 	t.Parallel()
-	const target = "wasm32-wasip1"
-	lib, err := exec.Command("rustc", "--print", "target-libdir", "--target", target).Output()
-	if err != nil {
-		t.Skip("rustc is not there")
-	}
-	if _, err := os.Stat(strings.TrimSpace(string(lib))); err != nil {
-		t.Skip("rustc has not the target " + target)
-	}
+	rustc, target := wasmtest.Rust(t, "wasm32-wasip1", "wasm32-wasi") // newer and older compilers call it so
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
-	build(t, nil, "rustc", "--edition", "2021", "--target", target, "-O", "-C", "link-arg=--export-table", "-o", wasm, "../examples/guest-rust/sum.rs")
+	build(t, nil, rustc, "--edition", "2021", "--target", target, "-O", "-C", "link-arg=--export-table", "-o", wasm, "../examples/guest-rust/sum.rs")
 	sums(t, wasm)
 }
 
 func TestExampleInC(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("zig"); err != nil {
-		t.Skip("zig is not there")
-	}
+	cc := wasmtest.C(t)
 	wasm := filepath.Join(t.TempDir(), "sum.wasm")
-	build(t, nil, "zig", "cc", "--target=wasm32-wasi", "-O2", "-Wl,--export-table", "-o", wasm, "../examples/guest-c/sum.c")
+	build(t, nil, cc[0], append(cc[1:], "--target=wasm32-wasi", "-O2", "-Wl,--export-table", "-o", wasm, "../examples/guest-c/sum.c")...)
 	sums(t, wasm)
 }

@@ -30,8 +30,14 @@ fn number(args: &str, member: &str) -> Option<i64> {
 
 extern "C" fn sum(args: *const u8, args_len: u32, out: *mut u8, out_len: *mut u32) -> i32 {
     let args = unsafe { slice::from_raw_parts(args, args_len as usize) };
-    let Ok(args) = str::from_utf8(args) else { return -EINVAL };
-    let (Some(a), Some(b)) = (number(args, "\"a\""), number(args, "\"b\"")) else { return -EINVAL };
+    let args = match str::from_utf8(args) {
+        Ok(args) => args,
+        Err(_) => return -EINVAL,
+    };
+    let (a, b) = match (number(args, "\"a\""), number(args, "\"b\"")) {
+        (Some(a), Some(b)) => (a, b),
+        _ => return -EINVAL,
+    };
     let answer = format!("{{\"sum\":{}}}", a + b);
     unsafe {
         let room = *out_len;

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
 // block returns the first block of that language in the page for authors.
@@ -70,18 +71,11 @@ func TestSampleGo(t *testing.T) {
 // The Rust of the page is one, too, where its compiler has the target.
 func TestSampleRust(t *testing.T) {
 	t.Parallel()
-	const target = "wasm32-unknown-unknown"
-	lib, err := exec.Command("rustc", "--print", "target-libdir", "--target", target).Output()
-	if err != nil {
-		t.Skip("rustc is not there")
-	}
-	if _, err := os.Stat(strings.TrimSpace(string(lib))); err != nil {
-		t.Skip("rustc has not the target " + target)
-	}
+	rustc, target := wasmtest.Rust(t, "wasm32-unknown-unknown")
 	dir := t.TempDir()
 	write(t, dir, "sum.rs", block(t, "rust"))
 	wasm := filepath.Join(dir, "sum.wasm")
-	if out, err := exec.Command("rustc", "--target", target, "--crate-type", "cdylib", "-O", "-o", wasm, filepath.Join(dir, "sum.rs")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(rustc, "--target", target, "--crate-type", "cdylib", "-O", "-o", wasm, filepath.Join(dir, "sum.rs")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	addsUp(t, wasm)
@@ -90,15 +84,13 @@ func TestSampleRust(t *testing.T) {
 // The C of the page echoes, where clang can link for WASI.
 func TestSampleC(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("clang"); err != nil {
-		t.Skip("clang is not there")
-	}
+	cc := wasmtest.C(t)
 	dir := t.TempDir()
 	write(t, dir, "echo.c", block(t, "c"))
 	wasm := filepath.Join(dir, "echo.wasm")
-	out, err := exec.Command("clang", "--target=wasm32-wasi", "-mexec-model=reactor", "-O2", "-o", wasm, filepath.Join(dir, "echo.c")).CombinedOutput()
-	if err != nil {
-		t.Skipf("clang cannot link for wasm32-wasi: %.200s", out)
+	args := append(cc[1:], "--target=wasm32-wasi", "-mexec-model=reactor", "-O2", "-o", wasm, filepath.Join(dir, "echo.c"))
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	b, err := os.ReadFile(wasm)
 	if err != nil {

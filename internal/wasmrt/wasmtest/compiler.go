@@ -1,0 +1,46 @@
+package wasmtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Rust returns a Rust compiler that has one of the targets, and which; the first target that any has.
+// Beside the compiler of the path it knows the one that Debian installs. Without one the test is skipped.
+func Rust(t testing.TB, targets ...string) (rustc, target string) {
+	t.Helper()
+	for _, target := range targets {
+		for _, rustc := range []string{"rustc", "/usr/bin/rustc"} {
+			lib, err := exec.Command(rustc, "--print", "target-libdir", "--target", target).Output()
+			if err != nil {
+				continue
+			}
+			if std, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(lib)), "libcore-*.rlib")); len(std) > 0 {
+				return rustc, target
+			}
+		}
+	}
+	t.Skip("no rustc has the target " + strings.Join(targets, " or "))
+	return "", ""
+}
+
+// C returns the command of a C compiler that builds for WASI with its C library. Without one the test
+// is skipped.
+func C(t testing.TB) []string {
+	t.Helper()
+	probe := filepath.Join(t.TempDir(), "probe.c")
+	if err := os.WriteFile(probe, []byte("#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, cc := range [][]string{{"clang"}, {"zig", "cc"}} {
+		args := append(append([]string(nil), cc[1:]...), "--target=wasm32-wasi", "-o", filepath.Join(t.TempDir(), "probe.wasm"), probe)
+		if exec.Command(cc[0], args...).Run() == nil {
+			return cc
+		}
+	}
+	t.Skip("neither clang nor zig builds C for WASI")
+	return nil
+}
