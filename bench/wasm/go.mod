@@ -3,6 +3,7 @@ module github.com/lathe-run/lathe/bench/wasm
 go 1.26.0
 
 require (
+	github.com/bytecodealliance/wasmtime-go/v39 v39.0.1
 	github.com/extism/go-sdk v1.7.1
 	github.com/lathe-run/lathe v0.0.0
 	github.com/tetratelabs/wazero v1.12.0
