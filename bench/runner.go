@@ -62,7 +62,7 @@ func runnerLanes() ([]*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Journal: func(context.Context, *lathe.CallInfo) error { return nil }})
+	r := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Journal: func(context.Context, *lathe.CallInfo, lathe.Verdict) error { return nil }})
 	calls := make([]tool.Call, len(all))
 	for i := range calls {
 		calls[i] = tool.Call{ToolCall: lathe.ToolCall{ID: fmt.Sprint("call_", i), Name: "forecast", Arguments: all[i]}}

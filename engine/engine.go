@@ -20,6 +20,10 @@ type Options struct {
 	Store lathe.Store
 	// StoreTimeout bounds one append; 0: 10 s. A run that was cancelled is still recorded to its end.
 	StoreTimeout time.Duration
+	// Audit, when set, is called with each event before it is stored, so that whatever is done or shown
+	// was audited; deltas and the ends of runs whose store failed are left out. An error, a panic, or
+	// no return within StoreTimeout is that of a store that failed. Neither run nor what e holds may be kept or changed.
+	Audit func(ctx context.Context, run *lathe.RunInfo, e lathe.Event) error
 	// Sinks are told each event in this order, after it was stored. A sink that panics is logged,
 	// and the others are told.
 	Sinks []lathe.Sink
@@ -96,7 +100,7 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ..
 	if s.run.RequestID == "" {
 		s.run.RequestID = e.opts.NewID("req_")
 	}
-	if e.opts.Store == nil { // nothing here can end the run
+	if e.opts.Store == nil && e.opts.Audit == nil { // nothing here can end the run
 		return s.carry(ctx, l)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -169,10 +173,10 @@ func (s *stamper) take(ctx context.Context, ev *lathe.Event) {
 	s.tell(ctx, ev)
 }
 
-// store appends ev. The first failure cancels the run; nothing is stored after it, since the log
-// would have a gap.
+// store has ev audited and appends it. The first failure cancels the run; nothing is stored after it,
+// since the log would have a gap.
 func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
-	if s.engine.opts.Store == nil {
+	if s.engine.opts.Store == nil && s.engine.opts.Audit == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
@@ -184,14 +188,22 @@ func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
 	}
 }
 
-// append appends ev. A store that panics has not kept it.
+// append has ev audited and appends it. A store that panics has not kept it.
 func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
+	who := "the audit"
 	defer func() {
 		if recover() != nil { // its value may hold content
-			err = errors.New("the store panicked")
+			err = errors.New(who + " panicked")
 		}
 	}()
-	_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, s.last, *ev)
+	if audit := s.engine.opts.Audit; audit != nil {
+		if err := audit(ctx, s.run, *ev); err != nil {
+			return err
+		}
+	}
+	if who = "the store"; s.engine.opts.Store != nil {
+		_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, s.last, *ev)
+	}
 	return err
 }
 

@@ -51,7 +51,7 @@ func BenchmarkRunnerGuarded(b *testing.B) {
 func benchRunner(b *testing.B, p lathe.Policy, secrets *tool.Secrets) {
 	set := newSet(b, benchTool())
 	r := tool.NewRunner(set, &tool.Options{Policy: p, Secrets: secrets, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Journal: func(context.Context, *lathe.CallInfo) error { return nil }})
+		Journal: func(context.Context, *lathe.CallInfo, lathe.Verdict) error { return nil }})
 	opts := &tool.RunOptions{Limits: &lathe.Limits{MaxToolCalls: 1 << 40, MaxRepeatedCalls: 1 << 40}}
 	calls := make([]tool.Call, benchCalls)
 	for i := range calls {

@@ -142,7 +142,7 @@ func TestRetries(t *testing.T) {
 				f.spec.Effect = tt.effect
 				journaled := 0
 				began := time.Now()
-				w := open(t, &tool.Options{Policy: policy.AllowAll(), Retry: tt.retry, Journal: func(context.Context, *lathe.CallInfo) error { journaled++; return nil }}, f)
+				w := open(t, &tool.Options{Policy: policy.AllowAll(), Retry: tt.retry, Journal: func(context.Context, *lathe.CallInfo, lathe.Verdict) error { journaled++; return nil }}, f)
 				res, rec, _ := one(t, w, call("a", `{}`))
 				if res.Code != tt.code || n != tt.attempts || len(keys) != 1 || journaled != 1 {
 					t.Errorf("got %q after %d attempts with %d keys, %d intents", res.Code, n, len(keys), journaled)

@@ -167,7 +167,7 @@ func (w *Work) journal(ctx context.Context, c *call) (err error) {
 			err = errors.New("tool: the journal panicked")
 		}
 	}()
-	return w.r.opts.Journal(ctx, &c.facts.info)
+	return w.r.opts.Journal(ctx, &c.facts.info, c.verdict)
 }
 
 // tell hands on the error of a tool. That whoever is told panics changes nothing for the call.

@@ -341,7 +341,7 @@ func TestJournalComesFirst(t *testing.T) {
 			return &lathe.Output{Data: json.RawMessage(`1`)}, nil
 		})
 		f.spec.Concurrency = 1
-		opts := &tool.Options{Policy: policy.AllowAll(), Journal: func(_ context.Context, c *lathe.CallInfo) error {
+		opts := &tool.Options{Policy: policy.AllowAll(), Journal: func(_ context.Context, c *lathe.CallInfo, _ lathe.Verdict) error {
 			kept = c.Call.ID != "" && c.Tool.Name == "t" && string(c.Args) == "{}"
 			return tt.journal()
 		}}

@@ -27,9 +27,10 @@ type Options struct {
 	// Log gets a warning for a tool that panicked: no arguments, no output. The line of each call is
 	// written by those who are told the events.
 	Log *slog.Logger
-	// Journal, when set, is called right before a tool is. An error means that the intent could not
-	// be kept: the tool is not called, and the call is answered unavailable.
-	Journal func(ctx context.Context, call *lathe.CallInfo) error
+	// Journal, when set, is called right before a tool is, with the verdict under which it is called.
+	// An error means that the intent could not be kept: the tool is not called, and the call is
+	// answered unavailable.
+	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
 	// OnError is told the errors of tools, which may hold arguments or secrets and are shown nowhere
 	// else. It may be called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)

@@ -79,7 +79,10 @@ func TestT22_TokensAreResolvedForGrantedToolsOnly(t *testing.T) {
 	o := keeping("login:db", "login:found")
 	var policyArgs, journalArgs string
 	o.Policy = policy.All(seen, spy{&policyArgs})
-	o.Journal = func(_ context.Context, c *lathe.CallInfo) error { journalArgs = string(c.Args); return nil }
+	o.Journal = func(_ context.Context, c *lathe.CallInfo, _ lathe.Verdict) error {
+		journalArgs = string(c.Args)
+		return nil
+	}
 	w := open(t, o, saw("source", `{"db":"`+canary+`","gh":"`+ghKey+`"}`, &source), saw("login", `1`, &granted), saw("other", `1`, &other))
 	res, _, _ := one(t, w, call("source", `{}`))
 	var tokens struct{ DB, GH string }
