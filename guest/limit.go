@@ -18,6 +18,7 @@ type Limits struct {
 	StdoutBytes   int64  // 64 KiB, of both outputs together; ends
 	FileBytes     int64  // 64 MiB, read and written; ends
 	OpenFiles     int    // 64 at once; ends
+	NewFiles      int    // 1 000 files and folders made; ends
 	LogBytes      int    // 256 KiB, of all log calls: -ENOSPC
 	Descriptors   int    // 256 open at once: -ENOMEM
 	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and what they were answered: -ENOMEM
@@ -29,7 +30,7 @@ type Limits struct {
 func (l Limits) WithDefaults() Limits {
 	w := l.runtime().WithDefaults()
 	l.ModuleBytes, l.Functions, l.FunctionBytes, l.MemoryPages, l.TableElements = w.ModuleBytes, w.Functions, w.FunctionBytes, w.MemoryPages, w.TableElements
-	l.HostCalls, l.StdoutBytes, l.FileBytes, l.OpenFiles = w.HostCalls, w.StdoutBytes, w.FileBytes, w.OpenFiles
+	l.HostCalls, l.StdoutBytes, l.FileBytes, l.OpenFiles, l.NewFiles = w.HostCalls, w.StdoutBytes, w.FileBytes, w.OpenFiles, w.NewFiles
 	for _, d := range []struct {
 		field *int
 		value int
@@ -43,7 +44,7 @@ func (l Limits) WithDefaults() Limits {
 
 func (l *Limits) runtime() *wasmrt.Limits {
 	return &wasmrt.Limits{ModuleBytes: l.ModuleBytes, Functions: l.Functions, FunctionBytes: l.FunctionBytes, MemoryPages: l.MemoryPages,
-		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles}
+		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, NewFiles: l.NewFiles}
 }
 
 // The most that a session may ask for, and what it gets when it asks for nothing.

@@ -93,7 +93,7 @@ func guestLimits(l *guest.Limits) map[string]func(int64) {
 	return map[string]func(int64){
 		"module_bytes": whole(&l.ModuleBytes), "functions": whole(&l.Functions), "function_bytes": whole(&l.FunctionBytes),
 		"memory_pages": word(&l.MemoryPages), "table_elements": word(&l.TableElements), "host_calls": long(&l.HostCalls),
-		"stdout_bytes": long(&l.StdoutBytes), "file_bytes": long(&l.FileBytes), "open_files": whole(&l.OpenFiles),
+		"stdout_bytes": long(&l.StdoutBytes), "file_bytes": long(&l.FileBytes), "open_files": whole(&l.OpenFiles), "new_files": whole(&l.NewFiles),
 		"log_bytes": whole(&l.LogBytes), "descriptors": whole(&l.Descriptors), "session_bytes": whole(&l.SessionBytes), "session_tools": whole(&l.SessionTools),
 		"sends": whole(&l.Sends),
 	}

@@ -39,6 +39,7 @@ type budget struct {
 	slept                        time.Duration
 	random                       rand.ChaCha8
 	asked                        bool // a granted random source was read
+	made                         int  // files and folders
 }
 
 func newEnv(limits *Limits, grants *Grants) *env {
@@ -63,6 +64,13 @@ func (e *env) hostCall() {
 func (e *env) useFile(n int) {
 	if e.fileBytes -= int64(n); e.fileBytes < 0 {
 		e.halt(overLimit("file_bytes", "more than %d bytes read and written", e.limits.FileBytes))
+	}
+}
+
+// useNew counts a file or folder that is about to be made.
+func (e *env) useNew() {
+	if e.made++; e.made > e.limits.NewFiles {
+		e.halt(overLimit("new_files", "more than %d files and folders made", e.limits.NewFiles))
 	}
 }
 

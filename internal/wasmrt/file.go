@@ -58,18 +58,23 @@ func (f *rootFS) OpenFile(name string, flag esys.Oflag, _ fs.FileMode) (esys.Fil
 	}
 	name = local(name)
 	// A pipe or a device would keep the host waiting.
-	switch info, err := f.root.Stat(name); {
+	info, err := f.root.Stat(name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
 	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
 		return nil, esys.EACCES
 	case err == nil && !info.IsDir() && flag&esys.O_DIRECTORY != 0:
 		return nil, esys.ENOTDIR
 	case err == nil && info.IsDir() && changes:
 		return nil, esys.EISDIR
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !missing:
 		return nil, errno(err)
 	}
 	if f.env.files >= f.env.limits.OpenFiles {
 		f.env.halt(overLimit("open_files", "more than %d files are open", f.env.limits.OpenFiles))
+	}
+	if flag&esys.O_CREAT != 0 && missing {
+		f.env.useNew()
 	}
 	file, err := f.root.OpenFile(name, flags(flag), 0o600)
 	if err != nil {
@@ -137,7 +142,10 @@ func (f *rootFS) change(do func() error) esys.Errno {
 }
 
 func (f *rootFS) Mkdir(name string, _ fs.FileMode) esys.Errno {
-	return f.change(func() error { return f.root.Mkdir(local(name), 0o700) })
+	return f.change(func() error {
+		f.env.useNew()
+		return f.root.Mkdir(local(name), 0o700)
+	})
 }
 
 func (f *rootFS) Rename(from, to string) esys.Errno {

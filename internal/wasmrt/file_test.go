@@ -60,6 +60,8 @@ func fileGuest() *Module {
 	m.Func("write", T{I32}, T{I32}, 1, opened(1, fdWrite), Tee(1), If(Get(1), Return), // O_CREAT
 		Const(fdAt), Load(0), Const(iov), Const(1), Const(count), Call(writes), Drop, Const(fdAt), Load(0), Call(closes))
 	m.Func("leak", T{I32}, nil, 0, Loop(opened(0, fdRead), Drop, Br(0)))
+	m.Func("litter", T{I32}, nil, 0, Loop(opened(1, fdWrite), Drop, Const(fdAt), Load(0), Call(closes), Drop, Const(3), Const(path), Get(0), Call(unlink), Drop, Br(0)))
+	m.Func("folders", T{I32}, nil, 0, Loop(Const(3), Const(path), Get(0), Call(mkdir), Drop, Br(0)))
 	m.Func("flood", T{I32}, nil, 0, opened(1, fdWrite), Drop,
 		Loop(Const(fdAt), Load(0), Const(iov), Const(1), Const(count), Call(writes), Drop, Br(0)))
 	m.Func("sparse", T{I32}, nil, 0, opened(1, fdWrite|fdSeek), Drop,
@@ -186,7 +188,8 @@ func TestT29NoFiles(t *testing.T) {
 
 func TestT30FileFloods(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ fn, limit string }{{"leak", "open_files"}, {"flood", "file_bytes"}, {"sparse", "file_bytes"}, {"pwrite", "file_bytes"}} {
+	for _, tt := range []struct{ fn, limit string }{{"leak", "open_files"}, {"flood", "file_bytes"}, {"sparse", "file_bytes"}, {"pwrite", "file_bytes"},
+		{"litter", "new_files"}, {"folders", "new_files"}} {
 		dir := t.TempDir()
 		root, err := os.OpenRoot(dir)
 		if err != nil {
@@ -195,14 +198,14 @@ func TestT30FileFloods(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		mod := compile(t, runtime(t, nil), fileGuest(), &wasmrt.Limits{OpenFiles: 5, FileBytes: 1000})
+		mod := compile(t, runtime(t, nil), fileGuest(), &wasmrt.Limits{OpenFiles: 5, FileBytes: 1000, NewFiles: 7})
 		i := start(t, mod, &wasmrt.InstanceOptions{Grants: wasmrt.Grants{Files: []wasmrt.FileGrant{{Guest: "/", Root: root, Write: true}}}})
 		if err := i.Memory().Write(1024, []byte("f")); err != nil {
 			t.Fatal(err)
 		}
 		_, err = i.Invoke(t.Context(), tt.fn, 1)
 		want(t, err, wasmrt.KindLimit, tt.limit)
-		if info, err := os.Stat(filepath.Join(dir, "f")); err != nil || info.Size() > 1000 {
+		if info, err := os.Stat(filepath.Join(dir, "f")); tt.fn != "litter" && err != nil || err == nil && info.Size() > 1000 {
 			t.Errorf("the file has %v, %v", info, err)
 		}
 		if err := root.Close(); err != nil {

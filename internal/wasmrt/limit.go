@@ -11,6 +11,7 @@ type Limits struct {
 	StdoutBytes   int64  // 64 KiB on standard output and standard error together ("stdout_bytes")
 	FileBytes     int64  // 64 MiB read from and written to files ("file_bytes")
 	OpenFiles     int    // 64 at once ("open_files")
+	NewFiles      int    // 1 000 files and folders made, those that were removed again too ("new_files")
 }
 
 // Bounds that no option changes. They keep one small module from costing much to compile.
@@ -50,6 +51,9 @@ func (l Limits) WithDefaults() Limits {
 	}
 	if l.OpenFiles == 0 {
 		l.OpenFiles = 64
+	}
+	if l.NewFiles == 0 {
+		l.NewFiles = 1_000
 	}
 	return l
 }

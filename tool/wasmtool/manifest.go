@@ -45,6 +45,7 @@ type Limits struct {
 	StdoutBytes   int           // 64 KiB, of one call; what is written there is shown nowhere
 	FileBytes     int           // 64 MiB read and written, of one call
 	OpenFiles     int           // 64
+	NewFiles      int           // 1 000 made in one call
 }
 
 // Grants are what a module may touch of the world.
@@ -84,6 +85,7 @@ type document struct {
 		StdoutBytes   count  `yaml:"stdout_bytes"`
 		FileBytes     count  `yaml:"file_bytes"`
 		OpenFiles     count  `yaml:"open_files"`
+		NewFiles      count  `yaml:"new_files"`
 	} `yaml:"limits"`
 	Grants struct {
 		Clock  bool `yaml:"clock"`
@@ -167,7 +169,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	l := &d.Limits
 	m.Limits = Limits{Concurrency: int(l.Concurrency), OutputBytes: int(l.OutputBytes), ModuleBytes: int(l.ModuleBytes),
 		Functions: int(l.Functions), FunctionBytes: int(l.FunctionBytes), MemoryPages: int(l.MemoryPages), TableElements: int(l.TableElements),
-		HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes), FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles)}
+		HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes), FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles), NewFiles: int(l.NewFiles)}
 	if l.Timeout != "" {
 		if m.Limits.Timeout, err = time.ParseDuration(l.Timeout); err != nil || m.Limits.Timeout <= 0 {
 			return nil, errors.New("limits.timeout: want a duration such as 500ms or 10s")

@@ -47,7 +47,7 @@ func newTool(rt *wasmrt.Runtime, wasm []byte, m *Manifest, dir string) (*Tool, e
 	}
 	l := &m.Limits
 	limits := &wasmrt.Limits{ModuleBytes: l.ModuleBytes, Functions: l.Functions, FunctionBytes: l.FunctionBytes, MemoryPages: uint32(l.MemoryPages),
-		TableElements: uint32(l.TableElements), HostCalls: int64(l.HostCalls), StdoutBytes: int64(l.StdoutBytes), FileBytes: int64(l.FileBytes), OpenFiles: l.OpenFiles}
+		TableElements: uint32(l.TableElements), HostCalls: int64(l.HostCalls), StdoutBytes: int64(l.StdoutBytes), FileBytes: int64(l.FileBytes), OpenFiles: l.OpenFiles, NewFiles: l.NewFiles}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Tool{manifest: m, ready: make(chan struct{}), cancel: cancel, spec: lathe.ToolSpec{
 		Name: m.Name, Description: m.Description, Schema: m.Schema, OutputSchema: m.OutputSchema, Allowlist: m.Allowlist,

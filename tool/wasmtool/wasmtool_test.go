@@ -259,6 +259,12 @@ func TestT30EveryFieldOfAManifest(t *testing.T) {
 	arena(readAll)
 	readAll.Func("tool", T{I32, I32, I32, I32}, T{I32}, 0, openF, Call(opens), Drop,
 		Loop(Const(8), Load(0), Const(0), Const(1), Const64(0), Const(16), Call(reads), Drop, Br(0)), Const(0))
+	litter := New()
+	makes := litter.Import(wasi, "path_create_directory", T{I32, I32, I32}, T{I32})
+	litter.Memory(1, 1)
+	litter.Data(1024, "d")
+	arena(litter)
+	litter.Func("tool", T{I32, I32, I32, I32}, T{I32}, 0, Loop(Const(3), Const(1024), Const(1), Call(makes), Drop, Br(0)), Const(0))
 	tables := toolModule(0, Const(0))
 	tables.Table("", 11, -1)
 	clock := with("clock_time_get", T{I32, I64, I32}, func(f int) string {
@@ -284,6 +290,7 @@ func TestT30EveryFieldOfAManifest(t *testing.T) {
 		{"stdout_bytes", "limits: {stdout_bytes: 100}", writes, false, "its limit stdout_bytes"},
 		{"open_files", files + "limits: {open_files: 3}", leak, false, "its limit open_files"},
 		{"file_bytes", files + "limits: {file_bytes: 100}", readAll, false, "its limit file_bytes"},
+		{"new_files", "grants: {files: [{path: data, guest: /, write: true}]}\nlimits: {new_files: 5}", litter, false, "its limit new_files"},
 		{"no clock", "", clock, false, "0"},
 		{"clock", "grants: {clock: true}", clock, false, "1"},
 	} {
