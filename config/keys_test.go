@@ -29,7 +29,7 @@ var other = map[string]string{
 	"tools.egress.private": "127.0.0.1", "tools.egress.redirect_hosts": "*.example.com",
 	"description": "text", "method": "PUT", "url": "https://example.com", "body": "form", "effect": "idempotent", "allowlist": "a.b,c",
 	"bearer": "${KEY}", "basic": "${KEY}", "in": "path", "as": "other", "schema": `{"type":"integer"}`, "style": "matrix", "explode": "true",
-	"tools.wasm.dir": "modules", "tools.wasm.cache_dir": "cache",
+	"tools.wasm.dir": "modules", "tools.wasm.grants": "clock", "tools.wasm.max_memory": "1MiB", "tools.wasm.cache_dir": "cache",
 	"command": "server", "dir": "files", "tools": "a,b", "pin": "require", "tools.pins": "other.json", "env": "text", "headers": "text",
 	"serve.addr": "127.0.0.1:0", "serve.metrics_addr": "127.0.0.1:0", "serve.hosts": "a.example.com", "serve.origins": "https://a.example.com",
 	"models": "a,b", "run_timeout": "5s", "max_tokens_total": "5", "max_cost": "0.25",

@@ -27,6 +27,9 @@ type Options struct {
 	CompileTimeout time.Duration
 	// Interpreter does without machine code: slower by far, and one thing less to trust.
 	Interpreter bool
+	// Most bounds what manifests ask for; a module whose manifest asks for more is refused. nil: they may
+	// ask for anything.
+	Most *Most
 }
 
 // maxModules bounds the modules of a folder.
@@ -37,6 +40,7 @@ type Folder struct {
 	dir  string
 	only string // the one module; "" all
 	rt   *wasmrt.Runtime
+	most *Most
 
 	mu    sync.Mutex       // held by Reload and Close
 	tools map[string]*Tool // by the file of the module
@@ -72,7 +76,7 @@ func open(dir, only string, opts *Options) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{dir: dir, only: only, rt: rt, tools: map[string]*Tool{}}
+	f := &Folder{dir: dir, only: only, rt: rt, most: o.Most, tools: map[string]*Tool{}}
 	names, err := f.list()
 	if err == nil {
 		var next map[string]*Tool
@@ -139,6 +143,9 @@ func (f *Folder) read(name string) (*Tool, error) {
 	}
 	m, err := ParseManifest(text)
 	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if err := f.most.allow(m); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	wasm, err := readAtMost(file, int64(m.Limits.ModuleBytes), "limits.module_bytes")

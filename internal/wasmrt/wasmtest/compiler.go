@@ -14,7 +14,7 @@ func Rust(t testing.TB, targets ...string) (rustc, target string) {
 	t.Helper()
 	for _, target := range targets {
 		for _, rustc := range []string{"rustc", "/usr/bin/rustc"} {
-			lib, err := exec.Command(rustc, "--print", "target-libdir", "--target", target).Output()
+			lib, err := exec.CommandContext(t.Context(), rustc, "--print", "target-libdir", "--target", target).Output()
 			if err != nil {
 				continue
 			}
@@ -37,7 +37,7 @@ func C(t testing.TB) []string {
 	}
 	for _, cc := range [][]string{{"clang"}, {"zig", "cc"}} {
 		args := append(append([]string(nil), cc[1:]...), "--target=wasm32-wasi", "-o", filepath.Join(t.TempDir(), "probe.wasm"), probe)
-		if exec.Command(cc[0], args...).Run() == nil {
+		if exec.CommandContext(t.Context(), cc[0], args...).Run() == nil {
 			return cc
 		}
 	}

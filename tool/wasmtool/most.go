@@ -1,0 +1,53 @@
+package wasmtool
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Most is what manifests may ask for at most. The zero value allows no grant.
+type Most struct {
+	Grants      []string      // some of "clock", "random", "read" and "write"; the last two of files
+	Timeout     time.Duration // 0: any
+	MemoryPages int           // 0: any
+	ModuleBytes int           // 0: any
+}
+
+// allow says what a manifest asks for that it may not have.
+func (b *Most) allow(m *Manifest) error {
+	if b == nil {
+		return nil
+	}
+	asked := []string{}
+	if m.Grants.Clock {
+		asked = append(asked, "clock")
+	}
+	if m.Grants.Random {
+		asked = append(asked, "random")
+	}
+	for i := range m.Grants.Files {
+		if m.Grants.Files[i].Write {
+			asked = append(asked, "write")
+		} else {
+			asked = append(asked, "read")
+		}
+	}
+	for _, g := range asked {
+		if !slices.Contains(b.Grants, g) {
+			return fmt.Errorf("it asks for the grant %s, which tools.wasm.grants in lathe.yaml does not have", g)
+		}
+	}
+	for _, l := range []struct {
+		name, key   string
+		asked, most int
+	}{{"memory_pages", "max_memory", m.Limits.MemoryPages, b.MemoryPages}, {"module_bytes", "max_module", m.Limits.ModuleBytes, b.ModuleBytes}} {
+		if l.most > 0 && l.asked > l.most {
+			return fmt.Errorf("limits.%s: %d is more than the %d that tools.wasm.%s in lathe.yaml allows", l.name, l.asked, l.most, l.key)
+		}
+	}
+	if b.Timeout > 0 && m.Limits.Timeout > b.Timeout {
+		return fmt.Errorf("limits.timeout: %v is more than the %v that tools.wasm.max_timeout in lathe.yaml allows", m.Limits.Timeout, b.Timeout)
+	}
+	return nil
+}
