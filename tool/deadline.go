@@ -25,16 +25,24 @@ type callContext struct {
 	done  chan struct{}
 	err   error
 	after map[*func()]struct{}
+
+	asking  int           // questions that wait for their answer
+	askedAt time.Time     // when the first of them was asked
+	extra   time.Duration // that earlier ones took
 }
 
 var _ context.Context = (*callContext)(nil)
 
-// Deadline returns the earlier of the call's deadline and the parent's.
+// Deadline returns the earlier of the call's deadline and the parent's. The time in which the tool
+// asks somebody is added to it.
 func (c *callContext) Deadline() (time.Time, bool) {
-	if d, ok := c.parent.Deadline(); ok && d.Before(c.deadline) {
+	c.mu.Lock()
+	own := c.deadline.Add(c.extra)
+	c.mu.Unlock()
+	if d, ok := c.parent.Deadline(); ok && d.Before(own) {
 		return d, true
 	}
-	return c.deadline, true
+	return own, true
 }
 
 // Done returns the channel that is closed when the call ends.
@@ -60,11 +68,15 @@ func (c *callContext) Err() error {
 // unmade stands for the CallMeta of a call until it is asked for.
 var unmade = &lathe.CallMeta{}
 
-// Value returns the CallMeta for its key, and else the parent's value.
+// Value returns the CallMeta for its key, and else the parent's value. An Asker becomes one that
+// stops the clock of the call.
 func (c *callContext) Value(key any) any {
 	v := lathe.WithCallMeta(c.parent, unmade).Value(key)
 	if v == any(unmade) {
 		return c.makeMeta()
+	}
+	if a, ok := v.(lathe.Asker); ok {
+		return patient{a, c}
 	}
 	return v
 }

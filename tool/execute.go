@@ -81,17 +81,23 @@ func (w *Work) waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe
 	if !inv.awaitOn(tell) {
 		return "", true
 	}
-	timer := l.startTimer(time.Until(c.deadline))
-	select {
-	case <-tell:
-		timer.Stop()
-		return "", true
-	case <-timer.C:
-		cut = lathe.CodeTimeout
-		inv.end(context.DeadlineExceeded)
-	case <-ctx.Done():
-		cut = lathe.CodeCancelled
-		inv.end(ctx.Err())
+	timer := l.startTimer(inv.left())
+	for cut == "" {
+		select {
+		case <-tell:
+			timer.Stop()
+			return "", true
+		case <-timer.C:
+			if left := inv.left(); left > 0 { // it has asked somebody
+				timer.Reset(left)
+				continue
+			}
+			cut = lathe.CodeTimeout
+			inv.end(context.DeadlineExceeded)
+		case <-ctx.Done():
+			cut = lathe.CodeCancelled
+			inv.end(ctx.Err())
+		}
 	}
 	timer.Reset(abandonGrace)
 	select {
