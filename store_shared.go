@@ -15,23 +15,25 @@ type SharedStore interface {
 	RunIndex
 	FactStore
 	// AppendAs is Append for the holder of a claim. It returns [ErrConflict] where the claim is not the
-	// last one of its run. With last 0 and Epoch 0 it begins the run and makes the claim, whose epoch is 1.
+	// last one of its run, or was given back. With last 0 and Epoch 0 it begins the run and makes the claim,
+	// whose epoch is 1 and which holds for c.Lease. A claim whose lease has ended and that nobody took over
+	// still appends.
 	AppendAs(ctx context.Context, c Claim, last int64, events ...Event) (int64, error)
-	// Claim takes for a node at most limit runs that nobody carries and that can be gone on with: those
-	// in motion whose claim was released or has ended, those that have a fact which came after they
-	// were parked, and parked ones whose [RunSummary].WakeAt has passed. No other node gets them while
-	// the lease holds.
+	// Claim takes for a node at most limit runs that nobody carries and that can be gone on with: of those
+	// that are Resumable and have not ended, the ones in motion, and the parked ones whose [RunSummary].WakeAt
+	// has passed or that have more events or facts than the last Release of the run has said. A run without
+	// any claim is one that nobody carries. No other node gets them while the lease holds.
 	Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error)
-	// Take claims one run that has not ended, parked or not. It returns [ErrConflict] while another
-	// node's claim holds, and an error of code not_found where there is no such run.
+	// Take claims one run, parked or not, resumable or not. It returns [ErrConflict] while another
+	// node's claim holds or where the run has ended, and an error of code not_found where there is no such run.
 	Take(ctx context.Context, node, runID string, lease time.Duration) (Claim, error)
-	// Renew prolongs all claims of a node that still hold, and returns them.
+	// Renew prolongs all claims of a node that still hold, of runs that have not ended, and returns them.
 	Renew(ctx context.Context, node string, lease time.Duration) ([]Claim, error)
-	// Release gives a claim back. A run whose log has not moved past seen and that is parked waits then;
-	// where it has moved, or a fact came, or the run is in motion, the next Claim gives it out.
-	// A claim that is not the last one of its run is no error.
+	// Release gives a claim back, and says that its holder has looked at the run up to event seen and at
+	// c.Facts facts. A parked run that has no more than that waits then; any other is given out by the next Claim.
+	// A claim that is not the last one of its run is no error, and changes nothing.
 	Release(ctx context.Context, c Claim, seen int64) error
-	// Owner returns the node whose claim on the run holds, "" where there is none.
+	// Owner returns the node whose claim on the run holds, "" where there is none or the run has ended.
 	Owner(ctx context.Context, runID string) (node string, err error)
 	// Advertise says under which address other nodes reach this one, until ttl has passed; Address
 	// finds it, "" where it is not known. They serve what may be lost: deltas on their way to a watcher.
@@ -50,6 +52,9 @@ type Claim struct {
 	Epoch int64
 	// Lease is for how long the claim holds without being renewed.
 	Lease time.Duration
+	// Facts is how many facts the run had when the store gave the claim or renewed it. Who releases a claim
+	// says there how many it has looked at.
+	Facts int
 }
 
 // A FactStore keeps what comes to a run from outside while somebody carries it, or nobody: an answer to

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -13,6 +14,7 @@ type Summary struct {
 	Calls []lathe.CallSummary // of model calls, in the order in which they finished
 
 	started lathe.ModelCallStarted
+	asked   map[string]time.Time // when requests for approval that have no answer expire, by call
 }
 
 // Apply takes the next event of the run.
@@ -34,14 +36,33 @@ func (s *Summary) Apply(e *lathe.Event) {
 		if n := len(s.Calls); n > 0 {
 			s.Calls[n-1].ToolLatencyMS += d.LatencyMS
 		}
+	case *lathe.ApprovalRequested:
+		if s.asked == nil {
+			s.asked = map[string]time.Time{}
+		}
+		s.asked[d.ToolCallID] = d.ExpiresAt
+	case *lathe.ApprovalResolved:
+		delete(s.asked, d.ToolCallID)
+	case *lathe.ToolCallResult:
+		delete(s.asked, d.ToolCallID)
 	case *lathe.RunPaused:
-		r.Status, r.Reason, r.Pending = "parked", d.Reason, slices.Clone(d.Pending)
+		r.Status, r.Reason, r.Pending, r.WakeAt = "parked", d.Reason, slices.Clone(d.Pending), s.earliest()
 	case *lathe.RunResumed:
-		r.Status, r.Reason, r.Pending = "running", "", nil
+		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
 	case *lathe.RunFinished:
-		r.Status, r.Reason = d.Status, d.Reason
+		r.Status, r.Reason, r.WakeAt = d.Status, d.Reason, time.Time{}
 	default: // nothing that a list shows
 	}
+}
+
+// earliest returns when the first of the requests for approval expires that have no answer.
+func (s *Summary) earliest() (at time.Time) {
+	for _, expires := range s.asked {
+		if at.IsZero() || expires.Before(at) {
+			at = expires
+		}
+	}
+	return at
 }
 
 func (s *Summary) called(e *lathe.Event, d *lathe.ModelCallFinished) {

@@ -63,42 +63,37 @@ func fitsFilter(r *lathe.RunSummary, f *lathe.RunFilter) bool {
 		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status)
 }
 
-// summaries returns those of the runs that fit.
-func (s *Memory) summaries(f *lathe.RunFilter) []*Summary {
+// each calls fn with the summary of each run that fits. fn must not keep what may change.
+func (s *Memory) each(f *lathe.RunFilter, fn func(*Summary)) {
 	s.mu.RLock()
-	logs := make([][]lathe.Event, 0, len(s.runs))
+	defer s.mu.RUnlock()
 	for _, j := range s.runs {
-		logs = append(logs, j.events)
-	}
-	s.mu.RUnlock()
-	var out []*Summary
-	for _, events := range logs {
-		sum := &Summary{}
-		for i := range events {
-			sum.Apply(&events[i])
-		}
-		if fitsFilter(&sum.Run, f) {
-			out = append(out, sum)
+		if fitsFilter(&j.sum.Run, f) {
+			fn(&j.sum)
 		}
 	}
-	return out
 }
 
 // Runs implements [lathe.RunIndex].
 func (s *Memory) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
 	var rows []lathe.RunSummary
-	for _, sum := range s.summaries(f) {
-		rows = append(rows, sum.Run)
-	}
+	s.each(f, func(sum *Summary) {
+		row := sum.Run
+		row.Pending = slices.Clone(row.Pending)
+		rows = append(rows, row)
+	})
 	return page(ctx, rows, f, func(r *lathe.RunSummary) Cursor { return Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID} })
 }
 
 // ModelCalls implements [lathe.RunIndex].
 func (s *Memory) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
 	var rows []lathe.CallSummary
-	for _, sum := range s.summaries(f) {
-		rows = append(rows, sum.Calls...)
-	}
+	s.each(f, func(sum *Summary) {
+		for _, row := range sum.Calls {
+			row.Cost = clonePointer(row.Cost)
+			rows = append(rows, row)
+		}
+	})
 	return page(ctx, rows, f, func(r *lathe.CallSummary) Cursor {
 		return Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
 	})

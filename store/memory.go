@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -21,10 +22,14 @@ var _ lathe.Store = (*Memory)(nil)
 // limit is reached, and cancelled or timeout when ctx is done.
 type Memory struct {
 	maxRuns, maxEvents int
+	now                func() time.Time
 
 	mu       sync.RWMutex
 	runs     map[string]*journal
-	finished *list.List // of run ids, the longest finished in front
+	finished *list.List            // of run ids, the longest finished in front
+	nodes    map[string]advertised // by name
+	watchers map[*watcher]struct{}
+	queue    callQueue // with a lock of its own, which is taken last
 }
 
 // MemoryOptions bound a [Memory].
@@ -34,6 +39,8 @@ type MemoryOptions struct {
 	MaxRuns int
 	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
 	MaxEvents int
+	// Now is the clock of claims and facts; nil: time.Now.
+	Now func() time.Time
 }
 
 // NewMemory returns an empty store.
@@ -48,18 +55,30 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	if o.MaxEvents <= 0 {
 		o.MaxEvents = 100_000
 	}
-	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, runs: map[string]*journal{}, finished: list.New()}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
+		nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
 }
 
 // A journal is the log of one run. What stands in events never changes: an append writes beyond
 // the length that earlier readers know.
 type journal struct {
 	events   []lathe.Event
+	sum      Summary       // of events
 	finished *list.Element // nil while the run may go on
+	claim    claim
+	facts    []lathe.Fact
 }
 
 // Append implements [lathe.Store]. It keeps copies: the caller may change its events afterwards.
 func (s *Memory) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+	return s.append(ctx, runID, last, events, nil)
+}
+
+// append adds events, for the holder of a claim where there is one.
+func (s *Memory) append(ctx context.Context, runID string, last int64, events []lathe.Event, by *lathe.Claim) (int64, error) {
 	const op = "store: append"
 	if err := ended(ctx, op); err != nil {
 		return 0, err
@@ -83,7 +102,7 @@ func (s *Memory) Append(ctx context.Context, runID string, last int64, events ..
 	if j != nil {
 		end = int64(len(j.events))
 	}
-	if end != last {
+	if end != last || by != nil && !j.takes(by) {
 		return end, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 	}
 	if len(events) == 0 {
@@ -100,7 +119,14 @@ func (s *Memory) Append(ctx context.Context, runID string, last int64, events ..
 		s.runs[runID] = j
 	}
 	j.events = append(j.events, copies...)
+	for i := range copies {
+		j.sum.Apply(&copies[i])
+	}
+	if by != nil && by.Epoch == 0 {
+		j.claim = claim{node: by.Node, epoch: 1, until: s.now().Add(by.Lease)}
+	}
 	s.noteEnd(runID, j)
+	s.hint(runID)
 	return int64(len(j.events)), nil
 }
 
@@ -173,6 +199,7 @@ func (s *Memory) forget(runID string) {
 		s.finished.Remove(j.finished)
 	}
 	delete(s.runs, runID)
+	s.queue.forgetRun(runID)
 }
 
 // noteEnd keeps the order in which runs finished. A parked run is not finished.

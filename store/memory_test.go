@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
@@ -126,4 +128,18 @@ func BenchmarkMemory(b *testing.B) {
 func TestMemoryIndex(t *testing.T) {
 	t.Parallel()
 	storetest.TestIndex(t, func() lathe.RunIndex { return store.NewMemory(nil) })
+}
+
+func TestMemoryFacts(t *testing.T) {
+	t.Parallel()
+	storetest.TestFacts(t, func() storetest.FactIndex { return store.NewMemory(nil) })
+}
+
+func TestMemoryShared(t *testing.T) {
+	t.Parallel()
+	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {
+		var passed atomic.Int64
+		s := store.NewMemory(&store.MemoryOptions{Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
+		return s, func(d time.Duration) { passed.Add(int64(d)) }
+	})
 }

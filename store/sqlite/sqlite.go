@@ -20,14 +20,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-var _ lathe.RunIndex = (*Store)(nil)
+var (
+	_ lathe.RunIndex  = (*Store)(nil)
+	_ lathe.FactStore = (*Store)(nil)
+)
 
 //go:embed schema.sql
 var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 1
+const version = 2
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -42,6 +45,7 @@ type Store struct {
 	stopped  sync.WaitGroup
 	closing  sync.Once
 	runs     summaries
+	schema   int // of the file; less than version where it is open for reading only
 }
 
 // Options say how a file is opened.
@@ -136,9 +140,14 @@ func (s *Store) migrate(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, schema); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+	}
+	if has < 2 {
+		if err := s.addFacts(ctx, tx); err != nil {
 			return err
 		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return err
@@ -163,15 +172,14 @@ func tooNew(has int) error {
 
 // known reports an error for a file that this version cannot read.
 func (s *Store) known(ctx context.Context) error {
-	var has int
-	if err := s.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil {
+	if err := s.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&s.schema); err != nil {
 		return err
 	}
 	switch {
-	case has == 0:
+	case s.schema == 0:
 		return errors.New("the file is no store of runs")
-	case has > version:
-		return tooNew(has)
+	case s.schema > version:
+		return tooNew(s.schema)
 	}
 	return nil
 }

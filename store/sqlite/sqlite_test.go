@@ -54,6 +54,11 @@ func TestIndex(t *testing.T) {
 	storetest.TestIndex(t, func() lathe.RunIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+}
+
 func started(runID, text string) lathe.Event {
 	return lathe.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }

@@ -88,10 +88,23 @@ func tellsTheState(t *testing.T, s lathe.RunIndex) {
 		{&lathe.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"}, nil},
 		{&lathe.ModelCallFinished{Attempt: 1, Status: "success", Usage: usage, ProviderCost: &cost, ToolCalls: 1}, func(r *lathe.RunSummary) { r.Usage, r.Cost = usage, 0.25 }},
 		{&lathe.ToolCallPlanned{ToolCallID: "c1", Seq: 0}, func(r *lathe.RunSummary) { r.ToolCalls = 1 }},
-		{&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}, func(r *lathe.RunSummary) {
-			r.Status, r.Reason, r.Pending = "parked", lathe.ReasonAwaitingApproval, []string{"c1"}
+		{&lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: epoch.Add(2 * time.Hour)}, nil},
+		{&lathe.ApprovalRequested{ToolCallID: "c2", ExpiresAt: epoch.Add(time.Hour)}, nil},
+		{&lathe.ApprovalRequested{ToolCallID: "c3", ExpiresAt: epoch.Add(time.Minute)}, nil},
+		{&lathe.ApprovalResolved{ToolCallID: "c3", Decision: "denied"}, nil},
+		{&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1", "c2"}}, func(r *lathe.RunSummary) {
+			r.Status, r.Reason, r.Pending, r.WakeAt = "parked", lathe.ReasonAwaitingApproval, []string{"c1", "c2"}, epoch.Add(time.Hour)
 		}},
-		{&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}, func(r *lathe.RunSummary) { r.Status, r.Reason, r.Pending = "running", "", nil }},
+		{&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}, func(r *lathe.RunSummary) {
+			r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
+		}},
+		{&lathe.ToolCallResult{ToolCallID: "c2"}, nil},
+		{&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}, func(r *lathe.RunSummary) {
+			r.Status, r.Reason, r.Pending, r.WakeAt = "parked", lathe.ReasonAwaitingApproval, []string{"c1"}, epoch.Add(2*time.Hour)
+		}},
+		{&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}, func(r *lathe.RunSummary) {
+			r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
+		}},
 		{&lathe.RunFinished{Reason: lathe.ReasonMaxIterations, Status: "limited"}, func(r *lathe.RunSummary) { r.Status, r.Reason = "limited", lathe.ReasonMaxIterations }},
 	}
 	var want lathe.RunSummary

@@ -1,0 +1,90 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	_ "embed"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+//go:embed testdata/version1.sql
+var version1 string
+
+// writeVersion1 writes a file as version 1 did: one run that waits for an approval, without a time at
+// which it goes on by itself.
+func writeVersion1(t *testing.T, path string, expires time.Time) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("PRAGMA journal_mode = WAL")
+	exec(version1)
+	exec("PRAGMA user_version = 1")
+	sum := &store.Summary{}
+	events := []lathe.Event{started("run_1", "hi"),
+		{ID: 2, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: expires}},
+		{ID: 3, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}}}
+	for i := range events {
+		body, err := events[i].MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec("INSERT INTO event VALUES (?, ?, ?)", "run_1", events[i].ID, body)
+		sum.Apply(&events[i])
+	}
+	sum.Run.WakeAt = time.Time{}
+	row, err := json.Marshal(&sum.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", "run_1", 3, sum.Run.Started.UnixNano(), sum.Run.Updated.UnixNano(), "s1", "ann", "parked", row)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBringsVersion1Forward(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.db")
+	expires := time.Now().Add(time.Hour).UTC().Round(0)
+	writeVersion1(t, path, expires)
+
+	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true}) // which does not bring it forward
+	if err != nil {
+		t.Fatal(err)
+	}
+	if facts, err := before.Facts(t.Context(), "run_1"); err != nil || len(facts) != 0 || count(t, before, "run_1") != 3 {
+		t.Errorf("read as it is: %d facts, %v", len(facts), err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 { // the second time there is nothing to do
+		s := open(t, path)
+		rows, _, err := s.Runs(t.Context(), nil)
+		if err != nil || len(rows) != 1 || !rows[0].WakeAt.Equal(expires) || rows[0].LastID != 3 || count(t, s, "run_1") != 3 {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		_ = s.PutFact(t.Context(), lathe.Fact{RunID: "run_1", Kind: "approval", Key: "c1", Body: []byte(`{}`)}) // the second time it is there
+		if facts, err := s.Facts(t.Context(), "run_1"); err != nil || len(facts) != 1 {
+			t.Errorf("%d facts, %v", len(facts), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,478 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// lease is so long that no test comes to its end by being slow.
+const lease = time.Hour
+
+// TestShared runs the suite of stores that several processes use at once. open returns an empty store of
+// its own for each test, and pass, which lets that much time go by for the clock of the store. A store
+// whose clock cannot be set moves what it has stored back by as much: the ends of leases, when runs wake, and
+// how long addresses are good.
+func TestShared(t *testing.T, open func() (s lathe.SharedStore, pass func(time.Duration))) {
+	t.Helper()
+	for _, tt := range []struct {
+		name string
+		fn   func(*testing.T, *shared)
+	}{
+		{"begins a run with a claim", beginsWithAClaim},
+		{"takes events from the last claim alone", fences},
+		{"keeps a claim until its lease ends", leaseEnds},
+		{"renews the claims of a node", renews},
+		{"gives out runs in motion", givesRunsInMotion},
+		{"leaves runs alone that cannot be gone on with", leavesOthersAlone},
+		{"lets a parked run wait once it was looked at", parks},
+		{"loses no fact that comes while a run is carried", losesNoFact},
+		{"loses no event that comes while a run is released", losesNoEvent},
+		{"wakes a parked run when a request for approval expires", wakes},
+		{"takes one run", takesOne},
+		{"gives each run to one of many nodes", oneNodeEach},
+		{"knows where nodes are", knowsAddresses},
+		{"hints at runs", hints},
+		{"refuses claims without a node or a lease", refusesClaims},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, pass := open()
+			tt.fn(t, &shared{s, pass})
+		})
+	}
+}
+
+type shared struct {
+	lathe.SharedStore
+	pass func(time.Duration)
+}
+
+// start begins a run of a node.
+func (s *shared) start(t *testing.T, node, runID string) lathe.Claim {
+	t.Helper()
+	c := lathe.Claim{RunID: runID, Node: node, Lease: lease}
+	end, err := s.AppendAs(t.Context(), c, 0, event(runID, 1, &lathe.RunStarted{Input: []byte(`{"version":1}`)}))
+	if err != nil || end != 1 {
+		t.Fatalf("begin %s: %d, %v", runID, end, err)
+	}
+	c.Epoch = 1
+	return c
+}
+
+// append adds one event for the holder of the claim.
+func (s *shared) append(t *testing.T, c lathe.Claim, last int64, d lathe.EventData) {
+	t.Helper()
+	if end, err := s.AppendAs(t.Context(), c, last, event(c.RunID, last+1, d)); err != nil || end != last+1 {
+		t.Fatalf("append to %s: %d, %v", c.RunID, end, err)
+	}
+}
+
+// claim takes what a node gets.
+func (s *shared) claim(t *testing.T, node string, limit int) []lathe.Claim {
+	t.Helper()
+	got, err := s.Claim(t.Context(), node, lease, limit)
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	for _, c := range got {
+		if c.Node != node || c.Epoch < 1 || c.Lease != lease {
+			t.Errorf("got the claim %+v", c)
+		}
+	}
+	return got
+}
+
+// one takes the one run that there is to be claimed.
+func (s *shared) one(t *testing.T, node string) lathe.Claim {
+	t.Helper()
+	got := s.claim(t, node, 10)
+	if len(got) != 1 {
+		t.Fatalf("%s got %d claims, want 1", node, len(got))
+	}
+	return got[0]
+}
+
+func (s *shared) none(t *testing.T, why string) {
+	t.Helper()
+	if got := s.claim(t, "node_other", 10); len(got) != 0 {
+		t.Fatalf("%s: got %+v, want no claim", why, got)
+	}
+}
+
+func (s *shared) release(t *testing.T, c lathe.Claim, seen int64) {
+	t.Helper()
+	if err := s.Release(t.Context(), c, seen); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}
+
+func (s *shared) owner(t *testing.T, runID, want string) {
+	t.Helper()
+	if got, err := s.Owner(t.Context(), runID); err != nil || got != want {
+		t.Errorf("the owner of %s: got %q, %v, want %q", runID, got, err, want)
+	}
+}
+
+func waiting(id string) *lathe.RunPaused {
+	return &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{id}}
+}
+
+func beginsWithAClaim(t *testing.T, s *shared) {
+	s.owner(t, "run_a", "")
+	c := s.start(t, "node_1", "run_a")
+	s.owner(t, "run_a", "node_1")
+	s.none(t, "a run that is carried")
+	_, err := s.AppendAs(t.Context(), lathe.Claim{RunID: "run_a", Node: "node_2", Lease: lease}, 0, event("run_a", 1, &lathe.RunStarted{}))
+	wantConflict(t, "a run that was begun already", err)
+	s.owner(t, "run_a", "node_1")
+	s.append(t, c, 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.owner(t, "run_a", "")
+	if got := read(t, s, "run_a", 0); len(got) != 2 {
+		t.Errorf("got %d events, want 2", len(got))
+	}
+	if _, err := s.AppendAs(t.Context(), lathe.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease}, 0, events("run_b", 0, 1)...); !errors.Is(err, lathe.ErrConflict) {
+		t.Errorf("a claim of a run that is not there: %v", err)
+	}
+}
+
+func fences(t *testing.T, s *shared) {
+	first := s.start(t, "node_1", "run_a")
+	s.pass(2 * lease)
+	s.append(t, first, 1, &lathe.RunResumed{}) // nobody took it over
+	second := s.one(t, "node_2")
+	if second.Epoch != first.Epoch+1 {
+		t.Errorf("got epoch %d after %d", second.Epoch, first.Epoch)
+	}
+	for name, c := range map[string]lathe.Claim{
+		"the claim before":         first,
+		"no claim":                 {RunID: "run_a", Node: "node_1", Lease: lease},
+		"the epoch of another":     {RunID: "run_a", Node: "node_1", Epoch: second.Epoch, Lease: lease},
+		"a claim that is to come":  {RunID: "run_a", Node: "node_2", Epoch: second.Epoch + 1, Lease: lease},
+		"a claim of another's run": {RunID: "run_b", Node: "node_2", Epoch: second.Epoch, Lease: lease},
+	} {
+		_, err := s.AppendAs(t.Context(), c, 2, event(c.RunID, 3, &lathe.RunResumed{}))
+		wantConflict(t, name, err)
+	}
+	s.append(t, second, 2, &lathe.RunResumed{})
+	_, err := s.AppendAs(t.Context(), second, 2, event("run_a", 3, &lathe.RunResumed{}))
+	wantConflict(t, "a log that has moved on", err)
+	s.release(t, first, 3) // which is not the last one
+	s.owner(t, "run_a", "node_2")
+	s.release(t, second, 3)
+	_, err = s.AppendAs(t.Context(), second, 3, event("run_a", 4, &lathe.RunResumed{}))
+	wantConflict(t, "a claim that was given back", err)
+	if got := read(t, s, "run_a", 0); len(got) != 3 {
+		t.Errorf("got %d events, want 3", len(got))
+	}
+}
+
+func leaseEnds(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	s.pass(lease / 2)
+	s.none(t, "half of the lease")
+	s.pass(lease)
+	s.owner(t, "run_a", "")
+	next := s.one(t, "node_2")
+	s.owner(t, "run_a", "node_2")
+	if next.Epoch != c.Epoch+1 || next.RunID != "run_a" {
+		t.Errorf("got %+v", next)
+	}
+	if got, err := s.Renew(t.Context(), "node_1", lease); err != nil || len(got) != 0 {
+		t.Errorf("a claim that was lost is renewed: %+v, %v", got, err)
+	}
+}
+
+func renews(t *testing.T, s *shared) {
+	for _, id := range []string{"run_a", "run_b"} {
+		s.start(t, "node_1", id)
+	}
+	s.append(t, s.start(t, "node_1", "run_c"), 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.start(t, "node_2", "run_d")
+	s.release(t, s.start(t, "node_1", "run_e"), 1)
+	mustPut(t, s, lathe.Fact{RunID: "run_b", Kind: "cancel"})
+	for range 3 {
+		s.pass(lease / 2)
+		got, err := s.Renew(t.Context(), "node_1", lease)
+		slices.SortFunc(got, func(a, b lathe.Claim) int { return len(a.RunID) - len(b.RunID) + int(a.RunID[4]) - int(b.RunID[4]) })
+		if err != nil || len(got) != 2 || got[0] != (lathe.Claim{RunID: "run_a", Node: "node_1", Epoch: 1, Lease: lease}) ||
+			got[1] != (lathe.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease, Facts: 1}) {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if got := s.claim(t, "node_3", 10); len(got) != 2 { // of the other node, which renewed nothing, and what was given back
+		t.Errorf("got %+v, want two claims", got)
+	}
+	s.pass(2 * lease)
+	if got, err := s.Renew(t.Context(), "node_1", lease); err != nil || len(got) != 0 {
+		t.Errorf("claims that have ended are renewed: %+v, %v", got, err)
+	}
+}
+
+func givesRunsInMotion(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	s.release(t, c, 1)
+	s.owner(t, "run_a", "")
+	if got := s.claim(t, "node_1", 0); len(got) != 0 {
+		t.Errorf("with limit 0: %+v", got)
+	}
+	next := s.one(t, "node_1") // which had it before
+	if next.Epoch != 2 {
+		t.Errorf("got %+v", next)
+	}
+	begin(t, s, "run_b") // by nobody
+	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch < 1 {
+		t.Errorf("got %+v", got)
+	}
+	for _, id := range []string{"run_c", "run_d", "run_e"} {
+		begin(t, s, id)
+	}
+	if got := s.claim(t, "node_2", 2); len(got) != 2 {
+		t.Errorf("with limit 2: got %d", len(got))
+	}
+}
+
+func leavesOthersAlone(t *testing.T, s *shared) {
+	mustAppend(t, s, "run_a", 0, event("run_a", 1, &lathe.RunStarted{})) // it cannot be resumed
+	c := s.start(t, "node_1", "run_b")
+	s.append(t, c, 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.release(t, c, 0)
+	s.pass(2 * lease)
+	s.none(t, "neither resumable nor going on")
+}
+
+func parks(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	s.append(t, c, 1, waiting("c1"))
+	s.release(t, c, 2)
+	s.none(t, "it waits, and all of it was seen")
+	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})
+	next := s.one(t, "node_2")
+	if next.Facts != 1 {
+		t.Errorf("the claim has %d facts, want 1", next.Facts)
+	}
+	s.release(t, next, 2) // it looked at the fact and left it
+	s.none(t, "the fact was seen")
+
+	unseen := s.start(t, "node_1", "run_b")
+	s.append(t, unseen, 1, waiting("c1"))
+	s.none(t, "the claim holds")
+	s.pass(2 * lease) // the holder is gone before it gave the claim back
+	if got := s.one(t, "node_2"); got.RunID != "run_b" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func losesNoFact(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})
+	s.append(t, c, 1, waiting("c1"))
+	s.release(t, c, 2)
+	next := s.one(t, "node_2")
+	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "result", Key: "c2"}) // after it has looked
+	s.release(t, next, 2)
+	next = s.one(t, "node_1")
+	if next.Facts != 2 {
+		t.Errorf("the claim has %d facts, want 2", next.Facts)
+	}
+	s.pass(2 * lease) // the holder is gone
+	next = s.one(t, "node_2")
+	s.release(t, next, 2)
+	s.none(t, "all was seen")
+}
+
+func losesNoEvent(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	s.append(t, c, 1, waiting("c1"))
+	s.release(t, c, 1)
+	next := s.one(t, "node_2")
+	s.release(t, next, 2)
+	s.none(t, "all was seen")
+	mustAppend(t, s, "run_a", 2, event("run_a", 3, waiting("c1")))
+	s.one(t, "node_2")
+}
+
+func wakes(t *testing.T, s *shared) {
+	c := s.start(t, "node_1", "run_a")
+	s.append(t, c, 1, &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(10 * lease)})
+	s.append(t, c, 2, waiting("c1"))
+	s.release(t, c, 3)
+	s.pass(lease)
+	s.none(t, "the request has not expired")
+	s.pass(10 * lease)
+	next := s.one(t, "node_2")
+	s.append(t, next, 3, &lathe.RunResumed{})
+	s.append(t, next, 4, &lathe.ApprovalResolved{ToolCallID: "c1", Decision: "expired"})
+	s.append(t, next, 5, waiting("c2"))
+	s.release(t, next, 6)
+	s.pass(10 * lease)
+	s.none(t, "no request is open")
+}
+
+func takesOne(t *testing.T, s *shared) {
+	if _, err := s.Take(t.Context(), "node_1", "run_a", lease); !errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) != lathe.CodeNotFound {
+		t.Errorf("a run that is not there: %v", err)
+	}
+	c := s.start(t, "node_1", "run_a")
+	_, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	wantConflict(t, "a run that another node carries", err)
+	s.append(t, c, 1, waiting("c1"))
+	s.release(t, c, 2)
+	taken, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	if err != nil || taken.Epoch != 2 || taken.RunID != "run_a" || taken.Node != "node_2" || taken.Lease != lease || taken.Facts != 0 {
+		t.Fatalf("got %+v, %v", taken, err)
+	}
+	s.owner(t, "run_a", "node_2")
+	again, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	if err != nil || again.Epoch != 3 {
+		t.Errorf("its own run: got %+v, %v", again, err)
+	}
+	s.pass(2 * lease)
+	if c, err = s.Take(t.Context(), "node_1", "run_a", lease); err != nil || c.Epoch != 4 {
+		t.Fatalf("a claim that has ended: got %+v, %v", c, err)
+	}
+	s.append(t, c, 2, &lathe.RunFinished{Reason: lathe.ReasonCancelled, Status: "cancelled"})
+	for _, node := range []string{"node_1", "node_2"} {
+		_, err = s.Take(t.Context(), node, "run_a", lease)
+		wantConflict(t, "a run that has ended", err)
+	}
+	mustAppend(t, s, "run_b", 0, event("run_b", 1, &lathe.RunStarted{}))
+	if c, err = s.Take(t.Context(), "node_1", "run_b", lease); err != nil || c.Epoch < 1 {
+		t.Errorf("a run that is not resumable: got %+v, %v", c, err)
+	}
+}
+
+func oneNodeEach(t *testing.T, s *shared) {
+	const runs, nodes = 20, 4
+	for i := range runs {
+		begin(t, s, "run_"+string(rune('a'+i)))
+	}
+	got := make([]map[string]int64, nodes)
+	var wg sync.WaitGroup
+	for n := range nodes {
+		got[n] = map[string]int64{}
+		wg.Go(func() {
+			for range runs {
+				claims, err := s.Claim(context.Background(), "node_"+string(rune('a'+n)), lease, 3)
+				if err != nil {
+					t.Errorf("claim: %v", err)
+				}
+				for _, c := range claims {
+					got[n][c.RunID] = c.Epoch
+				}
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for _, mine := range got {
+		for id := range mine {
+			if seen[id] {
+				t.Errorf("%s was given out twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	if len(seen) != runs {
+		t.Errorf("%d runs were given out, want %d", len(seen), runs)
+	}
+}
+
+func knowsAddresses(t *testing.T, s *shared) {
+	want := func(node, address string) {
+		t.Helper()
+		if got, err := s.Address(t.Context(), node); err != nil || got != address {
+			t.Errorf("the address of %s: got %q, %v, want %q", node, got, err, address)
+		}
+	}
+	want("node_1", "")
+	for _, address := range []string{"http://10.0.0.1:1", "http://10.0.0.1:2"} {
+		if err := s.Advertise(t.Context(), "node_1", address, lease); err != nil {
+			t.Fatal(err)
+		}
+		want("node_1", address)
+	}
+	want("node_2", "")
+	s.pass(2 * lease)
+	want("node_1", "")
+}
+
+// hints checks that a watcher hears of a run that has something new. A hint may come late and twice.
+func hints(t *testing.T, s *shared) {
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan string, 1)
+	over := make(chan error, 1)
+	go func() {
+		over <- s.Watch(ctx, func(id string) {
+			select {
+			case heard <- id:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	defer func() {
+		cancel()
+		if err := <-over; !errors.Is(err, context.Canceled) {
+			t.Errorf("watch: %v", err)
+		}
+	}()
+	c := s.start(t, "node_1", "run_a")
+	last := int64(1)
+	hear := func(what string, again func()) {
+		t.Helper()
+		deadline := time.After(time.Minute)
+		for {
+			select {
+			case id := <-heard:
+				if id == "run_a" {
+					return
+				}
+				t.Errorf("%s: a hint of %q", what, id)
+			case <-deadline:
+				t.Fatalf("%s: no hint", what)
+			case <-time.After(100 * time.Millisecond): // the watcher may not have listened yet
+				again()
+			}
+		}
+	}
+	more := func() {
+		s.append(t, c, last, &lathe.RunResumed{})
+		last++
+	}
+	hear("an event", more)
+	n := 0
+	hear("a fact", func() {
+		n++
+		mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "result", Key: "c" + string(rune('a'+n%26)) + string(rune('a'+n/26))})
+	})
+}
+
+func refusesClaims(t *testing.T, s *shared) {
+	begin(t, s, "run_a")
+	for _, tt := range []struct {
+		node  string
+		lease time.Duration
+	}{{"", lease}, {"node_1", 0}, {"node_1", -time.Second}} {
+		_, claim := s.Claim(t.Context(), tt.node, tt.lease, 1)
+		_, take := s.Take(t.Context(), tt.node, "run_a", tt.lease)
+		_, renew := s.Renew(t.Context(), tt.node, tt.lease)
+		for what, err := range map[string]error{"claim": claim, "take": take, "renew": renew, "advertise": s.Advertise(t.Context(), tt.node, "http://x", tt.lease)} {
+			if lathe.CodeOf(err) != lathe.CodeInvalidRequest {
+				t.Errorf("%s for %q, %v: %v", what, tt.node, tt.lease, err)
+			}
+		}
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Claim(done, "node_1", lease, 1); lathe.CodeOf(err) != lathe.CodeCancelled {
+		t.Errorf("cancelled: %v", err)
+	}
+	if got := s.claim(t, "node_1", 1); len(got) != 1 {
+		t.Errorf("refused claims took the run: got %+v", got)
+	}
+}
