@@ -16,8 +16,12 @@ func (r *run) emit(d lathe.EventData) {
 	if r.stopped {
 		return
 	}
+	turn := r.turn
+	if s := r.in.Resume; s != nil {
+		turn = max(turn, s.Turn) // a model call that an earlier process began may never be made again
+	}
 	r.telling = true
-	more := r.yield(lathe.Event{Turn: r.turn, Data: d})
+	more := r.yield(lathe.Event{Turn: turn, Data: d})
 	r.telling = false
 	if !more {
 		r.stopped = true

@@ -193,6 +193,36 @@ func TestRunsGoOnFromEachEvent(t *testing.T) {
 	}
 }
 
+// A run that is cancelled, or may do no more, after its process ended within a model call has a log that
+// can still be read: its end is of the turn that had begun.
+func TestEndsAfterABegunTurn(t *testing.T) {
+	t.Parallel()
+	lp, err := loop.New(byHistory{ask(call("r", "read", `{}`)), say("done")}, newRunner(t, nil, (&world{}).tool("read", lathe.ReadOnly)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &log{}
+	in := user("x")
+	in.Park = true
+	for n := 1; l.run(t, lp, in, n) == nil; n++ {
+		if e := l.events(t)[n-1]; e.Turn == 2 {
+			break // the second turn has begun
+		}
+		l.lines = nil
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	events := l.events(t)
+	for e := range lp.Run(gone, &loop.Input{Resume: l.fold(t)}) {
+		e.ID, e.RunID = int64(len(events)+1), "run_1"
+		events = append(events, e)
+	}
+	state, err := loop.Fold(events)
+	if err != nil || state.Finished == nil || state.Finished.Reason != lathe.ReasonCancelled || state.Finished.Turns != 1 {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
 // An answer in place of the tool that is lost with its process is asked for again: it was no denial.
 func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	t.Parallel()
