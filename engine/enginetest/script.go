@@ -1,0 +1,219 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Script is what a model says in one run, turn by turn. The last turn is said again for ever.
+type Script struct {
+	Name     string
+	Turns    []Turn
+	Parallel int          // of the settings of its run: max_parallel_tool_calls
+	Limits   lathe.Limits // of its run
+}
+
+// A Turn is one message of a model: text, calls, or an end before it was whole.
+type Turn struct {
+	Text  string
+	Calls []lathe.ToolCall
+	Cut   bool  // by the limit on the length of the output
+	Err   error // instead of a message
+}
+
+// The tools of the simulated world.
+const (
+	Look   = "look"    // only reads
+	Put    = "put"     // is idempotent
+	Pay    = "pay"     // writes, and is allowed
+	AskPay = "ask_pay" // writes, and somebody is asked
+	AskPut = "ask_put" // is idempotent, and somebody is asked
+	Mine   = "mine"    // is the client's
+)
+
+// effects of the tools that the server executes.
+var effects = map[string]lathe.Effect{Look: lathe.ReadOnly, Put: lathe.Idempotent, Pay: lathe.Writes, AskPay: lathe.Writes, AskPut: lathe.Idempotent}
+
+func asks(tool string) bool { return tool == AskPay || tool == AskPut }
+
+// Say is a turn of text, Ask one of calls to tools, named in order.
+func Say(text string) Turn { return Turn{Text: text} }
+
+// Ask returns a turn that calls the tools, each with arguments of its own.
+func Ask(turn int, tools ...string) Turn {
+	t := Turn{}
+	for i, name := range tools {
+		t.Calls = append(t.Calls, lathe.ToolCall{ID: fmt.Sprintf("c%d_%d", turn, i), Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, turn*10+i)})
+	}
+	return t
+}
+
+// Scripts are those that each fault is tried on, at each of their points.
+func Scripts() []Script {
+	cut := Ask(1, Pay)
+	cut.Cut = true
+	return []Script{
+		{Name: "text", Turns: []Turn{Say("done")}},
+		{Name: "one write", Turns: []Turn{Ask(1, Pay), Say("done")}},
+		{Name: "each effect", Turns: []Turn{Ask(1, Look, Put, Pay), Ask(2, Pay), Say("done")}},
+		{Name: "side by side", Parallel: 3, Turns: []Turn{Ask(1, Look, Look, Look, Pay), Say("done")}},
+		{Name: "asks", Turns: []Turn{Ask(1, AskPay), Say("done")}},
+		{Name: "asks in the middle", Turns: []Turn{Ask(1, Pay, AskPay, Look, AskPut, Pay), Say("done")}},
+		{Name: "the client's", Turns: []Turn{Ask(1, Mine, Pay), Say("done")}},
+		{Name: "cut", Turns: []Turn{cut}},
+		{Name: "blank", Turns: []Turn{Ask(1, Pay), Say(""), Say("done")}},
+		{Name: "unknown", Turns: []Turn{Ask(1, "nothing", Pay), Say("done")}},
+		{Name: "a limit", Turns: []Turn{Ask(1, Pay), Ask(2, Pay), Ask(3, Pay)}, Limits: lathe.Limits{MaxIterations: 2}},
+	}
+}
+
+// randomScript makes a script of the seed's.
+func randomScript(rng *rand.Rand, name string) Script {
+	if rng.IntN(3) == 0 {
+		all := Scripts()
+		s := all[rng.IntN(len(all))]
+		s.Name = name
+		return s
+	}
+	tools := []string{Look, Look, Put, Pay, Pay, AskPay, AskPut, Mine, "nothing"}
+	s := Script{Name: name, Parallel: rng.IntN(4)}
+	for n := 1 + rng.IntN(3); len(s.Turns) < n; {
+		var names []string
+		for range 1 + rng.IntN(4) {
+			names = append(names, tools[rng.IntN(len(tools))])
+		}
+		s.Turns = append(s.Turns, Ask(len(s.Turns)+1, names...))
+	}
+	switch rng.IntN(8) {
+	case 0:
+		s.Turns[len(s.Turns)-1].Cut = true
+	case 1:
+		s.Turns = append(s.Turns, Turn{Err: &lathe.Error{Code: lathe.CodeUpstream, Op: "enginetest"}})
+	case 2:
+		s.Limits = lathe.Limits{MaxIterations: 1 + rng.IntN(2), MaxToolCalls: 2 + rng.IntN(3)}
+	}
+	s.Turns = append(s.Turns, Say("done"))
+	return s
+}
+
+// tokens is what each model call costs.
+const tokens = 15
+
+// A teller is the model of a process. It says the turn that the history is at, so that any process
+// can go on with any run.
+type teller struct{ p *Process }
+
+// Generate implements [lathe.Model].
+func (m *teller) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		id, said := req.Messages[0].Text(), 0
+		for i := range req.Messages {
+			if req.Messages[i].Role == lathe.RoleAssistant {
+				said++
+			}
+		}
+		w := m.p.sim.world
+		turns := w.script(id).Turns
+		t := turns[min(said, len(turns)-1)]
+		if err := m.p.sim.act(ctx, m.p, id, "model is asked", func() { w.asked(id) }, PointModel); err != nil {
+			yield(lathe.Delta{}, err)
+			return
+		}
+		if t.Err != nil {
+			yield(lathe.Delta{}, t.Err)
+			return
+		}
+		if t.Text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: t.Text}, nil) {
+			return
+		}
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finish(len(req.Tools) > 0)}, nil)
+	}
+}
+
+func (t *Turn) finish(withTools bool) *lathe.Finish {
+	f := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant},
+		Usage: lathe.Usage{InputTokens: tokens - 5, OutputTokens: 5, TotalTokens: tokens}}
+	if t.Text != "" {
+		f.Message.Parts = append(f.Message.Parts, lathe.Text{Text: t.Text})
+	}
+	if len(t.Calls) > 0 && withTools {
+		f.Reason = lathe.FinishToolCalls
+		for _, c := range t.Calls {
+			f.Message.Parts = append(f.Message.Parts, c)
+		}
+	} else if t.Text == "" && len(t.Calls) > 0 {
+		f.Message.Parts = append(f.Message.Parts, lathe.Text{Text: "without tools"})
+	}
+	if t.Cut {
+		f.Reason = lathe.FinishLength
+	}
+	return f
+}
+
+// Describe implements [lathe.Describer].
+func (*teller) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "sim", Model: "teller"} }
+
+// A gadget is a tool of a process.
+type gadget struct {
+	p    *Process
+	spec lathe.ToolSpec
+}
+
+func (p *Process) gadgets() []lathe.Tool {
+	names := make([]string, 0, len(effects))
+	for name := range effects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	tools := make([]lathe.Tool, 0, len(names))
+	for _, name := range names {
+		tools = append(tools, &gadget{p: p, spec: lathe.ToolSpec{Name: name, Description: "does " + name, Effect: effects[name], Allowlist: []string{"*"},
+			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"p":{"type":"integer"}},"additionalProperties":false}`)}})
+	}
+	return tools
+}
+
+// Spec implements [lathe.Tool].
+func (g *gadget) Spec() *lathe.ToolSpec { return &g.spec }
+
+// Call implements [lathe.Tool]. The world changes between two points at which the process may end.
+func (g *gadget) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	meta := lathe.CallMetaFrom(ctx)
+	sim := g.p.sim
+	what := g.spec.Name + " " + meta.CallID
+	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: g.p.name}
+	if err := sim.act(ctx, g.p, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
+		return nil, err
+	}
+	if err := sim.halt(ctx, g.p, PointReturn, meta.RunID, what+" returns"); err != nil {
+		return nil, err
+	}
+	return &lathe.Output{Data: json.RawMessage(fmt.Sprintf(`{"did":%q}`, meta.CallID))}, nil
+}
+
+// clientTools are what each run's client declares.
+func clientTools() []*lathe.ToolSpec {
+	return []*lathe.ToolSpec{{Name: Mine, Description: "the client's", Owner: lathe.OwnerClient, Schema: json.RawMessage(`{"type":"object"}`)}}
+}
+
+// judge is the policy of every process.
+type judge struct{}
+
+func (judge) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
+}
+func (judge) Step(*lathe.StepInfo) lathe.Verdict {
+	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
+}
+func (judge) Call(c *lathe.CallInfo) lathe.Verdict {
+	if asks(c.Tool.Name) {
+		return lathe.Verdict{Decision: lathe.Ask, Rule: "sim"}
+	}
+	return lathe.Verdict{Decision: lathe.Allow, Rule: "sim"}
+}

@@ -1,0 +1,149 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Point is a place in the life of a run at which a process may end. The eleven are those at which
+// a durable step is taken.
+type Point uint8
+
+// The points.
+const (
+	PointOther    Point = iota
+	PointAccept         // 1: the run is begun
+	PointClaim          // 2: a process goes on with it
+	PointAsk            // 3: before the model is asked
+	PointSaid           // 4: what the model said
+	PointRequest        // 5: somebody is asked, and the run waits
+	PointDecision       // 6: what he decided
+	PointPropose        // 7: a call is taken up
+	PointIntent         // 8: before the tool is called
+	PointEffect         // 9: what the tool does
+	PointResult         // 10: what came of it
+	PointEnd            // 11: the run has ended
+	PointModel          // the model is at work
+	PointReturn         // the tool is on its way back
+	PointRead           // the log is read
+)
+
+// pointOf says which step an append takes.
+func pointOf(events []lathe.Event) Point {
+	if len(events) == 0 {
+		return PointOther
+	}
+	switch events[0].Data.(type) {
+	case *lathe.RunStarted:
+		return PointAccept
+	case *lathe.RunResumed:
+		return PointClaim
+	case *lathe.ModelCallStarted:
+		return PointAsk
+	case *lathe.ModelCallFinished:
+		return PointSaid
+	case *lathe.ApprovalRequested, *lathe.RunPaused:
+		return PointRequest
+	case *lathe.ApprovalResolved:
+		return PointDecision
+	case *lathe.ToolCallProposed, *lathe.ToolCallParseError:
+		return PointPropose
+	case *lathe.ToolCallPlanned:
+		return PointIntent
+	case *lathe.ToolCallExecuted, *lathe.ToolCallResult:
+		return PointResult
+	case *lathe.RunFinished:
+		return PointEnd
+	default:
+		return PointOther
+	}
+}
+
+// An Append is one that a store has taken.
+type Append struct {
+	RunID   string
+	Process string
+	Epoch   int64 // of the claim it was made under; 0: without one
+	Newest  int64 // the epoch of the run's last claim when it was taken
+	First   string
+	From    int64 // the id of its first event
+}
+
+// A store is the one that a process has: each step of it may fail, and is the last of a process that
+// is killed at it.
+type store struct {
+	inner lathe.RunIndex
+	p     *Process
+}
+
+var _ lathe.RunIndex = (*store)(nil)
+
+// Append implements [lathe.Store].
+func (s *store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (end int64, err error) {
+	what := "append of nothing"
+	if len(events) > 0 {
+		what = "append " + events[0].Data.EventType()
+	}
+	sim := s.p.sim
+	fault := sim.act(ctx, s.p, runID, what, func() {
+		end, err = s.inner.Append(context.WithoutCancel(ctx), runID, last, events...)
+		if err == nil && len(events) > 0 {
+			sim.note(&Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1})
+		}
+	}, pointOf(events))
+	if fault != nil {
+		return 0, unreachable(fault)
+	}
+	return end, err
+}
+
+func (s *Sim) note(a *Append) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, *a)
+}
+
+// unreachable is the error of a store that has not answered.
+func unreachable(err error) error {
+	var known *lathe.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "enginetest: store", Err: err}
+}
+
+// Read implements [lathe.Store].
+func (s *store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+	return func(yield func(lathe.Event, error) bool) {
+		if err := s.p.sim.halt(ctx, s.p, PointRead, runID, "read"); err != nil {
+			yield(lathe.Event{}, unreachable(err))
+			return
+		}
+		s.inner.Read(ctx, runID, after)(yield)
+	}
+}
+
+// Delete implements [lathe.Store].
+func (s *store) Delete(ctx context.Context, runID string) (err error) {
+	fault := s.p.sim.act(ctx, s.p, runID, "delete", func() { err = s.inner.Delete(context.WithoutCancel(ctx), runID) }, PointOther)
+	return errors.Join(fault, err)
+}
+
+// Runs implements [lathe.RunIndex].
+func (s *store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+	if err := s.p.sim.halt(ctx, s.p, PointRead, "", "list of runs"); err != nil {
+		return nil, "", unreachable(err)
+	}
+	return s.inner.Runs(ctx, f)
+}
+
+// ModelCalls implements [lathe.RunIndex].
+func (s *store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+	if err := s.p.sim.halt(ctx, s.p, PointRead, "", "list of model calls"); err != nil {
+		return nil, "", unreachable(err)
+	}
+	return s.inner.ModelCalls(ctx, f)
+}

@@ -1,0 +1,106 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// poll is after how long a watcher that hears nothing looks into the store.
+const poll = 15 * time.Second
+
+// A Tail is what one watcher of a run was told, over all its connections: after each it comes back
+// with the id of the last event that it has.
+type Tail struct {
+	RunID string
+	Lines []string // the events as JSON, in the order in which they came
+	IDs   []int64
+	Whole bool // it has seen the end of the run, or would have by now
+
+	over  bool
+	at    *Process // nil: it is not connected
+	close context.CancelFunc
+}
+
+func (t *Tail) last() int64 {
+	if len(t.IDs) == 0 {
+		return 0
+	}
+	return t.IDs[len(t.IDs)-1]
+}
+
+// leave breaks the connection.
+func (t *Tail) leave() {
+	if t.close != nil {
+		t.close()
+	}
+	t.at = nil
+}
+
+// attach connects a watcher with a process: it listens first, then reads the store, and then joins
+// the two.
+func (s *Sim) attach(t *Tail, p *Process) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	t.at, t.close = p, cancel
+	s.say("a watcher of %s is at %s, after %d", t.RunID, p.name, t.last())
+	s.actors.Go(func() {
+		defer cancel()
+		t.follow(ctx, p)
+		if ctx.Err() == nil {
+			t.at = nil
+		}
+	})
+	s.waiting()
+}
+
+func (t *Tail) follow(ctx context.Context, p *Process) {
+	sub := p.bus.Subscribe(t.RunID)
+	defer sub.Close()
+	if t.catchUp(ctx, p) != nil {
+		return
+	}
+	for !t.over {
+		quiet, cancel := context.WithTimeout(ctx, poll)
+		e, err := sub.Next(quiet)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			if t.catchUp(ctx, p) != nil {
+				return
+			}
+		case err != nil: // its end was heard, or it was too slow
+			_ = t.catchUp(ctx, p)
+			return
+		case e.ID == 0 || e.ID <= t.last():
+		case e.ID > t.last()+1:
+			if t.catchUp(ctx, p) != nil {
+				return
+			}
+		default:
+			t.tell(&e)
+		}
+	}
+}
+
+func (t *Tail) catchUp(ctx context.Context, p *Process) error {
+	for e, err := range p.store.Read(ctx, t.RunID, t.last()) {
+		if err != nil {
+			return err
+		}
+		t.tell(&e)
+	}
+	return nil
+}
+
+func (t *Tail) tell(e *lathe.Event) {
+	line, err := e.MarshalJSON()
+	if err != nil {
+		line = []byte(err.Error())
+	}
+	t.IDs, t.Lines = append(t.IDs, e.ID), append(t.Lines, string(line))
+	_, t.over = e.Data.(*lathe.RunFinished)
+}

@@ -1,0 +1,104 @@
+// Package enginetest proves that runs survive: it holds a simulated world around the engine, in
+// which processes are killed, stores fail and people answer late, and the checks that every history
+// of such a world must pass.
+//
+// A simulation is a function of its seed. Everything that happens in it passes a point at which the
+// simulation decides who goes on next, and what befalls him: one goroutine at a time does something.
+// Time is that of [testing/synctest].
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Deed is one execution of a tool.
+type Deed struct {
+	RunID, CallID string
+	Tool          string
+	Key           string // the idempotency key it was done under
+	Args          json.RawMessage
+	Process       string // that did it
+}
+
+// A World is what is outside of all processes, and stays when they are killed: what tools have done,
+// what people have said, and what models were asked.
+type World struct {
+	mu       sync.Mutex
+	deeds    []Deed
+	scripts  map[string]Script
+	asks     map[string]int // model calls that were made, by run
+	requests []*question
+}
+
+// A question is a request for approval that a process has made.
+type question struct {
+	runID, callID, digest string
+	answer                *lathe.Approval // the first
+}
+
+func newWorld() *World { return &World{scripts: map[string]Script{}, asks: map[string]int{}} }
+
+func (w *World) do(d *Deed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deeds = append(w.deeds, *d)
+}
+
+func (w *World) asked(runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asks[runID]++
+}
+
+func (w *World) script(runID string) Script {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.scripts[runID]
+}
+
+// Approve implements [lathe.Approver]. It answers what somebody has decided, the same each time, so
+// that an answer is not lost with the process that took it.
+func (w *World) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.question(req.Digest)
+	if q == nil {
+		q = &question{runID: req.Run.RunID, callID: req.Call.ID, digest: req.Digest}
+		w.requests = append(w.requests, q)
+	}
+	if q.answer == nil {
+		return lathe.Approval{}, lathe.ErrPending
+	}
+	return *q.answer, nil
+}
+
+func (w *World) question(digest string) *question {
+	i := slices.IndexFunc(w.requests, func(q *question) bool { return q.digest == digest })
+	if i < 0 {
+		return nil
+	}
+	return w.requests[i]
+}
+
+// open returns the questions that nobody has answered.
+func (w *World) open() []*question {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.requests), func(q *question) bool { return q.answer != nil })
+}
+
+// decide answers a question, and reports whether the answer was the first.
+func (w *World) decide(q *question, a lathe.Approval) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if q.answer != nil {
+		return false
+	}
+	q.answer = &a
+	return true
+}
