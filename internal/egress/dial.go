@@ -114,7 +114,7 @@ func (d *dialer) control(host, address string) error {
 	if err != nil || !d.rules.reachable(to.Addr(), d.rules.named[host]) {
 		return refuse(CodeAddress)
 	}
-	if !slices.Contains(d.rules.ports, int(to.Port())) {
+	if !d.rules.anyPort && !slices.Contains(d.rules.ports, int(to.Port())) {
 		return refuse(CodePort)
 	}
 	if d.dialled != nil {

@@ -19,6 +19,9 @@ type Rules struct {
 	Schemes []string
 	// Ports may be reached; nil: 443, and 80 where http is a scheme.
 	Ports []int
+	// AnyPort opens every port in place of Ports. It is for addresses that others name, such as those of
+	// authorization servers: which of them are private is still for Private to say.
+	AnyPort bool
 	// Private names what may be reached although it is not public: a prefix ("10.1.0.0/16"), an
 	// address, or a host name, which then may lead to private and loopback addresses. Addresses of the link and
 	// metadata services are reached only by a prefix or address of theirs, and multicast and
@@ -33,12 +36,13 @@ type rules struct {
 	suffixes []string // each begins with a dot
 	schemes  []string
 	ports    []int
+	anyPort  bool
 	named    map[string]bool // private hosts
 	prefixes []netip.Prefix
 }
 
 func (in *Rules) compile() (*rules, error) {
-	r := &rules{hosts: map[string]bool{}, named: map[string]bool{}}
+	r := &rules{hosts: map[string]bool{}, named: map[string]bool{}, anyPort: in.AnyPort}
 	for _, h := range in.Hosts {
 		if h == "*" {
 			r.any = true
@@ -110,7 +114,7 @@ func (r *rules) checkURL(u *url.URL) *Error {
 	if !ok {
 		return refuse(CodeURL)
 	}
-	if !slices.Contains(r.ports, port) {
+	if !r.anyPort && !slices.Contains(r.ports, port) {
 		return refuse(CodePort)
 	}
 	if a, err := netip.ParseAddr(host); err == nil {

@@ -1,0 +1,47 @@
+package oauth
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestChallenges(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		fields []string
+		want   challenge
+	}{
+		{nil, challenge{}},
+		{[]string{`Bearer`}, challenge{bearer: true}},
+		{[]string{`bearer realm="a, b=c", scope="x y", resource_metadata="https://a.example/\"m"`}, challenge{bearer: true, metadata: `https://a.example/"m`, scopes: []string{"x", "y"}}},
+		{[]string{`Bearer error=insufficient_scope,scope=x`}, challenge{bearer: true, code: "insufficient_scope", scopes: []string{"x"}}},
+		{[]string{`Basic realm="x"`, `Bearer error="invalid_token"`}, challenge{bearer: true, code: "invalid_token"}},
+		{[]string{`Basic realm="x", Bearer error="invalid_token", Digest a=b`}, challenge{bearer: true, code: "invalid_token"}},
+		{[]string{`Negotiate YWJj==, Bearer scope="x"`}, challenge{bearer: true, scopes: []string{"x"}}},
+		{[]string{`Bearer Scope = "x" , error = "e"`}, challenge{bearer: true, code: "e", scopes: []string{"x"}}},
+		{[]string{`Bearer scope="x", scope="y"`}, challenge{bearer: true, scopes: []string{"x"}}},
+		{[]string{`Bearer scope="x`}, challenge{bearer: true}},
+		{[]string{`Basic realm="Bearer scope=x"`}, challenge{}},
+		{[]string{"Bearer scope=\"a\x01b\""}, challenge{bearer: true}},
+		{[]string{`Bearer scope="` + strings.Repeat("x ", 65) + `"`}, challenge{bearer: true}},
+		{[]string{`Bearer scope="` + strings.Repeat("x", maxChallengeBytes) + `"`}, challenge{}},
+		{[]string{`,,=,Bearer`}, challenge{bearer: true}},
+	} {
+		got := readChallenge(http.Header{"Www-Authenticate": tc.fields})
+		if got.bearer != tc.want.bearer || got.metadata != tc.want.metadata || got.code != tc.want.code || !slices.Equal(got.scopes, tc.want.scopes) {
+			t.Errorf("%.80q: got %+v, want %+v", tc.fields, got, tc.want)
+		}
+	}
+}
+
+func FuzzChallenge(f *testing.F) {
+	f.Add(`Bearer a="b\"", c=d, Basic e`)
+	f.Fuzz(func(t *testing.T, field string) {
+		c := readChallenge(http.Header{"Www-Authenticate": {field}})
+		if err := checkScopes(c.scopes); err != nil || !c.bearer && (c.code != "" || c.metadata != "") {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// joinScopes is how scopes are sent.
+func joinScopes(scopes []string) string { return strings.Join(scopes, " ") }
+
+// exchange asks a token endpoint and puts what it gives into e. asked are the scopes that count as
+// granted where the answer names none.
+func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form url.Values, asked []string) error {
+	header := http.Header{}
+	if err := c.identify(&e.Client, as, form, header); err != nil {
+		return err
+	}
+	if e.Resource != "" {
+		form.Set("resource", e.Resource)
+	}
+	o, err := c.postForm(ctx, as.token, form, header)
+	if err != nil {
+		return err
+	}
+	token := o.text("access_token")
+	if !strings.EqualFold(o.text("token_type"), "Bearer") {
+		return errors.New("the authorization server gives a token of a type that is not known here")
+	}
+	if !isToken(token) {
+		return errors.New("the authorization server gives no token")
+	}
+	if r := o.text("refresh_token"); isToken(r) {
+		e.RefreshToken = r
+	}
+	e.AccessToken, e.Expires = token, time.Time{}
+	if s := o.seconds("expires_in"); s > 0 {
+		e.Expires = c.now().Add(time.Duration(s) * time.Second).UTC().Truncate(time.Second)
+	}
+	e.Scopes = slices.Clone(asked)
+	if granted := strings.Fields(o.text("scope")); len(granted) > 0 && checkScopes(granted) == nil {
+		e.Scopes = granted
+	}
+	e.Issuer, e.TokenEndpoint = as.issuer, as.token
+	return nil
+}
+
+// isToken reports whether a token can stand in a header.
+func isToken(s string) bool {
+	if s == "" || len(s) > maxTokenBytes {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// grantMachine gets a token without a person.
+func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string) error {
+	p, err := c.discover(ctx, metadata)
+	if err != nil {
+		return err
+	}
+	e := entry{URL: c.conf.Server, Resource: p.resource}
+	var ok bool
+	if e.Client, ok, err = c.registered(&p.as); err != nil {
+		return err
+	} else if !ok && c.conf.Grant != JWTBearer {
+		return errors.New("the grant wants a client_id")
+	}
+	scopes := c.scopesFor(p, challenged, c.has.Scopes)
+	form := url.Values{}
+	if len(scopes) > 0 {
+		form.Set("scope", joinScopes(scopes))
+	}
+	switch c.conf.Grant {
+	case ClientCredentials:
+		form.Set("grant_type", "client_credentials")
+	case JWTBearer:
+		form.Set("grant_type", grantJWT)
+		form.Set("assertion", c.conf.Assertion.Reveal())
+	case CrossApp:
+		assertion, err := c.identityAssertion(ctx, p, scopes)
+		if err != nil {
+			return err
+		}
+		form.Set("grant_type", grantJWT)
+		form.Set("assertion", assertion)
+	case AuthorizationCode:
+	}
+	if err := c.exchange(ctx, &e, &p.as, form, scopes); err != nil {
+		return err
+	}
+	e.RefreshToken = "" // the grant itself is made again
+	c.has = e
+	return nil
+}
+
+const (
+	grantJWT      = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+	typeIDToken   = "urn:ietf:params:oauth:token-type:id_token"
+	typeIDJAG     = "urn:ietf:params:oauth:token-type:id-jag"
+)
+
+// identityAssertion has the identity provider exchange the identity token for an assertion to the
+// authorization server of p (RFC 8693).
+func (c *Client) identityAssertion(ctx context.Context, p *place, scopes []string) (string, error) {
+	who := registration{ID: c.conf.Provider.ClientID, Secret: c.conf.Provider.Secret.Reveal(), Method: authNone}
+	if who.Secret != "" {
+		who.Method = authBasic
+	}
+	form := url.Values{
+		"grant_type": {grantExchange}, "requested_token_type": {typeIDJAG},
+		"subject_token": {c.conf.Provider.IDToken.Reveal()}, "subject_token_type": {typeIDToken},
+		"audience": {p.as.issuer}, "resource": {p.resource},
+	}
+	if len(scopes) > 0 {
+		form.Set("scope", joinScopes(scopes))
+	}
+	header := http.Header{}
+	if err := c.identify(&who, &p.as, form, header); err != nil {
+		return "", err
+	}
+	o, err := c.postForm(ctx, c.conf.Provider.TokenEndpoint, form, header)
+	if err != nil {
+		return "", err
+	}
+	assertion := o.text("access_token")
+	if o.text("issued_token_type") != typeIDJAG || !isToken(assertion) {
+		return "", errors.New("the identity provider gives no assertion")
+	}
+	return assertion, nil
+}
+
+// refresh renews the token of c.has. What the authorization server refuses for good is thrown away.
+func (c *Client) refresh(ctx context.Context) error {
+	e := c.has
+	as := &authServer{issuer: e.Issuer, token: e.TokenEndpoint}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {e.RefreshToken}}
+	err := c.exchange(ctx, &e, as, form, e.Scopes)
+	switch codeOf(err) {
+	case "invalid_grant", "invalid_client", "unauthorized_client":
+		c.has.AccessToken, c.has.RefreshToken = "", ""
+		return err
+	}
+	if err == nil {
+		c.has = e
+	}
+	return err
+}

@@ -1,0 +1,228 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+)
+
+// maxRefusalBytes bounds what is read of an answer that asks for another token.
+const maxRefusalBytes = 64 << 10
+
+// Transport returns a transport that adds the token to requests to the server's origin, and to no
+// other. An answer that asks for a token is met once with a renewed or new one, where no person is
+// needed for it; where one is, the request fails with a [*LoginError], and what the server asked
+// for is kept for the login.
+func (c *Client) Transport(next http.RoundTripper) http.RoundTripper { return &transport{c, next} }
+
+type transport struct {
+	c    *Client
+	next http.RoundTripper
+}
+
+// CloseIdleConnections serves http.Client.CloseIdleConnections.
+func (t *transport) CloseIdleConnections() {
+	if n, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		n.CloseIdleConnections()
+	}
+}
+
+// maxAnswers is how often one request is sent with another token after it was refused: once with
+// one that was there or could be renewed, and once with a new one.
+const maxAnswers = 2
+
+// RoundTrip sends the request.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if originOf(req.URL) != originOf(t.c.server) {
+		return t.next.RoundTrip(req)
+	}
+	used, err := t.c.token(req.Context())
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	for answers := 0; ; answers++ {
+		resp, err := t.next.RoundTrip(withToken(req, used))
+		if err != nil {
+			return nil, err
+		}
+		ch := readChallenge(resp.Header)
+		if !asksForToken(resp, &ch) || req.Body != nil && req.GetBody == nil {
+			return resp, nil
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection serves again
+		_ = resp.Body.Close()
+		if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used, answers); err != nil {
+			return nil, err
+		}
+		if req.Body != nil {
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// asksForToken reports whether a token, or another one, would help. A server that wants to know its
+// client by another scheme alone is none of ours.
+func asksForToken(resp *http.Response, ch *challenge) bool {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return ch.bearer || resp.Header.Get("WWW-Authenticate") == ""
+	case http.StatusForbidden:
+		return ch.code == "insufficient_scope" && len(ch.scopes) > 0
+	}
+	return false
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close() // a RoundTripper closes it, whatever happens
+	}
+}
+
+func withToken(req *http.Request, token string) *http.Request {
+	out := req.Clone(req.Context())
+	if token != "" {
+		out.Header.Set("Authorization", "Bearer "+token)
+	}
+	return out
+}
+
+// token returns the token to send now; "" where there is none yet.
+func (c *Client) token(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.valid() {
+		return c.has.AccessToken, nil
+	}
+	if err := c.load(); err != nil {
+		return "", err
+	}
+	if !c.valid() && c.has.RefreshToken != "" {
+		if err := c.renew(ctx, c.has.AccessToken); err != nil && codeOf(err) == "" {
+			return "", fmt.Errorf("renewing the token: %w", err)
+		}
+	}
+	if !c.valid() {
+		return "", nil
+	}
+	return c.has.AccessToken, nil
+}
+
+func (c *Client) valid() bool {
+	return c.has.AccessToken != "" && (c.has.Expires.IsZero() || c.now().Before(c.has.Expires.Add(-expiryMargin)))
+}
+
+// load reads what the store has of the server. What was kept for another address is not used.
+func (c *Client) load() error {
+	e, err := c.store.get(c.conf.Name)
+	if err != nil {
+		return fmt.Errorf("the file of tokens: %w", err)
+	}
+	if e.URL != c.conf.Server {
+		e = entry{URL: c.conf.Server}
+	}
+	c.has = e
+	return nil
+}
+
+func (c *Client) save() error {
+	if err := c.store.put(c.conf.Name, &c.has); err != nil {
+		return fmt.Errorf("the file of tokens: %w", err)
+	}
+	return nil
+}
+
+// renew gets a new token by the refresh token, unless another process has done so since `used` was read.
+func (c *Client) renew(ctx context.Context, used string) error {
+	unlock, err := c.store.lock(c.conf.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.load(); err != nil {
+		return err
+	}
+	if c.valid() && c.has.AccessToken != used {
+		return nil
+	}
+	if c.has.RefreshToken == "" {
+		return errors.New("there is no refresh token")
+	}
+	err = c.refresh(ctx)
+	return errors.Join(err, c.save())
+}
+
+// answer returns another token after one was refused.
+func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
+		return "", err
+	}
+	if answers == 0 && c.valid() && c.has.AccessToken != used {
+		return c.has.AccessToken, nil
+	}
+	if status == http.StatusForbidden {
+		if err := c.mayWiden(ch.scopes); err != nil {
+			return "", err
+		}
+	} else if answers == 0 && used != "" && c.has.RefreshToken != "" {
+		err := c.renew(ctx, used)
+		if err == nil {
+			return c.has.AccessToken, nil
+		}
+		if codeOf(err) == "" {
+			return "", fmt.Errorf("renewing the token: %w", err)
+		}
+	}
+	if !c.byPerson() {
+		if answers >= maxAnswers {
+			return "", errors.New("the server does not take the token that it was got for")
+		}
+		if err := c.grantMachine(ctx, ch.metadata, ch.scopes); err != nil {
+			return "", fmt.Errorf("getting a token: %w", err)
+		}
+		return c.has.AccessToken, c.save()
+	}
+	c.has.Wanted, c.has.Want, c.has.Metadata = true, ch.scopes, ch.metadata
+	why := "the server wants a token"
+	switch {
+	case status == http.StatusForbidden:
+		why = "the server wants further scopes: " + shownScopes(ch.scopes)
+	case used != "":
+		why = "the server does not take the token any more"
+		c.has.AccessToken, c.has.RefreshToken = "", ""
+	}
+	if err := c.save(); err != nil {
+		return "", err
+	}
+	return "", &LoginError{Name: c.conf.Name, Why: why}
+}
+
+// mayWiden says why a token with further scopes would not help, or returns nil.
+func (c *Client) mayWiden(want []string) error {
+	missing := func(have []string) bool {
+		return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
+	}
+	switch {
+	case !missing(c.has.Scopes):
+		return errors.New("the server refuses the request for want of scopes that its token has: " + shownScopes(want))
+	case len(c.conf.Scopes) > 0 && missing(c.conf.Scopes):
+		return errors.New("the server wants scopes that the configuration does not ask for (oauth.scopes): " + shownScopes(want))
+	}
+	return nil
+}
+
+// shownScopes is the beginning of a list of scopes, which were checked to be printable.
+func shownScopes(scopes []string) string {
+	s := joinScopes(scopes)
+	if len(s) > 200 {
+		s = s[:200] + "…"
+	}
+	return s
+}

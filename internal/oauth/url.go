@@ -1,0 +1,88 @@
+package oauth
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// secureURL reads an address that tokens, codes or metadata may travel by: https, or http on this machine.
+func secureURL(s string) (*url.URL, error) {
+	if len(s) > maxURLBytes {
+		return nil, errors.New("is too long")
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return nil, errors.New("is not a whole address")
+	case u.User != nil || u.Fragment != "" || u.RawFragment != "":
+		return nil, errors.New("has a user or a fragment in it")
+	case u.Scheme == "https":
+		return u, nil
+	case u.Scheme == "http" && isLoopback(u.Hostname()):
+		return u, nil
+	}
+	return nil, errors.New("is neither https nor on this machine")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// originOf is scheme, host and port.
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// canonical is the identifier of a server where it publishes none: its URL without fragment, query
+// and the slash at its end, scheme and host in lower case.
+func canonical(u *url.URL) string {
+	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimRight(u.EscapedPath(), "/")
+}
+
+// covers reports whether the resource that a server published is that server or what it is part of:
+// the same origin, and a path that the server's path is or begins with.
+func covers(resource string, server *url.URL) error {
+	u, err := secureURL(resource)
+	if err != nil {
+		return fmt.Errorf("the resource that the server publishes %w", err)
+	}
+	if originOf(u) != originOf(server) {
+		return errors.New("the server publishes the metadata of another resource than itself")
+	}
+	part, whole := strings.TrimRight(u.EscapedPath(), "/")+"/", strings.TrimRight(server.EscapedPath(), "/")+"/"
+	if !strings.HasPrefix(whole, part) || u.RawQuery != "" && u.RawQuery != server.RawQuery {
+		return errors.New("the server publishes the metadata of another resource than itself")
+	}
+	return nil
+}
+
+// wellKnown inserts a well-known name between host and path.
+func wellKnown(u *url.URL, name, path string) string {
+	w := url.URL{Scheme: u.Scheme, Host: u.Host}
+	return w.String() + "/.well-known/" + name + strings.TrimRight(path, "/")
+}
+
+// checkScopes refuses what is no scope token of RFC 6749.
+func checkScopes(scopes []string) error {
+	if len(scopes) > maxScopes {
+		return fmt.Errorf("more than %d scopes", maxScopes)
+	}
+	for _, s := range scopes {
+		ok := s != "" && len(s) <= maxScopeBytes
+		for i := range len(s) {
+			ok = ok && s[i] > ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
+		}
+		if !ok {
+			return errors.New("a scope is not one word of printable ASCII")
+		}
+	}
+	return nil
+}
