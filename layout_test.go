@@ -54,6 +54,8 @@ var rooms = []room{
 	{path: "store", imports: []string{""}},
 	{path: "store/storetest", imports: []string{""}, outside: []string{"github.com/google/go-cmp"}},
 	{path: "store/sqlite", imports: []string{"", "store"}, std: []string{"database/sql", "os", "syscall"}, outside: []string{"modernc.org/sqlite"}},
+	{path: "store/postgres", imports: []string{"", "store"}, outside: []string{"github.com/jackc/pgx/v5"}},
+	{path: "store/postgres/pgtest", std: []string{"net", "os", "os/exec", "syscall"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "observe", imports: []string{"", "internal/digest"}, std: []string{"net/http"},
 		outside: []string{"github.com/prometheus/"}},
 	{path: "tool", imports: []string{"", "internal/rawjson", "internal/schema", "internal/digest", "internal/secret"},

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// maxWait bounds how long an append waits for those before it: beyond it is refused, not queued.
+const maxWait = 10 * time.Second
+
+// maxLease bounds a lease.
+const maxLease = 365 * 24 * time.Hour
+
+// A request is an append that waits to be written.
+type request struct {
+	ctx    context.Context
+	runID  string
+	claim  *lathe.Claim // nil: whoever may write
+	last   int64
+	was    int64 // the mark of the log's end
+	mark   int64 // of this append
+	bodies [][]byte
+	run    *lathe.RunSummary // as it is afterwards
+	ended  bool
+	row    []byte // JSON of run
+	calls  []row  // of the model calls that are new or have changed
+	done   chan answer
+}
+
+type row struct {
+	id, time int64
+	summary  []byte
+}
+
+type answer struct {
+	moved bool // false: the log does not end where the request says, or the claim is not the last one
+	err   error
+}
+
+// Append implements [lathe.Store]. When ctx ends while the events are on their way, they may be kept
+// or not.
+func (s *Store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+	return s.append(ctx, runID, nil, last, events)
+}
+
+// AppendAs implements [lathe.SharedStore].
+func (s *Store) AppendAs(ctx context.Context, c lathe.Claim, last int64, events ...lathe.Event) (int64, error) {
+	return s.append(ctx, c.RunID, &c, last, events)
+}
+
+func (s *Store) append(ctx context.Context, runID string, c *lathe.Claim, last int64, events []lathe.Event) (int64, error) {
+	const op = "postgres: append"
+	if err := store.Fits(runID, last, events); err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, failure(ctx, op, err)
+	}
+	end, err := s.tryAppend(ctx, op, runID, c, last, events)
+	if errors.Is(err, errOtherLog) { // what was held of the run was of one that was deleted since
+		end, err = s.tryAppend(ctx, op, runID, c, last, events)
+	}
+	if err != nil {
+		return end, failure(ctx, op, err)
+	}
+	return end, nil
+}
+
+// errOtherLog says that the log ends where it should, but is not the one that was known.
+var errOtherLog = errors.New("the log was begun again")
+
+func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim, last int64, events []lathe.Event) (int64, error) {
+	conflict := &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	begins := c != nil && last == 0 && c.Epoch == 0
+	if begins && (c.Node == "" || c.Lease <= 0) {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
+	}
+	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
+	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing that could be written
+		now, err := s.look(ctx, r)
+		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.takes(c)) {
+			err = conflict
+		}
+		return now.end, err
+	}
+	st, end, err := s.state(ctx, op, runID, last)
+	if err != nil {
+		return end, err
+	}
+	if err := r.encode(st, events); err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	moved, err := s.submit(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	if !moved {
+		now, err := s.look(ctx, r)
+		switch {
+		case err != nil:
+			return 0, err
+		case now.mine: // it was written, and the answer was lost
+		case now.end == last && last > 0 && now.takes(c):
+			return last, errOtherLog
+		default:
+			return now.end, conflict
+		}
+	}
+	s.states.put(runID, state{sum: st.sum, mark: r.mark})
+	s.hints.add(runID)
+	return last + int64(len(events)), nil
+}
+
+// encode makes the rows of the events, and of the lists as they are afterwards.
+func (r *request) encode(st state, events []lathe.Event) (err error) {
+	r.was, r.run = st.mark, &st.sum.Run
+	before := max(0, len(st.sum.Calls)-1) // the time of its tools may grow
+	r.bodies = make([][]byte, len(events))
+	for i := range events {
+		if r.bodies[i], err = events[i].MarshalJSON(); err != nil {
+			return err
+		}
+	}
+	for i := range events {
+		e := events[i]
+		e.Time = e.Time.Round(0).UTC() // as it is read again
+		st.sum.Apply(&e)
+		end, ok := e.Data.(*lathe.RunFinished)
+		r.ended = ok && end.Reason.Status() != "parked"
+	}
+	if r.row, err = json.Marshal(r.run); err != nil {
+		return err
+	}
+	for _, c := range st.sum.Calls[before:] {
+		b, err := json.Marshal(&c)
+		if err != nil {
+			return err
+		}
+		r.calls = append(r.calls, row{c.EventID, c.Time.UnixNano(), b})
+	}
+	return nil
+}
+
+// A sight is how a log stands.
+type sight struct {
+	end   int64
+	epoch int64
+	owner string
+	mine  bool // the event after the request's last is the request's own
+}
+
+func (n *sight) takes(c *lathe.Claim) bool {
+	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
+}
+
+// look sees how the log of a request stands.
+func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, `SELECT r.last_id, r.epoch, coalesce(r.owner, ''), coalesce(e.mark = $3, false)
+			FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id = $2 WHERE r.run_id = $1`, r.runID, r.last+1, r.mark).Scan(&n.end, &n.epoch, &n.owner, &n.mine)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return n, err
+}
+
+// submit hands a request to a lane and waits for its answer.
+func (s *Store) submit(ctx context.Context, r *request) (bool, error) {
+	timer := time.NewTimer(maxWait)
+	defer timer.Stop()
+	select {
+	case s.requests <- r:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-s.stop:
+		return false, errors.New("the store is closed")
+	case <-timer.C:
+		return false, errors.New("the database does not keep up")
+	}
+	select {
+	case a := <-r.done:
+		return a.moved, a.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}

@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+)
+
+// lost are the marks of claims that may have been made without anybody knowing: the connection broke
+// before the answer came. They are given back before the next claims.
+type lost struct {
+	mu    sync.Mutex
+	marks map[int64]time.Time // when
+}
+
+// lostFor is for how long a lost claim may still turn up.
+const lostFor = time.Minute
+
+func (l *lost) add(mark int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marks == nil {
+		l.marks = map[int64]time.Time{}
+	}
+	l.marks[mark] = time.Now()
+}
+
+func (l *lost) all() (marks []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for mark, at := range l.marks {
+		if time.Since(at) > lostFor {
+			delete(l.marks, mark)
+			continue
+		}
+		marks = append(marks, mark)
+	}
+	return marks
+}
+
+// giveBack ends the claims that were lost.
+func (s *Store) giveBack(ctx context.Context, node string) error {
+	marks := s.lost.all()
+	if len(marks) == 0 {
+		return nil
+	}
+	_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease_until = now() WHERE owner = $1 AND NOT ended AND claim_mark = ANY($2)", node, marks)
+	return err
+}
+
+// Claim implements [lathe.SharedStore]. Those that have waited longest come first.
+func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]lathe.Claim, error) {
+	const op = "postgres: claim"
+	if err := mayClaim(op, node, lease); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		return nil, nil
+	}
+	var out []lathe.Claim
+	err := s.again(ctx, func(ctx context.Context) error {
+		if err := s.giveBack(ctx, node); err != nil {
+			return err
+		}
+		mark := rand.Int64()
+		rows, err := s.pool.Query(ctx, `WITH free AS MATERIALIZED (
+				SELECT run_id FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
+			) UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond', claim_mark = $4
+			FROM free WHERE run.run_id = free.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit, mark)
+		if err == nil {
+			out, err = claims(rows, node, lease)
+		}
+		if broken(err) {
+			s.lost.add(mark)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+func claims(rows pgx.Rows, node string, lease time.Duration) ([]lathe.Claim, error) {
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (lathe.Claim, error) {
+		c := lathe.Claim{Node: node, Lease: lease}
+		return c, r.Scan(&c.RunID, &c.Epoch, &c.Facts)
+	})
+}
+
+// mayClaim says what is wrong with who asks for claims.
+func mayClaim(op, node string, lease time.Duration) error {
+	if node == "" || lease <= 0 {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
+	}
+	return nil
+}
+
+// Take implements [lathe.SharedStore].
+func (s *Store) Take(ctx context.Context, node, runID string, lease time.Duration) (lathe.Claim, error) {
+	const op = "postgres: take"
+	if err := mayClaim(op, node, lease); err != nil {
+		return lathe.Claim{}, err
+	}
+	c := lathe.Claim{RunID: runID, Node: node, Lease: lease}
+	err := s.again(ctx, func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond', claim_mark = 0
+			WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`, node, micros(lease), runID).Scan(&c.Epoch, &c.Facts)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.refusal(ctx, op, runID)
+		}
+		return err
+	})
+	if err != nil {
+		return lathe.Claim{}, failure(ctx, op, err)
+	}
+	return c, nil
+}
+
+// refusal says why nothing can be done to a run: it is not there, or has ended, or is another's.
+func (s *Store) refusal(ctx context.Context, op, runID string) error {
+	var there bool
+	if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM run WHERE run_id = $1)", runID).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+	}
+	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+}
+
+// Renew implements [lathe.SharedStore]. It is one statement, however many claims there are.
+func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
+	const op = "postgres: renew"
+	if err := mayClaim(op, node, lease); err != nil {
+		return nil, err
+	}
+	var out []lathe.Claim
+	err := s.again(ctx, func(ctx context.Context) error {
+		if err := s.giveBack(ctx, node); err != nil {
+			return err
+		}
+		// The rows are locked in the order in which appends lock them.
+		rows, err := s.pool.Query(ctx, `WITH held AS MATERIALIZED (
+				SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() ORDER BY run_id FOR NO KEY UPDATE
+			) UPDATE run SET lease_until = now() + $2 * interval '1 microsecond' FROM held WHERE run.run_id = held.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease))
+		if err == nil {
+			out, err = claims(rows, node, lease)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+// Release implements [lathe.SharedStore].
+func (s *Store) Release(ctx context.Context, c lathe.Claim, seen int64) error {
+	const op = "postgres: release"
+	err := s.again(ctx, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease_until = now(), seen_id = $4, seen_facts = $5 WHERE run_id = $1 AND owner = $2 AND epoch = $3",
+			c.RunID, c.Node, c.Epoch, seen, c.Facts)
+		return err
+	})
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	s.hints.add(c.RunID)
+	return nil
+}
+
+// Owner implements [lathe.SharedStore].
+func (s *Store) Owner(ctx context.Context, runID string) (node string, err error) {
+	const op = "postgres: owner"
+	err = s.again(ctx, func(ctx context.Context) error {
+		err := s.pool.QueryRow(ctx, "SELECT owner FROM run WHERE run_id = $1 AND owner IS NOT NULL AND NOT ended AND lease_until > now()", runID).Scan(&node)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", failure(ctx, op, err)
+	}
+	return node, nil
+}

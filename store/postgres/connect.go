@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Limits of a connection. The server's are in the URL's parameters where they are given there.
+const (
+	connectTimeout   = 5 * time.Second
+	statementTimeout = 10 * time.Second // of the server, for one statement
+	lockTimeout      = 5 * time.Second  // of the server, for one lock
+	idleTimeout      = 10 * time.Second // of the server, for a transaction that does nothing
+	tryTimeout       = 15 * time.Second // for the answer to a statement
+	oldestServer     = 140_000
+)
+
+// configure reads the URL. Its errors do not quote it: it may hold a password.
+func configure(url string, o *Options) (*pgxpool.Config, error) {
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		return nil, errors.New("the URL of a database begins with postgres://")
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the URL cannot be read: it looks like postgres://user:password@host:5432/database?sslmode=verify-full, with % escapes for what is special in a password")
+	}
+	if o.MaxConns < minConns {
+		return nil, fmt.Errorf("%d connections are too few: at least %d", o.MaxConns, minConns)
+	}
+	cfg.MaxConns = int32(o.MaxConns - 1) // one is for hints
+	c := cfg.ConnConfig
+	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
+		c.ConnectTimeout = connectTimeout
+	}
+	for name, value := range map[string]string{
+		"application_name":                    "lathe",
+		"statement_timeout":                   milliseconds(statementTimeout),
+		"lock_timeout":                        milliseconds(lockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+	} {
+		if _, ok := c.RuntimeParams[name]; !ok {
+			c.RuntimeParams[name] = value
+		}
+	}
+	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
+	cfg.PingTimeout = connectTimeout
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return trusted(ctx, conn, o.AllowUnsafeDurability) }
+	return cfg, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// trusted refuses a server that is too old, or that may lose what it has confirmed.
+func trusted(ctx context.Context, conn *pgx.Conn, unsafe bool) error {
+	var version int
+	var off []string
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int,
+		ARRAY(SELECT s FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) s WHERE current_setting(s) = 'off')`).Scan(&version, &off)
+	if err != nil {
+		return err
+	}
+	if version < oldestServer {
+		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "postgres: connect", Err: fmt.Errorf("the server is PostgreSQL %d: 14 or later is needed", version/10_000)}
+	}
+	if len(off) > 0 && !unsafe {
+		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "postgres: connect",
+			Err: fmt.Errorf("the server has %s off, and may lose what it has confirmed: turn that on, or allow unsafe durability", strings.Join(off, " and "))}
+	}
+	return nil
+}

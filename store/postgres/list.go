@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A listing is one of the lists of a store.
+type listing[T any] struct {
+	query string
+	place []string // the columns that order it, the newest first
+	at    func(*T) store.Cursor
+}
+
+var runs = &listing[lathe.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, func(r *lathe.RunSummary) store.Cursor {
+	return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
+}}
+
+var calls = &listing[lathe.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, func(r *lathe.CallSummary) store.Cursor {
+	return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
+}}
+
+// Runs implements [lathe.RunIndex].
+func (s *Store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+	return list(ctx, s, runs, f)
+}
+
+// ModelCalls implements [lathe.RunIndex].
+func (s *Store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+	return list(ctx, s, calls, f)
+}
+
+func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilter) ([]T, string, error) {
+	const op = "postgres: list"
+	var q strings.Builder
+	q.WriteString(l.query)
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if f != nil {
+		for _, c := range []struct{ column, value string }{{"run.run_id", f.RunID}, {"session_id", f.SessionID}, {"principal", f.Principal}, {"status", f.Status}} {
+			if c.value != "" {
+				q.WriteString(" AND " + c.column + " = " + arg(c.value))
+			}
+		}
+		if f.After != "" {
+			c, err := store.ParseCursor(f.After)
+			if err != nil {
+				return nil, "", err
+			}
+			after := []string{arg(c.Nanos), arg(c.RunID)}
+			if len(l.place) == 3 {
+				after = append(after, arg(c.EventID))
+			}
+			q.WriteString(" AND (" + strings.Join(l.place, ", ") + ") < (" + strings.Join(after, ", ") + ")")
+		}
+	}
+	n := store.Page(f)
+	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + arg(n+1))
+	var out []T
+	err := s.again(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, q.String(), args...)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row T, err error) {
+			var raw []byte
+			if err = r.Scan(&raw); err == nil {
+				if err = json.Unmarshal(raw, &row); err != nil {
+					err = &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+				}
+			}
+			return row, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, "", failure(ctx, op, err)
+	}
+	if len(out) > n {
+		return out[:n], l.at(&out[n-1]).String(), nil
+	}
+	return out, "", nil
+}

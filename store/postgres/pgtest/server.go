@@ -1,0 +1,228 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var errMissing = errors.New("needs PostgreSQL: initdb and postgres, 14 or later, in PATH or /usr/lib/postgresql (Debian: postgresql)")
+
+// startTimeout bounds how long a server may take to answer, also after a crash on a loaded machine.
+const startTimeout = 2 * time.Minute
+
+// A Server is one PostgreSQL server with a folder of its own. Its superuser is "lathe", without a
+// password. Its methods must not be called at the same time.
+type Server struct {
+	bin, dir string
+	who      *syscall.SysProcAttr
+	run      *process // nil while the server is down
+}
+
+// Start starts a server for one test, which may kill it. Where none can be started, the test is skipped.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	s, err := start(tb.Context())
+	check(tb, err)
+	tb.Cleanup(s.stop)
+	return s
+}
+
+func start(ctx context.Context) (*Server, error) {
+	bin := binaries()
+	who, err := unprivileged()
+	if bin == "" || err != nil {
+		return nil, errors.Join(errMissing, err)
+	}
+	dir, err := os.MkdirTemp("", "lathe-pg-") // not a test's own folder: the path of a socket is short
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, dir: dir, who: who}
+	if c := owner(who); c != nil {
+		if err := os.Chown(dir, c.uid, c.gid); err != nil {
+			s.stop()
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", "lathe", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	cmd.SysProcAttr, cmd.Dir, cmd.Env = withoutSignal(who), dir, []string{"PATH=" + bin, "LC_ALL=C"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	if err := s.begin(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Socket returns the path of the Unix socket on which the server listens.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+// URL returns the URL of a database on the server.
+func (s *Server) URL(database string) string {
+	return "postgres://lathe@/" + database + "?host=" + url.QueryEscape(s.dir) + "&port=5432"
+}
+
+// Schema returns the URL of an empty schema for the test.
+func (s *Server) Schema(tb testing.TB) string {
+	tb.Helper()
+	return create(tb, s.URL("postgres"))
+}
+
+// Kill kills the server and all its children at once, and waits until they are gone. What it had not
+// written is lost.
+func (s *Server) Kill() {
+	if s.run != nil {
+		s.run.kill()
+		s.run = nil
+	}
+}
+
+// Restart starts the server again after Kill, and waits until it answers.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.Kill()
+	if err := s.begin(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// begin starts the server. What is left of a killed one may hold its memory for a moment: then the new
+// one ends at once, and is started again.
+func (s *Server) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		run, err := launch(s.bin, s.data(), s.dir, s.who)
+		if err != nil {
+			return err
+		}
+		for {
+			conn, err := pgx.Connect(ctx, s.URL("postgres"))
+			if err == nil {
+				s.run = run
+				return conn.Close(ctx)
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				run.kill()
+				return fmt.Errorf("the server does not answer: %w: %s", err, run.log())
+			case <-run.done:
+			}
+			break
+		}
+		if !bytes.Contains(run.log(), []byte("still in use")) && !bytes.Contains(run.log(), []byte("already exists")) {
+			return fmt.Errorf("the server ended: %s", run.log())
+		}
+	}
+}
+
+func (s *Server) stop() {
+	s.Kill()
+	_ = os.RemoveAll(s.dir) // in the temporary folder
+}
+
+// A process is one life of a server.
+type process struct {
+	pid  int
+	done chan struct{}
+
+	mu  sync.Mutex
+	out bytes.Buffer // its first words
+}
+
+func launch(bin, data, dir string, who *syscall.SysProcAttr) (*process, error) {
+	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), "-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories="+dir, "-c", "port=5432",
+		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning")
+	p := &process{done: make(chan struct{})}
+	cmd.SysProcAttr, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = who, dir, []string{"PATH=" + bin, "LC_ALL=C"}, p, p
+	cmd.WaitDelay = time.Second // what it leaves behind may hold its output open
+	begun := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the server is told when the thread that started it ends
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		begun <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+			close(p.done)
+		}
+	}()
+	if err := <-begun; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Write keeps the first words of the server.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.Write(b[:min(len(b), max(0, 1<<16-p.out.Len()))])
+	return len(b), nil
+}
+
+func (p *process) log() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.out.Bytes())
+}
+
+func (p *process) kill() {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	killTree(p.pid)
+	<-p.done
+}
+
+// binaries returns the folder of initdb and postgres, "" where there is none.
+func binaries() string {
+	if p, err := exec.LookPath("initdb"); err == nil {
+		if p, err = filepath.EvalSymlinks(p); err == nil && has(filepath.Dir(p)) {
+			return filepath.Dir(p)
+		}
+	}
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is good
+	slices.Reverse(dirs)
+	for _, dir := range dirs {
+		if has(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+func has(dir string) bool {
+	for _, name := range []string{"initdb", "postgres"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}

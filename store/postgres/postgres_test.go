@@ -1,0 +1,71 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"go.uber.org/goleak"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
+
+func open(t testing.TB, url string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Test(t, func() lathe.Store { return open(t, pgtest.URL(t)) })
+}
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	storetest.TestIndex(t, func() lathe.RunIndex { return open(t, pgtest.URL(t)) })
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, pgtest.URL(t)) })
+}
+
+func TestShared(t *testing.T) {
+	t.Parallel()
+	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {
+		url := pgtest.URL(t)
+		s := open(t, url)
+		return s, func(d time.Duration) { // the server's clock cannot be set: what it is compared with is
+			execute(t, url, "UPDATE run SET lease_until = lease_until - $1::interval, wake_at = wake_at - $1::interval", d)
+			execute(t, url, "UPDATE node SET until = until - $1::interval", d)
+		}
+	})
+}
+
+func execute(t testing.TB, url, statement string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Read implements [lathe.Store]. The events are fetched before the first is yielded: it sees the log as
+// it was then, and whoever takes long over them holds no connection.
+func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+	const op = "postgres: read"
+	return func(yield func(lathe.Event, error) bool) {
+		bodies, err := s.fetch(ctx, op, runID, after)
+		if err != nil {
+			yield(lathe.Event{}, failure(ctx, op, err))
+			return
+		}
+		for i, body := range bodies {
+			var e lathe.Event
+			err := ctx.Err()
+			if err == nil {
+				err = json.Unmarshal(body, &e)
+			}
+			if err != nil {
+				yield(lathe.Event{}, failure(ctx, op, err))
+				return
+			}
+			bodies[i] = nil // the caller may keep the sequence for long
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// fetch returns the events after the given one, whole or not at all.
+func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]byte, error) {
+	if after < 0 {
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+	}
+	var last int64
+	var bodies [][]byte
+	there := false
+	err := s.again(ctx, func(ctx context.Context) error {
+		bodies, there = nil, false
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, e.id, e.body FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2 WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
+		if err != nil {
+			return err
+		}
+		var id *int64
+		var body []byte
+		_, err = pgx.ForEachRow(rows, []any{&last, &id, &body}, func() error {
+			there = true
+			if id == nil {
+				return nil
+			}
+			bodies = append(bodies, body)
+			body = nil
+			if want := after + int64(len(bodies)); *id != want {
+				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has event %d where %d is next", *id, want)}
+			}
+			return nil
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !there || after > last:
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+	case after+int64(len(bodies)) != last:
+		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has %d of its %d events", len(bodies), last-after)}
+	}
+	return bodies, nil
+}

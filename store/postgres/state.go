@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// maxStates bounds the runs whose states are held between appends.
+const maxStates = 8_192
+
+// A state is what an append stands on: the summary of a log, and the mark of the append that wrote its
+// end. The mark tells a log from another one of the same length.
+type state struct {
+	sum  *store.Summary
+	mark int64
+}
+
+// states holds those of runs that are going on here, so that an append need not read the log.
+type states struct {
+	mu    sync.Mutex
+	byRun map[string]state
+}
+
+// take returns the state of the run where its log ends at last, and no longer holds it.
+func (m *states) take(runID string, last int64) (state, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st, ok := m.byRun[runID]
+	delete(m.byRun, runID)
+	return st, ok && st.sum.Run.LastID == last
+}
+
+func (m *states) put(runID string, st state) {
+	if st.sum.Run.Status != "running" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byRun == nil {
+		m.byRun = map[string]state{}
+	}
+	for id := range m.byRun {
+		if len(m.byRun) < maxStates {
+			break
+		}
+		delete(m.byRun, id) // any: it can be read again
+	}
+	m.byRun[runID] = st
+}
+
+// state returns what an append after last stands on. Where the log does not end there, it returns where
+// it ends, and a conflict.
+func (s *Store) state(ctx context.Context, op, runID string, last int64) (st state, end int64, err error) {
+	if last == 0 {
+		return state{sum: &store.Summary{}}, 0, nil
+	}
+	if st, ok := s.states.take(runID, last); ok {
+		return st, last, nil
+	}
+	err = s.again(ctx, func(ctx context.Context) error {
+		st, end = state{sum: &store.Summary{}}, 0
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.body FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
+			WHERE r.run_id = $1 ORDER BY e.id`, runID, last)
+		if err != nil {
+			return err
+		}
+		var body []byte
+		_, err = pgx.ForEachRow(rows, []any{&end, &st.mark, (*pgtype.PreallocBytes)(&body)}, func() error {
+			if end != last {
+				return nil
+			}
+			var e lathe.Event
+			if err := json.Unmarshal(body, &e); err != nil {
+				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+			}
+			st.sum.Apply(&e)
+			return nil
+		})
+		return err
+	})
+	if err == nil && end != last {
+		err = &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	}
+	return st, end, err
+}
