@@ -1,0 +1,282 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Two workers and one call: every order in which they can claim, start, run, finish, return and lose
+// it, and in which somebody else cancels, decides and reaps. The states that a call can come to are
+// few, for a bounded number of attempts, so that all of them are visited, and from each every step is
+// taken. The queue must do what the model says, and the model must keep the promises.
+
+// attempts bounds the attempts of the walk.
+const attempts = 2
+
+// An attempt is what a worker has of one claim.
+type attempt struct {
+	worker byte
+	sent   bool // the call has been started, and may be on its way
+	ran    bool // the worker has run it
+	told   bool // the worker has given it back, or told its result
+}
+
+// A place is where the walk can come to. It is comparable.
+type place struct {
+	state     lathe.CallState
+	n         int // attempts
+	had       [attempts]attempt
+	holder    byte // 0: nobody
+	lapsed    bool // the lease has ended
+	cancelled bool
+	decided   bool
+	result    int // attempt whose result stands, from 1
+}
+
+// A step is what somebody does next. who is the attempt, from 1, or the worker of a claim.
+type step struct {
+	what string
+	who  int
+}
+
+func (p *place) steps() []step {
+	out := []step{{"reap", 0}, {"cancel", 0}, {"decide", 0}}
+	if p.n < attempts {
+		out = append(out, step{"claim", 'a'})
+	}
+	if p.n > 0 && p.n < attempts { // which of the two is the first is all the same
+		out = append(out, step{"claim", 'b'})
+	}
+	for i := 1; i <= p.n; i++ {
+		h := p.had[i-1]
+		out = append(out, step{"start", i}, step{"lapse", i}, step{"beat", i})
+		switch {
+		case h.sent && !h.ran && !h.told:
+			out = append(out, step{"run", i}, step{"return", i})
+		case h.ran:
+			out = append(out, step{"finish", i})
+		case !h.sent && !h.told:
+			out = append(out, step{"return", i})
+		}
+	}
+	return out
+}
+
+// take is the model: what the step does, and whether the queue lets it.
+func (p place) take(s step, effect lathe.Effect) (next place, ok bool) {
+	rerun := effect == lathe.ReadOnly || effect == lathe.Idempotent
+	i := s.who - 1
+	mine := s.what != "claim" && s.who > 0 && p.n == s.who && p.holder == p.had[i].worker
+	held := mine && (p.state == lathe.CallClaimed || p.state == lathe.CallStarted)
+	requeue := func() {
+		if p.state = lathe.CallQueued; p.cancelled {
+			p.state = lathe.CallCancelled
+		}
+	}
+	switch s.what {
+	case "claim":
+		if p.state != lathe.CallQueued {
+			return p, false
+		}
+		p.had[p.n] = attempt{worker: byte(s.who)}
+		p.state, p.holder, p.lapsed = lathe.CallClaimed, byte(s.who), false
+		p.n++
+	case "start":
+		if !mine || p.state != lathe.CallClaimed || p.lapsed {
+			return p, false
+		}
+		p.state, p.lapsed, p.had[i].sent = lathe.CallStarted, false, true
+	case "run":
+		p.had[i].ran = true
+	case "lapse", "beat":
+		if !held {
+			return p, false
+		}
+		p.lapsed = s.what == "lapse"
+	case "finish":
+		p.had[i].told = true
+		switch {
+		case mine && p.state == lathe.CallDone:
+		case mine && (p.state == lathe.CallStarted || p.state == lathe.CallQueued || p.state == lathe.CallUnknown && !p.decided):
+			p.state, p.result = lathe.CallDone, s.who
+		default:
+			return p, false
+		}
+	case "return":
+		p.had[i].told = true
+		if !held {
+			return p, false
+		}
+		p.holder = 0
+		requeue()
+	case "cancel":
+		switch p.state {
+		case lathe.CallQueued, lathe.CallClaimed:
+			p.state, p.cancelled = lathe.CallCancelled, true
+		case lathe.CallStarted:
+			p.cancelled = true
+		default:
+		}
+	case "decide":
+		p.decided = p.decided || p.state == lathe.CallUnknown
+	case "reap":
+		switch {
+		case !p.lapsed:
+		case p.state == lathe.CallClaimed:
+			p.holder = 0
+			requeue()
+		case p.state != lathe.CallStarted:
+		case rerun:
+			requeue()
+		default:
+			p.state = lathe.CallUnknown
+		}
+	}
+	return p, true
+}
+
+// broken says which promise does not hold where the walk has come to.
+func (p *place) broken(effect lathe.Effect, was *place) string {
+	ran := 0
+	for _, h := range p.had {
+		if h.ran {
+			ran++
+		}
+	}
+	switch {
+	case effect == lathe.Writes && ran > 1:
+		return "what writes ran twice"
+	case p.state == lathe.CallUnknown && (effect != lathe.Writes || p.result != 0):
+		return "unknown is for calls that write and have no result"
+	case p.state == lathe.CallUnknown && !p.had[p.n-1].sent:
+		return "unknown, and it was not sent"
+	case p.result != 0 && !p.had[p.result-1].ran:
+		return "a result of what did not run"
+	case was.result != 0 && p.result != was.result:
+		return "a result was changed"
+	case was.state == lathe.CallCancelled && p.state != lathe.CallCancelled:
+		return "a call that was cancelled came back"
+	case was.decided && p.state != lathe.CallUnknown:
+		return "a call that was decided changed"
+	}
+	return ""
+}
+
+func everyOrder(t *testing.T, open func() lathe.CallQueue) {
+	for _, effect := range []lathe.Effect{lathe.Writes, lathe.ReadOnly} {
+		q := open()
+		start := place{state: lathe.CallQueued}
+		paths := map[place][]step{start: nil}
+		queue := []place{start}
+		taken := 0
+		for len(queue) > 0 {
+			p := queue[0]
+			queue = queue[1:]
+			for _, s := range p.steps() {
+				next, ok := p.take(s, effect)
+				if why := next.broken(effect, &p); why != "" {
+					t.Fatalf("%s: after %v and %v", why, paths[p], s)
+				}
+				taken++
+				path := append(slices.Clone(paths[p]), s)
+				if _, known := paths[next]; !known {
+					paths[next] = path
+					queue = append(queue, next)
+				}
+				if next == p && ok && (s.what == "cancel" || s.what == "decide" || s.what == "run") {
+					continue // nothing that the queue could show
+				}
+				if err := walk(t.Context(), q, fmt.Sprint("k", taken), effect, path, &next, ok); err != nil {
+					t.Fatalf("%s, %v: %v", effect, path, err)
+				}
+			}
+		}
+		t.Logf("%s: %d states, %d steps", effect, len(paths), taken)
+	}
+}
+
+// walk takes a new call along the path; the queue must let the last step be taken or not as ok says, and
+// show what the model says.
+func walk(ctx context.Context, q lathe.CallQueue, key string, effect lathe.Effect, path []step, want *place, ok bool) error {
+	c := call(key, effect)
+	c.Definition = "def " + key
+	if _, err := q.PutCall(ctx, c, long); err != nil {
+		return err
+	}
+	var refs []lathe.CallRef
+	for i, s := range path {
+		took, err := walkStep(ctx, q, c, &refs, s)
+		if err != nil {
+			return err
+		}
+		if i == len(path)-1 && took != ok {
+			return fmt.Errorf("the queue takes the last step: %t, want %t", took, ok)
+		}
+	}
+	row, err := q.FindCall(ctx, key)
+	if err != nil {
+		return err
+	}
+	holder := ""
+	if want.holder != 0 {
+		holder = string(want.holder)
+	}
+	if row.State != want.state || row.Attempt != want.n || row.Worker != holder || row.Cancelled != want.cancelled || row.Decided != want.decided {
+		return fmt.Errorf("the call is %s, attempt %d, of %q, cancelled %t, decided %t; want %+v", row.State, row.Attempt, row.Worker, row.Cancelled, row.Decided, *want)
+	}
+	if (row.Result != nil) != (want.result != 0) || row.Result != nil && string(row.Result.Data) != fmt.Sprintf(`"%d"`, want.result) {
+		return fmt.Errorf("the result is %v, want that of attempt %d", row.Result, want.result)
+	}
+	if _, err := q.CancelCall(ctx, key); err != nil { // it is in nobody's way then
+		return err
+	}
+	_, err = q.BeatCalls(ctx, row.Worker, []lathe.CallRef{row.Ref()}, 0)
+	return err
+}
+
+func walkStep(ctx context.Context, q lathe.CallQueue, c *lathe.RemoteCall, refs *[]lathe.CallRef, s step) (took bool, err error) {
+	var ref lathe.CallRef
+	if s.who > 0 && s.what != "claim" {
+		ref = (*refs)[s.who-1]
+	}
+	switch s.what {
+	case "claim":
+		calls, cerr := q.ClaimCalls(ctx, string(rune(s.who)), []string{c.Definition}, long, 1)
+		for i := range calls {
+			*refs = append(*refs, calls[i].Ref())
+		}
+		return len(calls) == 1, cerr
+	case "start":
+		err = q.StartCall(ctx, ref, long)
+	case "finish":
+		err = q.FinishCall(ctx, ref, good(fmt.Sprint(s.who)))
+	case "return":
+		err = q.ReturnCall(ctx, ref)
+	case "lapse", "beat":
+		lease := long
+		if s.what == "lapse" {
+			lease = 0
+		}
+		stop, berr := q.BeatCalls(ctx, ref.Worker, []lathe.CallRef{ref}, lease)
+		row, ferr := q.FindCall(ctx, c.Key)
+		if berr != nil || ferr != nil {
+			return false, errors.Join(berr, ferr)
+		}
+		return len(stop) == 0 || row.Cancelled && row.State == lathe.CallStarted && row.Attempt == ref.Attempt && row.Worker == ref.Worker, nil
+	case "cancel":
+		_, err = q.CancelCall(ctx, c.Key)
+	case "decide":
+		_, err = q.DecideCall(ctx, c.Key)
+	case "reap":
+		_, err = q.ReapCalls(ctx)
+	}
+	if errors.Is(err, lathe.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
