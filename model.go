@@ -57,6 +57,39 @@ type Request struct {
 	User string
 	// RequestID is sent upstream as X-Request-Id.
 	RequestID string
+	// Relay, when it is set, is shown the answer as the server wrote it. Only a [Relayer] looks at it.
+	Relay *Relay
+}
+
+// A Relay is shown the bytes of an answer, for a caller who speaks the wire of the model's server
+// himself and hands them on.
+type Relay struct {
+	// Stream says how the answer is asked for: as a stream of events, or whole. An answer that
+	// comes in the other form is not shown.
+	Stream bool
+	// Take is shown each event of a stream with all that stands before it, or a whole body: in order, by
+	// the goroutine that ranges over the turn, and before it is given the deltas of the same bytes. An
+	// error of the server is not shown.
+	Take func(*Raw)
+}
+
+// Raw is a part of an answer as its server wrote it. It is good until Take returns.
+type Raw struct {
+	Bytes []byte
+	// Sound says that every client of the wire can read the bytes as they are. What is not sound, and all
+	// that follows, is better told by its Deltas.
+	Sound bool
+	// UsageOnly says that they hold nothing but the usage, which not every client has asked for.
+	UsageOnly bool
+	// Finished says that they, or those before, say why the model stopped.
+	Finished bool
+	Deltas   []Delta
+}
+
+// A Relayer is a [Model] that shows the bytes of its server's answers to a [Relay]: what its caller is
+// given is what the server said, unchanged. It is an optional second interface.
+type Relayer interface {
+	Relays() bool
 }
 
 // Sampling holds the options of text generation. A nil or zero field is not sent.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -17,12 +16,21 @@ type chat struct {
 	req     *openai.ChatRequest
 	job     job
 	created int64
-	ignored []string // members of the request that have no effect
+	ignored []string       // members of the request that have no effect
+	passed  []lathe.Member // those that the model server gets
 
 	id     string // of the completion
 	chunks *openai.ChunkWriter
+	calls  *handover
 	said   bool // some text was shown
 	turn   int  // in which it was
+
+	plain   bool   // the request has no object `lathe`, so that none is expected in the answer
+	relayed bool   // the client has got bytes of the model server
+	mends   bool   // and gets no more of them
+	whole   []byte // of the model server, to a client that does not stream
+
+	finished bool // among those bytes was the finish reason
 }
 
 func toolParam(i int) string { return "tools[" + strconv.Itoa(i) + "].function.name" }
@@ -30,11 +38,10 @@ func toolParam(i int) string { return "tools[" + strconv.Itoa(i) + "].function.n
 // between stands between the texts of two turns, which the client sees as one message.
 const between = "\n\n"
 
-func (a *chat) header(h http.Header) {
-	h.Set("X-Lathe-Run-Id", a.caller.runID)
-}
-
 func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
+	if a.relayed {
+		return dst // appendRaw has said it
+	}
 	switch d := e.Data.(type) {
 	case *lathe.TextDelta:
 		return a.text(dst, e.Turn, d.Text)
@@ -42,7 +49,17 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 		return a.text(dst, e.Turn, d.Text)
 	case *lathe.ReasoningDelta:
 		return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
-	default: // calls are shown when they are handed over, the rest not at all
+	case *lathe.ToolCallDelta:
+		return a.calls.appendPiece(dst, e.Turn, d)
+	case *lathe.ModelCallFinished:
+		if d.Message == nil {
+			return dst
+		}
+		return a.calls.appendWhole(dst, d.Message)
+	case *lathe.ToolCallPlanned:
+		a.calls.planned++
+		return dst
+	default: // is not shown
 		return dst
 	}
 }
@@ -62,10 +79,18 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 	if p != nil {
 		return openai.AppendErrorFrame(dst, p.wire())
 	}
+	if a.asItCame(res) {
+		return dst
+	}
 	if !a.said && res.Answer != "" { // of a model that told it only whole
 		dst = a.text(dst, len(res.Trace), res.Answer)
 	}
-	dst = a.chunks.AppendFinish(dst, a.finish(res, false), a.extra(res))
+	f := a.finish(res, false)
+	if !a.relayed {
+		dst = a.calls.appendAll(dst, f.Message.Calls())
+		f.Message.Parts = nil
+	}
+	dst = a.chunks.AppendFinish(dst, f, a.extra(res))
 	return a.chunks.AppendDone(dst)
 }
 
@@ -150,6 +175,7 @@ type report struct {
 	Turns     []turnReport `json:"turns"`
 	Pending   []string     `json:"pending,omitempty"` // the calls that wait
 	Ignored   []string     `json:"ignored,omitempty"` // members of the request that had no effect
+	Passed    []string     `json:"passed,omitempty"`  // those that the model server got although nobody here knows them
 }
 
 type callReport struct {
@@ -166,7 +192,7 @@ type turnReport struct {
 
 func (a *chat) extra(res *lathe.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.job.in.Run.SessionID, Reason: res.Reason,
-		ToolCalls: []callReport{}, Turns: []turnReport{}, Ignored: a.ignored}
+		ToolCalls: []callReport{}, Turns: []turnReport{}, Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {
 		client[t.Name] = true

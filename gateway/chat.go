@@ -46,8 +46,11 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	body := openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
-		Finish: a.finish(f.res, true), Extra: a.extra(f.res)})
+	body := a.whole
+	if !a.asItCame(f.res) {
+		body = openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
+			Finish: a.finish(f.res, true), Extra: a.extra(f.res)})
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	rc := http.NewResponseController(w)
@@ -76,15 +79,9 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	if req.N != 1 {
 		return nil, badWish("n", "This server gives one choice: n must be 1.")
 	}
-	var asked []byte
 	a := &chat{gateway: g, caller: c, req: req, created: g.opts.Now().Unix()}
-	for _, m := range req.Unknown {
-		if m.Name == "lathe" {
-			asked = m.Value
-		} else {
-			a.ignored = append(a.ignored, m.Name)
-		}
-	}
+	asked := a.sort(req.Unknown)
+	a.plain = asked == nil
 	wanted, p := parseWish(asked, "lathe")
 	if p != nil {
 		return nil, p
@@ -128,6 +125,11 @@ func (g *Gateway) plan(a *chat, m *Model, wanted *wish) (p *problem) {
 		settings.ParallelToolCalls = req.ParallelToolCalls
 	}
 	in.Settings, in.Limits = &settings, &limits
+	relayed := a.plain && c.relays(m, &settings, in.Allow)
+	if in.Overrides = a.pass(relayed); relayed {
+		in.Relay = &lathe.Relay{Stream: req.Stream, Take: a.keepWhole}
+		in.Allow = []string{} // whatever tools come to be here meanwhile
+	}
 	if p = checkAnswers(req.Messages); p != nil {
 		return p
 	}
@@ -137,6 +139,7 @@ func (g *Gateway) plan(a *chat, m *Model, wanted *wish) (p *problem) {
 	in.Run.RunID = g.opts.Engine.NewRunID()
 	a.id = "chatcmpl-" + strings.TrimPrefix(in.Run.RunID, "run_")
 	a.chunks = openai.NewChunkWriter(a.id, req.Model, a.created, req.IncludeUsage)
+	a.calls = newHandover(a.chunks, req.Tools, &settings, &limits)
 	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
 	return nil
 }

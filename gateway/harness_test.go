@@ -64,6 +64,7 @@ type setting struct {
 	bus      *observe.BusOptions
 	now      func() time.Time // of policy, approvals and keys
 	instead  func(n int, r *http.Request) (*http.Response, error)
+	patient  bool // model servers may be silent for long
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -149,9 +150,13 @@ func (m *models) Model(name string) (*gateway.Model, error) {
 	}
 	chat := m.set.model
 	if chat == nil {
+		silence := 200 * time.Millisecond
+		if m.set.patient {
+			silence = time.Minute
+		}
 		var err error
 		chat, err = provider.OpenAI(name, &provider.Options{Name: "sim", BaseURL: "http://sim.invalid/v1", Transport: m.seen,
-			Retry: provider.Retry{Attempts: 1}, ReadTimeout: 200 * time.Millisecond})
+			Retry: provider.Retry{Attempts: 1}, ReadTimeout: silence})
 		if err != nil {
 			return nil, err
 		}
@@ -302,6 +307,7 @@ type report struct {
 	Turns   []json.RawMessage `json:"turns"`
 	Pending []string          `json:"pending"`
 	Ignored []string          `json:"ignored"`
+	Passed  []string          `json:"passed"`
 }
 
 func (f *fixture) complete(body string, header ...string) *completion {

@@ -24,6 +24,11 @@ type encoder interface {
 	header(h http.Header)
 }
 
+// A rawEncoder is one that can be given the bytes of a model server, too.
+type rawEncoder interface {
+	appendRaw(dst []byte, raw *lathe.Raw) []byte
+}
+
 // A pipe takes the events of a run on one side, and is read by the goroutine that writes to the client
 // on the other. It never makes the run wait: a reader that is too slow is cut off.
 type pipe struct {
@@ -51,6 +56,23 @@ func (p *pipe) Emit(_ context.Context, e lathe.Event) {
 	}
 	before := len(p.buf)
 	p.buf = p.enc.appendEvent(p.buf, &e)
+	p.tell(before)
+}
+
+// takeRaw is the Take of a [lathe.Relay].
+func (p *pipe) takeRaw(raw *lathe.Raw) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	before := len(p.buf)
+	p.buf = p.enc.(rawEncoder).appendRaw(p.buf, raw)
+	p.tell(before)
+}
+
+// tell wakes the reader if there is more than before, and gives up p.mu.
+func (p *pipe) tell(before int) {
 	said := len(p.buf) > before
 	if len(p.buf) > p.max {
 		p.full, p.closed, p.buf = true, true, nil
@@ -117,6 +139,9 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 	rc := http.NewResponseController(w)
 	out := &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: enc.header}
 	p := newPipe(enc, g.opts.Limits.MaxBuffer, func() { _ = rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
+	if j.in != nil && j.in.Relay != nil {
+		j.in.Relay.Take = p.takeRaw
+	}
 	f, leave, bad := g.fly(r.Context(), c, j, p)
 	if bad != nil {
 		c.fail(w, bad)

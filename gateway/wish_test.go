@@ -94,17 +94,22 @@ func TestTheServersModeCannotBeLoosened(t *testing.T) {
 	}
 }
 
-// What OpenAI knows and Lathe does not is taken, has no effect, and is listed.
+// What OpenAI knows and Lathe does not is taken and listed: as passed on, or as of no effect.
 func TestUnknownMembersAreListed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
-	more := `,"metadata":{"a":"b"},"store":true,"service_tier":"auto","logit_bias":{},"lathe":{}`
-	want := []string{"metadata", "store", "service_tier", "logit_bias"}
-	if got := f.complete(ask("sim/demo", "hello", more)).Lathe.Ignored; !slices.Equal(got, want) {
-		t.Errorf("ignored %v, want %v", got, want)
+	more := `,"metadata":{"a":"b"},"store":true,"top_k":7,"logit_bias":{},"logprobs":true,"models":["dear"],"lathe":{}`
+	ignored, passed := []string{"metadata", "store", "models", "logprobs"}, []string{"top_k", "logit_bias"}
+	for _, got := range []*report{f.complete(ask("sim/demo", "hello", more)).Lathe, f.streamed(ask("sim/demo", "hello", more+`,"stream":true`)).report} {
+		if !slices.Equal(got.Ignored, ignored) || !slices.Equal(got.Passed, passed) {
+			t.Errorf("ignored %v, passed %v, want %v, %v", got.Ignored, got.Passed, ignored, passed)
+		}
 	}
-	if got := f.streamed(ask("sim/demo", "hello", more+`,"stream":true`)).report.Ignored; !slices.Equal(got, want) {
-		t.Errorf("streamed: ignored %v, want %v", got, want)
+	for _, sent := range f.seen.all() {
+		if !strings.Contains(sent, `"top_k":7`) || !strings.Contains(sent, `"logit_bias":{}`) || strings.Contains(sent, "dear") ||
+			strings.Contains(sent, "logprobs") || strings.Contains(sent, "metadata") {
+			t.Errorf("the model server was sent %s", sent)
+		}
 	}
 }
 

@@ -109,6 +109,12 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	return l, nil
 }
 
+// Relays reports whether the loop's model shows the bytes of its server. See [Input].Relay.
+func (l *Loop) Relays() bool {
+	m, ok := l.model.(lathe.Relayer)
+	return ok && m.Relays()
+}
+
 // An Input is what one run starts from. It must not change while the run goes on.
 type Input struct {
 	// Run names the run. Its Depth is raised to [Depth] of the context. Its labels are bounded: a run
@@ -124,8 +130,13 @@ type Input struct {
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
 	Sampling *lathe.Sampling
+	// Overrides are further members of each model request. Those of the loop have precedence.
+	Overrides []lathe.Member
 	// User is an opaque end-user id that the wire may carry.
 	User string
+	// Relay has the model's answer shown as its server wrote it, where [Loop.Relays]. Who is shown it has
+	// seen its calls: all of them are the caller's, whatever their names, and the run is one turn.
+	Relay *lathe.Relay
 	// Park makes a run that can be resumed. When it waits for results of client tools or for an
 	// approval, RunPaused is its last event and has the Result; there is no RunFinished then. Its
 	// RunStarted says in content what it was started from.

@@ -26,13 +26,14 @@ type start struct {
 	Limits      *lathe.Limits     `json:"limits,omitempty"`
 	Sampling    *lathe.Sampling   `json:"sampling,omitempty"`
 	User        string            `json:"user,omitempty"`
+	Overrides   []lathe.Member    `json:"overrides,omitempty"`
 }
 
 // start returns what a later process needs to go on with a run of in.
 func (in *Input) start() (json.RawMessage, error) {
 	b, err := json.Marshal(&start{Version: startVersion, Depth: in.Run.Depth,
 		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
-		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User})
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides})
 	if err != nil {
 		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
 	}
@@ -70,7 +71,7 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Park: true, Target: s.Target, Resume: s, Answers: in.Answers}, err
+		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, Park: true, Target: s.Target, Resume: s, Answers: in.Answers}, err
 }
 
 // history is what the first request of this process has.

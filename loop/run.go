@@ -107,7 +107,8 @@ func (l *Loop) newRun(in *Input, yield func(lathe.Event) bool) *run {
 		Model:     l.opts.Model,
 		Messages:  append(r.roomFor(len(in.history())+growth), in.history()...),
 		Sampling:  l.opts.Sampling,
-		Overrides: l.opts.Overrides,
+		Overrides: overrides(in.Overrides, l.opts.Overrides),
+		Relay:     in.Relay,
 		User:      in.User,
 		RequestID: in.Run.RequestID,
 	}
@@ -115,6 +116,14 @@ func (l *Loop) newRun(in *Input, yield func(lathe.Event) bool) *run {
 		r.req.Sampling = *in.Sampling
 	}
 	return r
+}
+
+// overrides returns both lists, of which the later has precedence.
+func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
+	if len(ofRun) == 0 {
+		return ofLoop
+	}
+	return slices.Concat(ofRun, ofLoop)
 }
 
 // roomFor returns an empty history with room for n messages, in the record where that is enough.
@@ -163,7 +172,8 @@ func (r *run) run(parent context.Context) {
 
 // begin opens the work of the runner and tells how the run starts.
 func (r *run) begin() {
-	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history()}
+	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
+		HandOver: r.in.Relay != nil}
 	if r.in.Resume != nil {
 		r.runOpts.Resumed = r.in.Resume.before()
 	}

@@ -15,7 +15,7 @@ func (r *run) execute(ctx context.Context) {
 	switch {
 	case out.Parked: // settle has looked at ctx: what is pending now stays so
 		r.pause(lathe.ReasonAwaitingApproval)
-	case len(out.Pending) > 0 && r.in.Park:
+	case len(out.Pending) > 0 && r.in.Park && r.in.Relay == nil: // else its caller has the calls already
 		r.pause(lathe.ReasonAwaitingToolResults)
 	case len(out.Pending) > 0:
 		r.reason = lathe.ReasonClientToolCalls
@@ -40,7 +40,7 @@ func (r *run) pause(reason lathe.Reason) {
 // adds the answers to the history.
 func (r *run) settle(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	calls := r.call.asked
-	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls
+	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls && r.in.Relay == nil
 	for i := range calls {
 		switch {
 		case refuse != "":

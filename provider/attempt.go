@@ -19,8 +19,9 @@ import (
 type attempt struct {
 	v         *conversation
 	yield     func(lathe.Delta, error) bool
-	begun     bool // a delta was handed over
-	stopped   bool // the consumer wants no more
+	relay     *lathe.Relay // nil: nobody is shown the bytes
+	begun     bool         // a delta was handed over
+	stopped   bool         // the consumer wants no more
 	status    int
 	requestID string
 	finish    *lathe.Finish
@@ -107,13 +108,23 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	}
 	if b.err == nil {
 		v.watch.draining(drainTime)
-		b.drain(drainBytes)
+		a.drain(drainBytes)
 	}
 	a.finish.UpstreamRequestID = a.requestID
 	if a.finish.ProviderCost == nil {
 		a.finish.ProviderCost = costOf(resp.Header)
 	}
 	return nil
+}
+
+// drain reads what is left, up to limit bytes.
+func (a *attempt) drain(limit int) {
+	b := &a.v.body
+	for b.err == nil && limit > 0 {
+		n := b.fetch(b.ahead[:])
+		a.showRest(b.ahead[:n])
+		limit -= n
+	}
 }
 
 func isPage(h http.Header) bool {
@@ -131,6 +142,10 @@ func (a *attempt) readStream(ctx context.Context) error {
 	}
 	v.answer.Reset()
 	defer v.events.Release()
+	shows := a.shows(true)
+	if shows {
+		v.events.KeepRaw()
+	}
 	for !v.answer.Done() {
 		if ctx.Err() != nil { // also between events that have come already
 			return ctx.Err()
@@ -143,6 +158,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case ferr == nil:
+				a.showRest(v.events.Rest())
 				a.finish = fin
 				return nil
 			case !clean:
@@ -152,6 +168,9 @@ func (a *attempt) readStream(ctx context.Context) error {
 		}
 		deltas, err := v.answer.Append(v.deltas[:0], ev.Data)
 		v.deltas = deltas
+		if shows && err == nil {
+			a.show(ev.Type, deltas)
+		}
 		if !a.hand(deltas) {
 			return nil
 		}
@@ -166,6 +185,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 	if err != nil {
 		return a.told(err)
 	}
+	a.showRest(v.events.Rest())
 	a.finish = fin
 	return nil
 }
@@ -197,6 +217,9 @@ func (a *attempt) readWhole() error {
 	v.deltas = deltas
 	if err != nil {
 		return a.told(err)
+	}
+	if a.shows(false) {
+		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound(), Deltas: deltas})
 	}
 	if a.hand(deltas) {
 		a.finish = fin

@@ -89,13 +89,6 @@ func (b *responseBody) fetch(p []byte) int {
 	return n
 }
 
-// drain reads what is left, up to limit bytes.
-func (b *responseBody) drain(limit int) {
-	for b.err == nil && limit > 0 {
-		limit -= b.fetch(b.ahead[:])
-	}
-}
-
 // appendAll appends the rest of the body to dst, at most limit bytes.
 func (b *responseBody) appendAll(dst []byte, limit int) ([]byte, error) {
 	for start := len(dst); ; {

@@ -89,7 +89,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	now := time.Now()
 	v.watch.begin(now)
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield}
+		a := attempt{v: v, yield: yield, relay: req.Relay}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -122,7 +122,8 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 	if r.Model == "" {
 		r.Model = v.c.model
 	}
-	opts := &v.c.encode
+	opts := v.c.encode
+	opts.Stream = !asksWhole(r)
 	if !v.request.idle() { // a transport still reads it
 		v.request = newPayload()
 		v.head.forget()
@@ -130,7 +131,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 	}
 	p := v.request
 	if !v.head.matches(r) {
-		p.head = openai.AppendHead(p.head[:0], r, opts)
+		p.head = openai.AppendHead(p.head[:0], r, &opts)
 		v.head.remember(r)
 	}
 	if !samePrefix(v.sent, r.Messages) {
@@ -140,7 +141,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 		p.msgs = p.msgs[:0]
 	}
 	n := len(v.sent)
-	p.msgs = openai.AppendMessages(p.msgs, r.Messages[n:], n == 0, opts)
+	p.msgs = openai.AppendMessages(p.msgs, r.Messages[n:], n == 0, &opts)
 	v.sent = append(v.sent, r.Messages[n:]...)
 	if p.tail == nil {
 		p.tail = openai.AppendTail(nil)

@@ -11,6 +11,7 @@ import (
 // messages, so that it is made again only when something of that changed.
 type headKey struct {
 	set      bool
+	whole    bool // no stream is asked for
 	model    string
 	tools    []*lathe.ToolSpec // specs do not change, so their identity is enough
 	choice   lathe.ToolChoice
@@ -40,7 +41,7 @@ func valueOf[T comparable](p *T) optional[T] {
 // matches reports whether r has the head that k remembers.
 func (k *headKey) matches(r *lathe.Request) bool {
 	s := &r.Sampling
-	return k.set && k.model == r.Model && k.choice == r.ToolChoice && k.user == r.User &&
+	return k.set && k.whole == asksWhole(r) && k.model == r.Model && k.choice == r.ToolChoice && k.user == r.User &&
 		k.parallel == valueOf(r.ParallelToolCalls) && k.temp == valueOf(s.Temperature) && k.topP == valueOf(s.TopP) &&
 		k.max == valueOf(s.MaxTokens) && k.seed == valueOf(s.Seed) && k.sampling.ReasoningEffort == s.ReasoningEffort &&
 		slices.Equal(k.tools, r.Tools) && slices.Equal(k.sampling.Stop, s.Stop) &&
@@ -52,6 +53,7 @@ func sameMember(a, b lathe.Member) bool { return a.Name == b.Name && bytes.Equal
 // remember takes over the head of r.
 func (k *headKey) remember(r *lathe.Request) {
 	s := &r.Sampling
+	k.whole = asksWhole(r)
 	k.set, k.model, k.choice, k.user = true, r.Model, r.ToolChoice, r.User
 	k.parallel, k.temp, k.topP = valueOf(r.ParallelToolCalls), valueOf(s.Temperature), valueOf(s.TopP)
 	k.max, k.seed, k.sampling.ReasoningEffort = valueOf(s.MaxTokens), valueOf(s.Seed), s.ReasoningEffort

@@ -18,6 +18,8 @@ type RunOptions struct {
 	ClientTools []*lathe.ToolSpec
 	// Allow, when not nil, names the only tools of the set that the run may use. The others are unknown to it.
 	Allow []string
+	// HandOver makes calls to names that nobody knows the caller's, too: it has seen them already.
+	HandOver bool
 	// History is what the run starts from: the ids of its calls are not given again.
 	History []lathe.Message
 	// Resumed, when set, is what came before in a run that goes on.
@@ -43,6 +45,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 		w.tools = &registry{}
 	}
 	if opts != nil {
+		w.handOver = opts.HandOver
 		if opts.Settings != nil {
 			w.settings = *opts.Settings
 		}

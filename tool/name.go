@@ -33,12 +33,12 @@ func (w *Work) lookup(name string) (e *entry, client bool, label string) {
 		}
 		name = strings.ReplaceAll(name, ".", "_")
 	}
-	return nil, false, unknownTool
+	return nil, w.handOver, unknownTool
 }
 
 // handedOver reports whether the client executes the call and answers it.
 func (w *Work) handedOver(c *call) bool {
-	return c.client && c.Answer == nil && c.Refuse == "" && c.ParseError == "" && !c.Incomplete && c.seq < w.limits.MaxToolCalls
+	return c.client && c.Answer == nil && c.Refuse == "" && c.ParseError == "" && !c.Incomplete && (w.handOver || c.seq < w.limits.MaxToolCalls)
 }
 
 // unknownName ends stage 2 for a name without a tool. The answer lists the names that there are.

@@ -52,7 +52,9 @@ func (w *Work) known(name string) (string, *lathe.ToolSpec) {
 		if spec := w.client[label]; spec != nil {
 			return label, spec
 		}
-		return label, w.tools.byName[label].spec
+		if e := w.tools.byName[label]; e != nil {
+			return label, e.spec
+		}
 	}
 	if e := w.tools.byName[name]; e != nil { // hidden, or kept from this run
 		return name, e.spec

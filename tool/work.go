@@ -16,6 +16,7 @@ type Work struct {
 	tools    *registry
 	allow    map[string]bool // nil: all
 	client   map[string]*lathe.ToolSpec
+	handOver bool     // unknown names are the client's
 	surface  *surface // what is advertised, once it was asked for
 
 	ids    ids

@@ -59,6 +59,10 @@ type Reader struct {
 	lastRetry int
 	types     map[string]string
 	truncated bool
+
+	keep bool   // for Raw
+	from int    // where in buf the bytes begin that Raw has not returned
+	kept []byte // what stood before them and is no longer in buf
 }
 
 // NewReader returns a Reader of src. opts may be nil.
@@ -79,7 +83,7 @@ func NewReader(src io.Reader, opts *Options) *Reader {
 
 // Reset makes the Reader read a new stream from src, with the options and buffers it has.
 func (r *Reader) Reset(src io.Reader) {
-	*r = Reader{src: src, opts: r.opts, buf: r.buf, held: r.held[:0], types: r.types, cr: -1, lastRetry: -1}
+	*r = Reader{src: src, opts: r.opts, buf: r.buf, held: r.held[:0], types: r.types, cr: -1, lastRetry: -1, kept: r.kept[:0]}
 }
 
 // Release gives the Reader's buffer back. The last event's data is no longer valid; only Reset
@@ -90,6 +94,9 @@ func (r *Reader) Release() {
 	}
 	if cap(r.held) > maxPooled {
 		r.held = nil
+	}
+	if cap(r.kept) > maxPooled {
+		r.kept = nil
 	}
 	r.buf = nil
 	r.Reset(nil)
@@ -260,6 +267,9 @@ func (r *Reader) fill() error {
 	}
 	buf := *r.buf
 	if r.pos > 0 {
+		if r.keep && !r.keepRaw(buf[r.from:r.pos]) {
+			return ErrEventTooLong
+		}
 		copy(buf, buf[r.pos:r.end])
 		r.end -= r.pos
 		r.scanned -= r.pos

@@ -68,6 +68,7 @@ type Assembler struct {
 	size       int
 	faults     []lathe.Fault
 	damage     damage
+	soundness
 
 	// effects counts every change of state; a line that has no other than adding one string can
 	// be remembered.
@@ -141,7 +142,10 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 		n, k := len(m.before), len(m.after)
 		if len(data) >= n+k && string(data[:n]) == string(m.before) {
 			if end, plain := stringEnd(data, n); end == len(data)-k && string(data[end:]) == string(m.after) {
-				return a.limited(a.add(dst, m.adder, data[n:end], plain))
+				dst = a.add(dst, m.adder, data[n:end], plain)
+				a.walked = false
+				a.unsound = a.unsound || a.damage != damage{} || a.holdsBack()
+				return a.limited(dst)
 			}
 		}
 	}
@@ -156,7 +160,9 @@ func (a *Assembler) limited(dst []lathe.Delta) ([]lathe.Delta, error) {
 }
 
 func (a *Assembler) slow(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
-	if !a.w.walk(data) {
+	a.walked = a.w.walk(data)
+	if !a.walked {
+		a.unsound = a.unsound || !a.finishSeen || string(bytes.TrimSpace(data)) != "[DONE]"
 		switch line := bytes.TrimSpace(data); {
 		case len(line) == 0:
 			a.fault(FaultEmptyLine, 1)
@@ -178,6 +184,7 @@ func (a *Assembler) slow(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) 
 	a.line++
 	a.added = span{}
 	dst = a.commit(dst)
+	a.unsound = a.unsound || !a.judge()
 	switch {
 	case a.effects == before:
 	case a.effects == before+1 && a.added.ok() && !a.opts.noMemo:

@@ -85,6 +85,9 @@ type EncodeOptions struct {
 	MaxCompletionTokens bool
 }
 
+// CallName returns the name under which a call is told on the wire.
+func CallName(name string) string { return callName(name) }
+
 // callName returns name as the wire allows it, ^[a-zA-Z0-9_-]{1,64}$, so that a conversation with a
 // name that a model made up can still be sent.
 func callName(name string) string {

@@ -21,6 +21,9 @@ type ChunkWriter struct {
 	open         *outCall // the call that is being sent
 	calls        []*outCall
 	sent         int // calls begun on the wire
+	passed       []byte
+	finished     bool // the finish reason was told by other means
+	usage        bool // and the usage
 }
 
 // An outCall is a call as far as it is known.
@@ -206,15 +209,18 @@ func (w *ChunkWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Me
 		}
 		c.ended, c.cut = true, call.Incomplete
 	}
-	dst = w.advance(w.AppendStart(dst))
-	dst = append(append(dst, w.head...), "{}"...)
-	dst = append(dst, w.end(`"`+wireReason(f.Reason)+`"`)...)
-	if w.includeUsage {
+	dst = w.AppendStart(dst)
+	before := len(dst)
+	if !w.finished {
+		dst = append(append(w.advance(dst), w.head...), "{}"...)
+		dst = append(dst, w.end(`"`+wireReason(f.Reason)+`"`)...)
+	}
+	if w.includeUsage && !w.usage {
 		i := len(w.head) - len(`[{"index":0,"delta":`)
 		dst = append(append(dst, w.head[:i]...), `[],"usage":`...)
 		dst = append(appendUsage(dst, &f.Usage, f.ProviderCost), "}\n\n"...)
 	}
-	if len(extra) > 0 {
+	if len(extra) > 0 && len(dst) > before {
 		dst = appendMembers(dst[:len(dst)-len("}\n\n")], extra, knownInCompletion)
 		dst = append(dst, "}\n\n"...)
 	}

@@ -27,7 +27,7 @@ type walker struct {
 type choice struct {
 	index, finish, choiceUsage, choiceError span
 	hasDelta, whole, emptyDelta             bool
-	content, refusal                        span
+	content, refusal, role                  span
 	hasLegacy                               bool
 	legacy                                  piece // function_call
 	reasoning                               [len(reasoningFields)]span
@@ -291,7 +291,7 @@ func (w *walker) inDelta(key []byte, i int) (end int, bit uint16) {
 		}
 		return valueEnd(w.b, i), 64
 	case "role":
-		return valueEnd(w.b, i), 128
+		return w.value(i, &w.role), 128
 	case "index", "name":
 		return valueEnd(w.b, i), 0
 	}

@@ -1,0 +1,149 @@
+package openai
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Sound reports whether all that Append has taken can be read by every client of the wire as it stands:
+// nothing had to be tolerated, the role came first, calls come one after the other with all that names them,
+// and the finish reason says what there is. What it refuses is damage that some official client stumbles over.
+func (a *Assembler) Sound() bool { return !a.unsound }
+
+// UsageOnly reports whether what Append took last holds the usage and nothing else of an answer.
+func (a *Assembler) UsageOnly() bool {
+	return a.walked && a.w.usage.ok() && a.w.hasChoices && !a.w.taken && a.w.extraChoices == 0
+}
+
+// A soundness is what a client has been shown of an answer.
+type soundness struct {
+	unsound        bool
+	walked         bool // what Append took last
+	role, roleTold bool // was said; AppendShown has told it
+	shown, told    int  // calls begun on the wire, and of those the ones that AppendShown has told
+}
+
+// judge looks at the line that was walked, after it was taken in.
+func (a *Assembler) judge() bool {
+	w := &a.w
+	switch {
+	case len(a.faults) > 0, a.err != nil, a.damage != (damage{}), a.holdsBack():
+		return false
+	case w.whole:
+		return a.judgeWhole()
+	case !w.hasChoices:
+		return false
+	case !w.taken:
+		return true // it ends with the usage, or begins with nothing
+	case w.hasLegacy, string(w.raw(w.index)) != "0", w.content.ok() && !w.isString(w.content), !a.judgeFinish():
+		return false
+	case w.hasDelta && !a.role:
+		if a.role = w.isString(w.role); !a.role {
+			return false
+		}
+	}
+	for i := range w.pieces {
+		if !a.judgePiece(&w.pieces[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// holdsBack reports whether a character was cut in two, or arguments may be a placeholder: what comes next
+// may change what they are.
+func (a *Assembler) holdsBack() bool {
+	waits := func(t *text) bool { return t.n > 0 || t.high != 0 }
+	return waits(&a.text) || waits(&a.reasoning) || waits(&a.refusal) || a.current != nil && (a.current.braces || waits(&a.current.args))
+}
+
+// AppendShown appends what a client was shown by what Append took last and no delta says: the role, as an
+// empty text, and the beginnings of calls, which Append tells with their arguments. Nothing is appended for
+// what is not sound.
+func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
+	if a.unsound {
+		return dst
+	}
+	if a.role && !a.roleTold {
+		a.roleTold = true
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaText})
+	}
+	for ; a.told < a.shown && a.told < len(a.calls); a.told++ {
+		c := a.calls[a.told]
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
+	}
+	return dst
+}
+
+// judgePiece takes a piece that goes on with the last call, or begins the next one with all its members.
+func (a *Assembler) judgePiece(p *piece) bool {
+	w := &a.w
+	index, err := strconv.Atoi(string(w.raw(p.index)))
+	switch {
+	case err != nil, p.args.ok() && !w.isString(p.args):
+		return false
+	case index == a.shown-1:
+		return true
+	case index != a.shown:
+		return false
+	}
+	a.shown++
+	return w.full(p.id) && w.full(p.name) && w.full(p.typ) && w.isString(p.args)
+}
+
+// full reports whether s is a string that is not empty.
+func (w *walker) full(s span) bool { return w.isString(s) && s.hi-s.lo > 2 }
+
+// judgeFinish takes no finish reason, or one that says what the answer is.
+func (a *Assembler) judgeFinish() bool {
+	w := &a.w
+	if !w.finish.ok() {
+		return true
+	}
+	for _, c := range a.calls {
+		if c.args.len() == 0 { // clients would parse an empty text
+			return false
+		}
+	}
+	switch string(w.raw(w.finish)) {
+	case `"tool_calls"`:
+		return len(a.calls) > 0
+	case `"stop"`:
+		return len(a.calls) == 0
+	}
+	return string(w.raw(w.finish)) == `"length"` || string(w.raw(w.finish)) == `"content_filter"`
+}
+
+// judgeWhole looks at an answer that was not streamed.
+func (a *Assembler) judgeWhole() bool {
+	w := &a.w
+	if !w.taken || w.hasLegacy || !w.isString(w.role) || !w.finish.ok() || !a.judgeFinish() || w.content.ok() && !w.isString(w.content) {
+		return false
+	}
+	for i := range w.pieces {
+		p := &w.pieces[i]
+		if !w.full(p.id) || !w.full(p.name) || !w.full(p.typ) || !w.full(p.args) {
+			return false
+		}
+	}
+	return true
+}
+
+// Finished reports whether the server has said why the model stopped.
+func (a *Assembler) Finished() bool { return a.finishSeen }
+
+// PassEnd takes note of a finish reason, and of a usage, that the client has been told by other means.
+func (w *ChunkWriter) PassEnd(finish, usage bool) {
+	w.finished, w.usage = w.finished || finish, w.usage || usage
+}
+
+// Pass takes note of a delta that the client has been told by other means: AppendDelta goes on from there.
+func (w *ChunkWriter) Pass(d lathe.Delta) {
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaRefusal:
+		w.started = true
+	default:
+		w.passed = w.AppendDelta(w.passed[:0], d)
+	}
+}
