@@ -48,6 +48,7 @@ var rooms = []room{
 	{path: "dialect/dialecttest", imports: []string{"", "dialect"}},
 	{path: "transform", imports: []string{"", "dialect", "internal/nearest", "internal/rawjson"}},
 	{path: "preset", imports: []string{"", "transform", "internal/nearest", "internal/rawjson"}},
+	{path: "audit", imports: []string{"", "internal/digest"}, std: []string{"os", "syscall"}},
 	{path: "approval", imports: []string{"", "internal/rawjson"}},
 	{path: "policy", imports: []string{""}},
 	{path: "policy/rules", imports: []string{"", "policy", "internal/rawjson"}, outside: []string{"cel.dev/cel-go"}},

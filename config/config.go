@@ -24,6 +24,7 @@ type Config struct {
 	Tools        Tools
 	Policy       Policy
 	Secrets      Secrets
+	Audit        Audit
 	Telemetry    Telemetry
 	Sim          Sim
 	Serve        Serve

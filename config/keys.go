@@ -43,6 +43,7 @@ func (c *Config) keys() []key {
 	rows = append(rows, c.Policy.keys()...)
 	rows = append(rows, c.Secrets.keys()...)
 	rows = append(rows, c.Serve.keys()...)
+	rows = append(rows, c.Audit.keys()...)
 	rows = append(rows, key{"keys", "", group(&c.Keys, "key name", isRuleName, (*APIKey).keys), "Who may call the daemon; without any, everybody on this machine. The name is the principal of runs.", "api_keys"})
 	return append(rows,
 		key{"telemetry.content", "false", boolean(&t.Content), "Put message, argument and output text into traces and audit lines.", ""},

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/provider"
@@ -237,13 +238,13 @@ func noTool(where, name string, set *tool.Set) error {
 }
 
 // buildRunner puts set, policy and approver together.
-func buildRunner(cfg *config.Config, set *tool.Set, approver lathe.Approver, log *slog.Logger) *tool.Runner {
-	return buildRunnerUnder(buildPolicy(cfg), cfg, set, approver, log)
+func buildRunner(cfg *config.Config, set *tool.Set, approver lathe.Approver, trail *audit.Log, log *slog.Logger) *tool.Runner {
+	return buildRunnerUnder(buildPolicy(cfg), cfg, set, approver, trail, log)
 }
 
 // buildRunnerUnder is buildRunner with a policy that is made of the configured one.
-func buildRunnerUnder(p lathe.Policy, cfg *config.Config, set *tool.Set, approver lathe.Approver, log *slog.Logger) *tool.Runner {
-	return tool.NewRunner(set, &tool.Options{
+func buildRunnerUnder(p lathe.Policy, cfg *config.Config, set *tool.Set, approver lathe.Approver, trail *audit.Log, log *slog.Logger) *tool.Runner {
+	opts := &tool.Options{
 		Policy:   p,
 		Approver: approver,
 		Settings: cfg.Settings(),
@@ -254,7 +255,11 @@ func buildRunnerUnder(p lathe.Policy, cfg *config.Config, set *tool.Set, approve
 		Secrets:  buildSecrets(cfg),
 		Circuit:  tool.Circuit{Failures: circuitFailures(cfg), OpenFor: cfg.Tools.Circuit.OpenFor},
 		Retry:    tool.Retry{Attempts: cfg.Tools.Retry.Attempts, Backoff: cfg.Tools.Retry.Backoff},
-	})
+	}
+	if trail != nil {
+		opts.Journal = trail.Call
+	}
+	return tool.NewRunner(set, opts)
 }
 
 // circuitFailures is negative where the circuit never opens.

@@ -86,7 +86,15 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	case isTerminal(in) && view.errTerm:
 		approver = newTerminalApprover(in, view)
 	}
+	trail, err := openAudit(cfg, configPath(cmd), log)
+	if err != nil {
+		return err
+	}
 	sinks := observe.Sinks{view}
+	if trail != nil {
+		defer func() { _ = trail.Close() }() // each line was kept when it was written
+		sinks = append(sinks, trail)
+	}
 	var lines *observe.JSONLines
 	if asJSON {
 		lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: true})
@@ -94,7 +102,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	}
 	run := &lathe.RunInfo{RunID: "command-line", RequestID: "command-line"}
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
-	work := buildRunner(cfg, set, approver, log).Begin(run, nil)
+	work := buildRunner(cfg, set, approver, trail, log).Begin(run, nil)
 	work.Adopt(&msg)
 	n := int64(0)
 	outcome := work.Execute(cmd.Context(), 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d lathe.EventData) {

@@ -40,7 +40,7 @@ func runProfile(t *testing.T, model string, timeout time.Duration) *lathe.Result
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(chat, buildRunner(cfg, set, nil, slog.New(slog.DiscardHandler)), &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits()})
+	l, err := loop.New(chat, buildRunner(cfg, set, nil, nil, slog.New(slog.DiscardHandler)), &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits()})
 	if err != nil {
 		t.Fatal(err)
 	}

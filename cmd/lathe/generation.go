@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/loop"
@@ -22,6 +23,7 @@ type generation struct {
 	cfg     *config.Config
 	set     *tool.Set
 	runner  *tool.Runner
+	trail   *audit.Log // nil: none is kept
 	models  *servedModels
 	running *servers
 	modules *modules
@@ -29,7 +31,7 @@ type generation struct {
 
 func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 	path := configPath(d.cmd)
-	g = &generation{cfg: cfg}
+	g = &generation{cfg: cfg, trail: d.trail}
 	defer func() {
 		if err != nil {
 			g.close()
@@ -52,7 +54,7 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 	if d.store != nil {
 		approver = d.desk
 	}
-	g.runner = buildRunner(cfg, g.set, approver, d.log)
+	g.runner = buildRunner(cfg, g.set, approver, d.trail, d.log)
 	simOpts, err := buildSim(cfg, path, d.flags.script, d.flags.replay)
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func (g *generation) close() {
 }
 
 func (g *generation) setup() gateway.Setup {
-	s := gateway.Setup{Models: g.models, Tools: servedTools{g.set, g.runner}, Policy: buildPolicy(g.cfg), Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
+	s := gateway.Setup{Models: g.models, Tools: servedTools{g.set, g.runner, g.trail}, Policy: buildPolicy(g.cfg), Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Keys)) {
 		k := g.cfg.Keys[name]
 		s.Keys = append(s.Keys, gateway.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Limits: k.Limits,
@@ -154,6 +156,7 @@ func (m *servedModels) Model(name string) (*gateway.Model, error) {
 type servedTools struct {
 	set    *tool.Set
 	runner *tool.Runner
+	trail  *audit.Log // nil: none is kept
 }
 
 var _ gateway.Tools = servedTools{}
@@ -173,6 +176,9 @@ func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []st
 	work := t.runner.Begin(run, &tool.RunOptions{Allow: allow})
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
 	work.Adopt(&msg)
+	if t.trail != nil {
+		emit = audited(ctx, t.trail, run, emit)
+	}
 	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, emit)
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {

@@ -242,7 +242,14 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if err := given.open(cmd, f, cfg, path, log, view); err != nil {
 		return err
 	}
-	host := newGuestHost(cfg, given.set, f.approver(cmd, false, nil)(view), log)
+	trail, err := openAudit(cfg, path, log)
+	if err != nil {
+		return err
+	}
+	if trail != nil {
+		defer func() { err = errors.Join(err, trail.Close()) }()
+	}
+	host := newGuestHost(cfg, given.set, f.approver(cmd, false, nil)(view), trail, log)
 	host.given, host.fixed = f.tools, name != ""
 	host.note = func(text string) {
 		if !f.quiet {
@@ -266,6 +273,9 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	engineOpts := &engine.Options{Sinks: out.all, Log: log}
 	if kept != nil {
 		engineOpts.Store = kept
+	}
+	if trail != nil {
+		engineOpts.Audit = trail.Event
 	}
 	host.engine = engine.New(engineOpts)
 	outcome := program.Run(cmd.Context(), host, opts)

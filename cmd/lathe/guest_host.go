@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
@@ -44,10 +45,10 @@ type guestModel struct {
 	model lathe.Model
 }
 
-func newGuestHost(cfg *config.Config, set *tool.Set, approver lathe.Approver, log *slog.Logger) *guestHost {
+func newGuestHost(cfg *config.Config, set *tool.Set, approver lathe.Approver, trail *audit.Log, log *slog.Logger) *guestHost {
 	h := &guestHost{cfg: cfg, set: set, models: map[string]*guestModel{}, missed: map[string]bool{}, policy: guestPolicy{buildPolicy(cfg)}}
-	h.runner = buildRunnerUnder(h.policy, cfg, set, approver, log)
-	h.bare = buildRunnerUnder(h.policy, cfg, nil, approver, log)
+	h.runner = buildRunnerUnder(h.policy, cfg, set, approver, trail, log)
+	h.bare = buildRunnerUnder(h.policy, cfg, nil, approver, trail, log)
 	return h
 }
 

@@ -38,7 +38,7 @@ func testGuestHost(t *testing.T, tools ...lathe.Tool) *guestHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newGuestHost(cfg, set, nil, nil)
+	h := newGuestHost(cfg, set, nil, nil, nil)
 	h.engine = engine.New(nil)
 	h.note = func(string) {}
 	h.model = func(string) (*config.Model, lathe.Model, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/mcpserve"
@@ -129,7 +130,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	for _, text := range running.complaints() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
 	}
-	out, err := f.outputs(cfg, log)
+	out, err := f.outputs(cfg, configPath(cmd), log)
 	if err != nil {
 		return err
 	}
@@ -146,14 +147,22 @@ type mcpOutputs struct {
 	file    *os.File
 	lines   *observe.JSONLines
 	metrics *observe.Metrics
+	trail   *audit.Log // nil: none is kept
 }
 
-func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutputs, error) {
+func (f *mcpServeFlags) outputs(cfg *config.Config, path string, log *slog.Logger) (*mcpOutputs, error) {
 	o := &mcpOutputs{}
+	var err error
+	if o.trail, err = openAudit(cfg, path, log); err != nil {
+		return nil, err
+	}
+	if o.trail != nil {
+		o.sinks = append(o.sinks, o.trail)
+	}
 	if f.events != "" {
 		file, err := os.OpenFile(f.events, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			return nil, usageError("--events: %w", err)
+			return nil, errors.Join(usageError("--events: %w", err), o.close(""))
 		}
 		o.file = file
 		o.lines = observe.NewJSONLines(file, &observe.JSONLinesOptions{Content: cfg.Telemetry.Content})
@@ -172,6 +181,9 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 
 func (o *mcpOutputs) close(metricsFile string) error {
 	var errs []error
+	if o.trail != nil {
+		errs = append(errs, o.trail.Close())
+	}
 	if o.lines != nil {
 		errs = append(errs, o.lines.Err(), o.file.Close())
 	}
@@ -191,7 +203,7 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 	if isTerminal(in) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
 	}
-	s := mcpserve.New(buildRunner(cfg, set, nil, log), f.options(log, out))
+	s := mcpserve.New(buildRunner(cfg, set, nil, out.trail, log), f.options(log, out))
 	defer s.Close()
 	defer watchTools(func() *mcpserve.Server { return s })()
 	caller := &mcpserve.Caller{Principal: f.principal, Allow: f.tools}
@@ -228,7 +240,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
 		approver = newTerminalApprover(in, view)
 	}
-	s := mcpserve.New(buildRunner(cfg, set, approver, log), opts)
+	s := mcpserve.New(buildRunner(cfg, set, approver, out.trail, log), opts)
 	defer s.Close()
 	defer watchTools(func() *mcpserve.Server { return s })()
 	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)

@@ -223,7 +223,14 @@ func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*
 			return noTool("--tools: ", t, set)
 		}
 	}
-	l, err := loop.New(model, buildRunner(cfg, set, approver(view), log),
+	trail, err := openAudit(cfg, path, log)
+	if err != nil {
+		return err
+	}
+	if trail != nil {
+		defer func() { _ = trail.Close() }() // each line was kept when it was written
+	}
+	l, err := loop.New(model, buildRunner(cfg, set, approver(view), trail, log),
 		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry)})
 	if err != nil {
 		return &exitError{exitConfig, causeOf(err)}
@@ -235,6 +242,9 @@ func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*
 	opts := &engine.Options{Sinks: out.all, Log: log}
 	if kept != nil {
 		opts.Store = kept
+	}
+	if trail != nil {
+		opts.Audit = trail.Event
 	}
 	res, err := do(engine.New(opts), l, entry.Name)
 	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {

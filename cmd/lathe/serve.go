@@ -18,6 +18,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/gateway"
@@ -67,6 +68,7 @@ type daemon struct {
 	cmd     *cobra.Command
 	log     *slog.Logger
 	store   *sqlite.Store // nil: nothing is kept
+	trail   *audit.Log    // nil: none is kept
 	metrics *observe.Metrics
 	desk    *approval.Desk // where approvals wait, of runs that are kept
 	engine  *engine.Engine
@@ -92,6 +94,15 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
 		return err
+	}
+	if d.trail, err = openAudit(cfg, configPath(cmd), d.log); err != nil {
+		return err
+	}
+	if d.trail != nil {
+		defer func() {
+			d.log.Info("the audit log ends", "head", d.trail.Head().String())
+			err = errors.Join(err, d.trail.Close())
+		}()
 	}
 	if d.now, err = d.generation(cfg); err != nil {
 		return err
@@ -130,6 +141,9 @@ func (d *daemon) open(cfg *config.Config) error {
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
+	}
+	if d.trail != nil {
+		opts.Audit = d.trail.Event
 	}
 	d.engine = engine.New(opts)
 	d.crew = engine.NewCrew(d.engine, 0)

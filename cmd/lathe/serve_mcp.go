@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/mcpserve"
@@ -20,7 +21,10 @@ func (g *generation) mcp(d *daemon, keys []gateway.Key) *mcpserve.Server {
 		}
 		opts.HTTP.Identify = mcpserve.Keys(known...)
 	}
-	return mcpserve.New(buildRunner(g.cfg, g.set, nil, d.log), opts)
+	if d.trail != nil {
+		opts.Sinks = append(slices.Clone(opts.Sinks), d.trail)
+	}
+	return mcpserve.New(buildRunner(g.cfg, g.set, nil, d.trail, d.log), opts)
 }
 
 // handler serves the gateway, and MCP beside it.

@@ -38,7 +38,7 @@ func runModel(ctx context.Context, t testing.TB, cfg *config.Config, name string
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(model, buildRunner(cfg, set, nil, log), &loop.Options{Settings: cfg.Settings(), Limits: cfg.Limits(), Policy: buildPolicy(cfg)})
+	l, err := loop.New(model, buildRunner(cfg, set, nil, nil, log), &loop.Options{Settings: cfg.Settings(), Limits: cfg.Limits(), Policy: buildPolicy(cfg)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,349 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A disk does what may fail.
+type disk interface {
+	write(f *os.File, b []byte) (int, error)
+	sync(f *os.File) error
+}
+
+type realDisk struct{}
+
+func (realDisk) write(f *os.File, b []byte) (int, error) { return f.Write(b) }
+func (realDisk) sync(f *os.File) error                   { return f.Sync() }
+
+var errClosed = errors.New("the log is closed")
+
+// A file is the one that is written now. Another process may append to it or rotate it in between: it
+// holds the lock while it does, and so does this one, which first looks at what has become of the file.
+type file struct {
+	path string
+	max  int64
+	now  func() time.Time
+	disk disk
+
+	lock *lock
+	f    *os.File // nil before the first look
+	size int64
+	head Head  // of its last line
+	err  error // why nothing is written any more
+	buf  []byte
+}
+
+func (x *file) open() error {
+	var err error
+	if x.lock, err = openLock(x.path + ".lock"); err != nil {
+		return err
+	}
+	if err = x.locked(x.follow); err != nil {
+		_ = x.close()
+	}
+	return err
+}
+
+func (x *file) close() error {
+	if errors.Is(x.err, errClosed) {
+		return nil
+	}
+	x.err = errClosed
+	var err error
+	if x.f != nil {
+		err = x.f.Close()
+	}
+	return errors.Join(err, x.lock.close())
+}
+
+func (x *file) locked(do func() error) error {
+	if err := x.lock.take(); err != nil {
+		return err
+	}
+	defer x.lock.give()
+	return do()
+}
+
+// append writes the bodies as lines: all of them, or with an error none that counts.
+func (x *file) append(bodies [][]byte) error {
+	if x.err != nil {
+		return x.err
+	}
+	return x.locked(func() error {
+		if err := x.follow(); err != nil {
+			return err
+		}
+		if x.size >= x.max {
+			if err := x.rotate(); err != nil {
+				return err
+			}
+		}
+		return x.write(bodies...)
+	})
+}
+
+// maxKept bounds the buffer that is kept for the next lines.
+const maxKept = 1 << 20
+
+func (x *file) write(bodies ...[]byte) error {
+	head, buf, now := x.head, x.buf[:0], x.now()
+	for _, body := range bodies {
+		start := len(buf)
+		buf = appendLine(buf, head, now, body)
+		head = head.follows(buf[start:])
+		buf = append(buf, '\n')
+	}
+	if cap(buf) <= maxKept {
+		x.buf = buf
+	}
+	n, err := x.disk.write(x.f, buf)
+	if err == nil && n < len(buf) {
+		err = io.ErrShortWrite
+	}
+	if err != nil { // there may be room again later
+		if terr := x.f.Truncate(x.size); terr != nil {
+			x.err = fmt.Errorf("what was half written could not be removed: %w", terr)
+		}
+		return err
+	}
+	if err := x.disk.sync(x.f); err != nil {
+		x.err = fmt.Errorf("the disk did not keep what was written, and the log has to be opened again: %w", err)
+		return x.err
+	}
+	x.size, x.head = x.size+int64(len(buf)), head
+	return nil
+}
+
+// follow looks at what has become of the file since it was last written.
+func (x *file) follow() error {
+	info, err := os.Stat(x.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // of a new log, or a process ended while it rotated
+		return x.create()
+	case err != nil:
+		return err
+	}
+	if x.f != nil {
+		own, err := x.f.Stat()
+		switch {
+		case err != nil:
+			return err
+		case !os.SameFile(own, info): // it was rotated
+		case info.Size() == x.size:
+			return nil
+		case info.Size() < x.size:
+			return errors.New("the file was cut off while it was open; `lathe audit verify` says where it ends")
+		}
+	}
+	return x.look()
+}
+
+// look opens the file and finds its last line.
+func (x *file) look() error {
+	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	line, size, torn, err := lastLine(f)
+	if err == nil && torn != nil {
+		err = f.Truncate(size)
+	}
+	var head Head
+	switch {
+	case err != nil:
+	case line == nil: // it was made, and nothing written
+		head, err = x.before()
+	default:
+		head, err = headOf(line)
+	}
+	if err == nil && head.N < x.head.N {
+		err = fmt.Errorf("the file ends at line %d, and line %d was written: it was replaced or cut off", head.N, x.head.N)
+	}
+	if err != nil {
+		_ = f.Close()
+		return err
+	}
+	if x.f != nil {
+		_ = x.f.Close() // what was written to it was synced
+	}
+	x.f, x.size, x.head = f, size, head
+	if line == nil {
+		if err := x.first(); err != nil {
+			return err
+		}
+	}
+	if torn == nil {
+		return nil
+	}
+	body, err := (&rest{Kind: Recovered, Torn: torn}).body()
+	if err != nil {
+		return err
+	}
+	return x.write(body)
+}
+
+// create makes the file, and writes its first line.
+func (x *file) create() error {
+	head, err := x.before()
+	if err != nil {
+		return err
+	}
+	if x.head.N > head.N { // the file was removed: what is missing shows
+		head = x.head
+	}
+	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if x.f != nil {
+		_ = x.f.Close() // what was written to it was synced
+	}
+	x.f, x.size, x.head = f, 0, head
+	if err := syncFolder(filepath.Dir(x.path)); err != nil {
+		return err
+	}
+	return x.first()
+}
+
+// first writes the first line of the file.
+func (x *file) first() error {
+	r := rest{Kind: Rotated}
+	if x.head.N == 0 {
+		r.Kind = Begin
+	}
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	return x.write(body)
+}
+
+// rotate gives the file a number, and goes on in a new one.
+func (x *file) rotate() error {
+	old, err := rotated(x.path)
+	if err != nil {
+		return err
+	}
+	n := 1
+	if len(old) > 0 {
+		n, err = strconv.Atoi(old[len(old)-1][len(x.path)+1:])
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	if err := os.Rename(x.path, fmt.Sprintf("%s.%06d", x.path, n)); err != nil {
+		return err
+	}
+	return x.create()
+}
+
+// before returns the head of the last file that was rotated; the zero head where there is none.
+func (x *file) before() (Head, error) {
+	old, err := rotated(x.path)
+	if err != nil || len(old) == 0 {
+		return Head{}, err
+	}
+	f, err := os.Open(old[len(old)-1])
+	if err != nil {
+		return Head{}, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	line, _, torn, err := lastLine(f)
+	if err == nil && (line == nil || torn != nil) {
+		err = fmt.Errorf("%s does not end with a whole line", f.Name())
+	}
+	if err != nil {
+		return Head{}, err
+	}
+	return headOf(line)
+}
+
+// rotated returns the files that went before path, the oldest first.
+func rotated(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	type numbered struct {
+		n    int
+		path string
+	}
+	var found []numbered
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
+		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && len(digits) >= 6 {
+			found = append(found, numbered{n, path + "." + digits})
+		}
+	}
+	slices.SortFunc(found, func(a, b numbered) int { return a.n - b.n })
+	var out []string
+	for _, f := range found {
+		out = append(out, f.path)
+	}
+	return out, nil
+}
+
+// lastLine returns the last whole line of f without its end, and the size of f up to it. What comes
+// after it is torn. line is nil where there is none.
+func lastLine(f *os.File) (line []byte, size int64, torn *Torn, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	end := info.Size()
+	for n := int64(64 << 10); ; n *= 4 {
+		if n > 4*MaxLine {
+			return nil, 0, nil, fmt.Errorf("its last line is longer than %d bytes", int64(MaxLine))
+		}
+		start := max(end-n, 0)
+		b := make([]byte, end-start)
+		if _, err := f.ReadAt(b, start); err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, nil, err
+		}
+		last := bytes.LastIndexByte(b, '\n')
+		from := bytes.LastIndexByte(b[:max(last, 0)], '\n')
+		if start > 0 && (last < 0 || from < 0) {
+			continue
+		}
+		if rest := b[last+1:]; len(rest) > 0 {
+			torn = &Torn{Bytes: int64(len(rest)), Hash: sumOf(rest)}
+		}
+		if last >= 0 {
+			line = b[from+1 : last]
+		}
+		return line, start + int64(last) + 1, torn, nil
+	}
+}
+
+func headOf(line []byte) (Head, error) {
+	var l Line
+	if err := json.Unmarshal(line, &l); err != nil || l.N < 1 || len(l.Prev) != len(none) {
+		return Head{}, errors.New("its last line is damaged: `lathe audit verify` says more; move the file away to begin another")
+	}
+	return Head{N: l.N, Hash: sumOf(line)}, nil
+}
+
+// syncFolder has the names in a folder kept.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil // where folders cannot be synced, names are kept with their files
+	}
+	return errors.Join(err, d.Close())
+}

@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/digest"
+)
+
+// MaxLine bounds one line, in bytes. The text of an event that would be longer is left out.
+const MaxLine = 64 << 20
+
+// A Kind says what a line is about.
+type Kind string
+
+// The kinds of lines.
+const (
+	Begin     Kind = "begin"     // the first line of a log
+	Rotated   Kind = "rotated"   // the first line of a file that goes on where another ended
+	Recovered Kind = "recovered" // a process ended while it wrote: what it had begun to write was removed
+	OfEvent   Kind = "event"
+	OfCall    Kind = "call" // a tool is about to be called
+)
+
+// A Line is one line of a log. Fields are added, never renamed.
+type Line struct {
+	N         int64     `json:"n"` // from 1, without a gap
+	Time      time.Time `json:"time"`
+	Prev      string    `json:"prev"` // hex SHA-256 of the line before, without its end; zeros in the first line
+	Kind      Kind      `json:"kind"`
+	Principal string    `json:"principal,omitempty"` // for whom the run is made
+	// ContentHash is the hash of the text that the event leaves out: the messages a run began with, the
+	// message of a model, the arguments as the model wrote them, the result, the answer.
+	ContentHash string          `json:"content_hash,omitempty"`
+	Event       json.RawMessage `json:"event,omitempty"`
+	Call        *Call           `json:"call,omitempty"`
+	Torn        *Torn           `json:"torn,omitempty"`
+}
+
+// A Call says which call is about to be made, and under which verdict.
+type Call struct {
+	RunID      string          `json:"run_id"`
+	RequestID  string          `json:"request_id"`
+	SessionID  string          `json:"session_id,omitempty"`
+	Turn       int             `json:"turn"`
+	Seq        int             `json:"seq"`
+	ToolCallID string          `json:"tool_call_id"`
+	Tool       string          `json:"tool"`
+	Origin     string          `json:"origin,omitempty"`
+	Effect     string          `json:"effect"`
+	ToolHash   string          `json:"tool_hash"`   // of the definition
+	ArgsDigest string          `json:"args_digest"` // that of ApprovalRequested, where it is the same call
+	ArgsBytes  int             `json:"args_bytes"`
+	Decision   string          `json:"decision"`
+	Rule       string          `json:"rule,omitempty"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // with content only
+}
+
+// A Torn says what was removed from the end of a file.
+type Torn struct {
+	Bytes int64  `json:"bytes"`
+	Hash  string `json:"hash"` // hex SHA-256
+}
+
+// A Head names a line: its number and its hash. Who has it can tell whether a log still has that line.
+type Head struct {
+	N    int64
+	Hash string // hex SHA-256
+}
+
+// String returns the form that [ParseHead] reads: "12:" and the hash.
+func (h Head) String() string { return strconv.FormatInt(h.N, 10) + ":" + h.Hash }
+
+// ParseHead reads what [Head.String] wrote.
+func ParseHead(s string) (Head, error) {
+	n, hash, _ := strings.Cut(s, ":")
+	h := Head{Hash: strings.ToLower(hash)}
+	var err error
+	h.N, err = strconv.ParseInt(n, 10, 64)
+	if raw, herr := hex.DecodeString(h.Hash); err != nil || herr != nil || h.N < 1 || len(raw) != sha256.Size {
+		return Head{}, fmt.Errorf("%.100q is no head: it is a line's number, a colon and 64 hex digits", s)
+	}
+	return h, nil
+}
+
+// none is the Prev of the first line.
+var none = strings.Repeat("0", 2*sha256.Size)
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// follows returns the head of the line that comes after h.
+func (h Head) follows(line []byte) Head { return Head{N: h.N + 1, Hash: sumOf(line)} }
+
+// appendLine appends the line that comes after h, without its end. body is the rest of its object.
+func appendLine(dst []byte, h Head, now time.Time, body []byte) []byte {
+	prev := h.Hash
+	if h.N == 0 {
+		prev = none
+	}
+	dst = strconv.AppendInt(append(dst, `{"n":`...), h.N+1, 10)
+	dst = now.UTC().AppendFormat(append(dst, `,"time":"`...), time.RFC3339Nano)
+	dst = append(append(dst, `","prev":"`...), prev...)
+	return append(append(dst, `",`...), body...)
+}
+
+// rest is what a line holds besides its place in the chain.
+type rest struct {
+	Kind        Kind            `json:"kind"`
+	Principal   string          `json:"principal,omitempty"`
+	ContentHash string          `json:"content_hash,omitempty"`
+	Event       json.RawMessage `json:"event,omitempty"`
+	Call        *Call           `json:"call,omitempty"`
+	Torn        *Torn           `json:"torn,omitempty"`
+}
+
+// body returns the members of the object, and its end.
+func (r *rest) body() ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return b[1:], nil
+}
+
+// eventBody makes the line of an event.
+func (o *Options) eventBody(principal string, e *lathe.Event) ([]byte, error) {
+	r := rest{Kind: OfEvent, Principal: principal, ContentHash: o.hash(textOf(e.Data))}
+	var err error
+	if r.Event, err = e.AppendJSON(nil, o.Content); err == nil && len(r.Event) > MaxLine/2 { // which may grow by what JSON escapes
+		r.Event, err = e.AppendJSON(nil, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.body()
+}
+
+// textOf returns the text whose hash stands for an event's content; nil: it has none.
+func textOf(d lathe.EventData) []byte {
+	var v any
+	switch d := d.(type) {
+	case *lathe.RunStarted:
+		v = d.Messages
+	case *lathe.ModelCallFinished:
+		if d.Message == nil {
+			return nil
+		}
+		v = d.Message
+	case *lathe.ToolCallProposed:
+		return []byte(d.RawArgs)
+	case *lathe.ToolCallResult:
+		return []byte(d.Result)
+	case *lathe.ApprovalResolved:
+		return d.Arguments
+	case *lathe.RunFinished:
+		return []byte(d.Answer)
+	default: // no text, or that of another event
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil // it has no JSON form: storing it fails, too
+	}
+	return text
+}
+
+// hash returns the hash of a text with the name of its kind; "" for no text.
+func (o *Options) hash(text []byte) string {
+	switch {
+	case len(text) == 0:
+		return ""
+	case len(o.HashKey) > 0:
+		m := hmac.New(sha256.New, o.HashKey)
+		m.Write(text)
+		return "hmac-sha256:" + hex.EncodeToString(m.Sum(nil))
+	}
+	return "sha256:" + sumOf(text)
+}
+
+// callBody makes the line of a call that is about to be made.
+func (o *Options) callBody(c *lathe.CallInfo, v lathe.Verdict) ([]byte, error) {
+	out := &Call{RunID: c.Run.RunID, RequestID: c.Run.RequestID, SessionID: c.Run.SessionID, Turn: c.Turn, Seq: c.Seq, ToolCallID: c.Call.ID,
+		Tool: c.Tool.Name, Origin: c.Tool.Origin, Effect: c.Tool.Effect.String(), ToolHash: digest.Tools([]*lathe.ToolSpec{c.Tool}),
+		ArgsDigest: digest.ArgsDigest(c.Run.RunID, c.Call.ID, c.Tool.Name, c.Tool.Schema, c.Args), ArgsBytes: len(c.Args),
+		Decision: v.Decision.String(), Rule: v.Rule}
+	if o.Content {
+		out.Arguments = c.Args
+	}
+	return (&rest{Kind: OfCall, Principal: c.Run.Principal, Call: out}).body()
+}

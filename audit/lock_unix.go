@@ -1,0 +1,33 @@
+//go:build unix
+
+package audit
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// A lock lets one process write at a time. The system lets go of it when a process ends, however it ends.
+type lock struct{ file *os.File }
+
+func openLock(path string) (*lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &lock{f}, nil
+}
+
+func (l *lock) take() error {
+	for {
+		err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (l *lock) give() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+
+func (l *lock) close() error { return l.file.Close() }

@@ -1,0 +1,171 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// DefaultMaxBytes is how large a file grows before the log goes on in another.
+const DefaultMaxBytes = 100 << 20
+
+// Options say what a [Log] writes. They are copied.
+type Options struct {
+	// Content puts the text of messages, arguments and outputs into the lines.
+	Content bool
+	// HashKey makes the hashes of texts keyed ones (HMAC), which cannot be tried out without the key.
+	HashKey []byte
+	// MaxBytes is how large a file grows before it is renamed and another goes on: [DefaultMaxBytes].
+	// A file is larger by what was written at once.
+	MaxBytes int64
+	Now      func() time.Time // nil: time.Now
+}
+
+// A Log appends to one file, which several processes may do at once. What a method has returned
+// without an error survives the end of the process and of the machine. Its methods may be called
+// from several goroutines at once; lines that come together are written together.
+//
+// Errors are *[lathe.Error] of code unavailable, cancelled or timeout. Where ctx ends while a line is
+// on its way, it may be written or not. When the disk does not say that it has kept what was written,
+// the log takes nothing more until it is opened again.
+type Log struct {
+	path string
+	opts Options
+
+	mu     sync.Mutex
+	next   *batch
+	actors map[string]string // whose the runs are that are told by Emit
+
+	turn chan struct{} // has room for who writes; the file is theirs
+	file file
+}
+
+// A batch is what is written at once.
+type batch struct {
+	bodies [][]byte
+	done   chan struct{}
+	err    error // good once done is closed
+}
+
+// Open opens the log at path, and makes it where it is not there; the folder must be there. What a
+// process left half written at its end is removed, and a line says so.
+func Open(path string, opts *Options) (*Log, error) {
+	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
+	if opts != nil {
+		l.opts = *opts
+		l.opts.HashKey = append([]byte(nil), opts.HashKey...)
+	}
+	if l.opts.MaxBytes <= 0 {
+		l.opts.MaxBytes = DefaultMaxBytes
+	}
+	if l.opts.Now == nil {
+		l.opts.Now = time.Now
+	}
+	l.file = file{path: path, max: l.opts.MaxBytes, now: l.opts.Now, disk: realDisk{}}
+	if err := l.file.open(); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "audit: open", Err: err}
+	}
+	return l, nil
+}
+
+// Event writes an event of a run. Deltas are left out. It fits engine.Options.Audit.
+func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e lathe.Event) error {
+	if lathe.IsDelta(e.Data) {
+		return nil
+	}
+	body, err := l.opts.eventBody(run.Principal, &e)
+	return l.add(ctx, body, err)
+}
+
+// Call writes that a tool is about to be called. It fits tool.Options.Journal.
+func (l *Log) Call(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error {
+	body, err := l.opts.callBody(call, v)
+	return l.add(ctx, body, err)
+}
+
+var _ lathe.Sink = (*Log)(nil)
+
+// maxActors bounds the runs of Emit whose principal is remembered.
+const maxActors = 10_000
+
+// Emit implements [lathe.Sink], for calls that are made outside of the engine: it waits until the event
+// is kept. That it could not be kept is seen by the next Call, before the tool is called.
+func (l *Log) Emit(ctx context.Context, e lathe.Event) {
+	run := lathe.RunInfo{RunID: e.RunID}
+	l.mu.Lock()
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		if len(l.actors) < maxActors {
+			l.actors[e.RunID] = d.Principal
+		}
+		run.Principal = d.Principal
+	case *lathe.RunFinished:
+		run.Principal = l.actors[e.RunID]
+		delete(l.actors, e.RunID)
+	default:
+		run.Principal = l.actors[e.RunID]
+	}
+	l.mu.Unlock()
+	_ = l.Event(ctx, &run, e)
+}
+
+func (l *Log) add(ctx context.Context, body []byte, err error) error {
+	const op = "audit: write"
+	if err != nil {
+		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+	}
+	l.mu.Lock()
+	b := l.next
+	first := b == nil
+	if first {
+		b = &batch{done: make(chan struct{})}
+		l.next = b
+	}
+	b.bodies = append(b.bodies, body)
+	l.mu.Unlock()
+	if first {
+		l.turn <- struct{}{} // while it waits, others join
+		l.mu.Lock()
+		l.next = nil
+		l.mu.Unlock()
+		b.err = l.file.append(b.bodies)
+		<-l.turn
+		close(b.done)
+	}
+	select {
+	case <-b.done:
+		err = b.err
+	case <-ctx.Done():
+		code := lathe.CodeCancelled
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			code = lathe.CodeTimeout
+		}
+		select {
+		case <-b.done: // both: what was written counts
+			err = b.err
+		default:
+			return &lathe.Error{Code: code, Op: op, Err: ctx.Err()}
+		}
+	}
+	if err != nil {
+		return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
+	}
+	return nil
+}
+
+// Head returns the head of the last line that this process wrote or found.
+func (l *Log) Head() Head {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.file.head
+}
+
+// Close closes the file, once what was begun is written. A closed log takes nothing more.
+func (l *Log) Close() error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.file.close()
+}

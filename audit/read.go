@@ -1,0 +1,261 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// A Break says where a log is not what was written, and why.
+type Break struct {
+	File string
+	Line int // in the file, from 1
+	Why  string
+}
+
+// Error returns "file:line: why".
+func (b *Break) Error() string { return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Why) }
+
+// An Entry is a line as it was read: its bytes, and what they say.
+type Entry struct {
+	Line
+	Raw  []byte // without the line's end
+	File string
+	At   int // its line in the file, from 1
+}
+
+// Lines yields the lines of the log at path, those of files that were rotated first, each held against
+// the one before it. At the first that is not what was written it yields a *[Break] and ends; what a
+// process was writing, or had half written when it ended, is no break. The files may be written in between.
+func Lines(path string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if _, err := scan(path, func(e *Entry) bool { return yield(*e, nil) }); err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// A Report says what [Verify] found.
+type Report struct {
+	Files       int
+	Lines       int64
+	First, Last Head
+	// Torn is how many bytes at the end are no whole line: a process is writing them, or ended there.
+	Torn int64
+}
+
+// Verify holds each line of a log against the one before it, and the log against heads that were noted
+// elsewhere. The error is a *[Break] where something was changed, removed, added, moved or cut off.
+// Where the first files of a log are not there any more, it begins with the first that is.
+func Verify(path string, noted ...Head) (*Report, error) {
+	r := &Report{}
+	hashes := map[int64]string{}
+	for _, h := range noted {
+		hashes[h.N] = ""
+	}
+	var last Entry
+	torn, err := scan(path, func(e *Entry) bool {
+		r.Last = Head{e.N, sumOf(e.Raw)}
+		if r.Lines == 0 {
+			r.First = r.Last
+			if _, ok := hashes[e.N-1]; ok {
+				hashes[e.N-1] = e.Prev
+			}
+		}
+		if _, ok := hashes[e.N]; ok {
+			hashes[e.N] = r.Last.Hash
+		}
+		if e.File != last.File {
+			r.Files++
+		}
+		r.Lines++
+		last = *e
+		return true
+	})
+	if r.Torn = torn; err != nil {
+		return r, err
+	}
+	for _, h := range noted {
+		at := &Break{File: last.File, Line: last.At}
+		switch {
+		case hashes[h.N] == h.Hash:
+			continue
+		case h.N > r.Last.N:
+			at.Why = fmt.Sprintf("the log ends at line %d, and line %d was noted: its end was cut off", r.Last.N, h.N)
+		case h.N < r.First.N-1:
+			return r, fmt.Errorf("line %d was noted, and the log begins at line %d: bring back the files before it", h.N, r.First.N)
+		default:
+			at.Why = fmt.Sprintf("line %d is not the one that was noted: the log was written anew", h.N)
+		}
+		return r, at
+	}
+	return r, nil
+}
+
+// scan calls fn with each line that is what was written, until it returns false.
+func scan(path string, fn func(*Entry) bool) (torn int64, err error) {
+	files, err := openAll(path)
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // it was only read
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	c := &chain{fn: fn}
+	for i, f := range files {
+		c.file, c.at = f.Name(), 0
+		rest, err := readLines(f, c.line)
+		switch {
+		case err != nil:
+			return 0, err
+		case c.broken != nil || c.over:
+			return 0, c.end()
+		case rest > 0 && i < len(files)-1:
+			return 0, &Break{c.file, c.at + 1, "the file does not end with a whole line"}
+		default:
+			torn = rest
+		}
+	}
+	return torn, c.end()
+}
+
+// openAll opens the files of a log, the oldest first.
+func openAll(path string) (files []*os.File, err error) {
+	now, err := os.Open(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	missing := err
+	old, err := rotated(path) // listed after the last one was opened: none is missed
+	for _, name := range old {
+		f, oerr := os.Open(name)
+		if oerr != nil {
+			err = oerr
+			break
+		}
+		if now != nil && same(now, f) { // it was rotated in between
+			_ = f.Close()
+			continue
+		}
+		files = append(files, f)
+	}
+	if now != nil {
+		files = append(files, now)
+	}
+	if err == nil && len(files) == 0 {
+		err = missing
+	}
+	return files, err
+}
+
+func same(a, b *os.File) bool {
+	ai, aerr := a.Stat()
+	bi, berr := b.Stat()
+	return aerr == nil && berr == nil && os.SameFile(ai, bi)
+}
+
+// readLines calls fn with each whole line of f, until it returns false. It returns the bytes after
+// the last one.
+func readLines(f *os.File, fn func([]byte) bool) (rest int64, err error) {
+	r := bufio.NewReaderSize(f, 64<<10)
+	var long []byte
+	for {
+		b, err := r.ReadSlice('\n')
+		if len(long)+len(b) > 2*MaxLine {
+			return 0, fmt.Errorf("%s: a line is longer than %d bytes", f.Name(), 2*MaxLine)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			long = append(long, b...)
+			continue
+		case errors.Is(err, io.EOF):
+			return int64(len(long) + len(b)), nil
+		case err != nil:
+			return 0, err
+		}
+		if len(long) > 0 {
+			long = append(long, b...)
+			b = long
+		}
+		if !fn(b[:len(b)-1]) {
+			return 0, nil
+		}
+		long = long[:0]
+	}
+}
+
+// A chain holds each line against the one before it. A line is handed on once the next one, or the end,
+// has shown that it is what was written.
+type chain struct {
+	fn   func(*Entry) bool
+	file string
+	at   int
+	over bool // fn wants no more
+
+	last Head
+	held *Entry
+	// doubt is the first of two lines of which the second does not hold the hash of the first. The
+	// line after them shows whether it was the first that was changed.
+	doubt  *Break
+	broken *Break
+}
+
+func (c *chain) line(raw []byte) bool {
+	c.at++
+	here := &Break{File: c.file, Line: c.at}
+	var l Line
+	err := json.Unmarshal(raw, &l)
+	if c.doubt != nil {
+		if err == nil && l.Prev == c.last.Hash { // the second is as it was
+			c.doubt.Why = "the line was changed"
+		}
+		c.broken = c.doubt
+		return false
+	}
+	switch {
+	case err != nil || l.N < 1 || len(l.Prev) != len(none):
+		here.Why = "this is no line of a log"
+	case c.held == nil && l.N == 1 && (l.Prev != none || l.Kind != Begin):
+		here.Why = "a log does not begin so"
+	case c.held == nil: // files before it may be elsewhere
+	case l.N > c.last.N+1:
+		here.Why = fmt.Sprintf("line %d is missing here: it was removed or moved", c.last.N+1)
+	case l.N < c.last.N+1:
+		here.Why = fmt.Sprintf("line %d stands where line %d is expected: it was moved or added", l.N, c.last.N+1)
+	case l.Prev != c.last.Hash:
+		c.doubt, c.last = &Break{c.held.File, c.held.At, "the line, or the one after it, was changed"}, Head{l.N, sumOf(raw)}
+		return true
+	}
+	if here.Why != "" {
+		c.broken = here
+		return false
+	}
+	before := c.held
+	c.last, c.held = Head{l.N, sumOf(raw)}, &Entry{Line: l, Raw: bytes.Clone(raw), File: c.file, At: c.at}
+	c.over = before != nil && !c.fn(before)
+	return !c.over
+}
+
+// end hands on the last line.
+func (c *chain) end() error {
+	switch {
+	case c.over:
+		return nil
+	case c.broken == nil && c.doubt != nil:
+		c.broken = c.doubt
+	case c.broken == nil && c.held != nil:
+		c.fn(c.held)
+	}
+	if c.broken != nil { // a nil *Break is no nil error
+		return c.broken
+	}
+	return nil
+}

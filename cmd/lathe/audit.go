@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/config"
+)
+
+// openAudit opens the log that the configuration names; nil where it names none.
+func openAudit(cfg *config.Config, path string, log *slog.Logger) (*audit.Log, error) {
+	if cfg.Audit.Path == "" {
+		return nil, nil
+	}
+	opts := &audit.Options{Content: cfg.Telemetry.Content, MaxBytes: int64(cfg.Audit.MaxBytes)}
+	if cfg.Telemetry.ArgsPreviewHash == "keyed" {
+		opts.HashKey = []byte(cfg.Telemetry.ArgsPreviewKey.Reveal())
+	}
+	file := auditPath(cfg, path)
+	l, err := audit.Open(file, opts)
+	if err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("the audit log %s: %w", file, causeOf(err))}
+	}
+	log.Info("the audit log is open", "head", l.Head().String()) // which is then noted where the log goes
+	return l, nil
+}
+
+// auditPath returns the file that audit.path names. A relative path starts at the configuration file.
+func auditPath(cfg *config.Config, path string) string {
+	if filepath.IsAbs(cfg.Audit.Path) {
+		return cfg.Audit.Path
+	}
+	return filepath.Join(filepath.Dir(configFile(path)), cfg.Audit.Path)
+}
+
+// audited has the facts of a call that is made outside of the engine written, and then told.
+func audited(ctx context.Context, trail *audit.Log, run *lathe.RunInfo, emit func(lathe.EventData)) func(lathe.EventData) {
+	n := int64(0)
+	return func(d lathe.EventData) {
+		n++
+		// One that cannot be kept stops the call before its tool is called: that is written, too.
+		_ = trail.Event(ctx, run, lathe.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, Turn: 1, Data: d})
+		emit(d)
+	}
+}
+
+func auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Check and export the record of what was done",
+		Long: `Reads the log that audit.path in lathe.yaml names, or the file that is given. Each of its lines holds
+the hash of the line before it, so that a change shows. It may be read while it is written.`,
+	}
+	cmd.AddCommand(auditVerifyCommand(), auditExportCommand(), auditHeadCommand())
+	return cmd
+}
+
+// auditFile returns the file of the command line, else that of the configuration.
+func auditFile(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return "", err
+	}
+	if cfg.Audit.Path == "" {
+		return "", usageError("which file? name it, or set audit.path in lathe.yaml")
+	}
+	return auditPath(cfg, configPath(cmd)), nil
+}
+
+// auditError says what is wrong with a log, and that no more of it was looked at.
+func auditError(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &exitError{exitFailed, fmt.Errorf("there is no audit log %s", path)}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return &exitError{exitFailed, err}
+}
+
+func auditVerifyCommand() *cobra.Command {
+	var noted []string
+	cmd := &cobra.Command{
+		Use: "verify [FILE]", Short: "Say whether an audit log is what was written", Args: cobra.MaximumNArgs(1),
+		Long: `Holds each line against the one before it, in all files of the log, and names the first line that was
+changed, removed, added or moved. With --head, that line must be there as it was noted: that shows an end
+that was cut off, and a log that was written anew. Exit code 1 says that something is wrong.`,
+		Example: `  lathe audit verify
+  lathe audit verify --head "$(cat /mnt/elsewhere/head)" audit.jsonl`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var heads []audit.Head
+			for _, s := range noted {
+				h, err := audit.ParseHead(strings.TrimSpace(s))
+				if err != nil {
+					return usageError("--head: %w", err)
+				}
+				heads = append(heads, h)
+			}
+			path, err := auditFile(cmd, args)
+			if err != nil {
+				return err
+			}
+			r, err := audit.Verify(path, heads...)
+			if err != nil {
+				return auditError(path, err)
+			}
+			if r.Torn > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d bytes at the end are no whole line: a process is writing them, or ended there\n", r.Torn)
+			}
+			from := ""
+			if r.First.N > 1 {
+				from = fmt.Sprintf(", from line %d on: the files before it are not here", r.First.N)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d lines in %d files%s\nhead %s\n", r.Lines, r.Files, from, r.Last)
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVar(&noted, "head", nil, "`head` that was noted before, as audit head prints it; may be given several times")
+	return cmd
+}
+
+func auditHeadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "head [FILE]", Short: "Print the last line's number and hash, to be kept elsewhere", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := auditFile(cmd, args)
+			if err != nil {
+				return err
+			}
+			r, err := audit.Verify(path)
+			if err == nil && r.Lines == 0 {
+				err = fmt.Errorf("%s has no lines", path)
+			}
+			if err != nil {
+				return auditError(path, err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), r.Last)
+			return nil
+		},
+	}
+}
+
+// auditFilter says which lines are exported. Empty fields do not count.
+type auditFilter struct {
+	since, until   string
+	run, principal string
+	from, to       time.Time
+}
+
+func (f *auditFilter) parse() error {
+	for _, x := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"--since", f.since, &f.from}, {"--until", f.until, &f.to}} {
+		if x.text == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339, x.text)
+		if err != nil {
+			if t, err = time.ParseInLocation(time.DateOnly, x.text, time.UTC); err != nil {
+				return usageError("%s %q: want a day or a time, such as 2026-11-22 or 2026-11-22T08:00:00Z", x.flag, x.text)
+			}
+		}
+		*x.into = t
+	}
+	return nil
+}
+
+func (f *auditFilter) wants(e *audit.Entry, facts *audit.Facts) bool {
+	return (f.from.IsZero() || !e.Time.Before(f.from)) && (f.to.IsZero() || e.Time.Before(f.to)) &&
+		(f.run == "" || f.run == facts.RunID) && (f.principal == "" || f.principal == e.Principal)
+}
+
+func auditExportCommand() *cobra.Command {
+	var f auditFilter
+	var format string
+	cmd := &cobra.Command{
+		Use: "export [FILE]", Short: "Print the lines of an audit log that fit", Args: cobra.MaximumNArgs(1),
+		Long: `Prints the lines that fit, from all files of the log, as they are or as a table. A line that is not what
+was written ends it, with exit code 1.`,
+		Example: `  lathe audit export --principal ann --since 2026-11-01 --format csv > ann.csv
+  lathe audit export --run run_01 | jq -c .event`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "jsonl" && format != "csv" {
+				return usageError("--format %q: want jsonl or csv", format)
+			}
+			if err := f.parse(); err != nil {
+				return err
+			}
+			path, err := auditFile(cmd, args)
+			if err != nil {
+				return err
+			}
+			if err := f.export(cmd.Context(), cmd.OutOrStdout(), path, format == "csv"); err != nil {
+				return auditError(path, err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.since, "since", "", "only lines from this `time` on: a day, or a time as 2026-11-22T08:00:00Z")
+	fl.StringVar(&f.until, "until", "", "only lines before this `time`")
+	fl.StringVar(&f.run, "run", "", "only those of a run's `id`")
+	fl.StringVar(&f.principal, "principal", "", "only those of runs that were made for a principal's `name`")
+	fl.StringVar(&format, "format", "jsonl", "`form`: jsonl for the lines as they are, csv for a table")
+	return cmd
+}
+
+func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, table bool) error {
+	w := csv.NewWriter(out)
+	if table {
+		if err := w.Write([]string{"n", "time", "kind", "principal", "run_id", "request_id", "session_id", "event_id", "type", "tool_call_id",
+			"tool", "decision", "rule", "by", "status", "code", "content_hash"}); err != nil {
+			return err
+		}
+	}
+	for e, err := range audit.Lines(path) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		var facts audit.Facts
+		if err == nil {
+			facts, err = e.Facts()
+		}
+		if err != nil {
+			w.Flush() // what comes before the break
+			return err
+		}
+		if !f.wants(&e, &facts) {
+			continue
+		}
+		if table {
+			err = w.Write(auditRow(&e, &facts))
+		} else {
+			_, err = out.Write(append(e.Raw, '\n'))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func auditRow(e *audit.Entry, f *audit.Facts) []string {
+	id := ""
+	if f.EventID > 0 {
+		id = strconv.FormatInt(f.EventID, 10)
+	}
+	row := []string{strconv.FormatInt(e.N, 10), e.Time.Format(time.RFC3339Nano), string(e.Kind), e.Principal, f.RunID, f.RequestID, f.SessionID, id,
+		f.Type, f.ToolCallID, f.Tool, f.Decision, f.Rule, f.By, f.Status, f.Code, e.ContentHash}
+	for i, s := range row { // ids may come from outside, and a table's program would compute such a cell
+		if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+			row[i] = "'" + s
+		}
+	}
+	return row
+}
