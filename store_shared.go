@@ -68,10 +68,17 @@ type FactStore interface {
 	Facts(ctx context.Context, runID string) ([]Fact, error)
 }
 
+// The kinds of facts.
+const (
+	FactApproval = "approval" // somebody has answered a request for approval; the key is the id of the call
+	FactResult   = "result"   // a client has the result of its tool; the key is the id of the call
+	FactCancel   = "cancel"   // somebody wants the run to end
+)
+
 // A Fact is what came to a run from outside.
 type Fact struct {
 	RunID string
-	Kind  string // "approval", "result", "cancel"
+	Kind  string // [FactApproval], [FactResult] or [FactCancel]
 	Key   string // the id of the call, "" for the whole run
 	// Body is content: it goes to the store and to nobody else.
 	Body json.RawMessage

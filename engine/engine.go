@@ -16,8 +16,16 @@ import (
 
 // Options say where events go. They are copied.
 type Options struct {
-	// Store keeps the events; nil: nobody does.
+	// Store keeps the events; nil: nobody does. Where it is a [lathe.SharedStore] each run is claimed
+	// while it is carried here; where it is a [lathe.FactStore] what is kept there of a run is taken up
+	// when the run is gone on with.
 	Store lathe.Store
+	// Node is the name of this process among those that use a shared store; "": one that is made here.
+	// No two processes may have the same, not even one after the other.
+	Node string
+	// Lease is for how long the claims on runs hold without being renewed; 0: 10 s. A process that cannot
+	// renew them stops its runs a fifth of that earlier, and others go on with them.
+	Lease time.Duration
 	// StoreTimeout bounds one append; 0: 10 s. A run that was cancelled is still recorded to its end.
 	StoreTimeout time.Duration
 	// Audit, when set, is called with each event before it is stored, so that whatever is done or shown
@@ -36,8 +44,10 @@ type Options struct {
 // An Engine runs loops. It may be used by several goroutines at once.
 type Engine struct {
 	opts     Options
-	stampers sync.Pool // of *stamper
-	ownClock bool      // Options.Now is the caller's
+	stampers sync.Pool       // of *stamper
+	ownClock bool            // Options.Now is the caller's
+	node     *node           // nil: the store is not shared
+	kept     lathe.FactStore // nil: the store keeps no facts
 }
 
 // New makes an engine.
@@ -60,7 +70,25 @@ func New(opts *Options) *Engine {
 	if e.opts.Log == nil {
 		e.opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if e.opts.Lease <= 0 {
+		e.opts.Lease = defaultLease
+	}
+	e.kept, _ = e.opts.Store.(lathe.FactStore)
+	if shared, ok := e.opts.Store.(lathe.SharedStore); ok {
+		if e.opts.Node == "" {
+			e.opts.Node = e.opts.NewID("node_")
+		}
+		e.node = newNode(&e.opts, shared)
+	}
 	return e
+}
+
+// Node is the name of this process among those that use a shared store, "" where it is not shared.
+func (e *Engine) Node() string {
+	if e.node == nil {
+		return ""
+	}
+	return e.node.name
 }
 
 // since returns the time now, for deltas: there are many of them, and what has passed since then is
@@ -106,6 +134,10 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ..
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.cancel = cancel
+	if h := e.node.begin(s.run.RunID, cancel); h != nil {
+		s.hold = h
+		defer func() { h.end(false) }()
+	}
 	return s.carry(ctx, l)
 }
 
@@ -116,6 +148,7 @@ type stamper struct {
 	run    *lathe.RunInfo // of in
 	cancel context.CancelCauseFunc
 	own    []lathe.Sink
+	hold   *hold     // nil: nobody else could carry the run
 	last   int64     // the ID of the last stored event
 	n      int64     // of the last delta within the model call
 	told   time.Time // when the last event that is no delta was
@@ -182,6 +215,12 @@ func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
 	defer cancel()
 	if err := s.append(ctx, ev); err != nil {
+		if s.leaves(err) {
+			s.engine.opts.Log.Warn("a run is left for another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
+			s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: append " + ev.Data.EventType(), Err: errLeft}
+			s.cancel(s.lost)
+			return
+		}
 		s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: err}
 		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType())
 		s.cancel(s.lost)
@@ -201,10 +240,29 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 			return err
 		}
 	}
-	if who = "the store"; s.engine.opts.Store != nil {
+	switch who = "the store"; {
+	case s.hold != nil:
+		return s.hold.append(ctx, s.last, *ev)
+	case s.engine.opts.Store != nil:
 		_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, s.last, *ev)
 	}
 	return err
+}
+
+// leaves reports whether a run whose event could not be stored is not over: another process carries it, or
+// may go on with it.
+func (s *stamper) leaves(err error) bool {
+	if s.hold == nil || s.last == 0 {
+		return false
+	}
+	switch storeCode(err) {
+	case lathe.CodeConflict:
+		return true
+	case lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeCancelled:
+		return s.in.Park || s.in.Resume != nil
+	default: // it would fail again
+		return false
+	}
 }
 
 func storeCode(err error) lathe.Code {

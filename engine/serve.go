@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// ServeOptions say how [Crew.Serve] looks for runs. LoopFor is required.
+type ServeOptions struct {
+	// LoopFor finds the loop of a run's target.
+	LoopFor func(*lathe.RunSummary) (*loop.Loop, error)
+	// Sinks are told of the runs that were taken over.
+	Sinks []lathe.Sink
+	// Every is how often runs are looked for; 0: 1 s.
+	Every time.Duration
+	// Address is where other nodes reach this one; "": they do not.
+	Address string
+	// Hint is called with each run that may have something new, wherever it is carried; nil: with none. It must not block.
+	Hint func(runID string)
+}
+
+// maxClaimed bounds the runs that one look brings.
+const maxClaimed = 32
+
+// hintEvery is how often what came to a carried run is looked for at a hint of the store, which comes
+// with each event of it, too.
+const hintEvery = time.Second
+
+// Serve goes on with runs that nobody carries, of any process that uses the store: those whose process is
+// gone or was drained, those whose requests for approval have expired, and those to which something came.
+// It returns when ctx is done. On a store that is not shared it does nothing, as [Crew.Recover] does it all.
+func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
+	n := c.engine.node
+	if n == nil {
+		return
+	}
+	own := *opts
+	if own.Every <= 0 {
+		own.Every = time.Second
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.listen(ctx, &own)
+	}()
+	defer func() { <-over }()
+	tick := time.NewTicker(own.Every)
+	defer tick.Stop()
+	var told time.Time
+	for {
+		if own.Address != "" && time.Since(told) >= n.lease {
+			told = time.Now()
+			c.advertise(ctx, own.Address)
+		}
+		for c.claimSome(ctx, &own) {
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// advertise says where this node is reached.
+func (c *Crew) advertise(ctx context.Context, address string) {
+	n := c.engine.node
+	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+	defer cancel()
+	if err := n.store.Advertise(ctx, n.name, address, 3*n.lease); err != nil && ctx.Err() == nil {
+		n.log.Warn("the address of this node could not be told to others", "code", lathe.CodeOf(err))
+	}
+}
+
+// listen takes the hints of the store until ctx is done.
+func (c *Crew) listen(ctx context.Context, opts *ServeOptions) {
+	n := c.engine.node
+	for ctx.Err() == nil {
+		err := n.store.Watch(ctx, func(runID string) {
+			c.hintFromAfar(runID)
+			if opts.Hint != nil {
+				opts.Hint(runID)
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		n.log.Warn("hints of the store broke off", "code", lathe.CodeOf(err))
+		pause := time.NewTimer(opts.Every)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// hintFromAfar looks for what came to a run that is carried here, unless that was done just now: then the
+// next beat says so.
+func (c *Crew) hintFromAfar(runID string) {
+	c.mu.Lock()
+	r := c.runs[runID]
+	due := r != nil && time.Since(r.looked) >= hintEvery
+	c.mu.Unlock()
+	if due {
+		c.Hint(runID)
+	}
+}
+
+// claimSome claims runs as long as there is room for them, and reports whether there may be more.
+func (c *Crew) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
+	c.mu.Lock()
+	room := min(c.max-len(c.runs), maxClaimed)
+	closed := c.closed
+	c.mu.Unlock()
+	if room <= 0 || closed || ctx.Err() != nil {
+		return false
+	}
+	holds, err := c.engine.node.claim(ctx, room)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.engine.opts.Log.Warn("runs could not be claimed", "code", lathe.CodeOf(err))
+		}
+		return false
+	}
+	for _, h := range holds {
+		if err := c.takeOver(ctx, h, nil, opts.LoopFor, opts.Sinks); err != nil {
+			c.engine.opts.Log.Error("a run cannot be gone on with here", "run_id", h.claim.RunID, "code", lathe.CodeOf(err))
+		}
+	}
+	return len(holds) == room
+}
+
+// Recover goes on with every run of the index that was started as one that can be, and that has not
+// ended: those whose process is gone, and those that wait and to which something came. It is called once,
+// before other runs are started. loopFor finds the loop of a target. It returns how many runs are looked
+// at again, and why others are not. On a shared store those that another process carries are left to it.
+func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks ...lathe.Sink) (n int, err error) {
+	for _, status := range []string{"running", "parked"} {
+		f := &lathe.RunFilter{Status: status, Limit: 1_000}
+		for {
+			rows, next, lerr := index.Runs(ctx, f)
+			if lerr != nil {
+				return n, errors.Join(err, lerr)
+			}
+			for i := range rows {
+				goesOn, rerr := c.recoverOne(ctx, &rows[i], loopFor, sinks)
+				if goesOn {
+					n++
+				}
+				if rerr != nil {
+					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "engine: recover " + rows[i].RunID, Err: rerr})
+				}
+			}
+			if f.After = next; next == "" {
+				break
+			}
+		}
+	}
+	return n, err
+}
+
+func (c *Crew) recoverOne(ctx context.Context, row *lathe.RunSummary, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks []lathe.Sink) (goesOn bool, err error) {
+	if !row.Resumable || c.find(row.RunID) != nil {
+		return false, nil
+	}
+	if row.Status == "parked" {
+		facts, err := c.engine.facts(ctx, row.RunID)
+		if err != nil || len(facts) == 0 {
+			return false, err
+		}
+	}
+	h, err := c.engine.node.take(ctx, row.RunID)
+	if err != nil {
+		if c.engine.node != nil && lathe.CodeOf(err) == lathe.CodeConflict {
+			return false, nil
+		}
+		return false, err
+	}
+	err = c.takeOver(ctx, h, row, loopFor, sinks)
+	return err == nil, err
+}
