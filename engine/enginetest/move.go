@@ -227,3 +227,52 @@ func (s *Sim) over() bool {
 	}
 	return true
 }
+
+// The methods below are for [Options].At: they make something happen at a stop.
+
+// Jump moves the clock of the process at the stop.
+func (s *Sim) Jump(st *Stop, by time.Duration) {
+	if st.proc != nil {
+		st.proc.skew.Add(int64(by))
+		s.say("the clock of %s jumps by %v", st.proc.name, by)
+	}
+}
+
+// Decide answers the request for approval of a call, and reports whether it was the first answer.
+func (s *Sim) Decide(call string, a lathe.Approval) bool {
+	for _, q := range s.world.open() {
+		if q.callID == call {
+			s.say("%s is decided: approved %v", call, a.Approved)
+			return s.world.decide(q, a)
+		}
+	}
+	return false
+}
+
+// Cancel asks a process to cancel the run, the one that carries it where there is one.
+func (s *Sim) Cancel() {
+	id := s.runs[0].ID
+	p := s.carrier(id)
+	if p == nil && len(s.procs) > 0 {
+		p = s.procs[0]
+	}
+	if p != nil {
+		s.do(p.name+" cancels "+id, func() { p.cancel(id) })
+	}
+}
+
+// Results tells a process what clients say came of calls.
+func (s *Sim) Results(answers map[string]lathe.Output) {
+	if len(s.procs) == 0 {
+		return
+	}
+	p, id := s.procs[0], s.runs[0].ID
+	s.do(p.name+" is told results of "+id, func() { p.resume(id, answers) })
+}
+
+// Deeds is how often a tool was executed so far.
+func (s *Sim) Deeds() int {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	return len(s.world.deeds)
+}

@@ -34,17 +34,14 @@ type Process struct {
 func (s *Sim) start() *Process {
 	s.born++
 	p := &Process{sim: s, name: fmt.Sprintf("p%d", s.born), bus: observe.NewBus(nil)}
-	p.ctx, p.close = context.WithCancel(context.Background())
-	set, err := tool.NewSet(p.gadgets()...)
-	if err != nil {
-		panic(err)
-	}
+	p.ctx, p.close = context.WithCancel(context.WithValue(context.Background(), processKey{}, p))
 	ids := 0
 	newID := func(prefix string) string { // of one goroutine at a time
 		ids++
 		return fmt.Sprintf("%s%s_%d", prefix, p.name, ids)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: judge{}, Approver: s.world, Now: p.now, NewID: newID})
+	runner := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: s.world, Now: p.now, NewID: newID})
+	var err error
 	if p.loop, err = loop.New(&teller{p}, runner, &loop.Options{Now: p.now}); err != nil {
 		panic(err)
 	}

@@ -7,8 +7,10 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // A Script is what a model says in one run, turn by turn. The last turn is said again for ever.
@@ -159,39 +161,38 @@ func (t *Turn) finish(withTools bool) *lathe.Finish {
 // Describe implements [lathe.Describer].
 func (*teller) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "sim", Model: "teller"} }
 
-// A gadget is a tool of a process.
-type gadget struct {
-	p    *Process
-	spec lathe.ToolSpec
-}
+// A gadget is a tool of all processes: the context of a call says whose it is.
+type gadget struct{ spec lathe.ToolSpec }
 
-func (p *Process) gadgets() []lathe.Tool {
-	names := make([]string, 0, len(effects))
-	for name := range effects {
-		names = append(names, name)
+// gadgets are the tools of every process. They are made once, as that takes longer than most histories.
+var gadgets = sync.OnceValue(func() *tool.Set {
+	var tools []lathe.Tool
+	for name, effect := range effects {
+		tools = append(tools, &gadget{spec: lathe.ToolSpec{Name: name, Description: "does " + name, Effect: effect, Allowlist: []string{"*"},
+			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)}})
 	}
-	slices.Sort(names)
-	tools := make([]lathe.Tool, 0, len(names))
-	for _, name := range names {
-		tools = append(tools, &gadget{p: p, spec: lathe.ToolSpec{Name: name, Description: "does " + name, Effect: effects[name], Allowlist: []string{"*"},
-			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"p":{"type":"integer"}},"additionalProperties":false}`)}})
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		panic(err)
 	}
-	return tools
-}
+	return set
+})
+
+type processKey struct{}
 
 // Spec implements [lathe.Tool].
 func (g *gadget) Spec() *lathe.ToolSpec { return &g.spec }
 
 // Call implements [lathe.Tool]. The world changes between two points at which the process may end.
 func (g *gadget) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
-	meta := lathe.CallMetaFrom(ctx)
-	sim := g.p.sim
+	meta, p := lathe.CallMetaFrom(ctx), ctx.Value(processKey{}).(*Process)
+	sim := p.sim
 	what := g.spec.Name + " " + meta.CallID
-	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: g.p.name}
-	if err := sim.act(ctx, g.p, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
+	d := Deed{RunID: meta.RunID, CallID: meta.CallID, Tool: g.spec.Name, Key: meta.IdempotencyKey, Args: slices.Clone(args), Process: p.name}
+	if err := sim.act(ctx, p, meta.RunID, what, func() { sim.world.do(&d) }); err != nil {
 		return nil, err
 	}
-	if err := sim.halt(ctx, g.p, PointReturn, meta.RunID, what+" returns"); err != nil {
+	if err := sim.halt(ctx, p, PointReturn, meta.RunID, what+" returns"); err != nil {
 		return nil, err
 	}
 	return &lathe.Output{Data: json.RawMessage(fmt.Sprintf(`{"did":%q}`, meta.CallID))}, nil

@@ -129,7 +129,7 @@ func Simulate(t testing.TB, opts *Options) *History {
 		s.tails = append(s.tails, &Tail{RunID: id})
 	}
 	if s.rng != nil {
-		s.storm(150 + s.rng.IntN(250))
+		s.storm(80 + s.rng.IntN(160))
 	}
 	s.settle()
 	s.end()

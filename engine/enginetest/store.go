@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -62,6 +63,26 @@ func pointOf(events []lathe.Event) Point {
 	}
 }
 
+// callOf returns the id of the call that an event is about.
+func callOf(d lathe.EventData) string {
+	switch d := d.(type) {
+	case *lathe.ToolCallProposed:
+		return d.ToolCallID
+	case *lathe.ToolCallPlanned:
+		return d.ToolCallID
+	case *lathe.ApprovalRequested:
+		return d.ToolCallID
+	case *lathe.ApprovalResolved:
+		return d.ToolCallID
+	case *lathe.ToolCallExecuted:
+		return d.ToolCallID
+	case *lathe.ToolCallResult:
+		return d.ToolCallID
+	default:
+		return ""
+	}
+}
+
 // An Append is one that a store has taken.
 type Append struct {
 	RunID   string
@@ -85,7 +106,7 @@ var _ lathe.RunIndex = (*store)(nil)
 func (s *store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (end int64, err error) {
 	what := "append of nothing"
 	if len(events) > 0 {
-		what = "append " + events[0].Data.EventType()
+		what = strings.TrimSpace("append " + events[0].Data.EventType() + " " + callOf(events[0].Data))
 	}
 	sim := s.p.sim
 	fault := sim.act(ctx, s.p, runID, what, func() {

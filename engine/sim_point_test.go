@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine/enginetest"
+)
+
+// F2: a process that is killed at any of the eleven points leaves exactly what the log of that moment
+// says, and the next one goes on from there.
+func TestF2_KilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	const look, pay, askPay = "c1_0", "c1_1", "c1_2"
+	script := enginetest.Script{Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Look, enginetest.Pay, enginetest.AskPay), enginetest.Say("done")}}
+	// What is left of each call, as looks, pays and payments that were asked for: "1" done, "2" done
+	// twice, "-" answered interrupted without having been done, "?" answered so and done.
+	for _, tt := range []struct {
+		name          string
+		point         enginetest.Point
+		what          string // part of the name of the stop
+		before, after string
+		// asked is how often the model was asked, resumed how often a process went on with the run.
+		askedBefore, askedAfter     int
+		resumedBefore, resumedAfter int
+	}{
+		{" 1 accept", enginetest.PointAccept, "", "1 1 1", "1 1 1", 2, 2, 1, 2},
+		{" 2 claim", enginetest.PointClaim, "", "1 1 1", "1 1 1", 2, 2, 1, 2},
+		{" 3 before the model", enginetest.PointAsk, "", "1 1 1", "1 1 1", 2, 2, 2, 2},
+		{" 4 after the model", enginetest.PointSaid, "", "1 1 1", "1 1 1", 3, 2, 2, 2},
+		{" 5 a request for approval", enginetest.PointRequest, askPay, "1 1 -", "1 1 1", 2, 2, 1, 2},
+		{" 5 the run begins to wait", enginetest.PointRequest, "RunPaused", "1 1 1", "1 1 1", 2, 2, 2, 1},
+		{" 6 a decision", enginetest.PointDecision, "", "1 1 1", "1 1 -", 2, 2, 2, 2},
+		{" 7 a call is taken up", enginetest.PointPropose, pay, "1 1 1", "1 1 1", 2, 2, 2, 2},
+		{" 8 intent of what reads", enginetest.PointIntent, look, "1 1 1", "1 1 1", 2, 2, 2, 2},
+		{" 8 intent of what writes", enginetest.PointIntent, pay, "1 1 1", "1 - 1", 2, 2, 2, 2},
+		{" 9 effect of what reads", enginetest.PointEffect, look, "1 1 1", "2 1 1", 2, 2, 2, 2},
+		{" 9 effect of what writes", enginetest.PointEffect, pay, "1 - 1", "1 ? 1", 2, 2, 2, 2},
+		{" 9 effect of what was approved", enginetest.PointEffect, askPay, "1 1 -", "1 1 ?", 2, 2, 2, 2},
+		{"10 it ran", enginetest.PointResult, "Executed " + pay, "1 ? 1", "1 ? 1", 2, 2, 2, 2},
+		{"10 its result", enginetest.PointResult, "Result " + pay, "1 ? 1", "1 1 1", 2, 2, 2, 2},
+		{"11 the end", enginetest.PointEnd, "", "1 1 1", "1 1 1", 2, 2, 2, 1},
+	} {
+		for name, open := range stores {
+			for _, fate := range []enginetest.Fate{enginetest.KillBefore, enginetest.KillAfter} {
+				t.Run(strings.Join([]string{tt.name, name, fate.String()}, ", "), func(t *testing.T) {
+					t.Parallel()
+					want, asked, resumed := tt.before, tt.askedBefore, tt.resumedBefore
+					if fate == enginetest.KillAfter {
+						want, asked, resumed = tt.after, tt.askedAfter, tt.resumedAfter
+					}
+					synctest.Test(t, func(t *testing.T) {
+						struck := false
+						h := enginetest.Simulate(t, &enginetest.Options{Store: open(t), Scripts: []enginetest.Script{script}, Fate: func(st *enginetest.Stop) enginetest.Fate {
+							if struck || st.Point != tt.point || !strings.Contains(st.What, tt.what) {
+								return enginetest.Go
+							}
+							struck = true
+							return fate
+						}})
+						if report(t, h, h.Check()) {
+							return
+						}
+						got := left(h, look) + " " + left(h, pay) + " " + left(h, askPay)
+						r := &h.Runs[0]
+						end, _ := r.Events[len(r.Events)-1].Data.(*lathe.RunFinished)
+						if !struck || got != want || r.Asked != asked || count(r, "RunResumed") != resumed || end == nil || end.Answer != "done" {
+							t.Errorf("left %q, asked %d times, resumed %d times, want %q, %d and %d:\n%s", got, r.Asked, count(r, "RunResumed"), want, asked, resumed,
+								strings.Join(h.Trace, "\n"))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// left says what has become of a call.
+func left(h *enginetest.History, call string) string {
+	n, code := 0, lathe.Code("?")
+	for _, d := range h.Deeds {
+		if d.CallID == call {
+			n++
+		}
+	}
+	for i := range h.Runs[0].Events {
+		if d, ok := h.Runs[0].Events[i].Data.(*lathe.ToolCallResult); ok && d.ToolCallID == call {
+			code = d.ErrorType
+		}
+	}
+	switch {
+	case code == lathe.CodeInterrupted && n == 0:
+		return "-"
+	case code == lathe.CodeInterrupted && n == 1:
+		return "?"
+	case code != "":
+		return string(code)
+	}
+	return string(rune('0' + n))
+}
+
+func count(r *enginetest.RunLog, event string) (n int) {
+	for i := range r.Events {
+		if r.Events[i].Data.EventType() == event {
+			n++
+		}
+	}
+	return n
+}
