@@ -42,20 +42,37 @@ func configure(url string, o *Options) (*pgxpool.Config, error) {
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout
 	}
-	for name, value := range map[string]string{
+	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
+	cfg.PingTimeout = connectTimeout
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := settle(ctx, conn); err != nil {
+			return err
+		}
+		return trusted(ctx, conn, o.AllowUnsafeDurability)
+	}
+	return cfg, nil
+}
+
+// settle sets what statements run under, but for what the URL sets. It is no part of the connection's
+// beginning, which a pooler between here and the server would refuse.
+func settle(ctx context.Context, conn *pgx.Conn) error {
+	settings := map[string]string{
 		"application_name":                    "lathe",
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
-	} {
-		if _, ok := c.RuntimeParams[name]; !ok {
-			c.RuntimeParams[name] = value
+		// Plans are made once, and often while the tables are empty: they must not be those for small tables.
+		"plan_cache_mode": "force_generic_plan",
+		"enable_seqscan":  "off",
+	}
+	var names, values []string
+	for name, value := range settings {
+		if _, ok := conn.Config().RuntimeParams[name]; !ok {
+			names, values = append(names, name), append(values, value)
 		}
 	}
-	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
-	cfg.PingTimeout = connectTimeout
-	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return trusted(ctx, conn, o.AllowUnsafeDurability) }
-	return cfg, nil
+	_, err := conn.Exec(ctx, "SELECT set_config(name, value, false) FROM unnest($1::text[], $2::text[]) AS s(name, value)", names, values)
+	return err
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

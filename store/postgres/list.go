@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +44,7 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilte
 	var args []any
 	arg := func(v any) string {
 		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
+		return "$" + strconv.Itoa(len(args))
 	}
 	if f != nil {
 		for _, c := range []struct{ column, value string }{{"run.run_id", f.RunID}, {"session_id", f.SessionID}, {"principal", f.Principal}, {"status", f.Status}} {
@@ -65,7 +65,7 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilte
 		}
 	}
 	n := store.Page(f)
-	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + arg(n+1))
+	q.WriteString(" ORDER BY " + strings.Join(l.place, " DESC, ") + " DESC LIMIT " + strconv.Itoa(n+1)) // not an argument: the plan depends on it
 	var out []T
 	err := s.again(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, q.String(), args...)

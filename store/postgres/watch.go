@@ -82,7 +82,7 @@ func (s *Store) tell() {
 		}
 		if payloads := s.hints.payloads(); len(payloads) > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
-			_, _ = s.pool.Exec(ctx, "SELECT pg_notify($1, p) FROM unnest($2::text[]) p", s.channel, payloads) // hints may be lost
+			_, _ = s.pool.Exec(ctx, "SELECT pg_notify($1, p) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($2::text[]) p", s.channel, payloads) // hints may be lost
 			cancel()
 		}
 		timer.Reset(hintEvery)

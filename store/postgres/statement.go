@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A batch of appends is one statement, which is one transaction. It adds the events of those runs alone
+// whose rows it could move or make, and returns them.
+const (
+	// beginStatement makes runs.
+	beginStatement = `WITH moved AS (
+	INSERT INTO run (run_id, last_id, mark, updated, status, ended, wake_at, summary, epoch, owner, lease_until, started, session_id, principal, resumable)
+	SELECT run_id, next, mark, updated, status, ended, wake_at, summary,
+		CASE WHEN node IS NULL THEN 0 ELSE 1 END, node, now() + lease * interval '1 microsecond', started, session_id, principal, resumable
+	FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[],
+		$10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::bool[])
+		AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, lease, started, session_id, principal, resumable)
+	ORDER BY run_id ON CONFLICT (run_id) DO NOTHING RETURNING run_id, mark
+), ` + addEvents + `$15::text[], $16::bigint[], $17::bytea[]` + addCalls + `$18::text[], $19::bigint[], $20::bigint[], $21::bytea[]` + moved
+
+	// moveStatement moves runs whose log ends where its append says, and which the claim of the append
+	// is good for. It locks their rows in one order, as whatever locks several rows does.
+	moveStatement = `WITH moved AS (
+	UPDATE run SET mark = w.mark, last_id = w.next, updated = w.updated, status = w.status, ended = w.ended, wake_at = w.wake_at, summary = w.summary
+	FROM (
+		SELECT w.* FROM (
+			SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[],
+				$10::bigint[], $11::bigint[], $12::bigint[])
+				AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, epoch, last, was) ORDER BY run_id
+		) w, LATERAL (
+			SELECT FROM run r WHERE r.run_id = w.run_id AND r.last_id = w.last AND r.mark = w.was
+			AND (w.node IS NULL OR r.owner = w.node AND r.epoch = w.epoch) FOR NO KEY UPDATE
+		) held OFFSET 0
+	) w WHERE run.run_id = w.run_id RETURNING run.run_id, run.mark
+), ` + addEvents + `$13::text[], $14::bigint[], $15::bytea[]` + addCalls + `$16::text[], $17::bigint[], $18::bigint[], $19::bytea[]` + moved
+
+	addEvents = `events AS (
+	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body FROM moved JOIN unnest(`
+	addCalls = `) AS e(run_id, id, body) USING (run_id)
+), calls AS (
+	INSERT INTO model_call (run_id, event_id, time, summary) SELECT run_id, id, time, c.summary FROM moved JOIN unnest(`
+	moved = `) AS c(run_id, id, time, summary) USING (run_id)
+	ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary
+) SELECT run_id FROM moved`
+)
+
+// try writes requests of one kind, of a run each, and returns the runs that moved. After a connection
+// that broke it writes them again: what was written then does not move again.
+func (s *Store) try(batch []*request, statement string) (map[string]bool, error) {
+	args := arguments(batch)
+	var moved map[string]bool
+	err := s.again(context.Background(), func(ctx context.Context) error { // what has begun is ended: the others of the batch are in it
+		rows, err := s.pool.Query(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		moved = make(map[string]bool, len(batch))
+		var id string
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { moved[id] = true; return nil })
+		return err
+	})
+	return moved, err
+}
+
+// A column has one argument of a statement, with a value for each request.
+func column[T any](batch []*request, value func(*request) T) []T {
+	out := make([]T, len(batch))
+	for i, r := range batch {
+		out[i] = value(r)
+	}
+	return out
+}
+
+// flat has one argument with all values of each request.
+func flat[T any](batch []*request, add func([]T, *request) []T) []T {
+	out := []T{}
+	for _, r := range batch {
+		out = add(out, r)
+	}
+	return out
+}
+
+// arguments are those of the statement for the kind of the requests.
+func arguments(batch []*request) []any {
+	args := []any{
+		column(batch, func(r *request) string { return r.runID }),
+		column(batch, func(r *request) int64 { return r.mark }),
+		column(batch, func(r *request) int64 { return r.last + int64(len(r.bodies)) }),
+		column(batch, func(r *request) int64 { return r.run.Updated.UnixNano() }),
+		column(batch, func(r *request) string { return r.run.Status }),
+		column(batch, func(r *request) bool { return r.ended }),
+		column(batch, func(r *request) *time.Time {
+			if r.run.WakeAt.IsZero() {
+				return nil
+			}
+			return &r.run.WakeAt
+		}),
+		column(batch, func(r *request) []byte { return r.row }),
+		column(batch, func(r *request) *string {
+			if r.claim == nil {
+				return nil
+			}
+			return &r.claim.Node
+		}),
+	}
+	if batch[0].last == 0 {
+		args = append(args,
+			column(batch, func(r *request) int64 { return micros(r.lease()) }),
+			column(batch, func(r *request) int64 { return r.run.Started.UnixNano() }),
+			column(batch, func(r *request) string { return r.run.SessionID }),
+			column(batch, func(r *request) string { return r.run.Principal }),
+			column(batch, func(r *request) bool { return r.run.Resumable }))
+	} else {
+		args = append(args,
+			column(batch, func(r *request) int64 { return r.epoch() }),
+			column(batch, func(r *request) int64 { return r.last }),
+			column(batch, func(r *request) int64 { return r.was }))
+	}
+	return append(args,
+		flat(batch, func(out []string, r *request) []string {
+			for range r.bodies {
+				out = append(out, r.runID)
+			}
+			return out
+		}),
+		flat(batch, func(out []int64, r *request) []int64 {
+			for i := range r.bodies {
+				out = append(out, r.last+int64(i)+1)
+			}
+			return out
+		}),
+		flat(batch, func(out [][]byte, r *request) [][]byte { return append(out, r.bodies...) }),
+		flat(batch, func(out []string, r *request) []string {
+			for range r.calls {
+				out = append(out, r.runID)
+			}
+			return out
+		}),
+		flat(batch, func(out []int64, r *request) []int64 {
+			for _, c := range r.calls {
+				out = append(out, c.id)
+			}
+			return out
+		}),
+		flat(batch, func(out []int64, r *request) []int64 {
+			for _, c := range r.calls {
+				out = append(out, c.time)
+			}
+			return out
+		}),
+		flat(batch, func(out [][]byte, r *request) [][]byte {
+			for _, c := range r.calls {
+				out = append(out, c.summary)
+			}
+			return out
+		}))
+}
+
+// lease is for how long the claim of the run's beginning holds.
+func (r *request) lease() time.Duration {
+	if r.claim == nil {
+		return 0
+	}
+	return r.claim.Lease
+}
+
+func (r *request) epoch() int64 {
+	if r.claim == nil {
+		return 0
+	}
+	return r.claim.Epoch
+}
