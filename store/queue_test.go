@@ -12,7 +12,7 @@ import (
 
 func TestMemoryQueue(t *testing.T) {
 	t.Parallel()
-	storetest.TestQueue(t, func() lathe.CallQueue { return store.NewMemory(nil) })
+	storetest.TestQueue(t, 1, func() lathe.CallQueue { return store.NewMemory(nil) })
 }
 
 // Calls that ended are forgotten when their time has come, unless somebody may go on with their run.

@@ -86,7 +86,7 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	const op = "sqlite: delete"
 	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		for _, table := range []string{"event", "model_call", "fact"} {
+		for _, table := range []string{"event", "model_call", "fact", "call"} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
 				return 0, err
 			}

@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
 var (
@@ -30,7 +31,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 2
+const version = 3
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -46,6 +47,7 @@ type Store struct {
 	closing  sync.Once
 	runs     summaries
 	schema   int // of the file; less than version where it is open for reading only
+	calls    store.CallHints
 }
 
 // Options say how a file is opened.
@@ -143,6 +145,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if has < 2 {
 		if err := s.addFacts(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if has < 3 {
+		if _, err := tx.ExecContext(ctx, queueTables); err != nil {
 			return err
 		}
 	}

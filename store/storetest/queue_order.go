@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -167,76 +168,124 @@ func (p *place) broken(effect lathe.Effect, was *place) string {
 	return ""
 }
 
-func everyOrder(t *testing.T, open func() lathe.CallQueue) {
-	for _, effect := range []lathe.Effect{lathe.Writes, lathe.ReadOnly} {
-		q := open()
-		start := place{state: lathe.CallQueued}
-		paths := map[place][]step{start: nil}
-		queue := []place{start}
-		taken := 0
-		for len(queue) > 0 {
-			p := queue[0]
-			queue = queue[1:]
-			for _, s := range p.steps() {
-				next, ok := p.take(s, effect)
-				if why := next.broken(effect, &p); why != "" {
-					t.Fatalf("%s: after %v and %v", why, paths[p], s)
-				}
-				taken++
-				path := append(slices.Clone(paths[p]), s)
-				if _, known := paths[next]; !known {
-					paths[next] = path
-					queue = append(queue, next)
-				}
-				if next == p && ok && (s.what == "cancel" || s.what == "decide" || s.what == "run") {
-					continue // nothing that the queue could show
-				}
-				if err := walk(t.Context(), q, fmt.Sprint("k", taken), effect, path, &next, ok); err != nil {
-					t.Fatalf("%s, %v: %v", effect, path, err)
-				}
-			}
-		}
-		t.Logf("%s: %d states, %d steps", effect, len(paths), taken)
-	}
+// A visit takes a new call along a path to a place, and there tries all that must change nothing.
+type visit struct {
+	path  []step
+	to    place
+	still []try
 }
 
-// walk takes a new call along the path; the queue must let the last step be taken or not as ok says, and
-// show what the model says.
-func walk(ctx context.Context, q lathe.CallQueue, key string, effect lathe.Effect, path []step, want *place, ok bool) error {
+// A try is a step, and whether the queue lets it be taken.
+type try struct {
+	step
+	ok bool
+}
+
+// visits walks the model, and returns how every step from every place can be seen.
+func visits(effect lathe.Effect) (all []visit, err error) {
+	start := place{state: lathe.CallQueued}
+	known := map[place]bool{start: true}
+	open := []visit{{to: start}}
+	for len(open) > 0 {
+		v := open[0]
+		open = open[1:]
+		for _, s := range v.to.steps() {
+			next, ok := v.to.take(s, effect)
+			if why := next.broken(effect, &v.to); why != "" {
+				return nil, fmt.Errorf("%s: after %v and %v", why, v.path, s)
+			}
+			if next == v.to {
+				v.still = append(v.still, try{s, ok})
+				continue
+			}
+			to := visit{path: append(slices.Clone(v.path), s), to: next}
+			if known[next] {
+				all = append(all, to) // one more way there
+				continue
+			}
+			known[next] = true
+			open = append(open, to)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// everyOrder makes the visits, in a few queues side by side: what reaps one call may reap all of a queue.
+func everyOrder(t *testing.T, every int, open func() lathe.CallQueue) {
+	const queues = 4
+	var wg sync.WaitGroup
+	for _, effect := range []lathe.Effect{lathe.Writes, lathe.ReadOnly} {
+		all, err := visits(effect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d visits", effect, len(all))
+		for i := range queues {
+			q := open()
+			wg.Go(func() {
+				for k := i * every; k < len(all); k += queues * every {
+					if err := all[k].make(t.Context(), q, fmt.Sprint("k", k), effect); err != nil {
+						t.Errorf("%s, %v: %v", effect, all[k].path, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+func (v *visit) make(ctx context.Context, q lathe.CallQueue, key string, effect lathe.Effect) error {
 	c := call(key, effect)
 	c.Definition = "def " + key
 	if _, err := q.PutCall(ctx, c, long); err != nil {
 		return err
 	}
 	var refs []lathe.CallRef
-	for i, s := range path {
-		took, err := walkStep(ctx, q, c, &refs, s)
-		if err != nil {
-			return err
-		}
-		if i == len(path)-1 && took != ok {
-			return fmt.Errorf("the queue takes the last step: %t, want %t", took, ok)
+	p := place{state: lathe.CallQueued}
+	for _, s := range v.path {
+		var want bool
+		p, want = p.take(s, effect)
+		if took, err := walkStep(ctx, q, c, &refs, s); err != nil || took != want {
+			return fmt.Errorf("the queue takes the step %v: %t, %w; want %t", s, took, err, want)
 		}
 	}
+	if err := v.to.shown(ctx, q, key); err != nil {
+		return err
+	}
+	for _, s := range v.still {
+		if took, err := walkStep(ctx, q, c, &refs, s.step); err != nil || took != s.ok {
+			return fmt.Errorf("there the queue takes the step %v: %t, %w; want %t", s.step, took, err, s.ok)
+		}
+	}
+	if err := v.to.shown(ctx, q, key); err != nil {
+		return fmt.Errorf("after %v: %w", v.still, err)
+	}
+	if v.to.state == lathe.CallQueued { // it is in nobody's way then
+		_, err := q.CancelCall(ctx, key)
+		return err
+	}
+	return nil
+}
+
+// shown says where the queue shows something else than the place.
+func (p *place) shown(ctx context.Context, q lathe.CallQueue, key string) error {
 	row, err := q.FindCall(ctx, key)
 	if err != nil {
 		return err
 	}
 	holder := ""
-	if want.holder != 0 {
-		holder = string(want.holder)
+	if p.holder != 0 {
+		holder = string(p.holder)
 	}
-	if row.State != want.state || row.Attempt != want.n || row.Worker != holder || row.Cancelled != want.cancelled || row.Decided != want.decided {
-		return fmt.Errorf("the call is %s, attempt %d, of %q, cancelled %t, decided %t; want %+v", row.State, row.Attempt, row.Worker, row.Cancelled, row.Decided, *want)
+	if row.State != p.state || row.Attempt != p.n || row.Worker != holder || row.Cancelled != p.cancelled || row.Decided != p.decided {
+		return fmt.Errorf("the call is %s, attempt %d, of %q, cancelled %t, decided %t; want %+v", row.State, row.Attempt, row.Worker, row.Cancelled, row.Decided, *p)
 	}
-	if (row.Result != nil) != (want.result != 0) || row.Result != nil && string(row.Result.Data) != fmt.Sprintf(`"%d"`, want.result) {
-		return fmt.Errorf("the result is %v, want that of attempt %d", row.Result, want.result)
+	if (row.Result != nil) != (p.result != 0) || row.Result != nil && string(row.Result.Data) != fmt.Sprintf(`"%d"`, p.result) {
+		return fmt.Errorf("the result is %v, want that of attempt %d", row.Result, p.result)
 	}
-	if _, err := q.CancelCall(ctx, key); err != nil { // it is in nobody's way then
-		return err
-	}
-	_, err = q.BeatCalls(ctx, row.Worker, []lathe.CallRef{row.Ref()}, 0)
-	return err
+	return nil
 }
 
 func walkStep(ctx context.Context, q lathe.CallQueue, c *lathe.RemoteCall, refs *[]lathe.CallRef, s step) (took bool, err error) {
@@ -272,6 +321,7 @@ func walkStep(ctx context.Context, q lathe.CallQueue, c *lathe.RemoteCall, refs 
 		_, err = q.CancelCall(ctx, c.Key)
 	case "decide":
 		_, err = q.DecideCall(ctx, c.Key)
+	case "run": // elsewhere
 	case "reap":
 		_, err = q.ReapCalls(ctx)
 	}

@@ -1,0 +1,65 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store/sqlite"
+	"github.com/lathe-run/lathe/store/storetest"
+)
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	storetest.TestQueue(t, 11, func() lathe.CallQueue {
+		s, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	})
+}
+
+// A call is there when the file is opened again, and so are the workers.
+func TestQueueSurvives(t *testing.T) {
+	t.Parallel()
+	path, ctx := filepath.Join(t.TempDir(), "runs.db"), t.Context()
+	open := func() *sqlite.Store {
+		s, err := sqlite.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	if _, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "k", RunID: "r", Tool: "act", Definition: "d", Arguments: []byte(`{}`)}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := s.ClaimCalls(ctx, "f/w", []string{"d"}, time.Hour, 1)
+	if err != nil || len(calls) != 1 {
+		t.Fatalf("%d, %v", len(calls), err)
+	}
+	ref := calls[0].Ref()
+	if err := s.StartCall(ctx, ref, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutWorker(ctx, &lathe.Worker{ID: "f/w", Fleet: "f", Tools: []lathe.WorkerTool{{Name: "act"}}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	defer func() { _ = s.Close() }()
+	if err := s.FinishCall(ctx, ref, &lathe.CallResult{Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.FindCall(ctx, "k"); err != nil || got.State != lathe.CallDone || string(got.Result.Data) != "1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if ws, err := s.Workers(ctx); err != nil || len(ws) != 1 || ws[0].Tools[0].Name != "act" {
+		t.Errorf("%+v, %v", ws, err)
+	}
+}
