@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,15 +16,18 @@ type chat struct {
 	caller  *caller
 	req     *openai.ChatRequest
 	job     job
+	base    int             // messages of the run's history that were there before it
+	sum     conversationSum // of the conversation as the client has it
 	created int64
 	ignored []string       // members of the request that have no effect
 	passed  []lathe.Member // those that the model server gets
 
-	id     string // of the completion
-	chunks *openai.ChunkWriter
-	calls  *handover
-	said   bool // some text was shown
-	turn   int  // in which it was
+	session string
+	id      string // of the completion
+	chunks  *openai.ChunkWriter
+	calls   *handover
+	said    bool // some text was shown
+	turn    int  // in which it was
 
 	plain   bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed bool   // the client has got bytes of the model server
@@ -31,6 +35,8 @@ type chat struct {
 	whole   []byte // of the model server, to a client that does not stream
 
 	finished bool // among those bytes was the finish reason
+
+	unlock func() // lets others at the run that it goes on with; it may be called twice
 }
 
 func toolParam(i int) string { return "tools[" + strconv.Itoa(i) + "].function.name" }
@@ -39,6 +45,7 @@ func toolParam(i int) string { return "tools[" + strconv.Itoa(i) + "].function.n
 const between = "\n\n"
 
 func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
+	a.unlock()
 	if a.relayed {
 		return dst // appendRaw has said it
 	}
@@ -102,17 +109,25 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		f.ProviderCost = &res.Cost
 	}
 	f.Message.Role = lathe.RoleAssistant
-	own := res.History[min(len(a.job.in.Messages), len(res.History)):]
+	own := res.History[min(a.base, len(res.History)):]
 	if whole {
 		f.Message.Parts = a.shown(own)
 	}
 	switch res.Reason {
-	case lathe.ReasonClientToolCalls:
+	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
+		calls := a.theirs(res.Pending)
+		if len(calls) == 0 {
+			break
+		}
 		f.Reason = lathe.FinishToolCalls
-		for _, call := range res.Pending {
+		for _, call := range calls {
 			f.Message.Parts = append(f.Message.Parts, call)
 		}
-		a.gateway.kept.put(a.keeper(), a.req.Messages, res.Pending, own)
+		waits := ""
+		if res.Reason != lathe.ReasonClientToolCalls {
+			waits = a.caller.runID
+		}
+		a.gateway.kept.put(a.sum.key(calls), waits, own)
 	case lathe.ReasonLength:
 		f.Reason = lathe.FinishLength
 	case lathe.ReasonContentFilter:
@@ -123,6 +138,16 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		}
 	}
 	return f
+}
+
+// theirs returns those of the calls that the client is to execute.
+func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
+	if a.job.in != nil && a.job.in.Relay != nil {
+		return calls
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool {
+		return !a.calls.names[strings.ReplaceAll(call.Name, ".", "_")] && !a.calls.names[call.Name]
+	})
 }
 
 func (a *chat) keeper() keeper { return keeper{a.caller.key.Name, a.req.User, a.req.Model} }
@@ -191,7 +216,7 @@ type turnReport struct {
 }
 
 func (a *chat) extra(res *lathe.Result) []lathe.Member {
-	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.job.in.Run.SessionID, Reason: res.Reason,
+	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Reason: res.Reason,
 		ToolCalls: []callReport{}, Turns: []turnReport{}, Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {

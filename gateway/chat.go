@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -19,11 +20,12 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
+	defer a.unlock()
 	if a.req.Stream {
 		g.stream(w, r, c, &a.job, a)
 		return
 	}
-	f, leave, p := g.fly(r.Context(), c, &a.job)
+	f, leave, p := g.fly(r.Context(), c, &a.job, onEvent(a.unlock))
 	if p != nil {
 		c.fail(w, p)
 		return
@@ -79,7 +81,7 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	if req.N != 1 {
 		return nil, badWish("n", "This server gives one choice: n must be 1.")
 	}
-	a := &chat{gateway: g, caller: c, req: req, created: g.opts.Now().Unix()}
+	a := &chat{gateway: g, caller: c, req: req, unlock: func() {}, created: g.opts.Now().Unix()}
 	asked := a.sort(req.Unknown)
 	a.plain = asked == nil
 	wanted, p := parseWish(asked, "lathe")
@@ -91,12 +93,13 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 		return nil, p
 	}
 	c.named = req.Model
-	return a, g.plan(a, m, wanted)
+	return a, g.plan(r.Context(), a, m, wanted)
 }
 
 // plan makes the input of the run.
-func (g *Gateway) plan(a *chat, m *Model, wanted *wish) (p *problem) {
+func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p *problem) {
 	c, req := a.caller, a.req
+	a.session = wanted.session
 	in := &loop.Input{
 		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: wanted.session, Principal: c.key.Name, Labels: wanted.labels},
 		Sampling: &req.Sampling, User: req.User, ClientTools: req.Tools, Target: req.Model,
@@ -133,15 +136,31 @@ func (g *Gateway) plan(a *chat, m *Model, wanted *wish) (p *problem) {
 	if p = checkAnswers(req.Messages); p != nil {
 		return p
 	}
-	in.Messages = g.kept.join(a.keeper(), req.Messages)
-	// A run that hands calls over ends; what comes back is a run of its own. Others wait, where they are kept.
-	in.Park = g.opts.Index != nil && len(req.Tools) == 0
+	j := g.join(ctx, a, relayed)
+	a.sum = j.sum
+	if j.waits != nil {
+		done, p := g.goOn(ctx, a, m, j.waits)
+		if p != nil || done {
+			return p
+		}
+	}
+	in.Messages, a.base = j.messages, len(j.messages)
+	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
+	in.Park, in.HandOver = g.opts.Index != nil, true
+	if in.Park && len(req.Tools) > 0 {
+		in.Run.Labels = j.sum.label(in.Run.Labels)
+	}
 	in.Run.RunID = g.opts.Engine.NewRunID()
-	a.id = "chatcmpl-" + strings.TrimPrefix(in.Run.RunID, "run_")
-	a.chunks = openai.NewChunkWriter(a.id, req.Model, a.created, req.IncludeUsage)
+	a.begin(in.Run.RunID)
 	a.calls = newHandover(a.chunks, req.Tools, &settings, &limits)
 	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
 	return nil
+}
+
+// begin makes the head of the answer of a run.
+func (a *chat) begin(runID string) {
+	a.id = "chatcmpl-" + strings.TrimPrefix(runID, "run_")
+	a.chunks = openai.NewChunkWriter(a.id, a.req.Model, a.created, a.req.IncludeUsage)
 }
 
 // clash refuses tools of the client under names of tools of this server.

@@ -14,7 +14,8 @@ import (
 // and that it will be handed over; others are told whole at the end.
 type handover struct {
 	chunks  *openai.ChunkWriter
-	tools   map[string]bool // of the client, by name; nil: none is told before the end
+	names   map[string]bool // of the client's tools
+	early   bool            // calls are told before the end of their turn
 	single  bool            // only the first call of a turn is handed over
 	most    int             // calls of the run that are handed over
 	planned int             // calls of earlier turns
@@ -32,12 +33,10 @@ type toldCall struct {
 // newHandover returns one for a run that hands over calls to these tools.
 func newHandover(chunks *openai.ChunkWriter, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{chunks: chunks, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
-	if len(tools) == 0 || s.OnParseError == lathe.ParseErrorRetryWithout { // a turn may be taken back
-		return h
-	}
-	h.tools = make(map[string]bool, len(tools))
+	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // else a turn may be taken back
+	h.names = make(map[string]bool, len(tools))
 	for _, t := range tools {
-		h.tools[t.Name] = true
+		h.names[t.Name] = true
 	}
 	return h
 }
@@ -48,7 +47,7 @@ func (h *handover) find(id string) int {
 
 // appendPiece tells a piece of a call, if it is the client's.
 func (h *handover) appendPiece(dst []byte, turn int, d *lathe.ToolCallDelta) []byte {
-	if d.ToolCallID == "" || !h.tools[d.Tool] {
+	if d.ToolCallID == "" || !h.early || !h.names[d.Tool] {
 		return dst
 	}
 	k := h.find(d.ToolCallID)

@@ -62,7 +62,7 @@ type setting struct {
 	store    lathe.RunIndex // in place of one in memory
 	desk     *approval.Desk // of whoever may be asked; nil: nobody
 	bus      *observe.BusOptions
-	now      func() time.Time // of policy, approvals and keys
+	now      func() time.Time // of everything
 	instead  func(n int, r *http.Request) (*http.Response, error)
 	patient  bool // model servers may be silent for long
 }
@@ -92,7 +92,7 @@ func serve(t testing.TB, s *setting) *fixture {
 		f.index = f.store
 	}
 	bus := observe.NewBus(s.bus)
-	eng := engine.New(&engine.Options{Store: f.index, Sinks: []lathe.Sink{f.metrics, bus}})
+	eng := engine.New(&engine.Options{Store: f.index, Now: s.now, Sinks: []lathe.Sink{f.metrics, bus}})
 	f.crew = engine.NewCrew(eng, 0)
 	opts := &gateway.Options{Engine: eng, Crew: f.crew, Index: f.index, Bus: bus, Desk: s.desk, Metrics: f.metrics, Now: s.now,
 		Setup: gateway.Setup{Models: f.models, Tools: f.tools}}

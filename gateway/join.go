@@ -23,7 +23,7 @@ import (
 // What is kept is found by the principal, the end user, the model, the conversation before the message,
 // and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
 // there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
-// without it the conversation is valid as the client has it.
+// without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [recall].
 type kept struct {
 	max, maxBytes int
 	ttl           time.Duration
@@ -39,6 +39,7 @@ type keptKey [sha256.Size]byte
 
 type keptTurns struct {
 	key      keptKey
+	runID    string          // of the run that waits for the results; "": it has ended
 	messages []lathe.Message // ends with the message that has the calls, and the results of this server
 	bytes    int
 	until    time.Time
@@ -51,21 +52,16 @@ func newKept(l *Limits, now func() time.Time) *kept {
 // A keeper is who keeps turns, and finds them again.
 type keeper struct{ principal, user, model string }
 
-// put keeps the messages of a run that handed calls over. before is the conversation as the client sent it.
-func (k *kept) put(who keeper, before []lathe.Message, calls []lathe.ToolCall, own []lathe.Message) {
+// put keeps the messages of a run that handed calls over under the key of those.
+func (k *kept) put(key keptKey, runID string, own []lathe.Message) {
 	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
-	t := &keptTurns{messages: own, until: k.now().Add(k.ttl)}
+	t := &keptTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl)}
 	for i := range own {
 		t.bytes += size(&own[i])
 	}
 	if t.bytes > k.maxBytes/4 {
 		return // it would push out too much of others
 	}
-	c := newConversation(who)
-	for i := range before {
-		c.add(&before[i])
-	}
-	t.key = c.key(calls)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.of[t.key]; e != nil {
@@ -84,7 +80,7 @@ func (k *kept) drop(e *list.Element) {
 	k.bytes -= t.bytes
 }
 
-func (k *kept) find(key keptKey) []lathe.Message {
+func (k *kept) find(key keptKey) *keptTurns {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.of[key]
@@ -98,41 +94,51 @@ func (k *kept) find(key keptKey) []lathe.Message {
 	}
 	t.until = k.now().Add(k.ttl)
 	k.used.MoveToFront(e)
-	return t.messages
+	return t
+}
+
+// A joined is a conversation with what was kept in its place.
+type joined struct {
+	messages []lathe.Message
+	sum      conversationSum // of the conversation as the client has it
+	missing  bool            // calls were answered of which nothing is kept
+	waits    *keptTurns      // whose run waits for the results that the conversation ends with
 }
 
 // join returns the messages with what was kept in its place. The messages passed checkAnswers, and are
 // not changed.
-func (k *kept) join(who keeper, messages []lathe.Message) []lathe.Message {
-	k.mu.Lock()
-	empty := k.used.Len() == 0
-	k.mu.Unlock()
-	if empty {
-		return messages
-	}
-	out := make([]lathe.Message, 0, len(messages))
+func (k *kept) join(who keeper, messages []lathe.Message) *joined {
+	j := &joined{messages: make([]lathe.Message, 0, len(messages))}
 	c := newConversation(who)
 	for i := 0; i < len(messages); i++ {
 		m := &messages[i]
 		calls := m.Calls()
 		if len(calls) == 0 {
-			out = append(out, *m)
+			j.messages = append(j.messages, *m)
 			c.add(m)
 			continue
 		}
 		answers := messages[i+1 : i+1+len(calls)]
-		joined, ok := appendJoined(out, k.find(c.key(calls)), answers)
-		if !ok {
-			joined = append(append(out, *m), answers...)
+		t := k.find(c.sum().key(calls))
+		if j.missing = j.missing || t == nil; t != nil && t.runID != "" && i+1+len(calls) == len(messages) {
+			j.waits = t
 		}
-		out = joined
+		out, ok := j.messages, false
+		if t != nil {
+			out, ok = appendJoined(j.messages, t.messages, answers)
+		}
+		if !ok {
+			out = append(append(j.messages, *m), answers...)
+		}
+		j.messages = out
 		for range len(calls) + 1 {
 			c.add(&messages[i])
 			i++
 		}
 		i--
 	}
-	return out
+	j.sum = c.sum()
+	return j
 }
 
 // appendJoined appends own, and the answers of the client among those of this server, in call order. It
@@ -239,10 +245,18 @@ func (c *conversation) add(m *lathe.Message) {
 	}
 }
 
-// key names a message with these calls, said now.
-func (c *conversation) key(calls []lathe.ToolCall) (k keptKey) {
+// A conversationSum is what a conversation came to.
+type conversationSum [sha256.Size]byte
+
+func (c *conversation) sum() (s conversationSum) {
+	c.h.Sum(s[:0])
+	return s
+}
+
+// key names a message with these calls, said after that.
+func (s conversationSum) key(calls []lathe.ToolCall) (k keptKey) {
 	h := sha256.New()
-	h.Write(c.h.Sum(nil))
+	h.Write(s[:])
 	part := conversation{h}
 	for _, call := range calls {
 		part.text(call.ID)

@@ -134,10 +134,7 @@ func TestKeptTurnsAreBound(t *testing.T) { // T25
 			t.Parallel()
 			model := mixed()
 			now := newHandClock()
-			f := serve(t, &setting{model: model, opts: func(o *gateway.Options) {
-				o.Setup.Keys = []gateway.Key{key("a"), key("b")}
-				o.Now = now.now
-			}})
+			f := serve(t, &setting{model: model, now: now.now, opts: func(o *gateway.Options) { o.Setup.Keys = []gateway.Key{key("a"), key("b")} }})
 			tools := `,"tools":[` + weatherTool + `]`
 			f.complete(`{"model":"sim/x","user":"u","messages":[` + first + `]` + tools + `}`)
 			now.add(c.later)

@@ -125,14 +125,15 @@ func (l Limits) withDefaults() Limits {
 
 // A Gateway is the handler. It may be used by several goroutines at once.
 type Gateway struct {
-	opts   Options
-	mux    *http.ServeMux
-	work   work
-	usage  *usage // of keys, by name; it outlives a reload
-	kept   *kept
-	places chan struct{} // one for each request that is worked on
-	held   *runLocks
-	flying flying
+	opts     Options
+	mux      *http.ServeMux
+	work     work
+	usage    *usage // of keys, by name; it outlives a reload
+	kept     *kept
+	places   chan struct{} // one for each request that is worked on
+	held     *runLocks
+	recalled recall
+	flying   flying
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // ends the runs of clients

@@ -110,7 +110,7 @@ type runBody struct {
 func (g *Gateway) body(v *runView) *runBody {
 	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}}
 	for k, label := range v.state.Run.Labels {
-		if k != labelFingerprint {
+		if k != labelFingerprint && k != labelConversation {
 			if b.Labels == nil {
 				b.Labels = map[string]string{}
 			}

@@ -176,7 +176,7 @@ func (g *Gateway) planUI(c *caller, u *uiChat) *problem {
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
 	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5
-	in.Park = g.opts.Index != nil && (names || len(req.Tools) == 0)
+	in.Park, in.HandOver = g.opts.Index != nil, !names
 	if in.Allow, p = c.toolsFor(u.wanted, "lathe"); p != nil {
 		return p
 	}

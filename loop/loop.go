@@ -141,6 +141,9 @@ type Input struct {
 	// approval, RunPaused is its last event and has the Result; there is no RunFinished then. Its
 	// RunStarted says in content what it was started from.
 	Park bool
+	// HandOver has a run that can be resumed end where it waits for nobody but the caller's tools, as one
+	// that cannot does. It counts until the run is resumed.
+	HandOver bool
 	// Target is kept with a run that can be resumed: the name under which its caller finds its loop again.
 	Target string
 	// Resume goes on with a run that was started with Park, from what its events came to: one that

@@ -15,7 +15,7 @@ func (r *run) execute(ctx context.Context) {
 	switch {
 	case out.Parked: // settle has looked at ctx: what is pending now stays so
 		r.pause(lathe.ReasonAwaitingApproval)
-	case len(out.Pending) > 0 && r.in.Park && r.in.Relay == nil: // else its caller has the calls already
+	case len(out.Pending) > 0 && r.in.Park && !r.in.HandOver:
 		r.pause(lathe.ReasonAwaitingToolResults)
 	case len(out.Pending) > 0:
 		r.reason = lathe.ReasonClientToolCalls

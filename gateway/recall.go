@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// labelConversation is the label under which the log of a run has the sum of the conversation that it was
+// begun with, as its client had it. It is not listed with those of the client.
+const labelConversation = "lathe_conversation_sha256"
+
+// label returns the labels with the sum among them, where there is room.
+func (s conversationSum) label(labels map[string]string) map[string]string {
+	if len(labels) >= loop.MaxLabels {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[labelConversation] = hex.EncodeToString(s[:])
+	return out
+}
+
+// maxRecalled bounds the runs that one look into the store goes through.
+const maxRecalled = 1000
+
+// A recall reads from the store what other processes kept, and earlier ones: the logs of runs that handed
+// calls over, and that wait for their results. Each log is read once when its run has come to rest. It looks no further back than turns are kept.
+type recall struct {
+	mu   sync.Mutex
+	read map[string]time.Time // runs that were looked at, and when they were begun
+}
+
+// join joins the conversation of a request with what was kept of it, here or in the store.
+func (g *Gateway) join(ctx context.Context, a *chat, relayed bool) *joined {
+	j := g.kept.join(a.keeper(), a.req.Messages)
+	if j.missing && !relayed && g.opts.Index != nil && g.recallTurns(ctx, a.caller) {
+		j = g.kept.join(a.keeper(), a.req.Messages)
+	}
+	return j
+}
+
+// recallTurns reports whether something of the caller's was found that is not from here.
+func (g *Gateway) recallTurns(ctx context.Context, c *caller) (found bool) {
+	r := &g.recalled
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	oldest := g.opts.Now().Add(-g.opts.Limits.KeepFor)
+	if r.read == nil {
+		r.read = map[string]time.Time{}
+	}
+	maps.DeleteFunc(r.read, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	f := &lathe.RunFilter{Principal: c.key.Name, Limit: 100}
+	for seen := 0; seen < maxRecalled; {
+		rows, next, err := g.opts.Index.Runs(ctx, f)
+		if err != nil {
+			g.opts.Log.Error("turns that were kept could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
+			return found
+		}
+		for i := range rows {
+			row := &rows[i]
+			if seen++; row.Started.Before(oldest) {
+				return found
+			}
+			moves := row.Status == "running" // it may have been gone on with since it handed calls over
+			if _, done := r.read[row.RunID]; done && !moves || !moves && !handsOver(row.Reason) {
+				continue
+			}
+			if !moves {
+				r.read[row.RunID] = row.Started
+			}
+			found = g.recallRun(ctx, c, row.RunID) || found
+		}
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	return found
+}
+
+// handsOver reports whether a run that came to that has given calls to its client.
+func handsOver(r lathe.Reason) bool {
+	return r == lathe.ReasonClientToolCalls || r == lathe.ReasonAwaitingApproval || r == lathe.ReasonAwaitingToolResults
+}
+
+// recallRun keeps what the log of a run says that its client did not see.
+func (g *Gateway) recallRun(ctx context.Context, c *caller, id string) bool {
+	own := *c // whose request is of another run
+	v, p := g.view(ctx, &own, id)
+	if p != nil {
+		return false
+	}
+	var sum conversationSum
+	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
+	if err != nil || len(label) != len(sum) {
+		return false
+	}
+	copy(sum[:], label)
+	var calls []lathe.ToolCall
+	for i := range v.state.Open {
+		if o := &v.state.Open[i]; v.client[o.ID] {
+			calls = append(calls, o.ToolCall)
+		}
+	}
+	if len(calls) == 0 {
+		return false
+	}
+	waits := ""
+	if v.state.Finished == nil {
+		waits = id
+	}
+	g.kept.put(sum.key(calls), waits, v.state.Messages[v.state.Start:])
+	return true
+}
