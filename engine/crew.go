@@ -15,7 +15,7 @@ import (
 const MaxCarried = 256
 
 // errLeft is why a run is left as its log has it, for another process to go on with.
-var errLeft = errors.New("engine: the run is left for another process")
+var errLeft = fmt.Errorf("engine: %w", lathe.ErrLeft)
 
 // errRefused is why a run was not gone on with at all.
 var errRefused = errors.New("engine: the run was refused")
@@ -148,7 +148,9 @@ func (c *Crew) again(id string, r *carried) bool {
 
 // lookAgain goes on with a run that waits if what it waits for has come.
 func (c *Crew) lookAgain(ctx context.Context, id string, l *loop.Loop, r *carried, sinks []lathe.Sink) (*lathe.Result, error) {
-	g, err := c.engine.grasp(ctx, id)
+	reading, done := c.apart(ctx)
+	defer done()
+	g, err := c.engine.grasp(reading, id)
 	if err != nil {
 		c.engine.opts.Log.Warn("a run to which something came could not be looked at", "run_id", id, "code", lathe.CodeOf(err))
 		return r.result, nil // whoever carries it now, or finds it, looks

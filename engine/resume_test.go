@@ -26,11 +26,16 @@ func (d *desk) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval,
 
 func askingLoop(t *testing.T, d *desk, tools ...lathe.Tool) *loop.Loop {
 	t.Helper()
+	return askingLoopOf(t, model{pieces: 1}, d, tools...)
+}
+
+func askingLoopOf(t *testing.T, m lathe.Model, d *desk, tools ...lathe.Tool) *loop.Loop {
+	t.Helper()
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(model{pieces: 1}, tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d}), nil)
+	l, err := loop.New(m, tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

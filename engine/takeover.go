@@ -59,7 +59,9 @@ func leave(sinks []lathe.Sink, runID string) {
 // attempt goes on with a claimed run if it can, or notes in its log that it could not.
 func (c *Crew) attempt(ctx context.Context, h *hold, row *lathe.RunSummary, l *loop.Loop, sinks []lathe.Sink) (*lathe.Result, error) {
 	tried := &attempts{}
-	g, err := c.engine.read(ctx, row.RunID, h, tried)
+	reading, done := c.apart(ctx)
+	defer done()
+	g, err := c.engine.read(reading, row.RunID, h, tried)
 	code := lathe.CodeOf(err)
 	switch {
 	case err != nil && (!tried.read || code == lathe.CodeConflict): // the store did not answer, or the run has ended
@@ -80,6 +82,11 @@ func (c *Crew) attempt(ctx context.Context, h *hold, row *lathe.RunSummary, l *l
 		return nil, err
 	}
 	return g.resume(ctx, l, nil, sinks)
+}
+
+// apart returns a context for reading a run that somebody may cancel meanwhile: that is for the run itself.
+func (c *Crew) apart(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), c.engine.opts.StoreTimeout)
 }
 
 // note appends an event that no loop has said, and tells it.
