@@ -140,4 +140,7 @@ var (
 	ErrConflict = errors.New("the log has moved on")
 	// ErrNotFound is returned for a session, run or event that is not there.
 	ErrNotFound = errors.New("not found")
+	// ErrLeft, in the cause of a context that has ended, says that another process goes on with the run:
+	// what a call has begun elsewhere goes on, too.
+	ErrLeft = errors.New("the run is left for another process")
 )

@@ -37,6 +37,9 @@ type FuncOptions struct {
 	Backend            string
 	BackendConcurrency int
 	Origin             string // "go" when empty
+	// Verify, when set, finds out what became of a call that an earlier process began. See
+	// [lathe.Verifier]. What a function returned is then an Output with its JSON form as Data.
+	Verify func(ctx context.Context, call *lathe.CallMeta) (lathe.Verified, error)
 }
 
 // Func makes a tool of a Go function. Its schema is made from In, which must be a struct or a map:
@@ -58,7 +61,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if o.Origin == "" {
 		o.Origin = "go"
 	}
-	t := &function[In, Out]{fn: fn, spec: lathe.ToolSpec{
+	t := &function[In, Out]{fn: fn, verify: o.Verify, spec: lathe.ToolSpec{
 		Name: name, Description: description, Schema: slices.Clone(o.Schema), OutputSchema: slices.Clone(o.OutputSchema),
 		Effect: o.Effect, Allowlist: slices.Clone(o.Show), Hidden: o.Hidden, Target: slices.Clone(o.Target),
 		SchemaVersion: o.SchemaVersion, Timeout: o.Timeout, CacheTTL: o.CacheTTL, Concurrency: o.Concurrency, Rate: o.Rate,
@@ -81,11 +84,21 @@ type function[In, Out any] struct {
 	spec lathe.ToolSpec
 	fn   func(context.Context, In) (Out, error)
 	err  error // told when the tool is registered
+	// verify may be nil.
+	verify func(context.Context, *lathe.CallMeta) (lathe.Verified, error)
 }
 
 func (f *function[In, Out]) Spec() *lathe.ToolSpec { return &f.spec }
 
 func (f *function[In, Out]) broken() error { return f.err }
+
+// Verify implements [lathe.Verifier]. Without a function for it nothing is known.
+func (f *function[In, Out]) Verify(ctx context.Context, call *lathe.CallMeta) (lathe.Verified, error) {
+	if f.verify == nil {
+		return lathe.Verified{}, nil
+	}
+	return f.verify(ctx, call)
+}
 
 func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (*lathe.Output, error) {
 	var in In

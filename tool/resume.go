@@ -1,6 +1,11 @@
 package tool
 
-import "github.com/lathe-run/lathe"
+import (
+	"context"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
 
 // Resumed is what a run that goes on has behind it. How often a call was repeated, and how many
 // names in a row were unknown, is counted anew.
@@ -27,13 +32,67 @@ func (w *Work) resume(before *Resumed) {
 	}
 }
 
-// lost ends a call that an earlier process began, where the tool must not run twice by itself. What
-// has become of it nobody knows, and the model is told that.
-func (w *Work) lost(c *call) (ended bool) {
+// lost ends a call that an earlier process began, where the tool must not run twice by itself and does
+// not know what has become of it. The model is told that nobody knows.
+func (w *Work) lost(ctx context.Context, c *call) (ended bool) {
 	if !c.Begun || c.Answer != nil || c.entry != nil && (c.entry.spec.Effect == lathe.ReadOnly || c.entry.spec.Effect == lathe.Idempotent) {
 		return false
 	}
+	v := w.verify(ctx, c)
+	switch {
+	case v.Fate == lathe.FateDone && v.Output != nil:
+		c.verified, c.ran, c.out = true, true, v.Output
+		return false
+	case v.Fate == lathe.FateNotRun:
+		return false
+	}
 	return c.end(lathe.CodeInterrupted)
+}
+
+// verify asks the tool what became of the call, for as long as a call of it may take.
+func (w *Work) verify(ctx context.Context, c *call) lathe.Verified {
+	if c.entry == nil {
+		return lathe.Verified{}
+	}
+	tool, ok := c.entry.tool.(lathe.Verifier)
+	if !ok {
+		return lathe.Verified{}
+	}
+	timeout := w.limits.ToolTimeout
+	if c.entry.spec.Timeout > 0 {
+		timeout = c.entry.spec.Timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	meta := (&callContext{parent: ctx, run: w.info, entry: c.entry, id: c.ID}).makeMeta()
+	var v lathe.Verified
+	err := error(&PanicError{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		v, err = tool.Verify(lathe.WithCallMeta(ctx, meta), meta)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		grace := time.NewTimer(abandonGrace)
+		defer grace.Stop()
+		select {
+		case <-done:
+		case <-grace.C:
+			w.r.abandoned.Add(1)
+			return lathe.Verified{}
+		}
+	}
+	if err != nil {
+		f := c.facts
+		f.call = c.ToolCall
+		f.info = lathe.CallInfo{Run: w.info, Turn: c.turn, Seq: c.seq, Call: &f.call, Tool: c.entry.spec}
+		w.tell(ctx, c, err)
+		return lathe.Verified{}
+	}
+	return v
 }
 
 // taken takes what the client says came of its call. Its size is bounded like that of any other.

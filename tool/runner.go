@@ -124,7 +124,11 @@ func (w *Work) runCall(ctx context.Context, c *call) {
 	}
 	switch {
 	case w.refused(c): //         by the loop, or because the run is over
-	case w.lost(c): //            begun by a process that is gone, and not to be done twice
+	case w.lost(ctx, c): //       begun by a process that is gone, and not to be done twice
+	case c.verified: //           begun there, and its tool knows what came of it
+		if !w.badOutput(c) && !w.redact(c) && !w.screen(c) {
+			w.oversizeOutput(c)
+		}
 	case w.taken(c): //           from the client, whose call it was
 		if c.code == "" && !w.badOutput(c) && !w.screen(c) {
 			w.oversizeOutput(c)

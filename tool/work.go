@@ -41,8 +41,8 @@ type Call struct {
 	// Parked, when set, says that an earlier Execute planned the call and parked it.
 	Parked *Parked
 	// Begun says that an earlier process may have called the tool, and that nobody knows what came of
-	// it. A tool that may run again does, with the same idempotency key; else the call is answered
-	// `interrupted`. It goes with Parked.
+	// it. A tool that may run again does, with the same idempotency key. Another is asked where it is
+	// a [lathe.Verifier], and else the call is answered `interrupted`. It goes with Parked.
 	Begun bool
 	// Answer, when set, is what the client that executed the call says came of it. It goes with Parked.
 	Answer *lathe.Output
@@ -105,6 +105,7 @@ type call struct {
 	broke     bool            // the last attempt: the tool panicked, or does not say what went wrong
 	used      []lathe.ToolUse // before this call, of calls that run side by side
 	answered  bool            // by a person in place of the tool
+	verified  bool            // the tool knows what came of the call that an earlier process began
 	tokens    bool            // args hold tokens of secrets
 	found     bool            // something looked like a key
 	out       *lathe.Output
