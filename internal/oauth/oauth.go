@@ -185,6 +185,15 @@ type LoginError struct {
 
 func (e *LoginError) Error() string { return "a login is needed: " + e.Why }
 
+// An Error is why the transport of a [Client] gives no answer of the server's: it has no token that
+// the server takes. Nothing that the request asks for was done.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason, which may be a [*LoginError].
+func (e *Error) Unwrap() error { return e.Err }
+
 // Secrets are the tokens that the client has now, for who keeps them out of texts.
 func (c *Client) Secrets() []secret.Secret {
 	c.mu.Lock()

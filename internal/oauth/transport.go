@@ -15,7 +15,7 @@ const maxRefusalBytes = 64 << 10
 // Transport returns a transport that adds the token to requests to the server's origin, and to no
 // other. An answer that asks for a token is met once with a renewed or new one, where no person is
 // needed for it; where one is, the request fails with a [*LoginError], and what the server asked
-// for is kept for the login.
+// for is kept for the login. Errors of its own are [*Error].
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper { return &transport{c, next} }
 
 type transport struct {
@@ -42,7 +42,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	used, err := t.c.token(req.Context())
 	if err != nil {
 		closeBody(req)
-		return nil, err
+		return nil, &Error{err}
 	}
 	for answers := 0; ; answers++ {
 		resp, err := t.next.RoundTrip(withToken(req, used))
@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection serves again
 		_ = resp.Body.Close()
 		if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used, answers); err != nil {
-			return nil, err
+			return nil, &Error{err}
 		}
 		if req.Body != nil {
 			if req.Body, err = req.GetBody(); err != nil {

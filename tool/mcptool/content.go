@@ -31,10 +31,7 @@ func output(result []byte) (*lathe.Output, error) {
 	}
 	out := &lathe.Output{}
 	if kind, ok := text(result, "resultType"); ok && kind != "complete" {
-		out.IsError = true
-		out.Data = appendMember([]byte{'{'}, "error", "the server asked for input in the middle of the call, and is given none")
-		out.Data = append(out.Data, '}')
-		return out, nil
+		return nil, errNoResult
 	}
 	if v, ok := rawjson.Get(result, "isError"); ok {
 		out.IsError = string(v) == "true"

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/sse"
 )
@@ -27,6 +28,8 @@ type gate struct {
 	tap     *tap
 	max     int
 	status  atomic.Int64 // of the last answer that was no success
+	// unauthorized is why the last request that had no token which the server takes had none.
+	unauthorized atomic.Pointer[oauth.Error]
 }
 
 // plainClient follows no redirects and no proxies of the environment.
@@ -74,7 +77,11 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := g.next.RoundTrip(out)
 	if err != nil {
-		if neverSent(err) {
+		switch e := (*oauth.Error)(nil); {
+		case errors.As(err, &e):
+			g.unauthorized.Store(e)
+			g.tap.unauthorized(ctx, e)
+		case neverSent(err):
 			g.tap.unsent(ctx)
 		}
 		return nil, err

@@ -7,7 +7,8 @@
 // tools decides nothing: their effect and what the model may see of their output are set here.
 //
 // Every byte of a server is untrusted. Messages are bounded and checked strictly before they are
-// decoded; requests of a server to its client (sampling, elicitation, roots) are refused.
+// decoded; requests of a server to its client (sampling, roots) are refused, and its questions to a
+// person are, unless its configuration says otherwise.
 //
 // A stdio server is a child process in a process group of its own, with an environment of its own.
 // It is not a sandbox: the child may do what its user may do.
@@ -45,6 +46,18 @@ const (
 	RequirePin PinMode = "require"
 )
 
+// Elicitation says what becomes of the questions that a server has for a person.
+type Elicitation string
+
+// What becomes of questions. The zero value counts as ElicitRefuse.
+const (
+	ElicitRefuse Elicitation = "refuse" // none can be asked
+	// ElicitDefaults accepts a form with its defaults where these are enough, and declines it where not.
+	ElicitDefaults Elicitation = "defaults"
+	// ElicitAsk asks whoever is behind the call, by its [lathe.Asker].
+	ElicitAsk Elicitation = "ask"
+)
+
 // A Server says how one MCP server is reached and what its tools may do. Exactly one of Command and
 // URL is set.
 type Server struct {
@@ -58,6 +71,8 @@ type Server struct {
 	URL     string            // endpoint of an HTTP server
 	Headers map[string]Secret // sent to the endpoint's origin and nowhere else
 	Client  *http.Client      // nil: a plain one that follows no redirects and no proxies
+	// Tokens are the secrets that Client adds to requests by itself, for who keeps them out of texts.
+	Tokens func() []Secret
 
 	Tools []string // the server's names of the tools to offer; nil: all
 	// Effects say what tools do, by the server's names. What is not listed writes.
@@ -66,11 +81,13 @@ type Server struct {
 	Allowlist  []string
 	Allowlists map[string][]string
 
+	Elicitation  Elicitation   // what becomes of the server's questions to a person
 	Required     bool          // Start fails without it
 	Pin          PinMode       // of definitions that are not pinned
 	StartTimeout time.Duration // to connect and list tools; 30 s
 	IdleTimeout  time.Duration // of a call, without progress; 30 s
 	CallTimeout  time.Duration // of a call, with all its progress; 10 min
+	KeepAlive    time.Duration // between signs of life that are asked for; 1 min. Negative: none are
 	MaxLineBytes int           // of one message; 8 MiB
 	MaxTools     int           // that the server may have; 256
 	Concurrency  int           // calls at once; 0: no limit
@@ -86,6 +103,8 @@ type Options struct {
 	// OnChange is told the tools of a server, by their origin, when they have changed. It is called
 	// by one goroutine at a time. An error is shown in the server's status.
 	OnChange func(origin string, tools []lathe.Tool) error
+	// LoginHint is the next step where a server wants a login, for texts.
+	LoginHint func(server string) string
 	// Log is told when a server starts, ends and changes its tools: no arguments, no output.
 	Log *slog.Logger
 	// BackoffMin and BackoffMax bound the pause before a server is started again; 500 ms and 1 min.
@@ -115,6 +134,9 @@ func (s *Server) withDefaults() Server {
 	set(&c.StartTimeout, 30*time.Second)
 	set(&c.IdleTimeout, 30*time.Second)
 	set(&c.CallTimeout, 10*time.Minute)
+	if c.KeepAlive == 0 {
+		c.KeepAlive = time.Minute
+	}
 	if c.MaxLineBytes <= 0 {
 		c.MaxLineBytes = 8 << 20
 	}
@@ -123,6 +145,9 @@ func (s *Server) withDefaults() Server {
 	}
 	if c.Pin == "" {
 		c.Pin = TrustFirstUse
+	}
+	if c.Elicitation == "" {
+		c.Elicitation = ElicitRefuse
 	}
 	return c
 }
@@ -144,6 +169,8 @@ func (s *Server) Check() error {
 		return errors.New(`no allowlist: name the fields of the output that the model may see ("*" for all)`)
 	case s.Pin != "" && s.Pin != TrustFirstUse && s.Pin != RequirePin:
 		return fmt.Errorf("pin is %s or %s", TrustFirstUse, RequirePin)
+	case !slices.Contains([]Elicitation{"", ElicitRefuse, ElicitDefaults, ElicitAsk}, s.Elicitation):
+		return fmt.Errorf("elicitation is %s, %s or %s", ElicitRefuse, ElicitDefaults, ElicitAsk)
 	}
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
@@ -170,6 +197,9 @@ func (s *Server) secrets() []Secret {
 	}
 	for _, v := range s.Headers {
 		out = append(out, v)
+	}
+	if s.Tokens != nil {
+		out = append(out, s.Tokens()...)
 	}
 	return out
 }

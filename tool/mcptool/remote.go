@@ -54,25 +54,59 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 
 // callOn asks over one connection.
 func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (*lathe.Output, error) {
+	params := mcp.CallToolParams{Name: t.name, Arguments: args}
+	for round := 1; ; round++ {
+		got, cause := t.send(ctx, x, params)
+		if got.result == nil {
+			return t.failed(ctx, cause, x, got)
+		}
+		if !wantsInput(got.result) {
+			return t.answer(got.result)
+		}
+		if round == maxRounds {
+			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil
+		}
+		answers, state, err := t.s.inputs(ctx, got.result)
+		if e := (*inputError)(nil); errors.As(err, &e) {
+			return declined(e), nil
+		}
+		if errors.Is(err, errNoResult) {
+			err = &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		params.InputResponses, params.RequestState = answers, state
+	}
+}
+
+// send sends a call once, and returns what has come of it and what has cut it off.
+func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams) (*request, error) {
 	callCtx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(x.life, func() { cut(errLost) })()
-	idle := time.AfterFunc(t.s.conf.IdleTimeout, func() { cut(errIdle) })
-	defer idle.Stop()
-	r := &request{stub: true, cut: cut, progress: func() { idle.Reset(t.s.conf.IdleTimeout) }}
+	idle := newIdleTimer(t.s.conf.IdleTimeout, func() bool {
+		if x.tap.isHeld() {
+			return false
+		}
+		cut(errIdle)
+		return true
+	})
+	defer idle.stop()
+	r := &request{stub: true, cut: cut, progress: idle.reset, asker: lathe.AskerFrom(ctx)}
 	watched := x.tap.watch(callCtx, r)
-	meta := mcp.Meta{"progressToken": r.token}
+	params.Meta = mcp.Meta{"progressToken": r.token}
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
-		meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
+		params.Meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
 	}
 	// Its error says less than what the tap has seen.
-	_, _ = x.mcp.CallTool(watched, &mcp.CallToolParams{Meta: meta, Name: t.name, Arguments: args})
+	_, _ = x.mcp.CallTool(watched, &params)
 	x.tap.forget(r)
 	got := x.tap.state(r)
 	if got.result != nil {
-		return t.answer(got.result)
+		t.s.authorized()
 	}
-	return t.failed(ctx, context.Cause(callCtx), x, &got)
+	return &got, context.Cause(callCtx)
 }
 
 func (t *remote) answer(result []byte) (*lathe.Output, error) {
@@ -99,6 +133,9 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	}
 	if len(got.fault) > 0 {
 		return refusal(got.fault), nil
+	}
+	if got.refused != nil {
+		return nil, tool.Fail(lathe.CodeUnavailable, "the server %s %s", t.s.conf.Name, t.s.unauthorized(got.refused))
 	}
 	t.s.broken(x)
 	return nil, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: lostBy(got)}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -71,7 +70,7 @@ func (x *session) connectStdio(ctx context.Context, s *supervisor, legacy bool) 
 		return err
 	}
 	x.proc = p
-	x.mcp, err = x.newClient().Connect(ctx, newStdioConn(p, x, s.conf.MaxLineBytes, s.opts.StopGrace), sessionOptions(legacy))
+	x.mcp, err = x.newClient(s).Connect(ctx, newStdioConn(p, x, s.conf.MaxLineBytes, s.opts.StopGrace), sessionOptions(legacy))
 	return err
 }
 
@@ -81,13 +80,16 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 		return err
 	}
 	x.client = client
-	x.mcp, err = x.newClient().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(legacy))
+	x.mcp, err = x.newClient(s).Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(legacy))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	if why := g.unauthorized.Load(); why != nil {
+		return why
+	}
 	if status := g.status.Load(); status == 400 || status == 404 || status == 405 {
 		// The transport of 2024-11-05: a stream that names the place to post to.
-		old, oldErr := x.newClient().Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))
+		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))
 		if oldErr == nil {
 			x.mcp = old
 			return nil
@@ -118,12 +120,12 @@ func sessionOptions(legacy bool) *mcp.ClientSessionOptions {
 	return nil
 }
 
-// newClient returns a protocol client that offers a server nothing: it answers its requests, but for
-// ping, with an error.
-func (x *session) newClient() *mcp.Client {
+// newClient returns a protocol client that offers a server no more than to ask a person, where the
+// configuration says so: it answers all other requests, but for ping, with an error.
+func (x *session) newClient(s *supervisor) *mcp.Client {
 	c := mcp.NewClient(&mcp.Implementation{Name: "lathe", Version: "1"}, &mcp.ClientOptions{
 		Logger:         slog.New(slog.DiscardHandler), // its records may hold what servers say
-		Capabilities:   &mcp.ClientCapabilities{},
+		Capabilities:   s.capabilities(),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
@@ -136,7 +138,7 @@ func (x *session) newClient() *mcp.Client {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch method {
 			case "sampling/createMessage", "elicitation/create", "roots/list":
-				return nil, &jsonrpc.Error{Code: rpcMethodNotFound, Message: "not offered"}
+				return s.asked(ctx, x, method, req)
 			}
 			return next(ctx, method, req)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/secret"
 )
 
@@ -36,6 +37,7 @@ const (
 	ProblemProgram     Problem = "program"     // it could not be started
 	ProblemTimeout     Problem = "timeout"     // it did not answer in time
 	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
+	ProblemLogin       Problem = "login"       // a person has to log in
 	ProblemHTTP        Problem = "http"        // any other HTTP status
 	ProblemUnreachable Problem = "unreachable" // no connection could be made
 	ProblemEnded       Problem = "ended"       // it ended, or broke the connection
@@ -45,7 +47,13 @@ const (
 func problemOf(err error) Problem {
 	var start *errStart
 	var status *errHTTP
+	var login *oauth.LoginError
+	var token *oauth.Error
 	switch {
+	case errors.As(err, &login):
+		return ProblemLogin
+	case errors.As(err, &token):
+		return ProblemCredentials
 	case errors.As(err, &start):
 		return ProblemProgram
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):

@@ -109,6 +109,8 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 	s.settled()
 	s.log("mcp server is ready", "protocol", s.Status().Protocol)
 	defer s.set(func(*Status) { s.session = nil })
+	pulse := s.watch(ctx, x, info)
+	defer pulse.stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,11 +119,36 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 			return errLost
 		case <-x.ended:
 			return errLost
+		case <-pulse.silent:
+			return errSilent
 		case <-x.changed:
 			if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
 				return err
 			}
 		}
+	}
+}
+
+// unauthorized notes that a call had no token that the server takes, and says so.
+func (s *supervisor) unauthorized(err error) string {
+	problem := problemOf(err)
+	s.set(func(st *Status) { st.LastError, st.Problem = s.cause(err), problem })
+	switch {
+	case problem != ProblemLogin:
+		return "does not take the token it is sent"
+	case s.opts.LoginHint != nil:
+		return "needs a person to log in: " + s.opts.LoginHint(s.conf.Name)
+	}
+	return "needs a person to log in"
+}
+
+// authorized notes that a call went through after one had not.
+func (s *supervisor) authorized() {
+	s.mu.Lock()
+	again := s.status.State == StateReady && (s.status.Problem == ProblemLogin || s.status.Problem == ProblemCredentials)
+	s.mu.Unlock()
+	if again {
+		s.set(func(st *Status) { st.LastError, st.Problem = "", "" })
 	}
 }
 
@@ -286,8 +313,8 @@ func (s *supervisor) fail(err error, failures int, wait time.Duration) {
 		st.NextTry = s.opts.Now().Add(wait)
 	})
 	// The two beginnings are tried in turn: the first failure alone says little, unless there is no
-	// program at all.
-	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) {
+	// program at all, or a person has to log in first.
+	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin {
 		s.settled()
 	}
 }

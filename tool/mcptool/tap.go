@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -31,7 +32,8 @@ type tap struct {
 	bad     int                 // messages that could not be used
 	broke   error               // why nothing more is read
 	last    int64
-	asked   func() // called for each request of the server but ping
+	held    int    // people who are being asked
+	asked   func() // called for each request of the server but ping and questions
 }
 
 func newTap(asked func()) *tap {
@@ -48,6 +50,8 @@ type request struct {
 	stub     bool        // the decoder gets an empty result in place of the true one
 	err      error       // what was wrong with the answer
 	status   int         // of HTTP, where it was not a success
+	refused  error       // why it was not sent with a token, or was sent with one that was not taken
+	asker    lathe.Asker // who is behind the call; nil: it is no call of a tool
 	progress func()      // called on each sign of progress
 	cut      func(error) // called when no answer can come any more
 }
@@ -97,6 +101,68 @@ func (t *tap) unsent(ctx context.Context) {
 	}
 }
 
+// unauthorized notes that a request had no effect for want of a token.
+func (t *tap) unauthorized(ctx context.Context, err error) {
+	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r.sent, r.refused = false, err
+	}
+}
+
+// hold keeps calls from running out of their idle timeout while a person is asked. release must be
+// called after it: for the calls, something was heard then.
+func (t *tap) hold() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held++
+}
+
+func (t *tap) release() {
+	t.mu.Lock()
+	t.held--
+	var calls []*request
+	for _, r := range t.tokens {
+		calls = append(calls, r)
+	}
+	t.mu.Unlock()
+	for _, r := range calls {
+		if r.progress != nil {
+			r.progress()
+		}
+	}
+}
+
+func (t *tap) isHeld() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held > 0
+}
+
+// caller returns who is behind the only call that runs. Where several do, nobody knows whose question
+// a server of 2025 asks, and it must not be put to another's person.
+func (t *tap) caller() lathe.Asker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out lathe.Asker
+	for _, r := range t.tokens {
+		if r.asker != nil && out != nil {
+			return nil
+		}
+		if r.asker != nil {
+			out = r.asker
+		}
+	}
+	return out
+}
+
+// isBusy reports whether requests wait for their answers.
+func (t *tap) isBusy() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pending) > 0
+}
+
 // answered notes the HTTP status of a request that was not a success.
 func (t *tap) answered(ctx context.Context, status int) {
 	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
@@ -121,7 +187,7 @@ func (t *tap) received(msg []byte) []byte {
 		switch {
 		case method == "notifications/progress":
 			t.progressed(msg)
-		case ok && method != "ping":
+		case ok && method != "ping" && method != "elicitation/create":
 			t.asked()
 		}
 		return msg

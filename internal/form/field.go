@@ -1,0 +1,263 @@
+package form
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A Field is one line of a form.
+type Field struct {
+	Name, Title, Description string
+	Type                     string   // string, integer, number, boolean, or array: several of Choices
+	Format                   string   // of a string: email, uri, date, date-time, or ""
+	Choices                  []Choice // nil: any value of the type
+	Required                 bool
+	Default                  json.RawMessage // nil: none
+
+	min, max *big.Rat // of a number; of the length of a string; of the number of choices
+}
+
+// A Choice is one of the values that a field takes.
+type Choice struct{ Value, Title string }
+
+// readField reads one property of a form's schema.
+func readField(name string, raw []byte) (*Field, error) {
+	if raw[0] != '{' {
+		return nil, ErrForm
+	}
+	f := &Field{Name: name, Title: text(raw, "title"), Description: text(raw, "description"), Type: text(raw, "type"), Format: text(raw, "format")}
+	from, low, high := raw, "minimum", "maximum"
+	switch f.Type {
+	case "string":
+		low, high = "minLength", "maxLength"
+	case "integer", "number", "boolean":
+	case "array":
+		low, high = "minItems", "maxItems"
+		items, ok := rawjson.Get(raw, "items")
+		if !ok || items[0] != '{' {
+			return nil, ErrForm
+		}
+		from = items
+	default:
+		return nil, ErrForm
+	}
+	f.min, f.max = number(raw, low), number(raw, high)
+	if err := f.readChoices(from); err != nil {
+		return nil, err
+	}
+	if f.Type == "array" && f.Choices == nil || f.Choices != nil && f.Type != "array" && f.Type != "string" {
+		return nil, ErrForm
+	}
+	if v, ok := rawjson.Get(raw, "default"); ok && string(v) != "null" {
+		f.Default = append(json.RawMessage(nil), v...)
+		if f.Check(f.Default) != nil {
+			return nil, ErrForm
+		}
+	}
+	return f, nil
+}
+
+// readChoices reads enum with its enumNames, or oneOf or anyOf with constants and titles.
+func (f *Field) readChoices(raw []byte) error {
+	add := func(value, title []byte) error {
+		v, ok := unquote(value)
+		t, _ := unquote(title)
+		if !ok || len(v) > maxTextBytes || len(t) > maxTextBytes || len(f.Choices) == maxChoices {
+			return ErrForm
+		}
+		f.Choices = append(f.Choices, Choice{v, t})
+		return nil
+	}
+	for _, member := range []string{"enum", "oneOf", "anyOf"} {
+		list, ok := rawjson.Get(raw, member)
+		if !ok {
+			continue
+		}
+		if list[0] != '[' || f.Choices != nil {
+			return ErrForm
+		}
+		names := [][]byte{}
+		if n, ok := rawjson.Get(raw, "enumNames"); ok && n[0] == '[' && member == "enum" {
+			names = slices.Collect(rawjson.Elements(n))
+		}
+		f.Choices = []Choice{}
+		i := 0
+		for e := range rawjson.Elements(list) {
+			var title []byte
+			if i < len(names) {
+				title = names[i]
+			}
+			i++
+			if member != "enum" {
+				if e[0] != '{' {
+					return ErrForm
+				}
+				title, _ = rawjson.Get(e, "title")
+				e, _ = rawjson.Get(e, "const")
+			}
+			if err := add(e, title); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func number(obj []byte, name string) *big.Rat {
+	v, ok := rawjson.Get(obj, name)
+	if !ok {
+		return nil
+	}
+	return rat(v)
+}
+
+// rat reads a number, and nothing of one so long that it would be slow to.
+func rat(raw []byte) *big.Rat {
+	if len(raw) == 0 || len(raw) > 64 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return nil
+	}
+	if f, err := strconv.ParseFloat(string(raw), 64); err != nil || f > 1e300 || f < -1e300 || f != 0 && f < 1e-300 && f > -1e-300 {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(string(raw))
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+func (f *Field) inRange(r *big.Rat, what string) error {
+	if f.min != nil && r.Cmp(f.min) < 0 {
+		return fmt.Errorf("wants at least %s%s", f.min.RatString(), what)
+	}
+	if f.max != nil && r.Cmp(f.max) > 0 {
+		return fmt.Errorf("wants at most %s%s", f.max.RatString(), what)
+	}
+	return nil
+}
+
+func (f *Field) isChoice(s string) error {
+	if !slices.ContainsFunc(f.Choices, func(c Choice) bool { return c.Value == s }) {
+		return errors.New("is not one of the choices")
+	}
+	return nil
+}
+
+// Check says why a JSON value does not fit the field, or returns nil.
+func (f *Field) Check(v json.RawMessage) error {
+	if rawjson.Check(v, rawjson.Limits{}) != nil {
+		return errors.New("is not JSON")
+	}
+	switch f.Type {
+	case "boolean":
+		if s := string(v); s != "true" && s != "false" {
+			return errors.New("wants yes or no")
+		}
+	case "integer", "number":
+		r := rat(v)
+		if r == nil || f.Type == "integer" && !r.IsInt() {
+			return errors.New("wants a number of its kind")
+		}
+		return f.inRange(r, "")
+	case "string":
+		s, ok := unquote(v)
+		if !ok {
+			return errors.New("wants text")
+		}
+		if f.Choices != nil {
+			return f.isChoice(s)
+		}
+		if err := f.inRange(big.NewRat(int64(utf8.RuneCountInString(s)), 1), " characters"); err != nil {
+			return err
+		}
+		return fitsFormat(s, f.Format)
+	case "array":
+		if v[0] != '[' {
+			return errors.New("wants a list")
+		}
+		n := int64(0)
+		for e := range rawjson.Elements(v) {
+			n++
+			s, ok := unquote(e)
+			if !ok {
+				return errors.New("wants texts")
+			}
+			if err := f.isChoice(s); err != nil {
+				return err
+			}
+		}
+		return f.inRange(big.NewRat(n, 1), " choices")
+	}
+	return nil
+}
+
+func fitsFormat(s, format string) error {
+	ok := true
+	switch format {
+	case "email":
+		a, err := mail.ParseAddress(s)
+		ok = err == nil && a.Address == s
+	case "uri":
+		u, err := url.Parse(s)
+		ok = err == nil && u.IsAbs()
+	case "date":
+		_, err := time.Parse(time.DateOnly, s)
+		ok = err == nil
+	case "date-time":
+		_, err := time.Parse(time.RFC3339, s)
+		ok = err == nil
+	}
+	if !ok {
+		return errors.New("is not of the format " + format)
+	}
+	return nil
+}
+
+// Parse returns the value that a person means by a line: text as it is, numbers, y and n for
+// booleans, choices by their value, commas between several.
+func (f *Field) Parse(line string) (json.RawMessage, error) {
+	line = strings.TrimSpace(line)
+	var v []byte
+	switch f.Type {
+	case "boolean":
+		switch strings.ToLower(line) {
+		case "y", "yes", "true":
+			v = []byte("true")
+		case "n", "no", "false":
+			v = []byte("false")
+		default:
+			return nil, errors.New("wants yes or no")
+		}
+	case "integer", "number":
+		v = []byte(line)
+	case "array":
+		v = []byte{'['}
+		for item := range strings.SplitSeq(line, ",") {
+			if item = strings.TrimSpace(item); item == "" {
+				continue
+			}
+			if len(v) > 1 {
+				v = append(v, ',')
+			}
+			v = rawjson.AppendQuote(v, item)
+		}
+		v = append(v, ']')
+	default:
+		v = rawjson.AppendQuote(nil, line)
+	}
+	if err := f.Check(v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,234 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/form"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of the questions within one call.
+const (
+	maxRounds        = 10 // times that a server answers a call with questions
+	maxInputs        = 16 // questions at once
+	maxQuestionBytes = 4 << 10
+)
+
+// capabilities are what a server is told that it may ask for.
+func (s *supervisor) capabilities() *mcp.ClientCapabilities {
+	if s.conf.Elicitation == ElicitRefuse {
+		return &mcp.ClientCapabilities{}
+	}
+	return &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}}
+}
+
+// A question is a form of a server's, with its texts cleaned of what a person would not see.
+type question struct {
+	form *form.Form
+	ask  lathe.Question
+}
+
+// readQuestion reads the parameters of elicitation/create, which are valid JSON.
+func readQuestion(server string, params []byte) (*question, error) {
+	if len(params) == 0 || params[0] != '{' {
+		return nil, form.ErrForm
+	}
+	if mode, ok := text(params, "mode"); ok && mode != "form" && mode != "" {
+		return nil, errors.New("a question that is not a form")
+	}
+	message, _ := text(params, "message")
+	message, _ = clean(message)
+	schema, ok := rawjson.Get(params, "requestedSchema")
+	if !ok || len(schema) > maxSchemaBytes {
+		return nil, form.ErrForm
+	}
+	schema, _, err := cleanSchema(nil, schema)
+	if err != nil {
+		return nil, err
+	}
+	q := &question{ask: lathe.Question{Form: &lathe.Form{Schema: schema,
+		Message: "the MCP server " + server + " asks: " + cutText(message, maxQuestionBytes)}}}
+	q.form, err = form.Read(schema)
+	return q, err
+}
+
+// answered turns what was said into what the server gets. Defaults stand in for what was left out.
+func (q *question) answered(a lathe.Answer) (*mcp.ElicitResult, error) {
+	if a.Refused != "" {
+		return refused(a.Refused), nil
+	}
+	values, err := q.form.Fill(a.Form)
+	if err != nil {
+		return nil, fmt.Errorf("the answer does not fit the form: %w", err)
+	}
+	r := &mcp.ElicitResult{Action: "accept", Content: make(map[string]any, len(values))}
+	for name, v := range values {
+		r.Content[name] = v
+	}
+	return r, nil
+}
+
+// refused is the answer of a person who said no ("decline"), or nothing ("cancel").
+func refused(how string) *mcp.ElicitResult {
+	if how != "decline" {
+		how = "cancel"
+	}
+	return &mcp.ElicitResult{Action: how}
+}
+
+// byDefault is the answer that leaves a form as it is, and declines one that needs a person.
+func (q *question) byDefault() *mcp.ElicitResult {
+	r, err := q.answered(lathe.Answer{})
+	if err != nil {
+		return refused("decline")
+	}
+	return r
+}
+
+// asked answers a request that a server of 2025 sends to its client.
+func (s *supervisor) asked(ctx context.Context, x *session, method string, req mcp.Request) (mcp.Result, error) {
+	p, ok := req.GetParams().(*mcp.ElicitParams)
+	if method != "elicitation/create" || !ok || s.conf.Elicitation == ElicitRefuse {
+		if method == "elicitation/create" {
+			s.refusedRequest()
+		}
+		return nil, &jsonrpc.Error{Code: rpcMethodNotFound, Message: "not offered"}
+	}
+	bad := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the form cannot be filled in"}
+	params, err := json.Marshal(p)
+	if err != nil {
+		return nil, bad
+	}
+	q, err := readQuestion(s.conf.Name, params)
+	if err != nil {
+		s.refusedRequest()
+		return nil, bad
+	}
+	if s.conf.Elicitation == ElicitDefaults {
+		return q.byDefault(), nil
+	}
+	asker := x.tap.caller()
+	if asker == nil {
+		return refused("cancel"), nil
+	}
+	// No call over the connection runs out of its idle timeout meanwhile: the server may wait with all.
+	x.tap.hold()
+	got, err := asker.Ask(ctx, map[string]lathe.Question{"form": q.ask})
+	x.tap.release()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil: // nobody could be asked: to the server that is a person who says nothing
+		got = map[string]lathe.Answer{"form": {Refused: "cancel"}}
+	}
+	res, err := q.answered(got["form"])
+	if err != nil {
+		return nil, bad
+	}
+	return res, nil
+}
+
+// wantsInput reports whether a result is the questions of a server of 2026.
+func wantsInput(result []byte) bool {
+	if len(result) == 0 || result[0] != '{' {
+		return false
+	}
+	kind, ok := text(result, "resultType")
+	return ok && kind == "input_required"
+}
+
+// An inputError says why questions are not answered. Its text is for the model.
+type inputError struct{ why string }
+
+func (e *inputError) Error() string { return e.why }
+
+// declined is what a model gets of a call whose questions are not answered.
+func declined(e *inputError) *lathe.Output {
+	return &lathe.Output{IsError: true, Data: append(appendMember([]byte{'{'}, "error", e.why), '}')}
+}
+
+// inputs answers the questions of a result, and returns what the call is sent again with.
+func (s *supervisor) inputs(ctx context.Context, result []byte) (answers mcp.InputResponseMap, state string, err error) {
+	if raw, ok := rawjson.Get(result, "requestState"); ok {
+		if raw[0] != '"' {
+			return nil, "", errNoResult
+		}
+		b, err := rawjson.AppendUnquote(nil, raw)
+		if err != nil {
+			return nil, "", errNoResult
+		}
+		state = string(b)
+	}
+	questions, err := s.questions(result)
+	if err != nil {
+		return nil, "", err
+	}
+	answers = mcp.InputResponseMap{}
+	ask := map[string]lathe.Question{}
+	for key, q := range questions {
+		if s.conf.Elicitation == ElicitDefaults {
+			answers[key] = q.byDefault()
+		} else {
+			ask[key] = q.ask
+		}
+	}
+	if len(ask) == 0 {
+		return answers, state, nil
+	}
+	got, err := lathe.AskerFrom(ctx).Ask(ctx, ask)
+	if err != nil {
+		return nil, "", err
+	}
+	for key := range ask {
+		a, ok := got[key]
+		if !ok {
+			a.Refused = "cancel"
+		}
+		res, err := questions[key].answered(a)
+		if err != nil {
+			return nil, "", &inputError{"a question that the server asked in the middle of the call was not answered well: " + err.Error()}
+		}
+		answers[key] = res
+	}
+	return answers, state, nil
+}
+
+// questions reads the questions of a result, by the server's names of them.
+func (s *supervisor) questions(result []byte) (map[string]*question, error) {
+	out := map[string]*question{}
+	asked, ok := rawjson.Get(result, "inputRequests")
+	if !ok {
+		return out, nil
+	}
+	if asked[0] != '{' {
+		return nil, errNoResult
+	}
+	for quoted, raw := range rawjson.Members(asked) {
+		key, err := rawjson.AppendUnquote(nil, quoted)
+		if err != nil || raw[0] != '{' {
+			return nil, errNoResult
+		}
+		if len(out) == maxInputs {
+			return nil, &inputError{fmt.Sprintf("the server asked more than %d questions in the middle of the call", maxInputs)}
+		}
+		if method, _ := text(raw, "method"); method != "elicitation/create" || s.conf.Elicitation == ElicitRefuse {
+			s.refusedRequest()
+			return nil, &inputError{"the server asked for input in the middle of the call, and is given none"}
+		}
+		params, _ := rawjson.Get(raw, "params")
+		q, err := readQuestion(s.conf.Name, params)
+		if err != nil {
+			s.refusedRequest()
+			return nil, &inputError{"the server asked a question in the middle of the call that cannot be answered: " + err.Error()}
+		}
+		out[string(key)] = q
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/oauth"
+)
+
+// tokens is a transport that has none for what it is told to refuse.
+type tokens struct {
+	refuse atomic.Pointer[oauth.Error] // nil: everything goes through
+}
+
+func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.refuse.Load(); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+var needsLogin = &oauth.Error{Err: &oauth.LoginError{Name: "web", Why: "the server wants a token"}}
+
+// That a server wants a login is known at once, stands in its status, and is over when there is a token.
+func TestServerThatWantsALogin(t *testing.T) {
+	t.Parallel()
+	raw := &rpcServer{call: func(w http.ResponseWriter, id string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}`, id)
+	}}
+	server := httptest.NewServer(raw)
+	defer server.Close()
+	login := &tokens{}
+	login.refuse.Store(needsLogin)
+	conf := httpConf(server.URL)
+	conf.Client = &http.Client{Transport: login}
+	r := newRig(t, &Options{BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond, LoginHint: func(s string) string { return "log in to " + s }}, conf)
+	defer r.group.Close()
+	st := r.group.Status()[0]
+	if st.State == StateReady || st.Problem != ProblemLogin || !strings.Contains(st.LastError, "a login is needed") {
+		t.Errorf("got %+v", st)
+	}
+	login.refuse.Store(nil)
+	r.until("ready", func(st Status) bool { return st.State == StateReady })
+	if got := r.call("web__do", map[string]int{}); got.Content != "ok" {
+		t.Errorf("got %+v", got)
+	}
+	// A call that needs a wider token says so. It was not made, the connection stays, and what it does plays no part.
+	login.refuse.Store(needsLogin)
+	got := r.call("web__do", map[string]int{})
+	wantCode(t, got, lathe.CodeUnavailable)
+	if !strings.Contains(got.Content, "log in to web") {
+		t.Errorf("got %s", got.Content)
+	}
+	if st := r.group.Status()[0]; st.State != StateReady || st.Problem != ProblemLogin || st.Starts != 1 {
+		t.Errorf("got %+v", st)
+	}
+	login.refuse.Store(&oauth.Error{Err: errors.New("refused")})
+	wantCode(t, r.call("web__do", map[string]int{}), lathe.CodeUnavailable)
+	if st := r.group.Status()[0]; st.Problem != ProblemCredentials {
+		t.Errorf("got %+v", st)
+	}
+	login.refuse.Store(nil)
+	if got := r.call("web__do", map[string]int{}); got.Content != "ok" {
+		t.Errorf("got %+v", got)
+	}
+	if st := r.group.Status()[0]; st.Problem != "" || st.LastError != "" || st.Starts != 1 {
+		t.Errorf("got %+v", st)
+	}
+}
+
+// What a server says of the token that it was sent does not show it.
+func TestT21_TokensAreKeptOutOfTexts(t *testing.T) {
+	t.Parallel()
+	login := &tokens{}
+	login.refuse.Store(&oauth.Error{Err: errors.New("bad canary-token")})
+	conf := httpConf("http://127.0.0.1:1/")
+	conf.Client = &http.Client{Transport: login}
+	conf.Tokens = func() []Secret { return []Secret{NewSecret("canary-token")} }
+	r := newRig(t, nil, conf)
+	defer r.group.Close()
+	if st := r.group.Status()[0]; strings.Contains(st.LastError, "canary") {
+		t.Errorf("got %+v", st)
+	}
+}
+
+// pinging is a server that answers so many pings.
+func pinging(t *testing.T, answers int64, pings *atomic.Int64) string {
+	t.Helper()
+	raw := &rpcServer{}
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := new(strings.Builder)
+		r2 := r.Clone(r.Context())
+		r2.Body = teeBody{r.Body, body}
+		rec := httptest.NewRecorder()
+		raw.ServeHTTP(rec, r2)
+		if strings.Contains(body.String(), `"method":"ping"`) {
+			if pings.Add(1) > answers {
+				select {
+				case <-r.Context().Done():
+				case <-hang:
+				}
+				return
+			}
+			id := body.String()[strings.Index(body.String(), `"id":`)+5:]
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id[:strings.IndexAny(id, ",}")])
+			return
+		}
+		for name, v := range rec.Header() {
+			w.Header()[name] = v
+		}
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hang) })
+	return server.URL
+}
+
+func TestSilentServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	var pings atomic.Int64
+	conf := httpConf(pinging(t, 1, &pings))
+	conf.KeepAlive = 10 * time.Millisecond
+	r := newRig(t, nil, conf)
+	defer r.group.Close()
+	r.until("a second connection", func(st Status) bool { return st.Starts > 1 })
+	if pings.Load() < 1+maxMissed {
+		t.Errorf("after %d pings", pings.Load())
+	}
+}
+
+func TestServerThatKnowsNoPingIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	var pings atomic.Int64
+	conf := httpConf(pinging(t, 0, &pings))
+	conf.KeepAlive = time.Millisecond
+	r := newRig(t, nil, conf)
+	defer r.group.Close()
+	r.until("enough pings", func(Status) bool { return pings.Load() >= maxMissed })
+	if st := r.group.Status()[0]; st.State != StateReady || st.Starts != 1 {
+		t.Errorf("got %+v", st)
+	}
+}
