@@ -3,7 +3,6 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -334,30 +333,6 @@ func TestFoldRefusesWhatCannotBe(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-}
-
-func FuzzFold(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-	f.Add([]byte{0, 1, 2, 3, 3, 4, 4, 7, 7, 8, 9, 1, 2, 7})
-	f.Fuzz(func(t *testing.T, steps []byte) {
-		s := &loop.State{}
-		for i, b := range steps {
-			id := fmt.Sprintf("c%d", b/16%3)
-			m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call("c0", "read", "{}"), call("c1", "read", "{}"), call("c0", "read", "{}")}}
-			data := []lathe.EventData{
-				&lathe.RunStarted{Messages: []lathe.Message{lathe.User("x")}}, &lathe.ModelCallStarted{Attempt: 1},
-				&lathe.ModelCallFinished{Status: "success", Message: &m}, &lathe.ToolCallPlanned{ToolCallID: id, Seq: int(b)},
-				&lathe.ApprovalRequested{ToolCallID: id}, &lathe.ApprovalResolved{ToolCallID: id, Decision: "denied"},
-				&lathe.ToolCallExecuted{ToolCallID: id}, &lathe.ToolCallResult{ToolCallID: id}, &lathe.RunPaused{Pending: []string{id}},
-				&lathe.RunResumed{}, &lathe.ModelCallFinished{Status: "success"}, &lathe.ModelCallFinished{Status: "error"},
-				&lathe.ToolCallProposed{}, &lathe.ToolCallParseError{},
-			}[int(b)%14]
-			before := s.LastID
-			if err := s.Apply(&lathe.Event{ID: before + 1, RunID: "r", Turn: i / 8, Data: data}); err != nil && s.LastID != before {
-				t.Fatalf("a refused event moved the state: %v", err)
-			}
-		}
-	})
 }
 
 // A run that waits for its client goes on with what the client answers, and waits on for the rest.
