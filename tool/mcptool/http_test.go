@@ -271,15 +271,3 @@ func TestHTTPServerThatComesBack(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
-
-// teeBody copies what is read of a request.
-type teeBody struct {
-	io.ReadCloser
-	to *strings.Builder
-}
-
-func (b teeBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.to.Write(p[:n])
-	return n, err
-}

@@ -3,6 +3,7 @@ package mcptool
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,26 +22,27 @@ var errSilent = errors.New("the server gives no sign of life any more")
 // their own, and some servers do one thing at a time. One that has never answered is not asked for
 // more.
 type pulse struct {
-	silent chan struct{} // closed when too many were missing
-	cancel context.CancelFunc
-	done   chan struct{}
+	silent  chan struct{} // closed when too many were missing; nil: nobody asks
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 }
 
+// watch begins to ask a connection for signs of life, where its protocol has a way to.
 func (s *supervisor) watch(ctx context.Context, x *session, info *mcp.InitializeResult) *pulse {
-	ctx, cancel := context.WithCancel(ctx)
-	p := &pulse{silent: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
 	if s.conf.KeepAlive < 0 || info == nil || info.ProtocolVersion >= statelessProtocol {
-		close(p.done)
-		return p
+		return &pulse{cancel: func() {}}
 	}
-	go func() {
-		defer close(p.done)
-		p.run(ctx, x, s.conf.KeepAlive)
-	}()
+	return startPulse(ctx, s.conf.KeepAlive, x.tap.isBusy, func(ctx context.Context) error { return x.mcp.Ping(ctx, nil) })
+}
+
+func startPulse(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) *pulse {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &pulse{silent: make(chan struct{}), cancel: cancel}
+	p.running.Go(func() { p.run(ctx, interval, busy, ping) })
 	return p
 }
 
-func (p *pulse) run(ctx context.Context, x *session, interval time.Duration) {
+func (p *pulse) run(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	answered, missed := false, 0
@@ -48,15 +50,13 @@ func (p *pulse) run(ctx context.Context, x *session, interval time.Duration) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-x.life.Done():
-			return
 		case <-ticker.C:
 		}
-		if x.tap.isBusy() {
+		if busy() {
 			missed = 0
 			continue
 		}
-		if isAlive(ctx, x, interval) {
+		if isAlive(ctx, interval, ping) {
 			answered, missed = true, 0
 			continue
 		}
@@ -70,10 +70,10 @@ func (p *pulse) run(ctx context.Context, x *session, interval time.Duration) {
 }
 
 // isAlive asks once. Any answer is a sign of life, an error that the server sends included.
-func isAlive(ctx context.Context, x *session, within time.Duration) bool {
+func isAlive(ctx context.Context, within time.Duration, ping func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := x.mcp.Ping(ctx, nil)
+	err := ping(ctx)
 	e := (*jsonrpc.Error)(nil)
 	return err == nil || errors.As(err, &e)
 }
@@ -81,5 +81,5 @@ func isAlive(ctx context.Context, x *session, within time.Duration) bool {
 // stop ends the asking and waits for it.
 func (p *pulse) stop() {
 	p.cancel()
-	<-p.done
+	p.running.Wait()
 }
