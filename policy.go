@@ -94,6 +94,13 @@ type Approver interface {
 	Approve(ctx context.Context, req *ApprovalRequest) (Approval, error)
 }
 
+// A Recaller is an [Approver] that knows answers which were given before their requests expired, and
+// which are taken up late.
+type Recaller interface {
+	Approver
+	Recall(ctx context.Context, req *ApprovalRequest) (a Approval, ok bool)
+}
+
 // An ApprovalRequest asks a person about one call. An approval is good for exactly the call
 // whose Digest it names, once, until ExpiresAt.
 type ApprovalRequest struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -105,7 +106,7 @@ func TestT24_AnswersAreUsedOnce(t *testing.T) {
 	d := approval.NewDesk(nil)
 	req := request("r", "", "write", `{"a":1}`)
 	yes := approval.Answer{Verb: approval.Approve, By: "ann"}
-	if err := d.Answer(req.Digest, yes); code(err) != lathe.CodeNotFound {
+	if err := d.Answer(t.Context(), req.Digest, yes); code(err) != lathe.CodeNotFound {
 		t.Errorf("an answer to what nobody asked: got %v", err)
 	}
 	for range 2 {
@@ -118,15 +119,15 @@ func TestT24_AnswersAreUsedOnce(t *testing.T) {
 	}
 	changed := []byte(req.Digest)
 	changed[0]++
-	if err := d.Answer(string(changed), yes); code(err) != lathe.CodeNotFound {
+	if err := d.Answer(t.Context(), string(changed), yes); code(err) != lathe.CodeNotFound {
 		t.Errorf("one byte changed: got %v", err)
 	}
 	for range 2 {
-		if err := d.Answer(req.Digest, yes); err != nil {
+		if err := d.Answer(t.Context(), req.Digest, yes); err != nil {
 			t.Errorf("the same answer: got %v", err)
 		}
 	}
-	if err := d.Answer(req.Digest, approval.Answer{Verb: approval.Deny, By: "ann"}); code(err) != lathe.CodeConflict {
+	if err := d.Answer(t.Context(), req.Digest, approval.Answer{Verb: approval.Deny, By: "ann"}); code(err) != lathe.CodeConflict {
 		t.Errorf("another answer: got %v", err)
 	}
 	if len(d.Pending("")) != 0 {
@@ -155,7 +156,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{Verb: approval.Deny, Scope: approval.ScopeRun}, {Verb: approval.Approve, Scope: "forever"}, {Verb: approval.Approve, Scope: approval.ScopeSession},
 		{Verb: approval.Deny, ReasonCode: "Because I say so"}, {Verb: approval.Deny, By: strings.Repeat("x", 201)},
 	} {
-		if err := d.Answer(req.Digest, a); code(err) != lathe.CodeInvalidRequest {
+		if err := d.Answer(t.Context(), req.Digest, a); code(err) != lathe.CodeInvalidRequest {
 			t.Errorf("%+v: got %v", a, err)
 		}
 	}
@@ -182,14 +183,14 @@ func TestRequestsExpire(t *testing.T) {
 			t.Errorf("beyond the limit: got %v", err)
 		}
 		time.Sleep(time.Hour)
-		if err := d.Answer(a.Digest, approval.Answer{Verb: approval.Approve}); code(err) != lathe.CodeApprovalExpired {
+		if err := d.Answer(t.Context(), a.Digest, approval.Answer{Verb: approval.Approve}); code(err) != lathe.CodeApprovalExpired {
 			t.Errorf("got %v", err)
 		}
 		if p := d.Pending(""); len(p) != 1 || p[0].Tool != "b" {
 			t.Errorf("got %+v", p)
 		}
 		d.Withdraw("r")
-		if err := d.Answer(b.Digest, approval.Answer{Verb: approval.Approve}); code(err) != lathe.CodeNotFound {
+		if err := d.Answer(t.Context(), b.Digest, approval.Answer{Verb: approval.Approve}); code(err) != lathe.CodeNotFound {
 			t.Errorf("after Withdraw: got %v", err)
 		}
 	})
@@ -231,13 +232,13 @@ func TestDeskHoldsTheCallsOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(d.Answer(digest["second"], approval.Answer{Verb: approval.Approve, By: "ann"}))
-	must(d.Answer(digest["third"], approval.Answer{Verb: approval.AnswerIt, By: "ann", Result: approval.Text("done by hand")}))
+	must(d.Answer(t.Context(), digest["second"], approval.Answer{Verb: approval.Approve, By: "ann"}))
+	must(d.Answer(t.Context(), digest["third"], approval.Answer{Verb: approval.AnswerIt, By: "ann", Result: approval.Text("done by hand")}))
 	out = w.Execute(t.Context(), 1, out.Waiting, emit)
 	if !out.Parked || ran != "" {
 		t.Fatalf("ran %q before the first was answered", ran)
 	}
-	must(d.Answer(digest["first"], approval.Answer{Verb: approval.Edit, By: "ann", Arguments: json.RawMessage(`{"x":1}`)}))
+	must(d.Answer(t.Context(), digest["first"], approval.Answer{Verb: approval.Edit, By: "ann", Arguments: json.RawMessage(`{"x":1}`)}))
 	out = w.Execute(t.Context(), 1, out.Waiting, emit)
 	if out.Parked || ran != `first{"x":1} second{} ` || strings.Join(resolved, ",") != "first edited,second approved,third answered" {
 		t.Errorf("parked %v, ran %q, resolved %v", out.Parked, ran, resolved)
@@ -291,7 +292,7 @@ func ExampleDesk() {
 	fmt.Println(err)
 	for _, r := range d.Pending("") {
 		fmt.Println(r.Tool, string(r.Arguments))
-		fmt.Println(d.Answer(r.Digest, approval.Answer{Verb: approval.Approve, By: "bob"}))
+		fmt.Println(d.Answer(context.Background(), r.Digest, approval.Answer{Verb: approval.Approve, By: "bob"}))
 	}
 	a, _ := d.Approve(context.Background(), req)
 	fmt.Println(a.Approved, a.By, a.ReasonCode)
@@ -330,10 +331,10 @@ func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
 			t.Fatal("the desk does not await it")
 		}
 	}
-	if err := d.Answer(seen.Digest, approval.Answer{Verb: approval.Approve, Scope: "ever"}); lathe.CodeOf(err) != lathe.CodeInvalidRequest {
+	if err := d.Answer(t.Context(), seen.Digest, approval.Answer{Verb: approval.Approve, Scope: "ever"}); lathe.CodeOf(err) != lathe.CodeInvalidRequest {
 		t.Errorf("a scope that there is not: %v", err)
 	}
-	if err := d.Answer(seen.Digest, approval.Answer{Verb: approval.Approve, By: "ann", Scope: approval.ScopeRun}); err != nil {
+	if err := d.Answer(t.Context(), seen.Digest, approval.Answer{Verb: approval.Approve, By: "ann", Scope: approval.ScopeRun}); err != nil {
 		t.Fatal(err)
 	}
 	if d.Await(seen) {
@@ -349,7 +350,7 @@ func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
 	if !d.Await(late) || d.Await(gone) {
 		t.Error("the bound of the desk does not hold")
 	}
-	if err := d.Answer("d2", approval.Answer{Verb: approval.Deny}); err != nil {
+	if err := d.Answer(t.Context(), "d2", approval.Answer{Verb: approval.Deny}); err != nil {
 		t.Error(err)
 	}
 	if got := d.Expired(); len(got) != 0 {
@@ -358,5 +359,57 @@ func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
 	now = now.Add(time.Minute)
 	if got := d.Expired(); len(got) != 1 || got[0].RunID != "run_2" || len(d.Expired()) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What people said is in the store: each process takes it, one answer wins, and one that was given in time
+// counts later, too.
+func TestF12_AnswersAreStored(t *testing.T) {
+	t.Parallel()
+	kept := store.NewMemory(nil)
+	if _, err := kept.Append(t.Context(), "run_1", 0, lathe.Event{ID: 1, RunID: "run_1", Data: &lathe.RunStarted{}}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	clock := func() time.Time { return now }
+	first := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
+	second := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
+	ask := func(call string) *lathe.ApprovalRequest {
+		return &lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Run: &lathe.RunInfo{RunID: "run_1"}, Call: &lathe.ToolCall{ID: call}, Tool: &lathe.ToolSpec{Name: "x"},
+			Args: json.RawMessage(`{"a":1}`)}, Digest: "digest of " + call, ExpiresAt: now.Add(time.Hour)}
+	}
+	req := ask("c1")
+	if _, err := first.Approve(t.Context(), req); !errors.Is(err, lathe.ErrPending) {
+		t.Fatal(err)
+	}
+	if !second.Await(first.Pending("")[0]) {
+		t.Fatal("the second desk does not wait")
+	}
+	edit := approval.Answer{Verb: approval.Edit, By: "ann", Arguments: json.RawMessage(`{"a": "<&>"}`)}
+	for range 2 { // the same answer may be given again, at either desk
+		for _, d := range []*approval.Desk{second, first} {
+			if err := d.Answer(t.Context(), req.Digest, edit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	third := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
+	third.Await(approval.Request{Digest: req.Digest, RunID: "run_1", ToolCallID: "c1", ExpiresAt: req.ExpiresAt})
+	if err := third.Answer(t.Context(), req.Digest, approval.Answer{Verb: approval.Deny, By: "bob"}); lathe.CodeOf(err) != lathe.CodeConflict {
+		t.Errorf("a second decision: %v", err)
+	}
+	other := *req
+	other.Digest = "that of other arguments"
+	if _, err := third.Approve(t.Context(), &other); !errors.Is(err, lathe.ErrPending) {
+		t.Errorf("the answer was taken for something else: %v", err)
+	}
+	now = now.Add(2 * time.Hour)
+	for _, d := range []*approval.Desk{first, second, third} {
+		if a, ok := d.Recall(t.Context(), req); !ok || !a.Approved || a.By != "ann" || string(a.Arguments) != `{"a": "<&>"}` {
+			t.Errorf("%+v, %v", a, ok)
+		}
+	}
+	if _, ok := first.Recall(t.Context(), ask("c2")); ok {
+		t.Error("nobody has answered that")
 	}
 }

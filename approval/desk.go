@@ -20,6 +20,9 @@ type DeskOptions struct {
 	Now     func() time.Time // time.Now
 	MaxHeld int              // requests that are kept until they expire; 10 000. Beyond it nothing is approved.
 	Grants  *Grants          // a new one; share it to share what was allowed
+	// Facts keeps the answers, so that they outlive this process and are known to every other that uses
+	// it; nil: they are kept in memory alone.
+	Facts lathe.FactStore
 	// OnAsk and OnAnswer are told of each new request and of each first answer, on the goroutine of
 	// Approve and of Answer.
 	OnAsk    func(Request)
@@ -28,8 +31,9 @@ type DeskOptions struct {
 
 // A Desk is a [lathe.Approver] at which requests wait, in memory, until they are answered or expire.
 // A request that has no answer yet parks its run: Approve returns [lathe.ErrPending] at once. Once
-// it is answered the run is executed again and takes the answer, once. Its methods may be called from several
-// goroutines at once.
+// it is answered the run is executed again and takes the answer, once. With a store of facts the answers are
+// there, whichever process took them; the log of the run says which were taken. Its methods may be
+// called from several goroutines at once.
 type Desk struct {
 	opts DeskOptions
 	mu   sync.Mutex
@@ -37,7 +41,7 @@ type Desk struct {
 	late []Request         // that have expired before their run took an answer
 }
 
-var _ lathe.Approver = (*Desk)(nil)
+var _ lathe.Recaller = (*Desk)(nil)
 
 type entry struct {
 	req    Request
@@ -115,9 +119,12 @@ func NewDesk(opts *DeskOptions) *Desk {
 
 // Approve answers a request from what people have said, or keeps it and returns [lathe.ErrPending].
 // An answer is good once: who asks again with the same digest is denied.
-func (d *Desk) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+func (d *Desk) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := d.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
+	}
+	if a, ok := d.Recall(ctx, req); ok {
+		return a, nil
 	}
 	d.mu.Lock()
 	d.sweep()
@@ -148,11 +155,15 @@ func (d *Desk) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.App
 	e.used = true
 	a := *e.answer
 	d.mu.Unlock()
+	d.grant(req, &a)
+	return a.approval(), nil
+}
+
+func (d *Desk) grant(req *lathe.ApprovalRequest, a *Answer) {
 	if a.Verb == Approve && a.Scope != ScopeOnce {
 		// Where it cannot be granted the approval is good for this one call.
 		_ = d.opts.Grants.Add(req, a.Scope, a.By)
 	}
-	return a.approval(), nil
 }
 
 func (a *Answer) approval() lathe.Approval {
@@ -205,9 +216,9 @@ func (d *Desk) Pending(run string) []Request {
 }
 
 // Answer answers the request of that digest. The same answer may be given again; another one is
-// refused. The error is a *[lathe.Error]: not_found for a request that was never made or is gone,
+// refused. With a store of facts it is there when Answer returns. The error is a *[lathe.Error]: not_found for a request that was never made or is gone,
 // approval_expired, conflict, or invalid_request.
-func (d *Desk) Answer(digest string, a Answer) error {
+func (d *Desk) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
 	}
@@ -236,8 +247,15 @@ func (d *Desk) Answer(digest string, a Answer) error {
 	if ok := a.scoped(&e.asked); a.Scope != ScopeOnce && !ok {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
-	e.answer, e.print = &a, fingerprint(&a)
 	req := e.req
+	if d.opts.Facts != nil {
+		d.mu.Unlock()
+		if err := d.store(ctx, &req, &a); err != nil {
+			return err
+		}
+		d.mu.Lock()
+	}
+	e.answer, e.print = &a, fingerprint(&a)
 	d.mu.Unlock()
 	if d.opts.OnAnswer != nil {
 		d.opts.OnAnswer(req, a)

@@ -158,7 +158,7 @@ func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string
 		by = "http"
 	}
 	waits := g.opts.Desk.Await(v.request(o))
-	err := g.opts.Desk.Answer(o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})
+	err := g.opts.Desk.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})
 	switch code := lathe.CodeOf(err); {
 	case code == lathe.CodeInvalidRequest:
 		return 0, badWish("decision", "The decision cannot be taken: %s.", cause(err))

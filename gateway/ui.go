@@ -130,13 +130,11 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	}
 	req, err := uistream.ParseRequest(body, &uistream.ParseOptions{Limits: limits})
 	if err != nil {
-		var bad *uistream.RequestError
-		if !errors.As(err, &bad) {
-			return nil, badWish("", "The request could not be read.")
-		}
-		return nil, badWish(bad.Param, "%s: %s", bad.Param, bad.Message)
+		return nil, badUI(err)
 	}
-	u.req = req
+	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
+		u.protocol = uistream.AssistantTransport // no other has such a body
+	}
 	if u.wanted, p = parseWish(req.Lathe, "lathe"); p != nil {
 		return nil, p
 	}
@@ -175,7 +173,7 @@ func (g *Gateway) planUI(c *caller, u *uiChat) *problem {
 		Messages: req.Messages, ClientTools: req.Tools, Target: c.uiModel(req.Model),
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
-	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5
+	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
 	in.Park, in.HandOver = g.opts.Index != nil, !names
 	if in.Allow, p = c.toolsFor(u.wanted, "lathe"); p != nil {
 		return p
@@ -221,7 +219,7 @@ func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	u.unlock = sync.OnceFunc(unlock)
 	v, p := g.view(ctx, c, id)
 	if p == nil && v.state.Finished == nil {
-		p = g.takeUI(c, u, v)
+		p = g.takeUI(ctx, c, u, v)
 	}
 	if p != nil || u.job.loop == nil {
 		u.unlock()
@@ -250,7 +248,7 @@ func (g *Gateway) waitingRun(ctx context.Context, c *caller, u *uiChat) (string,
 }
 
 // takeUI hands over what the page says to the calls that wait.
-func (g *Gateway) takeUI(c *caller, u *uiChat, v *runView) *problem {
+func (g *Gateway) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView) *problem {
 	id := v.state.Run.RunID
 	if v.state.Paused == "" || g.carries(id) {
 		return elsewhere()
@@ -272,7 +270,7 @@ func (g *Gateway) takeUI(c *caller, u *uiChat, v *runView) *problem {
 		if a < 0 || !o.Asked {
 			continue
 		}
-		if p := g.answerUI(c, v, o, u.req.Last.Approvals[a].Approved); p != nil {
+		if p := g.answerUI(ctx, c, v, o, u.req.Last.Approvals[a].Approved); p != nil {
 			return p
 		}
 		said++
@@ -295,7 +293,7 @@ func (u *uiChat) unseen(id string) bool {
 }
 
 // answerUI answers one approval. One that has expired is answered by the run itself.
-func (g *Gateway) answerUI(c *caller, v *runView, o *loop.OpenCall, approved bool) *problem {
+func (g *Gateway) answerUI(ctx context.Context, c *caller, v *runView, o *loop.OpenCall, approved bool) *problem {
 	if g.opts.Desk == nil {
 		return conflict("no_approvals", "Nobody can be asked on this server.")
 	}
@@ -308,7 +306,7 @@ func (g *Gateway) answerUI(c *caller, v *runView, o *loop.OpenCall, approved boo
 	}
 	g.opts.Desk.Await(approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
 		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
-	err := g.opts.Desk.Answer(o.Digest, approval.Answer{Verb: verb, By: by})
+	err := g.opts.Desk.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
 	switch lathe.CodeOf(err) {
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
 		return nil
@@ -323,11 +321,40 @@ func (g *Gateway) answerUI(c *caller, v *runView, o *loop.OpenCall, approved boo
 // a run, or of a conversation: then its newest run is told if that goes on.
 func (g *Gateway) watchUI(w http.ResponseWriter, r *http.Request, c *caller) {
 	protocol, p := uiProtocol(r)
-	after, p2 := position(r)
-	if p == nil {
-		p = p2
+	if p != nil {
+		c.fail(w, p)
+		return
 	}
-	id := r.PathValue("id")
+	g.watchChat(w, r, c, r.PathValue("id"), protocol, nil)
+}
+
+// resumeUI is watchUI for pages of assistant-ui's transport, which name the conversation in a body, and may
+// hold a state.
+func (g *Gateway) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) {
+	body, p := g.readBody(w, r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	req, err := uistream.ParseResume(body, uistream.DefaultLimits())
+	if err != nil {
+		c.fail(w, badUI(err))
+		return
+	}
+	g.watchChat(w, r, c, req.ID, uistream.AssistantTransport, req.State)
+}
+
+// badUI says what is wrong with the request of a page.
+func badUI(err error) *problem {
+	var bad *uistream.RequestError
+	if !errors.As(err, &bad) {
+		return badWish("", "The request could not be read.")
+	}
+	return badWish(bad.Param, "%s: %s", bad.Param, bad.Message)
+}
+
+func (g *Gateway) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) {
+	after, p := position(r)
 	if p == nil {
 		id, p = g.runOfChat(r.Context(), c, id)
 	}
@@ -340,7 +367,7 @@ func (g *Gateway) watchUI(w http.ResponseWriter, r *http.Request, c *caller) {
 		p = conflict("event_id_ahead", "The run has no such event.")
 		p.NewestEvent = newest
 	}
-	x := &watch{gateway: g, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: g.opts.Desk != nil})}
+	x := &watch{gateway: g, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: g.opts.Desk != nil, State: state})}
 	defer func() { x.sub.Close() }()
 	switch {
 	case p != nil:

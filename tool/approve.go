@@ -56,11 +56,11 @@ func (w *Work) unapproved(ctx context.Context, c *call) (ended bool) {
 		c.emit(&lathe.ApprovalRequested{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsDigest: req.Digest,
 			Rule: c.verdict.Rule, ExpiresAt: req.ExpiresAt, Arguments: bytes.Clone(c.args)})
 	}
-	left := req.ExpiresAt.Sub(w.r.now())
-	if left <= 0 {
-		return w.resolve(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
+	var answer lathe.Approval
+	err := error(context.DeadlineExceeded)
+	if left := req.ExpiresAt.Sub(w.r.now()); left > 0 {
+		answer, err = w.ask(ctx, req, left)
 	}
-	answer, err := w.ask(ctx, req, left)
 	switch {
 	case errors.Is(err, lathe.ErrPending):
 		c.parked = &Parked{Seq: c.seq, Digest: req.Digest, ExpiresAt: req.ExpiresAt}
@@ -68,7 +68,13 @@ func (w *Work) unapproved(ctx context.Context, c *call) (ended bool) {
 	case ctx.Err() != nil:
 		return w.resolve(c, refused, lathe.Approval{ReasonCode: reasonCancelled}, lathe.CodeCancelled)
 	case errors.Is(err, context.DeadlineExceeded), !w.r.now().Before(req.ExpiresAt):
-		return w.resolve(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
+		var inTime bool
+		if answer, inTime = w.late(ctx, req); !inTime {
+			return w.resolve(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
+		}
+		err = nil
+	}
+	switch {
 	case err != nil:
 		return w.resolve(c, refused, lathe.Approval{ReasonCode: "approver_error"}, lathe.CodeApprovalDenied)
 	case !answer.Approved:
@@ -107,6 +113,20 @@ func (w *Work) ask(ctx context.Context, req *lathe.ApprovalRequest, left time.Du
 		}
 	}()
 	return w.r.opts.Approver.Approve(ctx, req)
+}
+
+// late returns an answer that was given in time, where the approver knows of one. One that panics does not.
+func (w *Work) late(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Approval, inTime bool) {
+	r, ok := w.r.opts.Approver.(lathe.Recaller)
+	if !ok {
+		return lathe.Approval{}, false
+	}
+	defer func() {
+		if recover() != nil {
+			a, inTime = lathe.Approval{}, false
+		}
+	}()
+	return r.Recall(ctx, req)
 }
 
 // takeEdited puts the person's arguments in place of the model's. They pass the same checks, and

@@ -1,0 +1,94 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A factForm is the stored form of an answer.
+type factForm struct {
+	Digest     string  `json:"digest"`
+	Verb       Verb    `json:"verb"`
+	By         string  `json:"by,omitempty"`
+	ReasonCode string  `json:"reason_code,omitempty"`
+	Scope      Scope   `json:"scope,omitempty"`
+	Arguments  *string `json:"arguments,omitempty"` // JSON, as its bytes are
+	Result     *string `json:"result,omitempty"`
+}
+
+func text(raw json.RawMessage) *string {
+	if raw == nil {
+		return nil
+	}
+	s := string(raw)
+	return &s
+}
+
+func (f *factForm) answer() *Answer {
+	a := &Answer{Verb: f.Verb, By: f.By, ReasonCode: f.ReasonCode, Scope: f.Scope}
+	if f.Arguments != nil {
+		a.Arguments = json.RawMessage(*f.Arguments)
+	}
+	if f.Result != nil {
+		a.Result = json.RawMessage(*f.Result)
+	}
+	return a
+}
+
+// store keeps an answer as a fact of its run. The first one wins; the same one may be kept again.
+func (d *Desk) store(ctx context.Context, r *Request, a *Answer) error {
+	const op = "approval: answer"
+	body, err := json.Marshal(&factForm{r.Digest, a.Verb, a.By, a.ReasonCode, a.Scope, text(a.Arguments), text(a.Result)})
+	if err != nil {
+		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+	}
+	err = d.opts.Facts.PutFact(ctx, lathe.Fact{RunID: r.RunID, Kind: lathe.FactApproval, Key: r.ToolCallID, Body: body})
+	if !errors.Is(err, lathe.ErrConflict) {
+		return err
+	}
+	facts, err := d.opts.Facts.Facts(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	for i := range facts {
+		if f := &facts[i]; f.Kind == lathe.FactApproval && f.Key == r.ToolCallID && bytes.Equal(f.Body, body) {
+			return nil
+		}
+	}
+	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the request has another answer, or its run has ended")}
+}
+
+// Recall implements [lathe.Recaller]: it returns the answer that is stored for the request. What cannot be
+// read is no answer yet.
+func (d *Desk) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	if d.opts.Facts == nil || req.Run == nil || req.Call == nil {
+		return lathe.Approval{}, false
+	}
+	facts, err := d.opts.Facts.Facts(ctx, req.Run.RunID)
+	if err != nil {
+		return lathe.Approval{}, false
+	}
+	for i := range facts {
+		f := &facts[i]
+		var form factForm
+		if f.Kind != lathe.FactApproval || f.Key != req.Call.ID || json.Unmarshal(f.Body, &form) != nil || form.Digest != req.Digest {
+			continue
+		}
+		a := form.answer()
+		if a.check() != nil {
+			continue
+		}
+		d.mu.Lock()
+		if e := d.held[req.Digest]; e != nil {
+			e.answer, e.print, e.used = a, fingerprint(a), true
+		}
+		d.mu.Unlock()
+		d.grant(req, a)
+		return a.approval(), true
+	}
+	return lathe.Approval{}, false
+}
