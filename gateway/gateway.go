@@ -27,6 +27,7 @@ func (g *Gateway) routes() *http.ServeMux {
 
 		"POST /api/chat":            g.uiChat,
 		"GET /api/chat/{id}/stream": g.runs(g.watchUI),
+		"POST /api/chat/resume":     g.runs(g.resumeUI),
 
 		"GET /metrics": g.metrics,
 	} {

@@ -9,15 +9,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-func (p *parser) messages(raw []byte) error {
+func (p *parser) messages(raw []byte, name string) error {
 	if len(raw) == 0 || raw[0] != '[' {
-		return wrong("messages", "It is required, and must be an array.")
+		return wrong(name, "It is required, and must be an array.")
 	}
 	i := 0
 	for m := range rawjson.Elements(raw) {
-		at := fmt.Sprintf("messages[%d]", i)
+		at := fmt.Sprintf("%s[%d]", name, i)
 		if i++; i > p.limits.MaxMessages {
-			return &RequestError{Param: "messages", Limit: "max_messages", Message: fmt.Sprintf("There are more messages than max_messages, which is %d.", p.limits.MaxMessages)}
+			return &RequestError{Param: name, Limit: "max_messages", Message: fmt.Sprintf("There are more messages than max_messages, which is %d.", p.limits.MaxMessages)}
 		}
 		f, err := object(m, at)
 		if err == nil {

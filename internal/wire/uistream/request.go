@@ -10,7 +10,8 @@ import (
 )
 
 // A Request is what a chat page asks for, whatever it speaks: UI messages of the AI SDK, messages of
-// a model (content and role tool, as data stream clients send them), or AG-UI's run input.
+// a model (content and role tool, as data stream clients send them), AG-UI's run input, or a state and
+// commands of assistant-ui's transport.
 type Request struct {
 	ID        string // of the chat, or AG-UI's thread
 	RunID     string // AG-UI's own id of the run
@@ -20,6 +21,8 @@ type Request struct {
 	Tools     []*lathe.ToolSpec // that the page has
 	Lathe     json.RawMessage   // the member `lathe`, as it was sent
 	Reasoning bool              // some of the messages had reasoning
+	// State is that of a page of assistant-ui's transport, for [Options]; nil: the request is of another kind.
+	State *State
 	// Last is the message of the assistant that the request ends with, where it waits for something.
 	Last *Waiting
 }
@@ -75,7 +78,12 @@ func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	if err := p.head(req); err != nil {
 		return nil, err
 	}
-	if err := p.messages(req["messages"]); err != nil {
+	if req["commands"] != nil {
+		err = p.transport(req)
+	} else {
+		err = p.messages(req["messages"], "messages")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := p.resumes(req["resume"]); err != nil {
@@ -106,6 +114,14 @@ func (p *parser) head(req fields) error {
 		}
 	}
 	var err error
+	if config, err := object(req["config"], "config"); err == nil && out.Model == "" { // assistant-ui's place for it
+		if out.Model, err = config.text("modelName", "config.modelName"); err == nil {
+			err = within("config.modelName", "max_id", out.Model, p.limits.MaxID)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if out.StateKey, err = req.text("stateKey", "stateKey"); err != nil {
 		return err
 	}

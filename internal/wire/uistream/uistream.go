@@ -88,6 +88,8 @@ type Options struct {
 	// written, the others when their turn comes: pages go on once all calls that they see are answered, so
 	// what waits behind an approval is not told before it.
 	Approvals bool
+	// State, of [AssistantTransport], is what the page holds and is told the changes of; nil: it holds none.
+	State *State
 	// Open are calls that an earlier stream of the same message has told: what comes of them is told
 	// in this one, which goes on where that one ended.
 	Open []OpenCall
@@ -237,6 +239,9 @@ func NewEncoder(p Protocol, opts *Options) *Encoder {
 		e.w = &dataWriter{}
 	case AssistantTransport:
 		e.w = &transportWriter{mark: mark}
+		if e.opts.State != nil {
+			e.w = &stateWriter{transportWriter: transportWriter{mark: mark}, state: e.opts.State}
+		}
 	case AGUI:
 		e.w = &aguiWriter{mark: mark}
 	case UIMessages:
