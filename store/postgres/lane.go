@@ -4,96 +4,82 @@ const (
 	// lanes is how many statements of appends are on their way at a time: while one is written, another
 	// one is filled.
 	lanes = 2
-	// maxBatch bounds the requests of one statement.
+	// maxBatch bounds the requests of one batch.
 	maxBatch = 128
-	// maxBatchBytes bounds the events of one statement, but for those of its first request.
+	// maxBatchBytes bounds the events of one batch, but for those of its first request.
 	maxBatchBytes = 4 << 20
 )
 
+// A batch has requests that are written together, of each run one.
+type batch struct {
+	runs          map[string]bool
+	size          int
+	begins, moves []*request
+}
+
+// add takes the request, or reports that it is for another batch.
+func (b *batch) add(r *request) bool {
+	size := 0
+	for _, body := range r.bodies {
+		size += len(body)
+	}
+	if n := len(b.runs); b.runs[r.runID] || n == maxBatch || n > 0 && b.size+size > maxBatchBytes {
+		return false
+	}
+	b.runs[r.runID], b.size = true, b.size+size
+	if r.last == 0 {
+		b.begins = append(b.begins, r)
+	} else {
+		b.moves = append(b.moves, r)
+	}
+	return true
+}
+
 // serve writes requests: all that have come while those before were written go together.
 func (s *Store) serve() {
-	var later []*request // of runs that the batch has already
+	var next *request // which did not fit into the batch before
 	for {
-		var batch []*request
-		runs := map[string]bool{}
-		size := 0
-		add := func(r *request) bool {
-			if runs[r.runID] || len(batch) == maxBatch || len(batch) > 0 && size+r.size() > maxBatchBytes {
-				return false
-			}
-			batch, runs[r.runID], size = append(batch, r), true, size+r.size()
-			return true
-		}
-		waiting := later
-		later = nil
-		for _, r := range waiting {
-			if !add(r) {
-				later = append(later, r)
-			}
-		}
-		if len(batch) == 0 {
+		b := &batch{runs: map[string]bool{}}
+		if next == nil {
 			select {
-			case r := <-s.requests:
-				add(r)
+			case next = <-s.requests:
 			case <-s.stop:
 				return
 			}
 		}
-	gather:
-		for len(later) == 0 {
+		for next != nil && b.add(next) {
 			select {
-			case r := <-s.requests:
-				if !add(r) {
-					later = append(later, r)
-				}
+			case next = <-s.requests:
 			default:
-				break gather
+				next = nil
 			}
 		}
-		s.write(batch)
+		s.write(b.begins, beginStatement)
+		s.write(b.moves, moveStatement)
 	}
 }
 
-func (r *request) size() (n int) {
-	for _, b := range r.bodies {
-		n += len(b)
-	}
-	return n
-}
-
-// write carries out the requests of a batch, each for itself, and answers them.
-func (s *Store) write(batch []*request) {
+// write carries out requests of one kind, each for itself, and answers them.
+func (s *Store) write(all []*request, statement string) {
 	var live []*request
-	for _, r := range batch {
+	for _, r := range all {
 		if err := r.ctx.Err(); err != nil {
 			r.done <- answer{err: err}
 			continue
 		}
 		live = append(live, r)
 	}
-	s.send(live, beginStatement, func(r *request) bool { return r.last == 0 })
-	s.send(live, moveStatement, func(r *request) bool { return r.last > 0 })
-}
-
-// send writes those of the requests that are of one kind, and answers them.
-func (s *Store) send(batch []*request, statement string, fits func(*request) bool) {
-	var these []*request
-	for _, r := range batch {
-		if fits(r) {
-			these = append(these, r)
-		}
-	}
-	if len(these) == 0 {
+	if len(live) == 0 {
 		return
 	}
-	moved, err := s.try(these, statement)
-	if err != nil && !broken(err) && len(these) > 1 { // one of them spoiled it for all: nothing was written
-		for i := range these {
-			s.send(these[i:i+1], statement, fits)
+	moved, err := s.try(live, statement)
+	if err != nil && !broken(err) && len(live) > 1 { // one of them spoiled it for all: nothing was written
+		for i := range live {
+			s.write(live[i:i+1], statement)
 		}
 		return
 	}
-	for _, r := range these {
+	for _, r := range live {
 		r.done <- answer{moved: moved[r.runID], err: err}
 	}
 }

@@ -84,9 +84,18 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 func schemaVersion(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (int, error) {
+	var schema *string
 	var there bool
-	if err := db.QueryRow(ctx, "SELECT to_regclass('lathe_schema') IS NOT NULL").Scan(&there); err != nil || !there {
+	// Not to_regclass: within a transaction it may not see what another one has made meanwhile.
+	if err := db.QueryRow(ctx, `SELECT current_schema(), EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = current_schema() AND c.relname = 'lathe_schema')`).Scan(&schema, &there); err != nil {
 		return 0, err
+	}
+	if schema == nil {
+		return 0, errors.New("the search_path names no schema that is there: make it, or name another")
+	}
+	if !there {
+		return 0, nil
 	}
 	var has int
 	if err := db.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM lathe_schema").Scan(&has); err != nil {

@@ -60,12 +60,13 @@ func TestShared(t *testing.T) {
 
 func execute(t testing.TB, url, statement string, args ...any) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
+	ctx := context.Background() // some do it in a cleanup
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(t.Context(), statement, args...); err != nil {
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, statement, args...); err != nil {
 		t.Fatal(err)
 	}
 }

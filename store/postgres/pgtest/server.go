@@ -73,9 +73,6 @@ func start(ctx context.Context) (*Server, error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Socket returns the path of the Unix socket on which the server listens.
-func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
-
 // URL returns the URL of a database on the server.
 func (s *Server) URL(database string) string {
 	return "postgres://lathe@/" + database + "?host=" + url.QueryEscape(s.dir) + "&port=5432"

@@ -1,0 +1,341 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
+)
+
+// lease ends in no test.
+const lease = time.Hour
+
+// A writer appends to one run, and knows what it was told.
+type writer struct {
+	store        *postgres.Store
+	claim        lathe.Claim
+	acknowledged int64
+	tries        map[string]bool // the tokens of all events that it tried to append
+}
+
+// write appends events of one token each until stop is closed. After an error it does not know: it looks
+// at what is there, again and again, and goes on after it.
+func (w *writer) write(t *testing.T, stop <-chan struct{}, told func()) {
+	last := int64(0)
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		e := resumed(w.claim.RunID, last+1)
+		if last == 0 {
+			e = started(w.claim.RunID)
+		}
+		e.RequestID = fmt.Sprintf("%s_%d", w.claim.RunID, n)
+		w.tries[e.RequestID] = true
+		end, err := w.store.AppendAs(t.Context(), w.claim, last, e)
+		switch {
+		case err == nil:
+			if end != last+1 {
+				t.Errorf("%s: append after %d ends at %d", w.claim.RunID, last, end)
+				return
+			}
+			last, w.acknowledged, w.claim.Epoch = end, end, 1
+			told()
+		case lathe.CodeOf(err) == lathe.CodeUnavailable:
+			if last = w.end(t); last > 0 {
+				w.claim.Epoch = 1
+			}
+		default: // nobody else writes: there is no conflict
+			t.Errorf("%s: append after %d: %v", w.claim.RunID, last, err)
+			return
+		}
+	}
+}
+
+// end waits until the log can be read, and returns its last ID.
+func (w *writer) end(t *testing.T) int64 {
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		var last int64
+		var err error
+		for e, failed := range w.store.Read(t.Context(), w.claim.RunID, 0) {
+			last, err = e.ID, failed
+		}
+		if err == nil {
+			return last
+		}
+		if errors.Is(err, lathe.ErrNotFound) {
+			return 0
+		}
+		if lathe.CodeOf(err) != lathe.CodeUnavailable || time.Now().After(deadline) {
+			t.Errorf("read of %s: %v", w.claim.RunID, err)
+			return last
+		}
+		time.Sleep(10 * time.Millisecond) // a server is being started
+	}
+}
+
+// check looks for what was lost or doubled.
+func (w *writer) check(t *testing.T) {
+	t.Helper()
+	seen := map[string]bool{}
+	n := int64(0)
+	for e, err := range w.store.Read(t.Context(), w.claim.RunID, 0) {
+		if err != nil {
+			t.Errorf("%s: %v", w.claim.RunID, err)
+			return
+		}
+		n++
+		if e.ID != n || seen[e.RequestID] || !w.tries[e.RequestID] {
+			t.Errorf("%s: event %d is %d, %s: doubled %v", w.claim.RunID, n, e.ID, e.RequestID, seen[e.RequestID])
+		}
+		seen[e.RequestID] = true
+	}
+	if n < w.acknowledged {
+		t.Errorf("%s has %d events, %d were acknowledged", w.claim.RunID, n, w.acknowledged)
+	}
+	rows, _, err := w.store.Runs(t.Context(), &lathe.RunFilter{RunID: w.claim.RunID})
+	if err != nil || len(rows) != 1 || rows[0].LastID != n {
+		t.Errorf("%s: the list says %+v, %v, want %d events", w.claim.RunID, rows, err, n)
+	}
+}
+
+// load has several writers write until over returns, and checks what they wrote.
+func load(t *testing.T, s *postgres.Store, over func(told func() int64)) {
+	t.Helper()
+	var told atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	writers := make([]*writer, 8)
+	for i := range writers {
+		w := &writer{store: s, claim: lathe.Claim{RunID: fmt.Sprintf("run_%d", i), Node: "node_1", Lease: lease}, tries: map[string]bool{}}
+		writers[i] = w
+		wg.Go(func() { w.write(t, stop, func() { told.Add(1) }) })
+	}
+	over(told.Load)
+	close(stop)
+	wg.Wait()
+	for _, w := range writers {
+		w.check(t)
+	}
+}
+
+// until waits for something that other goroutines bring about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) || t.Failed() {
+			t.Errorf("gave up waiting until %s", what)
+			return
+		}
+	}
+}
+
+// The database crashes under load: what was acknowledged is there, once.
+func TestF4CrashLosesNothing(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("kills a server again and again; not with -short")
+	}
+	server := pgtest.Start(t)
+	s := open(t, server.Schema(t))
+	load(t, s, func(told func() int64) {
+		for range 3 {
+			from := told()
+			until(t, "the load goes on", func() bool { return told() > from+100 })
+			server.Kill()
+			server.Restart(t)
+		}
+		from := told()
+		until(t, "the load goes on", func() bool { return told() > from+100 })
+	})
+}
+
+// Connections break while answers are on their way: no append is reported as a conflict, lost or doubled.
+func TestF8CutConnectionsLoseNothing(t *testing.T) {
+	t.Parallel()
+	proxy := pgtest.NewProxy(t, pgtest.URL(t))
+	s := open(t, proxy.URL)
+	load(t, s, func(told func() int64) {
+		until(t, "all have begun", func() bool { return told() > 50 })
+		var answers, cuts atomic.Int64
+		proxy.CutAnswers(func([]byte) bool {
+			if answers.Add(1)%23 == 0 {
+				cuts.Add(1)
+				return true
+			}
+			return false
+		})
+		until(t, "many were cut", func() bool { return cuts.Load() > 40 })
+		proxy.CutAnswers(nil)
+		from := told()
+		until(t, "the load goes on", func() bool { return told() > from+100 })
+	})
+}
+
+// The one answer that says what became of a statement is lost: the caller is told what did, and it is
+// done once.
+func TestF8FindsOutWhatBecameOfAStatement(t *testing.T) {
+	t.Parallel()
+	proxy := pgtest.NewProxy(t, pgtest.URL(t))
+	s := open(t, proxy.URL)
+	ctx := t.Context()
+	c := lathe.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// losing loses the first answer that holds the words.
+	losing := func(words string, fn func()) {
+		t.Helper()
+		var cut atomic.Bool
+		proxy.CutAnswers(func(answer []byte) bool {
+			return bytes.Contains(answer, []byte(words)) && bytes.Contains(answer, []byte{'C', 0, 0, 0}) && cut.CompareAndSwap(false, true)
+		})
+		fn()
+		proxy.CutAnswers(nil)
+		if !cut.Load() {
+			t.Errorf("no answer with %q was cut", words)
+		}
+	}
+	losing("run_a", func() {
+		end, err := s.AppendAs(ctx, c, 0, started("run_a"))
+		if must(err); end != 1 {
+			t.Errorf("it ends at %d", end)
+		}
+	})
+	c.Epoch = 1
+	losing("run_a", func() {
+		end, err := s.AppendAs(ctx, c, 1, resumed("run_a", 2), resumed("run_a", 3))
+		if must(err); end != 3 {
+			t.Errorf("it ends at %d", end)
+		}
+	})
+	losing("run_a", func() { // what another wrote is a conflict all the same
+		if _, err := s.AppendAs(ctx, c, 3, paused("run_a", 4)); err != nil {
+			t.Error(err)
+		}
+		if end, err := s.AppendAs(ctx, c, 3, paused("run_a", 4)); !errors.Is(err, lathe.ErrConflict) || end != 4 {
+			t.Errorf("the same again: %d, %v", end, err)
+		}
+	})
+	losing("INSERT 0 1", func() { must(s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})) })
+	if err := s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"}); !errors.Is(err, lathe.ErrConflict) {
+		t.Errorf("a second fact: %v", err)
+	}
+	losing("UPDATE 1", func() { must(s.Release(ctx, c, 4)) })
+	losing("run_a", func() { // the claim that nobody knows of is given back
+		got, err := s.Claim(ctx, "node_2", lease, 10)
+		if must(err); len(got) != 1 || got[0].Facts != 1 {
+			t.Fatalf("%+v", got)
+		}
+		c = got[0]
+	})
+	losing("run_a", func() {
+		if got, err := s.Renew(ctx, "node_2", lease); err != nil || len(got) != 1 || got[0] != c {
+			t.Errorf("got %+v, %v, want %+v", got, err, c)
+		}
+	})
+	losing("UPDATE 1", func() { must(s.Release(ctx, c, 4)) })
+	losing("\x00\x00\x00\x01", func() { // of a row: there is no other
+		got, err := s.Take(ctx, "node_3", "run_a", lease)
+		if must(err); got.Epoch <= c.Epoch {
+			t.Errorf("got %+v", got)
+		}
+		if owner, err := s.Owner(ctx, "run_a"); err != nil || owner != "node_3" {
+			t.Errorf("the owner is %q, %v", owner, err)
+		}
+	})
+	n := 0
+	losing("run_a", func() { // of an event
+		for _, err := range s.Read(ctx, "run_a", 0) {
+			must(err)
+			n++
+		}
+	})
+	if n != 4 {
+		t.Errorf("%d events, want 4", n)
+	}
+	losing("DELETE 1", func() { must(s.Delete(ctx, "run_a")) })
+	if rows, _, err := s.Runs(ctx, nil); err != nil || len(rows) != 0 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+// While the database cannot be reached work is refused, not queued; afterwards it goes on.
+func TestF8RefusesWhileUnreachable(t *testing.T) {
+	t.Parallel()
+	proxy := pgtest.NewProxy(t, pgtest.URL(t))
+	s := open(t, proxy.URL)
+	ctx := t.Context()
+	c := lathe.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	if _, err := s.AppendAs(ctx, c, 0, started("run_a")); err != nil {
+		t.Fatal(err)
+	}
+	c.Epoch = 1
+	watched := make(chan error, 1)
+	go func() { watched <- s.Watch(ctx, func(string) {}) }()
+	proxy.Down()
+	for range 3 {
+		if _, err := s.AppendAs(ctx, c, 1, resumed("run_a", 2)); lathe.CodeOf(err) != lathe.CodeUnavailable {
+			t.Errorf("append: %v", err)
+		}
+	}
+	_, claim := s.Claim(ctx, "node_1", lease, 1)
+	_, facts := s.Facts(ctx, "run_a")
+	_, _, list := s.Runs(ctx, nil)
+	for what, err := range map[string]error{"claim": claim, "facts": facts, "list": list, "put": s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "cancel"}),
+		"delete": s.Delete(ctx, "run_a"), "watch": <-watched} {
+		if lathe.CodeOf(err) != lathe.CodeUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
+	defer cancel()
+	if _, err := s.AppendAs(short, c, 1, resumed("run_a", 2)); lathe.CodeOf(err) != lathe.CodeTimeout {
+		t.Errorf("with a deadline: %v", err)
+	}
+	proxy.Up()
+	if end, err := s.AppendAs(ctx, c, 1, resumed("run_a", 2)); err != nil || end != 2 {
+		t.Errorf("afterwards: %d, %v", end, err)
+	}
+}
+
+// An error of the server's disk is an error of the store, nothing is half written, and it goes on when
+// there is room again.
+func TestF16DiskErrors(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s := open(t, url)
+	ctx := t.Context()
+	if _, err := s.Append(ctx, "run_a", 0, started("run_a")); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, url, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
+	execute(t, url, `CREATE TRIGGER full_disk BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION full_disk()`)
+	for range 2 {
+		if _, err := s.Append(ctx, "run_a", 1, resumed("run_a", 2)); lathe.CodeOf(err) != lathe.CodeUnavailable {
+			t.Errorf("a full disk: %v", err)
+		}
+	}
+	rows, _, err := s.Runs(ctx, nil)
+	if err != nil || len(rows) != 1 || rows[0].LastID != 1 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	execute(t, url, `DROP TRIGGER full_disk ON event`)
+	if end, err := s.Append(ctx, "run_a", 1, resumed("run_a", 2)); err != nil || end != 2 {
+		t.Errorf("afterwards: %d, %v", end, err)
+	}
+}

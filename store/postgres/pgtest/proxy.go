@@ -1,0 +1,132 @@
+package pgtest
+
+import (
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A Proxy stands between a store and its server, and breaks what goes through it.
+type Proxy struct {
+	// URL is that of the database, through the proxy.
+	URL string
+
+	listener        net.Listener
+	network, server string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool // both ends of each
+	down  bool
+	cut   func(answer []byte) bool
+	wait  sync.WaitGroup
+}
+
+// NewProxy starts a proxy of the server of a URL, on a port of its own, for one test.
+func NewProxy(tb testing.TB, direct string) *Proxy {
+	tb.Helper()
+	u, err := url.Parse(direct)
+	if err != nil {
+		tb.Fatal("pgtest: no URL")
+	}
+	cfg, err := pgx.ParseConfig(direct)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	q := u.Query()
+	q.Del("host")
+	q.Del("port")
+	q.Set("sslmode", "disable")
+	u.Host, u.RawQuery = l.Addr().String(), q.Encode()
+	p := &Proxy{URL: u.String(), listener: l, conns: map[net.Conn]bool{}}
+	p.network, p.server = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	p.wait.Go(p.accept)
+	tb.Cleanup(func() {
+		_ = l.Close() // which ends accept
+		p.Down()
+		p.wait.Wait()
+	})
+	return p
+}
+
+// Down cuts all connections and makes no new ones, until Up.
+func (p *Proxy) Down() { p.set(true) }
+
+// Up lets connections through again.
+func (p *Proxy) Up() { p.set(false) }
+
+func (p *Proxy) set(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+	if down {
+		for c := range p.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// CutAnswers cuts a connection instead of letting an answer of the server through, wherever cut says so:
+// the server has done what it was asked, and nobody hears of it. It may be called by several goroutines
+// at once. nil lets all through.
+func (p *Proxy) CutAnswers(cut func(answer []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).Dial(p.network, p.server)
+		if err != nil {
+			_ = client.Close() // the server is down
+			continue
+		}
+		p.mu.Lock()
+		if p.down {
+			_, _ = client.Close(), server.Close()
+		} else {
+			p.conns[client], p.conns[server] = true, true
+			p.wait.Go(func() { p.copy(server, client, false) })
+			p.wait.Go(func() { p.copy(client, server, true) })
+		}
+		p.mu.Unlock()
+	}
+}
+
+// copy passes on what comes from one end, until either is closed.
+func (p *Proxy) copy(to, from net.Conn, answers bool) {
+	defer func() {
+		_, _ = to.Close(), from.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, from)
+	}()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		cut := p.cut
+		p.mu.Unlock()
+		if answers && cut != nil && cut(b[:n]) {
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
