@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// watch returns a channel that is told when the row of the key may have changed.
+func (c *Catalogue) watch(key string) (woken <-chan struct{}, stop func()) {
+	w := make(chan struct{}, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[key] == nil {
+		c.waiting[key] = map[chan struct{}]struct{}{}
+	}
+	c.waiting[key][w] = struct{}{}
+	return w, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting[key], w)
+		if len(c.waiting[key]) == 0 {
+			delete(c.waiting, key)
+		}
+	}
+}
+
+func (c *Catalogue) wake(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.waiting[key] {
+		select {
+		case w <- struct{}{}:
+		default: // it is told already
+		}
+	}
+}
+
+// await waits until the call has ended, or ctx has: then the call is cancelled, unless another process
+// goes on with it. Nothing is known of an unknown call until the time for a late result is over.
+func (c *Catalogue) await(ctx context.Context, row *lathe.RemoteCall, woken <-chan struct{}) (*lathe.RemoteCall, error) {
+	key, wait := row.Key, c.opts.Poll
+	var unknown time.Time // since when
+	for {
+		switch {
+		case row.State != lathe.CallUnknown || row.Decided:
+			if row.State.Ended() {
+				return row, nil
+			}
+		case unknown.IsZero():
+			unknown = time.Now()
+		case time.Since(unknown) >= c.opts.Late:
+			return c.queue.DecideCall(ctx, key)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-woken:
+			wait = c.opts.Poll
+		case <-timer.C:
+			wait = min(2*wait, 8*c.opts.Poll)
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return c.leave(ctx, key)
+		}
+		next, err := c.queue.FindCall(ctx, key)
+		switch {
+		case errors.Is(err, lathe.ErrNotFound):
+			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: wait", Err: err} // the run was deleted
+		case err == nil:
+			row = next
+		}
+	}
+}
+
+// find returns the row of a key; while the store cannot be reached it tries again.
+func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{}) (*lathe.RemoteCall, error) {
+	for {
+		row, err := c.queue.FindCall(ctx, key)
+		if err == nil || ctx.Err() != nil || lathe.CodeOf(err) != lathe.CodeUnavailable {
+			return row, err
+		}
+		select {
+		case <-woken:
+		case <-time.After(c.opts.Poll):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// cancelTime is how long a call that nobody waits for may take to be cancelled.
+const cancelTime = 5 * time.Second
+
+// leave ends the wait for a call whose context has ended.
+func (c *Catalogue) leave(ctx context.Context, key string) (*lathe.RemoteCall, error) {
+	cause := ctx.Err()
+	if errors.Is(context.Cause(ctx), lathe.ErrLeft) {
+		return nil, cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	row, err := c.queue.CancelCall(ctx, key)
+	if err == nil && row.State == lathe.CallDone {
+		return row, nil // just in time
+	}
+	return nil, cause
+}

@@ -1,0 +1,129 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+var _ lathe.Verifier = (*offered)(nil)
+
+// offered is a tool that workers serve.
+type offered struct {
+	catalogue  *Catalogue
+	spec       lathe.ToolSpec
+	definition string
+	bad        string // why it cannot be registered anywhere
+}
+
+func newOffered(c *Catalogue, t *lathe.WorkerTool, definition string) *offered {
+	o := &offered{catalogue: c, definition: definition, spec: lathe.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema,
+		OutputSchema: t.OutputSchema, Effect: effect(t.Effect), Allowlist: t.Allowlist, Target: t.Target, Labels: t.Labels,
+		SchemaVersion: t.Version, Timeout: time.Duration(t.TimeoutMS) * time.Millisecond, Origin: Origin}}
+	if _, err := tool.NewSet(o); err != nil {
+		o.bad = reason(err)
+	}
+	return o
+}
+
+// effect reads the name of an effect; what is not known counts as writing.
+func effect(name string) lathe.Effect {
+	for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent} {
+		if name == e.String() {
+			return e
+		}
+	}
+	return lathe.Writes
+}
+
+// Spec implements [lathe.Tool].
+func (o *offered) Spec() *lathe.ToolSpec { return &o.spec }
+
+// defaultTime is that of a call whose context has no deadline.
+const defaultTime = 30 * time.Second
+
+// Call implements [lathe.Tool]. It queues the call, or finds the one that another process has queued, and
+// waits for its end.
+func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	c := &lathe.RemoteCall{Tool: o.spec.Name, Definition: o.definition, Effect: o.spec.Effect, Arguments: args}
+	if m := lathe.CallMetaFrom(ctx); m != nil {
+		c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth = m.IdempotencyKey, m.RunID, m.CallID, m.RequestID, m.SessionID, m.Depth
+	}
+	if c.Key == "" || c.RunID == "" { // the keys of runs without a name are not their own
+		c.Key, c.RunID = "call_"+rand.Text(), "run_"+rand.Text()
+	}
+	within := defaultTime
+	if d, ok := ctx.Deadline(); ok {
+		within = time.Until(d)
+	}
+	woken, stop := o.catalogue.watch(c.Key)
+	defer stop()
+	row, err := o.catalogue.queue.PutCall(ctx, c, within)
+	if err != nil {
+		if lathe.CodeOf(err) == lathe.CodeConflict {
+			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: call", Err: err} // made before with other arguments
+		}
+		return nil, err
+	}
+	if row, err = o.catalogue.await(ctx, row, woken); err != nil {
+		return nil, err
+	}
+	return outcome(row)
+}
+
+// Verify implements [lathe.Verifier]. It waits for a call that goes on.
+func (o *offered) Verify(ctx context.Context, m *lathe.CallMeta) (lathe.Verified, error) {
+	woken, stop := o.catalogue.watch(m.IdempotencyKey)
+	defer stop()
+	row, err := o.catalogue.find(ctx, m.IdempotencyKey, woken)
+	switch {
+	case errors.Is(err, lathe.ErrNotFound):
+		return lathe.Verified{Fate: lathe.FateNotRun}, nil
+	case err != nil:
+		return lathe.Verified{}, err
+	}
+	if row, err = o.catalogue.await(ctx, row, woken); err != nil {
+		return lathe.Verified{}, err
+	}
+	out, err := outcome(row)
+	if row.State == lathe.CallUnknown {
+		return lathe.Verified{}, err
+	}
+	if err != nil {
+		out = &lathe.Output{IsError: true, Code: codeOf(err)}
+	}
+	return lathe.Verified{Fate: lathe.FateDone, Output: out}, nil
+}
+
+func codeOf(err error) lathe.Code {
+	if f := (*tool.Failure)(nil); errors.As(err, &f) {
+		return f.Code
+	}
+	return lathe.CodeOf(err)
+}
+
+// outcome is what the end of a call is for the runner.
+func outcome(row *lathe.RemoteCall) (*lathe.Output, error) {
+	const op = "remote: call"
+	switch {
+	case row.State == lathe.CallUnknown:
+		return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: op, Err: errors.New("its worker was lost, and nobody knows what came of it")}
+	case row.State == lathe.CallCancelled && row.Cancelled:
+		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: errors.New("the call was cancelled")}
+	case row.State == lathe.CallCancelled && row.Attempt == 0:
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("no worker has taken the call in its time")}
+	case row.State == lathe.CallCancelled:
+		return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: errors.New("its time is up")}
+	case row.Result == nil:
+		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: errors.New("a call that is done has no result")}
+	case row.Result.IsError && row.Result.Detail != "" && row.Result.Data == nil:
+		return nil, tool.Fail(row.Result.Code, "%s", row.Result.Detail)
+	}
+	r := row.Result
+	return &lathe.Output{Data: r.Data, Blobs: r.Blobs, IsError: r.IsError, Code: r.Code, RC: r.RC}, nil
+}
