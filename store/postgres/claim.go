@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,49 +10,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// lost are the marks of claims that may have been made without anybody knowing: the connection broke
-// before the answer came. They are given back before the next claims.
-type lost struct {
-	mu    sync.Mutex
-	marks map[int64]time.Time // when
-}
-
-// lostFor is for how long a lost claim may still turn up.
-const lostFor = time.Minute
-
-func (l *lost) add(mark int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.marks == nil {
-		l.marks = map[int64]time.Time{}
-	}
-	l.marks[mark] = time.Now()
-}
-
-func (l *lost) all() (marks []int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for mark, at := range l.marks {
-		if time.Since(at) > lostFor {
-			delete(l.marks, mark)
-			continue
-		}
-		marks = append(marks, mark)
-	}
-	return marks
-}
-
-// giveBack ends the claims that were lost.
-func (s *Store) giveBack(ctx context.Context, node string) error {
-	marks := s.lost.all()
-	if len(marks) == 0 {
-		return nil
-	}
-	_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease_until = now() WHERE owner = $1 AND NOT ended AND claim_mark = ANY($2)", node, marks)
-	return err
-}
-
-// Claim implements [lathe.SharedStore]. Those that have waited longest come first.
+// Claim implements [lathe.SharedStore]. Those that have waited longest come first. Where a connection
+// broke before its answer came, there may be claims of the node that nobody knows of: Renew shows them.
 func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]lathe.Claim, error) {
 	const op = "postgres: claim"
 	if err := mayClaim(op, node, lease); err != nil {
@@ -65,19 +22,12 @@ func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, lim
 	}
 	var out []lathe.Claim
 	err := s.again(ctx, func(ctx context.Context) error {
-		if err := s.giveBack(ctx, node); err != nil {
-			return err
-		}
-		mark := rand.Int64()
 		rows, err := s.pool.Query(ctx, `WITH free AS MATERIALIZED (
 				SELECT run_id FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
-			) UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond', claim_mark = $4
-			FROM free WHERE run.run_id = free.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit, mark)
+			) UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond'
+			FROM free WHERE run.run_id = free.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
 		if err == nil {
 			out, err = claims(rows, node, lease)
-		}
-		if broken(err) {
-			s.lost.add(mark)
 		}
 		return err
 	})
@@ -110,7 +60,7 @@ func (s *Store) Take(ctx context.Context, node, runID string, lease time.Duratio
 	}
 	c := lathe.Claim{RunID: runID, Node: node, Lease: lease}
 	err := s.again(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond', claim_mark = 0
+		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond'
 			WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`, node, micros(lease), runID).Scan(&c.Epoch, &c.Facts)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return s.refusal(ctx, op, runID)
@@ -143,9 +93,6 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 	}
 	var out []lathe.Claim
 	err := s.again(ctx, func(ctx context.Context) error {
-		if err := s.giveBack(ctx, node); err != nil {
-			return err
-		}
 		// The rows are locked in the order in which appends lock them.
 		rows, err := s.pool.Query(ctx, `WITH held AS MATERIALIZED (
 				SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() ORDER BY run_id FOR NO KEY UPDATE

@@ -8,7 +8,7 @@ import (
 )
 
 // maxDeleted bounds the runs of one transaction.
-const maxDeleted = 500
+const maxDeleted = 50
 
 // Delete implements [lathe.Store]. What was deleted is out of reach at once; the server gives its space
 // back, and forgets it, when it has cleaned up, and its backups and its log of writes later.

@@ -42,7 +42,6 @@ type Store struct {
 
 	states states
 	hints  hints
-	lost   lost
 	outage outage
 }
 

@@ -20,7 +20,6 @@ CREATE TABLE run (
   epoch       bigint NOT NULL DEFAULT 0,
   owner       text COLLATE "C",  -- NULL: the last claim was given back
   lease_until timestamptz NOT NULL DEFAULT now(),
-  claim_mark  bigint NOT NULL DEFAULT 0,
   -- From when on a node may claim the run; NULL: there is nothing to do.
   due_at      timestamptz GENERATED ALWAYS AS (CASE
     WHEN ended OR NOT resumable THEN NULL
@@ -33,6 +32,7 @@ CREATE INDEX run_owner ON run (owner) WHERE owner IS NOT NULL AND NOT ended;
 CREATE INDEX run_started ON run (started DESC, run_id DESC);
 CREATE INDEX run_status ON run (status, started DESC, run_id DESC);
 CREATE INDEX run_session ON run (session_id, started DESC, run_id DESC);
+CREATE INDEX run_principal ON run (principal, started DESC, run_id DESC);
 
 -- Only ever inserted into, until the run is deleted.
 CREATE TABLE event (
