@@ -83,6 +83,7 @@ var rooms = []room{
 	{path: "loop", imports: []string{"", "tool", "internal/digest"}},
 	{path: "engine", imports: []string{"", "loop"}},
 	{path: "engine/enginetest", imports: []string{"", "engine", "loop", "observe", "tool"}},
+	{path: "replay", imports: []string{"", "engine", "loop", "store", "tool"}},
 	{path: "gateway/console", std: []string{"net/http"}},
 	{path: "gateway", imports: []string{"", "approval", "engine", "loop", "observe", "store", "internal/nearest", "internal/rawjson", "internal/secret", "internal/sse",
 		"gateway/console", "internal/wire/openai", "internal/wire/uistream"}, std: []string{"net", "net/http"}, outside: []string{"github.com/klauspost/compress"}},

@@ -52,6 +52,16 @@ func readStart(raw json.RawMessage) (*start, error) {
 	if s.Version > startVersion {
 		return s, fmt.Errorf("the run was started by a newer version of this program (%d, known is %d)", s.Version, startVersion)
 	}
+	for _, spec := range s.ClientTools {
+		if spec == nil {
+			continue
+		}
+		for _, schema := range []*json.RawMessage{&spec.Schema, &spec.OutputSchema} {
+			if string(*schema) == "null" { // how none is written
+				*schema = nil
+			}
+		}
+	}
 	return s, nil
 }
 

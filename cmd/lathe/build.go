@@ -244,6 +244,10 @@ func buildRunner(cfg *config.Config, set *tool.Set, approver lathe.Approver, tra
 
 // buildRunnerUnder is buildRunner with a policy that is made of the configured one.
 func buildRunnerUnder(p lathe.Policy, cfg *config.Config, set *tool.Set, approver lathe.Approver, trail *audit.Log, log *slog.Logger) *tool.Runner {
+	return tool.NewRunner(set, runnerOptions(p, cfg, approver, trail, log))
+}
+
+func runnerOptions(p lathe.Policy, cfg *config.Config, approver lathe.Approver, trail *audit.Log, log *slog.Logger) *tool.Options {
 	opts := &tool.Options{
 		Policy:   p,
 		Approver: approver,
@@ -259,7 +263,7 @@ func buildRunnerUnder(p lathe.Policy, cfg *config.Config, set *tool.Set, approve
 	if trail != nil {
 		opts.Journal = trail.Call
 	}
-	return tool.NewRunner(set, opts)
+	return opts
 }
 
 // circuitFailures is negative where the circuit never opens.

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/replay"
+)
+
+func runsImportCommand() *cobra.Command {
+	var name string
+	var unfinished bool
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Put an exported run into a store", Args: oneFile,
+		Long: `Puts a run that runs export printed into a store, all of it or nothing. A run that is there already stays
+as it is: with the same events that is no error, with others it is one. A run that has not ended may be gone
+on with here and where it came from: --unfinished takes it nevertheless.`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r, err := readRecord(args[0])
+			if err != nil {
+				return err
+			}
+			if !r.Ended() && !unfinished {
+				return &exitError{exitFailed, fmt.Errorf("the run %s has not ended, and could be gone on with twice: delete it where it is and give --unfinished", r.RunID())}
+			}
+			s, err := needStore(name, false)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			had, err := importRun(cmd.Context(), s, r)
+			if err != nil {
+				return err
+			}
+			if had {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: the store has the run with the same %d events\n", len(r.Events))
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), r.RunID())
+			return nil
+		},
+	}
+	storeFlag(cmd, &name)
+	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "take a run that has not ended")
+	return cmd
+}
+
+// oneFile wants the name of one file.
+func oneFile(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError("want one FILE, as `lathe runs export` prints it")
+	}
+	return nil
+}
+
+func readRecord(path string) (*replay.Record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	r, err := replay.Read(f)
+	if err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("%s is no exported run: %w", path, err)}
+	}
+	return r, nil
+}
+
+// importRun reports whether the store had the run, with the same events.
+func importRun(ctx context.Context, s lathe.Store, r *replay.Record) (had bool, err error) {
+	_, err = s.Append(ctx, r.RunID(), 0, r.Events...)
+	if err == nil || !errors.Is(err, lathe.ErrConflict) {
+		return false, err
+	}
+	n := 0
+	for e, err := range s.Read(ctx, r.RunID(), 0) {
+		if err != nil {
+			return false, storeError(err)
+		}
+		if n == len(r.Events) || !sameEvent(&e, &r.Events[n]) {
+			return false, &exitError{exitFailed, fmt.Errorf("the store has the run %s with other events, from event %d on", r.RunID(), n+1)}
+		}
+		n++
+	}
+	if n < len(r.Events) {
+		return false, &exitError{exitFailed, fmt.Errorf("the store has the run %s, and no more of it than %d of %d events", r.RunID(), n, len(r.Events))}
+	}
+	return true, nil
+}
+
+func sameEvent(a, b *lathe.Event) bool {
+	x, xerr := a.MarshalJSON()
+	y, yerr := b.MarshalJSON()
+	return xerr == nil && yerr == nil && bytes.Equal(x, y)
+}

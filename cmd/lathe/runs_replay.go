@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/replay"
+	"github.com/lathe-run/lathe/tool"
+)
+
+type replayFlags struct {
+	tools, log string
+	asJSON     bool
+}
+
+func runsReplayCommand() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use: "replay FILE", Short: "Run an exported run again, and say what differs", Args: oneFile,
+		Long: `Runs an exported run again: the model says what it said then, people answer what they answered, and tools
+answer from the record, or with --tools live run anew. Settings, policy and the definitions of tools are those
+of lathe.yaml. Nothing is stored. Exit code 1 says that something came out otherwise; times do not count.`,
+		Example: `  lathe runs export run_01 > run.jsonl
+  lathe runs replay run.jsonl
+  lathe runs replay --tools live --config next.yaml run.jsonl`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.replay(cmd, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.tools, "tools", "recorded", "`who` answers calls: recorded, or live for the tools themselves, whose effects then happen again")
+	fl.BoolVar(&f.asJSON, "json", false, "print the new events as JSON lines")
+	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
+	return cmd
+}
+
+func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
+	if f.tools != "recorded" && f.tools != "live" {
+		return usageError("--tools %q: want recorded or live", f.tools)
+	}
+	r, err := readRecord(path)
+	if err != nil {
+		return err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	if err != nil {
+		return err
+	}
+	file := configPath(cmd)
+	cfg, err := loadConfig(file, settingOverrides(cmd))
+	if err != nil {
+		return err
+	}
+	set, err := buildTools(cfg)
+	if err != nil {
+		return err
+	}
+	running, err := startServers(cmd.Context(), cfg, file, set, log, nil)
+	if err != nil {
+		return err
+	}
+	defer running.close()
+	modules, err := startModules(cmd.Context(), cfg, file, set, log)
+	if err != nil {
+		return err
+	}
+	defer modules.close()
+	for _, text := range running.complaints() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
+	}
+	var sinks []lathe.Sink
+	var lines *observe.JSONLines
+	if f.asJSON {
+		lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: true})
+		sinks = append(sinks, lines)
+	}
+	res, err := r.Run(cmd.Context(), func(p *replay.Parts) (*loop.Loop, error) { return f.loop(cfg, set, r, p, log) }, sinks...)
+	if err != nil {
+		return err
+	}
+	if lines != nil && lines.Err() != nil {
+		return &exitError{exitFailed, fmt.Errorf("writing events: %w", lines.Err())}
+	}
+	if cmd.Context().Err() != nil {
+		return cmd.Context().Err()
+	}
+	return f.tell(cmd, r, res)
+}
+
+// loop makes the loop of the record's target as the configuration has it now.
+func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, p *replay.Parts, log *slog.Logger) (*loop.Loop, error) {
+	entry := r.Started().Target
+	if entry == "" {
+		entry = r.Started().Model
+	}
+	settings, given := cfg.Settings(), []lathe.Member(nil)
+	if m, err := cfg.Model(entry); err == nil && entry != "" {
+		settings, given = cfg.SettingsFor(m), overrides(m)
+	}
+	if f.tools == "recorded" {
+		var err error
+		if set, err = r.StandIns(set, cfg.Limits()); err != nil {
+			return nil, &exitError{exitConfig, causeOf(err)}
+		}
+	}
+	opts := runnerOptions(buildPolicy(cfg), cfg, p.Approver, nil, log)
+	opts.Now = p.Now
+	l, err := loop.New(p.Model, tool.NewRunner(set, opts), &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: given, Now: p.Now})
+	if err != nil {
+		return nil, &exitError{exitConfig, causeOf(err)}
+	}
+	return l, nil
+}
+
+// maxTold bounds the differences that are told.
+const maxTold = 20
+
+// tell says what differs.
+func (f *replayFlags) tell(cmd *cobra.Command, r *replay.Record, res *replay.Result) error {
+	differences, err := r.Compare(res, f.tools == "recorded")
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if f.asJSON {
+		out = cmd.ErrOrStderr()
+	}
+	if last := int64(len(r.Events)); res.Until < last {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: a process ended after event %d of %d: what follows is not compared\n", res.Until, last)
+	}
+	if len(differences) == 0 {
+		fmt.Fprintf(out, "ok: %d events came out as they were\n", res.Until)
+		return nil
+	}
+	for i := range differences {
+		if i == maxTold {
+			fmt.Fprintf(out, "and %d more\n", len(differences)-i)
+			break
+		}
+		printDifference(out, &differences[i])
+	}
+	return &exitError{exitFailed, errors.New("the run came out otherwise")}
+}
+
+func printDifference(out io.Writer, d *replay.Difference) {
+	show := func(s string) string {
+		if s == "" {
+			return "nothing"
+		}
+		return clipArgs(visible(s))
+	}
+	where := d.Type
+	if d.Path != "" {
+		where += " " + d.Path
+	}
+	fmt.Fprintf(out, "event %d %s\n  was %s\n  is  %s\n", d.EventID, where, show(d.Recorded), show(d.Now))
+}
