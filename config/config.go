@@ -28,6 +28,7 @@ type Config struct {
 	Telemetry    Telemetry
 	Sim          Sim
 	Serve        Serve
+	MCP          MCP
 	Keys         map[string]*APIKey // by name, which is who runs
 
 	origin map[string]string // by key; a key that is not in it has its default

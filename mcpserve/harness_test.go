@@ -1,6 +1,7 @@
 package mcpserve_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -132,6 +133,55 @@ func (r *rig) lines(c *mcpserve.Caller, in ...string) map[string][]string {
 		got[string(m.ID)] = append(got[string(m.ID)], strings.TrimSpace(line))
 	}
 	return got
+}
+
+// lineTalk is a client on standard streams that takes its time.
+type lineTalk struct {
+	t   testing.TB
+	out *io.PipeWriter
+	in  *bufio.Scanner
+}
+
+// talk begins a conversation over standard streams with some lines.
+func (r *rig) talk(first ...string) *lineTalk {
+	r.t.Helper()
+	hisIn, myOut := io.Pipe()
+	myIn, hisOut := io.Pipe()
+	over := make(chan error, 1)
+	go func() {
+		over <- r.server.ServeStdio(context.WithoutCancel(r.t.Context()), hisIn, hisOut, nil)
+		_ = hisOut.Close()
+	}()
+	l := &lineTalk{r.t, myOut, bufio.NewScanner(myIn)}
+	r.t.Cleanup(func() {
+		_ = myOut.Close()
+		_ = myIn.Close()
+		<-over
+	})
+	for _, line := range first {
+		l.send(line)
+	}
+	return l
+}
+
+func (l *lineTalk) send(line string) {
+	l.t.Helper()
+	if _, err := io.WriteString(l.out, line+"\n"); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// await reads lines until one holds the text, and returns them all.
+func (l *lineTalk) await(text string) (seen []string) {
+	l.t.Helper()
+	for l.in.Scan() {
+		seen = append(seen, l.in.Text())
+		if strings.Contains(l.in.Text(), text) {
+			return seen
+		}
+	}
+	l.t.Fatalf("no line holds %s: %q", text, seen)
+	return nil
 }
 
 const (

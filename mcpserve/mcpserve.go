@@ -1,9 +1,10 @@
-// Package mcpserve offers tools to MCP clients: over standard streams and over streamable HTTP, in
+// Package mcpserve offers tools, resources and prompts to MCP clients: over standard streams and over streamable HTTP, in
 // both protocol eras (2026-07-28, and `initialize` with 2024-11-05 to 2025-11-25).
 //
 // Every call goes through a tool.Runner, with its policy, limits, approvals and redaction, and is told
 // to the sinks as a run of its own: RunStarted, the events of the call, RunFinished. A caller sees and
-// calls what the policy allows it, whatever the era.
+// calls what the policy allows it, whatever the era. The same holds for a resource that is read and a
+// prompt that is filled in: to policies and events they are the tools resource__NAME and prompt__NAME.
 //
 // Every byte of a client is untrusted. A message is bounded and checked as strict JSON before it is
 // decoded: a key that stands twice, invalid UTF-8 and deep nesting are refused.
@@ -14,6 +15,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +51,10 @@ type Options struct {
 	MaxSessions int
 	// SessionIdle ends a session that has sent nothing for so long; 30 min.
 	SessionIdle time.Duration
+	// AskTimeout is the time in which a client answers what a tool asks; 5 min. MaxAsking bounds the calls
+	// that wait for such an answer between two requests, of all clients; 16. Each is one of MaxCalls.
+	AskTimeout time.Duration
+	MaxAsking  int
 	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
 	Drain time.Duration
 	HTTP  HTTPOptions
@@ -81,6 +87,8 @@ func (o *Options) withDefaults() {
 	set(&o.MaxSessions, 256)
 	wait(&o.SessionIdle, 30*time.Minute)
 	wait(&o.Drain, 30*time.Second)
+	wait(&o.AskTimeout, 5*time.Minute)
+	set(&o.MaxAsking, 16)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -101,7 +109,9 @@ const maxTenants = 1_000
 type Server struct {
 	runner atomic.Pointer[tool.Runner]
 	opts   Options
+	offer  atomic.Pointer[offering]
 	slots  chan struct{} // of calls
+	asking atomic.Int64  // calls that wait for their clients between two requests
 	posts  chan struct{} // of HTTP requests
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -117,6 +127,7 @@ type Server struct {
 func New(runner *tool.Runner, opts *Options) *Server {
 	s := &Server{tenants: map[string]*tenant{}}
 	s.runner.Store(runner)
+	s.offer.Store(&offering{})
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -134,18 +145,20 @@ func (s *Server) Use(runner *tool.Runner) {
 	s.Refresh()
 }
 
-// Refresh looks whether the tools have changed, and tells the sessions whose tools have. It is for
-// whoever changes the set; without it clients learn of a change at their next request.
+// Refresh looks whether the tools have changed, and tells the sessions whose tools have; it does the
+// same for files that clients have subscribed to. It is for whoever changes the set; without it clients
+// learn of a change at their next request.
 func (s *Server) Refresh() {
-	s.mu.Lock()
-	all := make([]*tenant, 0, len(s.tenants))
-	for _, t := range s.tenants {
-		all = append(all, t)
-	}
-	s.mu.Unlock()
-	for _, t := range all {
+	for _, t := range s.everyTenant() {
 		t.sync()
+		t.look()
 	}
+}
+
+func (s *Server) everyTenant() []*tenant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.tenants))
 }
 
 // Sessions is how many sessions there are.

@@ -39,7 +39,9 @@ type refusal struct {
 // methods are the requests that are served.
 var methods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "logging/setLevel": true,
-	"server/discover": true, "subscriptions/listen": true,
+	"server/discover": true, "subscriptions/listen": true, "completion/complete": true,
+	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
+	"prompts/list": true, "prompts/get": true,
 }
 
 // inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a request that is served. It

@@ -14,16 +14,16 @@ import (
 // A teller makes the events of one call a run's: numbered from 1, told to the sinks in order, and
 // to the client that has asked for log messages. It is used by one goroutine at a time.
 type teller struct {
+	e     *errand
 	t     *tenant
 	ctx   context.Context
-	req   *mcp.CallToolRequest
 	info  *lathe.RunInfo
 	began time.Time
 	n     int64
 }
 
-func (t *tenant) newTeller(ctx context.Context, req *mcp.CallToolRequest, info *lathe.RunInfo) *teller {
-	return &teller{t: t, ctx: ctx, req: req, info: info, began: t.s.opts.Now()}
+func (e *errand) newTeller(ctx context.Context, info *lathe.RunInfo) *teller {
+	return &teller{e: e, t: e.t, ctx: ctx, info: info, began: e.t.s.opts.Now()}
 }
 
 // start tells that the run of the call begins.
@@ -81,7 +81,8 @@ func (l *teller) tell(s lathe.Sink, e lathe.Event) {
 
 // log shows the client the facts of its own call: what is free of arguments and output, no more.
 func (l *teller) log(d lathe.EventData) {
-	if l.req.Session == nil {
+	at, session, _ := l.e.told.now()
+	if session == nil {
 		return
 	}
 	level := mcp.LoggingLevel("info") //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
@@ -93,6 +94,6 @@ func (l *teller) log(d lathe.EventData) {
 		return
 	}
 	// Who is gone need not know.
-	_ = l.req.Session.Log(l.ctx, &mcp.LoggingMessageParams{Level: level, Logger: "lathe", //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
+	_ = session.Log(at, &mcp.LoggingMessageParams{Level: level, Logger: "lathe", //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
 		Data: map[string]any{"type": d.EventType(), "run_id": l.info.RunID, "data": json.RawMessage(facts)}})
 }

@@ -35,16 +35,29 @@ type tenant struct {
 	loose    visit             // of calls without a session
 	hashed   []*lathe.ToolSpec // those of hash
 	hash     string
+	// readables are what of the catalog the caller may see, by the names that policies know: *resource
+	// and *prompt.
+	readables map[string]any
+	watching  map[string]*watched  // by URI
+	looking   bool                 // somebody looks whether these have changed
+	parked    map[string]*exchange // by state
 }
 
 func newTenant(s *Server, c *Caller) *tenant {
-	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, visits: map[*mcp.ServerSession]*visit{}, byID: map[string]*visit{}}
+	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, visits: map[*mcp.ServerSession]*visit{}, byID: map[string]*visit{},
+		watching: map[string]*watched{}, parked: map[string]*exchange{}}
 	t.loose.ctx = s.ctx
 	o := &s.opts
+	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
+	if !s.offer.Load().empty() {
+		caps.Completions = &mcp.CompletionCapabilities{}
+	}
 	t.server = mcp.NewServer(&mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version}, &mcp.ServerOptions{
-		Instructions: o.Instructions,
-		PageSize:     o.PageSize,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}}, //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
+		Instructions:       o.Instructions,
+		PageSize:           o.PageSize,
+		Capabilities:       caps,
+		SubscribeHandler:   t.subscribe,
+		UnsubscribeHandler: t.unsubscribe,
 		// What one caller may see is not for another.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
@@ -66,6 +79,7 @@ func (t *tenant) sync() {
 	defer t.mu.Unlock()
 	runner := t.s.runner.Load()
 	settings := runner.Settings()
+	t.syncCatalog(runner)
 	specs := t.allowed(runner)
 	if slices.Equal(specs, t.specs) && settings.Executor == t.executor {
 		return
@@ -139,17 +153,44 @@ func notReached(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, err
 // maxCursor bounds what a client sends as a cursor, before it is decoded.
 const maxCursor = 1_024
 
+func cursorOf(req mcp.Request) string {
+	switch p := req.GetParams().(type) {
+	case *mcp.ListToolsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListPromptsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourceTemplatesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	}
+	return ""
+}
+
+// ofCatalog are the methods that are served where there is a catalog.
+var ofCatalog = map[string]bool{
+	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
+	"prompts/list": true, "prompts/get": true, "completion/complete": true,
+}
+
 // receive stands before the protocol's own handling of each request.
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if ofCatalog[method] && t.s.offer.Load().empty() {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+		}
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		switch method {
 		case "initialize":
 			if _, err := t.enter(session); err != nil {
 				return nil, err
 			}
-		case "tools/list":
-			if p, ok := req.GetParams().(*mcp.ListToolsParams); ok && p != nil && len(p.Cursor) > maxCursor {
+		case "tools/list", "resources/templates/list", "prompts/list":
+			if len(cursorOf(req)) > maxCursor {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
 			}
 			t.sync()
@@ -163,6 +204,26 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 			return res, nil
+		case "resources/list":
+			t.sync()
+			p, _ := req.GetParams().(*mcp.ListResourcesParams)
+			res, err := t.listResources(p)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "resources/read":
+			return t.readResource(ctx, req)
+		case "completion/complete":
+			t.sync()
+			p, _ := req.GetParams().(*mcp.CompleteParams)
+			res, err := t.complete(p)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "prompts/get", "resources/subscribe", "subscriptions/listen":
+			t.sync()
 		}
 		return next(ctx, method, req)
 	}
@@ -218,6 +279,9 @@ func (t *tenant) enter(session *mcp.ServerSession) (*visit, error) {
 		defer t.mu.Unlock()
 		delete(t.visits, session)
 		delete(t.byID, session.ID())
+		for uri := range t.watching {
+			t.unwatch(uri, session)
+		}
 	})
 	return v, nil
 }
@@ -277,5 +341,5 @@ func (t *tenant) idle() bool {
 	for range t.server.Sessions() {
 		return false
 	}
-	return len(t.visits) == 0
+	return len(t.visits)+len(t.parked) == 0
 }

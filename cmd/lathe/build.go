@@ -193,9 +193,9 @@ func builtinNames() []string {
 }
 
 // checkTools says what is wrong with the tools that a configuration describes.
-func checkTools(cfg *config.Config, _ string) []config.Problem {
+func checkTools(cfg *config.Config, dir string) []config.Problem {
 	_, problems := httpTools(cfg)
-	return append(problems, checkServers(cfg)...)
+	return slices.Concat(problems, checkServers(cfg), checkCatalog(cfg, dir))
 }
 
 // buildTools makes the set of tools that the configuration enables.

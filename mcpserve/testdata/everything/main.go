@@ -1,5 +1,5 @@
-// Command everything serves the tools that the conformance suite of the protocol asks for, each with
-// the name and the answer that its scenarios want. It prints its address.
+// Command everything serves the tools, resources and prompts that the conformance suite of the protocol asks
+// for, each with the name and the answer that its scenarios want. It prints its address.
 package main
 
 import (
@@ -35,7 +35,7 @@ func (f *fixed) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, 
 
 func make1(name, description, schema string, do func(context.Context, json.RawMessage) (*lathe.Output, error)) lathe.Tool {
 	if schema == "" {
-		schema = `{"type":"object"}`
+		schema = anything
 	}
 	return &fixed{lathe.ToolSpec{Name: name, Description: description, Schema: json.RawMessage(schema), Effect: lathe.ReadOnly,
 		Allowlist: []string{"*"}, Origin: "everything"}, do}
@@ -51,10 +51,11 @@ func says(text string, blobs ...lathe.Blob) func(context.Context, json.RawMessag
 	}
 }
 
-func slow(text string) func(context.Context, json.RawMessage) (*lathe.Output, error) {
+// slow takes its time: long enough for signs of progress, and less than the scenarios wait.
+func slow(takes time.Duration, text string) func(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 		select {
-		case <-time.After(400 * time.Millisecond):
+		case <-time.After(takes):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -92,9 +93,9 @@ func tools() []lathe.Tool {
 		make1("test_embedded_resource", "Holds a resource.", "", says("", text("This is an embedded resource content."))),
 		make1("test_multiple_content_types", "Holds a text, an image and a resource.", "", says("Multiple content types test:", image,
 			lathe.Blob{MediaType: "application/json", Name: "test://mixed-content-resource", Data: []byte(`{"test":"data","value":123}`)})),
-		make1("test_tool_with_logging", "Takes its time, and its events are logged.", "", slow("done")),
-		make1("test_logging_tool", "Takes its time, and its events are logged.", "", slow("done")),
-		make1("test_tool_with_progress", "Takes its time.", "", slow("done")),
+		make1("test_tool_with_logging", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
+		make1("test_logging_tool", "Takes its time, and its events are logged.", "", slow(100*time.Millisecond, "done")),
+		make1("test_tool_with_progress", "Takes its time.", "", slow(400*time.Millisecond, "done")),
 		make1("test_error_handling", "Fails.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
 			return &lathe.Output{IsError: true, Data: json.RawMessage(`"This tool intentionally returns an error for testing"`)}, nil
 		}),
@@ -114,7 +115,7 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	all := tools()
+	all := append(tools(), asking()...)
 	var server atomic.Pointer[mcpserve.Server]
 	set, err := tool.NewSet()
 	if err != nil {
@@ -133,11 +134,22 @@ func run() error {
 		server.Load().Refresh()
 		return says("changed")(ctx, nil)
 	}))
+	more := false
+	all = append(all, make1("test_trigger_prompt_change", "Changes the list of prompts.", "", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+		more = !more
+		if err := server.Load().Offer(catalog(more)); err != nil {
+			return nil, err
+		}
+		return says("changed")(ctx, nil)
+	}))
 	if err := set.Replace("everything", all); err != nil {
 		return err
 	}
 	s := mcpserve.New(tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), &mcpserve.Options{ProgressEvery: 60 * time.Millisecond})
 	server.Store(s)
+	if err := s.Offer(catalog(false)); err != nil {
+		return err
+	}
 	defer s.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

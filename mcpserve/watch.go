@@ -1,0 +1,110 @@
+package mcpserve
+
+import (
+	"context"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxWatched bounds the resources that the clients of one caller have subscribed to.
+const maxWatched = 1_000
+
+// watched is a resource that sessions have subscribed to.
+type watched struct {
+	r        *resource
+	was      stamp
+	sessions map[*mcp.ServerSession]bool
+}
+
+// subscribe is asked before the protocol notes a subscription.
+func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
+	uri := req.Params.URI
+	r, _ := t.s.offer.Load().find(uri)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r == nil || t.readables[r.spec.Name] == nil {
+		return mcp.ResourceNotFoundError(uri)
+	}
+	w := t.watching[uri]
+	if w == nil {
+		if len(t.watching) >= maxWatched {
+			return &jsonrpc.Error{Code: codeBusy, Message: "too many subscriptions: end one first"}
+		}
+		w = &watched{r: r, was: r.stamp(uri), sessions: map[*mcp.ServerSession]bool{}}
+		t.watching[uri] = w
+	}
+	w.sessions[req.Session] = true
+	return nil
+}
+
+func (t *tenant) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unwatch(req.Params.URI, req.Session)
+	return nil
+}
+
+// unwatch is called with the lock held.
+func (t *tenant) unwatch(uri string, session *mcp.ServerSession) {
+	if w := t.watching[uri]; w != nil {
+		delete(w.sessions, session)
+		if len(w.sessions) == 0 {
+			delete(t.watching, uri)
+		}
+	}
+}
+
+// look has subscribers told which files have changed since it was last done. It waits for nobody: one
+// look of a caller's files follows another.
+func (t *tenant) look() {
+	t.mu.Lock()
+	all := maps.Clone(t.watching)
+	if t.looking || len(all) == 0 {
+		t.mu.Unlock()
+		return
+	}
+	t.looking = true
+	t.mu.Unlock()
+	t.s.apart(func() {
+		var changed []string
+		for uri, w := range all {
+			now := w.r.stamp(uri)
+			t.mu.Lock()
+			if now != w.was {
+				w.was = now
+				changed = append(changed, uri)
+			}
+			t.mu.Unlock()
+		}
+		for _, uri := range changed {
+			t.updated(uri)
+		}
+		t.mu.Lock()
+		t.looking = false
+		t.mu.Unlock()
+	})
+}
+
+// apart runs f in a goroutine that Close waits for.
+func (s *Server) apart(f func()) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.watching.Go(f)
+	}
+	return !s.closed
+}
+
+func (t *tenant) updated(uri string) {
+	_ = t.server.ResourceUpdated(t.s.ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}) // who is gone need not know
+}
+
+// ResourceChanged has the clients told that have subscribed to the resource at uri: it is another now.
+// Files of folders are looked at by Refresh.
+func (s *Server) ResourceChanged(uri string) {
+	for _, t := range s.everyTenant() {
+		s.apart(func() { t.updated(uri) })
+	}
+}
