@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/fleet"
+)
+
+const (
+	// maxClaims bounds the calls of one claim.
+	maxClaims = 32
+	// maxOutbox bounds the frames that wait for a worker to take them.
+	maxOutbox = 2 * fleet.MaxHeld
+	// maxKeeping bounds the results of one worker that are being kept at once.
+	maxKeeping = 64
+	// refusedPause is how long a worker gets nothing after it has not run a call that it was sent.
+	refusedPause = time.Second
+	// returnTime is how long it may take to give claims back at the end of a connection.
+	returnTime = 5 * time.Second
+)
+
+// nudge has the connection look for calls.
+func (c *workerConn) nudge() bool {
+	select {
+	case c.kick <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// takes has the connection look for a call of that definition, where it serves it, has room, and is not
+// looking already.
+func (c *workerConn) takes(definition string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.free() > 0 && slices.Contains(c.serves, definition) && c.nudge()
+}
+
+// free is how many calls the worker may get. The caller holds the lock.
+func (c *workerConn) free() int {
+	if c.draining || c.id == "" || time.Now().Before(c.pause) {
+		return 0
+	}
+	return c.credit - len(c.held)
+}
+
+// wantCancelled notes that somebody wants a call cancelled, where the worker has it.
+func (c *workerConn) wantCancelled(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.held {
+		if r.Key == key {
+			c.unwanted = append(c.unwanted, key)
+			c.nudge()
+		}
+	}
+}
+
+// dispatch gives calls to the worker until the connection ends.
+func (c *workerConn) dispatch() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for c.ctx.Err() == nil {
+		c.tellUnwanted()
+		c.mu.Lock()
+		free, serves := min(c.free(), maxClaims), c.serves
+		c.mu.Unlock()
+		got := 0
+		if free > 0 && len(serves) > 0 {
+			got = c.claim(serves, free)
+		}
+		if got == free && got > 0 {
+			continue // there may be more
+		}
+		timer.Reset(c.workers.opts.Poll)
+		select {
+		case <-c.kick:
+		case <-timer.C:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+func (c *workerConn) tellUnwanted() {
+	c.mu.Lock()
+	var refs []lathe.CallRef
+	for r := range c.held {
+		if slices.Contains(c.unwanted, r.Key) {
+			refs = append(refs, c.ref(r))
+		}
+	}
+	c.unwanted = nil
+	c.mu.Unlock()
+	c.postCancel(refs)
+}
+
+func (c *workerConn) postCancel(refs []lathe.CallRef) {
+	for _, r := range refs {
+		c.post(&fleet.Frame{Type: fleet.Cancel, Ref: fleet.Ref{Key: r.Key, Attempt: r.Attempt}})
+	}
+}
+
+// claim takes calls out of the queue and sends them. It returns how many there were.
+func (c *workerConn) claim(serves []string, limit int) int {
+	calls, err := c.workers.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.workers.opts.Lease, limit)
+	if err != nil {
+		if c.ctx.Err() == nil {
+			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+		}
+		return 0
+	}
+	for i := range calls {
+		if c.ctx.Err() != nil {
+			c.giveBack(calls[i:])
+			break
+		}
+		c.send(&calls[i])
+	}
+	return len(calls)
+}
+
+// send keeps the intent, and then sends the call. What was not started is not sent; what was is the
+// worker's, whether the bytes arrive or not.
+func (c *workerConn) send(call *lathe.RemoteCall) {
+	deadline := time.Now().Add(call.Left)
+	ref := fleet.Ref{Key: call.Key, Attempt: call.Attempt}
+	c.mu.Lock()
+	c.held[ref] = time.Now() // a wish to cancel finds it from here on
+	c.mu.Unlock()
+	if err := c.workers.opts.Queue.StartCall(c.ctx, call.Ref(), c.workers.opts.Lease); err != nil {
+		c.let(ref)
+		if !errors.Is(err, lathe.ErrConflict) && c.ctx.Err() == nil {
+			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+		}
+		return
+	}
+	c.write(&fleet.Frame{Type: fleet.Call, Ref: ref, AtMS: c.at(), Invoke: &fleet.Invoke{Tool: call.Tool, Arguments: call.Arguments,
+		RunID: call.RunID, CallID: call.CallID, RequestID: call.RequestID, SessionID: call.SessionID, Depth: call.Depth,
+		DeadlineMS: deadline.Sub(c.began).Milliseconds()}})
+}
+
+// giveBack returns claims that were not started.
+func (c *workerConn) giveBack(calls []lathe.RemoteCall) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
+	defer cancel()
+	for i := range calls {
+		_ = c.workers.opts.Queue.ReturnCall(ctx, calls[i].Ref()) // else its lease ends
+	}
+}
+
+// let notes that the worker does not have the call any more.
+func (c *workerConn) let(ref fleet.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, ref)
+}
+
+// settle keeps what came of a call and tells the worker so. While the store cannot be reached the
+// connection ends: the worker comes back and tells it again.
+func (c *workerConn) settle(f *fleet.Frame) {
+	queue, ref := c.workers.opts.Queue, c.ref(f.Ref)
+	var err error
+	switch {
+	case f.Type == fleet.Error && f.NotRun:
+		err = queue.ReturnCall(c.ctx, ref)
+		c.mu.Lock()
+		c.pause = time.Now().Add(refusedPause)
+		c.mu.Unlock()
+	case f.Type == fleet.Error:
+		err = queue.FinishCall(c.ctx, ref, &lathe.CallResult{IsError: true, Code: f.Code, Detail: f.Detail})
+	case f.Output == nil:
+		err = queue.FinishCall(c.ctx, ref, &lathe.CallResult{IsError: true, Code: lathe.CodeInvalidOutput})
+	default:
+		err = queue.FinishCall(c.ctx, ref, f.Output)
+	}
+	refused := errors.Is(err, lathe.ErrConflict) || errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) == lathe.CodeInvalidRequest
+	if err != nil && !refused {
+		if c.ctx.Err() == nil {
+			c.cancel(c.unavailable("keep the result of", err))
+		}
+		return
+	}
+	if refused {
+		c.log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
+	}
+	c.let(f.Ref)
+	c.write(&fleet.Frame{Type: fleet.Ack, Ref: f.Ref, Taken: !refused})
+	c.nudge()
+}
