@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/loop"
@@ -98,6 +99,7 @@ func (e *Engine) grasp(ctx context.Context, runID string) (*grasp, error) {
 	}
 	g, err := e.read(ctx, runID, h, &attempts{})
 	if err != nil {
+		h.look(0)
 		h.end(false)
 		return nil, err
 	}
@@ -160,5 +162,16 @@ func (g *grasp) goOn(ctx context.Context, l *loop.Loop, answers map[string]lathe
 	g.hold.bind(cancel)
 	defer func() { g.hold.end(false) }()
 	res, _ := s.carry(ctx, l) // whose error is in the result
+	if res.Reason.Status() != "parked" || g.early(res) { // it was left, or waits for what is there by now
+		g.hold.look(0)
+	}
 	return res
+}
+
+// early reports whether the run waits now for a result that was there before its call was: it has not been
+// looked at yet.
+func (g *grasp) early(res *lathe.Result) bool {
+	return slices.ContainsFunc(g.facts, func(f lathe.Fact) bool {
+		return f.Kind == lathe.FactResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
+	})
 }
