@@ -42,6 +42,9 @@ func configure(url string, o *Options) (*pgxpool.Config, error) {
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout
 	}
+	if _, ok := c.RuntimeParams["application_name"]; !ok {
+		c.RuntimeParams["application_name"] = "lathe"
+	}
 	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
 	cfg.PingTimeout = connectTimeout
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -57,7 +60,6 @@ func configure(url string, o *Options) (*pgxpool.Config, error) {
 // beginning, which a pooler between here and the server would refuse.
 func settle(ctx context.Context, conn *pgx.Conn) error {
 	settings := map[string]string{
-		"application_name":                    "lathe",
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),

@@ -43,7 +43,7 @@ func URL(tb testing.TB) string {
 		check(tb, err)
 		base = s.URL("postgres")
 	}
-	return create(tb, base)
+	return create(tb, base, os.Getenv(Existing) != "")
 }
 
 func check(tb testing.TB, err error) {
@@ -56,8 +56,9 @@ func check(tb testing.TB, err error) {
 	}
 }
 
-// create makes an empty schema in the database of base, and removes it after the test.
-func create(tb testing.TB, base string) string {
+// create makes an empty schema in the database of base, and removes it after the test where the server
+// does not go with the tests.
+func create(tb testing.TB, base string, remove bool) string {
 	tb.Helper()
 	u, err := url.Parse(base)
 	if err != nil {
@@ -75,7 +76,7 @@ func create(tb testing.TB, base string) string {
 	if err := do(tb.Context(), "CREATE SCHEMA "+name); err != nil {
 		tb.Fatal(err)
 	}
-	if os.Getenv(Existing) != "" { // one that was started for the tests goes with them
+	if remove {
 		tb.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()

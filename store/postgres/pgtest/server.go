@@ -81,7 +81,7 @@ func (s *Server) URL(database string) string {
 // Schema returns the URL of an empty schema for the test.
 func (s *Server) Schema(tb testing.TB) string {
 	tb.Helper()
-	return create(tb, s.URL("postgres"))
+	return create(tb, s.URL("postgres"), false)
 }
 
 // Kill kills the server and all its children at once, and waits until they are gone. What it had not
