@@ -70,10 +70,16 @@ func (g *Gateway) watchChat(w http.ResponseWriter, r *http.Request, c *caller, i
 				return
 			}
 			x.enc.Append(nil, &e)
+			_, x.over = e.Data.(*lathe.RunPaused) // as a stream of its own
 			if x.last = e.ID; x.last >= after {
 				break
 			}
 		}
+	}
+	if x.enc.HasEnded() { // it has seen all of it
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
 	}
 	x.tellUI(w, r, protocol)
 }

@@ -85,7 +85,7 @@ func (a *Assembler) judgePiece(p *piece) bool {
 		return false
 	case index == a.shown-1:
 		return true
-	case index != a.shown:
+	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].whole(): // one call is whole before the next begins
 		return false
 	}
 	a.shown++
@@ -100,6 +100,9 @@ func (a *Assembler) judgeFinish() bool {
 	w := &a.w
 	if !w.finish.ok() {
 		return true
+	}
+	if len(w.pieces) > 0 && !w.whole { // a client would not be told that the call is done
+		return false
 	}
 	for _, c := range a.calls {
 		if c.args.len() == 0 { // clients would parse an empty text
