@@ -161,7 +161,7 @@ func (g *grasp) goOn(ctx context.Context, l *loop.Loop, answers map[string]lathe
 	s.cancel = cancel
 	g.hold.bind(cancel)
 	defer func() { g.hold.end(false) }()
-	res, _ := s.carry(ctx, l) // whose error is in the result
+	res, _ := s.carry(ctx, l)                            // whose error is in the result
 	if res.Reason.Status() != "parked" || g.early(res) { // it was left, or waits for what is there by now
 		g.hold.look(0)
 	}
