@@ -90,7 +90,9 @@ type Tools struct {
 	OpenAPI map[string]*OpenAPI
 	MCP     map[string]*MCPServer
 	// Pins is the file of accepted definitions of MCP tools, as the file writes it.
-	Pins    string
+	Pins string
+	// Tokens is the file of the access tokens for MCP servers, as the file writes it.
+	Tokens  string
 	WASM    WASM
 	Egress  Egress
 	Circuit Circuit

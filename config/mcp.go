@@ -18,15 +18,18 @@ type MCPServer struct {
 	Env     map[string]Ref
 	URL     Ref
 	Headers map[string]Ref
+	OAuth   OAuth
 
 	Tools      []string // by the server's names; empty: all
 	Effects    map[string]lathe.Effect
 	Allowlist  []string
 	Allowlists map[string][]string
 
+	Elicitation                            string // refuse, defaults, ask
 	Required                               bool
 	Pin                                    string // trust-first-use, require
 	StartTimeout, IdleTimeout, CallTimeout time.Duration
+	KeepAlive                              time.Duration // 0: none
 	MaxMessageBytes                        int
 	MaxTools                               int
 	Concurrency                            int // 0: no limit
@@ -34,26 +37,31 @@ type MCPServer struct {
 
 // keys returns the rows of one server, bound to s.
 func (s *MCPServer) keys() []key {
-	return []key{
+	rows := []key{
 		{"command", "", program(&s.Command), "Program of a stdio server, without its arguments; no shell is used.", "cmd exec"},
 		{"args", "", texts(&s.Args), "Its arguments, a list.", "arguments argv"},
 		{"dir", "", text(&s.Dir), "Its working directory; a relative path starts at the configuration file. Default: that of lathe.", "cwd workdir"},
 		{"env", "", table(&s.Env, "variable", "text, may be a reference", isEnvName, newHeader), "Its environment, besides PATH, HOME and LANG: it inherits nothing else.", "environment"},
 		{"url", "", reference(&s.URL, isURL), "Endpoint of an HTTP server, in place of `command`. May be a reference. What is private needs `tools.egress.private`.", "endpoint address"},
-		{"headers", "", table(&s.Headers, "header name", "text, may be a reference", isHeaderName, newHeader), "Further headers, sent to the origin of `url` alone.", "extra_headers"},
+		{"headers", "", table(&s.Headers, "header name", "text, may be a reference", isHeaderName, newHeader), "Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.", "extra_headers"},
+	}
+	rows = append(rows, s.OAuth.keys()...)
+	return append(rows, []key{
 		{"tools", "", names(&s.Tools), "The tools to offer, by the server's names. Default: all.", "include allow_tools"},
 		{"effects", "", table(&s.Effects, "the server's name of a tool", "`read_only`, `idempotent` or `writes`", isName, newEffect), "What tools do. What is not listed writes, whatever the server says of it.", "effect"},
 		{"allowlist", "", names(&s.Allowlist), "Fields of the output that the model may see, as dotted paths; `[\"*\"]` for all. Required, unless `allowlists` has every tool.", "allow fields show"},
 		{"allowlists", "", table(&s.Allowlists, "the server's name of a tool", "list of paths", isName, newPaths), "Allowlists of single tools; they come before `allowlist`.", ""},
+		{"elicitation", "refuse", words(&s.Elicitation, "refuse=off,deny", "defaults=accept", "ask=prompt"), "What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are accepted, where they are enough; whoever is behind the call is asked, at the terminal for instance.", "input"},
 		{"required", "false", boolean(&s.Required), "Whether nothing starts without it.", "mandatory"},
 		{"pin", "trust-first-use", words(&s.Pin, "trust-first-use=tofu,first-use", "require=required,strict"), "Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A definition that changes later always waits.", "pins trust"},
 		{"start_timeout", "30s", duration(&s.StartTimeout, 1), "Time to connect and to list the tools.", "connect_timeout"},
 		{"idle_timeout", "30s", duration(&s.IdleTimeout, 1), "Time of one call without a sign of progress.", "timeout"},
 		{"call_timeout", "10m", duration(&s.CallTimeout, 1), "Time of one call with all its progress.", "max_timeout total_timeout"},
+		{"keep_alive", "1m", duration(&s.KeepAlive, 0), "Time between signs of life that are asked for; after three that are missing the server is started again. `0`: none are asked for.", "ping heartbeat"},
 		{"max_message_bytes", "8MiB", size(&s.MaxMessageBytes, 1, maxSize), "One message of the server.", "max_line_bytes"},
 		{"max_tools", "256", count(&s.MaxTools, 1, 10_000), "Tools that the server may have.", ""},
 		{"concurrency", "0", count(&s.Concurrency, 0, maxCount), "Calls of one tool at once; `0`: no limit.", ""},
-	}
+	}...)
 }
 
 // checkServers looks at what the keys of an MCP server say together.
@@ -72,6 +80,8 @@ func (l *loader) checkServers() {
 			l.at(base+".url", "args, dir and env go with command")
 		case s.Command != "" && len(s.Headers) > 0:
 			l.at(base+".command", "headers go with url")
+		case s.Command != "" && !s.OAuth.IsZero():
+			l.at(base+".command", "oauth goes with url")
 		}
 		if len(s.Allowlist) == 0 && !l.everyToolListed(s) {
 			l.at(base+".allowlist", `no allowlist: name the fields of the output that the model may see, or ["*"] for all`)

@@ -90,6 +90,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	withAsker(cmd, approver)
 	sinks := observe.Sinks{view}
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line was kept when it was written

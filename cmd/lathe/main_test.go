@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lathe": main, "mcpserver": mcpServer})
+	testscript.Main(m, map[string]func(){"lathe": main, "mcpserver": mcpServer, "xdg-open": browse})
 }
 
 // TestScripts runs the scripts in testdata: each is one way to use the command. Beside the usual
@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 //	serve [FLAGS]           starts `lathe serve` and sets $LATHE to its address
 //	signal NAME PATTERN     sends it HUP or TERM, and waits until it says what the pattern finds; what
 //	                        it has said is then in serve.log
+//	protected               starts an MCP server that wants a login, and sets $SEARCH_URL to it
 //	docs FILE               runs the commands of a document and compares their answers
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -57,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"docs":      runDocument,
 			"serve":     serving.serve,
 			"signal":    serving.signal,
+			"protected": serveProtected,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DOCS", docs)

@@ -18,6 +18,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
@@ -26,12 +27,13 @@ import (
 type servers struct {
 	group   *mcptool.Group // nil: there are none
 	clients []*egress.Client
+	tokens  map[string]*oauth.Client // of servers that tokens can be got for
 }
 
 // startServers starts the configured MCP servers and puts their tools into the set, now and whenever
 // they change. only, where it is not nil, names the servers to start. close must be called.
 func startServers(ctx context.Context, cfg *config.Config, path string, set *tool.Set, log *slog.Logger, only []string) (*servers, error) {
-	s := &servers{}
+	s := &servers{tokens: map[string]*oauth.Client{}}
 	base := filepath.Dir(configFile(path))
 	var list []mcptool.Server
 	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
@@ -52,7 +54,7 @@ func startServers(ctx context.Context, cfg *config.Config, path string, set *too
 		pins = filepath.Join(base, pins)
 	}
 	group, err := mcptool.Start(ctx, list, &mcptool.Options{
-		Pins: mcptool.NewPins(pins), Environ: os.Environ(), OnChange: set.Replace, Log: log,
+		Pins: mcptool.NewPins(pins), Environ: os.Environ(), OnChange: set.Replace, Log: log, LoginHint: loginHint,
 	})
 	if err != nil {
 		s.close()
@@ -93,9 +95,12 @@ func (s *servers) server(name string, cfg *config.Config, base string) (mcptool.
 		Name: name, Command: c.Command, Args: c.Args, Dir: c.Dir, URL: c.URL.Reveal(),
 		Env: secrets(c.Env), Headers: secrets(c.Headers),
 		Tools: c.Tools, Effects: c.Effects, Allowlist: c.Allowlist, Allowlists: c.Allowlists,
-		Required: c.Required, Pin: mcptool.PinMode(c.Pin),
+		Elicitation: mcptool.Elicitation(c.Elicitation), Required: c.Required, Pin: mcptool.PinMode(c.Pin),
 		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, CallTimeout: c.CallTimeout,
 		MaxLineBytes: c.MaxMessageBytes, MaxTools: c.MaxTools, Concurrency: c.Concurrency,
+	}
+	if out.KeepAlive = c.KeepAlive; out.KeepAlive == 0 {
+		out.KeepAlive = -1
 	}
 	if out.Dir != "" && !filepath.IsAbs(out.Dir) {
 		out.Dir = filepath.Join(base, out.Dir)
@@ -109,7 +114,7 @@ func (s *servers) server(name string, cfg *config.Config, base string) (mcptool.
 	}
 	s.clients = append(s.clients, client)
 	out.Client = client.HTTP()
-	return out, nil
+	return out, s.withTokens(name, cfg, base, &out)
 }
 
 // serverClient reaches the host of one server and no other. How long an answer takes and how large
@@ -146,9 +151,29 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 		}
 		if err != nil {
 			out = append(out, config.Problem{Key: "tools.mcp." + name + ".url", Message: strings.TrimPrefix(err.Error(), "egress: ")})
+			continue
+		}
+		c := cfg.Tools.MCP[name]
+		if conf := oauthConfig(name, c); !c.OAuth.IsZero() {
+			err := conf.Check()
+			if bringsCredentials(c) {
+				err = errors.New("headers bring Authorization: a server has one of both")
+			}
+			if err != nil {
+				out = append(out, config.Problem{Key: "tools.mcp." + name + ".oauth", Message: err.Error()})
+			}
 		}
 	}
 	return out
+}
+
+// hostOf returns the host of an address, "" of what is none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 func secrets(refs map[string]config.Ref) map[string]mcptool.Secret {
@@ -172,7 +197,11 @@ func (s *servers) complaints() []string {
 	var out []string
 	for _, st := range s.status() {
 		if st.State != mcptool.StateReady {
-			out = append(out, "the MCP server "+st.Server+" is not ready: "+printable(firstLine(st.LastError))+"; `lathe tools doctor` says more")
+			next := "; `lathe tools doctor` says more"
+			if st.Problem == mcptool.ProblemLogin {
+				next = "; next: " + loginHint(st.Server)
+			}
+			out = append(out, "the MCP server "+st.Server+" is not ready: "+printable(firstLine(st.LastError))+next)
 			continue
 		}
 		var blocked []string

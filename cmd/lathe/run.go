@@ -230,7 +230,9 @@ func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line was kept when it was written
 	}
-	l, err := loop.New(model, buildRunner(cfg, set, approver(view), trail, log),
+	person := approver(view)
+	withAsker(cmd, person)
+	l, err := loop.New(model, buildRunner(cfg, set, person, trail, log),
 		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry)})
 	if err != nil {
 		return &exitError{exitConfig, causeOf(err)}

@@ -58,7 +58,11 @@ step. Exit code 1 when something is wrong.`,
 			}
 			defer running.close()
 			for _, st := range running.status() {
-				rows = append(rows, examine(&st))
+				row := examine(&st)
+				if running.wantsMore(&st) {
+					row.OK, row.Problems = false, append(row.Problems, problem{"the server has asked for further rights", loginHint(st.Server)})
+				}
+				rows = append(rows, row)
 			}
 			return tellSources(cmd.OutOrStdout(), rows, asJSON)
 		},
@@ -137,8 +141,10 @@ func nextStep(st *mcptool.Status) string {
 		return "install the program, or write its whole path in " + key + ".command; its PATH is that of this shell"
 	case mcptool.ProblemTimeout:
 		return "run `" + printable(st.Target) + "` by hand and see what it waits for, or raise " + key + ".start_timeout"
+	case mcptool.ProblemLogin:
+		return loginHint(st.Server) + "; or put a key that the server takes into " + key + ".headers"
 	case mcptool.ProblemCredentials:
-		return "look at " + key + ".headers: the server does not take the credentials"
+		return "look at " + key + ".headers or " + key + ".oauth: the server does not take the credentials"
 	case mcptool.ProblemHTTP:
 		return "look at " + key + ".url: there is no MCP server that speaks there"
 	case mcptool.ProblemUnreachable:

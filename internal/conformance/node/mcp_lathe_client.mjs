@@ -1,28 +1,85 @@
-// Has lathe be the client of a scenario's server: lists its tools and calls each of them.
+// Has lathe be the client of a scenario's server: logs in where it says that a login is needed, lists
+// the tools and calls each of them.
 //   node mcp_lathe_client.mjs LATHE URL      (the suite adds the URL)
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 
 const [, , lathe, url] = process.argv
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO || ''
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT || '{}')
 const known = { add_numbers: { a: 5, b: 3 }, valid_tool: { region: 'us-east1' } }
+const maxLogins = 5 // of one tool; the tests are to show that lathe asks for fewer
 
 const dir = mkdtempSync(join(tmpdir(), 'lathe-client-'))
-try {
-  const config = join(dir, 'lathe.yaml')
-  writeFileSync(config, `tools: {mcp: {s: {url: ${JSON.stringify(url)}, allowlist: ["*"], start_timeout: 10s}}, egress: {private: [127.0.0.1, localhost]}}\n`)
-  const run = (...args) => {
-    const r = spawnSync(lathe, ['--config', config, ...args], { encoding: 'utf8', cwd: dir })
-    if (r.status !== 0) console.error(args.join(' '), r.stderr)
-    return r.stdout
+const secret = (name, text) => {
+  writeFileSync(join(dir, name), text, { mode: 0o600 })
+  return '${file:' + join(dir, name) + '}'
+}
+
+// What a person would write into the configuration of a server with what the scenario hands out.
+function oauth() {
+  const c = context
+  switch (scenario) {
+    case 'auth/client-credentials-basic':
+      return { grant: 'client_credentials', client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
+    case 'auth/client-credentials-jwt':
+      return { grant: 'client_credentials', client_id: c.client_id, private_key: secret('key.pem', c.private_key_pem) }
+    case 'auth/wif-jwt-bearer':
+      return { grant: 'jwt_bearer', client_id: c.client_id, assertion: secret('jwt', c.valid_jwt) }
+    case 'auth/enterprise-managed-authorization':
+      return {
+        grant: 'cross_app', client_id: c.client_id, client_secret: secret('secret', c.client_secret),
+        provider: { token_endpoint: c.idp_token_endpoint, client_id: c.idp_client_id, id_token: secret('id', c.idp_id_token) },
+      }
+    case 'auth/pre-registration':
+      return { issuer: c.issuer, client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
+    case 'auth/basic-cimd':
+      return { client_metadata_url: 'https://conformance-test.local/client-metadata.json' }
   }
+}
+
+const config = join(dir, 'lathe.yaml')
+const server = { url, allowlist: ['*'], start_timeout: '10s', elicitation: 'defaults', ...(oauth() && { oauth: oauth() }) }
+
+function run(...args) {
+  const r = spawnSync(lathe, ['--config', config, ...args], { encoding: 'utf8', cwd: dir })
+  if (r.status !== 0) console.error(args.join(' '), r.stdout, r.stderr)
+  return r.stdout
+}
+
+// login is the person with a browser: it goes to the address that is printed, and wherever that leads.
+async function login() {
+  const child = spawn(lathe, ['--config', config, 'mcp', 'login', 's', '--wait', '10s'], { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise((done) => child.on('close', done))
+  for await (const address of createInterface({ input: child.stdout })) await fetch(address).then((r) => r.text())
+  return (await ended) === 0
+}
+
+const wantsLogin = (text) => text.includes('lathe mcp login')
+
+// act does something again for as long as it says that a login would help, and one comes about.
+async function act(...args) {
+  for (let n = 0; ; n++) {
+    const out = run(...args)
+    if (!wantsLogin(out) || n === maxLogins || !(await login())) return out
+  }
+}
+
+try {
+  writeFileSync(config, JSON.stringify({ tools: { mcp: { s: server }, egress: { private: ['127.0.0.1', 'localhost'] } } }))
+  await act('tools', 'doctor', '--json')
   const tools = run('tools', 'list', '--json').trim().split('\n').map((l) => JSON.parse(l)).filter((t) => t.origin === 'mcp:s' && t.state === 'ready')
   const echo = tools.find((t) => t.name !== 's__json_schema_echo')
   if (echo) known.json_schema_echo = { schema: echo.schema }
   const calls = context.toolCalls || tools.map((t) => t.name.slice(3)).map((name) => ({ name, arguments: known[name] || {} }))
-  for (const c of calls) run('tools', 'call', '--yes', `s__${c.name}`, JSON.stringify(c.arguments))
+  for (const c of calls) {
+    // A null for what a tool's own schema says is no null is refused before it is sent: who means that nothing is given leaves it out.
+    const given = Object.fromEntries(Object.entries(c.arguments).filter(([, v]) => v !== null))
+    await act('tools', 'call', '--yes', `s__${c.name}`, JSON.stringify(given))
+  }
 } finally {
   rmSync(dir, { recursive: true })
 }

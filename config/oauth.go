@@ -1,0 +1,72 @@
+package config
+
+import "errors"
+
+// OAuth says how the access tokens of a server are got. The zero value does what the server says.
+type OAuth struct {
+	Grant             string // authorization_code, client_credentials, jwt_bearer, cross_app
+	Issuer            Ref
+	Scopes            []string
+	ClientID          Ref
+	ClientSecret      Ref
+	PrivateKey        Ref // PEM
+	ClientMetadataURL Ref
+	RedirectPort      int // 0: any
+	Assertion         Ref // of jwt_bearer
+	Provider          IdentityProvider
+}
+
+// An IdentityProvider exchanges an identity token for what the grant cross_app needs.
+type IdentityProvider struct {
+	TokenEndpoint Ref
+	ClientID      Ref
+	ClientSecret  Ref
+	IDToken       Ref
+}
+
+// keys returns the rows, bound to o.
+func (o *OAuth) keys() []key {
+	p := &o.Provider
+	return []key{
+		{"oauth.grant", "authorization_code", words(&o.Grant, "authorization_code=login,code", "client_credentials=machine", "jwt_bearer=assertion,workload", "cross_app=enterprise"),
+			"How tokens for `url` are got, where it wants any: a person logs in with `lathe mcp login NAME`; or without one, by the client itself, an assertion, or an identity provider.", ""},
+		{"oauth.issuer", "", reference(&o.Issuer, isURL), "The only authorization server that is taken. Default: the first that the server names.", "authorization_server"},
+		{"oauth.scopes", "", texts(&o.Scopes), "Scopes to ask for. Default: those that the server names.", "scope"},
+		{"oauth.client_id", "", reference(&o.ClientID, isShown), "Client that is registered at the authorization server. Default: Lathe registers itself.", ""},
+		{"oauth.client_secret", "", reference(&o.ClientSecret, isKey), "Its secret, as a reference.", ""},
+		{"oauth.private_key", "", reference(&o.PrivateKey, isReference), "Key in PEM that it signs with in place of a secret, as a reference.", ""},
+		{"oauth.client_metadata_url", "", reference(&o.ClientMetadataURL, isURL), "Address of a client metadata document, which is the client's id where authorization servers read such documents.", "cimd"},
+		{"oauth.redirect_port", "0", count(&o.RedirectPort, 0, 65535), "Port on 127.0.0.1 that logins are answered at; `0`: any that is free.", ""},
+		{"oauth.assertion", "", reference(&o.Assertion, isKey), "With `jwt_bearer`: the JWT that a token is given for, as a reference.", ""},
+		{"oauth.provider.token_endpoint", "", reference(&p.TokenEndpoint, isURL), "With `cross_app`: where the identity provider exchanges tokens.", ""},
+		{"oauth.provider.client_id", "", reference(&p.ClientID, isShown), "Client that is registered there.", ""},
+		{"oauth.provider.client_secret", "", reference(&p.ClientSecret, isKey), "Its secret, as a reference.", ""},
+		{"oauth.provider.id_token", "", reference(&p.IDToken, isKey), "The identity token to exchange, as a reference.", ""},
+	}
+}
+
+// IsZero reports whether nothing is said.
+func (o *OAuth) IsZero() bool {
+	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && len(o.Scopes) == 0 && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
+		o.PrivateKey.IsZero() && o.ClientMetadataURL.IsZero() && o.RedirectPort == 0 && o.Assertion.IsZero() && o.Provider.TokenEndpoint.IsZero() &&
+		o.Provider.ClientID.IsZero() && o.Provider.ClientSecret.IsZero() && o.Provider.IDToken.IsZero()
+}
+
+// isReference wants a reference, to anything.
+func isReference(r *Ref) error {
+	if r.shown == "" {
+		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
+	}
+	return nil
+}
+
+// isShown takes text that is no secret, or a reference to any.
+func isShown(r *Ref) error {
+	if err := isHeaderValue(r); err != nil {
+		return err
+	}
+	if r.shown == "" {
+		r.shown = r.Reveal()
+	}
+	return nil
+}
