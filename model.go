@@ -58,7 +58,7 @@ type Request struct {
 	// RequestID is sent upstream as X-Request-Id.
 	RequestID string
 	// Relay, when it is set, is shown the answer as the server wrote it. Only a [Relayer] looks at it.
-	Relay *Relay
+	Relay *Relay `json:"-"`
 }
 
 // A Relay is shown the bytes of an answer, for a caller who speaks the wire of the model's server
