@@ -10,6 +10,6 @@ type Audit struct {
 func (a *Audit) keys() []key {
 	return []key{
 		{"audit.path", "", text(&a.Path), "File that records what runs do, before they do it; see docs/audit.md. A relative path starts at the configuration file. Read at start.", "audit_log log file"},
-		{"audit.max_bytes", "100MiB", size(&a.MaxBytes, 1<<10, maxSize), "Size at which the file is given a number, and another goes on.", "rotate max_size"},
+		{"audit.max_bytes", "100MiB", size(&a.MaxBytes, 1, maxSize), "Size at which the file is given a number, and another goes on.", "rotate max_size"},
 	}
 }

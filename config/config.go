@@ -25,6 +25,7 @@ type Config struct {
 	Policy       Policy
 	Secrets      Secrets
 	Audit        Audit
+	Keep         Keep
 	Telemetry    Telemetry
 	Sim          Sim
 	Serve        Serve
@@ -79,6 +80,7 @@ type ToolCalling struct {
 
 // Retention says what a session's history keeps of tool results after a run.
 type Retention struct {
+	Mode               string // metrics_only, hashed_slice, redacted_snippets, raw_ephemeral
 	StoreRawToolOutput bool
 	MaxOutputBytes     int
 }

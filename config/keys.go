@@ -49,6 +49,7 @@ func (c *Config) keys() []key {
 		key{"mcp.prompts", "", group(&c.MCP.Prompts, "prompt name", isOfferName, (*MCPPrompt).keys), "Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.", ""},
 	)
 	rows = append(rows, c.Audit.keys()...)
+	rows = append(rows, c.Keep.keys()...)
 	rows = append(rows, key{"keys", "", group(&c.Keys, "key name", isRuleName, (*APIKey).keys), "Who may call the daemon; without any, everybody on this machine. The name is the principal of runs.", "api_keys"})
 	return append(rows,
 		key{"telemetry.content", "false", boolean(&t.Content), "Put message, argument and output text into traces and audit lines.", ""},
@@ -86,6 +87,8 @@ func (t *ToolCalling) keys() []key {
 		{"tool_calling.tool_result_compact_envelope", "false", boolean(&s.CompactEnvelope), "Leave empty members out of the envelope.", "compact_envelope"},
 		{"tool_calling.strict_unknown_tool", "false", boolean(&s.StrictUnknownTool), "End the run when the model asks for a tool that is not there.", ""},
 		{"tool_calling.allow_deprecated_syntax", "false", boolean(&t.AllowDeprecatedSyntax), "Read the short form `<tool:NAME>{…}` as a call.", ""},
+		{"tool_calling.retention.mode", "metrics_only", words(&t.Retention.Mode, "metrics_only", "hashed_slice", "redacted_snippets", "raw_ephemeral"),
+			"What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its beginning without words that name secrets, or all of it in memory.", ""},
 		{"tool_calling.retention.store_raw_tool_output", "false", boolean(&t.Retention.StoreRawToolOutput), "Keep tool results whole in a session's history.", ""},
 		{"tool_calling.retention.max_output_bytes", "2KiB", size(&t.Retention.MaxOutputBytes, 0, maxSize), "What is kept of each otherwise.", ""},
 	}

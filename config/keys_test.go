@@ -22,6 +22,7 @@ var other = map[string]string{
 	"policy.trifecta": "deny", "policy.taint": "deny", "policy.labels": "a,b", "policy.budget.tools": "7", "policy.budget.tokens": "5", "policy.budget.cost": "0.25",
 	"decision": "ask", "tool": "a*", "when": "args.a == 1", "principal": "ci-*", "labels": "x", "reason": "no", "secrets.values": "${KEY}", "secrets.grants": "a",
 	"policy.effects.read_only": "deny", "policy.effects.idempotent": "deny", "policy.effects.writes": "deny",
+	"tool_calling.retention.mode": "raw_ephemeral", "audit.path": "audit.jsonl",
 	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}",
 	"provider": "sim", "label": "openrouter", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
 	"profile": "vllm", "presets": "a,b", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
@@ -162,7 +163,7 @@ func TestDefaultsAreTheLibrarys(t *testing.T) {
 // The names that the contract fixes.
 func TestKeysOfTheContract(t *testing.T) {
 	t.Parallel()
-	want := strings.Fields(`enabled max_depth allow_deprecated_syntax retention.store_raw_tool_output retention.max_output_bytes
+	want := strings.Fields(`enabled max_depth allow_deprecated_syntax retention.mode retention.store_raw_tool_output retention.max_output_bytes
 		tool_use_mode tool_failure_policy parallel_tool_calls max_parallel_tool_calls tool_choice tool_choice_every_turn fix_empty_final
 		fix_empty_final_user_text fix_empty_final_disable_tools fallback_retry_count executor on_parse_error on_limit
 		max_iterations max_total_tool_calls max_repeated_calls max_unknown_tools max_tool_args_bytes max_payload_bytes max_tool_output_bytes

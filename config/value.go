@@ -229,6 +229,30 @@ func size(p *int, lowest, highest int64) value {
 	}}
 }
 
+// sizeOrNone is a size above 0 or "none", which is kept as 0.
+func sizeOrNone(p *int64) value {
+	textFn := func() string {
+		if *p == 0 {
+			return "none"
+		}
+		return formatSize(*p)
+	}
+	return &fn{what: "size, `none`", textFn: textFn, setFn: func(s string) error {
+		if s == "none" {
+			*p = 0
+			return nil
+		}
+		n, err := parseSize(s)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%s is not a size above 0", quote(s))
+		}
+		if err == nil {
+			*p = n
+		}
+		return err
+	}}
+}
+
 func parseSize(s string) (int64, error) {
 	digits, unit := s, int64(1)
 	for _, u := range sizeUnits {

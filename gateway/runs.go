@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -64,6 +65,10 @@ func noRun() *problem {
 func (g *Gateway) runFailed(c *caller, err error) *problem {
 	switch lathe.CodeOf(err) {
 	case lathe.CodeNotFound:
+		var gone *lathe.GoneError
+		if errors.As(err, &gone) && (c.key.Name == "" || c.key.Name == gone.Principal) {
+			return &problem{Status: http.StatusGone, Code: "run_gone", Message: "The run was removed on " + gone.Time.Format(time.RFC3339) + ": runs that have ended are kept for a bounded time."}
+		}
 		return noRun()
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")

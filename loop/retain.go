@@ -9,8 +9,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Retention says what a session keeps of the results of tools. The zero value is the default.
+// RetentionMode says what a session keeps of what a model said between its calls, which is commentary
+// and no answer.
+type RetentionMode string
+
+// The retention modes. The zero value counts as MetricsOnly.
+const (
+	MetricsOnly      RetentionMode = "metrics_only"      // nothing: the events of the run have its size
+	HashedSlice      RetentionMode = "hashed_slice"      // its length, and a hash of its first 160 characters
+	RedactedSnippets RetentionMode = "redacted_snippets" // its first 160 characters, without words that name secrets
+	RawEphemeral     RetentionMode = "raw_ephemeral"     // all of it, as long as the session is in memory
+)
+
+// Retention says what a session keeps of commentary and of the results of tools. The zero value is the
+// default.
 type Retention struct {
+	Mode RetentionMode
 	// StoreRaw keeps results whole.
 	StoreRaw bool
 	// MaxOutputBytes is what is kept of each result otherwise, its blobs and the marker of what is
@@ -24,8 +38,8 @@ const (
 )
 
 // SessionHistory returns what a session keeps of the history of a run that has ended: reasoning
-// and messages of the loop's own are dropped, and so is what then says nothing; results of tools are
-// cut as opts say. Everything else stays as it is, in its order, the argument text of calls included.
+// and messages of the loop's own are dropped, and so is what then says nothing; commentary and results
+// of tools are cut as opts say. Everything else stays as it is, in its order, the argument text of calls included.
 //
 // A history that can be sent to a model can be sent afterwards, and calls that wait for their answer
 // go on waiting. Doing it twice is doing it once. msgs are not changed; what is unchanged is shared
@@ -44,7 +58,7 @@ func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 		m := msgs[i]
 		switch m.Role {
 		case lathe.RoleAssistant:
-			m.Parts, m.Extra = withoutReasoning(m.Parts), withoutReasoningMembers(m.Extra)
+			m.Parts, m.Extra = o.commentary(withoutReasoning(m.Parts)), withoutReasoningMembers(m.Extra)
 			if saysNothing(m.Parts) {
 				continue
 			}

@@ -55,7 +55,8 @@ func TestSessionHistory(t *testing.T) {
 		{name: "reasoning in the server's own members goes", in: []lathe.Message{extra}, want: []lathe.Message{plain}},
 		{name: "a message of reasoning goes", in: []lathe.Message{u, saying(thought), u}, want: []lathe.Message{u, u}},
 		{name: "and one with blank text", in: []lathe.Message{u, saying(thought, lathe.Text{Text: "\n"})}, want: []lathe.Message{u}},
-		{name: "commentary stays", in: []lathe.Message{saying(thought, commentary)}, want: []lathe.Message{saying(commentary)}},
+		{name: "commentary goes", in: []lathe.Message{saying(thought, commentary, lathe.Text{Text: "So."})}, want: []lathe.Message{saying(lathe.Text{Text: "So."})}},
+		{name: "commentary stays", opts: &loop.Retention{Mode: loop.RawEphemeral}, in: []lathe.Message{saying(thought, commentary)}, want: []lathe.Message{saying(commentary)}},
 		{name: "a refusal stays", in: []lathe.Message{saying(lathe.Refusal{Text: "no"})}, want: []lathe.Message{saying(lathe.Refusal{Text: "no"})}},
 		{name: "what the loop asked goes", in: []lathe.Message{u, synthetic, saying(text)}, want: []lathe.Message{u, saying(text)}},
 		{name: "a pending call stays", in: []lathe.Message{u, saying(a)}, want: []lathe.Message{u, saying(a)}},
@@ -184,4 +185,33 @@ func drawHistory(t *rapid.T) []lathe.Message {
 		}
 	}
 	return history
+}
+
+// What is kept of commentary, by mode.
+func TestRetentionModes(t *testing.T) {
+	t.Parallel()
+	said := strings.Repeat("é", 100) + " the API_KEY is secret " + strings.Repeat("x", 200)
+	for mode, want := range map[loop.RetentionMode]string{
+		"":                    "",
+		loop.MetricsOnly:      "",
+		loop.HashedSlice:      "[commentary: 160 characters, 24d6c489ebd3f46d]",
+		loop.RedactedSnippets: strings.Repeat("é", 100) + " the *** is *** " + strings.Repeat("x", 37),
+		loop.RawEphemeral:     said,
+	} {
+		in := []lathe.Message{lathe.User("Hi."), {Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: said, Commentary: true}, lathe.Text{Text: "Done."}}}}
+		opts := &loop.Retention{Mode: mode}
+		once := loop.SessionHistory(in, opts)
+		got := ""
+		for _, p := range once[1].Parts {
+			if text, ok := p.(lathe.Text); ok && text.Commentary {
+				got += text.Text
+			}
+		}
+		if got != want || once[1].Text() != in[1].Text() {
+			t.Errorf("%s: %q, want %q", mode, got, want)
+		}
+		if diff := cmp.Diff(once, loop.SessionHistory(once, opts)); diff != "" {
+			t.Errorf("%s, done twice:\n%s", mode, diff)
+		}
+	}
 }

@@ -29,7 +29,8 @@ type Memory struct {
 	finished *list.List            // of run ids, the longest finished in front
 	nodes    map[string]advertised // by name
 	watchers map[*watcher]struct{}
-	queue    callQueue // with a lock of its own, which is taken last
+	gone     map[string]lathe.GoneError // by run; see retain.go
+	queue    callQueue                  // with a lock of its own, which is taken last
 }
 
 // MemoryOptions bound a [Memory].
@@ -59,7 +60,7 @@ func NewMemory(opts *MemoryOptions) *Memory {
 		o.Now = time.Now
 	}
 	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
-		nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
+		gone: map[string]lathe.GoneError{}, nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
 }
 
 // A journal is the log of one run. What stands in events never changes: an append writes beyond
@@ -70,6 +71,8 @@ type journal struct {
 	finished *list.Element // nil while the run may go on
 	claim    claim
 	facts    []lathe.Fact
+	measured int // events that bytes counts
+	bytes    int64
 }
 
 // Append implements [lathe.Store]. It keeps copies: the caller may change its events afterwards.
@@ -146,7 +149,7 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 		}
 		s.mu.RUnlock()
 		if len(events) == 0 || after < 0 || after > int64(len(events)) {
-			yield(lathe.Event{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound})
+			yield(lathe.Event{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: s.missing(runID)})
 			return
 		}
 		for _, e := range events[after:] {
@@ -174,6 +177,7 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(runID)
+	delete(s.gone, runID)
 	return nil
 }
 
@@ -186,7 +190,7 @@ func (s *Memory) makeRoom() bool {
 	if oldest == nil {
 		return false
 	}
-	s.forget(oldest.Value.(string))
+	s.retire(oldest.Value.(string))
 	return true
 }
 

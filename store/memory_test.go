@@ -18,6 +18,11 @@ func TestMemory(t *testing.T) {
 	storetest.Test(t, func() lathe.Store { return store.NewMemory(nil) })
 }
 
+func TestMemoryRetention(t *testing.T) {
+	t.Parallel()
+	storetest.TestRetention(t, func() lathe.Retainer { return store.NewMemory(nil) })
+}
+
 func finish(runID string, id int64, reason lathe.Reason) lathe.Event {
 	return lathe.Event{ID: id, RunID: runID, Data: &lathe.RunFinished{Reason: reason}}
 }

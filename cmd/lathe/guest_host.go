@@ -146,7 +146,7 @@ func (h *guestHost) Send(ctx context.Context, req *guest.Request) (*guest.Reply,
 	}
 	keep := h.cfg.ToolCalling.Retention
 	reply := &guest.Reply{Result: res, RunID: id.id, Backend: m.entry.Label, Model: m.entry.Name,
-		History: loop.SessionHistory(res.History, &loop.Retention{StoreRaw: keep.StoreRawToolOutput, MaxOutputBytes: keep.MaxOutputBytes})}
+		History: loop.SessionHistory(res.History, &loop.Retention{Mode: loop.RetentionMode(keep.Mode), StoreRaw: keep.StoreRawToolOutput, MaxOutputBytes: keep.MaxOutputBytes})}
 	if reply.Backend == "" {
 		reply.Backend = m.entry.Provider
 	}

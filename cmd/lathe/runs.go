@@ -379,26 +379,6 @@ func runsCancelCommand() *cobra.Command {
 	return cmd
 }
 
-func runsDeleteCommand() *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
-		Use: "delete RUN", Short: "Remove a run from the store, for good", Args: oneRun(0),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			s, err := needStore(name, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			if _, err := engine.New(&engine.Options{Store: s}).State(cmd.Context(), args[0]); lathe.CodeOf(err) == lathe.CodeNotFound {
-				return storeError(err)
-			}
-			return s.Delete(cmd.Context(), args[0])
-		},
-	}
-	storeFlag(cmd, &name)
-	return cmd
-}
-
 // goOn opens the store, makes the loop that the run was started with, and goes on with it.
 func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...lathe.Sink) (*lathe.Result, error)) (err error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -77,7 +78,8 @@ type daemon struct {
 	sinks   []lathe.Sink
 	tools   atomic.Pointer[mcpserve.Server] // for MCP clients
 	now     *generation
-	retired []chan struct{} // one for each generation that was replaced; closed when it is closed
+	keep    atomic.Pointer[config.Keep] // of the configuration in force
+	retired []chan struct{}             // one for each generation that was replaced; closed when it is closed
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
@@ -116,16 +118,17 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err := d.open(cfg); err != nil {
 		return err
 	}
+	d.keep.Store(&cfg.Keep)
 	d.recover()
 	tending, stop := context.WithCancel(cmd.Context())
-	tended := make(chan struct{})
-	go func() {
-		defer close(tended)
-		d.gateway.Tend(tending)
-	}()
+	var tended sync.WaitGroup
+	tended.Go(func() { d.gateway.Tend(tending) })
+	if d.store != nil {
+		tended.Go(func() { retain(tending, d.store, d.keep.Load, d.log) })
+	}
 	defer func() {
 		stop()
-		<-tended
+		tended.Wait()
 	}()
 	return d.listen(cfg)
 }
@@ -281,6 +284,7 @@ func (d *daemon) reload() error {
 		return causeOf(err)
 	}
 	d.serveTools(next, setup.Keys)
+	d.keep.Store(&cfg.Keep)
 	old, closed := d.now, make(chan struct{})
 	d.now, d.retired = next, append(d.retired, closed)
 	go func() {

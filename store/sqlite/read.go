@@ -7,7 +7,6 @@ import (
 	"errors"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
@@ -26,7 +25,10 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[l
 		defer func() { _ = tx.Rollback() }() // it has changed nothing
 		var last int64
 		err = tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && (after < 0 || after > last) {
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: s.missing(ctx, tx, runID)}
+		case err == nil && (after < 0 || after > last):
 			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
 		}
 		if err != nil {
@@ -61,47 +63,6 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[l
 			fail(err)
 		}
 	}
-}
-
-// Delete implements [lathe.Store]. Nothing of the run is left in the file or beside it.
-func (s *Store) Delete(ctx context.Context, runID string) error {
-	return s.remove(ctx, "run_id = ?", runID)
-}
-
-// DeleteSession removes all runs of a session.
-func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
-	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID)
-}
-
-// DeletePrincipal removes all runs that were made for a principal.
-func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
-	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
-}
-
-// DeleteBefore removes the runs that have ended, and whose last event is older than t.
-func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
-	return s.remove(ctx, "updated < ? AND status NOT IN ('running', 'parked')", t.UnixNano())
-}
-
-func (s *Store) remove(ctx context.Context, which string, arg any) error {
-	const op = "sqlite: delete"
-	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		for _, table := range []string{"event", "model_call", "fact", "call"} {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
-				return 0, err
-			}
-		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM run WHERE "+which, arg)
-		s.runs.clear()
-		return 0, err
-	})
-	if err == nil { // what was deleted is still in the log beside the file until that is written back
-		_, err = s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	if err != nil {
-		return failure(ctx, op, err)
-	}
-	return nil
 }
 
 // Runs implements [lathe.RunIndex].

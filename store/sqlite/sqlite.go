@@ -31,7 +31,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 3
+const version = 4
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -150,6 +150,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if has < 3 {
 		if _, err := tx.ExecContext(ctx, queueTables); err != nil {
+			return err
+		}
+	}
+	if has < 4 {
+		if _, err := tx.ExecContext(ctx, goneTable); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,11 @@ func TestFacts(t *testing.T) {
 	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	storetest.TestRetention(t, func() lathe.Retainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+}
+
 func started(runID, text string) lathe.Event {
 	return lathe.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Retainer = (*Memory)(nil)
+
+// maxGone bounds the runs of which it is remembered that they were removed. Beyond it all are forgotten.
+const maxGone = 10_000
+
+// DeleteSession implements [lathe.Retainer].
+func (s *Memory) DeleteSession(ctx context.Context, sessionID string) error {
+	return s.deleteWhere(ctx, func(r *lathe.RunSummary) bool { return sessionID != "" && r.SessionID == sessionID })
+}
+
+// DeletePrincipal implements [lathe.Retainer].
+func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
+	err := s.deleteWhere(ctx, func(r *lathe.RunSummary) bool { return principal != "" && r.Principal == principal })
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, g := range s.gone {
+		if principal != "" && g.Principal == principal {
+			delete(s.gone, id)
+		}
+	}
+	return nil
+}
+
+func (s *Memory) deleteWhere(ctx context.Context, fits func(*lathe.RunSummary) bool) error {
+	if err := ended(ctx, "store: delete"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, j := range s.runs {
+		if fits(&j.sum.Run) {
+			s.forget(id)
+		}
+	}
+	return nil
+}
+
+// DeleteBefore implements [lathe.Retainer].
+func (s *Memory) DeleteBefore(ctx context.Context, t time.Time) error {
+	if err := ended(ctx, "store: retain"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, j := range s.runs {
+		if j.finished != nil && j.sum.Run.Updated.Before(t) {
+			s.retire(id)
+		}
+	}
+	return nil
+}
+
+// Trim implements [lathe.Retainer]. What a run takes is the size of its events as JSON.
+func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
+	const op = "store: retain"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var total int64
+	var done []*journal
+	for _, j := range s.runs {
+		if err := ended(ctx, op); err != nil {
+			return err
+		}
+		if err := j.measure(); err != nil {
+			return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+		}
+		total += j.bytes
+		if j.finished != nil {
+			done = append(done, j)
+		}
+	}
+	slices.SortFunc(done, func(a, b *journal) int {
+		return cmp.Or(a.sum.Run.Updated.Compare(b.sum.Run.Updated), cmp.Compare(a.sum.Run.RunID, b.sum.Run.RunID))
+	})
+	for _, j := range done {
+		if total <= maxBytes {
+			return nil
+		}
+		total -= j.bytes
+		s.retire(j.sum.Run.RunID)
+	}
+	return nil
+}
+
+// measure counts the bytes of the events that were added since it was called last.
+func (j *journal) measure() error {
+	var buf []byte
+	for ; j.measured < len(j.events); j.measured++ {
+		var err error
+		if buf, err = j.events[j.measured].AppendJSON(buf[:0], true); err != nil {
+			return err
+		}
+		j.bytes += int64(len(buf))
+	}
+	return nil
+}
+
+// retire removes a run, and remembers that it did. s.mu is held.
+func (s *Memory) retire(runID string) {
+	if len(s.gone) >= maxGone {
+		clear(s.gone)
+	}
+	s.gone[runID] = lathe.GoneError{RunID: runID, Principal: s.runs[runID].sum.Run.Principal, Time: s.now().UTC()}
+	s.forget(runID)
+}
+
+// missing says why there is nothing to read of a run.
+func (s *Memory) missing(runID string) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if g, ok := s.gone[runID]; ok && s.runs[runID] == nil {
+		return &g
+	}
+	return lathe.ErrNotFound
+}

@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+//go:embed gone.sql
+var goneTable string
+
+var _ lathe.Retainer = (*Store)(nil)
+
+const (
+	// maxGone bounds the runs of which it is remembered that they were removed.
+	maxGone = 100_000
+	// retireBatch bounds the runs that are removed at once: appends wait for no more of them.
+	retireBatch = 100
+)
+
+// Delete implements [lathe.Store]. Nothing of the run is left in the file or beside it.
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	return s.remove(ctx, "run_id = ?", runID)
+}
+
+// DeleteSession implements [lathe.Retainer].
+func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
+	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID)
+}
+
+// DeletePrincipal implements [lathe.Retainer].
+func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
+	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
+}
+
+// remove deletes the runs for good, and what is remembered of those that were removed before.
+func (s *Store) remove(ctx context.Context, which string, arg any) error {
+	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		if !strings.HasPrefix(which, "session") { // of which is not remembered
+			if _, err := tx.ExecContext(ctx, "DELETE FROM gone WHERE "+which, arg); err != nil {
+				return 0, err
+			}
+		}
+		return s.drop(ctx, tx, which, arg)
+	})
+	if err == nil {
+		err = s.checkpoint(ctx)
+	}
+	if err != nil {
+		return failure(ctx, "sqlite: delete", err)
+	}
+	return nil
+}
+
+// drop deletes the rows of runs, and returns how many runs they were.
+func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any) (int64, error) {
+	for _, table := range []string{"event", "model_call", "fact", "call"} {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
+			return 0, err
+		}
+	}
+	done, err := tx.ExecContext(ctx, "DELETE FROM run WHERE "+which, args...)
+	if err != nil {
+		return 0, err
+	}
+	s.runs.clear()
+	return done.RowsAffected()
+}
+
+// checkpoint writes back the log beside the file: what was deleted is still in it until then.
+func (s *Store) checkpoint(ctx context.Context) error {
+	_, err := s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
+}
+
+// DeleteBefore implements [lathe.Retainer].
+func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
+	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, "updated < ? AND ", t.UnixNano())
+}
+
+// Trim implements [lathe.Retainer]. What is kept is the file without its free pages, which are used
+// again; the file itself does not become smaller.
+func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
+	over := func(ctx context.Context) (bool, error) {
+		var used int64
+		err := s.read.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&used)
+		return used > maxBytes, err
+	}
+	return s.retire(ctx, over, "")
+}
+
+// retire removes runs that have ended, the one that ended first before the others, as long as more
+// says so, and remembers that it did.
+func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, error), which string, args ...any) error {
+	which = "run_id IN (SELECT run_id FROM run WHERE " + which + "status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?)"
+	args = append(args, retireBatch)
+	removed := false
+	err := func() error {
+		for {
+			if again, err := more(ctx); err != nil || !again {
+				return err
+			}
+			n, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+				if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+which,
+					append([]any{time.Now().UnixNano()}, args...)...); err != nil {
+					return 0, err
+				}
+				if _, err := tx.ExecContext(ctx, "DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET ?)", maxGone); err != nil {
+					return 0, err
+				}
+				return s.drop(ctx, tx, which, args...)
+			})
+			if err != nil || n == 0 {
+				return err
+			}
+			removed = true
+		}
+	}()
+	if removed {
+		err = errors.Join(err, s.checkpoint(ctx))
+	}
+	if err != nil {
+		return failure(ctx, "sqlite: retain", err)
+	}
+	return nil
+}
+
+// missing says why there is no run of that id.
+func (s *Store) missing(ctx context.Context, tx *sql.Tx, runID string) error {
+	if s.schema < 4 {
+		return lathe.ErrNotFound
+	}
+	e := &lathe.GoneError{RunID: runID}
+	var at int64
+	switch err := tx.QueryRowContext(ctx, "SELECT principal, time FROM gone WHERE run_id = ?", runID).Scan(&e.Principal, &at); {
+	case errors.Is(err, sql.ErrNoRows):
+		return lathe.ErrNotFound
+	case err != nil:
+		return err
+	}
+	e.Time = time.Unix(0, at).UTC()
+	return e
+}
