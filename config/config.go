@@ -31,6 +31,7 @@ type Config struct {
 	Serve        Serve
 	MCP          MCP
 	Keys         map[string]*APIKey // by name, which is who runs
+	Workers      map[string]*Workers
 
 	origin map[string]string // by key; a key that is not in it has its default
 }

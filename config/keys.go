@@ -51,6 +51,7 @@ func (c *Config) keys() []key {
 	rows = append(rows, c.Audit.keys()...)
 	rows = append(rows, c.Keep.keys()...)
 	rows = append(rows, key{"keys", "", group(&c.Keys, "key name", isRuleName, (*APIKey).keys), "Who may call the daemon; without any, everybody on this machine. The name is the principal of runs.", "api_keys"})
+	rows = append(rows, key{"workers", "", group(&c.Workers, "name", isRuleName, (*Workers).keys), "Who may execute tools for the daemon from elsewhere, over `GET /v1/worker`; see docs/workers.md.", "worker fleets"})
 	return append(rows,
 		key{"telemetry.content", "false", boolean(&t.Content), "Put message, argument and output text into traces and audit lines.", ""},
 		key{"telemetry.args_preview_hash", "compat", words(&t.ArgsPreviewHash, "compat", "full", "keyed"), "How arguments are hashed for events: `compat` the first 200 characters, `full` all, `keyed` all under `args_preview_key`.", "hash_mode"},

@@ -24,7 +24,7 @@ var other = map[string]string{
 	"policy.effects.read_only": "deny", "policy.effects.idempotent": "deny", "policy.effects.writes": "deny",
 	"tool_calling.retention.mode": "raw_ephemeral", "audit.path": "audit.jsonl",
 	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}",
-	"provider": "sim", "label": "openrouter", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
+	"provider": "sim", "label": "openrouter", "token": "${KEY}", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
 	"profile": "vllm", "presets": "a,b", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
 	"transforms.tool_result": "a", "request_overrides": `{"top_k":1}`,
 	"tools.egress.private": "127.0.0.1", "tools.egress.redirect_hosts": "*.example.com",
@@ -101,7 +101,8 @@ func TestEveryFieldHasOneKey(t *testing.T) {
 	var r PolicyRule
 	var s MCPServer
 	var a APIKey
-	for name, rows := range map[string][]key{"config": c.keys(), "model": m.keys(), "http": h.keys(), "parameter": p.keys(), "openapi": o.keys(), "rule": r.keys(), "mcp": s.keys(), "key": a.keys()} {
+	var w Workers
+	for name, rows := range map[string][]key{"config": c.keys(), "model": m.keys(), "http": h.keys(), "parameter": p.keys(), "openapi": o.keys(), "rule": r.keys(), "mcp": s.keys(), "key": a.keys(), "workers": w.keys()} {
 		seen := map[string]bool{}
 		for i := range rows {
 			if seen[rows[i].path] {
@@ -132,6 +133,7 @@ func TestEveryFieldHasOneKey(t *testing.T) {
 	equal("HTTPParameter", reflect.ValueOf(p), reflect.ValueOf(HTTPParameter{}))
 	equal("OpenAPI", reflect.ValueOf(o), reflect.ValueOf(OpenAPI{}))
 	equal("PolicyRule", reflect.ValueOf(r), reflect.ValueOf(PolicyRule{}))
+	equal("Workers", reflect.ValueOf(w), reflect.ValueOf(Workers{}))
 	equal("MCPServer", reflect.ValueOf(s), reflect.ValueOf(MCPServer{}))
 }
 

@@ -279,6 +279,7 @@ func (l *loader) model(name string) *Model {
 func (l *loader) checkWhole() {
 	c := l.cfg
 	l.checkServers()
+	l.checkWorkers()
 	l.checkCatalog()
 	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
 		var e *lathe.Error

@@ -109,7 +109,9 @@ func TestYAMLRoundTrip(t *testing.T) {
 	}
 	// What keys say together: a server is a program, and shows its output.
 	c.Tools.MCP["name"].Command, c.Tools.MCP["name"].Args, c.Tools.MCP["name"].Allowlist = "server", []string{"-v", "a b", "-v"}, []string{"*"}
+	c.MCP.Resources["name"].Text, c.MCP.Prompts["name"].Text = "text", "text"
 	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
+	c.Workers["name"].Token, c.Workers["name"].Tools = Ref{shown: "${KEY}", value: secret.New("secret")}, []string{"*"}
 	want := string(c.YAML())
 	back, err := Load(write(t, dir, "lathe.yaml", want), opts)
 	if err != nil {

@@ -20,6 +20,7 @@ type Serve struct {
 	KeepAlive     time.Duration
 	DrainDelay    time.Duration
 	DrainTimeout  time.Duration
+	WorkerLease   time.Duration
 }
 
 // An APIKey is who may call the daemon.
@@ -45,6 +46,7 @@ func (s *Serve) keys() []key {
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
+		{"serve.worker_lease", "10s", duration(&s.WorkerLease, time.Second), "Time without a word after which the calls of a worker are given to others, or are unknown.", "lease"},
 	}
 }
 
