@@ -22,7 +22,7 @@ var other = map[string]string{
 	"policy.trifecta": "deny", "policy.taint": "deny", "policy.labels": "a,b", "policy.budget.tools": "7", "policy.budget.tokens": "5", "policy.budget.cost": "0.25",
 	"decision": "ask", "tool": "a*", "when": "args.a == 1", "principal": "ci-*", "labels": "x", "reason": "no", "secrets.values": "${KEY}", "secrets.grants": "a",
 	"policy.effects.read_only": "deny", "policy.effects.idempotent": "deny", "policy.effects.writes": "deny",
-	"tool_calling.retention.mode": "raw_ephemeral", "audit.path": "audit.jsonl",
+	"tool_calling.retention.mode": "raw_ephemeral",
 	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}",
 	"provider": "sim", "label": "openrouter", "token": "${KEY}", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
 	"profile": "vllm", "presets": "a,b", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
