@@ -37,7 +37,7 @@ func configure(url string, o *Options) (*pgxpool.Config, error) {
 	if o.MaxConns < minConns {
 		return nil, fmt.Errorf("%d connections are too few: at least %d", o.MaxConns, minConns)
 	}
-	cfg.MaxConns = int32(o.MaxConns - 1) // one is for hints
+	cfg.MaxConns = int32(o.MaxConns - watches)
 	c := cfg.ConnConfig
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout

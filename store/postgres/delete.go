@@ -62,7 +62,7 @@ func (s *Store) removeThese(ctx context.Context, which string, arg any, ids []st
 	b := &pgx.Batch{}
 	b.Queue("SELECT FROM run WHERE run_id = ANY($1) ORDER BY run_id FOR UPDATE", ids)
 	b.Queue("DELETE FROM run WHERE run_id = ANY($2) AND "+which, arg, ids)
-	for _, table := range []string{"event", "model_call", "fact"} {
+	for _, table := range []string{"event", "model_call", "fact", "call"} {
 		b.Queue("DELETE FROM "+table+" t WHERE run_id = ANY($1) AND NOT EXISTS (SELECT FROM run WHERE run.run_id = t.run_id)", ids)
 	}
 	return s.pool.SendBatch(ctx, b).Close()

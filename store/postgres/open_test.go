@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -115,8 +117,8 @@ func TestMakesTheTablesOnce(t *testing.T) {
 		wg.Go(func() { accepted(t, source, nil) })
 	}
 	wg.Wait()
-	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); n != 1 {
-		t.Errorf("%d versions, want 1", n)
+	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); n != 2 {
+		t.Errorf("%d versions, want 2", n)
 	}
 }
 
@@ -137,7 +139,7 @@ func TestNeedsNoRightToMakeTables(t *testing.T) {
 	u.User = url.User(app)
 	refused(t, u.String(), nil, lathe.CodeUnavailable, "may create tables")
 	accepted(t, source, nil)
-	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, node TO "+app)
+	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, node, call, worker TO "+app)
 	execute(t, source, "GRANT SELECT, INSERT, DELETE ON event TO "+app)
 	execute(t, source, "GRANT SELECT ON lathe_schema TO "+app)
 	cycle(t, open(t, u.String()))
@@ -170,6 +172,25 @@ func cycle(t *testing.T, s *postgres.Store) {
 			return err
 		},
 		func() error { _, _, err := s.ModelCalls(ctx, &lathe.RunFilter{RunID: c.RunID}); return err },
+		func() error {
+			_, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "k", RunID: c.RunID, Tool: "act", Definition: "d", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
+			return err
+		},
+		func() error {
+			calls, err := s.ClaimCalls(ctx, "w", []string{"d"}, lease, 2)
+			if err != nil || len(calls) != 1 {
+				return fmt.Errorf("%d calls: %w", len(calls), err)
+			}
+			ref := calls[0].Ref()
+			stop, err := s.BeatCalls(ctx, "w", []lathe.CallRef{ref}, lease)
+			if len(stop) != 0 {
+				t.Errorf("stop %v", stop)
+			}
+			return errors.Join(err, s.StartCall(ctx, ref, lease), s.FinishCall(ctx, ref, &lathe.CallResult{}))
+		},
+		func() error { _, err := s.ReapCalls(ctx); return err },
+		func() error { return s.PutWorker(ctx, &lathe.Worker{ID: "w"}, lease) },
+		func() error { _, err := s.Workers(ctx); return err },
 		func() error { return s.DeleteSession(ctx, "s1") },
 	} {
 		if err := step(); err != nil {

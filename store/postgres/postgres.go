@@ -15,13 +15,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
 var _ lathe.SharedStore = (*Store)(nil)
 
 const (
 	defaultConns = 12
-	minConns     = 3
+	minConns     = 4
+	watches      = 2 // connections that only listen
 )
 
 // A Store is one database. Its methods may be called from several goroutines at once. Errors are
@@ -42,12 +44,13 @@ type Store struct {
 
 	states states
 	hints  hints
+	calls  store.CallHints // for watchers of this process
 	outage outage
 }
 
 // Options say how a database is used.
 type Options struct {
-	// MaxConns bounds the connections: 12. At least 3; one of them is for hints.
+	// MaxConns bounds the connections: 12. At least 4; two of them are for hints.
 	MaxConns int
 	// AllowUnsafeDurability accepts a server that may lose what it has confirmed: one with fsync,
 	// full_page_writes or synchronous_commit off.

@@ -46,6 +46,11 @@ func TestFacts(t *testing.T) {
 	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, pgtest.URL(t)) })
 }
 
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	storetest.TestQueue(t, 37, func() lathe.CallQueue { return open(t, pgtest.URL(t)) })
+}
+
 func TestShared(t *testing.T) {
 	t.Parallel()
 	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
 )
 
 const (
 	// hintEvery is the time between two notifications of a process: each one takes a lock that is global
 	// in the server, so that one for each append would cost more than the append.
 	hintEvery = 5 * time.Millisecond
-	// maxHints bounds the runs of which hints wait. Those beyond it are dropped.
+	// maxHints bounds the hints of a kind that wait. Those beyond it are dropped.
 	maxHints = 10_000
 	// maxPayload bounds what one notification carries; the server takes less than 8000 bytes.
 	maxPayload = 7_900
@@ -22,20 +24,25 @@ const (
 	silence = 15 * time.Second
 )
 
-// hints are the runs that other processes are to hear of.
+// hints are what other processes are to hear of.
 type hints struct {
 	mu    sync.Mutex
 	runs  map[string]struct{}
+	calls map[lathe.CallHint]struct{}
 	ready chan struct{} // has room for one
 }
 
-func (h *hints) add(runID string) {
+func (h *hints) add(runID string) { note(h, &h.runs, runID) }
+
+func (h *hints) addCall(hint lathe.CallHint) { note(h, &h.calls, hint) }
+
+func note[T comparable](h *hints, set *map[T]struct{}, hint T) {
 	h.mu.Lock()
-	if h.runs == nil {
-		h.runs = map[string]struct{}{}
+	if *set == nil {
+		*set = map[T]struct{}{}
 	}
-	if len(h.runs) < maxHints {
-		h.runs[runID] = struct{}{}
+	if len(*set) < maxHints {
+		(*set)[hint] = struct{}{}
 	}
 	h.mu.Unlock()
 	select {
@@ -44,15 +51,19 @@ func (h *hints) add(runID string) {
 	}
 }
 
-// payloads returns what waits, as lists in JSON.
-func (h *hints) payloads() (out []string) {
+// take returns what waits, as lists in JSON.
+func (h *hints) take() (runs, calls []string) {
 	h.mu.Lock()
-	runs := h.runs
-	h.runs = nil
+	ids, hints := h.runs, h.calls
+	h.runs, h.calls = nil, nil
 	h.mu.Unlock()
+	return pack(ids), pack(hints)
+}
+
+func pack[T comparable](set map[T]struct{}) (out []string) {
 	list := []byte{'['}
-	for id := range runs {
-		b, err := json.Marshal(id)
+	for hint := range set {
+		b, err := json.Marshal(hint)
 		if err != nil || len(b) > maxPayload-2 {
 			continue
 		}
@@ -70,7 +81,8 @@ func (h *hints) payloads() (out []string) {
 	return out
 }
 
-// tell notifies the other processes, at most once in hintEvery. What cannot be sent is dropped.
+// tell notifies the other processes, at most once in hintEvery. What cannot be sent is dropped. That hints
+// are lost with the server is no harm: their commit does not wait for the disk.
 func (s *Store) tell() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -80,9 +92,11 @@ func (s *Store) tell() {
 		case <-s.stop:
 			return
 		}
-		if payloads := s.hints.payloads(); len(payloads) > 0 {
+		runs, calls := s.hints.take()
+		if len(runs)+len(calls) > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
-			_, _ = s.pool.Exec(ctx, "SELECT pg_notify($1, p) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($2::text[]) p", s.channel, payloads) // hints may be lost
+			_, _ = s.pool.Exec(ctx, `SELECT pg_notify($1, r) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($3::text[]) r
+				UNION ALL SELECT pg_notify($2, c) FROM unnest($4::text[]) c`, s.channel, s.channel+ofCalls, runs, calls) // hints may be lost
 			cancel()
 		}
 		timer.Reset(hintEvery)
@@ -94,11 +108,43 @@ func (s *Store) tell() {
 	}
 }
 
+// ofCalls ends the name of the channel for hints of calls.
+const ofCalls = "_calls"
+
 // Watch implements [lathe.SharedStore], on a connection of its own. Hints that come before it is made,
 // and after it was lost, are not kept: look for what is new before it is called again, and now and
 // then while it goes on.
 func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
-	const op = "postgres: watch"
+	return listen(ctx, s, "postgres: watch", s.channel, fn)
+}
+
+// tellCall tells the watchers of calls here and elsewhere.
+func (s *Store) tellCall(hint lathe.CallHint) {
+	s.calls.Tell(hint)
+	s.hints.addCall(hint)
+}
+
+// WatchCalls implements [lathe.CallQueue], as Watch does. What happens in this process is heard of at once,
+// and once more from the database.
+func (s *Store) WatchCalls(ctx context.Context, fn func(lathe.CallHint)) error {
+	var one sync.Mutex
+	hear := func(hint lathe.CallHint) {
+		one.Lock()
+		defer one.Unlock()
+		fn(hint)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var here sync.WaitGroup
+	here.Go(func() { s.calls.Watch(ctx, hear) })
+	err := listen(ctx, s, "postgres: watch calls", s.channel+ofCalls, hear)
+	cancel()
+	here.Wait()
+	return err
+}
+
+// listen calls fn with each hint of a channel until ctx is done or the connection is lost.
+func listen[T any](ctx context.Context, s *Store, op, channel string, fn func(T)) error {
 	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
 	if err != nil {
 		return failure(ctx, op, err)
@@ -108,7 +154,7 @@ func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 		defer cancel()
 		_ = conn.Close(ctx) // nothing is on its way
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return failure(ctx, op, err)
 	}
 	for {
@@ -126,12 +172,12 @@ func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 		if err != nil {
 			return failure(ctx, op, err)
 		}
-		var runs []string
-		if err := json.Unmarshal([]byte(n.Payload), &runs); err != nil {
+		var hints []T
+		if err := json.Unmarshal([]byte(n.Payload), &hints); err != nil {
 			continue // somebody else's
 		}
-		for _, id := range runs {
-			fn(id)
+		for _, hint := range hints {
+			fn(hint)
 		}
 	}
 }
