@@ -28,6 +28,8 @@ type generation struct {
 	running *servers
 	modules *modules
 	catalog *catalog // what MCP clients find besides tools
+	// workshop, when set, keeps the tools of workers in the set.
+	workshop *workshop
 }
 
 func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
@@ -54,6 +56,10 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 	for _, text := range g.running.complaints() {
 		d.log.Warn(text)
 	}
+	g.workshop = d.workshop
+	if err := d.workshop.tools.Attach(ctx, g.set); err != nil {
+		return nil, err
+	}
 	var approver lathe.Approver
 	if d.store != nil {
 		approver = d.desk
@@ -78,6 +84,9 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 
 // close ends what the generation runs. Nothing may use it any more.
 func (g *generation) close() {
+	if g.workshop != nil {
+		g.workshop.tools.Detach(g.set)
+	}
 	if g.catalog != nil {
 		g.catalog.close()
 	}

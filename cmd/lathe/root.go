@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
-	root.AddCommand(runCommand(), serveCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
+	root.AddCommand(runCommand(), serveCommand(), workerCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)

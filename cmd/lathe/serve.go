@@ -77,9 +77,11 @@ type daemon struct {
 	gateway *gateway.Gateway
 	sinks   []lathe.Sink
 	tools   atomic.Pointer[mcpserve.Server] // for MCP clients
-	now     *generation
-	keep    atomic.Pointer[config.Keep] // of the configuration in force
-	retired []chan struct{}             // one for each generation that was replaced; closed when it is closed
+	// workshop has tools executed elsewhere.
+	workshop *workshop
+	now      *generation
+	keep     atomic.Pointer[config.Keep] // of the configuration in force
+	retired  []chan struct{}             // one for each generation that was replaced; closed when it is closed
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
@@ -106,6 +108,10 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 			err = errors.Join(err, d.trail.Close())
 		}()
 	}
+	if err := d.openWorkshop(cfg); err != nil {
+		return err
+	}
+	defer d.workshop.close()
 	if d.now, err = d.generation(cfg); err != nil {
 		return err
 	}
@@ -191,7 +197,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	}
 	failed := make(chan error, 2)
 	srv := d.gateway.Server()
-	srv.Handler = d.handler()
+	srv.Handler = d.workshop.withWorkers(d.handler())
 	go func() { failed <- srv.Serve(ln) }()
 	defer watchTools(d.tools.Load)()
 	servers := []*http.Server{srv}
@@ -278,10 +284,14 @@ func (d *daemon) reload() error {
 		return err
 	}
 	setup := next.setup()
+	if err := d.workshop.workers.Reload(fleetsOf(cfg)); err != nil {
+		next.close()
+		return causeOf(err)
+	}
 	former, err := d.gateway.Reload(&setup)
 	if err != nil {
 		next.close()
-		return causeOf(err)
+		return errors.Join(causeOf(err), d.workshop.workers.Reload(fleetsOf(d.now.cfg)))
 	}
 	d.serveTools(next, setup.Keys)
 	d.keep.Store(&cfg.Keep)
@@ -315,5 +325,6 @@ func (d *daemon) stop(servers []*http.Server) {
 	if left := d.crew.Drain(ctx); left > 0 {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: %d runs are left for the next process\n", left)
 	}
+	d.workshop.sendAway() // their results were waited for until now
 	fmt.Fprintln(d.cmd.ErrOrStderr(), "stopped")
 }

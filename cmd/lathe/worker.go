@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/worker"
+)
+
+// tokenVariable holds the token where no flag says otherwise.
+const tokenVariable = "LATHE_WORKER_TOKEN"
+
+type workerFlags struct {
+	connect, tokenEnv, tokenFile, name, log string
+	tools                                   []string
+	concurrency                             int
+	drain                                   time.Duration
+	allowHTTP                               bool
+}
+
+func workerCommand() *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker --connect URL",
+		Short: "Execute the configured tools for a gateway elsewhere",
+		Long: `Connects to a gateway, ` + "`lathe serve`" + ` on another machine, and executes the tools of the configuration here for it. The
+connection goes outwards and stays open; it is made again whenever it is lost.
+
+The gateway decides which calls are made, by its policy and approvals. Here they pass a runner, policy and limits
+of their own: tools that this configuration's policy denies, or would ask about, are not offered. The gateway's
+configuration says under workers which token may serve which tools.
+
+SIGTERM takes no more calls, and ends when those that are here are finished.`,
+		Example: `  LATHE_WORKER_TOKEN=… lathe worker --connect https://gateway.example.com
+  lathe worker --connect http://127.0.0.1:8700 --token-file worker.token --tools read_file --concurrency 2`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.connect, "connect", "", "`address` of the gateway, such as https://gateway.example.com")
+	fl.StringVar(&f.tokenEnv, "token-env", tokenVariable, "`variable` of the environment that holds the token")
+	fl.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token, in place of the variable")
+	fl.StringVar(&f.name, "name", "", "`name` that tells this worker from others with the same token; default: made up")
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools to serve; default: all that are configured")
+	fl.IntVar(&f.concurrency, "concurrency", 8, "calls at once")
+	fl.DurationVar(&f.drain, "drain", 30*time.Second, "time that calls may go on after SIGTERM")
+	fl.BoolVar(&f.allowHTTP, "allow-http", false, "send the token to another machine without TLS")
+	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
+	return cmd
+}
+
+func (f *workerFlags) serve(cmd *cobra.Command) error {
+	if f.connect == "" {
+		return usageError("which gateway? give --connect URL, such as --connect https://gateway.example.com")
+	}
+	if f.concurrency < 1 || f.concurrency > 1024 {
+		return usageError("--concurrency %d: want 1 to 1024", f.concurrency)
+	}
+	token, err := f.token()
+	if err != nil {
+		return err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	if err != nil {
+		return err
+	}
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return err
+	}
+	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, nil)
+	if err != nil {
+		return err
+	}
+	defer running.close()
+	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, log)
+	if err != nil {
+		return err
+	}
+	defer modules.close()
+	for _, name := range f.tools {
+		if _, ok := set.Lookup(name); !ok {
+			return noTool("--tools: ", name, set)
+		}
+	}
+	out := cmd.ErrOrStderr()
+	for _, text := range running.complaints() {
+		fmt.Fprintln(out, "note:", text)
+	}
+	trail, err := openAudit(cfg, configPath(cmd), log)
+	if err != nil {
+		return err
+	}
+	if trail != nil {
+		defer func() { _ = trail.Close() }() // each line of it is there already
+	}
+	w, err := worker.New(buildRunner(cfg, set, nil, trail, log), &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
+		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + currentVersion().Version, Log: log,
+		OnState: func(s worker.State) { showState(out, f.connect, s) },
+		OnCall:  func(tool string, code lathe.Code, took time.Duration) { showCall(out, tool, code, took) }})
+	if err != nil {
+		return usageError("%w", causeOf(err))
+	}
+	offers := w.Offers()
+	if len(offers) == 0 {
+		return &exitError{exitConfig, errors.New("there is no tool to serve: policy.tools in lathe.yaml allows tools by name, and `lathe tools list` shows what it says of each")}
+	}
+	var names []string
+	for i := range offers {
+		names = append(names, offers[i].Name)
+	}
+	fmt.Fprintf(out, "worker %s serves %d tools: %s\n", w.Name(), len(names), strings.Join(names, ", "))
+	w.Run(cmd.Context())
+	fmt.Fprintln(out, "stopped")
+	return nil // a signal is how it is meant to end
+}
+
+// token reads the token.
+func (f *workerFlags) token() (secret.Secret, error) {
+	from, text := "$"+f.tokenEnv, os.Getenv(f.tokenEnv)
+	if f.tokenFile != "" {
+		file, err := os.Open(f.tokenFile)
+		if err != nil {
+			return secret.Secret{}, usageError("--token-file: %w", err)
+		}
+		defer file.Close()
+		b, err := readAtMost(file, 4<<10)
+		if err != nil {
+			return secret.Secret{}, usageError("--token-file: %w", err)
+		}
+		from, text = f.tokenFile, string(b)
+	}
+	if text = trimKey(text); text == "" {
+		return secret.Secret{}, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
+	}
+	return secret.New(text), nil
+}
+
+// showState says how the worker is connected.
+func showState(out io.Writer, address string, s worker.State) {
+	host := address
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	if !s.Connected {
+		fmt.Fprintf(out, "not connected to %s: %s; again in %s\n", host, printable(s.Err.Error()), s.Retry.Round(100*time.Millisecond))
+		return
+	}
+	fmt.Fprintf(out, "connected to %s\n", host)
+	for _, name := range slices.Sorted(maps.Keys(s.Refused)) {
+		fmt.Fprintf(out, "note: the gateway does not take %s: %s\n", printable(name), printable(s.Refused[name]))
+	}
+}
+
+func showCall(out io.Writer, tool string, code lathe.Code, took time.Duration) {
+	result := "ok"
+	if code != "" {
+		result = printable(string(code))
+	}
+	fmt.Fprintf(out, "%s %s %dms\n", printable(tool), result, took.Milliseconds())
+}
