@@ -35,6 +35,14 @@ type request struct {
 	done   chan answer
 }
 
+// size is that of the events.
+func (r *request) size() (n int) {
+	for _, body := range r.bodies {
+		n += len(body)
+	}
+	return n
+}
+
 type row struct {
 	id, time int64
 	summary  []byte

@@ -19,10 +19,7 @@ type batch struct {
 
 // add takes the request, or reports that it is for another batch.
 func (b *batch) add(r *request) bool {
-	size := 0
-	for _, body := range r.bodies {
-		size += len(body)
-	}
+	size := r.size()
 	if n := len(b.runs); b.runs[r.runID] || n == maxBatch || n > 0 && b.size+size > maxBatchBytes {
 		return false
 	}

@@ -117,8 +117,8 @@ func TestMakesTheTablesOnce(t *testing.T) {
 		wg.Go(func() { accepted(t, source, nil) })
 	}
 	wg.Wait()
-	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); n != 2 {
-		t.Errorf("%d versions, want 2", n)
+	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); n != 3 {
+		t.Errorf("%d versions, want 3", n)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestNeedsNoRightToMakeTables(t *testing.T) {
 	u.User = url.User(app)
 	refused(t, u.String(), nil, lathe.CodeUnavailable, "may create tables")
 	accepted(t, source, nil)
-	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, node, call, worker TO "+app)
+	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, node, call, worker, gone TO "+app)
 	execute(t, source, "GRANT SELECT, INSERT, DELETE ON event TO "+app)
 	execute(t, source, "GRANT SELECT ON lathe_schema TO "+app)
 	cycle(t, open(t, u.String()))
@@ -191,6 +191,10 @@ func cycle(t *testing.T, s *postgres.Store) {
 		func() error { _, err := s.ReapCalls(ctx); return err },
 		func() error { return s.PutWorker(ctx, &lathe.Worker{ID: "w"}, lease) },
 		func() error { _, err := s.Workers(ctx); return err },
+		func() error { return failed(s.Append(ctx, "run_c", 0, started("run_c"), finished("run_c", 2))) },
+		func() error { return s.Trim(ctx, 1) },
+		func() error { return s.DeleteBefore(ctx, time.Now().Add(lease)) },
+		func() error { return s.DeletePrincipal(ctx, "bob") },
 		func() error { return s.DeleteSession(ctx, "s1") },
 	} {
 		if err := step(); err != nil {

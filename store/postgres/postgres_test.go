@@ -51,6 +51,11 @@ func TestQueue(t *testing.T) {
 	storetest.TestQueue(t, 37, func() lathe.CallQueue { return open(t, pgtest.URL(t)) })
 }
 
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	storetest.TestRetention(t, func() lathe.Retainer { return open(t, pgtest.URL(t)) })
+}
+
 func TestShared(t *testing.T) {
 	t.Parallel()
 	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -72,7 +73,12 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]b
 	switch {
 	case err != nil:
 		return nil, err
-	case !there || after > last:
+	case !there:
+		if err = s.missing(ctx, runID); errors.Is(err, lathe.ErrNotFound) {
+			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+		}
+		return nil, err
+	case after > last:
 		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
 	case after+int64(len(bodies)) != last:
 		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has %d of its %d events", len(bodies), last-after)}

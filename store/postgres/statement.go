@@ -12,30 +12,30 @@ import (
 const (
 	// beginStatement makes runs.
 	beginStatement = `WITH moved AS (
-	INSERT INTO run (run_id, last_id, mark, updated, status, ended, wake_at, summary, epoch, owner, lease_until, started, session_id, principal, resumable)
-	SELECT run_id, next, mark, updated, status, ended, wake_at, summary,
+	INSERT INTO run (run_id, last_id, mark, bytes, updated, status, ended, wake_at, summary, epoch, owner, lease_until, started, session_id, principal, resumable)
+	SELECT run_id, next, mark, size, updated, status, ended, wake_at, summary,
 		CASE WHEN node IS NULL THEN 0 ELSE 1 END, node, now() + lease * interval '1 microsecond', started, session_id, principal, resumable
-	FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[],
-		$10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::bool[])
-		AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, lease, started, session_id, principal, resumable)
+	FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[], $10::bigint[],
+		$11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::bool[])
+		AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, size, lease, started, session_id, principal, resumable)
 	ORDER BY run_id ON CONFLICT (run_id) DO NOTHING RETURNING run_id, mark
-), ` + addEvents + `$15::text[], $16::bigint[], $17::bytea[]` + addCalls + `$18::text[], $19::bigint[], $20::bigint[], $21::bytea[]` + moved
+), ` + addEvents + `$16::text[], $17::bigint[], $18::bytea[]` + addCalls + `$19::text[], $20::bigint[], $21::bigint[], $22::bytea[]` + moved
 
 	// moveStatement moves runs whose log ends where its append says, and which the claim of the append
 	// is good for. It locks their rows in one order, as whatever locks several rows does.
 	moveStatement = `WITH moved AS (
-	UPDATE run SET mark = w.mark, last_id = w.next, updated = w.updated, status = w.status, ended = w.ended, wake_at = w.wake_at, summary = w.summary
+	UPDATE run SET mark = w.mark, last_id = w.next, bytes = run.bytes + w.size, updated = w.updated, status = w.status, ended = w.ended, wake_at = w.wake_at, summary = w.summary
 	FROM (
 		SELECT w.* FROM (
-			SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[],
-				$10::bigint[], $11::bigint[], $12::bigint[])
-				AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, epoch, last, was) ORDER BY run_id
+			SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::timestamptz[], $8::bytea[], $9::text[], $10::bigint[],
+				$11::bigint[], $12::bigint[], $13::bigint[])
+				AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, size, epoch, last, was) ORDER BY run_id
 		) w, LATERAL (
 			SELECT FROM run r WHERE r.run_id = w.run_id AND r.last_id = w.last AND r.mark = w.was
 			AND (w.node IS NULL OR r.owner = w.node AND r.epoch = w.epoch) FOR NO KEY UPDATE
 		) held OFFSET 0
 	) w WHERE run.run_id = w.run_id RETURNING run.run_id, run.mark
-), ` + addEvents + `$13::text[], $14::bigint[], $15::bytea[]` + addCalls + `$16::text[], $17::bigint[], $18::bigint[], $19::bytea[]` + moved
+), ` + addEvents + `$14::text[], $15::bigint[], $16::bytea[]` + addCalls + `$17::text[], $18::bigint[], $19::bigint[], $20::bytea[]` + moved
 
 	addEvents = `events AS (
 	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body FROM moved JOIN unnest(`
@@ -105,6 +105,7 @@ func arguments(batch []*request) []any {
 			}
 			return &r.claim.Node
 		}),
+		column(batch, func(r *request) int64 { return int64(r.size()) }),
 	}
 	if batch[0].last == 0 {
 		args = append(args,
