@@ -3,6 +3,8 @@
 // with GOMAXPROCS=1; each figure is the median of its rounds. Trust, in this order: allocations
 // (exact), ratios within one table, CPU time.
 //
+// What it costs to keep runs is measured by the command in durable.
+//
 //	go run . -all           every table
 //	go run . -loop -rounds 7
 package main
