@@ -77,7 +77,8 @@ func TestDeletesForGood(t *testing.T) {
 func TestBoundsItsConnections(t *testing.T) {
 	t.Parallel()
 	name := "lathe-" + rand.Text()
-	source := with(t, pgtest.URL(t), "application_name", name)
+	direct := pgtest.URL(t)
+	source := with(t, direct, "application_name", name)
 	s := open(t, source)
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
@@ -102,7 +103,7 @@ func TestBoundsItsConnections(t *testing.T) {
 				t.Error(err)
 			}
 		default:
-			most = max(most, one[int](t, pgtest.URL(t), "SELECT count(*)::int FROM pg_stat_activity WHERE application_name = $1", name))
+			most = max(most, one[int](t, direct, "SELECT count(*)::int FROM pg_stat_activity WHERE application_name = $1", name))
 		}
 	}
 	if most > 12 {

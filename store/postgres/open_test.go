@@ -71,26 +71,25 @@ func accepted(t *testing.T, url string, opts *postgres.Options) {
 	}
 }
 
-func TestRefusesUnsafeServers(t *testing.T) {
-	t.Parallel()
-	server := pgtest.Start(t)
+func refusesUnsafe(t *testing.T, server *pgtest.Server) {
 	source := server.Schema(t)
 	unsafe := &postgres.Options{AllowUnsafeDurability: true}
 	refused(t, with(t, source, "synchronous_commit", "off"), nil, lathe.CodeInvalidConfig, "synchronous_commit off")
 	accepted(t, with(t, source, "synchronous_commit", "off"), unsafe)
 	accepted(t, with(t, source, "synchronous_commit", "local"), nil)
+	set := func(setting, value string) {
+		execute(t, source, "ALTER SYSTEM SET "+setting+" = "+value)
+		execute(t, source, "SELECT pg_reload_conf()")
+		until(t, setting+" is "+value, func() bool { return one[string](t, source, "SELECT current_setting($1)", setting) == value })
+	}
 	for _, setting := range []string{"fsync", "full_page_writes"} {
-		execute(t, source, "ALTER SYSTEM SET "+setting+" = off")
-		server.Restart(t)
+		set(setting, "off")
 		refused(t, source, nil, lathe.CodeInvalidConfig, setting+" off")
 		accepted(t, source, unsafe)
-		execute(t, source, "ALTER SYSTEM RESET "+setting)
+		set(setting, "on")
 	}
-	server.Restart(t)
 	accepted(t, source, nil)
-	execute(t, source, "ALTER SYSTEM SET default_transaction_read_only = on")
-	server.Restart(t)
-	refused(t, source, nil, lathe.CodeUnavailable, "read only")
+	refused(t, with(t, source, "default_transaction_read_only", "on"), nil, lathe.CodeUnavailable, "read only")
 }
 
 func TestRefusesStrangeSchemas(t *testing.T) {
