@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -59,6 +60,7 @@ type HTTPParameter struct {
 type OpenAPI struct {
 	File       string // as it is written
 	Path       string // of the file, from where the program runs
+	SHA256     string // of the file; empty: any
 	Server     Ref
 	Operations []string // by operationId
 	Tags       []string
@@ -116,6 +118,7 @@ func (p *HTTPParameter) keys() []key {
 func (o *OpenAPI) keys() []key {
 	rows := []key{
 		{"file", "", filePath(&o.File, &o.Path), "The document, OpenAPI 3.0 or 3.1, JSON or YAML. A relative path starts at the configuration file.", "path document spec"},
+		{"sha256", "", hexSum(&o.SHA256), "SHA-256 of the document, in hex: another one is refused. `lathe tools doctor` says what it is now.", "digest checksum pin"},
 		{"server", "", reference(&o.Server, isURL), "Address before the paths of the document. May be a reference. The servers that the document names are not used.", "base_url url"},
 		{"operations", "", names(&o.Operations), "The operations that are tools, by `operationId`. None is unless it or a tag of it is named.", "include allow"},
 		{"tags", "", names(&o.Tags), "Tags whose operations are tools.", ""},
@@ -125,6 +128,21 @@ func (o *OpenAPI) keys() []key {
 		{"security", "", table(&o.Security, "security scheme", "reference", isName, newKey), "Credentials, by name of the document's security scheme: a key, a token, or `user:password`.", "credentials auth"},
 	}
 	return append(rows, o.Call.keys()...)
+}
+
+// hexSum is a SHA-256 in hex, or nothing.
+func hexSum(p *string) value {
+	v := text(p).(*fn)
+	v.what = "64 hex digits"
+	v.setFn = func(s string) error {
+		s = strings.ToLower(s)
+		if b, err := hex.DecodeString(s); s != "" && (err != nil || len(b) != 32) {
+			return errors.New("a SHA-256 has 64 hex digits")
+		}
+		*p = s
+		return nil
+	}
+	return v
 }
 
 // optional is one of a few words, or nothing.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -159,6 +161,10 @@ func (b *httpBuilder) addDocument(name string, c *config.OpenAPI) {
 		b.note(key+".file", err)
 		return
 	}
+	if sum := documentSum(doc); c.SHA256 != "" && c.SHA256 != sum {
+		b.note(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
+		return
+	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Prefix: c.Prefix, Allowlist: c.Call.Allowlist,
 		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call)}
 	defs, err := httptool.Import(doc, opts)
@@ -178,6 +184,12 @@ func (b *httpBuilder) addDocument(name string, c *config.OpenAPI) {
 			p.Message = def.Name + ": " + p.Message
 		}
 	}
+}
+
+// documentSum is what a document is pinned by.
+func documentSum(doc []byte) string {
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:])
 }
 
 // noteImport notes each of the errors of a document where it can be mended.

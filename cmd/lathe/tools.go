@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
 func toolsCommand() *cobra.Command {
@@ -59,7 +60,8 @@ func toolsListCommand() *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			enc := json.NewEncoder(cmd.OutOrStdout())
 			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
-			if len(running.status()) > 0 {
+			states := len(running.status()) > 0 || modules.folder != nil
+			if states {
 				head = "NAME\tEFFECT\tPOLICY\tORIGIN\tSTATE\tDESCRIPTION"
 			}
 			if !asJSON {
@@ -67,7 +69,11 @@ func toolsListCommand() *cobra.Command {
 			}
 			for _, sp := range set.Specs() {
 				v := pol.Tool(&lathe.RunInfo{}, sp)
-				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: running.stateOf(sp),
+				state, reason := running.stateOf(sp), ""
+				if t, ok := set.Lookup(sp.Name); ok && sp.Origin == wasmtool.Origin {
+					state, reason = moduleState(cmd.Context(), t)
+				}
+				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: state, Reason: reason,
 					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
 				if asJSON {
 					if err := enc.Encode(row); err != nil {
@@ -80,7 +86,7 @@ func toolsListCommand() *cobra.Command {
 					name += " (hidden)"
 				}
 				cells := []string{name, row.Effect, row.Policy, row.Origin}
-				if len(running.status()) > 0 {
+				if states {
 					cells = append(cells, row.State)
 				}
 				fmt.Fprintln(w, strings.Join(append(cells, printable(firstSentence(row.Description))), "\t"))

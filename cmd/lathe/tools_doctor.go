@@ -40,8 +40,9 @@ func toolsDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say how each source of tools is, what is wrong, and what to do next",
-		Long: `Starts what tools come from and says how it is: its state, the tools it offers, what is wrong and the next
-step. Exit code 1 when something is wrong.`,
+		Long: `Looks at what tools come from and says how it is: its state, the tools it offers, what is wrong and the next
+step. MCP servers are started, modules compiled, and servers of HTTP tools asked HEAD / without credentials;
+no tool is called. Exit code 1 when something is wrong.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, set, err := configuredTools(cmd)
@@ -49,6 +50,9 @@ step. Exit code 1 when something is wrong.`,
 				return err
 			}
 			rows := plainSources(set)
+			rows = append(rows, httpSources(cmd.Context(), cfg)...)
+			rows = append(rows, documentSources(cfg, set)...)
+			rows = append(rows, moduleSources(cmd.Context(), cfg, configPath(cmd))...)
 			for name := range cfg.Tools.MCP {
 				cfg.Tools.MCP[name].Required = false // that one is down is what is asked about
 			}
@@ -79,7 +83,7 @@ func plainSources(set *tool.Set) []sourceRow {
 		tools[source]++
 	}
 	var rows []sourceRow
-	for _, source := range []string{"builtin", "http", "openapi"} {
+	for _, source := range []string{"builtin"} {
 		if n := tools[source]; n > 0 {
 			rows = append(rows, sourceRow{Source: source, State: "ready", OK: true, Tools: n})
 		}

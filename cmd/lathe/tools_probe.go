@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/wasmtool"
+)
+
+const (
+	probeTimeout = 10 * time.Second
+	maxProbes    = 8 // at once
+	// expiresSoon is how long before its end a certificate is worth a word.
+	expiresSoon = 14 * 24 * time.Hour
+)
+
+// httpSources says of each server that HTTP tools and documents name whether it is there. It is asked
+// HEAD / without credentials: nothing of that is a call of a tool.
+func httpSources(ctx context.Context, cfg *config.Config) []sourceRow {
+	b := &httpBuilder{egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.HTTP)) {
+		b.addHTTP(name, cfg.Tools.HTTP[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
+		b.addDocument(name, cfg.Tools.OpenAPI[name])
+	}
+	tools, keys := map[string]int{}, map[string]string{}
+	for i, t := range b.tools {
+		host := t.Spec().Backend
+		tools[host]++
+		if keys[host] == "" {
+			keys[host] = b.keys[i]
+		}
+	}
+	origins := slices.Sorted(maps.Keys(b.clients))
+	rows := make([]sourceRow, len(origins))
+	places := make(chan struct{}, maxProbes)
+	var wg sync.WaitGroup
+	for i, origin := range origins {
+		_, host, _ := strings.Cut(origin, "://")
+		rows[i] = sourceRow{Source: origin, Tools: tools[host]}
+		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			defer b.clients[origin].Close()
+			rows[i].probe(ctx, origin, b.clients[origin], keys[host])
+		})
+	}
+	wg.Wait()
+	return rows
+}
+
+// probe asks a server for its root.
+func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, key string) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	r.State = "unreachable"
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, origin+"/", nil)
+	if err != nil {
+		r.Problems = append(r.Problems, problem{"the address is not one", "look at " + key + ".url"})
+		return
+	}
+	req.Header.Set("User-Agent", "lathe-doctor")
+	resp, err := c.Do(req)
+	switch code := egress.CodeOf(err); code {
+	case "":
+	case egress.CodeRedirectLimit, egress.CodeRedirectRefused, egress.CodeHost:
+		r.State, r.OK = "ready", true // it has answered, and points elsewhere
+		return
+	default:
+		r.Problems = append(r.Problems, problem{strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key)})
+		return
+	}
+	defer func() { _ = resp.Body.Close() }() // a HEAD has none
+	r.State, r.Transport = "ready", fmt.Sprintf("HTTP %d", resp.StatusCode)
+	if resp.TLS != nil {
+		r.Protocol = "over " + tls.VersionName(resp.TLS.Version)
+		if certs := resp.TLS.PeerCertificates; len(certs) > 0 {
+			if left := time.Until(certs[0].NotAfter); left < expiresSoon {
+				r.Problems = append(r.Problems, problem{fmt.Sprintf("its certificate ends on %s", certs[0].NotAfter.UTC().Format(time.DateOnly)), "whoever runs the server has to renew it"})
+			}
+		}
+	}
+	if resp.StatusCode >= 500 {
+		r.Problems = append(r.Problems, problem{fmt.Sprintf("it answers %d", resp.StatusCode), "look whether the service behind it is up"})
+	}
+	r.OK = len(r.Problems) == 0
+}
+
+func probeNext(code egress.Code, origin, key string) string {
+	host := origin
+	if u, err := url.Parse(origin); err == nil {
+		host = u.Hostname()
+	}
+	switch code {
+	case egress.CodeAddress:
+		return "name it in tools.egress.private if it may be reached"
+	case egress.CodeResolve:
+		return "look at the host in " + key + ".url, and at the name server of this machine"
+	case egress.CodeTLS:
+		return "look with `openssl s_client -connect " + host + ":443`: the certificate has to be one that this machine trusts"
+	case egress.CodeConnect, egress.CodeTimeout:
+		return "see whether the server is up and this machine may reach it; proxies of the environment are not used"
+	default:
+		return "look at " + key + ".url"
+	}
+}
+
+// documentSources says of each OpenAPI document what of it is offered.
+func documentSources(cfg *config.Config, set *tool.Set) (rows []sourceRow) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
+		row := sourceRow{Source: "openapi:" + name, State: "ready", OK: true, Target: cfg.Tools.OpenAPI[name].File}
+		for _, sp := range set.Specs() {
+			if strings.HasPrefix(sp.Origin, "openapi:"+name+"#") {
+				row.Tools++
+			}
+		}
+		if doc, err := readDocument(cfg.Tools.OpenAPI[name].Path); err == nil {
+			row.Software = "sha256 " + documentSum(doc)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// moduleSources says of each WebAssembly module whether it can be called.
+func moduleSources(ctx context.Context, cfg *config.Config, path string) (rows []sourceRow) {
+	if cfg.Tools.WASM.Dir == "" {
+		return nil
+	}
+	folder, err := wasmtool.OpenFolder(besideConfig(cfg.Tools.WASM.Dir, path), moduleOptions(cfg, path))
+	if err != nil {
+		row := sourceRow{Source: "wasm", State: "refused", Target: cfg.Tools.WASM.Dir}
+		for _, one := range flatten(err) {
+			row.Problems = append(row.Problems, problem{printable(firstLine(one.Error())), "mend the manifest or the module, or take both out of " + cfg.Tools.WASM.Dir})
+		}
+		return []sourceRow{row}
+	}
+	defer func() { _ = folder.Close() }() // no call runs
+	for _, t := range folder.List() {
+		row := sourceRow{Source: "wasm:" + t.Spec().Name, State: "ready", OK: true, Tools: 1}
+		if state, reason := moduleState(ctx, t); state != "ready" {
+			row.State, row.OK, row.Tools = state, false, 0
+			row.Problems = []problem{{reason, "build the module again; docs/tools-wasm.md says what it has to export"}}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// moduleState waits until a module is compiled and says whether it can be called.
+func moduleState(ctx context.Context, t lathe.Tool) (state, reason string) {
+	m, ok := t.(*wasmtool.Tool)
+	if !ok {
+		return "ready", ""
+	}
+	if err := m.Ready(ctx); err != nil {
+		return "broken", printable(firstLine(err.Error()))
+	}
+	return "ready", ""
+}
+
+// flatten returns the errors that were joined.
+func flatten(err error) []error {
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		return []error{err}
+	}
+	var out []error
+	for _, one := range many.Unwrap() {
+		out = append(out, flatten(one)...)
+	}
+	return out
+}
