@@ -27,7 +27,8 @@ type protectedServer struct {
 // serveProtected starts a protected server and sets $SEARCH_URL to its endpoint: `protected`.
 func serveProtected(ts *testscript.TestScript, _ bool, _ []string) {
 	p := &protectedServer{scopes: map[string][]string{}}
-	p.Server = httptest.NewServer(p)
+	p.Server = httptest.NewUnstartedServer(p)
+	p.Start()
 	ts.Defer(p.Close)
 	ts.Setenv("SEARCH_URL", p.URL+"/mcp")
 }

@@ -37,7 +37,7 @@ func TestMetadataPlaces(t *testing.T) {
 			t.Parallel()
 			var reads []string
 			var s *httptest.Server
-			s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				reads = append(reads, r.URL.Path)
 				resource, metadata := tc.resource, tc.metadata
 				if resource == "" {
@@ -55,6 +55,7 @@ func TestMetadataPlaces(t *testing.T) {
 					http.NotFound(w, r)
 				}
 			}))
+			s.Start()
 			t.Cleanup(s.Close)
 			w := &world{t: t, mcp: s, path: tc.path}
 			c := w.client(nil, nil)

@@ -47,8 +47,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, path: "/mcp", live: map[string]bool{}}
-	w.as = httptest.NewServer(http.HandlerFunc(w.serveAS))
-	w.mcp = httptest.NewServer(http.HandlerFunc(w.serveMCP))
+	w.as = httptest.NewUnstartedServer(http.HandlerFunc(w.serveAS))
+	w.mcp = httptest.NewUnstartedServer(http.HandlerFunc(w.serveMCP))
+	w.as.Start()
+	w.mcp.Start()
 	t.Cleanup(w.as.Close)
 	t.Cleanup(w.mcp.Close)
 	return w

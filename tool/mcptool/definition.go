@@ -16,6 +16,7 @@ type definition struct {
 	description string // cleaned
 	schema      []byte // of the arguments, cleaned
 	output      []byte // schema of the output; nil: none
+	marks       []mark // parameters that go along as headers
 	hidden      int    // characters that were left out
 	parts       parts  // hashes, of what was said before anything was left out
 	digest      string // hash of all of it
@@ -122,6 +123,12 @@ func (d *definition) read(raw []byte) error {
 		}
 		*s.to = cleaned
 		d.hidden += n
+	}
+	if d.schema != nil {
+		var err error
+		if d.marks, err = readMarks(d.schema); err != nil {
+			return err
+		}
 	}
 	if _, n := clean(d.name); n > 0 {
 		return errors.New("hidden or control characters in the name")

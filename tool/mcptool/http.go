@@ -75,6 +75,9 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, v := range g.headers {
 		out.Header.Set(name, v.Reveal())
 	}
+	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
+		addMarked(out.Header, r.marks, r.arguments)
+	}
 	resp, err := g.next.RoundTrip(out)
 	if err != nil {
 		switch e := (*oauth.Error)(nil); {

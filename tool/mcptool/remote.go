@@ -22,6 +22,7 @@ type remote struct {
 	s      *supervisor
 	name   string // the server's own
 	digest string
+	marks  []mark
 	spec   lathe.ToolSpec
 }
 
@@ -93,7 +94,10 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 		return true
 	})
 	defer idle.stop()
-	r := &request{stub: true, cut: cut, progress: idle.reset, asker: lathe.AskerFrom(ctx)}
+	r := &request{stub: true, cut: cut, progress: idle.reset, asker: lathe.AskerFrom(ctx), marks: t.marks}
+	if len(t.marks) > 0 {
+		r.arguments, _ = params.Arguments.(json.RawMessage)
+	}
 	watched := x.tap.watch(callCtx, r)
 	params.Meta = mcp.Meta{"progressToken": r.token}
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
@@ -184,7 +188,7 @@ func (t *remote) lostCode(got *request) lathe.Code {
 // newRemote makes the tool of a definition.
 func newRemote(s *supervisor, d *definition) *remote {
 	c := &s.conf
-	t := &remote{s: s, name: d.name, digest: d.digest}
+	t := &remote{s: s, name: d.name, digest: d.digest, marks: d.marks}
 	t.spec = lathe.ToolSpec{
 		Name: toolName(c.Name, d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
 		Effect: lathe.Writes, Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,

@@ -42,18 +42,20 @@ func newTap(asked func()) *tap {
 
 // A request is one that is watched. Its fields are the tap's until it is forgotten.
 type request struct {
-	token    string
-	id       string
-	sent     bool        // bytes of it may have reached the server
-	result   []byte      // as it came
-	fault    []byte      // the error object that came in its place
-	stub     bool        // the decoder gets an empty result in place of the true one
-	err      error       // what was wrong with the answer
-	status   int         // of HTTP, where it was not a success
-	refused  error       // why it was not sent with a token, or was sent with one that was not taken
-	asker    lathe.Asker // who is behind the call; nil: it is no call of a tool
-	progress func()      // called on each sign of progress
-	cut      func(error) // called when no answer can come any more
+	token     string
+	id        string
+	sent      bool            // bytes of it may have reached the server
+	result    []byte          // as it came
+	fault     []byte          // the error object that came in its place
+	stub      bool            // the decoder gets an empty result in place of the true one
+	err       error           // what was wrong with the answer
+	status    int             // of HTTP, where it was not a success
+	refused   error           // why it was not sent with a token, or was sent with one that was not taken
+	marks     []mark          // of the tool; with arguments, they are never changed
+	arguments json.RawMessage // of the call, where there are marks
+	asker     lathe.Asker     // who is behind the call; nil: it is no call of a tool
+	progress  func()          // called on each sign of progress
+	cut       func(error)     // called when no answer can come any more
 }
 
 type requestKey struct{}

@@ -1,0 +1,188 @@
+package mcptool
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Parameters that a schema marks with x-mcp-header go along as headers. The protocol library does
+// this, too, but for schemas in which some type is a list, which it does not read.
+
+const (
+	headerMark   = "x-mcp-header"
+	headerPrefix = "Mcp-Param-"
+	maxMarks     = 64 // of one schema
+	maxMarkDepth = 16
+)
+
+// A mark is a parameter that goes along as a header.
+type mark struct {
+	path []string
+	name string
+}
+
+// readMarks finds the marked parameters of a schema, which is valid JSON. A mark that is not valid
+// is an error: the tool could not be called as its server wants it.
+func readMarks(schema []byte) ([]mark, error) {
+	r := markReader{seen: map[string]bool{}}
+	err := r.object(schema, nil)
+	return r.marks, err
+}
+
+type markReader struct {
+	marks []mark
+	seen  map[string]bool
+}
+
+func (r *markReader) object(schema []byte, path []string) error {
+	properties, ok := rawjson.Get(schema, "properties")
+	if !ok || properties[0] != '{' || len(path) == maxMarkDepth {
+		return nil
+	}
+	for quoted, raw := range rawjson.Members(properties) {
+		name, err := rawjson.AppendUnquote(nil, quoted)
+		if err != nil || raw[0] != '{' {
+			continue
+		}
+		here := append(path[:len(path):len(path)], string(name))
+		if v, ok := rawjson.Get(raw, headerMark); ok {
+			if err := r.mark(raw, v, here); err != nil {
+				return err
+			}
+		}
+		if err := r.object(raw, here); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errMark = errors.New("an " + headerMark + " of its schema is not valid")
+
+func (r *markReader) mark(property, v []byte, path []string) error {
+	name, ok := "", false
+	if v[0] == '"' {
+		b, err := rawjson.AppendUnquote(nil, v)
+		name, ok = string(b), err == nil
+	}
+	if !ok || !isToken(name) || !isPrimitive(property) || r.seen[strings.ToLower(name)] {
+		return errMark
+	}
+	if len(r.marks) == maxMarks {
+		return fmt.Errorf("more than %d %s in its schema", maxMarks, headerMark)
+	}
+	r.seen[strings.ToLower(name)] = true
+	r.marks = append(r.marks, mark{path, name})
+	return nil
+}
+
+// isPrimitive reports whether a property is text, a whole number or a boolean, or null instead.
+func isPrimitive(property []byte) bool {
+	v, ok := rawjson.Get(property, "type")
+	if !ok {
+		return false
+	}
+	types := [][]byte{v}
+	if v[0] == '[' {
+		types = nil
+		for e := range rawjson.Elements(v) {
+			types = append(types, e)
+		}
+	}
+	primitives := 0
+	for _, t := range types {
+		switch string(t) {
+		case `"string"`, `"integer"`, `"boolean"`:
+			primitives++
+		case `"null"`:
+		default:
+			return false
+		}
+	}
+	return primitives == 1
+}
+
+// isToken reports whether a text can be part of the name of a header.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// addMarked adds to a request of the protocol that knows such headers those which it does not have
+// yet. What is null or left out has none.
+func addMarked(h http.Header, marks []mark, arguments []byte) {
+	if len(marks) == 0 || h.Get("Mcp-Method") == "" {
+		return
+	}
+	for _, m := range marks {
+		v, ok := lookUp(arguments, m.path)
+		if !ok || h.Get(headerPrefix+m.name) != "" {
+			continue
+		}
+		if text, ok := headerText(v); ok {
+			h.Set(headerPrefix+m.name, text)
+		}
+	}
+}
+
+func lookUp(obj []byte, path []string) ([]byte, bool) {
+	for _, name := range path {
+		v, ok := []byte(nil), false
+		if len(obj) > 0 && obj[0] == '{' {
+			v, ok = rawjson.Get(obj, name)
+		}
+		if !ok {
+			return nil, false
+		}
+		obj = v
+	}
+	return obj, true
+}
+
+// headerText is how a value stands in a header: as it is where that is plain text without blanks
+// around it, else in base64, marked as such.
+func headerText(v []byte) (string, bool) {
+	switch {
+	case string(v) == "true", string(v) == "false":
+		return string(v), true
+	case v[0] == '"':
+		b, err := rawjson.AppendUnquote(nil, v)
+		if err != nil {
+			return "", false
+		}
+		if isPlain(string(b)) {
+			return string(b), true
+		}
+		return "=?base64?" + base64.StdEncoding.EncodeToString(b) + "?=", true
+	case v[0] == '-' || v[0] >= '0' && v[0] <= '9':
+		const safe = 1<<53 - 1 // what every implementation reads as the same number
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || f != math.Trunc(f) || math.Abs(f) > safe {
+			return "", false
+		}
+		return strconv.FormatInt(int64(f), 10), true
+	}
+	return "", false
+}
+
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return strings.TrimSpace(s) == s && (!strings.HasPrefix(s, "=?base64?") || !strings.HasSuffix(s, "?="))
+}
