@@ -83,7 +83,7 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	}
 	a := &chat{gateway: g, caller: c, req: req, unlock: func() {}, created: g.opts.Now().Unix()}
 	asked := a.sort(req.Unknown)
-	a.plain = asked == nil
+	a.plain = asked == nil && !req.Obfuscate
 	wanted, p := parseWish(asked, "lathe")
 	if p != nil {
 		return nil, p
@@ -160,7 +160,9 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 // begin makes the head of the answer of a run.
 func (a *chat) begin(runID string) {
 	a.id = "chatcmpl-" + strings.TrimPrefix(runID, "run_")
-	a.chunks = openai.NewChunkWriter(a.id, a.req.Model, a.created, a.req.IncludeUsage)
+	if a.chunks = openai.NewChunkWriter(a.id, a.req.Model, a.created, a.req.IncludeUsage); a.req.Obfuscate {
+		a.chunks.Pad()
+	}
 }
 
 // clash refuses tools of the client under names of tools of this server.

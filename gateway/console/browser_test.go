@@ -72,6 +72,8 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.Contains(body.String(), "approval-responded"):
 			events(`{"type":"start","messageId":"m1"}`, `{"type":"tool-output-available","toolCallId":"c1","output":{"note":`+string(text)+`}}`,
+				`{"type":"tool-input-start","toolCallId":"__proto__","toolName":"constructor"}`, `{"type":"tool-input-available","toolCallId":"__proto__","toolName":"constructor","input":{"__proto__":{"owned":true}}}`,
+				`{"type":"tool-output-available","toolCallId":"__proto__","output":{"__proto__":{"owned":true},"constructor":{"prototype":{"owned":true}}}}`,
 				`{"type":"start-step"}`, `{"type":"text-start","id":"t2"}`, `{"type":"text-delta","id":"t2","delta":"It is kept."}`, `{"type":"text-end","id":"t2"}`,
 				`{"type":"finish-step"}`, `{"type":"finish","finishReason":"stop","messageMetadata":{"runId":"run_1","reason":"answered","turns":2,"toolCalls":1,"usage":{"inputTokens":1,"outputTokens":2}}}`)
 		case strings.Contains(body.String(), "fail"):
@@ -161,13 +163,16 @@ try {
 report.images = String(document.querySelectorAll("img[src=x]").length);
 report.bold = String(document.querySelectorAll("#talk b b, #talk .said b, pre b, small b").length);
 report.title = document.title;
+report.owned = String(({}).owned) + String([].owned);
+report.names = String(document.body.textContent.includes("constructor"));
 report.violations = violations.join();
 await fetch("report", { method: "POST", body: JSON.stringify(report) });
 `
 
 // The page in a real browser: it streams, asks, goes on, fails and shows a run, by keyboard too; what comes
-// from outside is text wherever it is shown, and the browser's guards have nothing to refuse.
-func TestPageInABrowser(t *testing.T) {
+// from outside is text wherever it is shown, names that mean something to its language are names like any
+// other, and the browser's guards have nothing to refuse.
+func TestT27_T41_PageInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -196,7 +201,7 @@ func TestPageInABrowser(t *testing.T) {
 			return
 		}
 		for name, want := range map[string]string{
-			"error": "", "images": "0", "bold": "0", "title": "Lathe", "violations": "", "model": poison, "text": poison, "unnamed": "", "wide": "false", "focusable": "0,0",
+			"error": "", "images": "0", "bold": "0", "title": "Lathe", "violations": "", "model": poison, "text": poison, "unnamed": "", "wide": "false", "focusable": "0,0", "owned": "undefinedundefined",
 		} {
 			if report[name] != want {
 				t.Errorf("%s: %s is %q, want %q", size, name, report[name], want)

@@ -34,7 +34,7 @@ func TestHandlerServesThePage(t *testing.T) {
 
 // Text from outside can become markup only by ways that the page does not use, and the page asks
 // nobody but its own server.
-func TestPageIsPlain(t *testing.T) {
+func TestT27_PageIsPlain(t *testing.T) {
 	t.Parallel()
 	err := fs.WalkDir(os.DirFS("page"), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -14,6 +14,7 @@ import (
 type ChatRequest struct {
 	lathe.Request
 	Stream, IncludeUsage bool
+	Obfuscate            bool           // the sizes of events are to say nothing of what is in them
 	N                    int            // choices asked for; 1 where nothing is said
 	Unknown              []lathe.Member // members that Lathe does not know, in their order
 }
@@ -125,13 +126,20 @@ func (r *ChatRequest) streamOptions(v []byte) *APIError {
 	if err := needObject(v, "stream_options"); err != nil {
 		return err
 	}
-	raw, ok := rawjson.Get(v, "include_usage")
-	if !ok || string(raw) == "null" {
-		return nil
+	for _, m := range []struct {
+		name string
+		dst  *bool
+	}{{"include_usage", &r.IncludeUsage}, {"include_obfuscation", &r.Obfuscate}} {
+		raw, ok := rawjson.Get(v, m.name)
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var err *APIError
+		if *m.dst, err = parseBool(raw, "stream_options."+m.name); err != nil {
+			return err
+		}
 	}
-	var err *APIError
-	r.IncludeUsage, err = parseBool(raw, "stream_options.include_usage")
-	return err
+	return nil
 }
 
 // checkChoice refuses a tool choice that the tools do not allow.

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -22,6 +23,7 @@ type ChunkWriter struct {
 	calls        []*outCall
 	sent         int // calls begun on the wire
 	passed       []byte
+	padded       bool
 	finished     bool // the finish reason was told by other means
 	usage        bool // and the usage
 }
@@ -118,13 +120,32 @@ func AppendErrorFrame(dst []byte, e *APIError) []byte {
 	return append(AppendError(append(dst, "data: "...), e), "\n\n"...)
 }
 
+// Pad has each frame that bears text filled up with a member `obfuscation`, so that its size does not tell
+// what is in it: all texts up to 64 bytes, as the wire has them, give frames of one size, and so on.
+func (w *ChunkWriter) Pad() { w.padded = true }
+
+const padTo = 64
+
+var padding = strings.Repeat("0123456789abcdef", padTo/16)
+
+// close closes a frame whose delta began at from.
+func (w *ChunkWriter) close(dst []byte, from int) []byte {
+	size := len(dst) - from
+	if dst = append(dst, w.tail...); !w.padded {
+		return dst
+	}
+	dst = append(dst[:len(dst)-len("}\n\n")], `,"obfuscation":"`...)
+	return append(append(dst, padding[:padTo-1-(size+padTo-1)%padTo]...), "\"}\n\n"...)
+}
+
 func (w *ChunkWriter) text(dst []byte, key, text string) []byte {
 	if text == "" {
 		return dst
 	}
 	dst = append(append(w.AppendStart(dst), w.head...), key...)
+	from := len(dst)
 	dst = append(rawjson.AppendQuote(dst, text), '}')
-	return append(dst, w.tail...)
+	return w.close(dst, from)
 }
 
 func (w *ChunkWriter) call(index int) *outCall {
@@ -186,8 +207,9 @@ func (w *ChunkWriter) args(dst []byte, c *outCall, text string) []byte {
 	dst = append(append(dst, w.head...), `{"tool_calls":[{"index":`...)
 	dst = strconv.AppendInt(dst, int64(w.sent-1), 10)
 	dst = append(dst, `,"function":{"arguments":`...)
+	from := len(dst)
 	dst = rawjson.AppendQuote(dst, text)
-	return append(append(dst, "}}]}"...), w.tail...)
+	return w.close(append(dst, "}}]}"...), from)
 }
 
 // AppendFinish closes the answer as a delta of kind DeltaFinish does. The last frame gets the further
