@@ -1,0 +1,8 @@
+// Command gateway measures what `lathe serve` costs between a client and a model server, beside
+// httputil.ReverseProxy and a lean proxy that reads every event. Each of them is a process of its own on
+// one core; the model server and the clients are on the other. All are measured in alternation, and each figure is
+// the median of its rounds. The request log and the metrics of lathe are on.
+//
+//	go run ./gateway                            the tables
+//	go run ./gateway -streams 1000 -for 10m     one load on lathe alone, and whether its memory stays flat
+package main

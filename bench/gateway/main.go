@@ -1,0 +1,131 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+func main() {
+	serve := flag.String("serve", "", "be a process of the bench: mock, rp or lean")
+	upstream := flag.String("upstream", "", "the model server, for -serve")
+	rounds := flag.Int("rounds", 5, "rounds of each contender")
+	span := flag.Duration("span", 2*time.Second, "time of one round under load")
+	streams := flag.Int("streams", 0, "streams at once, of the one load on lathe alone")
+	length := flag.Duration("for", 10*time.Minute, "how long that load takes")
+	flag.Parse()
+	var err error
+	switch {
+	case *serve != "":
+		err = be(*serve, *upstream)
+	case *streams > 0:
+		err = withRig(func(r *rig) error { return r.soak(*streams, *length) })
+	default:
+		err = withRig(func(r *rig) error { return r.tables(*rounds, *span) })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(1)
+	}
+}
+
+// be serves as one of the processes.
+func be(what, upstream string) (err error) {
+	var h http.Handler
+	switch what {
+	case "mock":
+		h = http.HandlerFunc(modelServer)
+	case "rp":
+		h, err = reverseProxy(upstream)
+	case "lean":
+		h = &lean{upstream, transport()}
+	default:
+		err = fmt.Errorf("there is no %s", what)
+	}
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "listens on http://%s\n", ln.Addr())
+	return (&http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}).Serve(ln)
+}
+
+// A rig is all processes. Gateways are on core 0, everything else on core 1.
+type rig struct {
+	dir, lathe string
+	mock       *process
+	gateways   []*process // direct, rp, lean, lathe, lathe with a tool
+	size       int64      // of lathe's binary
+}
+
+func withRig(f func(*rig) error) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bench-gateway-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r := &rig{dir: dir, lathe: filepath.Join(dir, "lathe")}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", r.lathe, "./cmd/lathe")
+	build.Dir, build.Stderr = "..", os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building lathe (run this in bench/): %w", err)
+	}
+	if info, err := os.Stat(r.lathe); err == nil {
+		r.size = info.Size()
+	}
+	var all []*process
+	defer func() {
+		for _, p := range all {
+			p.stop()
+		}
+	}()
+	add := func(name string, core int, path string, args ...string) (*process, error) {
+		p, err := start(name, core, path, args...)
+		if err == nil {
+			all = append(all, p)
+		}
+		return p, err
+	}
+	other := min(1, runtime.NumCPU()-1)
+	if r.mock, err = add("direct", other, self, "-serve", "mock"); err != nil {
+		return err
+	}
+	r.gateways = append(r.gateways, r.mock)
+	for _, name := range []string{"rp", "lean"} {
+		p, err := add(name, 0, self, "-serve", name, "-upstream", r.mock.base)
+		if err != nil {
+			return err
+		}
+		r.gateways = append(r.gateways, p)
+	}
+	for _, tools := range []bool{false, true} {
+		cfg, err := config(dir, r.mock.base, tools)
+		if err != nil {
+			return err
+		}
+		name := map[bool]string{false: "lathe", true: "lathe, with a tool run"}[tools]
+		p, err := add(name, 0, r.lathe, "serve", "--config", cfg, "--addr", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		r.gateways = append(r.gateways, p)
+	}
+	if err := pin(os.Getpid(), other); err != nil {
+		return err
+	}
+	return f(r)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+// A row is what one contender came to in each round.
+type row struct {
+	p50, p99, first                    []time.Duration
+	request, event                     []float64 // µs
+	rate                               []float64 // a second
+	rss, failed, answers, pieces, idle int
+}
+
+// tables measures all contenders in alternation.
+func (r *rig) tables(rounds int, span time.Duration) error {
+	fmt.Printf("%s %s/%s, gateways on core 0, model server and clients on core 1, %d rounds, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, rounds)
+	time.Sleep(time.Second) // nothing is at work: the memory is that of a process that waits
+	idle := map[string]int{}
+	for _, p := range r.gateways {
+		idle[p.name] = p.memory()
+	}
+	for _, stream := range []bool{false, true} {
+		what := fmt.Sprintf("one request at a time, stream %v, 50 tokens", stream)
+		if err := r.table(what, "t50", stream, 1, rounds, 150, 0); err != nil {
+			return err
+		}
+		what = fmt.Sprintf("32 connections, stream %v, 50 tokens", stream)
+		if err := r.table(what, "t50", stream, 32, rounds, 0, span); err != nil {
+			return err
+		}
+	}
+	if err := r.table("32 connections, stream true, 500 tokens", "t500", true, 32, rounds, 0, span); err != nil {
+		return err
+	}
+	if err := r.table("64 paced streams of 100 tokens, one each 5 ms", "p100", true, 64, rounds, 1, 0); err != nil {
+		return err
+	}
+	fmt.Printf("\n**idle**\n\n| gateway | RSS idle MiB | listens after ms |\n|---|--:|--:|\n")
+	for _, p := range r.gateways {
+		fmt.Printf("| %s | %.1f | %d |\n", p.name, float64(idle[p.name])/1024, p.ready.Milliseconds())
+	}
+	fmt.Printf("\nlathe's binary, stripped: %.1f MB\n", float64(r.size)/1e6)
+	return nil
+}
+
+func (r *rig) table(what, model string, stream bool, clients, rounds, most int, span time.Duration) error {
+	rows := make([]row, len(r.gateways))
+	var failed error
+	for range rounds {
+		for i, p := range r.gateways {
+			s := load(p, newClient(p.base, model, stream), clients, most, span)
+			x := &rows[i]
+			x.failed, x.answers, x.rss = x.failed+s.failed, x.answers+len(s.answers), max(x.rss, s.rss)
+			if len(s.answers) == 0 {
+				return fmt.Errorf("%s, %s: %w", what, p.name, s.first)
+			}
+			failed = errors.Join(failed, s.first)
+			x.p50, x.p99, x.first = append(x.p50, s.at(0.5, whole)), append(x.p99, s.at(0.99, whole)), append(x.first, s.at(0.5, first))
+			cpu := float64(s.cpu.Nanoseconds()) / 1e3
+			x.request, x.event = append(x.request, cpu/float64(len(s.answers))), append(x.event, cpu/float64(max(s.events, 1)))
+			x.rate = append(x.rate, float64(len(s.answers))/s.took.Seconds())
+		}
+	}
+	fmt.Printf("\n**%s**\n\n| gateway | p50 µs | added | p99 µs | added | first byte p50 µs | CPU µs a request | CPU µs an event | requests/s | RSS MiB | failed |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", what)
+	for i, p := range r.gateways {
+		x := &rows[i]
+		event := "–"
+		if stream {
+			event = fmt.Sprintf("%.2f", median(x.event))
+		}
+		fmt.Printf("| %s | %d | %+d | %d | %+d | %d | %.1f | %s | %.0f | %.1f | %d |\n", p.name, us(median(x.p50)), us(median(x.p50)-median(rows[0].p50)),
+			us(median(x.p99)), us(median(x.p99)-median(rows[0].p99)), us(median(x.first)), median(x.request), event, median(x.rate), float64(x.rss)/1024, x.failed)
+	}
+	if failed != nil {
+		fmt.Fprintln(os.Stderr, "some requests failed:", failed)
+	}
+	return nil
+}
+
+func us(d time.Duration) int64 { return d.Microseconds() }
+
+// soak holds many streams open on lathe for a while, and says whether its memory stays flat: whether the
+// last third of the time has no more of it than the middle one, but for a tenth.
+func (r *rig) soak(streams int, length time.Duration) error {
+	p := r.gateways[3]
+	fmt.Printf("%d streams of 2 000 tokens on lathe, one token each 5 ms, for %s; idle %.1f MiB\n", streams, length, float64(p.memory())/1024)
+	c := newClient(p.base, "p2000", true)
+	done := make(chan *sample, 1)
+	go func() { done <- load(p, c, streams, 0, length) }()
+	began := time.Now()
+	var thirds [3][]int
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last := time.Duration(0)
+	for {
+		select {
+		case s := <-done:
+			middle, end := median(thirds[1]), median(thirds[2])
+			fmt.Printf("%d answers, %d failed, %d events, %.2f µs of CPU an event, %.1f MiB at most, %.1f in the middle third, %.1f in the last\n",
+				len(s.answers), s.failed, s.events, float64(s.cpu.Nanoseconds())/1e3/float64(max(s.events, 1)), float64(s.rss)/1024, float64(middle)/1024, float64(end)/1024)
+			if s.failed > 0 {
+				return fmt.Errorf("%d requests failed: %w", s.failed, s.first)
+			}
+			if end > middle+middle/10 {
+				return errors.New("the memory is not flat")
+			}
+			return nil
+		case <-tick.C:
+			at := time.Since(began)
+			third := min(int(3*at/length), 2)
+			thirds[third] = append(thirds[third], p.memory())
+			if at-last > 10*time.Second {
+				last = at
+				fmt.Printf("%4.0f s  %.1f MiB\n", at.Seconds(), float64(p.memory())/1024)
+			}
+		}
+	}
+}
