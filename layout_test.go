@@ -82,7 +82,7 @@ var rooms = []room{
 	{path: "guest", imports: []string{"", "internal/rawjson", "internal/wasmrt", "internal/wire/openai", "policy", "tool"}, std: []string{"os"}},
 	{path: "loop", imports: []string{"", "tool", "internal/digest"}},
 	{path: "engine", imports: []string{"", "loop"}},
-	{path: "engine/enginetest", imports: []string{"", "engine", "loop", "observe", "tool"}},
+	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "loop", "observe", "tool"}},
 	{path: "replay", imports: []string{"", "engine", "loop", "store", "tool"}},
 	{path: "gateway/console", std: []string{"net/http"}},
 	{path: "gateway", imports: []string{"", "approval", "engine", "loop", "observe", "store", "internal/nearest", "internal/rawjson", "internal/secret", "internal/sse",

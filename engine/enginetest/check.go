@@ -301,7 +301,9 @@ func (c *checker) c8(r *RunLog) {
 		if a.Epoch < a.Newest {
 			c.fail("C8", "%s appends event %d under claim %d, after claim %d", a.Process, a.From, a.Epoch, a.Newest)
 		}
-		if writer != "" && a.Process != writer && a.First != "RunResumed" {
+		// A run that gets nowhere is put aside by whoever has it then, without being gone on with.
+		takes := a.First == "RunResumed" || a.First == "RunPaused"
+		if writer != "" && a.Process != writer && !takes {
 			c.fail("C8", "%s appends event %d (%s) to a run that %s carries", a.Process, a.From, a.First, writer)
 		}
 		writer = a.Process

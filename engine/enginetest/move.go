@@ -3,6 +3,8 @@ package enginetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -58,12 +60,11 @@ func (s *Sim) chance() {
 			s.do(p.name+" is asked for "+r.ID, func() { p.begin(r) })
 		}
 	case n < 40:
-		s.somebodyDecides()
+		s.somebodyDecides(p)
 	case n < 55:
 		s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, nil) })
 	case n < 65:
-		answers := s.clientAnswers(r.ID)
-		s.do(p.name+" is told the results of "+r.ID, func() { p.resume(r.ID, answers) })
+		p.results(r.ID, s.clientAnswers(r.ID))
 	case n < 67:
 		s.do(p.name+" cancels "+r.ID, func() { p.cancel(r.ID) })
 	case n < 70:
@@ -72,6 +73,11 @@ func (s *Sim) chance() {
 			s.say("%s is killed", p.name)
 			p.dead.Store(true)
 			s.bury()
+		}
+	case n < 71:
+		if !p.alone {
+			p.paused.Store(!p.paused.Load())
+			s.say("%s stands still: %v", p.name, p.paused.Load())
 		}
 	case n < 73:
 		if len(s.procs) < maxProcesses {
@@ -99,11 +105,12 @@ func (s *Sim) chance() {
 // comeUp starts a process, which goes on with what others have left, or are still at.
 func (s *Sim) comeUp() {
 	p := s.start()
-	s.do(p.name+" comes up", p.recover)
+	s.say("%s comes up", p.name)
+	p.serve()
 }
 
 // somebodyDecides answers a question, or answers one again that has an answer.
-func (s *Sim) somebodyDecides() {
+func (s *Sim) somebodyDecides(p *Process) {
 	s.world.mu.Lock()
 	all := s.world.requests
 	s.world.mu.Unlock()
@@ -120,7 +127,7 @@ func (s *Sim) somebodyDecides() {
 	case 2:
 		a.Result = json.RawMessage(`"by hand"`)
 	}
-	s.say("%s %s is decided: approved %v, first %v", q.runID, q.callID, a.Approved, s.world.decide(q, a))
+	p.decide(q, a)
 }
 
 // clientAnswers are the results of the client's calls that the run has, answered or not.
@@ -138,12 +145,15 @@ func (s *Sim) clientAnswers(runID string) map[string]lathe.Output {
 
 // settle goes on, orderly and without chance, until every run has ended and every watcher knows.
 func (s *Sim) settle() {
+	for _, p := range s.procs {
+		p.paused.Store(false)
+	}
 	for range maxSettling {
 		if stops := s.waiting(); len(stops) > 0 {
 			s.release(stops[0])
 			continue
 		}
-		if s.nudge() {
+		if s.nudge() && len(s.waiting()) > 0 {
 			continue
 		}
 		if s.over() {
@@ -178,18 +188,17 @@ func (s *Sim) nudge() bool {
 		}
 		state, err := loop.Fold(events)
 		switch {
-		case err != nil: // the checks say so
-		case state.Finished != nil:
-		case state.Paused != "":
-			for _, q := range s.world.open() {
-				if q.runID == r.ID {
-					s.world.decide(q, s.answer(q))
-				}
-			}
+		case err != nil, state.Finished != nil: // the checks say so
+		case state.Paused != "" && s.answers(p, state):
+			return true
+		case state.Paused != "" && p.alone:
 			answers := s.clientAnswers(r.ID)
 			s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, answers) })
 			return true
-		default:
+		case state.Paused == lathe.ReasonInterrupted: // somebody has looked at it
+			s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, nil) })
+			return true
+		case state.Paused == "" && p.alone:
 			s.do(p.name+" looks for what was left", p.recover)
 			return true
 		}
@@ -201,6 +210,24 @@ func (s *Sim) nudge() bool {
 		}
 	}
 	return false
+}
+
+// answers answers what a run waits for, and reports whether anything of it was not answered yet.
+func (s *Sim) answers(p *Process, state *loop.State) (some bool) {
+	id := state.Run.RunID
+	for _, q := range s.world.open() {
+		if q.runID == id && !s.has(id, lathe.FactApproval, q.callID) && slices.ContainsFunc(state.Open, func(o loop.OpenCall) bool { return o.Digest == q.digest }) {
+			p.decide(q, s.answer(q))
+			some = true
+		}
+	}
+	if p.alone {
+		return false
+	}
+	answers := s.clientAnswers(id)
+	maps.DeleteFunc(answers, func(call string, _ lathe.Output) bool { return s.has(id, lathe.FactResult, call) })
+	p.results(id, answers)
+	return some || len(answers) > 0
 }
 
 func (s *Sim) answer(q *question) lathe.Approval {
@@ -238,15 +265,14 @@ func (s *Sim) Jump(st *Stop, by time.Duration) {
 	}
 }
 
-// Decide answers the request for approval of a call, and reports whether it was the first answer.
-func (s *Sim) Decide(call string, a lathe.Approval) bool {
+// Decide answers the request for approval of a call, as long as it has no answer.
+func (s *Sim) Decide(call string, a lathe.Approval) {
 	for _, q := range s.world.open() {
-		if q.callID == call {
-			s.say("%s is decided: approved %v", call, a.Approved)
-			return s.world.decide(q, a)
+		if q.callID == call && len(s.procs) > 0 {
+			s.procs[0].decide(q, a)
+			return
 		}
 	}
-	return false
 }
 
 // Cancel asks a process to cancel the run, the one that carries it where there is one.
@@ -266,8 +292,7 @@ func (s *Sim) Results(answers map[string]lathe.Output) {
 	if len(s.procs) == 0 {
 		return
 	}
-	p, id := s.procs[0], s.runs[0].ID
-	s.do(p.name+" is told results of "+id, func() { p.resume(id, answers) })
+	s.procs[0].results(s.runs[0].ID, answers)
 }
 
 // Deeds is how often a tool was executed so far.
@@ -275,4 +300,10 @@ func (s *Sim) Deeds() int {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	return len(s.world.deeds)
+}
+
+// Pass has time pass while everybody stands where they are.
+func (s *Sim) Pass(d time.Duration) {
+	s.say("%v pass", d)
+	time.Sleep(d)
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -26,9 +29,14 @@ type Process struct {
 	loop  *loop.Loop
 	eng   *engine.Engine
 	crew  *engine.Crew
-	store *store
-	ctx   context.Context
-	close context.CancelFunc
+	store lathe.RunIndex
+	kept  lathe.FactStore // nil: the store keeps no facts
+	desk  *approval.Desk  // nil: what people say is in the world
+	alone bool            // no other process uses the store
+	// paused processes stand still, and do not notice that time passes.
+	paused atomic.Bool
+	ctx    context.Context
+	close  context.CancelFunc
 }
 
 func (s *Sim) start() *Process {
@@ -40,16 +48,106 @@ func (s *Sim) start() *Process {
 		ids++
 		return fmt.Sprintf("%s%s_%d", prefix, p.name, ids)
 	}
-	runner := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: s.world, Now: p.now, NewID: newID})
+	p.use(s.opts.Store)
+	runner := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: p, Now: p.now, NewID: newID})
 	var err error
 	if p.loop, err = loop.New(&teller{p}, runner, &loop.Options{Now: p.now}); err != nil {
 		panic(err)
 	}
-	p.store = &store{inner: s.opts.Store, p: p}
-	p.eng = engine.New(&engine.Options{Store: p.store, Sinks: []lathe.Sink{p}, Now: p.now, NewID: newID})
+	p.eng = engine.New(&engine.Options{Store: p.store, Node: p.name, Sinks: []lathe.Sink{p}, Now: p.now, NewID: newID})
 	p.crew = engine.NewCrew(p.eng, 0)
 	s.procs = append(s.procs, p)
 	return p
+}
+
+// use takes a store for what it is.
+func (p *Process) use(inner lathe.RunIndex) {
+	own := &store{inner: inner, p: p}
+	p.store, p.alone = own, true
+	if kept, ok := inner.(lathe.FactStore); ok && !p.sim.opts.Alone {
+		facts := &factStore{own, kept}
+		p.store, p.kept = facts, facts
+		p.desk = approval.NewDesk(&approval.DeskOptions{Now: p.now, Facts: facts})
+		if shared, ok := inner.(lathe.SharedStore); ok {
+			p.store, p.alone = &sharedStore{facts, shared}, false
+		}
+	}
+}
+
+func (p *Process) loopFor(*lathe.RunSummary) (*loop.Loop, error) { return p.loop, nil }
+
+// serve has the process look for runs that nobody carries.
+func (p *Process) serve() {
+	if p.alone {
+		p.sim.do(p.name+" looks for what was left", p.recover)
+		return
+	}
+	p.sim.actors.Go(func() { p.crew.Serve(p.ctx, &engine.ServeOptions{LoopFor: p.loopFor}) })
+	synctest.Wait()
+}
+
+// Approve implements [lathe.Approver]: what was answered is in the store, or, where that keeps no facts, in
+// the world.
+func (p *Process) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	a, err := p.sim.world.Approve(ctx, req)
+	if p.desk != nil {
+		return p.desk.Approve(ctx, req)
+	}
+	return a, err
+}
+
+// Recall implements [lathe.Recaller].
+func (p *Process) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	if p.desk == nil {
+		return lathe.Approval{}, false
+	}
+	return p.desk.Recall(ctx, req)
+}
+
+// decide gives the answer to a request to the process, which keeps it.
+func (p *Process) decide(q *question, a lathe.Approval) {
+	if p.desk == nil {
+		p.sim.say("%s %s is decided: approved %v, first %v", q.runID, q.callID, a.Approved, p.sim.world.decide(q, a))
+		return
+	}
+	answer := approval.Answer{Verb: approval.Approve, By: a.By, Arguments: a.Arguments, Result: a.Result}
+	switch {
+	case !a.Approved:
+		answer.Verb = approval.Deny
+	case a.Arguments != nil:
+		answer.Verb = approval.Edit
+	case a.Result != nil:
+		answer.Verb = approval.AnswerIt
+	}
+	p.sim.do(fmt.Sprintf("%s is told of %s %s: %s", p.name, q.runID, q.callID, answer.Verb), func() {
+		p.desk.Await(approval.Request{Digest: q.digest, RunID: q.runID, ToolCallID: q.callID, ExpiresAt: q.expires})
+		if err := p.desk.Answer(p.ctx, q.digest, answer); err != nil {
+			p.sim.strange(q.runID, "answer", err)
+		}
+	})
+}
+
+func (p *Process) put(f lathe.Fact) {
+	p.sim.do(p.name+" is told "+f.Kind+" "+f.Key+" of "+f.RunID, func() {
+		if err := p.kept.PutFact(p.ctx, f); err != nil {
+			p.sim.strange(f.RunID, "keep a fact", err)
+		}
+	})
+}
+
+// results tells the process what came of the client's calls of a run.
+func (p *Process) results(runID string, answers map[string]lathe.Output) {
+	if p.alone {
+		p.sim.do(p.name+" is told the results of "+runID, func() { p.resume(runID, answers) })
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(answers)) {
+		f, err := engine.ResultFact(runID, id, answers[id])
+		if err != nil {
+			panic(err)
+		}
+		p.put(f)
+	}
 }
 
 func (p *Process) now() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
@@ -106,14 +204,19 @@ func (p *Process) cancel(runID string) {
 	if p.crew.Cancel(runID) {
 		return
 	}
+	if !p.alone {
+		if err := p.kept.PutFact(p.ctx, lathe.Fact{RunID: runID, Kind: lathe.FactCancel}); err != nil {
+			p.sim.strange(runID, "cancel", err)
+		}
+		return
+	}
 	if _, err := p.eng.Cancel(p.ctx, p.loop, runID); err != nil {
 		p.sim.strange(runID, "cancel", err)
 	}
 }
 
 func (p *Process) recover() {
-	_, err := p.crew.Recover(p.ctx, p.store, func(*lathe.RunSummary) (*loop.Loop, error) { return p.loop, nil })
-	if err != nil {
+	if _, err := p.crew.Recover(p.ctx, p.store, p.loopFor); err != nil {
 		p.sim.strange("", "recover", err)
 	}
 }
@@ -121,7 +224,7 @@ func (p *Process) recover() {
 // strange notes an error that no fault explains.
 func (s *Sim) strange(runID, what string, err error) {
 	switch lathe.CodeOf(err) {
-	case lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeUnavailable, lathe.CodeCancelled, lathe.CodeTimeout:
+	case lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeUnavailable, lathe.CodeCancelled, lathe.CodeTimeout, lathe.CodeApprovalExpired:
 		return
 	}
 	if errors.Is(err, errDead) || errors.Is(err, errNoAnswer) || errors.Is(err, context.Canceled) {

@@ -55,6 +55,8 @@ type Options struct {
 	Store lathe.RunIndex
 	// Scripts are what the runs are like, one each; nil: some of the seed's.
 	Scripts []Script
+	// Alone hides that a store may be shared, or keeps facts: one process at a time uses it.
+	Alone bool
 	// Prefix stands before the names of the runs.
 	Prefix string
 	// Fate decides what befalls who is at a stop; nil: the seed does. With it, the simulation is
@@ -91,7 +93,8 @@ type Sim struct {
 	runs   []*Run
 	tails  []*Tail
 	notes  []Append
-	bad    []Violation // what actors saw
+	epochs map[string]int64 // of the last claim of each run
+	bad    []Violation      // what actors saw
 
 	mu     sync.Mutex
 	stops  []*Stop
@@ -113,7 +116,7 @@ type Run struct {
 // A history that does not end is reported as a violation of C1.
 func Simulate(t testing.TB, opts *Options) *History {
 	t.Helper()
-	s := &Sim{opts: *opts, world: newWorld()}
+	s := &Sim{opts: *opts, world: newWorld(), epochs: map[string]int64{}}
 	if s.opts.Fate == nil {
 		s.rng = rand.New(rand.NewPCG(opts.Seed, 1))
 		if s.opts.Scripts == nil {
@@ -129,7 +132,7 @@ func Simulate(t testing.TB, opts *Options) *History {
 		s.tails = append(s.tails, &Tail{RunID: id})
 	}
 	if s.rng != nil {
-		s.storm(80 + s.rng.IntN(160))
+		s.storm(60 + s.rng.IntN(140))
 	}
 	s.settle()
 	s.end()
@@ -192,6 +195,12 @@ func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string
 		}
 		return f, nil
 	case <-ctx.Done():
+		if p != nil && p.paused.Load() { // it does not notice, and does what it was about to do once it may
+			if f := <-st.fate; f != KillBefore {
+				return f, nil
+			}
+			return Fail, errDead
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stops = slices.DeleteFunc(s.stops, func(o *Stop) bool { return o == st })
@@ -205,7 +214,7 @@ func (s *Sim) waiting() []*Stop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.SortStableFunc(s.stops, func(a, b *Stop) int { return strings.Compare(a.What+a.RunID, b.What+b.RunID) })
-	return slices.Clone(s.stops)
+	return slices.DeleteFunc(slices.Clone(s.stops), func(st *Stop) bool { return st.proc != nil && st.proc.paused.Load() && !st.proc.dead.Load() })
 }
 
 // release has a stop go on.
@@ -307,6 +316,7 @@ func (s *Sim) say(format string, args ...any) {
 // end lets everybody go home.
 func (s *Sim) end() {
 	for _, p := range s.procs {
+		p.paused.Store(false)
 		p.dead.Store(true)
 	}
 	s.bury()

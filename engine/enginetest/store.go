@@ -30,6 +30,9 @@ const (
 	PointModel          // the model is at work
 	PointReturn         // the tool is on its way back
 	PointRead           // the log is read
+	PointTake           // a process claims runs
+	PointFact           // what somebody says is kept
+	PointHint           // the store says that something is new
 )
 
 // pointOf says which step an append takes.
@@ -103,16 +106,20 @@ type store struct {
 var _ lathe.RunIndex = (*store)(nil)
 
 // Append implements [lathe.Store].
-func (s *store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (end int64, err error) {
+func (s *store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+	return s.append(ctx, runID, last, events, 0, func(ctx context.Context) (int64, error) { return s.inner.Append(ctx, runID, last, events...) })
+}
+
+// append appends under a claim of that epoch.
+func (s *store) append(ctx context.Context, runID string, last int64, events []lathe.Event, epoch int64, do func(context.Context) (int64, error)) (end int64, err error) {
 	what := "append of nothing"
 	if len(events) > 0 {
 		what = strings.TrimSpace("append " + events[0].Data.EventType() + " " + callOf(events[0].Data))
 	}
 	sim := s.p.sim
 	fault := sim.act(ctx, s.p, runID, what, func() {
-		end, err = s.inner.Append(context.WithoutCancel(ctx), runID, last, events...)
-		if err == nil && len(events) > 0 {
-			sim.note(&Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1})
+		if end, err = do(context.WithoutCancel(ctx)); err == nil && len(events) > 0 {
+			sim.note(&Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch})
 		}
 	}, pointOf(events))
 	if fault != nil {
@@ -124,6 +131,7 @@ func (s *store) Append(ctx context.Context, runID string, last int64, events ...
 func (s *Sim) note(a *Append) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a.Newest = s.epochs[a.RunID]
 	s.notes = append(s.notes, *a)
 }
 

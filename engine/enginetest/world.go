@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -38,7 +39,8 @@ type World struct {
 // A question is a request for approval that a process has made.
 type question struct {
 	runID, callID, digest string
-	answer                *lathe.Approval // the first
+	expires               time.Time
+	answer                *lathe.Approval // the first; nil where the store keeps it
 }
 
 func newWorld() *World { return &World{scripts: map[string]Script{}, asks: map[string]int{}} }
@@ -68,7 +70,7 @@ func (w *World) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Ap
 	defer w.mu.Unlock()
 	q := w.question(req.Digest)
 	if q == nil {
-		q = &question{runID: req.Run.RunID, callID: req.Call.ID, digest: req.Digest}
+		q = &question{runID: req.Run.RunID, callID: req.Call.ID, digest: req.Digest, expires: req.ExpiresAt}
 		w.requests = append(w.requests, q)
 	}
 	if q.answer == nil {
