@@ -150,6 +150,7 @@ func TestOnAServerOfItsOwn(t *testing.T) {
 	server := pgtest.Start(t)
 	t.Run("F4 a crash loses nothing", func(t *testing.T) { crash(t, server) })
 	t.Run("refuses unsafe settings", func(t *testing.T) { refusesUnsafe(t, server) })
+	t.Run("F5 a standby takes over", func(t *testing.T) { takeOver(t, server) })
 }
 
 // crash kills the server under load: what was acknowledged is there, once.
@@ -163,6 +164,23 @@ func crash(t *testing.T, server *pgtest.Server) {
 			server.Restart(t)
 		}
 		from := told()
+		until(t, "the load goes on", func() bool { return told() > from+100 })
+	})
+}
+
+// takeOver kills the primary under load, and has its synchronous standby take over: the store finds it, and
+// what was acknowledged is there, once.
+func takeOver(t *testing.T, primary *pgtest.Server) {
+	schema := primary.Schema(t)
+	standby := primary.Standby(t)
+	both := with(t, with(t, schema, "host", primary.Dir()+","+standby.Dir()), "port", "5432,5432")
+	s := open(t, both)
+	load(t, s, func(told func() int64) {
+		from := told()
+		until(t, "the load goes on", func() bool { return told() > from+100 })
+		primary.Kill()
+		standby.Promote(t)
+		from = told()
 		until(t, "the load goes on", func() bool { return told() > from+100 })
 	})
 }

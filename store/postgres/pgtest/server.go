@@ -42,6 +42,23 @@ func Start(tb testing.TB) *Server {
 }
 
 func start(ctx context.Context) (*Server, error) {
+	s, err := found()
+	if err != nil {
+		return nil, err
+	}
+	err = s.command(ctx, "initdb", "-D", s.data(), "-U", "lathe", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	if err == nil {
+		err = s.begin(ctx)
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// found returns a server that has a folder, and no more.
+func found() (*Server, error) {
 	bin := binaries()
 	who, err := unprivileged()
 	if bin == "" || err != nil {
@@ -58,17 +75,72 @@ func start(ctx context.Context) (*Server, error) {
 			return nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", "lathe", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-	cmd.SysProcAttr, cmd.Dir, cmd.Env = withoutSignal(who), dir, []string{"PATH=" + bin, "LC_ALL=C"}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	if err := s.begin(ctx); err != nil {
-		s.stop()
-		return nil, err
-	}
 	return s, nil
+}
+
+// command runs one of the programs of PostgreSQL to its end.
+func (s *Server) command(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	cmd.SysProcAttr, cmd.Dir, cmd.Env = withoutSignal(s.who), s.dir, []string{"PATH=" + s.bin, "LC_ALL=C"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// Standby starts a synchronous standby of the server: what the server has confirmed from then on is on
+// both. Promote makes it the primary, once the server is killed.
+func (s *Server) Standby(tb testing.TB) *Server {
+	tb.Helper()
+	standby, err := found()
+	check(tb, err)
+	tb.Cleanup(standby.stop)
+	err = standby.command(tb.Context(), "pg_basebackup", "-h", s.dir, "-p", "5432", "-U", "lathe", "-D", standby.data(), "-R", "-X", "stream", "-c", "fast", "-N")
+	if err == nil {
+		err = standby.begin(tb.Context())
+	}
+	if err == nil {
+		err = s.execute(tb.Context(), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	}
+	for err == nil {
+		var in bool
+		if in, err = s.synchronous(tb.Context()); in {
+			return standby
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	tb.Fatal(err)
+	return nil
+}
+
+func (s *Server) synchronous(ctx context.Context) (in bool, err error) {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&in)
+	return in, errors.Join(err, conn.Close(ctx))
+}
+
+// Promote makes a standby the primary.
+func (s *Server) Promote(tb testing.TB) {
+	tb.Helper()
+	if err := s.execute(tb.Context(), "SELECT pg_promote()"); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (s *Server) execute(ctx context.Context, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, failed := conn.Exec(ctx, statement); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return errors.Join(err, conn.Close(ctx))
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -83,6 +155,9 @@ func (s *Server) Schema(tb testing.TB) string {
 	tb.Helper()
 	return create(tb, s.URL("postgres"), false)
 }
+
+// Dir is the folder of the server's socket, which a URL names as its host.
+func (s *Server) Dir() string { return s.dir }
 
 // Kill kills the server and all its children at once, and waits until they are gone. What it had not
 // written is lost.
