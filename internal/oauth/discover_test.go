@@ -154,7 +154,8 @@ func TestT9_AddressesInMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.mu.Lock()
-			c.has = entry{URL: c.conf.Server, Wanted: true, Metadata: tc.challenge}
+			c.take(entry{URL: c.conf.Server})
+			c.has.Wanted, c.has.Metadata = true, tc.challenge
 			err = c.save()
 			c.mu.Unlock()
 			if err != nil {

@@ -37,6 +37,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.publish()
 	if err := c.load(); err != nil {
 		return nil, err
 	}
@@ -148,9 +149,10 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 		return nil, fmt.Errorf("exchanging the code: %w", err)
 	}
 	a.c.has = e
-	if err := a.c.save(); err != nil {
-		return nil, err
+	if err := a.c.store.change(a.c.conf.Name, func(entry) (*entry, bool) { return &e, false }); err != nil {
+		return nil, fmt.Errorf("the file of tokens: %w", err)
 	}
+	a.c.was = e
 	return &Granted{Issuer: e.Issuer, Scopes: e.Scopes, Expires: e.Expires, Renews: e.RefreshToken != ""}, nil
 }
 
@@ -159,8 +161,9 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 func (c *Client) Logout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.has = entry{URL: c.conf.Server}
-	if err := c.store.put(c.conf.Name, nil); err != nil {
+	c.take(entry{})
+	c.publish()
+	if err := c.store.change(c.conf.Name, func(entry) (*entry, bool) { return nil, false }); err != nil {
 		return fmt.Errorf("the file of tokens: %w", err)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/egress"
@@ -94,8 +95,10 @@ type Client struct {
 	store    *Store
 	now      func() time.Time
 
-	mu  sync.Mutex // held while a token is read, got or renewed
-	has entry
+	mu       sync.Mutex // held while a token is read, got or renewed
+	has, was entry      // what the client has, and what the store had when it was read
+
+	secrets atomic.Pointer[[]secret.Secret] // of has, for who cannot wait
 }
 
 // New returns a client, or says what is wrong with its configuration.
@@ -196,13 +199,19 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Secrets are the tokens that the client has now, for who keeps them out of texts.
 func (c *Client) Secrets() []secret.Secret {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if s := c.secrets.Load(); s != nil {
+		return slices.Clone(*s)
+	}
+	return nil
+}
+
+// publish shows Secrets what the client has now.
+func (c *Client) publish() {
 	var out []secret.Secret
 	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret} {
 		if s != "" {
 			out = append(out, secret.New(s))
 		}
 	}
-	return out
+	c.secrets.Store(&out)
 }

@@ -104,16 +104,22 @@ func (s *Store) get(name string) (entry, error) {
 	return file.Servers[name], nil
 }
 
-// put replaces the entry of a name; nil removes it.
-func (s *Store) put(name string, e *entry) error {
+// change replaces the entry of a name by what fn makes of the one that is kept, while no other
+// process does; nil removes it, and keep leaves it as it is.
+func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := func(f *storeFile) {
-		if e == nil {
+	set := func(f *storeFile) (changed bool) {
+		e, keep := fn(f.Servers[name])
+		switch {
+		case keep:
+			return false
+		case e == nil:
 			delete(f.Servers, name)
-		} else {
+		default:
 			f.Servers[name] = *e
 		}
+		return true
 	}
 	if s.path == "" {
 		set(&s.mem)
@@ -128,7 +134,9 @@ func (s *Store) put(name string, e *entry) error {
 	if err != nil {
 		return err
 	}
-	set(file)
+	if !set(file) {
+		return nil
+	}
 	return s.write(file)
 }
 

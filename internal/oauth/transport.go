@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 )
 
@@ -99,6 +100,7 @@ func (c *Client) token(ctx context.Context) (string, error) {
 	if c.valid() {
 		return c.has.AccessToken, nil
 	}
+	defer c.publish()
 	if err := c.load(); err != nil {
 		return "", err
 	}
@@ -123,17 +125,32 @@ func (c *Client) load() error {
 	if err != nil {
 		return fmt.Errorf("the file of tokens: %w", err)
 	}
-	if e.URL != c.conf.Server {
-		e = entry{URL: c.conf.Server}
-	}
-	c.has = e
+	c.take(e)
 	return nil
 }
 
+// take makes an entry of the store the client's own.
+func (c *Client) take(e entry) {
+	if e.URL != c.conf.Server {
+		e = entry{URL: c.conf.Server}
+	}
+	c.has, c.was = e, e
+}
+
+// save keeps what the client has, unless another process has put other tokens there since they were
+// read: a login, say, which counts for more than what is known here. Then the client has those.
 func (c *Client) save() error {
-	if err := c.store.put(c.conf.Name, &c.has); err != nil {
+	err := c.store.change(c.conf.Name, func(kept entry) (*entry, bool) {
+		if kept.URL == c.conf.Server && (kept.AccessToken != c.was.AccessToken || kept.RefreshToken != c.was.RefreshToken) {
+			c.take(kept)
+			return nil, true
+		}
+		return &c.has, reflect.DeepEqual(kept, c.has)
+	})
+	if err != nil {
 		return fmt.Errorf("the file of tokens: %w", err)
 	}
+	c.was = c.has
 	return nil
 }
 
@@ -161,6 +178,7 @@ func (c *Client) renew(ctx context.Context, used string) error {
 func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.publish()
 	if err := c.load(); err != nil {
 		return "", err
 	}
@@ -173,7 +191,7 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		}
 	} else if answers == 0 && used != "" && c.has.RefreshToken != "" {
 		err := c.renew(ctx, used)
-		if err == nil {
+		if err == nil || c.valid() && c.has.AccessToken != used { // renewed, or somebody has logged in just now
 			return c.has.AccessToken, nil
 		}
 		if codeOf(err) == "" {
@@ -187,7 +205,8 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		if err := c.grantMachine(ctx, ch.metadata, ch.scopes); err != nil {
 			return "", fmt.Errorf("getting a token: %w", err)
 		}
-		return c.has.AccessToken, c.save()
+		err := c.save()
+		return c.has.AccessToken, err
 	}
 	c.has.Wanted, c.has.Want, c.has.Metadata = true, ch.scopes, ch.metadata
 	why := "the server wants a token"
@@ -200,6 +219,9 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 	}
 	if err := c.save(); err != nil {
 		return "", err
+	}
+	if c.valid() && c.has.AccessToken != used && answers < maxAnswers { // the same
+		return c.has.AccessToken, nil
 	}
 	return "", &LoginError{Name: c.conf.Name, Why: why}
 }

@@ -183,3 +183,30 @@ func TestLogout(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What a login in another process has brought in the meantime is not written over.
+func TestALoginMeanwhileCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := w.store()
+	c := loggedIn(t, w, store)
+	w.revoke("token-1")
+	w.token = func(url.Values, http.Header) (int, map[string]any) {
+		if err := store.change("notes", func(e entry) (*entry, bool) {
+			e.AccessToken, e.RefreshToken = "token-by-login", "refresh-by-login"
+			return &e, false
+		}); err != nil {
+			t.Error(err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.live["token-by-login"] = true
+		return http.StatusBadRequest, map[string]any{"error": "invalid_grant"}
+	}
+	if text, err := call(t, c, w.mcp.URL+w.path); text != "served hello" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if e, err := store.get("notes"); e.AccessToken != "token-by-login" || e.RefreshToken != "refresh-by-login" || err != nil {
+		t.Errorf("the store has %+v, %v", e.Scopes, err)
+	}
+}
