@@ -155,7 +155,8 @@ func (w *Workers) all() []*workerConn {
 }
 
 // Serve deals with the calls whose lease or time has ended, and tells connections of calls that wait,
-// until ctx is done. It is called once.
+// until ctx is done. It begins with that after one lease: workers whose gateway was gone need it to come
+// back with the calls that they have. It is called once.
 func (w *Workers) Serve(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -170,6 +171,13 @@ func (w *Workers) Serve(ctx context.Context) {
 		}
 	})
 	defer watching.Wait()
+	back := time.NewTimer(w.opts.Lease)
+	defer back.Stop()
+	select {
+	case <-back.C:
+	case <-ctx.Done():
+		return
+	}
 	tick := time.NewTicker(max(w.opts.Lease/10, 50*time.Millisecond))
 	defer tick.Stop()
 	for {

@@ -37,8 +37,8 @@ type Options struct {
 	Tools       []string      // those that are served; nil: all of the runner's set that its policy could allow
 	Concurrency int           // calls at once; 8
 	Drain       time.Duration // how long calls may go on when the worker is to end; 30 s. Negative: not at all
-	// Backoff is the time before the second try to connect, doubled before each further one up to MaxBackoff, less up to half at
-	// random: 500 ms, 15 s.
+	// Backoff is the time before the second try to connect, doubled before each further one up to MaxBackoff, and up to half
+	// the time after which the gateway gives calls up, less up to half at random: 500 ms, 15 s.
 	Backoff, MaxBackoff time.Duration
 	Client              *http.Client // makes the connection; nil: one that knows the proxies of the environment
 	SDK                 string       // name and version of the program, for the gateway
@@ -176,7 +176,7 @@ func (w *Worker) Run(ctx context.Context) {
 		stop()
 	}()
 	defer func() { <-drained }()
-	wait := w.opts.Backoff
+	wait, most := w.opts.Backoff, w.opts.MaxBackoff // most: in time to keep what is held
 	for hard.Err() == nil {
 		s := &session{w: w, began: time.Now(), outbox: make(chan *fleet.Frame, maxOutbox)}
 		err := s.serve(hard)
@@ -186,10 +186,13 @@ func (w *Worker) Run(ctx context.Context) {
 		if s.welcomed {
 			wait = w.opts.Backoff
 		}
-		pause := jitter(wait)
+		if s.lease > 0 {
+			most = min(w.opts.MaxBackoff, s.lease/2)
+		}
+		pause := jitter(min(wait, most))
 		w.tellState(State{Err: err, Retry: pause})
 		sleep(hard, pause)
-		wait = min(2*wait, w.opts.MaxBackoff)
+		wait = min(2*wait, most)
 	}
 	w.mu.Lock()
 	for _, j := range w.held {
