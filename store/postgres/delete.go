@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -51,7 +52,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 				if which != "session_id = $1" { // which is not remembered
 					b.Queue("DELETE FROM gone WHERE "+which, name)
 				}
-				drop(b, ids)
+				drop(b, ids, which, name)
 				return s.pool.SendBatch(ctx, b).Close()
 			})
 		}
@@ -64,11 +65,13 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 	}
 }
 
-// drop has a transaction delete runs, which is sent at once. Each of its statements sees what was committed
-// before it: no append comes between the run, whose row is locked first, and its events.
-func drop(b *pgx.Batch, ids []string) {
+// drop has a transaction, which is sent at once, delete those of the runs that still fit. Each of its
+// statements sees what was committed before it: no append comes between the run, whose row is locked
+// first, and its events.
+func drop(b *pgx.Batch, ids []string, which string, args ...any) {
 	b.Queue("SELECT FROM run WHERE run_id = ANY($1) ORDER BY run_id FOR UPDATE", ids)
-	for _, table := range []string{"run", "event", "model_call", "fact", "call"} {
-		b.Queue("DELETE FROM "+table+" WHERE run_id = ANY($1)", ids)
+	b.Queue("DELETE FROM run WHERE "+which+" AND run_id = ANY($"+strconv.Itoa(len(args)+1)+")", append(args, ids)...)
+	for _, table := range []string{"event", "model_call", "fact", "call"} {
+		b.Queue("DELETE FROM "+table+" t WHERE run_id = ANY($1) AND NOT EXISTS (SELECT FROM run WHERE run.run_id = t.run_id)", ids)
 	}
 }

@@ -213,3 +213,24 @@ func TestNeedsNoPreparedStatements(t *testing.T) {
 		cycle(t, open(t, with(t, pgtest.URL(t), "default_query_exec_mode", mode)))
 	}
 }
+
+func TestClosedStoreRefuses(t *testing.T) {
+	t.Parallel()
+	s, err := postgres.Open(t.Context(), pgtest.URL(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, claim := s.Claim(ctx, "node_1", lease, 1)
+	_, _, list := s.Runs(ctx, nil)
+	for what, err := range map[string]error{"append": failed(s.Append(ctx, "run_a", 0, started("run_a"))), "claim": claim, "list": list, "delete": s.Delete(ctx, "run_a")} {
+		if lathe.CodeOf(err) != lathe.CodeUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
