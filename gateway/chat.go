@@ -53,8 +53,8 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		body = openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
 			Finish: a.finish(f.res, true), Extra: a.extra(f.res)})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"] = typeJSON, uncached
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Now().Add(g.opts.Limits.WriteTimeout)) // a test's writer has none
 	_, _ = w.Write(body)                                                // nobody to tell

@@ -78,6 +78,9 @@ func (r *limitRow) read(v []byte, at string) *problem {
 // that is beyond that of base, "" where none is: it has no effect.
 func narrow(base, want lathe.Limits) (out lathe.Limits, above string) {
 	out = base.WithDefaults()
+	if want == (lathe.Limits{}) {
+		return out, ""
+	}
 	got, asked := limitRows(&out), limitRows(&want)
 	for i := range got {
 		g, w := &got[i], &asked[i]

@@ -121,9 +121,7 @@ func (s *streamWriter) write(b []byte) error {
 	if !s.started {
 		s.started = true
 		h := s.w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no")
+		h["Content-Type"], h["Cache-Control"], h["X-Accel-Buffering"] = typeEvents, uncached, noBuffering
 		s.head(h)
 		s.w.WriteHeader(http.StatusOK)
 	}

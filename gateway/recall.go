@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,10 @@ type recall struct {
 
 // join joins the conversation of a request with what was kept of it, here or in the store.
 func (g *Gateway) join(ctx context.Context, a *chat, relayed bool) *joined {
+	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
+	if (relayed || len(a.req.Tools) == 0) && !slices.ContainsFunc(a.req.Messages, answers) {
+		return &joined{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
+	}
 	j := g.kept.join(a.keeper(), a.req.Messages)
 	if j.missing && !relayed && g.opts.Index != nil && g.recallTurns(ctx, a.caller) {
 		j = g.kept.join(a.keeper(), a.req.Messages)
