@@ -93,3 +93,30 @@ func TestT21_TokensAreKeptOutOfTexts(t *testing.T) {
 		t.Errorf("got %+v", st)
 	}
 }
+
+// A server that says again what it was sent does not show the token to a model.
+func TestT8_T21_EchoedTokensAreTakenOut(t *testing.T) {
+	t.Parallel()
+	say := `"result":{"content":[{"type":"text","text":"you sent canary-token, canary-token"}]}`
+	raw := &rpcServer{call: func(w http.ResponseWriter, id string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, id, say)
+	}}
+	server := httptest.NewServer(raw)
+	defer server.Close()
+	conf := httpConf(server.URL)
+	conf.Tokens = func() []Secret {
+		return []Secret{NewSecret("canary-token"), NewSecret("you"), NewSecret("\"content\"")}
+	}
+	r := newRig(t, nil, conf)
+	defer r.group.Close()
+	if got := r.call("web__do", map[string]int{}); got.Content != "you sent [redacted], [redacted]" {
+		t.Errorf("got %+v", got)
+	}
+	raw.mu.Lock()
+	say = `"error":{"code":-32000,"message":"canary-token is bad"}`
+	raw.mu.Unlock()
+	if got := r.call("web__do", map[string]int{}); !strings.Contains(got.Content, "[redacted] is bad") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -110,6 +110,7 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	if got.result != nil {
 		t.s.authorized()
 	}
+	got.result, got.fault = t.s.withoutTokens(got.result), t.s.withoutTokens(got.fault)
 	return &got, context.Cause(callCtx)
 }
 

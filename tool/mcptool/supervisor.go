@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -140,6 +142,20 @@ func (s *supervisor) unauthorized(err error) string {
 		return "needs a person to log in: " + s.opts.LoginHint(s.conf.Name)
 	}
 	return "needs a person to log in"
+}
+
+// withoutTokens takes the tokens that the server is sent out of what it says: an echo of a request
+// is no business of a model's. It is valid JSON before and after.
+func (s *supervisor) withoutTokens(raw []byte) []byte {
+	if len(raw) == 0 || s.conf.Tokens == nil {
+		return raw
+	}
+	for _, t := range s.conf.Tokens() {
+		if v := t.Reveal(); len(v) >= secret.MinFound && !strings.ContainsAny(v, `"\\`) {
+			raw = bytes.ReplaceAll(raw, []byte(v), []byte(secret.Redacted))
+		}
+	}
+	return raw
 }
 
 // authorized notes that a call went through after one had not.
