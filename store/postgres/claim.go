@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,28 +87,59 @@ func (s *Store) refusal(ctx context.Context, op, runID string) error {
 	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 }
 
-// Renew implements [lathe.SharedStore]. It is one statement, however many claims there are.
+// Renew implements [lathe.SharedStore]. It is one statement, however many claims there are, unless
+// somebody holds on to the row of a run: then the claims on the others are renewed.
 func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
 	const op = "postgres: renew"
 	if err := mayClaim(op, node, lease); err != nil {
 		return nil, err
 	}
-	var out []lathe.Claim
-	err := s.again(ctx, func(ctx context.Context) error {
+	out, err := s.renew(ctx, node, lease, "")
+	if sqlState(err) == lockNotAvailable {
+		out, err = s.renewFree(ctx, node, lease)
+	}
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []lathe.Claim, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
 		// The rows are locked in the order in which appends lock them.
 		rows, err := s.pool.Query(ctx, `WITH held AS MATERIALIZED (
-				SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() ORDER BY run_id FOR NO KEY UPDATE
+				SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() ORDER BY run_id FOR NO KEY UPDATE `+skip+`
 			) UPDATE run SET lease_until = now() + $2 * interval '1 microsecond' FROM held WHERE run.run_id = held.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease))
 		if err == nil {
 			out, err = claims(rows, node, lease)
 		}
 		return err
 	})
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
+	return out, err
 }
+
+// renewFree renews the claims on runs whose rows nobody holds on to. Appends hold them for a moment: it
+// looks a few times.
+func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
+	byRun := map[string]lathe.Claim{}
+	for range 5 {
+		got, err := s.renew(ctx, node, lease, "SKIP LOCKED")
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range got {
+			byRun[c.RunID] = c
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return slices.Collect(maps.Values(byRun)), nil
+}
+
+const lockNotAvailable = "55P03"
 
 // Release implements [lathe.SharedStore].
 func (s *Store) Release(ctx context.Context, c lathe.Claim, seen int64) error {

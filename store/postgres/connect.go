@@ -19,7 +19,7 @@ import (
 const (
 	connectTimeout   = 5 * time.Second
 	statementTimeout = 10 * time.Second // of the server, for one statement
-	lockTimeout      = 5 * time.Second  // of the server, for one lock
+	lockTimeout      = 2 * time.Second  // of the server, for one lock
 	idleTimeout      = 10 * time.Second // of the server, for a transaction that does nothing
 	tryTimeout       = 15 * time.Second // for the answer to a statement
 	oldestServer     = 140_000

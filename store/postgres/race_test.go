@@ -246,8 +246,13 @@ func TestALockedRunHoldsUpNoOther(t *testing.T) {
 	url := with(t, pgtest.URL(t), "lock_timeout", "300")
 	s := open(t, url)
 	ctx := t.Context()
-	for _, id := range []string{"run_a", "run_b"} {
+	for _, id := range []string{"run_a", "run_b", "run_c"} {
 		if _, err := s.Append(ctx, id, 0, started(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"run_a", "run_c"} {
+		if _, err := s.Take(ctx, "node_2", id, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,6 +276,9 @@ func TestALockedRunHoldsUpNoOther(t *testing.T) {
 	}
 	if got, err := s.Claim(ctx, "node_1", lease, 10); err != nil || len(got) != 1 || got[0].RunID != "run_b" {
 		t.Errorf("got %+v, %v, want the run that is free", got, err)
+	}
+	if got, err := s.Renew(ctx, "node_2", lease); err != nil || len(got) != 1 || got[0].RunID != "run_c" {
+		t.Errorf("renewed %+v, %v, want the run that is free", got, err)
 	}
 	if err := <-held; lathe.CodeOf(err) != lathe.CodeUnavailable {
 		t.Errorf("the run that is held: %v", err)
