@@ -248,9 +248,9 @@ func (d *Desk) Answer(ctx context.Context, digest string, a Answer) error {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
 	req := e.req
-	if d.opts.Facts != nil {
+	if kept := d.opts.Facts; kept != nil {
 		d.mu.Unlock()
-		if err := d.store(ctx, &req, &a); err != nil {
+		if err := d.store(ctx, kept, &req, &a); err != nil {
 			return err
 		}
 		d.mu.Lock()

@@ -39,18 +39,34 @@ func (f *factForm) answer() *Answer {
 	return a
 }
 
+// Keep has answers kept in a store from now on, where the options name none.
+func (d *Desk) Keep(facts lathe.FactStore) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opts.Facts == nil {
+		d.opts.Facts = facts
+	}
+}
+
+// facts is where answers are kept, nil: in memory alone.
+func (d *Desk) facts() lathe.FactStore {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opts.Facts
+}
+
 // store keeps an answer as a fact of its run. The first one wins; the same one may be kept again.
-func (d *Desk) store(ctx context.Context, r *Request, a *Answer) error {
+func (d *Desk) store(ctx context.Context, kept lathe.FactStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
 	body, err := json.Marshal(&factForm{r.Digest, a.Verb, a.By, a.ReasonCode, a.Scope, text(a.Arguments), text(a.Result)})
 	if err != nil {
 		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
 	}
-	err = d.opts.Facts.PutFact(ctx, lathe.Fact{RunID: r.RunID, Kind: lathe.FactApproval, Key: r.ToolCallID, Body: body})
+	err = kept.PutFact(ctx, lathe.Fact{RunID: r.RunID, Kind: lathe.FactApproval, Key: r.ToolCallID, Body: body})
 	if !errors.Is(err, lathe.ErrConflict) {
 		return err
 	}
-	facts, err := d.opts.Facts.Facts(ctx, r.RunID)
+	facts, err := kept.Facts(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -65,10 +81,11 @@ func (d *Desk) store(ctx context.Context, r *Request, a *Answer) error {
 // Recall implements [lathe.Recaller]: it returns the answer that is stored for the request. What cannot be
 // read is no answer yet.
 func (d *Desk) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
-	if d.opts.Facts == nil || req.Run == nil || req.Call == nil {
+	kept := d.facts()
+	if kept == nil || req.Run == nil || req.Call == nil {
 		return lathe.Approval{}, false
 	}
-	facts, err := d.opts.Facts.Facts(ctx, req.Run.RunID)
+	facts, err := kept.Facts(ctx, req.Run.RunID)
 	if err != nil {
 		return lathe.Approval{}, false
 	}

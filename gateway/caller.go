@@ -49,6 +49,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		g.log(r, rec, c, g.opts.Now().Sub(began))
 	}()
+	if strings.HasPrefix(r.URL.Path, clusterPath) && g.shared != nil {
+		g.tellDeltas(rec, r, c)
+		return
+	}
 	if p := c.setup.admits(rec, r); p != nil {
 		c.fail(rec, p)
 		return

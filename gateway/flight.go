@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -29,6 +30,8 @@ type flight struct {
 	landed func() // called once, when the run is over
 }
 
+var _ engine.Leaver = (*flight)(nil)
+
 // Emit implements [lathe.Sink]. Nobody but the crew waits for a run that goes on by itself: its last
 // event says that it is over.
 func (f *flight) Emit(_ context.Context, e lathe.Event) {
@@ -36,6 +39,9 @@ func (f *flight) Emit(_ context.Context, e lathe.Event) {
 		f.land(res)
 	}
 }
+
+// Leave implements [engine.Leaver]: the run goes on elsewhere, or will.
+func (f *flight) Leave(string) { f.land(movedOnResult(nil)) }
 
 func (f *flight) land(res *lathe.Result) {
 	f.once.Do(func() {
@@ -59,10 +65,9 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, sinks ...lathe.Sin
 	}
 	f = &flight{over: make(chan struct{}), detach: j.detach, cancel: func(error) {}, landed: func() {}}
 	if j.detach {
-		g.work.hold(c.setup)
-		f.landed = func() { g.work.release(c.setup) }
-		if err := g.lift(ctx, j, f, append(sinks, f)); err != nil {
-			f.landed()
+		setup := g.hold(c.setup)
+		if err := g.lift(ctx, j, append(sinks, f, setup)); err != nil {
+			setup.free()
 			return nil, nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
 		}
 		return f, func() {}, nil
@@ -83,20 +88,12 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, sinks ...lathe.Sin
 }
 
 // lift has the crew carry the job.
-func (g *Gateway) lift(ctx context.Context, j *job, f *flight, sinks []lathe.Sink) error {
+func (g *Gateway) lift(ctx context.Context, j *job, sinks []lathe.Sink) error {
 	if j.resume == "" {
 		_, err := g.opts.Crew.Start(ctx, j.loop, j.in, sinks...)
 		return err
 	}
-	if err := g.opts.Crew.Resume(ctx, j.loop, j.resume, j.answers, sinks...); err != nil {
-		return err
-	}
-	ctx = context.WithoutCancel(ctx)
-	go func() {
-		_, _, _ = g.opts.Crew.Wait(ctx, j.resume) // the run has told how it went on
-		f.land(movedOnResult(nil))                // unless somebody else has gone on with it
-	}()
-	return nil
+	return g.opts.Crew.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
 }
 
 // carry runs a job to its end, or until it waits.

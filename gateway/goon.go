@@ -64,8 +64,16 @@ func (g *Gateway) still(ctx context.Context, a *chat, id string) (*runView, *pro
 			return nil, &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
 		}
 		a.unlock = sync.OnceFunc(unlock)
+		carried := g.carries(id)
 		v, p := g.view(ctx, a.caller, id)
-		if p != nil || !g.carries(id) {
+		if p == nil && v.state.Paused == "" && v.state.Finished == nil && !carried { // it may have been gone on with just now
+			carried = g.carries(id)
+			before := v.state.LastID
+			if v, p = g.view(ctx, a.caller, id); p == nil && v.state.LastID > before {
+				carried = true
+			}
+		}
+		if p != nil || !carried {
 			return v, p
 		}
 		a.unlock() // it still does what else it was asked for

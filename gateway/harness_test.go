@@ -88,8 +88,13 @@ func serve(t testing.TB, s *setting) *fixture {
 	f := &fixture{t: t, store: store.NewMemory(nil), metrics: observe.NewMetrics(nil), seen: &seen{next: server.Transport(), instead: s.instead}}
 	f.models = &models{sim: server, runner: runner, of: map[string]*gateway.Model{}, set: s, seen: f.seen}
 	f.tools = &tools{set, runner}
-	if f.index = s.store; f.index == nil {
+	switch kept := s.store.(type) {
+	case nil:
 		f.index = f.store
+	case *store.Memory:
+		f.store, f.index = kept, kept
+	default:
+		f.index = kept
 	}
 	bus := observe.NewBus(s.bus)
 	eng := engine.New(&engine.Options{Store: f.index, Now: s.now, Sinks: []lathe.Sink{f.metrics, bus}})

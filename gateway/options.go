@@ -61,11 +61,15 @@ type Options struct {
 	Engine *engine.Engine // required
 	// Crew carries runs that go on without their client; nil: `detach` is refused.
 	Crew *engine.Crew
-	// Index is the store of the engine, where it can list; nil: nothing is kept.
+	// Index is the store of the engine, where it can list; nil: nothing is kept. It must be a
+	// [lathe.FactStore], too. Where it is a [lathe.SharedStore] other processes may carry its runs.
 	Index lathe.RunIndex
+	// Cluster is how processes that share a store reach each other; zero: they do not, and a watcher sees
+	// text as it comes only of runs that are carried in its process.
+	Cluster Cluster
 	// Bus is a sink of the engine, from which runs are watched; nil: the runs under /api/runs are not served.
 	Bus *observe.Bus
-	// Desk is the approver of the runners; nil: nobody can be asked here.
+	// Desk is the approver of the runners; nil: nobody can be asked here. It keeps answers in Index.
 	Desk    *approval.Desk
 	Metrics *observe.Metrics // counts stream clients; nil: nothing is counted
 	// NoMetrics leaves /metrics to another listener. See [Options.Metrics].
@@ -89,6 +93,8 @@ type Limits struct {
 	WriteTimeout  time.Duration // 30 s for one write to a client
 	KeepAlive     time.Duration // 15 s without a byte until a stream gets a comment
 	Expiry        time.Duration // 10 s at most until a run goes on whose request for approval has expired
+	Claim         time.Duration // 1 s between looks for runs of a shared store that nobody carries
+	Poll          time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
 	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
 	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
 	MaxKept      int
@@ -119,6 +125,8 @@ func (l Limits) withDefaults() Limits {
 	span(&l.WriteTimeout, 30*time.Second)
 	span(&l.KeepAlive, 15*time.Second)
 	span(&l.Expiry, 10*time.Second)
+	span(&l.Claim, time.Second)
+	span(&l.Poll, 250*time.Millisecond)
 	span(&l.KeepFor, time.Hour)
 	return l
 }
@@ -134,6 +142,9 @@ type Gateway struct {
 	held     *runLocks
 	recalled recall
 	flying   flying
+	facts    lathe.FactStore   // nil: nothing is kept
+	shared   lathe.SharedStore // nil: no other process carries runs of the store
+	relays   relays
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // ends the runs of clients
@@ -154,6 +165,22 @@ func New(opts *Options) (*Gateway, error) {
 	}
 	if g.opts.Log == nil {
 		g.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if g.opts.Index != nil {
+		var ok bool
+		if g.facts, ok = g.opts.Index.(lathe.FactStore); !ok {
+			return nil, invalid("new", errors.New("the store must keep facts"))
+		}
+		g.shared, _ = g.opts.Index.(lathe.SharedStore)
+		if g.opts.Desk != nil {
+			g.opts.Desk.Keep(g.facts)
+		}
+	}
+	if err := g.opts.Cluster.check(); err != nil {
+		return nil, invalid("new", err)
+	}
+	if g.opts.Cluster.Client == nil {
+		g.opts.Cluster.Client = relayClient()
 	}
 	g.usage = newUsage(g.opts.Now)
 	g.kept = newKept(&g.opts.Limits, g.opts.Now)

@@ -5,63 +5,63 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Recover goes on with the runs of the store whose process ended in the middle of them, and returns how
-// many those are. It is called once, before requests are served. The setup of now is kept for them.
-// The error says why others cannot be gone on with.
+// Recover goes on with the runs of the store whose process ended in the middle of them, and with those that
+// wait and to which something came. It returns how many those are. It is called once, before requests are
+// served. The error says why others cannot be gone on with. On a shared store [Gateway.Tend] does it, too.
 func (g *Gateway) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Crew == nil {
 		return 0, nil
 	}
-	setup := g.work.begin()
-	defer g.work.end(setup)
-	r := &recovered{gateway: g, setup: setup, held: map[string]bool{}}
-	n, err = g.opts.Crew.Recover(ctx, g.opts.Index, r.loopFor, r)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.held {
-		if !g.opts.Crew.Carries(id) { // it could not be gone on with, or is over
-			r.release(id)
-		}
-	}
-	return n, err
+	r := &recovered{work: &g.work, held: map[string][]*setup{}}
+	return g.opts.Crew.Recover(ctx, g.opts.Index, r.loopFor, r)
 }
 
-// recovered holds a setup for the runs that are gone on with. It is their sink.
-type recovered struct {
-	gateway *Gateway
-	setup   *setup
-	mu      sync.Mutex
-	held    map[string]bool // by run
+// serve goes on with runs of a shared store that nobody carries, until ctx is done.
+func (g *Gateway) serve(ctx context.Context) {
+	r := &recovered{work: &g.work, held: map[string][]*setup{}}
+	g.opts.Crew.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []lathe.Sink{r}, Every: g.opts.Limits.Claim, Address: g.opts.Cluster.Address})
 }
+
+// recovered has runs that are gone on with keep the setup that they were taken up under. It is their sink.
+type recovered struct {
+	work *work
+	mu   sync.Mutex
+	held map[string][]*setup // by run
+}
+
+var _ engine.Leaver = (*recovered)(nil)
 
 func (r *recovered) loopFor(row *lathe.RunSummary) (*loop.Loop, error) {
-	m, err := r.setup.Models.Model(row.Target)
+	s := r.work.begin()
+	defer r.work.end(s)
+	m, err := s.Models.Model(row.Target)
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held[row.RunID] = true
-	r.gateway.work.hold(r.setup)
+	r.held[row.RunID] = append(r.held[row.RunID], s)
+	r.work.hold(s)
 	return m.Loop, nil
 }
 
 // Emit implements [lathe.Sink].
-func (r *recovered) Emit(_ context.Context, e lathe.Event) {
-	if loop.Ended(e.Data) == nil {
-		return
-	}
+func (r *recovered) Emit(context.Context, lathe.Event) {}
+
+// Leave implements [engine.Leaver].
+func (r *recovered) Leave(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.release(e.RunID)
-}
-
-func (r *recovered) release(id string) {
-	if r.held[id] {
-		delete(r.held, id)
-		r.gateway.work.release(r.setup)
+	held := r.held[id]
+	if len(held) == 0 {
+		return
 	}
+	if r.held[id] = held[1:]; len(held) == 1 {
+		delete(r.held, id)
+	}
+	r.work.release(held[0])
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -229,12 +230,14 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err er
 	}
 }
 
-// A holder is a sink that keeps the setup under which a run goes on, until it has ended or waits.
+// A holder is a sink that keeps the setup under which a run goes on, until the crew carries it no longer.
 type holder struct {
 	work  *work
 	setup *setup
 	once  sync.Once
 }
+
+var _ engine.Leaver = (*holder)(nil)
 
 func (g *Gateway) hold(s *setup) *holder {
 	g.work.hold(s)
@@ -242,10 +245,9 @@ func (g *Gateway) hold(s *setup) *holder {
 }
 
 // Emit implements [lathe.Sink].
-func (h *holder) Emit(_ context.Context, e lathe.Event) {
-	if loop.Ended(e.Data) != nil {
-		h.free()
-	}
-}
+func (h *holder) Emit(context.Context, lathe.Event) {}
+
+// Leave implements [engine.Leaver].
+func (h *holder) Leave(string) { h.free() }
 
 func (h *holder) free() { h.once.Do(func() { h.work.release(h.setup) }) }

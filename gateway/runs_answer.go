@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -52,23 +55,51 @@ func (c *caller) loopOf(v *runView) (*loop.Loop, *problem) {
 	return m.Loop, nil
 }
 
-// settled waits until settles has seen the events that it looks for, the run waits again or has ended,
-// or it took too long. It reports whether they were seen.
-func settled(ctx context.Context, sub *observe.Subscription, settles func(lathe.EventData) bool) bool {
+// settled waits until settles has seen the events that it looks for, after the last one that v has, or the
+// run has ended or, unless it is known to go on then, waits again, or it took too long. It reports whether
+// they were seen.
+func (g *Gateway) settled(ctx context.Context, sub *observe.Subscription, v *runView, goesOn bool, settles func(lathe.EventData) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	for {
-		e, err := sub.Next(ctx)
-		if err != nil {
-			return false
+	last := v.state.LastID
+	over, seen := false, false
+	look := func(e *lathe.Event) {
+		if e.ID <= last || over {
+			return
+		}
+		last = e.ID
+		switch e.Data.(type) {
+		case *lathe.RunPaused:
+			over = !goesOn
+		case *lathe.RunFinished:
+			over = true
+		default: // it goes on
 		}
 		if settles(e.Data) {
-			return true
-		}
-		if loop.Ended(e.Data) != nil {
-			return false
+			over, seen = true, true
 		}
 	}
+	for !over {
+		heard, stop := context.WithTimeout(ctx, g.opts.Limits.Poll)
+		e, err := sub.Next(heard)
+		stop()
+		switch {
+		case err == nil:
+			look(&e)
+		case ctx.Err() != nil:
+			return false
+		case g.shared == nil && !errors.Is(err, context.DeadlineExceeded):
+			return false
+		case g.shared != nil: // it may be carried elsewhere
+			for e, err := range g.opts.Index.Read(ctx, v.state.Run.RunID, last) {
+				if err != nil {
+					return false
+				}
+				look(&e)
+			}
+		}
+	}
+	return seen
 }
 
 // A decision is the body of an answer to an approval.
@@ -164,21 +195,57 @@ func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string
 		return 0, badWish("decision", "The decision cannot be taken: %s.", cause(err))
 	case code == lathe.CodeApprovalExpired:
 		return 0, conflict(string(code), "The request for approval has expired.")
+	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
+		return 0, g.storeFailed(c, err)
 	case err != nil, !waits && live:
 		return 0, decided()
-	case live:
-		g.goOnLater(ctx, c, id)
-		return http.StatusAccepted, nil
 	}
-	sub := g.opts.Bus.Subscribe(id)
-	defer sub.Close()
-	if p := g.resume(ctx, c, v, nil); p != nil {
-		return 0, p // the same answer may be given again
-	}
-	if !settled(ctx, sub, func(d lathe.EventData) bool {
+	return g.apply(ctx, c, v, live, func(d lathe.EventData) bool {
 		e, ok := d.(*lathe.ApprovalResolved)
 		return ok && e.ToolCallID == o.ID
-	}) {
+	})
+}
+
+// apply has the run take up what was kept of it in the store, now or once it waits. It answers 200 when settles
+// has seen that in the log, and 202 before: at once where it is in no hurry and the run does something else.
+// The caller holds the run's lock.
+func (g *Gateway) apply(ctx context.Context, c *caller, v *runView, later bool, settles func(lathe.EventData) bool) (int, *problem) {
+	id := v.state.Run.RunID
+	sub := g.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	goesOn := g.opts.Crew.Hint(id)
+	switch {
+	case goesOn:
+	case g.flying.find(id) != nil:
+		g.goOnLater(ctx, c, id)
+		goesOn = true
+	case v.state.Paused == "": // it was in motion, and may wait by now
+		now, p := g.view(ctx, c, id)
+		if p == nil {
+			p = now.ended()
+		}
+		if p != nil {
+			return 0, p
+		}
+		if goesOn = now.state.Paused == ""; goesOn && g.shared == nil {
+			return 0, elsewhere()
+		}
+		v = now // where it goes on, whoever carries it takes it up
+	}
+	if !goesOn {
+		later = false
+		p := g.resume(ctx, c, v, nil)
+		switch {
+		case p == nil:
+		case g.shared != nil && p.Code == "run_changed": // another process has taken it up
+			goesOn = true
+		case g.shared != nil && (p.Code == "overloaded" || p.Code == "draining"): // another process will
+			later = true
+		default:
+			return 0, p // the same may be said again
+		}
+	}
+	if later || !g.settled(ctx, sub, v, goesOn, settles) {
 		return http.StatusAccepted, nil
 	}
 	return http.StatusOK, nil
@@ -220,7 +287,7 @@ func (g *Gateway) goOnLater(ctx context.Context, c *caller, id string) {
 		}
 		defer unlock()
 		v, p := g.view(ctx, &own, id)
-		if p == nil && v.state.Paused != "" && v.state.Finished == nil && !g.carries(id) && g.answeredSince(v) {
+		if p == nil && v.state.Paused != "" && v.state.Finished == nil && !g.carries(id) && g.saidSince(ctx, v) {
 			p = g.resume(ctx, &own, v, nil)
 		}
 		if p != nil {
@@ -229,13 +296,14 @@ func (g *Gateway) goOnLater(ctx context.Context, c *caller, id string) {
 	}()
 }
 
-// answeredSince reports whether a call that the run waits for has its answer by now.
-func (g *Gateway) answeredSince(v *runView) bool {
-	waits := map[string]bool{}
-	for _, r := range g.opts.Desk.Pending(v.state.Run.RunID) {
-		waits[r.Digest] = true
-	}
-	return slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.Asked && !waits[o.Digest] })
+// saidSince reports whether something that the run waits for is in the store by now.
+func (g *Gateway) saidSince(ctx context.Context, v *runView) bool {
+	facts, err := g.facts.Facts(ctx, v.state.Run.RunID)
+	return err == nil && slices.ContainsFunc(facts, func(f lathe.Fact) bool {
+		return slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool {
+			return o.ID == f.Key && (f.Kind == lathe.FactResult || f.Kind == lathe.FactApproval && o.Asked)
+		})
+	})
 }
 
 // A resultBody is what a client says came of its call. Content is a text, or JSON that stands for one.
@@ -260,29 +328,21 @@ func (g *Gateway) takeResults(w http.ResponseWriter, r *http.Request, c *caller)
 		return
 	}
 	id := r.PathValue("id")
-	for {
-		again, p := g.tryResults(r.Context(), c, id, answers)
-		switch {
-		case r.Context().Err() != nil:
-			return // the client left
-		case p != nil:
-			c.fail(w, p)
-			return
-		case !again:
-			g.answerRun(w, r, c, id, http.StatusOK)
-			return
-		}
-		// The run still does what else it was asked for. It takes the results when it waits for them.
-		ctx, cancel := context.WithCancel(r.Context())
-		unhook := context.AfterFunc(g.stopped, cancel)
-		_, _ = g.await(ctx, id) // its log says what came of it
-		unhook()
-		cancel()
-		if g.stopped.Err() != nil {
-			c.fail(w, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))
-			return
-		}
+	unlock, err := g.held.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
 	}
+	defer unlock()
+	v, p := g.view(r.Context(), c, id)
+	status := http.StatusOK
+	if p == nil {
+		status, p = g.giveResults(r.Context(), c, v, answers)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	g.answerRun(w, r, c, id, status)
 }
 
 func readResults(results []resultBody, answers map[string]lathe.Output) *problem {
@@ -302,33 +362,22 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 	return nil
 }
 
-// tryResults goes on with a run that waits for the results. again is set where it does not wait yet.
-func (g *Gateway) tryResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (again bool, p *problem) {
-	unlock, err := g.held.lock(ctx, id)
-	if err != nil {
-		return false, nil // the client left
+// giveResults keeps the results and has the run take them up. It answers as apply does.
+func (g *Gateway) giveResults(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) (int, *problem) {
+	if p := v.takes(answers); p != nil {
+		return 0, p
 	}
-	defer unlock()
-	v, p := g.view(ctx, c, id)
-	if p == nil {
-		p = v.takes(answers)
+	id := v.state.Run.RunID
+	if v.state.Paused == "" && g.shared == nil && !g.carries(id) {
+		return 0, elsewhere()
 	}
-	if p != nil {
-		return false, p
-	}
-	switch {
-	case g.carries(id):
-		return true, nil
-	case v.state.Paused == "":
-		return false, elsewhere()
-	}
-	sub := g.opts.Bus.Subscribe(id)
-	defer sub.Close()
-	if p := g.resume(ctx, c, v, answers); p != nil {
-		return false, p
+	for call, out := range answers {
+		if p := g.keepResult(ctx, c, id, call, out); p != nil {
+			return 0, p
+		}
 	}
 	missing := len(answers)
-	settled(ctx, sub, func(d lathe.EventData) bool {
+	return g.apply(ctx, c, v, false, func(d lathe.EventData) bool {
 		if e, ok := d.(*lathe.ToolCallResult); ok {
 			if _, mine := answers[e.ToolCallID]; mine {
 				missing--
@@ -336,7 +385,26 @@ func (g *Gateway) tryResults(ctx context.Context, c *caller, id string, answers 
 		}
 		return missing == 0
 	})
-	return false, nil
+}
+
+// keepResult stores one result. The first one of a call wins; the same one may be given again.
+func (g *Gateway) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
+	f, err := engine.ResultFact(id, call, out)
+	if err == nil {
+		err = g.facts.PutFact(ctx, f)
+	}
+	if lathe.CodeOf(err) == lathe.CodeConflict {
+		var facts []lathe.Fact
+		if facts, err = g.facts.Facts(ctx, id); err == nil && !slices.ContainsFunc(facts, func(k lathe.Fact) bool {
+			return k.Kind == f.Kind && k.Key == f.Key && bytes.Equal(k.Body, f.Body)
+		}) {
+			return conflict("already_answered", "The call has its result already.")
+		}
+	}
+	if err != nil {
+		return g.runFailed(c, err)
+	}
+	return nil
 }
 
 // takes says why the run does not take results for these calls.

@@ -404,7 +404,7 @@ func TestCancelOfTheRunOfARequest(t *testing.T) {
 // A run that another process carries, or none, is neither ended nor gone on with.
 func TestRunOfAnotherProcessIsLeft(t *testing.T) {
 	t.Parallel()
-	kept := store.NewMemory(nil)
+	kept := alone{store.NewMemory(nil)}
 	h, other := open(t, func(s *setting) { s.store = kept }), open(t, func(s *setting) { s.store = kept })
 	h.model.step = make(chan struct{})
 	slow := h.begin("hello")

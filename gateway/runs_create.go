@@ -82,7 +82,19 @@ func (g *Gateway) createRun(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	if began.err != nil { // the store did not take it
-		c.fail(w, g.runFailed(c, began.err))
+		p := g.runFailed(c, began.err)
+		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process was faster
+			var found string
+			if found, p = g.earlier(r.Context(), c, once); found != "" {
+				w.Header().Set("Idempotency-Replayed", "true")
+				g.created(w, r, c, found)
+				return
+			}
+			if p == nil {
+				p = g.runFailed(c, began.err)
+			}
+		}
+		c.fail(w, p)
 		return
 	}
 	g.created(w, r, c, id)

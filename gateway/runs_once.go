@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,10 +75,14 @@ func (o *once) id(at time.Time) string {
 	return string(id)
 }
 
+// onceSkew is how far the clocks of processes that share a store may be apart.
+const onceSkew = time.Hour
+
 // earlier returns the run that was begun with the key; "" where there is none.
 func (g *Gateway) earlier(ctx context.Context, c *caller, o *once) (string, *problem) {
 	now := g.opts.Now()
-	for _, id := range []string{o.id(now.Add(-onceWindow)), o.id(now)} {
+	ids := []string{o.id(now.Add(-onceWindow)), o.id(now), o.id(now.Add(onceSkew))}
+	for _, id := range slices.Compact(ids) {
 		for e, err := range g.opts.Index.Read(ctx, id, 0) {
 			if lathe.CodeOf(err) == lathe.CodeNotFound {
 				break

@@ -10,15 +10,23 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Tend goes on with runs whose requests for approval have expired, those of earlier processes too. It
-// returns when ctx is done or the gateway is drained, and is called once.
+// Tend goes on with runs whose requests for approval have expired, those of earlier processes too; on a
+// shared store with all runs that nobody carries, whichever process they are of. It returns when ctx is done
+// or the gateway is drained, and is called once.
 func (g *Gateway) Tend(ctx context.Context) {
-	if g.opts.Desk == nil || g.opts.Index == nil || g.opts.Crew == nil || g.opts.Bus == nil {
+	if g.opts.Index == nil || g.opts.Crew == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.leaving, cancel)()
+	if g.shared != nil {
+		g.serve(ctx)
+		return
+	}
+	if g.opts.Desk == nil || g.opts.Bus == nil {
+		return
+	}
 	g.recall(ctx)
 	tick := time.NewTicker(g.opts.Limits.Expiry)
 	defer tick.Stop()

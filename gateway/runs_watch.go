@@ -111,9 +111,10 @@ type watch struct {
 	sub     *observe.Subscription
 	out     *streamWriter
 	buf     []byte
-	follow  string // "false": what is stored, "pause": until the run waits
-	last    int64  // the last stored event that was told
-	over    bool   // it was the last for this watcher
+	follow  string        // "false": what is stored, "pause": until the run waits
+	last    int64         // the last stored event that was told
+	silent  time.Duration // for so long nothing was told
+	over    bool          // it was the last for this watcher
 	// enc, where it is set, has the run told as the stream of a chat page.
 	enc       *uistream.Encoder
 	keepAlive func(dst []byte) []byte
@@ -124,6 +125,7 @@ func (x *watch) run(ctx context.Context) error {
 	if err := x.catchUp(ctx); err != nil || x.follow == "false" {
 		return err
 	}
+	defer x.gateway.relay(x.runID)()
 	for !x.over {
 		if err := x.listen(ctx); err != nil {
 			return err
@@ -132,9 +134,15 @@ func (x *watch) run(ctx context.Context) error {
 	return nil
 }
 
-// listen tells what it hears until it is quiet, or something was missed; then it looks into the store.
+// listen tells what it hears until it is quiet, or something was missed; then it looks into the store. What
+// is carried by another process it does not hear: then it looks often.
 func (x *watch) listen(ctx context.Context) error {
-	heard, cancel := context.WithTimeout(ctx, x.gateway.opts.Limits.KeepAlive)
+	g := x.gateway
+	pause := g.opts.Limits.KeepAlive
+	if g.shared != nil {
+		pause = min(pause, g.opts.Limits.Poll)
+	}
+	heard, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
 	for !x.over {
 		e, err := x.sub.Next(heard)
@@ -142,13 +150,10 @@ func (x *watch) listen(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
-			if x.buf = sse.AppendComment(x.buf, "keep-alive"); x.enc != nil {
-				x.buf = x.keepAlive(x.buf[:0])
-			}
-			return x.catchUp(ctx)
+			return x.quiet(ctx, pause)
 		case errors.Is(err, observe.ErrLagged):
 			x.sub.Close()
-			x.sub = x.gateway.opts.Bus.Subscribe(x.runID)
+			x.sub = g.opts.Bus.Subscribe(x.runID)
 			return x.catchUp(ctx)
 		case errors.Is(err, io.EOF): // its last event was heard
 			return x.catchUp(ctx)
@@ -160,6 +165,23 @@ func (x *watch) listen(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// quiet looks into the store after a pause in which nothing was heard, unless what happens would be heard. The
+// watcher is told from time to time that the stream stands.
+func (x *watch) quiet(ctx context.Context, pause time.Duration) error {
+	g := x.gateway
+	if x.silent += pause; x.silent < g.opts.Limits.KeepAlive {
+		if g.carries(x.runID) {
+			return nil
+		}
+		return x.catchUp(ctx)
+	}
+	x.silent = 0
+	if x.buf = sse.AppendComment(x.buf, "keep-alive"); x.enc != nil {
+		x.buf = x.keepAlive(x.buf[:0])
+	}
+	return x.catchUp(ctx)
 }
 
 // hear tells an event if it follows what was told.
@@ -204,6 +226,7 @@ func (x *watch) catchUp(ctx context.Context) error {
 }
 
 func (x *watch) tell(e *lathe.Event) error {
+	x.silent = 0
 	if err := x.encode(e); err != nil {
 		return err
 	}
