@@ -221,19 +221,7 @@ func TestF8FindsOutWhatBecameOfAStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// losing loses the first answer that holds the words.
-	losing := func(words string, fn func()) {
-		t.Helper()
-		var cut atomic.Bool
-		proxy.CutAnswers(func(answer []byte) bool {
-			return bytes.Contains(answer, []byte(words)) && bytes.Contains(answer, []byte{'C', 0, 0, 0}) && cut.CompareAndSwap(false, true)
-		})
-		fn()
-		proxy.CutAnswers(nil)
-		if !cut.Load() {
-			t.Errorf("no answer with %q was cut", words)
-		}
-	}
+	losing := func(words string, fn func()) { t.Helper(); lose(t, proxy, words, fn) }
 	losing("run_a", func() {
 		end, err := s.AppendAs(ctx, c, 0, started("run_a"))
 		if must(err); end != 1 {
@@ -297,6 +285,66 @@ func TestF8FindsOutWhatBecameOfAStatement(t *testing.T) {
 	if rows, _, err := s.Runs(ctx, nil); err != nil || len(rows) != 0 {
 		t.Errorf("%+v, %v", rows, err)
 	}
+}
+
+// lose loses the first answer that holds the words while fn is at work.
+func lose(t *testing.T, proxy *pgtest.Proxy, words string, fn func()) {
+	t.Helper()
+	var cut atomic.Bool
+	proxy.CutAnswers(func(answer []byte) bool {
+		return bytes.Contains(answer, []byte(words)) && bytes.Contains(answer, []byte{'C', 0, 0, 0}) && cut.CompareAndSwap(false, true)
+	})
+	fn()
+	proxy.CutAnswers(nil)
+	if !cut.Load() {
+		t.Errorf("no answer with %q was cut", words)
+	}
+}
+
+// So it is with calls for workers: what one holds is not taken for another's.
+func TestF8FindsOutWhatBecameOfACall(t *testing.T) {
+	t.Parallel()
+	proxy := pgtest.NewProxy(t, pgtest.URL(t))
+	s := open(t, proxy.URL)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func() lathe.CallRef {
+		t.Helper()
+		calls, err := s.ClaimCalls(ctx, "w", []string{"def"}, lease, 1)
+		if must(err); len(calls) != 1 {
+			t.Fatalf("%d calls", len(calls))
+		}
+		return calls[0].Ref()
+	}
+	lose(t, proxy, "key_a", func() {
+		row, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "key_a", RunID: "run_a", Tool: "act", Definition: "def", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
+		if must(err); row.State != lathe.CallQueued {
+			t.Errorf("%+v", row)
+		}
+	})
+	ref := claim()
+	lose(t, proxy, "UPDATE 1", func() { must(s.StartCall(ctx, ref, lease)) })
+	if err := s.StartCall(ctx, ref, lease); !errors.Is(err, lathe.ErrConflict) {
+		t.Errorf("a second start: %v", err)
+	}
+	lose(t, proxy, "UPDATE 1", func() { must(s.ReturnCall(ctx, ref)) })
+	if err := s.ReturnCall(ctx, ref); !errors.Is(err, lathe.ErrConflict) {
+		t.Errorf("a second return: %v", err)
+	}
+	ref = claim()
+	must(s.StartCall(ctx, ref, lease))
+	lose(t, proxy, "UPDATE 1", func() { must(s.FinishCall(ctx, ref, &lathe.CallResult{Data: []byte("1")})) })
+	lose(t, proxy, "key_a", func() {
+		row, err := s.FindCall(ctx, "key_a")
+		if must(err); row.State != lathe.CallDone || string(row.Result.Data) != "1" || row.Attempt != 2 {
+			t.Errorf("%+v", row)
+		}
+	})
 }
 
 // While the database cannot be reached work is refused, not queued; afterwards it goes on.
