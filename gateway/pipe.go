@@ -44,7 +44,20 @@ type pipe struct {
 }
 
 func newPipe(enc encoder, most int, cut func()) *pipe {
-	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
+	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut, buf: takeBuffer()}
+}
+
+// buffers are those of pipes, of which each stream has two. Larger ones are not kept.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+const maxPooled = 64 << 10
+
+func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
+
+func giveBack(b []byte) {
+	if cap(b) > 0 && cap(b) <= maxPooled {
+		buffers.Put(&b)
+	}
 }
 
 // Emit implements [lathe.Sink].
@@ -102,6 +115,7 @@ func (p *pipe) take(spare []byte) (b []byte, full bool) {
 func (p *pipe) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	giveBack(p.buf)
 	p.closed, p.buf = true, nil
 }
 
@@ -154,16 +168,18 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	quiet := time.NewTimer(g.opts.Limits.KeepAlive)
 	defer quiet.Stop()
-	var spare []byte
+	spare := takeBuffer()
+	defer func() { giveBack(spare) }() // when the pipe has none of it any more
 	for {
 		var b []byte
 		full, over := false, false
 		select {
 		case <-p.wake:
 			b, full = p.take(spare)
+			spare = nil // it is the pipe's
 		case <-f.over:
 			b, full = p.take(spare)
-			over = true
+			spare, over = nil, true
 		case <-g.stopped.Done():
 			if f.detach { // it is left for a later process
 				_ = out.write(enc.appendEnd(nil, nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))) // the stream ends either way
@@ -197,10 +213,12 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 			c.code = "client_gone"
 			return
 		}
+		if spare == nil {
+			spare = b
+		}
 		if over {
 			return
 		}
-		spare = b
 		quiet.Reset(g.opts.Limits.KeepAlive)
 	}
 }

@@ -48,6 +48,7 @@ type conversation struct {
 	events *sse.Reader
 	answer *openai.Assembler
 	deltas []lathe.Delta
+	raw    lathe.Raw
 	whole  []byte // a response that is not a stream
 }
 

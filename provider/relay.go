@@ -23,13 +23,15 @@ func (a *attempt) shows(stream bool) bool { return a.relay != nil && a.relay.Str
 // made again: what was shown cannot be taken back.
 func (a *attempt) show(kind string, deltas []lathe.Delta) {
 	v := a.v
-	raw := lathe.Raw{Bytes: v.events.Raw(), Sound: v.answer.Sound() && kind == "message", UsageOnly: v.answer.UsageOnly(),
+	raw := &v.raw
+	*raw = lathe.Raw{Bytes: v.events.Raw(), Sound: v.answer.Sound() && kind == "message", UsageOnly: v.answer.UsageOnly(),
 		Finished: v.answer.Finished(), Deltas: deltas}
 	if began := v.answer.AppendShown(nil); len(began) > 0 {
 		raw.Deltas = append(began, deltas...)
 	}
 	a.begun = true
-	a.relay.Take(&raw)
+	a.relay.Take(raw)
+	*raw = lathe.Raw{}
 }
 
 // showRest hands over what follows the last event.
