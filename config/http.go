@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +41,8 @@ type HTTPCall struct {
 	Basic       Ref           // user:password
 	Timeout     time.Duration // 0: that of all tools
 	CacheTTL    time.Duration
-	Concurrency int // 0: no limit
+	Concurrency int     // 0: no limit
+	Rate        float64 // calls a second; 0: no limit
 	MaxAttempts int
 }
 
@@ -96,6 +98,7 @@ func (c *HTTPCall) keys() []key {
 		{"timeout", "", duration(&c.Timeout, 0), "Time of one call, its retries included. Default: `tool_calling.tool_timeout`.", ""},
 		{"cache_ttl", "", duration(&c.CacheTTL, 0), "Time for which equal calls are answered from the cache, where the tool only reads.", "cache"},
 		{"concurrency", "0", count(&c.Concurrency, 0, maxCount), "Calls at once; `0`: no limit.", ""},
+		{"rate", "0", rate(&c.Rate), "Calls a second, of all runs together; one more is answered `rate_limited`. `0`: no limit.", "rps requests_per_second rate_limit"},
 		{"max_attempts", "3", count(&c.MaxAttempts, 1, 10), "Requests of one call, the first one included; a tool that writes is never tried again.", "retries max_retries"},
 	}
 }
@@ -128,6 +131,19 @@ func (o *OpenAPI) keys() []key {
 		{"security", "", table(&o.Security, "security scheme", "reference", isName, newKey), "Credentials, by name of the document's security scheme: a key, a token, or `user:password`.", "credentials auth"},
 	}
 	return append(rows, o.Call.keys()...)
+}
+
+// rate is a number of calls a second, such as 0.5.
+func rate(p *float64) value {
+	textFn := func() string { return strconv.FormatFloat(*p, 'g', -1, 64) }
+	return &fn{what: "number", textFn: textFn, setFn: func(s string) error {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f >= 0) || f > 1e6 {
+			return errors.New("is calls a second: a number from 0 to 1000000, such as 0.5")
+		}
+		*p = f
+		return nil
+	}}
 }
 
 // hexSum is a SHA-256 in hex, or nothing.

@@ -64,7 +64,7 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 	case "s", "session":
 		scope = approval.ScopeSession
 	case "e", "edit":
-		if text, err := a.second(ctx, "arguments, a JSON object on one line: "); err != nil || text != "" {
+		if text, err := a.edited(ctx, req.Tool); err != nil || text != "" {
 			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "edited_by_user", Arguments: json.RawMessage(text)}, err
 		}
 	case "r", "result":
@@ -86,6 +86,21 @@ func (a *terminalApprover) second(ctx context.Context, question string) (string,
 	a.screen.ask(question)
 	line, err := a.readLine(ctx)
 	return strings.TrimSpace(line), err
+}
+
+// edited asks for other arguments until they are some; an empty line takes the answer back.
+func (a *terminalApprover) edited(ctx context.Context, spec *lathe.ToolSpec) (string, error) {
+	for {
+		text, err := a.second(ctx, "arguments, a JSON object on one line: ")
+		if err != nil || text == "" {
+			return "", err
+		}
+		bad := checkEdited(spec, []byte(text))
+		if bad == nil {
+			return text, nil
+		}
+		a.screen.ask("  " + bad.Error() + "\n")
+	}
 }
 
 // asResult takes JSON as it is and anything else as text.

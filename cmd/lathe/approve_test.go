@@ -101,7 +101,8 @@ func TestTerminalApproverEditsAndAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ typed, arguments, result, reason string }{
 		{"e\n{\"a\":2}\n", `{"a":2}`, "", "edited_by_user"},
-		{"edit\nnot json\n", "not json", "", "edited_by_user"}, // the runner refuses it
+		{"edit\nnot json\n[1]\n{\"a\":3}\n", `{"a":3}`, "", "edited_by_user"}, // a slip is asked again
+		{"edit\nnot json\n", "", "", "denied_by_user"},
 		{"e\n\n", "", "", "denied_by_user"},
 		{"r\nit is \"sunny\"\n", "", `"it is \"sunny\""`, "answered_by_user"},
 		{"r\n{\"temp\":7}", "", `{"temp":7}`, "answered_by_user"},

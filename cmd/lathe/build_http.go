@@ -133,7 +133,7 @@ func (b *httpBuilder) add(key, address string, def *httptool.Definition, c *conf
 	if u, err := url.Parse(def.URL[:strings.IndexByte(def.URL+"{", '{')]); err == nil {
 		def.Backend = u.Host
 	}
-	def.Timeout, def.CacheTTL, def.Concurrency = c.Timeout, c.CacheTTL, c.Concurrency
+	def.Timeout, def.CacheTTL, def.Concurrency, def.Rate = c.Timeout, c.CacheTTL, c.Concurrency, c.Rate
 	t, err := httptool.New(def, client, &httptool.Options{MaxAttempts: c.MaxAttempts})
 	if field := (*httptool.FieldError)(nil); errors.As(err, &field) {
 		b.note(key+"."+field.Field, field.Err)

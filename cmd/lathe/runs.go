@@ -117,6 +117,9 @@ type openCallView struct {
 	State     string    `json:"state"` // awaiting_approval, begun, planned or proposed
 	Digest    string    `json:"args_digest,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Effect    string    `json:"effect,omitempty"` // as the configuration says it now
+	Origin    string    `json:"origin,omitempty"`
+	Rule      string    `json:"rule,omitempty"` // that asks
 }
 
 func viewOf(o *loop.OpenCall) openCallView {
@@ -161,6 +164,9 @@ func runsShowCommand() *cobra.Command {
 			for i := range state.Open {
 				d.Open = append(d.Open, viewOf(&state.Open[i]))
 			}
+			if err := describeOpen(cmd, s, args[0], d.Open); err != nil {
+				return err
+			}
 			if asJSON {
 				enc := json.NewEncoder(cmd.OutOrStdout())
 				enc.SetEscapeHTML(false)
@@ -180,6 +186,12 @@ func printRun(out io.Writer, d *runDetail) error {
 	}
 	for _, o := range d.Open {
 		fmt.Fprintf(out, "\n%s  %s  %s\n", o.ID, printable(o.Tool), strings.ReplaceAll(o.State, "_", " "))
+		if o.Effect != "" {
+			fmt.Fprintf(out, "  effect %s, from %s\n", o.Effect, printable(o.Origin))
+		}
+		if o.Rule != "" {
+			fmt.Fprintf(out, "  rule %s asks: %s\n", printable(o.Rule), ruleHint(o.Rule, o.Tool))
+		}
 		fmt.Fprintf(out, "  the model wrote these arguments:\n    %s\n", strings.ReplaceAll(clipArgs(visible(o.Arguments)), "\n", "\n    "))
 		if o.State == "awaiting_approval" {
 			fmt.Fprintf(out, "  until %s: lathe runs approve %s %s\n", o.ExpiresAt.Local().Format(time.DateTime), d.RunID, o.ID)
@@ -285,12 +297,18 @@ func runsCallsCommand() *cobra.Command {
 type givenAnswer struct {
 	digests map[string]bool
 	answer  lathe.Approval
+	wrong   error // with the arguments in answer: nothing was answered
 }
 
 // Approve answers what was asked about, and nothing else.
 func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if !g.digests[req.Digest] {
 		return lathe.Approval{}, lathe.ErrPending
+	}
+	if g.answer.Arguments != nil {
+		if g.wrong = checkEdited(req.Tool, g.answer.Arguments); g.wrong != nil {
+			return lathe.Approval{}, lathe.ErrPending
+		}
 	}
 	delete(g.digests, req.Digest)
 	return g.answer, nil
@@ -310,11 +328,19 @@ func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command
 			}
 			if edit != "" {
 				answer.Arguments = json.RawMessage(edit)
+				if err := checkEdited(nil, answer.Arguments); err != nil {
+					return usageError("--edit: %w; nothing was approved", err)
+				}
 			}
-			return f.goOn(cmd, args[0], func(state *loop.State) (lathe.Approver, error) {
-				digests, err := waiting(state, args[1:])
-				return &givenAnswer{digests, answer}, err
+			given := &givenAnswer{answer: answer}
+			err := f.goOn(cmd, args[0], func(state *loop.State) (_ lathe.Approver, err error) {
+				given.digests, err = waiting(state, args[1:])
+				return given, err
 			}, (*engine.Engine).Resume)
+			if given.wrong != nil {
+				return usageError("--edit: %w; nothing was approved, the call waits on", given.wrong)
+			}
+			return err
 		},
 	}
 	f.modelFlags(cmd)

@@ -84,9 +84,9 @@ func (s *screen) result(d *lathe.ToolCallResult) {
 	why := ""
 	switch {
 	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
-		why = ": nobody can be asked here; policy.tools in lathe.yaml decides by name"
+		why = ": rule " + d.PolicyRule + " asks, and nobody can be asked here; " + ruleHint(d.PolicyRule, d.Tool)
 	case d.ErrorType == lathe.CodePolicyDenied:
-		why = ": rule " + d.PolicyRule + "; policy.tools in lathe.yaml decides by name"
+		why = ": rule " + d.PolicyRule + "; " + ruleHint(d.PolicyRule, d.Tool)
 	case d.Limit != "":
 		why = ": limit " + d.Limit
 	}

@@ -36,6 +36,7 @@ type Definition struct {
 	Timeout     time.Duration
 	CacheTTL    time.Duration
 	Concurrency int
+	Rate        float64
 	Backend     string
 	Origin      string
 }

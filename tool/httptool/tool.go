@@ -131,7 +131,7 @@ func (t *httpTool) prepare() error {
 	}
 	t.spec = lathe.ToolSpec{
 		Name: d.Name, Description: d.Description, Schema: schema, Effect: d.Effect, Allowlist: append(slices.Clone(d.Allowlist), statusField),
-		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Backend: d.Backend, Origin: d.Origin,
+		Timeout: d.Timeout, CacheTTL: d.CacheTTL, Concurrency: d.Concurrency, Rate: d.Rate, Backend: d.Backend, Origin: d.Origin,
 	}
 	return nil
 }

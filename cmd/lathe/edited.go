@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+)
+
+// maxComplaints bounds what is said of arguments that do not fit.
+const maxComplaints = 5
+
+// checkEdited says what is wrong with the arguments that a person has put in the place of the
+// model's. It is asked before they count as the answer: a slip does not use an approval up.
+func checkEdited(spec *lathe.ToolSpec, args []byte) error {
+	if err := rawjson.Check(args, rawjson.Limits{}); err != nil {
+		return fmt.Errorf("this is not JSON: %w", err)
+	}
+	if args[rawjson.SkipSpace(args, 0)] != '{' {
+		return errors.New("the arguments are a JSON object")
+	}
+	if spec == nil || len(spec.Schema) == 0 {
+		return nil
+	}
+	s, err := schema.Compile(spec.Schema)
+	if err != nil {
+		return nil //nolint:nilerr // the runner says what it makes of them
+	}
+	found := s.Validate(args)
+	if len(found) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, v := range found[:min(len(found), maxComplaints)] {
+		where := v.Pointer
+		if where == "" {
+			where = "the arguments"
+		}
+		texts = append(texts, visible(where+": "+v.Message))
+	}
+	return errors.New(strings.Join(texts, "; "))
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+)
+
+// describeOpen adds to calls that are open what the log says of the rule that asks, and what the
+// configuration says of their tools. Servers are not started for it.
+func describeOpen(cmd *cobra.Command, s lathe.Store, runID string, open []openCallView) error {
+	if len(open) == 0 {
+		return nil
+	}
+	for e, err := range s.Read(cmd.Context(), runID, 0) {
+		if err != nil {
+			return storeError(err)
+		}
+		asked, ok := e.Data.(*lathe.ApprovalRequested)
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(open, func(o openCallView) bool { return o.ID == asked.ToolCallID }); i >= 0 && open[i].Digest != "" {
+			open[i].Rule = asked.Rule
+		}
+	}
+	cfg, set, err := configuredTools(cmd)
+	if err != nil {
+		return nil //nolint:nilerr // the run is shown without a configuration, too
+	}
+	for i := range open {
+		o := &open[i]
+		if t, ok := set.Lookup(o.Tool); ok {
+			o.Effect, o.Origin = t.Spec().Effect.String(), t.Spec().Origin
+			continue
+		}
+		server, name, _ := strings.Cut(o.Tool, "__")
+		if c := cfg.Tools.MCP[server]; c != nil {
+			o.Effect, o.Origin = c.Effects[name].String(), "mcp:"+server
+		}
+	}
+	return nil
+}
