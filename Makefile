@@ -2,8 +2,10 @@
 .DEFAULT_GOAL := help
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 20s
+SEEDS ?= 10000
+CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz gen bench conformance
+.PHONY: help build check test race lint fuzz soak gen bench conformance
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -34,6 +36,10 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; \
 	done
+
+soak: ## SEEDS simulated histories (10000), CYCLES killed processes (200), each fault at each step; prints what was promised
+	LATHE_SOAK_SEEDS=$(SEEDS) LATHE_SOAK_CYCLES=$(CYCLES) go test -count=1 -v -timeout 120m \
+	  -run '^(TestSimulatedRunsSurvive|TestEachStepMayFail|TestF21_.*|TestF1_ServeKilledUnderLoad)$$' ./engine ./loop ./cmd/lathe
 
 bench: ## loop, assembly and decode beside their peers; prints a table with ratios
 	cd bench && go run . -all
