@@ -90,7 +90,7 @@ type Limits struct {
 	HeaderTimeout time.Duration // 5 s for the head of a request
 	BodyTimeout   time.Duration // 30 s for its body
 	IdleTimeout   time.Duration // 2 min between requests of one connection
-	WriteTimeout  time.Duration // 30 s for one write to a client
+	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
 	KeepAlive     time.Duration // 15 s without a byte until a stream gets a comment
 	Expiry        time.Duration // 10 s at most until a run goes on whose request for approval has expired
 	Claim         time.Duration // 1 s between looks for runs of a shared store that nobody carries

@@ -126,6 +126,17 @@ type streamWriter struct {
 	timeout time.Duration
 	head    func(http.Header)
 	started bool
+	bounded time.Time // when the deadline of writes was set
+	last    time.Time // when something was written
+}
+
+// bound bounds the write that follows. The deadline is set anew once an eighth of the time for a write has
+// passed: a stream writes often, and each deadline is a timer.
+func (s *streamWriter) bound(now time.Time) {
+	if now.Sub(s.bounded) > s.timeout/8 {
+		s.bounded = now
+		_ = s.rc.SetWriteDeadline(now.Add(s.timeout + s.timeout/8)) // a test's writer has none
+	}
 }
 
 func (s *streamWriter) write(b []byte) error {
@@ -139,7 +150,8 @@ func (s *streamWriter) write(b []byte) error {
 		s.head(h)
 		s.w.WriteHeader(http.StatusOK)
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(s.timeout)) // a test's writer has none
+	s.last = time.Now()
+	s.bound(s.last)
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
@@ -188,6 +200,11 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 			<-f.over
 			continue
 		case <-quiet.C:
+			if left := g.opts.Limits.KeepAlive - time.Since(out.last); left > 0 && !out.last.IsZero() {
+				quiet.Reset(left) // something was said meanwhile
+				continue
+			}
+			quiet.Reset(g.opts.Limits.KeepAlive)
 			b = keepAlive(enc)
 		case <-r.Context().Done():
 			c.code = "client_gone"
@@ -219,7 +236,6 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 		if over {
 			return
 		}
-		quiet.Reset(g.opts.Limits.KeepAlive)
 	}
 }
 
