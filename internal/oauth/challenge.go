@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// A challenge is what a server's WWW-Authenticate says of bearer tokens.
+// A challenge is what a server's WWW-Authenticate says of tokens.
 type challenge struct {
 	bearer   bool
+	bound    bool   // by the DPoP scheme: of tokens that are bound to a key
 	metadata string // URL of the server's metadata
 	scopes   []string
 	code     string // error
@@ -17,7 +18,8 @@ type challenge struct {
 // maxChallengeBytes bounds the header fields that are read.
 const maxChallengeBytes = 16 << 10
 
-// readChallenge reads the first challenge of the Bearer scheme. What cannot be read ends there.
+// readChallenge reads the first challenge of the Bearer scheme, or of DPoP where there is none. What
+// cannot be read ends there.
 func readChallenge(h http.Header) challenge {
 	var c challenge
 	for _, field := range h.Values("WWW-Authenticate") {
@@ -25,10 +27,11 @@ func readChallenge(h http.Header) challenge {
 			continue
 		}
 		for scheme, params := range schemes(field) {
-			if c.bearer || !strings.EqualFold(scheme, "Bearer") {
+			bearer, bound := strings.EqualFold(scheme, "Bearer"), strings.EqualFold(scheme, "DPoP")
+			if c.bearer || !bearer && (!bound || c.bound) {
 				continue
 			}
-			c = challenge{bearer: true, metadata: params["resource_metadata"], code: params["error"]}
+			c = challenge{bearer: bearer, bound: bound, metadata: params["resource_metadata"], code: params["error"]}
 			if s := strings.Fields(params["scope"]); checkScopes(s) == nil {
 				c.scopes = slices.Compact(s)
 			}

@@ -13,6 +13,7 @@ import (
 type place struct {
 	resource string   // as the server publishes it
 	scopes   []string // that the server names
+	bound    bool     // the server wants tokens that are bound to a key
 	as       authServer
 }
 
@@ -24,6 +25,7 @@ type authServer struct {
 	authMethods, signingAlgs        []string
 	authMethodsKnown                bool
 	pkce, issInAnswer, readsClients bool
+	binds                           bool // it gives tokens that are bound to a key
 }
 
 // discover finds out where tokens are got, with what the server's challenge says.
@@ -74,6 +76,7 @@ func (c *Client) readResource(o object) (*place, string, error) {
 	if err := covers(p.resource, c.server); err != nil {
 		return nil, "", err
 	}
+	p.bound = o.isTrue("dpop_bound_access_tokens_required")
 	p.scopes, _ = o.texts("scopes_supported")
 	if err := checkScopes(p.scopes); err != nil {
 		return nil, "", fmt.Errorf("the server's metadata: %w", err)
@@ -144,6 +147,8 @@ func readServer(o object, issuer string) (*authServer, error) {
 	s.signingAlgs, _ = o.texts("token_endpoint_auth_signing_alg_values_supported")
 	challenges, _ := o.texts("code_challenge_methods_supported")
 	s.pkce = slices.Contains(challenges, "S256")
+	algs, _ := o.texts("dpop_signing_alg_values_supported")
+	s.binds = slices.Contains(algs, dpopAlg)
 	s.issInAnswer = o.isTrue("authorization_response_iss_parameter_supported")
 	s.readsClients = o.isTrue("client_id_metadata_document_supported")
 	return s, nil

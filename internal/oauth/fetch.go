@@ -26,7 +26,7 @@ func (c *Client) get(ctx context.Context, address string) (object, error) {
 		return nil, errors.New("is not a whole address")
 	}
 	req.Header.Set("Accept", "application/json")
-	status, body, err := c.do(req)
+	status, _, body, err := c.do(req)
 	switch {
 	case err != nil:
 		return nil, err
@@ -57,13 +57,13 @@ func (c *Client) post(ctx context.Context, address, kind, body string, header ht
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Content-Type", kind)
-	status, answer, err := c.do(req)
+	status, head, answer, err := c.do(req)
 	if err != nil {
 		return nil, err
 	}
 	o, err := readObject(answer)
 	if status < 200 || status > 299 {
-		e := &serverError{host: u.Host, status: status}
+		e := &serverError{host: u.Host, status: status, nonce: c.nonces.take(u, head)}
 		if err == nil {
 			e.code = plainCode(o.text("error"))
 		}
@@ -80,22 +80,22 @@ func (c *Client) postForm(ctx context.Context, address string, form url.Values, 
 }
 
 // do sends one request, which is bounded in time, and whose answer is bounded in size.
-func (c *Client) do(req *http.Request) (status int, body []byte, err error) {
+func (c *Client) do(req *http.Request) (status int, head http.Header, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
 	defer cancel()
 	resp, err := c.http.Do(req.WithContext(ctx))
 	if err != nil {
-		return 0, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
+		return 0, nil, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxMetadataBytes+1))
 	switch {
 	case err != nil:
-		return 0, nil, fmt.Errorf("%s: %w", req.URL.Host, egress.Plain(err))
+		return 0, nil, nil, fmt.Errorf("%s: %w", req.URL.Host, egress.Plain(err))
 	case len(body) > maxMetadataBytes:
-		return 0, nil, fmt.Errorf("%s: the answer has more than %d bytes", req.URL.Host, maxMetadataBytes)
+		return 0, nil, nil, fmt.Errorf("%s: the answer has more than %d bytes", req.URL.Host, maxMetadataBytes)
 	}
-	return resp.StatusCode, body, nil
+	return resp.StatusCode, resp.Header, body, nil
 }
 
 // A serverError is the refusal of an authorization server. Its description is not shown: it could
@@ -104,6 +104,7 @@ type serverError struct {
 	host   string
 	status int
 	code   string // of RFC 6749; "" where it is none
+	nonce  bool   // it came with a nonce for a proof
 }
 
 func (e *serverError) Error() string {

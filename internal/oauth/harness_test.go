@@ -145,6 +145,9 @@ func (w *world) serveAS(rw http.ResponseWriter, r *http.Request) {
 			w.t.Error(err)
 		}
 		status, m := w.grant(r.PostForm, r.Header)
+		if m["error"] == useNonce {
+			rw.Header().Set(dpopNonce, "as-nonce")
+		}
 		writeJSON(rw, status, m)
 	default:
 		http.NotFound(rw, r)

@@ -50,6 +50,8 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 		return nil, errors.New("the authorization server has no place to log in at")
 	case !p.as.pkce:
 		return nil, errors.New("the authorization server does not say that it does PKCE with S256, without which a login could be stolen")
+	case (p.bound || c.has.Bound) && !p.as.binds:
+		return nil, errNotBound
 	}
 	a := &attempt{c: c, place: p, verifier: rand.Text() + rand.Text(), state: rand.Text()}
 	if err := a.prepare(ctx); err != nil {
@@ -143,7 +145,7 @@ func (a *attempt) address() string {
 
 // finish exchanges the code and keeps what comes.
 func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
-	e := entry{URL: a.c.conf.Server, Resource: a.place.resource, Client: a.client}
+	e := entry{URL: a.c.conf.Server, Resource: a.place.resource, Client: a.client, Bound: a.place.bound || a.c.has.Bound}
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.back.redirect()}, "code_verifier": {a.verifier}}
 	if err := a.c.exchange(ctx, &e, &a.place.as, form, a.scopes); err != nil {
 		return nil, fmt.Errorf("exchanging the code: %w", err)

@@ -3,7 +3,8 @@
 // It is a client of OAuth 2.1 as the Model Context Protocol profiles it: the server says where its
 // metadata stands (RFC 9728), the metadata names the authorization server (RFC 8414, OpenID), the
 // client registers or brings its own registration, a person logs in by the authorization code flow
-// with PKCE, and tokens are asked for one resource (RFC 8707). Machines log in by client
+// with PKCE, and tokens are asked for one resource (RFC 8707), bound to a key where the server wants
+// that (RFC 9449). Machines log in by client
 // credentials, by an assertion of theirs, or by what their identity provider exchanges.
 //
 // What servers say is untrusted. Every address is reached through internal/egress, without
@@ -98,6 +99,7 @@ type Client struct {
 	mu       sync.Mutex // held while a token is read, got or renewed
 	has, was entry      // what the client has, and what the store had when it was read
 
+	nonces  nonces
 	secrets atomic.Pointer[[]secret.Secret] // of has, for who cannot wait
 }
 
@@ -208,7 +210,7 @@ func (c *Client) Secrets() []secret.Secret {
 // publish shows Secrets what the client has now.
 func (c *Client) publish() {
 	var out []secret.Secret
-	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret} {
+	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret, c.has.Key} {
 		if s != "" {
 			out = append(out, secret.New(s))
 		}

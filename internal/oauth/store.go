@@ -50,6 +50,8 @@ type entry struct {
 	RefreshToken  string       `json:"refresh_token,omitempty"`
 	Expires       time.Time    `json:"expires,omitzero"`
 	Scopes        []string     `json:"scopes,omitempty"`
+	Bound         bool         `json:"bound,omitempty"` // the server wants tokens that are bound to a key
+	Key           string       `json:"key,omitempty"`
 	// What the server has asked for since, for the next login.
 	Wanted   bool     `json:"wanted,omitempty"`
 	Want     []string `json:"want,omitempty"`

@@ -23,12 +23,15 @@ func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form ur
 	if e.Resource != "" {
 		form.Set("resource", e.Resource)
 	}
-	o, err := c.postForm(ctx, as.token, form, header)
+	o, err := c.askToken(ctx, e, as, form, header)
 	if err != nil {
 		return err
 	}
-	token := o.text("access_token")
-	if !strings.EqualFold(o.text("token_type"), "Bearer") {
+	token, kind := o.text("access_token"), "Bearer"
+	if e.Bound {
+		kind = "DPoP"
+	}
+	if !strings.EqualFold(o.text("token_type"), kind) {
 		return errors.New("the authorization server gives a token of a type that is not known here")
 	}
 	if !isToken(token) {
@@ -49,6 +52,40 @@ func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form ur
 	return nil
 }
 
+// askToken posts the form, with a proof of the key that the token is to be bound to where it is. A nonce
+// that the server wants in the proof is put there once.
+func (c *Client) askToken(ctx context.Context, e *entry, as *authServer, form url.Values, header http.Header) (object, error) {
+	if !e.Bound {
+		return c.postForm(ctx, as.token, form, header)
+	}
+	if e.Key == "" {
+		var err error
+		if e.Key, err = newKey(); err != nil {
+			return nil, err
+		}
+	}
+	key, err := readKey(e.Key)
+	if err != nil {
+		return nil, err
+	}
+	u, err := secureURL(as.token)
+	if err != nil {
+		return nil, err
+	}
+	for again := true; ; again = false {
+		proof, err := c.proof(key, http.MethodPost, u, "")
+		if err != nil {
+			return nil, err
+		}
+		header.Set("DPoP", proof)
+		o, err := c.postForm(ctx, as.token, form, header)
+		if e := (*serverError)(nil); again && errors.As(err, &e) && e.nonce && e.code == useNonce {
+			continue
+		}
+		return o, err
+	}
+}
+
 // isToken reports whether a token can stand in a header.
 func isToken(s string) bool {
 	if s == "" || len(s) > maxTokenBytes {
@@ -62,13 +99,18 @@ func isToken(s string) bool {
 	return true
 }
 
+var errNotBound = errors.New("the server wants tokens that are bound to a key (DPoP), and its authorization server gives none with " + dpopAlg)
+
 // grantMachine gets a token without a person.
-func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string) error {
+func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string, bound bool) error {
 	p, err := c.discover(ctx, metadata)
 	if err != nil {
 		return err
 	}
-	e := entry{URL: c.conf.Server, Resource: p.resource}
+	e := entry{URL: c.conf.Server, Resource: p.resource, Bound: bound || p.bound}
+	if e.Bound && !p.as.binds {
+		return errNotBound
+	}
 	var ok bool
 	if e.Client, ok, err = c.registered(&p.as); err != nil {
 		return err

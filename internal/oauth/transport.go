@@ -45,19 +45,31 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, &Error{err}
 	}
-	for answers := 0; ; answers++ {
-		resp, err := t.next.RoundTrip(withToken(req, used))
+	answers, proven := 0, false // proven: a nonce was put into the proof already
+	for {
+		out, err := t.c.withToken(req, used)
+		if err != nil {
+			closeBody(req)
+			return nil, &Error{err}
+		}
+		resp, err := t.next.RoundTrip(out)
 		if err != nil {
 			return nil, err
 		}
+		nonce := used.key != nil && t.c.nonces.take(req.URL, resp.Header)
 		ch := readChallenge(resp.Header)
 		if !asksForToken(resp, &ch) || req.Body != nil && req.GetBody == nil {
 			return resp, nil
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection serves again
 		_ = resp.Body.Close()
-		if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used, answers); err != nil {
-			return nil, &Error{err}
+		if nonce && !proven && ch.code == useNonce {
+			proven = true
+		} else {
+			if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used.token, answers); err != nil {
+				return nil, &Error{err}
+			}
+			answers, proven = answers+1, false
 		}
 		if req.Body != nil {
 			if req.Body, err = req.GetBody(); err != nil {
@@ -72,7 +84,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func asksForToken(resp *http.Response, ch *challenge) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return ch.bearer || resp.Header.Get("WWW-Authenticate") == ""
+		return ch.bearer || ch.bound || resp.Header.Get("WWW-Authenticate") == ""
 	case http.StatusForbidden:
 		return ch.code == "insufficient_scope" && len(ch.scopes) > 0
 	}
@@ -85,34 +97,43 @@ func closeBody(req *http.Request) {
 	}
 }
 
-func withToken(req *http.Request, token string) *http.Request {
+func (c *Client) withToken(req *http.Request, h held) (*http.Request, error) {
 	out := req.Clone(req.Context())
-	if token != "" {
-		out.Header.Set("Authorization", "Bearer "+token)
+	switch {
+	case h.token == "":
+	case h.key == nil:
+		out.Header.Set("Authorization", "Bearer "+h.token)
+	default:
+		proof, err := c.proof(h.key, req.Method, req.URL, h.token)
+		if err != nil {
+			return nil, err
+		}
+		out.Header.Set("Authorization", "DPoP "+h.token)
+		out.Header.Set("DPoP", proof)
 	}
-	return out
+	return out, nil
 }
 
-// token returns the token to send now; "" where there is none yet.
-func (c *Client) token(ctx context.Context) (string, error) {
+// token returns the token to send now, none where there is none yet.
+func (c *Client) token(ctx context.Context) (held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.valid() {
-		return c.has.AccessToken, nil
+		return c.held()
 	}
 	defer c.publish()
 	if err := c.load(); err != nil {
-		return "", err
+		return held{}, err
 	}
 	if !c.valid() && c.has.RefreshToken != "" {
 		if err := c.renew(ctx, c.has.AccessToken); err != nil && codeOf(err) == "" {
-			return "", fmt.Errorf("renewing the token: %w", err)
+			return held{}, fmt.Errorf("renewing the token: %w", err)
 		}
 	}
 	if !c.valid() {
-		return "", nil
+		return held{}, nil
 	}
-	return c.has.AccessToken, nil
+	return c.held()
 }
 
 func (c *Client) valid() bool {
@@ -175,40 +196,45 @@ func (c *Client) renew(ctx context.Context, used string) error {
 }
 
 // answer returns another token after one was refused.
-func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (string, error) {
+func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.publish()
 	if err := c.load(); err != nil {
-		return "", err
+		return held{}, err
 	}
 	if answers == 0 && c.valid() && c.has.AccessToken != used {
-		return c.has.AccessToken, nil
+		return c.held()
 	}
 	if status == http.StatusForbidden {
 		if err := c.mayWiden(ch.scopes); err != nil {
-			return "", err
+			return held{}, err
 		}
 	} else if answers == 0 && used != "" && c.has.RefreshToken != "" {
 		err := c.renew(ctx, used)
 		if err == nil || c.valid() && c.has.AccessToken != used { // renewed, or somebody has logged in just now
-			return c.has.AccessToken, nil
+			return c.held()
 		}
 		if codeOf(err) == "" {
-			return "", fmt.Errorf("renewing the token: %w", err)
+			return held{}, fmt.Errorf("renewing the token: %w", err)
 		}
 	}
 	if !c.byPerson() {
 		if answers >= maxAnswers {
-			return "", errors.New("the server does not take the token that it was got for")
+			return held{}, errors.New("the server does not take the token that it was got for")
 		}
-		if err := c.grantMachine(ctx, ch.metadata, ch.scopes); err != nil {
-			return "", fmt.Errorf("getting a token: %w", err)
+		if err := c.grantMachine(ctx, ch.metadata, ch.scopes, ch.bound); err != nil {
+			return held{}, fmt.Errorf("getting a token: %w", err)
 		}
-		err := c.save()
-		return c.has.AccessToken, err
+		if err := c.save(); err != nil {
+			return held{}, err
+		}
+		return c.held()
 	}
 	c.has.Wanted, c.has.Want, c.has.Metadata = true, ch.scopes, ch.metadata
+	if status == http.StatusUnauthorized && (ch.bearer || ch.bound) {
+		c.has.Bound = ch.bound
+	}
 	why := "the server wants a token"
 	switch {
 	case status == http.StatusForbidden:
@@ -218,12 +244,12 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		c.has.AccessToken, c.has.RefreshToken = "", ""
 	}
 	if err := c.save(); err != nil {
-		return "", err
+		return held{}, err
 	}
 	if c.valid() && c.has.AccessToken != used && answers < maxAnswers { // the same
-		return c.has.AccessToken, nil
+		return c.held()
 	}
-	return "", &LoginError{Name: c.conf.Name, Why: why}
+	return held{}, &LoginError{Name: c.conf.Name, Why: why}
 }
 
 // mayWiden says why a token with further scopes would not help, or returns nil.
