@@ -18,12 +18,13 @@ import (
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/remote"
 	"github.com/lathe-run/lathe/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
 
 const token = "a-token-of-workers-0123456789"
 
