@@ -172,6 +172,21 @@ func (x *trial) do(method, path, body string, header ...string) (status int, ans
 	return 0, ""
 }
 
+// try makes one request.
+func (x *trial) try(method, path, body string, header ...string) (status int, answer string) {
+	x.t.Helper()
+	resp, err := x.send(x.ctx, method, x.base+path, body, header...)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
 // pause waits for another process, or a little.
 func (x *trial) pause(up <-chan struct{}) {
 	timer := time.NewTimer(20 * time.Millisecond)
