@@ -114,27 +114,32 @@ func (c *workerConn) claim(serves []string, limit int) int {
 		}
 		return 0
 	}
+	c.mu.Lock()
 	for i := range calls {
-		if c.ctx.Err() != nil {
-			c.giveBack(calls[i:])
-			break
-		}
-		c.send(&calls[i])
+		c.held[refOf(&calls[i])] = time.Now() // a wish to cancel finds it from here on
+	}
+	c.mu.Unlock()
+	for i := range calls {
+		c.work.Go(func() { c.send(&calls[i]) }) // side by side: stores commit together what comes together
 	}
 	return len(calls)
+}
+
+func refOf(call *lathe.RemoteCall) fleet.Ref {
+	return fleet.Ref{Key: call.Key, Attempt: call.Attempt}
 }
 
 // send keeps the intent, and then sends the call. What was not started is not sent; what was is the
 // worker's, whether the bytes arrive or not.
 func (c *workerConn) send(call *lathe.RemoteCall) {
 	deadline := time.Now().Add(call.Left)
-	ref := fleet.Ref{Key: call.Key, Attempt: call.Attempt}
-	c.mu.Lock()
-	c.held[ref] = time.Now() // a wish to cancel finds it from here on
-	c.mu.Unlock()
+	ref := refOf(call)
 	if err := c.workers.opts.Queue.StartCall(c.ctx, call.Ref(), c.workers.opts.Lease); err != nil {
 		c.let(ref)
-		if !errors.Is(err, lathe.ErrConflict) && c.ctx.Err() == nil {
+		switch {
+		case c.ctx.Err() != nil:
+			c.giveBack(call)
+		case !errors.Is(err, lathe.ErrConflict):
 			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
 		}
 		return
@@ -144,13 +149,11 @@ func (c *workerConn) send(call *lathe.RemoteCall) {
 		DeadlineMS: deadline.Sub(c.began).Milliseconds()}})
 }
 
-// giveBack returns claims that were not started.
-func (c *workerConn) giveBack(calls []lathe.RemoteCall) {
+// giveBack returns a call that was not sent.
+func (c *workerConn) giveBack(call *lathe.RemoteCall) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
 	defer cancel()
-	for i := range calls {
-		_ = c.workers.opts.Queue.ReturnCall(ctx, calls[i].Ref()) // else its lease ends
-	}
+	_ = c.workers.opts.Queue.ReturnCall(ctx, call.Ref()) // else its lease ends
 }
 
 // let notes that the worker does not have the call any more.

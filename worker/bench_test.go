@@ -1,0 +1,120 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/store/sqlite"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/remote"
+	"github.com/lathe-run/lathe/worker"
+)
+
+// BenchmarkCall is one call of a tool that does nothing, from the gateway's runner to a worker over loopback
+// and back: queued, claimed, started, finished. One at a time, and many at once.
+func BenchmarkCall(b *testing.B) {
+	for name, open := range map[string]func(b *testing.B) lathe.CallQueue{
+		"memory": func(*testing.B) lathe.CallQueue { return memory() },
+		"sqlite": func(b *testing.B) lathe.CallQueue {
+			s, err := sqlite.Open(filepath.Join(b.TempDir(), "runs.db"), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+		"postgres": func(b *testing.B) lathe.CallQueue {
+			s, err := postgres.Open(b.Context(), pgtest.URL(b), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			queue := open(b)
+			set, err := tool.NewSet()
+			if err != nil {
+				b.Fatal(err)
+			}
+			cat := remote.New(queue, nil)
+			if err := cat.Attach(b.Context(), set); err != nil {
+				b.Fatal(err)
+			}
+			workers, err := gateway.NewWorkers(&gateway.WorkerOptions{Queue: queue, Roster: cat, Fleets: []gateway.Fleet{{Name: "f", Token: secret.New(token), Tools: []string{"*"}}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			var over sync.WaitGroup
+			over.Go(func() { cat.Follow(ctx) })
+			over.Go(func() { workers.Serve(ctx) })
+			srv := httptest.NewServer(workers)
+			tools, err := tool.NewSet(does("act", lathe.Writes, returns(`1`)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			transport := &http.Transport{DialContext: (&net.Dialer{}).DialContext}
+			w, err := worker.New(tool.NewRunner(tools, &tool.Options{Policy: policy.AllowAll()}), &worker.Options{URL: srv.URL, Token: secret.New(token),
+				Concurrency: 64, Client: &http.Client{Transport: transport}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			serving, stop := context.WithCancel(context.Background())
+			over.Go(func() { w.Run(serving) })
+			b.Cleanup(func() {
+				stop()
+				gone, enough := context.WithTimeout(context.Background(), time.Minute)
+				defer enough()
+				workers.Close(gone)
+				srv.Close()
+				cancel()
+				over.Wait()
+			})
+			for {
+				if _, ok := set.Lookup("act"); ok {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			runner := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+			var n atomic.Int64
+			one := func() {
+				work := runner.Begin(&lathe.RunInfo{RunID: fmt.Sprint("run_", n.Add(1))}, nil)
+				defer work.Close()
+				out := work.Execute(context.Background(), 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "act", Arguments: "{}"}}}, func(lathe.EventData) {})
+				if r := out.Messages[0].Parts[0].(lathe.ToolResult); r.IsError {
+					b.Errorf("%+v", r)
+				}
+			}
+			b.Run("one", func(b *testing.B) {
+				for b.Loop() {
+					one()
+				}
+			})
+			b.Run("many", func(b *testing.B) {
+				b.SetParallelism(32)
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						one()
+					}
+				})
+			})
+		})
+	}
+}
