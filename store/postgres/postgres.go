@@ -9,6 +9,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,8 +129,14 @@ func failure(ctx context.Context, op string, err error) error {
 	case unwritable(err):
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
+	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: oneLine{err}}
 }
+
+// oneLine is an error whose text is one line, also where a connection was tried in several ways.
+type oneLine struct{ err error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.err.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.err }
 
 // micros is the form in which statements take a duration.
 func micros(d time.Duration) int64 { return min(d, maxLease).Microseconds() }
