@@ -42,6 +42,7 @@ type fixture struct {
 	client  *http.Client
 	store   *store.Memory
 	index   lathe.RunIndex // the store, or what is in its place
+	engine  *engine.Engine
 	crew    *engine.Crew
 	metrics *observe.Metrics
 	models  *models
@@ -98,7 +99,7 @@ func serve(t testing.TB, s *setting) *fixture {
 	}
 	bus := observe.NewBus(s.bus)
 	eng := engine.New(&engine.Options{Store: f.index, Now: s.now, Sinks: []lathe.Sink{f.metrics, bus}})
-	f.crew = engine.NewCrew(eng, 0)
+	f.engine, f.crew = eng, engine.NewCrew(eng, 0)
 	opts := &gateway.Options{Engine: eng, Crew: f.crew, Index: f.index, Bus: bus, Desk: s.desk, Metrics: f.metrics, Now: s.now,
 		Setup: gateway.Setup{Models: f.models, Tools: f.tools}}
 	if s.opts != nil {
