@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -133,14 +134,19 @@ func (w *Work) hide(c *call, json []byte) []byte {
 		if !v.finder.Has(text) {
 			return nil, false
 		}
-		return v.finder.Append(nil, text, func(dst []byte, name string, found []byte) []byte {
-			token := v.token(name, found)
-			if name == secret.Found {
-				c.found = true
-				w.found.put(token, found)
-			}
-			return append(dst, token...)
-		}), true
+		return w.hideText(c, text), true
+	})
+}
+
+// hideText replaces secrets in a text by their tokens.
+func (w *Work) hideText(c *call, text []byte) []byte {
+	return w.r.vault.finder.Append(nil, text, func(dst []byte, name string, found []byte) []byte {
+		token := w.r.vault.token(name, found)
+		if name == secret.Found {
+			c.found = true
+			w.found.put(token, found)
+		}
+		return append(dst, token...)
 	})
 }
 
@@ -287,10 +293,40 @@ func eachToken(text []byte, fn func(token, name string)) {
 	}
 }
 
-// screen is the end of stage 12: no secret is left in what the model may see.
+// screen is the end of stage 12: no secret is left in what the model may see. What is no text is
+// searched, too, byte by byte, and left out where it holds one; with nothing left, the call fails.
 func (w *Work) screen(c *call) (ended bool) {
-	if w.r.vault != nil {
-		c.data = w.hide(c, c.data)
+	if w.r.vault == nil {
+		return false
 	}
-	return false
+	c.data = w.hide(c, c.data)
+	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
+		return false // the next stage refuses them
+	}
+	kept := w.screenBlobs(c)
+	bare := len(kept) == 0 && len(c.blobs) > 0 && (len(c.data) == 0 || holdsNothing(c.data))
+	c.blobs = kept
+	return bare && c.toolCode == "" && c.end(lathe.CodeRedactionFailed)
 }
+
+// screenBlobs returns the blobs as they may be shown. Those of the tool are not changed: it may keep them.
+func (w *Work) screenBlobs(c *call) []lathe.Blob {
+	f := w.r.vault.finder
+	kept := make([]lathe.Blob, 0, len(c.blobs))
+	for _, b := range c.blobs {
+		switch {
+		case f.Has([]byte(b.URL)), f.Has([]byte(b.Name)), len(b.Raw) > 0 && f.Has(b.Raw):
+			continue
+		case !f.Has(b.Data):
+		case isPlain(b.Data):
+			b.Data = w.hideText(c, b.Data)
+		default:
+			continue
+		}
+		kept = append(kept, b)
+	}
+	return kept
+}
+
+// isPlain reports whether bytes are text, in which a token may stand.
+func isPlain(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }

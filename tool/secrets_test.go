@@ -180,3 +180,39 @@ func FuzzSecretsKeepJSON(f *testing.F) {
 		one(t, w, call("a", data))
 	})
 }
+
+// T21: no secret reaches the model in what is no text either.
+func TestT21_BlobsAreSearched(t *testing.T) {
+	t.Parallel()
+	const key = "a-known-value-of-the-operator"
+	opts := &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]tool.Secret{"key": tool.NewSecret(key)}}}
+	for _, c := range []struct {
+		name, data string
+		blobs      []lathe.Blob
+		kept       int
+		code       lathe.Code
+	}{
+		{"nothing in it", `null`, []lathe.Blob{{MediaType: "image/png", Data: []byte("\x89PNG\x00")}}, 1, ""},
+		{"a text", `null`, []lathe.Blob{{MediaType: "text/plain", Data: []byte("the key: " + key)}}, 1, ""},
+		{"an image beside data", `{"a":1}`, []lathe.Blob{{MediaType: "image/png", Data: []byte("\x89PNG\x00" + key)}, {MediaType: "image/png", Data: []byte("\x89PNG\x00")}}, 1, ""},
+		{"an image alone", `null`, []lathe.Blob{{MediaType: "image/png", Data: []byte("\x89PNG\x00" + key)}}, 0, lathe.CodeRedactionFailed},
+		{"an address", `{"a":1}`, []lathe.Blob{{URL: "https://example.com/?k=" + key}}, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			out := &lathe.Output{Data: json.RawMessage(c.data), Blobs: c.blobs}
+			res, _, _ := one(t, open(t, opts, reader("shows", func(context.Context, json.RawMessage) (*lathe.Output, error) { return out, nil })), call("shows", `{}`))
+			if len(res.Blobs) != c.kept || res.Code != c.code {
+				t.Errorf("%d blobs, code %q; want %d, %q", len(res.Blobs), res.Code, c.kept, c.code)
+			}
+			for _, b := range res.Blobs {
+				if strings.Contains(string(b.Data)+b.URL, key) {
+					t.Errorf("shown: %s", b.Data)
+				}
+			}
+			if c.name == "a text" && !strings.Contains(string(res.Blobs[0].Data), "[[secret:key:") {
+				t.Errorf("no token: %s", res.Blobs[0].Data)
+			}
+		})
+	}
+}

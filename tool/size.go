@@ -31,11 +31,7 @@ func (w *Work) oversizeOutput(c *call) (ended bool) {
 		}
 	}
 	c.size = len(c.data)
-	blobs := 0
-	for _, b := range c.blobs {
-		blobs += len(b.Data) + len(b.URL)
-	}
-	if blobs > maxBlobBytes {
+	if blobs := blobBytes(c.blobs); blobs > maxBlobBytes {
 		c.sizeHit("max_blob_bytes", blobs, maxBlobBytes)
 		c.data, c.blobs = nil, nil
 		return c.toolCode == "" && c.end(lathe.CodeOutputTooLarge)
@@ -54,6 +50,15 @@ func (w *Work) oversizeOutput(c *call) (ended bool) {
 	c.data, c.blobs = nil, nil
 	return c.toolCode == "" && c.end(lathe.CodeOutputTooLarge)
 }
+
+func blobBytes(blobs []lathe.Blob) (n int) {
+	for _, b := range blobs {
+		n += len(b.Data) + len(b.URL)
+	}
+	return n
+}
+
+func tooManyBytes(blobs []lathe.Blob) bool { return blobBytes(blobs) > maxBlobBytes }
 
 // truncate keeps three quarters of limit from the head and one quarter from the tail of text, less
 // the marker between them, and cuts no rune in two. It fails where there is no room for the marker.

@@ -117,6 +117,7 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 			return errNoResult
 		}
 		mediaType, _ := text(from, "mimeType")
+		mediaType = mediaTypeOf(mediaType, data)
 		out.Blobs = append(out.Blobs, lathe.Blob{MediaType: mediaType, Data: data, Name: name})
 		dst = append(dst, `,"bytes":`...)
 		dst = strconv.AppendInt(dst, int64(len(data)), 10)
