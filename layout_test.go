@@ -60,7 +60,7 @@ var rooms = []room{
 	{path: "store/postgres", imports: []string{"", "store"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "store/postgres/pgtest", std: []string{"net", "os", "os/exec", "syscall"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "observe", imports: []string{"", "internal/digest"}, std: []string{"net/http"},
-		outside: []string{"github.com/prometheus/"}},
+		outside: []string{"github.com/prometheus/", "go.opentelemetry.io/otel"}},
 	{path: "tool", imports: []string{"", "internal/rawjson", "internal/schema", "internal/digest", "internal/secret"},
 		outside: []string{"github.com/go-json-experiment/json"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},

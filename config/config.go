@@ -107,6 +107,7 @@ type Telemetry struct {
 	Content         bool
 	ArgsPreviewHash string // compat, full, keyed
 	ArgsPreviewKey  Ref    // for keyed
+	OTLPEndpoint    Ref    // of a collector; empty: none is told
 }
 
 // Sim sets up the simulated model.

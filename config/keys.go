@@ -55,6 +55,7 @@ func (c *Config) keys() []key {
 	return append(rows,
 		key{"telemetry.content", "false", boolean(&t.Content), "Put message, argument and output text into traces and audit lines.", ""},
 		key{"telemetry.args_preview_hash", "compat", words(&t.ArgsPreviewHash, "compat", "full", "keyed"), "How arguments are hashed for events: `compat` the first 200 characters, `full` all, `keyed` all under `args_preview_key`.", "hash_mode"},
+		key{"telemetry.otlp_endpoint", "", reference(&t.OTLPEndpoint, isURL), "Address of an OpenTelemetry collector that takes spans over HTTP, such as `http://127.0.0.1:4318`; see docs/telemetry.md. Read at start.", "otel otlp traces collector"},
 		key{"telemetry.args_preview_key", "", reference(&t.ArgsPreviewKey, isKey), "Key of the `keyed` hash, as a reference.", ""},
 
 		key{"sim.token_delay", "30ms", duration(&c.Sim.TokenDelay, 0), "Pause between the tokens of the model `sim/slow`.", "delay"},

@@ -23,7 +23,7 @@ var other = map[string]string{
 	"decision": "ask", "tool": "a*", "when": "args.a == 1", "principal": "ci-*", "labels": "x", "reason": "no", "secrets.values": "${KEY}", "secrets.grants": "a",
 	"policy.effects.read_only": "deny", "policy.effects.idempotent": "deny", "policy.effects.writes": "deny",
 	"tool_calling.retention.mode": "raw_ephemeral",
-	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}",
+	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}", "telemetry.otlp_endpoint": "http://127.0.0.1:4318",
 	"provider": "sim", "label": "openrouter", "token": "${KEY}", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
 	"profile": "vllm", "presets": "a,b", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
 	"transforms.tool_result": "a", "request_overrides": `{"top_k":1}`,

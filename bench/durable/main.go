@@ -287,12 +287,14 @@ func park(n int, dir string) error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
+	fmt.Printf("opened in %s\n", time.Since(began).Round(10*time.Microsecond))
+	began = time.Now()
 	e = engine.New(&engine.Options{Store: s})
 	crew := engine.NewCrew(e, 0)
 	if _, err := crew.Recover(ctx, s, func(*lathe.RunSummary) (*loop.Loop, error) { return l, nil }); err != nil {
 		return err
 	}
-	fmt.Printf("opened and recovered in %s\n", time.Since(began).Round(10*time.Microsecond))
+	fmt.Printf("recovered in %s\n", time.Since(began).Round(10*time.Microsecond))
 	heap("then")
 	who.decided.Store(true)
 	var times []time.Duration

@@ -274,14 +274,25 @@ func circuitFailures(cfg *config.Config) int {
 	return cfg.Tools.Circuit.Failures
 }
 
-// buildLog logs to w from the level up; "" logs nothing.
-func buildLog(w io.Writer, level string) (*slog.Logger, error) {
+// logFormatFlag adds --log-format.
+func logFormatFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "log-format", "text", "write log lines as `form`: text, or json")
+}
+
+// buildLog logs to w from the level up; "" logs nothing. The format is text where it is empty.
+func buildLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	if format != "" && format != "text" && format != "json" {
+		return nil, usageError("--log-format %q: want text or json", format)
+	}
 	if level == "" {
 		return slog.New(slog.DiscardHandler), nil
 	}
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, usageError("--log %q: want debug, info, warn or error", level)
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
 }

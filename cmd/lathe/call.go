@@ -60,7 +60,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), "")
+	log, err := buildLog(cmd.ErrOrStderr(), "", "")
 	if err != nil {
 		return err
 	}

@@ -215,7 +215,7 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func mcpCommand() *cobra.Command {
 type mcpServeFlags struct {
 	addr, keyFile, keyEnv, principal string
 	hosts, origins, tools            []string
-	events, metrics, log             string
+	events, metrics, log, logFormat  string
 }
 
 func mcpServeCommand() *cobra.Command {
@@ -64,6 +64,7 @@ An address beyond this machine needs a key.`,
 	fl.StringVar(&f.events, "events", "", "append the events of every call to this `file`, as JSON lines; texts only with telemetry.content")
 	fl.StringVar(&f.metrics, "metrics-file", "", "write metrics to this `file` at the end, in Prometheus' text form")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	logFormatFlag(cmd, &f.logFormat)
 	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
 	return cmd
 }
@@ -109,7 +110,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if !cfg.ToolCalling.Enabled {
 		return &exitError{exitConfig, errors.New("tool_calling.enabled is false: there is nothing to serve")}
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}

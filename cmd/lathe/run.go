@@ -29,6 +29,7 @@ type runFlags struct {
 	clientTimeout                           time.Duration
 	tools                                   []string
 	script, replay, log, metrics, store     string
+	logFormat                               string
 	asJSON, noContent, quiet                bool
 }
 
@@ -78,6 +79,7 @@ func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	fl.BoolVar(&f.noContent, "no-content", false, "with --json: leave out message, argument and output text")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	logFormatFlag(cmd, &f.logFormat)
 	fl.StringVar(&f.metrics, "metrics-file", "", "write the run's metrics to this `file`, in Prometheus' text form")
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 }
@@ -190,7 +192,7 @@ func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}
@@ -240,7 +242,15 @@ func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*
 	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
 		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
 	}
+	traces, err := openTraces(cfg, log)
+	if err != nil {
+		return err
+	}
 	out := f.sinks(cmd, view, log)
+	if traces != nil {
+		defer closeTraces(cmd.Context(), traces, log)
+		out.all = append(out.all, traces)
+	}
 	opts := &engine.Options{Sinks: out.all, Log: log}
 	if kept != nil {
 		opts.Store = kept

@@ -49,7 +49,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, "")
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 type serveFlags struct {
-	addr, metricsAddr, store, log, script, replay string
+	addr, metricsAddr, store, log, logFormat, script, replay string
 }
 
 func serveCommand() *cobra.Command {
@@ -59,6 +59,7 @@ SIGTERM lets requests finish.`,
 	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz alone (default serve.metrics_addr)")
 	storeFlag(cmd, &f.store)
 	fl.StringVar(&f.log, "log", "info", "log to stderr from this `level` up: debug, info, warn, error")
+	logFormatFlag(cmd, &f.logFormat)
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 	return cmd
 }
@@ -68,8 +69,9 @@ type daemon struct {
 	flags   *serveFlags
 	cmd     *cobra.Command
 	log     *slog.Logger
-	store   *sqlite.Store // nil: nothing is kept
-	trail   *audit.Log    // nil: none is kept
+	store   *sqlite.Store   // nil: nothing is kept
+	traces  *observe.Traces // nil: nobody is told
+	trail   *audit.Log      // nil: none is kept
 	metrics *observe.Metrics
 	desk    *approval.Desk // where approvals wait, of runs that are kept
 	engine  *engine.Engine
@@ -86,7 +88,7 @@ type daemon struct {
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	d := &daemon{flags: f, cmd: cmd, desk: approval.NewDesk(nil)}
-	if d.log, err = buildLog(cmd.ErrOrStderr(), f.log); err != nil {
+	if d.log, err = buildLog(cmd.ErrOrStderr(), f.log, f.logFormat); err != nil {
 		return err
 	}
 	if d.store, err = openStore(f.store, false); err != nil {
@@ -112,6 +114,12 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer d.workshop.close()
+	if d.traces, err = openTraces(cfg, d.log); err != nil {
+		return err
+	}
+	if d.traces != nil {
+		defer closeTraces(cmd.Context(), d.traces, d.log)
+	}
 	if d.now, err = d.generation(cfg); err != nil {
 		return err
 	}
@@ -145,6 +153,9 @@ func (d *daemon) open(cfg *config.Config) error {
 	d.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
 	bus := observe.NewBus(&observe.BusOptions{Dropped: d.metrics.AddDropped})
 	d.sinks = []lathe.Sink{d.metrics, observe.NewSlog(d.log), bus}
+	if d.traces != nil {
+		d.sinks = append(d.sinks, d.traces)
+	}
 	opts := &engine.Options{Sinks: d.sinks, Log: d.log}
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}

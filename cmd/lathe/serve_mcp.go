@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/mcpserve"
+	"github.com/lathe-run/lathe/observe"
 )
 
 // mcp offers the tools of the generation to MCP clients, under the same keys as everything else.
@@ -34,6 +35,9 @@ func (g *generation) mcp(d *daemon, keys []gateway.Key) *mcpserve.Server {
 // handler serves the gateway, and MCP beside it.
 func (d *daemon) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d.traces != nil {
+			r = r.WithContext(observe.WithRemoteTrace(r.Context(), r.Header))
+		}
 		if r.URL.Path == "/mcp" {
 			d.tools.Load().Handler().ServeHTTP(w, r)
 			return

@@ -73,7 +73,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log)
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, "")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,46 @@
+package observe
+
+// The names of OpenTelemetry's conventions for generative AI, in one place: they are still in
+// development and change. This is their state of version 1.41, before they moved to a repository of
+// their own. Names that begin with lathe are ours.
+const (
+	semconvSchema = "https://opentelemetry.io/schemas/1.41.0"
+
+	spanRun  = "invoke_agent"
+	spanChat = "chat"
+	spanTool = "execute_tool"
+
+	attrOperation    = "gen_ai.operation.name"
+	attrProvider     = "gen_ai.provider.name"
+	attrRequestModel = "gen_ai.request.model"
+	attrConversation = "gen_ai.conversation.id"
+	attrModel        = "gen_ai.response.model"
+	attrFinish       = "gen_ai.response.finish_reasons"
+	attrFirstChunk   = "gen_ai.response.time_to_first_chunk" // seconds
+	attrInput        = "gen_ai.usage.input_tokens"
+	attrOutput       = "gen_ai.usage.output_tokens"
+	attrCacheRead    = "gen_ai.usage.cache_read.input_tokens"
+	attrReasoning    = "gen_ai.usage.reasoning.output_tokens"
+	attrTool         = "gen_ai.tool.name"
+	attrToolType     = "gen_ai.tool.type"
+	attrCallID       = "gen_ai.tool.call.id"
+	attrArguments    = "gen_ai.tool.call.arguments" // content
+	attrResult       = "gen_ai.tool.call.result"    // content
+	attrMessages     = "gen_ai.input.messages"      // content
+	attrAnswer       = "gen_ai.output.messages"     // content
+	attrError        = "error.type"
+
+	attrRunID      = "lathe.run_id"
+	attrRequestID  = "lathe.request_id"
+	attrReason     = "lathe.reason"
+	attrTurn       = "lathe.turn"
+	attrAttempt    = "lathe.attempt"
+	attrPromptHash = "lathe.prompt_hash"
+	attrUpstreamID = "lathe.upstream_request_id"
+	attrDecision   = "lathe.policy.decision"
+	attrRule       = "lathe.policy.rule"
+	attrLimit      = "lathe.limit"
+	attrCost       = "lathe.cost"
+	attrBy         = "lathe.approval.by"
+	attrCached     = "lathe.tool.cached"
+)

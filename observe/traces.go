@@ -1,0 +1,334 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lathe-run/lathe"
+)
+
+var _ lathe.Sink = (*Traces)(nil)
+
+// TracesOptions say where spans go and what they hold. They are copied.
+type TracesOptions struct {
+	// Endpoint is the URL that spans are posted to, as OTLP in JSON: such as
+	// http://127.0.0.1:4318/v1/traces. It is required.
+	Endpoint string
+	Headers  map[string]string // of each request; they may be secrets
+	Service  string            // service.name; "lathe" where nothing is said
+	Version  string
+	// Content puts messages, arguments and results into the spans.
+	Content bool
+	Client  *http.Client // nil: one of its own, whose requests take at most 10 s
+	Log     *slog.Logger // told of spans that could not be sent; nil: nobody is
+}
+
+// A Traces makes OpenTelemetry spans of events: invoke_agent for a run, below it chat for each attempt
+// of a model call and execute_tool for each tool call. A run that waits ends its span; going on begins
+// another one. Spans are sent in batches in the background; those for which there is no room are lost.
+//
+// The span of a run is below the one that [WithRemoteTrace] has put into its context. The environment
+// variables of OpenTelemetry's SDK for samplers and batches hold.
+type Traces struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+	content  bool
+
+	mu   sync.Mutex
+	runs map[string]*runSpans
+}
+
+// runSpans are the open spans of a run. Only the goroutine that tells the run uses them.
+type runSpans struct {
+	run, chat trace.Span
+	calls     map[string]trace.Span
+}
+
+// NewTraces returns a sink that sends to an endpoint. Close ends it.
+func NewTraces(opts *TracesOptions) (*Traces, error) {
+	o := *opts
+	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("observe: the endpoint of traces is no URL of http or https")
+	}
+	if o.Service == "" {
+		o.Service = "lathe"
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
+	t := &Traces{content: o.Content, runs: map[string]*runSpans{}}
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithBatcher(&otlpJSON{opts: o}))
+	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconvSchema))
+	return t, nil
+}
+
+// Close sends what is left, until ctx is done, and takes no more.
+func (t *Traces) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+
+// WithRemoteTrace returns a context for runs whose spans are below the caller's span: the one that the
+// headers name by W3C's traceparent and tracestate. Headers that name none change nothing.
+func WithRemoteTrace(ctx context.Context, h http.Header) context.Context {
+	if h.Get("Traceparent") == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(h))
+}
+
+// Emit implements [lathe.Sink].
+func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
+	if lathe.IsDelta(e.Data) {
+		return
+	}
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		attrs := []attribute.KeyValue{attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model)}
+		if t.content {
+			attrs = append(attrs, jsonAttr(attrMessages, d.Messages))
+		}
+		t.begin(ctx, &e, attrs...)
+		return
+	case *lathe.RunResumed:
+		t.begin(ctx, &e, attribute.String(attrReason, string(d.Reason)))
+		return
+	default: // of a run that is followed
+	}
+	t.mu.Lock()
+	r := t.runs[e.RunID]
+	t.mu.Unlock()
+	if r == nil {
+		return
+	}
+	switch d := e.Data.(type) {
+	case *lathe.ModelCallStarted:
+		r.chat = t.child(r, &e, spanChat+" "+d.Model, trace.SpanKindClient, attribute.String(attrOperation, spanChat),
+			attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model),
+			attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash))
+	case *lathe.ModelCallFinished:
+		t.chatEnds(r, &e, d)
+	case *lathe.ToolCallProposed:
+		t.callBegins(r, &e, d)
+	case *lathe.ApprovalRequested:
+		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
+	case *lathe.ApprovalResolved:
+		r.note(d.ToolCallID, &e, "approval "+d.Decision, attribute.String(attrBy, d.By))
+	case *lathe.ToolCallExecuted:
+		if s := r.calls[d.ToolCallID]; s != nil && d.Cached {
+			s.SetAttributes(attribute.Bool(attrCached, true))
+		}
+	case *lathe.ToolCallResult:
+		t.callEnds(r, &e, d)
+	case *lathe.RunPaused:
+		t.end(r, &e, string(d.Reason), "", nil)
+	case *lathe.RunFinished:
+		code := d.ErrorCode
+		if code == "" && (d.Status == "failed" || d.Status == "limited") {
+			code = string(d.Reason)
+		}
+		attrs := tokenAttrs(d.Usage)
+		if d.Limit != "" {
+			attrs = append(attrs, attribute.String(attrLimit, d.Limit))
+		}
+		t.end(r, &e, string(d.Reason), code, attrs)
+	default: // which say nothing that a span shows
+	}
+}
+
+// begin opens the span of a run.
+func (t *Traces) begin(ctx context.Context, e *lathe.Event, attrs ...attribute.KeyValue) {
+	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRunID, e.RunID), attribute.String(attrRequestID, e.RequestID))
+	if e.SessionID != "" {
+		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
+	}
+	parent := trace.ContextWithRemoteSpanContext(context.Background(), trace.SpanContextFromContext(ctx))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs[e.RunID] == nil && len(t.runs) >= maxFollowedRuns {
+		return
+	}
+	_, span := t.tracer.Start(parent, spanRun, trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}}
+}
+
+func (t *Traces) child(r *runSpans, e *lathe.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
+	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
+	if e.SessionID != "" {
+		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
+	}
+	_, span := t.tracer.Start(trace.ContextWithSpan(context.Background(), r.run), name, trace.WithSpanKind(kind), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	return span
+}
+
+func (t *Traces) chatEnds(r *runSpans, e *lathe.Event, d *lathe.ModelCallFinished) {
+	if r.chat == nil {
+		return
+	}
+	attrs := append(tokenAttrs(d.Usage), attribute.String(attrModel, d.Model))
+	if d.FinishReason != "" {
+		attrs = append(attrs, attribute.StringSlice(attrFinish, []string{string(d.FinishReason)}))
+	}
+	if d.FirstTokenMS > 0 {
+		attrs = append(attrs, attribute.Float64(attrFirstChunk, float64(d.FirstTokenMS)/1000))
+	}
+	if d.UpstreamRequestID != "" {
+		attrs = append(attrs, attribute.String(attrUpstreamID, d.UpstreamRequestID))
+	}
+	if d.ProviderCost != nil {
+		attrs = append(attrs, attribute.Float64(attrCost, *d.ProviderCost))
+	}
+	if t.content && d.Message != nil {
+		attrs = append(attrs, jsonAttr(attrAnswer, []lathe.Message{*d.Message}))
+	}
+	r.chat.SetAttributes(attrs...)
+	fail(r.chat, d.ErrorCode)
+	r.chat.End(trace.WithTimestamp(e.Time))
+	r.chat = nil
+}
+
+func (t *Traces) callBegins(r *runSpans, e *lathe.Event, d *lathe.ToolCallProposed) {
+	kind := "extension" // it is executed here
+	if d.Client {
+		kind = "function"
+	}
+	attrs := []attribute.KeyValue{attribute.String(attrOperation, spanTool), attribute.String(attrTool, d.ToolName),
+		attribute.String(attrCallID, d.ToolCallID), attribute.String(attrToolType, kind)}
+	if t.content {
+		attrs = append(attrs, attribute.String(attrArguments, d.RawArgs))
+	}
+	r.calls[d.ToolCallID] = t.child(r, e, spanTool+" "+d.ToolName, trace.SpanKindInternal, attrs...)
+}
+
+func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) {
+	s := r.calls[d.ToolCallID]
+	if s == nil {
+		return
+	}
+	delete(r.calls, d.ToolCallID)
+	for name, v := range map[string]string{attrDecision: d.PolicyDecision, attrRule: d.PolicyRule, attrLimit: d.Limit} {
+		if v != "" {
+			s.SetAttributes(attribute.String(name, v))
+		}
+	}
+	if t.content {
+		s.SetAttributes(attribute.String(attrResult, d.Result))
+	}
+	fail(s, string(d.ErrorType))
+	s.End(trace.WithTimestamp(e.Time))
+}
+
+// note puts something that happened to a call into its span.
+func (r *runSpans) note(callID string, e *lathe.Event, what string, attrs ...attribute.KeyValue) {
+	if s := r.calls[callID]; s != nil {
+		s.AddEvent(what, trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	}
+}
+
+// end closes the span of a run, and what is open below it.
+func (t *Traces) end(r *runSpans, e *lathe.Event, reason, code string, attrs []attribute.KeyValue) {
+	t.mu.Lock()
+	delete(t.runs, e.RunID)
+	t.mu.Unlock()
+	if r.chat != nil {
+		r.chat.End(trace.WithTimestamp(e.Time))
+	}
+	for _, s := range r.calls {
+		s.End(trace.WithTimestamp(e.Time))
+	}
+	r.run.SetAttributes(append(attrs, attribute.String(attrReason, reason))...)
+	fail(r.run, code)
+	r.run.End(trace.WithTimestamp(e.Time))
+}
+
+func fail(s trace.Span, code string) {
+	if code != "" {
+		s.SetAttributes(attribute.String(attrError, code))
+		s.SetStatus(codes.Error, "")
+	}
+}
+
+func tokenAttrs(u lathe.Usage) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{attribute.Int64(attrInput, u.InputTokens), attribute.Int64(attrOutput, u.OutputTokens)}
+	if u.CachedTokens > 0 {
+		attrs = append(attrs, attribute.Int64(attrCacheRead, u.CachedTokens))
+	}
+	if u.ReasoningTokens > 0 {
+		attrs = append(attrs, attribute.Int64(attrReasoning, u.ReasoningTokens))
+	}
+	return attrs
+}
+
+func jsonAttr(name string, msgs []lathe.Message) attribute.KeyValue {
+	b, err := json.Marshal(genAIMessages(msgs))
+	if err != nil {
+		b = nil // strings have a JSON form
+	}
+	return attribute.String(name, string(b))
+}
+
+// A genAIMessage is a message in the form of the conventions.
+type genAIMessage struct {
+	Role  string      `json:"role"`
+	Parts []genAIPart `json:"parts"`
+	// Finish is required of messages of a model.
+	Finish string `json:"finish_reason,omitempty"`
+}
+
+type genAIPart struct {
+	Type      string          `json:"type"`
+	Content   *string         `json:"content,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Response  *string         `json:"response,omitempty"`
+}
+
+func genAIMessages(msgs []lathe.Message) []genAIMessage {
+	out := make([]genAIMessage, 0, len(msgs))
+	for i := range msgs {
+		m := genAIMessage{Role: string(msgs[i].Role), Parts: []genAIPart{}}
+		for _, p := range msgs[i].Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				m.Parts = append(m.Parts, genAIPart{Type: "text", Content: &p.Text})
+			case lathe.Reasoning:
+				m.Parts = append(m.Parts, genAIPart{Type: "reasoning", Content: &p.Text})
+			case lathe.Refusal:
+				m.Parts = append(m.Parts, genAIPart{Type: "text", Content: &p.Text})
+			case lathe.ToolCall:
+				part := genAIPart{Type: "tool_call", ID: p.ID, Name: p.Name}
+				if args := strings.TrimSpace(p.Arguments); json.Valid([]byte(args)) {
+					part.Arguments = json.RawMessage(args)
+				}
+				m.Parts = append(m.Parts, part)
+			case lathe.ToolResult:
+				m.Parts = append(m.Parts, genAIPart{Type: "tool_call_response", ID: p.CallID, Response: &p.Content})
+			case lathe.Blob: // no text
+			}
+		}
+		if msgs[i].Role == lathe.RoleAssistant {
+			m.Finish = "stop"
+			if len(msgs[i].Calls()) > 0 {
+				m.Finish = "tool_call"
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A collector takes spans as a server of OTLP does.
+type spanServer struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+	spans  map[string]map[string]any // by name
+	status int
+	header http.Header
+}
+
+func collect(t *testing.T) *spanServer {
+	t.Helper()
+	s := &spanServer{spans: map[string]map[string]any{}, status: 200}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var in struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct{ Spans []map[string]any }
+			}
+		}
+		if err != nil || json.Unmarshal(b, &in) != nil || len(in.ResourceSpans) != 1 {
+			t.Errorf("%v: %s", err, b)
+			return
+		}
+		for _, span := range in.ResourceSpans[0].ScopeSpans[0].Spans {
+			s.spans[span["name"].(string)] = span
+		}
+		s.bodies, s.header = append(s.bodies, string(b)), r.Header
+		w.WriteHeader(s.status)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// attrs returns the attributes of a span.
+func (s *spanServer) attrs(name string) map[string]any {
+	out := map[string]any{}
+	list, _ := s.spans[name]["attributes"].([]any)
+	for _, a := range list {
+		kv := a.(map[string]any)
+		for _, v := range kv["value"].(map[string]any) {
+			out[kv["key"].(string)] = v
+		}
+	}
+	return out
+}
+
+const traceCanary = "canary-30ab"
+
+// tell has a run with one call told.
+func tell(t *testing.T, s lathe.Sink, ctx context.Context) {
+	t.Helper()
+	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: traceCanary}, lathe.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"x":"` + traceCanary + `"}`}}}
+	events := []lathe.EventData{
+		&lathe.RunStarted{Model: "m1", Provider: "openai", Messages: []lathe.Message{lathe.User(traceCanary)}},
+		&lathe.ModelCallStarted{Attempt: 1, Provider: "openai", Model: "m1", PromptHash: "abc"},
+		&lathe.TextDelta{Text: traceCanary},
+		&lathe.ModelCallFinished{Attempt: 1, Model: "m1-2026", Status: "success", FinishReason: "tool_calls", Usage: lathe.Usage{InputTokens: 7, OutputTokens: 5}, FirstTokenMS: 250, Message: &msg},
+		&lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "calculator", RawArgs: traceCanary},
+		&lathe.ToolCallPlanned{ToolCallID: "c1", Tool: "calculator"},
+		&lathe.ApprovalRequested{ToolCallID: "c1", Rule: "r", Arguments: json.RawMessage(`"` + traceCanary + `"`)},
+		&lathe.ApprovalResolved{ToolCallID: "c1", Decision: "approved", By: "ann"},
+		&lathe.ToolCallExecuted{ToolCallID: "c1", ToolName: "calculator"},
+		&lathe.ToolCallResult{ToolCallID: "c1", Tool: "calculator", Status: "error", ErrorType: "timeout", Limit: "tool_timeout", PolicyDecision: "ask", Result: traceCanary},
+		&lathe.RunFinished{Reason: "answered", Status: "completed", Answer: traceCanary},
+	}
+	for i, d := range events {
+		s.Emit(ctx, lathe.Event{ID: int64(i) + 1, RunID: "run_1", RequestID: "req_1", SessionID: "s1", Turn: 1, Time: time.Unix(100, int64(i)*1e6), Data: d})
+	}
+}
+
+func newTraces(t *testing.T, o *TracesOptions) *Traces {
+	t.Helper()
+	tr, err := NewTraces(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// The spans of a run have the names and attributes of the conventions, and no text unless it is asked for.
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	for _, content := range []bool{false, true} {
+		s := collect(t)
+		tr := newTraces(t, &TracesOptions{Endpoint: s.URL + "/v1/traces", Headers: map[string]string{"X-Key": "k"}, Version: "1.2", Content: content})
+		remote := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"a=b"}}
+		tell(t, tr, WithRemoteTrace(t.Context(), remote))
+		if err := tr.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(strings.Join(s.bodies, ""), traceCanary); n != 0 != content {
+			t.Errorf("content %t: %d canaries", content, n)
+		}
+		run, chat, call := s.spans["invoke_agent"], s.spans["chat m1"], s.spans["execute_tool calculator"]
+		if len(s.spans) != 3 || run == nil || chat == nil || call == nil {
+			t.Fatalf("%v", s.bodies)
+		}
+		if s.header.Get("X-Key") != "k" || s.header.Get("Content-Type") != "application/json" || !strings.Contains(s.bodies[0], `"service.name"`) {
+			t.Errorf("%v", s.header)
+		}
+		if run["traceId"] != "0af7651916cd43dd8448eb211c80319c" || run["parentSpanId"] != "b7ad6b7169203331" || run["traceState"] != "a=b" || run["kind"] != 1.0 {
+			t.Errorf("the run: %v", run)
+		}
+		for _, below := range []map[string]any{chat, call} {
+			if below["traceId"] != run["traceId"] || below["parentSpanId"] != run["spanId"] {
+				t.Errorf("%v", below)
+			}
+		}
+		if chat["kind"] != 3.0 || chat["startTimeUnixNano"] != "100001000000" || chat["endTimeUnixNano"] != "100003000000" {
+			t.Errorf("the chat: %v", chat)
+		}
+		for name, want := range map[string]map[string]any{
+			"invoke_agent":            {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m1", "gen_ai.conversation.id": "s1", "lathe.run_id": "run_1", "lathe.reason": "answered"},
+			"chat m1":                 {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m1", "gen_ai.response.model": "m1-2026", "gen_ai.usage.input_tokens": "7", "gen_ai.usage.output_tokens": "5", "gen_ai.response.time_to_first_chunk": 0.25, "lathe.prompt_hash": "abc"},
+			"execute_tool calculator": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "calculator", "gen_ai.tool.call.id": "c1", "gen_ai.tool.type": "extension", "error.type": "timeout", "lathe.limit": "tool_timeout", "lathe.policy.decision": "ask"},
+		} {
+			got := s.attrs(name)
+			for k, v := range want {
+				if got[k] != v {
+					t.Errorf("%s: %s is %v, want %v", name, k, got[k], v)
+				}
+			}
+		}
+		if events, _ := call["events"].([]any); len(events) != 2 || call["status"].(map[string]any)["code"] != 2.0 {
+			t.Errorf("the call: %v", call)
+		}
+	}
+}
+
+// A run that waits ends its span; one that goes on, here or in another process, begins another.
+func TestSpansOfARunThatWaits(t *testing.T) {
+	t.Parallel()
+	s := collect(t)
+	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
+	for i, d := range []lathe.EventData{&lathe.RunResumed{Reason: "interrupted"}, &lathe.ToolCallProposed{ToolCallID: "c", ToolName: "t", Client: true}, &lathe.RunPaused{Reason: "awaiting_approval"},
+		&lathe.ToolCallResult{ToolCallID: "c"}, &lathe.RunResumed{}, &lathe.RunFinished{Reason: "max_iterations", Status: "limited", Limit: "max_iterations"}} {
+		tr.Emit(t.Context(), lathe.Event{ID: int64(i) + 5, RunID: "run_1", Time: time.Unix(int64(i), 0), Data: d})
+	}
+	if len(tr.runs) != 0 {
+		t.Errorf("%d runs are followed", len(tr.runs))
+	}
+	if err := tr.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(s.bodies[0], `"name":"invoke_agent"`) != 2 || s.attrs("invoke_agent")["error.type"] != "max_iterations" || s.attrs("execute_tool t")["gen_ai.tool.type"] != "function" {
+		t.Errorf("%s", s.bodies)
+	}
+}
+
+// A collector that fails holds nobody up.
+func TestSpansThatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	s := collect(t)
+	s.status = 500
+	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
+	tell(t, tr, t.Context())
+	if err := tr.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, endpoint := range []string{"", "localhost:4318", "ftp://x/y", "http://"} {
+		if _, err := NewTraces(&TracesOptions{Endpoint: endpoint}); err == nil {
+			t.Errorf("%q was taken", endpoint)
+		}
+	}
+	if ctx := WithRemoteTrace(t.Context(), http.Header{}); ctx != t.Context() {
+		t.Error("no header changed the context")
+	}
+}
+
+// The texts of spans have the form of the conventions.
+func TestSpanMessages(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(genAIMessages([]lathe.Message{lathe.User("Hi."), {Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "Hm."}, lathe.ToolCall{ID: "c", Name: "t", Arguments: `{"a":1}`}, lathe.ToolCall{ID: "d", Name: "t", Arguments: `{`}}},
+		{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "c", Content: "1"}}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"role":"user","parts":[{"type":"text","content":"Hi."}]},` +
+		`{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"tool_call","id":"c","name":"t","arguments":{"a":1}},{"type":"tool_call","id":"d","name":"t"}],"finish_reason":"tool_call"},` +
+		`{"role":"tool","parts":[{"type":"tool_call_response","id":"c","response":"1"}]}]`
+	if string(b) != want {
+		t.Errorf("%s\nwant\n%s", b, want)
+	}
+}

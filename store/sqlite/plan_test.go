@@ -1,0 +1,41 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A page of a list is read from an index in its order: what waits beside it is not looked at.
+func TestListsReadNoMoreThanTheyShow(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.db")
+	open(t, path)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	for _, column := range []string{"status", "session_id", "principal"} {
+		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT summary FROM run WHERE 1 AND "+column+" = ? ORDER BY started DESC, run_id DESC LIMIT ?", "x", 51)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan strings.Builder
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan.WriteString(detail + "\n")
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if s := plan.String(); !strings.Contains(s, "USING INDEX run_") || !strings.Contains(s, "("+column+"=?)") || strings.Contains(s, "B-TREE") {
+			t.Errorf("by %s: %s", column, s)
+		}
+	}
+}
