@@ -116,6 +116,9 @@ func (c *workerConn) read(within time.Duration) (*fleet.Frame, error) {
 	if err != nil {
 		return nil, &closed{status: websocket.StatusInvalidFramePayloadData, reason: err.Error()}
 	}
+	if f.Type == fleet.Tools && len(b) > fleet.MaxHello {
+		return nil, &closed{status: websocket.StatusMessageTooBig, reason: "the definitions are too large"}
+	}
 	return f, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/wire/fleet"
 )
 
 // A Fleet is workers that show the same token, and what they may do.
@@ -99,8 +100,11 @@ func (f *Fleet) admit(offers []lathe.WorkerTool) (tools []lathe.WorkerTool, refu
 	seen := map[string]bool{}
 	for _, t := range offers {
 		switch {
+		case !toolName(t.Name):
+			refused[clip(t.Name, 64)] = "a name is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -"
+			continue
 		case !f.may(t.Name):
-			refused[clip(t.Name, 64)] = "the token of " + f.Name + " may not serve it: workers." + f.Name + ".tools in the configuration says what it may"
+			refused[t.Name] = "the token of " + f.Name + " may not serve it: workers." + f.Name + ".tools in the configuration says what it may"
 			continue
 		case seen[t.Name]:
 			refused[t.Name] = "it is offered twice"
@@ -114,6 +118,9 @@ func (f *Fleet) admit(offers []lathe.WorkerTool) (tools []lathe.WorkerTool, refu
 	}
 	return tools, refused
 }
+
+// toolName reports whether a tool may have the name.
+func toolName(s string) bool { return fleet.ValidName(s) && !strings.Contains(s, ".") }
 
 func clip(s string, n int) string {
 	if len(s) > n {

@@ -367,3 +367,30 @@ func TestWorkersHearOfCancels(t *testing.T) {
 	next.send(&fleet.Frame{Type: fleet.Error, Ref: f.Ref, Code: lathe.CodeCancelled})
 	next.next(fleet.Ack)
 }
+
+// What a worker says of itself is bounded before anybody keeps or logs it.
+func TestWorkersAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newWorkerRig(t, gateway.WorkerOptions{Fleets: []gateway.Fleet{{Name: "f", Token: secret.New(workerToken), Tools: []string{"*"}}}})
+	p := r.dial(workerToken)
+	p.send(&fleet.Frame{Type: fleet.Hello, Worker: "w", Offers: []lathe.WorkerTool{{Name: strings.Repeat("x", 5000)}, {Name: "a b"}, {Name: "a.b"}, act, act}})
+	f := p.next(fleet.Welcome)
+	if len(f.Refused) != 4 || f.Refused["act"] != "it is offered twice" {
+		t.Errorf("refused %v", f.Refused)
+	}
+	for name := range f.Refused {
+		if len(name) > 64 {
+			t.Errorf("a name of %d bytes", len(name))
+		}
+	}
+	big := act
+	big.Description = strings.Repeat("x", fleet.MaxHello)
+	p.send(&fleet.Frame{Type: fleet.Tools, Offers: []lathe.WorkerTool{big}})
+	if why := p.ended(); !strings.Contains(why, "definitions are too large") {
+		t.Errorf("it ended because %q", why)
+	}
+	workers, err := r.queue.Workers(t.Context())
+	if err != nil || len(workers) != 1 || len(workers[0].Tools) != 1 {
+		t.Errorf("%+v, %v", workers, err)
+	}
+}

@@ -76,6 +76,33 @@ func (c *Catalogue) await(ctx context.Context, row *lathe.RemoteCall, woken <-ch
 	}
 }
 
+// defaultTime is that of a call whose context has no deadline.
+const defaultTime = 30 * time.Second
+
+// put queues a call. While the store cannot be reached it tries again: a call may have been queued without
+// anybody knowing, and then it must not be answered as one that was not.
+func (c *Catalogue) put(ctx context.Context, call *lathe.RemoteCall, woken <-chan struct{}) (*lathe.RemoteCall, error) {
+	for {
+		within := defaultTime
+		if d, ok := ctx.Deadline(); ok {
+			within = time.Until(d)
+		}
+		row, err := c.queue.PutCall(ctx, call, within)
+		if err == nil {
+			return row, nil
+		}
+		if ctx.Err() == nil {
+			if lathe.CodeOf(err) != lathe.CodeUnavailable {
+				return nil, err
+			}
+			c.pause(ctx, woken)
+		}
+		if ctx.Err() != nil {
+			return c.leave(ctx, call.Key)
+		}
+	}
+}
+
 // find returns the row of a key; while the store cannot be reached it tries again.
 func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{}) (*lathe.RemoteCall, error) {
 	for {
@@ -83,11 +110,18 @@ func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{})
 		if err == nil || ctx.Err() != nil || lathe.CodeOf(err) != lathe.CodeUnavailable {
 			return row, err
 		}
-		select {
-		case <-woken:
-		case <-time.After(c.opts.Poll):
-		case <-ctx.Done():
-		}
+		c.pause(ctx, woken)
+	}
+}
+
+// pause waits until it is time to try again.
+func (c *Catalogue) pause(ctx context.Context, woken <-chan struct{}) {
+	timer := time.NewTimer(c.opts.Poll)
+	defer timer.Stop()
+	select {
+	case <-woken:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -453,3 +453,61 @@ func TestSetsComeAndGo(t *testing.T) {
 		}
 	})
 }
+
+// blind is a queue whose store has queued a call, and lost the answer; for a while it cannot be reached at all.
+type blind struct {
+	*store.Memory
+	puts  int
+	until time.Time
+}
+
+func (b *blind) PutCall(ctx context.Context, c *lathe.RemoteCall, within time.Duration) (*lathe.RemoteCall, error) {
+	b.puts++
+	if b.puts == 1 {
+		_, _ = b.Memory.PutCall(ctx, c, within)
+	}
+	if time.Now().Before(b.until) {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable}
+	}
+	return b.Memory.PutCall(ctx, c, within)
+}
+
+// Nobody knows whether a call was queued: it is not answered as one that was not.
+func TestStoreThatCannotBeReached(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, back := range []time.Duration{5 * time.Second, time.Hour} {
+			q := &blind{Memory: store.NewMemory(nil), until: time.Now().Add(back)}
+			set, err := tool.NewSet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cat := remote.New(q, nil)
+			if err := cat.Attach(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			act := offer("act", "writes")
+			if _, err := cat.Announce(t.Context(), &lathe.Worker{ID: "f/w", Tools: []lathe.WorkerTool{act}}, ttl); err != nil {
+				t.Fatal(err)
+			}
+			r := &rig{t: t, queue: q.Memory, cat: cat, set: set, runner: tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})}
+			if back < time.Minute {
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					r.work(act.Definition(), func(c *lathe.RemoteCall) { r.finish(c, &lathe.CallResult{Data: json.RawMessage(`1`)}) })
+				})
+				if got := r.run(t.Context(), "run_1", ask("act")); got.Content != "1" {
+					t.Errorf("%+v", got)
+				}
+				wg.Wait()
+				continue
+			}
+			if got := r.run(t.Context(), "run_1", ask("act")); got.Code != lathe.CodeTimeout {
+				t.Errorf("%+v", got)
+			}
+			synctest.Wait()
+			if calls, err := q.ClaimCalls(t.Context(), "f/w", []string{act.Definition()}, time.Minute, 9); err != nil || len(calls) != 0 {
+				t.Errorf("%d calls can still be claimed, %v", len(calls), err)
+			}
+		}
+	})
+}

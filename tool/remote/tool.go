@@ -44,9 +44,6 @@ func effect(name string) lathe.Effect {
 // Spec implements [lathe.Tool].
 func (o *offered) Spec() *lathe.ToolSpec { return &o.spec }
 
-// defaultTime is that of a call whose context has no deadline.
-const defaultTime = 30 * time.Second
-
 // Call implements [lathe.Tool]. It queues the call, or finds the one that another process has queued, and
 // waits for its end.
 func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
@@ -57,13 +54,9 @@ func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	if c.Key == "" || c.RunID == "" { // the keys of runs without a name are not their own
 		c.Key, c.RunID = "call_"+rand.Text(), "run_"+rand.Text()
 	}
-	within := defaultTime
-	if d, ok := ctx.Deadline(); ok {
-		within = time.Until(d)
-	}
 	woken, stop := o.catalogue.watch(c.Key)
 	defer stop()
-	row, err := o.catalogue.queue.PutCall(ctx, c, within)
+	row, err := o.catalogue.put(ctx, c, woken)
 	if err != nil {
 		if lathe.CodeOf(err) == lathe.CodeConflict {
 			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: call", Err: err} // made before with other arguments
