@@ -25,7 +25,7 @@ func suite(t *testing.T, args ...string) *exec.Cmd {
 	if _, err := os.Stat(script); err != nil {
 		t.Skip("node_modules is missing: run npm ci in internal/conformance")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	t.Cleanup(cancel)
 	return exec.CommandContext(ctx, newNode(t), append([]string{script}, args...)...)
 }
@@ -173,7 +173,8 @@ func TestMCPClientConformance(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			cmd := cmds[revision]
 			cmd.Args = append(cmd.Args, "client", "--command", strings.Join([]string{newNode(t), script, bin}, " "), "--requirements", revision,
-				"--expected-failures", filepath.Join("baseline", "client-"+revision+".yml"))
+				"--expected-failures", filepath.Join("baseline", "client-"+revision+".yml"),
+				"--timeout", "240000") // of one scenario, in ms: all run side by side, next to other tests
 			out, err := cmd.CombinedOutput()
 			_, verdict, _ := strings.Cut(string(out), "SUITE SUMMARY")
 			if err != nil {

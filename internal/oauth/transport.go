@@ -72,9 +72,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			answers, proven = answers+1, false
 		}
 		if req.Body != nil {
-			if req.Body, err = req.GetBody(); err != nil {
+			body, err := req.GetBody()
+			if err != nil {
 				return nil, err
 			}
+			req = req.Clone(req.Context()) // the caller's stays as it is
+			req.Body = body
 		}
 	}
 }
