@@ -64,11 +64,11 @@ func (s *Sim) start() *Process {
 func (p *Process) use(inner lathe.RunIndex) {
 	own := &store{inner: inner, p: p}
 	p.store, p.alone = own, true
-	if kept, ok := inner.(lathe.FactStore); ok && !p.sim.opts.Alone {
+	if kept, ok := inner.(lathe.FactStore); ok {
 		facts := &factStore{own, kept}
 		p.store, p.kept = facts, facts
 		p.desk = approval.NewDesk(&approval.DeskOptions{Now: p.now, Facts: facts})
-		if shared, ok := inner.(lathe.SharedStore); ok {
+		if shared, ok := inner.(lathe.SharedStore); ok && !p.sim.opts.Alone {
 			p.store, p.alone = &sharedStore{facts, shared}, false
 		}
 	}

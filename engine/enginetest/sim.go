@@ -55,7 +55,7 @@ type Options struct {
 	Store lathe.RunIndex
 	// Scripts are what the runs are like, one each; nil: some of the seed's.
 	Scripts []Script
-	// Alone hides that a store may be shared, or keeps facts: one process at a time uses it.
+	// Alone hides that the store may be shared: nobody claims runs, and only their logs keep processes apart.
 	Alone bool
 	// Prefix stands before the names of the runs.
 	Prefix string
