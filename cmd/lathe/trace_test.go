@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,14 +42,15 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *collector) names() string {
+// got returns the names of the spans that came, and the spans.
+func (c *collector) got() (string, []map[string]any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var names []string
 	for _, s := range c.spans {
 		names = append(names, s["name"].(string))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, ", "), slices.Clone(c.spans)
 }
 
 func lathePath(t *testing.T) string {
@@ -80,13 +82,15 @@ func TestSpansAreSentOnDemand(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if got := c.names(); len(c.spans) != tt.want || tt.want > 0 && !strings.Contains(got, "chat sim/demo, execute_tool calculator, chat sim/demo, invoke_agent") {
-			t.Errorf("%v: %d spans: %s", tt.env, len(c.spans), got)
+		if names, spans := c.got(); len(spans) != tt.want || tt.want > 0 && !strings.Contains(names, "chat sim/demo, execute_tool calculator, chat sim/demo, invoke_agent") {
+			t.Errorf("%v: %d spans: %s", tt.env, len(spans), names)
 		}
 	}
+	c.mu.Lock()
 	if c.paths[0] != "/v1/traces a b" || strings.Contains(c.text.String(), "7 + 35") {
 		t.Errorf("%q: %s", c.paths, c.text.String())
 	}
+	c.mu.Unlock()
 	cmd := exec.CommandContext(t.Context(), lathePath(t), "run", "Hi.")
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "OTEL_EXPORTER_OTLP_ENDPOINT: want the URL of a collector") {
@@ -136,10 +140,11 @@ func TestDaemonTakesPartInTraces(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait() // it was interrupted
-	if len(c.spans) != 4 || lines != 1 {
-		t.Fatalf("%s; %d lines", c.names(), lines)
+	names, spans := c.got()
+	if len(spans) != 4 || lines != 1 {
+		t.Fatalf("%s; %d lines", names, lines)
 	}
-	for _, s := range c.spans {
+	for _, s := range spans {
 		if s["traceId"] != "0af7651916cd43dd8448eb211c80319c" || s["name"] == "invoke_agent" && s["parentSpanId"] != "b7ad6b7169203331" {
 			t.Errorf("%v", s)
 		}
