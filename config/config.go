@@ -29,6 +29,7 @@ type Config struct {
 	Telemetry    Telemetry
 	Sim          Sim
 	Serve        Serve
+	Cluster      Cluster
 	MCP          MCP
 	Keys         map[string]*APIKey // by name, which is who runs
 	Workers      map[string]*Workers

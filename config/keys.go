@@ -44,6 +44,7 @@ func (c *Config) keys() []key {
 	rows = append(rows, c.Policy.keys()...)
 	rows = append(rows, c.Secrets.keys()...)
 	rows = append(rows, c.Serve.keys()...)
+	rows = append(rows, c.Cluster.keys()...)
 	rows = append(rows,
 		key{"mcp.resources", "", group(&c.MCP.Resources, "resource name", isOfferName, (*MCPResource).keys), "What MCP clients of this server may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.", ""},
 		key{"mcp.prompts", "", group(&c.MCP.Prompts, "prompt name", isOfferName, (*MCPPrompt).keys), "Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.", ""},

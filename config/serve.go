@@ -21,6 +21,22 @@ type Serve struct {
 	DrainDelay    time.Duration
 	DrainTimeout  time.Duration
 	WorkerLease   time.Duration
+	Store         Ref
+	Advertise     string
+}
+
+// Cluster is how daemons that share a store know each other.
+type Cluster struct {
+	Key   Ref
+	Lease time.Duration
+}
+
+// keys returns the rows of daemons that share a store, bound to c.
+func (c *Cluster) keys() []key {
+	return []key{
+		{"cluster.key", "", reference(&c.Key, isKey), "Key by which daemons that share a store prove to each other that they belong together, as a reference; 16 characters at least. Without it a watcher of a run that another daemon carries sees its text a model call at a time.", "cluster_key secret"},
+		{"cluster.lease", "10s", duration(&c.Lease, time.Second), "Time after which others go on with the runs of a daemon that is not heard of; a shared store only.", "run_lease"},
+	}
 }
 
 // An APIKey is who may call the daemon.
@@ -46,6 +62,8 @@ func (s *Serve) keys() []key {
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
+		{"serve.store", "", reference(&s.Store, isStore), "Where runs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, or a reference to that. `--store` and `LATHE_STORE` come first. See docs/cluster.md.", "database db"},
+		{"serve.advertise", "", text(&s.Advertise), "Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.", "advertise_url peer"},
 		{"serve.worker_lease", "10s", duration(&s.WorkerLease, time.Second), "Time without a word after which the calls of a worker are given to others, or are unknown.", "lease"},
 	}
 }
@@ -65,6 +83,22 @@ func (k *APIKey) keys() []key {
 		{"max_tokens_total", "none", tokens(&l.MaxTokensTotal), "Tokens of one run, likewise.", "max_tokens"},
 		{"max_cost", "none", dollars(&l.MaxCost), "US dollars of one run, likewise.", ""},
 	}
+}
+
+// isStore refuses a password that stands in the file.
+func isStore(r *Ref) error {
+	if r.shown != "" {
+		return nil
+	}
+	u, err := url.Parse(r.Reveal())
+	if err != nil {
+		return errors.New("a store is sqlite:PATH or postgres://USER@HOST/DATABASE")
+	}
+	_, has := u.User.Password()
+	if has || u.Query().Has("password") {
+		return errors.New("a password does not stand in the file: name the store by a reference, ${NAME}, or set PGPASSWORD")
+	}
+	return nil
 }
 
 // address is a host and a port.

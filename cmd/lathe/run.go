@@ -17,7 +17,6 @@ import (
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/provider"
-	"github.com/lathe-run/lathe/store/sqlite"
 )
 
 // maxPrompt bounds a prompt read from standard input, in bytes.
@@ -168,7 +167,7 @@ func (f *runFlags) run(cmd *cobra.Command, arg string) (err error) {
 
 // approver makes what answers approvals: the person at the terminal; else, where the run is kept,
 // whoever goes on with it later.
-func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept *sqlite.Store) func(*screen) lathe.Approver {
+func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept runStore) func(*screen) lathe.Approver {
 	return func(view *screen) lathe.Approver {
 		if in := cmd.InOrStdin(); !stdinUsed && isTerminal(in) && view.errTerm {
 			return newTerminalApprover(in, view)
@@ -181,7 +180,7 @@ func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept *sqlite.Sto
 }
 
 // carry puts the parts together, has do run them, and says how it ended.
-func (f *runFlags) carry(cmd *cobra.Command, kept *sqlite.Store, approver func(*screen) lathe.Approver,
+func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*screen) lathe.Approver,
 	do func(e *engine.Engine, l *loop.Loop, target string) (*lathe.Result, error)) error {
 	over, name, err := f.overrides(cmd)
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/mcpserve"
 	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/store/sqlite"
 )
 
 type serveFlags struct {
@@ -69,7 +68,7 @@ type daemon struct {
 	flags   *serveFlags
 	cmd     *cobra.Command
 	log     *slog.Logger
-	store   *sqlite.Store   // nil: nothing is kept
+	store   runStore        // nil: nothing is kept
 	traces  *observe.Traces // nil: nobody is told
 	trail   *audit.Log      // nil: none is kept
 	metrics *observe.Metrics
@@ -91,15 +90,15 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	if d.log, err = buildLog(cmd.ErrOrStderr(), f.log, f.logFormat); err != nil {
 		return err
 	}
-	if d.store, err = openStore(f.store, false); err != nil {
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return err
+	}
+	if d.store, err = openStoreElse(f.store, cfg.Serve.Store.Reveal(), false); err != nil {
 		return err
 	}
 	if d.store != nil {
 		defer func() { err = errors.Join(err, d.store.Close()) }()
-	}
-	cfg, err := loadConfig(configPath(cmd), nil)
-	if err != nil {
-		return err
 	}
 	if d.trail, err = openAudit(cfg, configPath(cmd), d.log); err != nil {
 		return err
@@ -156,11 +155,14 @@ func (d *daemon) open(cfg *config.Config) error {
 	if d.traces != nil {
 		d.sinks = append(d.sinks, d.traces)
 	}
-	opts := &engine.Options{Sinks: d.sinks, Log: d.log}
+	opts := &engine.Options{Sinks: d.sinks, Log: d.log, Lease: cfg.Cluster.Lease}
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
+	}
+	if d.shared() {
+		out.Cluster = gateway.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}
 	}
 	if d.trail != nil {
 		opts.Audit = d.trail.Event
@@ -183,8 +185,19 @@ func (d *daemon) metricsAddr(cfg *config.Config) string {
 	return cfg.Serve.MetricsAddr
 }
 
-// recover goes on with the runs whose process ended in the middle of them.
+// shared reports whether other processes may carry runs of the store.
+func (d *daemon) shared() bool {
+	_, ok := d.store.(lathe.SharedStore)
+	return ok
+}
+
+// recover goes on with the runs whose process ended in the middle of them. Those of a shared store are looked
+// for all the time.
 func (d *daemon) recover() {
+	if d.shared() {
+		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: this is %s among the processes that share the store\n", d.engine.Node())
+		return
+	}
 	n, err := d.gateway.Recover(d.cmd.Context())
 	if n > 0 {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: going on with %d runs that an earlier process left\n", n)
