@@ -73,7 +73,7 @@ func (p *proc) kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may be gone
 	_ = p.cmd.Process.Kill()
 	<-p.over
-	_ = p.cmd.Wait() // it was killed
+	_ = p.cmd.Wait() // it was killed, or waited for before
 }
 
 // A bridge leads connections to a server that may change, and breaks them.
@@ -168,7 +168,7 @@ func workshopFiles(t *testing.T, world, lease string) string {
 	for name, text := range map[string]string{
 		"gateway.yaml": fmt.Sprintf(`workers:
   lab: {token: %q, tools: ["*"], effects: [read_only, idempotent]}
-serve: {worker_lease: %s, drain_timeout: 5s}
+serve: {worker_lease: %s, drain_timeout: 1s}
 tools: {builtin: []}
 policy: {tools: {put: allow}}
 tool_calling: {tool_timeout: 2m}
@@ -342,10 +342,19 @@ func TestWorkersKilledAtWork(t *testing.T) {
 	}
 }
 
-// The gateway is killed while a worker is at work for one of its runs. Its next process waits for the same call,
-// which the worker finishes: the run is told what the tool said, and the tool was called once.
-func TestGatewayKilledWhileAWorkerWorks(t *testing.T) {
+// The gateway is killed, or told to stop, while a worker is at work for one of its runs. Its next process waits for
+// the same call, which the worker finishes: the run is told what the tool said, and the tool was called once.
+func TestGatewayEndsWhileAWorkerWorks(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gatewayEnds(t, end)
+		})
+	}
+}
+
+func gatewayEnds(t *testing.T, end syscall.Signal) {
 	w := &world{keys: map[string][]string{}, called: make(chan string, 9), freed: make(chan struct{})}
 	var answer sync.Once
 	free := func() { answer.Do(func() { close(w.freed) }) }
@@ -377,8 +386,11 @@ func TestGatewayKilledWhileAWorkerWorks(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	<-w.called
+	if err := first.cmd.Process.Signal(end); err != nil {
+		t.Fatal(err)
+	}
+	<-first.over
 	lines.lead("")
-	first.kill()
 	_, addr = startGateway(t, dir, "--script", "turns.txt")
 	lines.lead(addr)
 	waitForTool(t, addr, "put") // it is known to the store
