@@ -73,14 +73,14 @@ func TestF16_DiskFull(t *testing.T) {
 			t.Fatalf("with room again: %d %s", status, answer)
 		}
 	}
-	p.kill()
+	x.kills(p)
 	last := x.serves(store)
 	for _, r := range x.runs {
 		for !x.follow(r) && x.ctx.Err() == nil {
 			x.pause(nil)
 		}
 	}
-	last.kill()
+	x.kills(last)
 	h := x.history(kept(t, x.dir), 1)
 	for _, v := range h.Check() {
 		t.Error(v)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,8 +34,9 @@ type trial struct {
 	clients  sync.WaitGroup
 
 	mu    sync.Mutex
-	base  string        // of the process that serves
-	up    chan struct{} // closed when base changes
+	bases []string      // of the processes that serve
+	next  int           // where the next request goes
+	up    chan struct{} // closed when bases changes
 	asked map[string]int
 	deeds []enginetest.Deed // whose RunID is the tag of the run, and whose CallID is still to be found
 	runs  []*tagged
@@ -52,7 +54,8 @@ var trialTurns = [][]string{{"look", "put", "pay"}, {"pay", "ask_pay"}}
 var trialTools = map[string]enginetest.Tool{"look": {Effect: lathe.ReadOnly}, "put": {Effect: lathe.Idempotent}, "pay": {Effect: lathe.Writes},
 	"ask_pay": {Effect: lathe.Writes, Asks: true}}
 
-func newTrial(t *testing.T) *trial {
+// newTrial makes a trial whose configuration has these lines, too.
+func newTrial(t *testing.T, more ...string) *trial {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	x := &trial{t: t, ctx: ctx, dir: t.TempDir(), stirs: make(chan struct{}), settling: make(chan struct{}), up: make(chan struct{}), asked: map[string]int{}}
@@ -64,6 +67,7 @@ func newTrial(t *testing.T) *trial {
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "models: {main: {base_url: %q, model: teller}}\nserve: {max_concurrent: 64}\n", srv.URL+"/v1")
+	b.WriteString(strings.Join(more, ""))
 	fmt.Fprint(&b, "policy: {tools: {look: allow, put: allow, pay: allow, ask_pay: ask}}\ntools:\n  egress: {private: [127.0.0.1]}\n  http:\n")
 	for name, tool := range trialTools {
 		method := "POST"
@@ -143,21 +147,40 @@ func trialArgs(run, n string) json.RawMessage {
 // serves starts a process and tells the clients where it is.
 func (x *trial) serves(store string) *proc {
 	p := startProc(x.t, x.dir, "serve", "--addr", "127.0.0.1:0", "--store", store, "--log", "error")
-	url := p.says(`http://\S+/v1`)
+	x.change(nil, []string{strings.TrimSuffix(p.says(`http://\S+/v1`), "/v1")})
+	return p
+}
+
+// kills ends a process. The clients find out.
+func (x *trial) kills(p *proc) {
+	base := strings.TrimSuffix(p.says(`http://\S+/v1`), "/v1")
+	p.kill()
+	x.change([]string{base}, nil)
+}
+
+func (x *trial) change(gone, come []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.base = strings.TrimSuffix(url, "/v1")
+	x.bases = append(slices.DeleteFunc(x.bases, func(b string) bool { return slices.Contains(gone, b) }), come...)
 	close(x.up)
 	x.up = make(chan struct{})
-	return p
+}
+
+// address is where the next request goes, "" while nobody serves. up is closed when that changes.
+func (x *trial) address() (base string, up <-chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.bases) > 0 {
+		x.next++
+		base = x.bases[x.next%len(x.bases)]
+	}
+	return base, x.up
 }
 
 // do makes a request, again and again until somebody answers it.
 func (x *trial) do(method, path, body string, header ...string) (status int, answer string) {
 	for x.ctx.Err() == nil {
-		x.mu.Lock()
-		base, up := x.base, x.up
-		x.mu.Unlock()
+		base, up := x.address()
 		if base != "" {
 			if resp, err := x.send(x.ctx, method, base+path, body, header...); err == nil {
 				b, err := io.ReadAll(resp.Body)
@@ -175,7 +198,8 @@ func (x *trial) do(method, path, body string, header ...string) (status int, ans
 // try makes one request.
 func (x *trial) try(method, path, body string, header ...string) (status int, answer string) {
 	x.t.Helper()
-	resp, err := x.send(x.ctx, method, x.base+path, body, header...)
+	base, _ := x.address()
+	resp, err := x.send(x.ctx, method, base+path, body, header...)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -231,9 +255,7 @@ func (x *trial) client(name string) {
 		x.runs = append(x.runs, r)
 		x.mu.Unlock()
 		for !x.follow(r) && x.ctx.Err() == nil {
-			x.mu.Lock()
-			up := x.up
-			x.mu.Unlock()
+			_, up := x.address()
 			x.pause(up)
 		}
 	}
@@ -242,9 +264,7 @@ func (x *trial) client(name string) {
 // follow watches a run over one connection, and reports whether it has seen its end.
 func (x *trial) follow(r *tagged) (over bool) {
 	x.approve(r.id)
-	x.mu.Lock()
-	base := x.base
-	x.mu.Unlock()
+	base, _ := x.address()
 	last := "0"
 	if n := len(r.tail.IDs); n > 0 {
 		last = fmt.Sprint(r.tail.IDs[n-1])
@@ -384,26 +404,31 @@ func TestF1_ServeKilledUnderLoad(t *testing.T) {
 				t.Fatal("nothing happens any more")
 			}
 		}
-		p.kill()
+		x.kills(p)
 	}
 	close(x.settling)
-	last := x.serves(store)
+	x.serves(store)
 	x.clients.Wait()
-	last.kill()
-	h := x.history(kept(t, x.dir), n)
+	x.judge(kept(t, x.dir), n)
+}
+
+// judge holds what the trial has left to the promises, and prints the table.
+func (x *trial) judge(s lathe.RunIndex, kills int) {
+	x.t.Helper()
+	h := x.history(s, kills)
 	bad := h.Check()
 	table := &enginetest.Table{}
 	table.Add(h, bad)
-	t.Logf("%d cycles\n%s", n, table)
+	x.t.Logf("%d cycles\n%s", kills, table)
 	for _, v := range bad {
-		t.Error(v)
+		x.t.Error(v)
 	}
 	for i := range h.Runs {
 		if state, err := loop.Fold(h.Runs[i].Events); err != nil || state.Finished == nil || state.Finished.Reason != lathe.ReasonAnswered {
-			t.Errorf("%s: %v, %+v", h.Runs[i].ID, err, state.Finished)
+			x.t.Errorf("%s: %v, %+v", h.Runs[i].ID, err, state.Finished)
 		}
 	}
 	if x.ctx.Err() != nil || len(h.Runs) == 0 || table.Resumed == 0 {
-		t.Errorf("%d runs, resumed %d times: %v", len(h.Runs), table.Resumed, x.ctx.Err())
+		x.t.Errorf("%d runs, resumed %d times: %v", len(h.Runs), table.Resumed, x.ctx.Err())
 	}
 }
