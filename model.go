@@ -81,6 +81,8 @@ type Raw struct {
 	Sound bool
 	// UsageOnly says that they hold nothing but the usage, which not every client has asked for.
 	UsageOnly bool
+	// ID and Model are what the answer's events name themselves by; "" where they do not.
+	ID, Model string
 	// Finished says that they, or those before, say why the model stopped.
 	Finished bool
 	Deltas   []Delta

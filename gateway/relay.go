@@ -26,6 +26,9 @@ func (c *caller) relays(m *Model, s *lathe.Settings, allow []string) bool {
 
 // appendRaw appends what the model server sent, or what it means.
 func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
+	if !raw.Sound && !a.mends && a.relayed { // the stream goes on as ours
+		a.chunks.GoOn(raw.ID, raw.Model)
+	}
 	a.relayed, a.said = true, true
 	a.mends = a.mends || !raw.Sound
 	for _, d := range raw.Deltas {

@@ -219,6 +219,15 @@ func TestRelayMendsDamage(t *testing.T) {
 			t.Parallel()
 			f := serve(t, upstreamSays("text/event-stream", body))
 			s := f.streamed(ask("sim/x", "hi", `,"stream":true,"stream_options":{"include_usage":true},"tools":[`+weatherTool+`]`))
+			ids := map[string]bool{}
+			for _, frame := range s.frames {
+				if frame != "[DONE]" {
+					ids[parse[completion](t, frame).ID] = true
+				}
+			}
+			if len(ids) != 1 { // openai-go refuses chunks of another id
+				t.Errorf("the chunks have the ids %v", ids)
+			}
 			args := `{"city":"Oslo"}`
 			if name == "no arguments" {
 				args = "{}"

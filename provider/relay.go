@@ -26,6 +26,7 @@ func (a *attempt) show(kind string, deltas []lathe.Delta) {
 	raw := &v.raw
 	*raw = lathe.Raw{Bytes: v.events.Raw(), Sound: v.answer.Sound() && kind == "message", UsageOnly: v.answer.UsageOnly(),
 		Finished: v.answer.Finished(), Deltas: deltas}
+	raw.ID, raw.Model = v.answer.Names()
 	if began := v.answer.AppendShown(nil); len(began) > 0 {
 		raw.Deltas = append(began, deltas...)
 	}

@@ -190,6 +190,10 @@ func TestNpmStreams(t *testing.T) {
 			"cut": with(answered, "incomplete:error", "provider_unavailable"), "approval": open}
 	}
 	want["assistant-stream ui-message-stream"]["approval"] = first // the other waits behind it
+	done := "calculator:output-available get_current_time:output-available"
+	want["assistant-transport commands"] = map[string]chatCase{"rounds": {states: done + " calculator:output-available", text: []string{"42", "Tokyo", "1 + 1 = 2"}, status: "true"},
+		"slow": {states: done, text: []string{"42", "Tokyo"}, status: "true"}, "cut": {states: done, text: []string{"42"}, status: "true", err: "provider_unavailable"},
+		"approval": {states: "calculator:approval-requested get_current_time:input-available", status: "true"}}
 	for _, agent := range []string{"ag-ui-0", "ag-ui-1"} {
 		want[agent] = map[string]chatCase{"rounds": with(answered, "success", ""), "slow": with(answered, "success", ""),
 			"cut": with(answered, "", "provider_unavailable"), "approval": with(answered, "interrupt:success", "")}

@@ -26,6 +26,33 @@ for (const [protocol, Decoder] of [["data-stream", stream.DataStreamDecoder], ["
   }
 }
 
+// A page of the transport holds a state, and sends what is new as commands.
+for (const [name, api, model] of cases) {
+  const out = { client: "assistant-transport commands", case: name, errors: [], states: [], text: "" };
+  try {
+    let state = { own: true };
+    for (const text of [prompt, "What is 1 + 1?"]) {
+      const response = await fetch(`${api}/api/chat`, { method: "POST", body: JSON.stringify({ threadId: `t-${name}`, config: { modelName: model }, state, tools: {},
+        commands: [{ type: "add-message", message: { role: "user", parts: [{ type: "text", text }] }, parentId: null, sourceId: null }] }) });
+      const messages = response.body.pipeThrough(new stream.AssistantTransportDecoder()).pipeThrough(new stream.AssistantMessageAccumulator({
+        initialMessage: { role: "assistant", status: { type: "running" }, parts: [], content: [], metadata: { unstable_state: state, unstable_data: [], unstable_annotations: [], steps: [], custom: {} } } }));
+      let last;
+      for await (const m of messages) last = m;
+      state = last.metadata.unstable_state;
+      if (last.status.reason === "error") out.errors.push(JSON.stringify(last.status.error));
+      if (name !== "rounds") break;
+    }
+    out.messages = state.messages.length;
+    const parts = state.messages.flatMap((m) => m.role === "assistant" ? m.parts : []);
+    out.text = parts.filter((p) => p.type === "text").map((p) => p.text).join("\n");
+    out.states = parts.filter((p) => p.type === "dynamic-tool").map((p) => `${p.toolName}:${p.state}`);
+    out.status = String(state.own);
+  } catch (e) {
+    out.errors.push(e.message);
+  }
+  say(out);
+}
+
 for (const pkg of ["ag-ui-1", "ag-ui-0"]) {
   const { HttpAgent } = await import(pkg);
   for (const [name, api, model] of cases) {

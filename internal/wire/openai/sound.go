@@ -133,6 +133,19 @@ func (a *Assembler) judgeWhole() bool {
 	return true
 }
 
+// Names returns what the answer calls itself and its model; "" where it has not said.
+func (a *Assembler) Names() (id, model string) { return a.id, a.model }
+
+// GoOn has what follows bear the names of what the client has been told by other means: some clients refuse
+// chunks of another id.
+func (w *ChunkWriter) GoOn(id, model string) {
+	if id == "" {
+		return
+	}
+	own := NewChunkWriter(id, model, w.created, w.includeUsage)
+	w.head, w.tail = own.head, own.tail
+}
+
 // Finished reports whether the server has said why the model stopped.
 func (a *Assembler) Finished() bool { return a.finishSeen }
 

@@ -18,6 +18,7 @@ import (
 type ChunkWriter struct {
 	head, tail   []byte // of every frame, around the delta
 	includeUsage bool
+	created      int64
 	started      bool
 	open         *outCall // the call that is being sent
 	calls        []*outCall
@@ -48,7 +49,7 @@ func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWr
 	head = append(head, `,"object":"chat.completion.chunk","created":`...)
 	head = strconv.AppendInt(head, created, 10)
 	head = appendText(head, "model", model)
-	w := &ChunkWriter{includeUsage: includeUsage, head: append(head, `,"choices":[{"index":0,"delta":`...)}
+	w := &ChunkWriter{includeUsage: includeUsage, created: created, head: append(head, `,"choices":[{"index":0,"delta":`...)}
 	w.tail = []byte(w.end("null"))
 	return w
 }
