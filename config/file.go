@@ -144,6 +144,7 @@ func (l *loader) setValue(v value, n *yaml.Node, full string) {
 		l.eachEntry(n, full, func(k, v *yaml.Node) {
 			entry, err := tabler.entry(k.Value)
 			path := full + "." + k.Value
+			l.lines[path] = k.Line
 			if inner := listIn(entry); inner != nil && v.Kind == yaml.SequenceNode {
 				l.setValue(inner, v, path)
 				return

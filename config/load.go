@@ -320,8 +320,7 @@ func (l *loader) known(key, what, name string, known []string) {
 func (l *loader) at(key, msg string) {
 	from := l.cfg.origin[key]
 	if from == "" {
-		for up := key; strings.Contains(up, "."); { // what is missing is missed where its entry begins
-			up = up[:strings.LastIndexByte(up, '.')]
+		for up := key; up != ""; up = up[:max(strings.LastIndexByte(up, '.'), 0)] { // what is missing is missed where its entry begins
 			if l.lines[up] > 0 {
 				l.problem(l.lines[up], key, "%s", msg)
 				return

@@ -194,8 +194,10 @@ func builtinNames() []string {
 
 // checkTools says what is wrong with the tools that a configuration describes.
 func checkTools(cfg *config.Config, dir string) []config.Problem {
-	_, problems := httpTools(cfg)
-	return slices.Concat(problems, checkServers(cfg), checkCatalog(cfg, dir))
+	tools, problems := httpTools(cfg)
+	offered, bad := buildCatalog(cfg, dir)
+	offered.close()
+	return slices.Concat(problems, checkServers(cfg), bad, checkPolicyNames(cfg, tools, offered.names()))
 }
 
 // buildTools makes the set of tools that the configuration enables.

@@ -110,21 +110,17 @@ func offerCause(err error) string {
 	return err.Error()
 }
 
+// configDir is the folder of the configuration file.
+func configDir(path string) string { return filepath.Dir(configFile(path)) }
+
 // openCatalog is buildCatalog of a configuration that was checked.
 func openCatalog(cfg *config.Config, configPath string) (*catalog, error) {
-	c, bad := buildCatalog(cfg, filepath.Dir(configPath))
+	c, bad := buildCatalog(cfg, configDir(configPath))
 	if len(bad) > 0 {
 		c.close()
 		return nil, &exitError{exitConfig, config.Problems(bad)}
 	}
 	return c, nil
-}
-
-// checkCatalog says what is wrong with the resources and prompts of a configuration.
-func checkCatalog(cfg *config.Config, dir string) []config.Problem {
-	c, bad := buildCatalog(cfg, dir)
-	c.close()
-	return bad
 }
 
 // serveCatalog has a server offer it.

@@ -94,6 +94,9 @@ func toolsListCommand() *cobra.Command {
 			if err := running.listOthers(w, enc, asJSON); err != nil {
 				return err
 			}
+			for _, text := range policyNotes(cfg, set, configPath(cmd)) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
+			}
 			if asJSON {
 				return nil
 			}
