@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lathe": main, "mcpserver": mcpServer, "xdg-open": browse})
+	testscript.Main(pgtest.M(m), map[string]func(){"lathe": main, "mcpserver": mcpServer, "xdg-open": browse})
 }
 
 // TestScripts runs the scripts in testdata: each is one way to use the command. Beside the usual
