@@ -167,8 +167,8 @@ func (s *scene) play(t *testing.T) string {
 	var res *lathe.Result
 	for e := range l.Run(ctx, in) {
 		events = append(events, keep(e))
-		if f, ok := e.Data.(*lathe.RunFinished); ok {
-			res = f.Result
+		if end := loop.Ended(e.Data); end != nil {
+			res = end
 		}
 		if len(events) == s.cancelAt {
 			cancel(s.cause)
@@ -184,7 +184,7 @@ func (s *scene) play(t *testing.T) string {
 		return ""
 	}
 	if res == nil {
-		return "no RunFinished: " + types(events)
+		return "no end: " + types(events)
 	}
 	f := &recorder{}
 	checkRun(f, res, events)
