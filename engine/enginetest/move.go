@@ -15,7 +15,7 @@ import (
 const (
 	maxProcesses = 3
 	maxFaults    = 10
-	maxSettling  = 20_000 // steps until a history that has not ended is given up
+	maxSettling  = 50_000 // steps until a history that has not ended is given up
 )
 
 // fate is what befalls who is at a stop.
@@ -147,6 +147,7 @@ func (s *Sim) clientAnswers(runID string) map[string]lathe.Output {
 func (s *Sim) settle() {
 	for _, p := range s.procs {
 		p.paused.Store(false)
+		p.skew.Store(0)
 	}
 	for range maxSettling {
 		if stops := s.waiting(); len(stops) > 0 {
