@@ -19,8 +19,6 @@ type ServeOptions struct {
 	Every time.Duration
 	// Address is where other nodes reach this one; "": they do not.
 	Address string
-	// Hint is called with each run that may have something new, wherever it is carried; nil: with none. It must not block.
-	Hint func(runID string)
 }
 
 // maxClaimed bounds the runs that one look brings.
@@ -80,12 +78,7 @@ func (c *Crew) advertise(ctx context.Context, address string) {
 func (c *Crew) listen(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	for ctx.Err() == nil {
-		err := n.store.Watch(ctx, func(runID string) {
-			c.hintFromAfar(runID)
-			if opts.Hint != nil {
-				opts.Hint(runID)
-			}
-		})
+		err := n.store.Watch(ctx, c.hintFromAfar)
 		if ctx.Err() != nil {
 			return
 		}
