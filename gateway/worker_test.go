@@ -61,6 +61,9 @@ func newWorkerRig(t *testing.T, opts gateway.WorkerOptions) *workerRig {
 	t.Helper()
 	r := &workerRig{t: t, queue: &flaky{CallQueue: store.NewMemory(nil)}}
 	opts.Queue, opts.Roster = r.queue, roster{r.queue}
+	if opts.Lease == 0 {
+		opts.Lease = 5 * time.Minute // the peers of most tests send no beats
+	}
 	if opts.Fleets == nil {
 		opts.Fleets = []gateway.Fleet{{Name: "f", Token: secret.New(workerToken), Tools: []string{"act"}}, {Name: "g", Token: secret.New(workerToken + "g"), Tools: []string{"act"}}}
 	}
