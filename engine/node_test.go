@@ -13,7 +13,9 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // A line is what one node has of a store that several share. Held, it keeps its node waiting, as a process
@@ -425,4 +427,39 @@ type panicModel struct{}
 
 func (panicModel) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	panic("the model is broken")
+}
+
+// A lateDesk knows of an answer that was given in time.
+type lateDesk struct{ desk }
+
+func (d *lateDesk) Recall(context.Context, *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	return lathe.Approval{Approved: true, By: "somebody"}, d.open.Load()
+}
+
+// An answer that was given before the request expired counts when the run gets to it after that.
+func TestF12_AnswerInTimeCountsLater(t *testing.T) {
+	t.Parallel()
+	for _, said := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			kept, c, d := store.NewMemory(nil), &counter{}, &lateDesk{}
+			set, err := tool.NewSet(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := loop.New(model{pieces: 1}, tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := engine.New(&engine.Options{Store: kept})
+			if res, err := e.Run(t.Context(), l, parkable("run_1")); err != nil || res.Reason != lathe.ReasonAwaitingApproval {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			d.open.Store(said)
+			time.Sleep(2 * time.Hour)
+			res, err := e.Resume(t.Context(), l, "run_1", nil)
+			if err != nil || res.Reason != lathe.ReasonAnswered || c.count() != map[bool]int{true: 1, false: 0}[said] {
+				t.Errorf("said %v: %+v, %v, the tool ran %d times", said, res, err, c.count())
+			}
+		})
+	}
 }
