@@ -104,7 +104,7 @@ func TestF21_FoldOfAnySequence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = 100 * seeds
+		n = 20 * seeds
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	long := 0
