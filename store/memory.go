@@ -22,10 +22,12 @@ var _ lathe.Store = (*Memory)(nil)
 // limit is reached, and cancelled or timeout when ctx is done.
 type Memory struct {
 	maxRuns, maxEvents int
+	maxBytes           int64 // 0: no bound
 	now                func() time.Time
 
 	mu       sync.RWMutex
 	runs     map[string]*journal
+	bytes    int64                 // of all runs, counted only where maxBytes bounds them
 	finished *list.List            // of run ids, the longest finished in front
 	nodes    map[string]advertised // by name
 	watchers map[*watcher]struct{}
@@ -40,6 +42,10 @@ type MemoryOptions struct {
 	MaxRuns int
 	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
 	MaxEvents int
+	// MaxBytes bounds what the runs take, as JSON: zero, there is no bound. Beyond it the runs that
+	// finished first are forgotten, and where none has finished a new run is refused. Runs that have
+	// begun are kept whatever they take.
+	MaxBytes int64
 	// Now is the clock of claims and facts; nil: time.Now.
 	Now func() time.Time
 }
@@ -59,7 +65,7 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
+	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, maxBytes: o.MaxBytes, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
 		gone: map[string]lathe.GoneError{}, nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
 }
 
@@ -97,6 +103,13 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		}
 		copies[i] = c
 	}
+	var size int64
+	if s.maxBytes > 0 {
+		var err error
+		if size, err = sizeOf(copies); err != nil {
+			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		}
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,13 +128,17 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		return end, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_events: a run has at most %d events", s.maxEvents)}
 	}
 	if j == nil {
-		if !s.makeRoom() {
-			return 0, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_runs: %d runs are kept and none has finished", s.maxRuns)}
+		if err := s.makeRoom(size); err != nil {
+			return 0, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
 		}
 		j = &journal{}
 		s.runs[runID] = j
 	}
 	j.events = append(j.events, copies...)
+	if s.maxBytes > 0 {
+		j.measured, j.bytes = len(j.events), j.bytes+size
+		s.bytes += size
+	}
 	for i := range copies {
 		j.sum.Apply(&copies[i])
 	}
@@ -181,17 +198,25 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 	return nil
 }
 
-// makeRoom reports whether there is a place for one more run, after forgetting an old one if need be.
-func (s *Memory) makeRoom() bool {
-	if len(s.runs) < s.maxRuns {
-		return true
+// makeRoom forgets old runs until there is a place for one more, of size bytes. Its error says which bound
+// has none.
+func (s *Memory) makeRoom(size int64) error {
+	for {
+		var full error
+		switch {
+		case len(s.runs) >= s.maxRuns:
+			full = fmt.Errorf("max_runs: %d runs are kept and none has finished", s.maxRuns)
+		case s.maxBytes > 0 && s.bytes > s.maxBytes-size:
+			full = fmt.Errorf("max_bytes: the runs that are kept take %d bytes of %d and none has finished", s.bytes, s.maxBytes)
+		default:
+			return nil
+		}
+		oldest := s.finished.Front()
+		if oldest == nil {
+			return full
+		}
+		s.retire(oldest.Value.(string))
 	}
-	oldest := s.finished.Front()
-	if oldest == nil {
-		return false
-	}
-	s.retire(oldest.Value.(string))
-	return true
 }
 
 func (s *Memory) forget(runID string) {
@@ -201,6 +226,9 @@ func (s *Memory) forget(runID string) {
 	}
 	if j.finished != nil {
 		s.finished.Remove(j.finished)
+	}
+	if s.maxBytes > 0 {
+		s.bytes -= j.bytes
 	}
 	delete(s.runs, runID)
 	s.queue.forgetRun(runID)

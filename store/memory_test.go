@@ -148,3 +148,40 @@ func TestMemoryShared(t *testing.T) {
 		return s, func(d time.Duration) { passed.Add(int64(d)) }
 	})
 }
+
+func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	text := func(runID string, n int) lathe.Event {
+		return lathe.Event{ID: 1, RunID: runID, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User(strings.Repeat("x", n))}}}
+	}
+	s := store.NewMemory(&store.MemoryOptions{MaxBytes: 10_000})
+	for _, run := range []string{"first", "second"} {
+		if _, err := s.Append(ctx, run, 0, text(run, 4_000), finish(run, 2, lathe.ReasonAnswered)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Append(ctx, "third", 0, text("third", 4_000)); err != nil {
+		t.Fatal(err)
+	}
+	if has(t, s, "first") || !has(t, s, "second") || !has(t, s, "third") {
+		t.Error("the run that finished first was not the one that made room")
+	}
+	said := lathe.Assistant(strings.Repeat("x", 9_000))
+	if _, err := s.Append(ctx, "third", 1, lathe.Event{ID: 2, RunID: "third", Data: &lathe.ModelCallFinished{Message: &said}}); err != nil {
+		t.Errorf("a run that has begun: %v, want its events kept", err)
+	}
+	_, err := s.Append(ctx, "fourth", 0, started("fourth"))
+	if lathe.CodeOf(err) != lathe.CodeUnavailable || !strings.Contains(err.Error(), "max_bytes") {
+		t.Errorf("a run too many: %v, want unavailable that names max_bytes", err)
+	}
+	if has(t, s, "second") {
+		t.Error("a finished run was kept where a new one had no room")
+	}
+	if err := s.Delete(ctx, "third"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(ctx, "fourth", 0, started("fourth")); err != nil {
+		t.Errorf("after the big run was deleted: %v", err)
+	}
+}

@@ -98,15 +98,24 @@ func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 
 // measure counts the bytes of the events that were added since it was called last.
 func (j *journal) measure() error {
-	var buf []byte
-	for ; j.measured < len(j.events); j.measured++ {
-		var err error
-		if buf, err = j.events[j.measured].AppendJSON(buf[:0], true); err != nil {
-			return err
-		}
-		j.bytes += int64(len(buf))
+	size, err := sizeOf(j.events[j.measured:])
+	if err != nil {
+		return err
 	}
+	j.measured, j.bytes = len(j.events), j.bytes+size
 	return nil
+}
+
+// sizeOf is what events take as JSON.
+func sizeOf(events []lathe.Event) (size int64, err error) {
+	var buf []byte
+	for i := range events {
+		if buf, err = events[i].AppendJSON(buf[:0], true); err != nil {
+			return 0, err
+		}
+		size += int64(len(buf))
+	}
+	return size, nil
 }
 
 // retire removes a run, and remembers that it did. s.mu is held.
