@@ -30,7 +30,7 @@ answered interrupted.`,
 	cmd.AddCommand(runsListCommand(), runsShowCommand(), runsEventsCommand(), runsExportCommand(), runsCallsCommand(),
 		runsAnswerCommand("approve", "Approve a call that waits, and go on", lathe.Approval{Approved: true, ReasonCode: "approved_by_user"}),
 		runsAnswerCommand("deny", "Deny a call that waits, and go on", lathe.Approval{ReasonCode: "denied_by_user"}),
-		runsResumeCommand(), runsCancelCommand(), runsDeleteCommand(), runsImportCommand(), runsReplayCommand())
+		runsResumeCommand(), runsCancelCommand(), runsDeleteCommand(), runsImportCommand(), runsCopyCommand(), runsReplayCommand())
 	return cmd
 }
 

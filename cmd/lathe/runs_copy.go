@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/replay"
+)
+
+func runsCopyCommand() *cobra.Command {
+	var from, to string
+	var unfinished, quiet bool
+	cmd := &cobra.Command{
+		Use: "copy --from STORE --to STORE", Short: "Copy all runs of a store into another one", Args: cobra.NoArgs,
+		Long: `Copies every run with its events and its answers that wait, as they are: so a store moves from a file to a
+database, or back. A run that is there already with the same events is left alone, so a copy that was broken
+off is simply begun again. A run that waits for an answer is copied too: after that only one of the two stores
+may be served from. While runs are under way nothing is copied, unless --unfinished says so: stop the daemon
+first, or let it end them.`,
+		Example: `  lathe runs copy --from sqlite:runs.db --to postgres://lathe@db/runs`,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if from == "" || to == "" {
+				return usageError("want --from STORE and --to STORE, each sqlite:PATH or postgres://USER@HOST/DATABASE")
+			}
+			if from == to {
+				return usageError("--from and --to name the same store")
+			}
+			src, err := openSource(from)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, src.Close()) }()
+			if !unfinished {
+				n, err := countRuns(cmd.Context(), src, &lathe.RunFilter{Status: "running"})
+				if err != nil {
+					return storeError(err)
+				}
+				if n > 0 {
+					return &exitError{exitFailed, fmt.Errorf("%d runs are under way: let `lathe serve` or `lathe runs resume` end them, or give --unfinished", n)}
+				}
+			}
+			dst, err := openStore(to, false)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dst.Close()) }()
+			c := copying{from: src, to: dst}
+			if !quiet && isTerminal(cmd.ErrOrStderr()) {
+				c.progress = cmd.ErrOrStderr()
+			}
+			if err := c.all(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "copied %d runs, %d were there\n", c.copied, c.had)
+			if c.waiting > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d of them wait, and can now be gone on with in both stores: serve from one only\n", c.waiting)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the `store` that has the runs")
+	cmd.Flags().StringVar(&to, "to", "", "the `store` that gets them")
+	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "copy runs that are under way, too")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	return cmd
+}
+
+// openSource opens a store for writing, so that no daemon carries on with the runs of a file meanwhile, but
+// makes no file where there is none.
+func openSource(name string) (runStore, error) {
+	s, err := openStore(name, true)
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openStore(name, false)
+}
+
+// A copying is one call of `runs copy`.
+type copying struct {
+	from, to             runStore
+	progress             io.Writer // nil: none
+	copied, had, waiting int
+}
+
+// all copies the runs page by page, so that no more than one run is held in memory.
+func (c *copying) all(ctx context.Context) error {
+	f := lathe.RunFilter{Limit: 1_000}
+	for {
+		rows, next, err := c.from.Runs(ctx, &f)
+		if err != nil {
+			return storeError(err)
+		}
+		for i := range rows {
+			if err := c.run(ctx, &rows[i]); err != nil {
+				return fmt.Errorf("after %d runs: %w", c.copied+c.had, err)
+			}
+		}
+		if c.progress != nil && next != "" {
+			fmt.Fprintf(c.progress, "%d runs, %s\n", c.copied+c.had, rows[len(rows)-1].Started.Format("2006-01-02"))
+		}
+		if f.After = next; next == "" {
+			return nil
+		}
+	}
+}
+
+func (c *copying) run(ctx context.Context, row *lathe.RunSummary) error {
+	r := &replay.Record{Events: make([]lathe.Event, 0, row.LastID)}
+	for e, err := range c.from.Read(ctx, row.RunID, 0) {
+		if err != nil {
+			return storeError(err)
+		}
+		r.Events = append(r.Events, e)
+	}
+	had, err := importRun(ctx, c.to, r)
+	if err != nil {
+		return err
+	}
+	if had {
+		c.had++
+	} else {
+		c.copied++
+	}
+	if r.Ended() {
+		return nil
+	}
+	c.waiting++
+	facts, err := c.from.Facts(ctx, row.RunID)
+	if err != nil {
+		return storeError(err)
+	}
+	for i := range facts {
+		// The first fact wins: one that is there is left.
+		if err := c.to.PutFact(ctx, facts[i]); err != nil && !errors.Is(err, lathe.ErrConflict) {
+			return storeError(err)
+		}
+	}
+	return nil
+}
