@@ -4,13 +4,13 @@ import "strings"
 
 // marks is a set of texts that a scanner stops at. It is built once and shared.
 type marks struct {
-	list  []string // lower case where fold is set
-	fold  bool     // letters match without regard to case (ASCII)
-	first [256]bool
-	pair  [256]bits256 // by first byte, the bytes that may come second
-	only  int          // the one byte that all marks begin with, else -1
-	next  int          // the one byte that all have after it, else -1
-	short int          // length of the shortest mark
+	list   []string   // lower case where fold is set
+	fold   bool       // letters match without regard to case (ASCII)
+	first  [256]uint8 // by first byte, where in second those are that may follow; 0: no mark begins so
+	second []bits256
+	only   int // the one byte that all marks begin with, else -1
+	next   int // the one byte that all have after it, else -1
+	short  int // length of the shortest mark
 }
 
 type bits256 [4]uint64
@@ -19,19 +19,25 @@ func (b *bits256) add(c byte)      { b[c/64] |= 1 << (c % 64) }
 func (b *bits256) has(c byte) bool { return b[c/64]&(1<<(c%64)) != 0 }
 
 func newMarks(fold bool, list ...string) *marks {
-	m := &marks{list: list, fold: fold, only: -1, short: len(list[0])}
+	m := &marks{list: list, fold: fold, second: make([]bits256, 1, 4), only: -1, short: len(list[0])}
 	for _, text := range list {
 		m.short = min(m.short, len(text))
 		for _, c := range m.cases(text[0]) {
-			m.first[c] = true
+			if m.first[c] == 0 {
+				m.first[c] = uint8(len(m.second))
+				m.second = append(m.second, bits256{})
+			}
 			for _, second := range m.cases(text[1]) {
-				m.pair[c].add(second)
+				m.second[m.first[c]].add(second)
 			}
 		}
 	}
 	m.only, m.next = m.common(0), m.common(1)
 	return m
 }
+
+// pair reports whether a mark begins with these two bytes.
+func (m *marks) pair(a, b byte) bool { return m.second[m.first[a]].has(b) }
 
 // cases returns the bytes that match c.
 func (m *marks) cases(c byte) []byte {
@@ -62,7 +68,7 @@ func (m *marks) index(s string, i int) int {
 		return m.indexFirst(s, i)
 	}
 	for ; i < len(s); i++ {
-		if m.first[s[i]] && (i+1 == len(s) || m.pair[s[i]].has(s[i+1])) {
+		if m.first[s[i]] != 0 && (i+1 == len(s) || m.pair(s[i], s[i+1])) {
 			return i
 		}
 	}
@@ -75,7 +81,7 @@ func (m *marks) indexFirst(s string, i int) int {
 		if n < 0 {
 			return len(s)
 		}
-		if i += n; i+1 == len(s) || m.pair[s[i]].has(s[i+1]) {
+		if i += n; i+1 == len(s) || m.pair(s[i], s[i+1]) {
 			return i
 		}
 		i++
@@ -126,11 +132,11 @@ func (m *marks) at(a, b string) (id, part int) {
 func (m *marks) begins(a, b string) bool {
 	switch {
 	case len(a) > 1:
-		return m.pair[a[0]].has(a[1])
+		return m.pair(a[0], a[1])
 	case len(a) == 1 && len(b) > 0:
-		return m.pair[a[0]].has(b[0])
+		return m.pair(a[0], b[0])
 	}
-	return a != "" && m.first[a[0]]
+	return a != "" && m.first[a[0]] != 0
 }
 
 func (m *marks) agree(mark, a, b string) (whole, begun bool) {
