@@ -34,6 +34,9 @@ type RunFilter struct {
 	SessionID string
 	Principal string
 	Status    string // "running", "parked", or how the run ended: see [Reason.Status]
+	// Told leaves only runs that wait and to which something came that nobody has taken up yet: see
+	// [FactStore]. A store that keeps no facts has none of them.
+	Told bool
 	// After is the cursor of the page before.
 	After string
 	// Limit is how many rows are wanted; 0: 50. At most 1 000 are given.

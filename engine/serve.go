@@ -133,20 +133,24 @@ func (c *Crew) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
 // before other runs are started. loopFor finds the loop of a target. It returns how many runs are looked
 // at again, and why others are not. On a shared store those that another process carries are left to it.
 func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks ...lathe.Sink) (n int, err error) {
-	for _, status := range []string{"running", "parked"} {
-		f := &lathe.RunFilter{Status: status, Limit: 1_000}
+	left := []lathe.RunFilter{{Status: "running", Limit: 1_000}}
+	if c.engine.kept != nil { // else nothing can have come to those that wait
+		left = append(left, lathe.RunFilter{Status: "parked", Told: true, Limit: 1_000})
+	}
+	for i := range left {
+		f := &left[i]
 		for {
 			rows, next, lerr := index.Runs(ctx, f)
 			if lerr != nil {
 				return n, errors.Join(err, lerr)
 			}
-			for i := range rows {
-				goesOn, rerr := c.recoverOne(ctx, &rows[i], loopFor, sinks)
+			for k := range rows {
+				goesOn, rerr := c.recoverOne(ctx, &rows[k], loopFor, sinks)
 				if goesOn {
 					n++
 				}
 				if rerr != nil {
-					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "engine: recover " + rows[i].RunID, Err: rerr})
+					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "engine: recover " + rows[k].RunID, Err: rerr})
 				}
 			}
 			if f.After = next; next == "" {
@@ -160,12 +164,6 @@ func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*
 func (c *Crew) recoverOne(ctx context.Context, row *lathe.RunSummary, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks []lathe.Sink) (goesOn bool, err error) {
 	if !row.Resumable || c.find(row.RunID) != nil {
 		return false, nil
-	}
-	if row.Status == "parked" {
-		facts, err := c.engine.facts(ctx, row.RunID)
-		if err != nil || len(facts) == 0 {
-			return false, err
-		}
 	}
 	h, err := c.engine.node.take(ctx, row.RunID)
 	if err != nil {

@@ -53,6 +53,9 @@ func (j *journal) wants(now time.Time) bool {
 	return int64(len(j.events)) > j.claim.seen || len(j.facts) > j.claim.facts || !r.WakeAt.IsZero() && !now.Before(r.WakeAt)
 }
 
+// told reports whether the run waits and has facts that no holder of a claim has looked at.
+func (j *journal) told() bool { return j.sum.Run.Status == "parked" && len(j.facts) > j.claim.facts }
+
 // give makes the next claim of the run.
 func (j *journal) give(runID, node string, lease time.Duration, now time.Time) lathe.Claim {
 	j.claim.node, j.claim.until = node, now.Add(lease)

@@ -68,7 +68,7 @@ func (s *Memory) each(f *lathe.RunFilter, fn func(*Summary)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, j := range s.runs {
-		if fitsFilter(&j.sum.Run, f) {
+		if fitsFilter(&j.sum.Run, f) && (f == nil || !f.Told || j.told()) {
 			fn(&j.sum)
 		}
 	}

@@ -52,6 +52,9 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilte
 				q.WriteString(" AND " + c.column + " = " + arg(c.value))
 			}
 		}
+		if f.Told {
+			q.WriteString(" AND status = 'parked' AND facts > seen_facts")
+		}
 		if f.After != "" {
 			c, err := store.ParseCursor(f.After)
 			if err != nil {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -30,6 +33,7 @@ func TestFacts(t *testing.T, open func() FactIndex) {
 		{"deletes facts with their run", deletesFacts},
 		{"lets one of many facts win", oneFactWins},
 		{"respects the context with facts", factsRespectContext},
+		{"lists runs that were told something", listsTold},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,5 +179,81 @@ func factsRespectContext(t *testing.T, s FactIndex) {
 	}
 	if got := facts(t, s, "run_a"); len(got) != 0 {
 		t.Errorf("a refused fact was kept")
+	}
+}
+
+// told returns the runs that wait and were told something, in pages of two.
+func told(t *testing.T, s lathe.RunIndex) (ids []string) {
+	t.Helper()
+	for f := (&lathe.RunFilter{Told: true, Limit: 2}); ; {
+		rows, next, err := s.Runs(t.Context(), f)
+		if err != nil || len(rows) > 2 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		for i := range rows {
+			ids = append(ids, rows[i].RunID)
+		}
+		if f.After = next; next == "" {
+			return ids
+		}
+	}
+}
+
+// listsTold has runs in motion, runs that wait with and without facts, and one that took its fact up and waits
+// for another.
+func listsTold(t *testing.T, s FactIndex) {
+	pause := &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}
+	fact := func(id, kind, key string) {
+		mustPut(t, s, lathe.Fact{RunID: id, Kind: kind, Key: key, Body: []byte(`{}`)})
+	}
+	shared, _ := s.(lathe.SharedStore)
+	moves := func(id string, last int64, events ...lathe.EventData) {
+		t.Helper()
+		var all []lathe.Event
+		for i, d := range events {
+			all = append(all, event(id, last+int64(i)+1, d))
+		}
+		if shared == nil {
+			mustAppend(t, s, id, last, all...)
+			return
+		}
+		c, err := shared.Take(t.Context(), "node_1", id, time.Minute)
+		if err == nil {
+			if last, err = shared.AppendAs(t.Context(), c, last, all...); err == nil {
+				err = shared.Release(t.Context(), c, last)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 7 {
+		id := fmt.Sprintf("run_%d", i)
+		begin(t, s, id)
+		if i > 0 {
+			moves(id, 1, pause)
+		}
+	}
+	if got := told(t, s); len(got) != 0 {
+		t.Errorf("nothing came, and %v were told something", got)
+	}
+	fact("run_0", lathe.FactApproval, "c1") // it does not wait
+	fact("run_2", lathe.FactApproval, "c1")
+	fact("run_3", lathe.FactResult, "c1")
+	fact("run_4", lathe.FactCancel, "")
+	fact("run_5", lathe.FactApproval, "c1")
+	moves("run_5", 2, &lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}, &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c2"}})
+	fact("run_6", lathe.FactCancel, "")
+	moves("run_6", 2, &lathe.RunFinished{Reason: lathe.ReasonCancelled, Status: "cancelled"})
+	if got := told(t, s); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"run_2", "run_3", "run_4"}) {
+		t.Errorf("%v were told something", got)
+	}
+	fact("run_5", lathe.FactApproval, "c2")
+	fact("run_1", lathe.FactApproval, "c1")
+	if got := told(t, s); len(got) != 5 {
+		t.Errorf("%v were told something", got)
+	}
+	if rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{Told: true, RunID: "run_5"}); err != nil || len(rows) != 1 {
+		t.Errorf("of one run: %d rows, %v", len(rows), err)
 	}
 }
