@@ -2,9 +2,7 @@ package eval
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -15,17 +13,7 @@ import (
 )
 
 // The report is one page that holds all it needs: it asks nothing of the network, and a policy in
-// it says so to the browser. Everything in it that came from outside goes through html/template.
-
-//go:embed report.html
-var pageText string
-
-var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"percent": percent, "maybe": maybe, "label": func(r Row) string { return r.label() },
-	"whole": func(rows []Row) bool { return len(rows) <= maxOpen }, "group": grouped, "classes": classes, "duration": duration,
-	"intervals": newIntervals, "heat": newHeat, "latency": newLatency, "talk": talk,
-	"variant": func(r *Run) string { return strings.ReplaceAll(variant(r.Strategy, r.Fallback), "__", ", ") },
-}).Parse(pageText))
+// it says so to the browser. Everything in it that came from outside is escaped as it is written.
 
 // maxShown bounds what the page shows of one text, in bytes. The file of the run has all of it.
 const maxShown = 4_000
@@ -41,11 +29,15 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 			failed = append(failed, r)
 		}
 	}
-	return page.Execute(w, struct {
-		*Summary
-		Runs, Failed []*Run
-		Unguarded    bool
-	}{rep.Summary(), rep.Runs, failed, unguarded})
+	s, p := rep.Summary(), newPage(w)
+	p.head(s)
+	p.lead(s, unguarded)
+	p.rates(s)
+	p.heat(newHeat(s))
+	p.latency(newLatency(s, rep.Runs))
+	p.failed(s, failed)
+	p.numbers(s.ModelsScenarios)
+	return p.w.Flush()
 }
 
 // How many rows of a table or drawing, and how many conversations, are shown unasked.
@@ -53,6 +45,9 @@ const (
 	maxOpen  = 24
 	maxTalks = 3
 )
+
+// whole reports whether so many rows are shown unasked.
+func whole(rows []Row) bool { return len(rows) <= maxOpen }
 
 // maxConversations bounds the failed runs that the page holds. The files of the runs have all of them.
 const maxConversations = 500
