@@ -19,10 +19,11 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
 
 // model calls the tool once, then answers; it speaks in pieces both times.
 type model struct {

@@ -33,7 +33,7 @@ func asking() *enginetest.Script { return named("asks in the middle") }
 func at(t *testing.T, script *enginetest.Script, do func(*enginetest.Sim, *enginetest.Stop), change func(k int, o *enginetest.Options), look func(k int, h *enginetest.History)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		each(t, store.NewMemory(&store.MemoryOptions{MaxRuns: 10_000}), script, enginetest.Go, func(k int, o *enginetest.Options) {
+		each(t, openMemory(t), script, enginetest.Go, func(k int, o *enginetest.Options) {
 			o.At = func(s *enginetest.Sim, st *enginetest.Stop) {
 				if st.N == k {
 					do(s, st)

@@ -8,19 +8,23 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
-// stores are those that each fault is tried over, opened within a bubble.
-var stores = map[string]func(*testing.T) lathe.RunIndex{
-	"memory": func(*testing.T) lathe.RunIndex { return store.NewMemory(&store.MemoryOptions{MaxRuns: 10_000}) },
-	"sqlite": openSQLite,
+// stores are those that each fault is tried over. What each returns opens it, within a bubble.
+var stores = map[string]func(*testing.T) func(*testing.T) enginetest.Options{
+	"memory":   func(*testing.T) func(*testing.T) enginetest.Options { return openMemory },
+	"sqlite":   func(*testing.T) func(*testing.T) enginetest.Options { return openSQLite },
+	"postgres": func(t *testing.T) func(*testing.T) enginetest.Options { return newDatabase(t).open },
 }
 
-func openSQLite(t *testing.T) lathe.RunIndex {
+func openMemory(*testing.T) enginetest.Options {
+	return enginetest.Options{Store: store.NewMemory(&store.MemoryOptions{MaxRuns: 10_000})}
+}
+
+func openSQLite(t *testing.T) enginetest.Options {
 	t.Helper()
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"), nil)
 	if err != nil {
@@ -31,24 +35,25 @@ func openSQLite(t *testing.T) lathe.RunIndex {
 			t.Error(err)
 		}
 	})
-	return s
+	return enginetest.Options{Store: s}
 }
 
 var fates = []enginetest.Fate{enginetest.Fail, enginetest.Lose, enginetest.KillBefore, enginetest.KillAfter}
 
-// each runs simulations over one store, the k-th with a fault at its k-th stop, until one has no such
-// stop. change, which may be nil, changes the options of each.
-func each(t *testing.T, s lathe.RunIndex, script *enginetest.Script, fate enginetest.Fate, change func(k int, o *enginetest.Options), look func(k int, h *enginetest.History)) {
+// each runs simulations over the store of those options, the k-th with a fault at its k-th stop, until one
+// has no such stop. change, which may be nil, changes the options of each.
+func each(t *testing.T, over enginetest.Options, script *enginetest.Script, fate enginetest.Fate, change func(k int, o *enginetest.Options), look func(k int, h *enginetest.History)) {
 	t.Helper()
 	for k := 1; ; k++ {
 		struck := false
-		o := &enginetest.Options{Store: s, Scripts: []enginetest.Script{*script}, Prefix: fmt.Sprintf("%s_%d_%d_", strings.ReplaceAll(script.Name, " ", "_"), fate, k),
-			Fate: func(st *enginetest.Stop) enginetest.Fate {
-				if st.N != k {
-					return enginetest.Go
-				}
-				return fate
-			}}
+		o := new(over)
+		o.Scripts, o.Prefix = []enginetest.Script{*script}, fmt.Sprintf("%s_%d_%d_", strings.ReplaceAll(script.Name, " ", "_"), fate, k)
+		o.Fate = func(st *enginetest.Stop) enginetest.Fate {
+			if st.N != k {
+				return enginetest.Go
+			}
+			return fate
+		}
 		if change != nil {
 			change(k, o)
 		}
@@ -79,14 +84,15 @@ func each(t *testing.T, s lathe.RunIndex, script *enginetest.Script, fate engine
 func TestEachStepMayFail(t *testing.T) {
 	t.Parallel()
 	_, soak := os.LookupEnv("LATHE_SOAK_SEEDS")
-	for name, open := range stores {
+	for name, prepare := range stores {
 		for _, script := range enginetest.Scripts() {
-			some := script.Name == "one write" || name != "sqlite" && (script.Name == "side by side" || script.Name == "asks in the middle" || script.Name == "the client's")
+			some := script.Name == "one write" || name == "memory" && (script.Name == "side by side" || script.Name == "asks in the middle" || script.Name == "the client's")
 			if !soak && !some {
 				continue
 			}
 			t.Run(name+" "+script.Name, func(t *testing.T) {
 				t.Parallel()
+				open := prepare(t)
 				for _, fate := range fates {
 					synctest.Test(t, func(t *testing.T) {
 						each(t, open(t), &script, fate, nil, nil)

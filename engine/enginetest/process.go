@@ -48,7 +48,11 @@ func (s *Sim) start() *Process {
 		ids++
 		return fmt.Sprintf("%s%s_%d", prefix, p.name, ids)
 	}
-	p.use(s.opts.Store)
+	if own := s.opts.Own; len(own) > 0 {
+		p.use(own[s.born%len(own)])
+	} else {
+		p.use(s.opts.Store)
+	}
 	runner := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: p, Now: p.now, NewID: newID})
 	var err error
 	if p.loop, err = loop.New(&teller{p}, runner, &loop.Options{Now: p.now}); err != nil {

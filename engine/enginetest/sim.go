@@ -53,6 +53,11 @@ type Options struct {
 	Seed uint64
 	// Store keeps the runs; it must be made within the bubble of the simulation.
 	Store lathe.RunIndex
+	// Own are what processes have of the store, one after the other and then from the first again, where
+	// not all of them have Store itself.
+	Own []lathe.RunIndex
+	// Clock is told the time before each step of a store whose clock is not that of the bubble.
+	Clock func(now time.Time)
 	// Scripts are what the runs are like, one each; nil: some of the seed's.
 	Scripts []Script
 	// Alone hides that the store may be shared: nobody claims runs, and only their logs keep processes apart.
@@ -96,6 +101,7 @@ type Sim struct {
 	epochs map[string]int64 // of the last claim of each run
 	bad    []Violation      // what actors saw
 
+	clock  sync.Mutex // held while the store is told the time
 	mu     sync.Mutex
 	stops  []*Stop
 	made   int
@@ -154,6 +160,11 @@ func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func()
 	f, err := s.wait(ctx, p, point, runID, what)
 	if err != nil || f == Fail {
 		return errors.Join(err, failure(f))
+	}
+	if s.opts.Clock != nil {
+		s.clock.Lock()
+		s.opts.Clock(time.Now())
+		s.clock.Unlock()
 	}
 	if do != nil {
 		do()
