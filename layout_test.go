@@ -66,7 +66,7 @@ var rooms = []room{
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},
 	{path: "tool/mcptool", imports: []string{"", "tool", "internal/egress", "internal/form", "internal/oauth", "internal/rawjson", "internal/secret", "internal/sse"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	{path: "tool/httptool", imports: []string{"", "tool", "internal/egress", "internal/rawjson", "internal/secret"}, std: []string{"net/http"},
+	{path: "tool/httptool", imports: []string{"", "tool", "internal/egress", "internal/oauth", "internal/rawjson", "internal/secret"}, std: []string{"net/http"},
 		outside: []string{"github.com/getkin/kin-openapi", "go.yaml.in/yaml"}},
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/rawjson", "internal/wasmrt"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},

@@ -35,7 +35,11 @@ type Config struct {
 	Workers      map[string]*Workers
 
 	origin map[string]string // by key; a key that is not in it has its default
+	dir    string
 }
+
+// Dir is the folder of the file, where its relative paths start; "": where the program runs.
+func (c *Config) Dir() string { return c.dir }
 
 // A Model says how one model is reached and what it can do.
 type Model struct {
@@ -95,7 +99,7 @@ type Tools struct {
 	MCP     map[string]*MCPServer
 	// Pins is the file of accepted definitions of MCP tools, as the file writes it.
 	Pins string
-	// Tokens is the file of the access tokens for MCP servers, as the file writes it.
+	// Tokens is the file of the access tokens for servers of tools, as the file writes it.
 	Tokens  string
 	WASM    WASM
 	Egress  Egress

@@ -38,7 +38,8 @@ type HTTPCall struct {
 	Query       map[string]Ref
 	Cookies     map[string]Ref
 	Bearer      Ref
-	Basic       Ref           // user:password
+	Basic       Ref // user:password
+	OAuth       OAuth
 	Timeout     time.Duration // 0: that of all tools
 	CacheTTL    time.Duration
 	Concurrency int     // 0: no limit
@@ -88,7 +89,7 @@ func (t *HTTPTool) keys() []key {
 
 // keys returns the rows that HTTP tools and documents share.
 func (c *HTTPCall) keys() []key {
-	return []key{
+	rows := []key{
 		{"allowlist", "", names(&c.Allowlist), "Fields of the answer that the model may see, as dotted paths; `[\"*\"]` for all. Required.", "allow fields show"},
 		{"headers", "", table(&c.Headers, "header name", "text, may be a reference", isHeaderName, newHeader), "Further headers of the request.", "extra_headers"},
 		{"query", "", table(&c.Query, "name", "text, may be a reference", isArgument, newHeader), "Further parts of the query, such as a key.", ""},
@@ -101,6 +102,7 @@ func (c *HTTPCall) keys() []key {
 		{"rate", "0", rate(&c.Rate), "Calls a second, of all runs together; one more is answered `rate_limited`. `0`: no limit.", "rps requests_per_second rate_limit"},
 		{"max_attempts", "3", count(&c.MaxAttempts, 1, 10), "Requests of one call, the first one included; a tool that writes is never tried again.", "retries max_retries"},
 	}
+	return append(rows, c.OAuth.apiKeys()...)
 }
 
 // keys returns the rows of one parameter, bound to p.

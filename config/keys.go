@@ -33,7 +33,7 @@ func (c *Config) keys() []key {
 		key{"tools.openapi", "", group(&c.Tools.OpenAPI, "name", isToolName, (*OpenAPI).keys), "Tools that are operations of an OpenAPI document; see docs/tools-http.md.", "swagger"},
 		key{"tools.mcp", "", group(&c.Tools.MCP, "server name", isServerName, (*MCPServer).keys), "MCP servers, whose tools are offered as `NAME__tool`; see docs/tools-mcp.md.", "mcp_servers mcpServers"},
 		key{"tools.pins", "lathe.pins.json", text(&c.Tools.Pins), "File of the accepted definitions of MCP tools; a relative path starts at the configuration file.", "pins_file lockfile"},
-		key{"tools.tokens", "lathe.tokens.json", text(&c.Tools.Tokens), "File of the access tokens for MCP servers, readable by its owner alone; a relative path starts at the configuration file.", "tokens_file"},
+		key{"tools.tokens", "lathe.tokens.json", text(&c.Tools.Tokens), "File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at the configuration file.", "tokens_file"},
 		key{"tools.egress.private", "", addresses(&c.Tools.Egress.Private), "Prefixes, addresses and host names that tools may reach although they are not public, such as `10.1.0.0/16` or `127.0.0.1`.", "allow_private"},
 		key{"tools.egress.redirect_hosts", "", addresses(&c.Tools.Egress.RedirectHosts), "Hosts besides a tool's own to which its server may redirect: names, addresses, `*.example.com`.", "hosts allow_hosts"},
 		key{"tools.egress.max_redirects", "5", count(&c.Tools.Egress.MaxRedirects, 0, 20), "Redirects that one request of a tool follows.", ""},

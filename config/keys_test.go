@@ -33,7 +33,8 @@ var other = map[string]string{
 	"tools.wasm.dir": "modules", "tools.wasm.grants": "clock", "tools.wasm.max_memory": "1MiB", "tools.wasm.cache_dir": "cache",
 	"command": "server", "dir": "files", "tools": "a,b", "pin": "require", "tools.pins": "other.json", "tools.tokens": "other.json", "elicitation": "ask", "audit.path": "audit.jsonl", "audit.max_bytes": "2KiB",
 	"oauth.grant": "cross_app", "oauth.issuer": "https://example.com", "oauth.client_id": "other", "oauth.client_secret": "${KEY}", "oauth.private_key": "${KEY}",
-	"oauth.client_metadata_url": "https://example.com/client", "oauth.assertion": "${KEY}", "oauth.provider.token_endpoint": "https://example.com/token",
+	"oauth.client_metadata_url": "https://example.com/client", "oauth.assertion": "${KEY}", "oauth.token_endpoint": "https://example.com/t",
+	"oauth.authorization_endpoint": "https://example.com/a", "oauth.provider.token_endpoint": "https://example.com/token",
 	"oauth.provider.client_id": "other", "oauth.provider.client_secret": "${KEY}", "oauth.provider.id_token": "${KEY}", "env": "text", "headers": "text",
 	"serve.addr": "127.0.0.1:0", "serve.metrics_addr": "127.0.0.1:0", "serve.hosts": "a.example.com", "serve.origins": "https://a.example.com",
 	"models": "a,b", "run_timeout": "5s", "max_tokens_total": "5", "max_cost": "0.25",
@@ -117,7 +118,7 @@ func TestEveryFieldHasOneKey(t *testing.T) {
 	var equal func(name string, a, b reflect.Value)
 	equal = func(name string, a, b reflect.Value) {
 		switch {
-		case strings.HasSuffix(name, ".origin"), strings.HasSuffix(name, ".Models"), name == "Model.Name", name == "Model.run":
+		case strings.HasSuffix(name, ".origin"), name == "Config.dir", strings.HasSuffix(name, ".Models"), name == "Model.Name", name == "Model.run":
 		case a.Kind() == reflect.Struct && a.Type() != reflect.TypeFor[Ref]() && a.Type() != reflect.TypeFor[lathe.ToolChoice]():
 			for i := range a.NumField() {
 				equal(name+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))

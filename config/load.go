@@ -132,6 +132,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 			l.resolver.env[name] = v
 		}
 	}
+	l.cfg.dir = l.resolver.dir
 	l.rows = l.cfg.keys()
 	l.readFile(b)
 	l.resolver.dir = "" // paths in variables and flags start where the program does

@@ -45,7 +45,7 @@ func (s *MCPServer) keys() []key {
 		{"url", "", reference(&s.URL, isURL), "Endpoint of an HTTP server, in place of `command`. May be a reference. What is private needs `tools.egress.private`.", "endpoint address"},
 		{"headers", "", table(&s.Headers, "header name", "text, may be a reference", isHeaderName, newHeader), "Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.", "extra_headers"},
 	}
-	rows = append(rows, s.OAuth.keys()...)
+	rows = append(rows, s.OAuth.serverKeys()...)
 	return append(rows, []key{
 		{"tools", "", names(&s.Tools), "The tools to offer, by the server's names. Default: all.", "include allow_tools"},
 		{"effects", "", table(&s.Effects, "the server's name of a tool", "`read_only`, `idempotent` or `writes`", isName, newEffect), "What tools do. What is not listed writes, whatever the server says of it.", "effect"},

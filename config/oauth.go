@@ -4,16 +4,18 @@ import "errors"
 
 // OAuth says how the access tokens of a server are got. The zero value does what the server says.
 type OAuth struct {
-	Grant             string // authorization_code, client_credentials, jwt_bearer, cross_app
-	Issuer            Ref
-	Scopes            []string
-	ClientID          Ref
-	ClientSecret      Ref
-	PrivateKey        Ref // PEM
-	ClientMetadataURL Ref
-	RedirectPort      int // 0: any
-	Assertion         Ref // of jwt_bearer
-	Provider          IdentityProvider
+	Grant                 string // authorization_code, client_credentials, jwt_bearer, cross_app
+	Issuer                Ref
+	TokenEndpoint         Ref // with AuthorizationEndpoint: of a server without metadata
+	AuthorizationEndpoint Ref
+	Scopes                []string
+	ClientID              Ref
+	ClientSecret          Ref
+	PrivateKey            Ref // PEM
+	ClientMetadataURL     Ref
+	RedirectPort          int // 0: any
+	Assertion             Ref // of jwt_bearer
+	Provider              IdentityProvider
 }
 
 // An IdentityProvider exchanges an identity token for what the grant cross_app needs.
@@ -24,13 +26,26 @@ type IdentityProvider struct {
 	IDToken       Ref
 }
 
-// keys returns the rows, bound to o.
+var grants = []string{"authorization_code=login,code", "client_credentials=machine", "jwt_bearer=assertion,workload", "cross_app=enterprise"}
+
+// serverKeys returns the rows of an MCP server, bound to o: tokens are got where it wants any.
+func (o *OAuth) serverKeys() []key {
+	return append([]key{{"oauth.grant", "authorization_code", words(&o.Grant, grants...),
+		"How tokens for `url` are got, where it wants any: a person logs in with `lathe tools login NAME`; or without one, by the client itself, an assertion, or an identity provider.", ""}}, o.keys()...)
+}
+
+// apiKeys returns the rows of a tool over HTTP, bound to o: without any of them there are no tokens.
+func (o *OAuth) apiKeys() []key {
+	return append([]key{{"oauth.grant", "", optional(&o.Grant, grants...),
+		"How tokens are got, in place of another `Authorization`: see docs/tools-http.md. Default: none are, or `authorization_code` where another key of `oauth` is set.", ""}}, o.keys()...)
+}
+
 func (o *OAuth) keys() []key {
 	p := &o.Provider
 	return []key{
-		{"oauth.grant", "authorization_code", words(&o.Grant, "authorization_code=login,code", "client_credentials=machine", "jwt_bearer=assertion,workload", "cross_app=enterprise"),
-			"How tokens for `url` are got, where it wants any: a person logs in with `lathe mcp login NAME`; or without one, by the client itself, an assertion, or an identity provider.", ""},
 		{"oauth.issuer", "", reference(&o.Issuer, isURL), "The only authorization server that is taken. Default: the first that the server names.", "authorization_server"},
+		{"oauth.token_endpoint", "", reference(&o.TokenEndpoint, isURL), "Where tokens are got, of an authorization server that publishes no metadata.", "token_url"},
+		{"oauth.authorization_endpoint", "", reference(&o.AuthorizationEndpoint, isURL), "Where a person logs in, with `oauth.token_endpoint` and `oauth.client_id`.", "authorization_url authorize_url"},
 		{"oauth.scopes", "", texts(&o.Scopes), "Scopes to ask for. Default: those that the server names.", "scope"},
 		{"oauth.client_id", "", reference(&o.ClientID, isShown), "Client that is registered at the authorization server. Default: Lathe registers itself.", ""},
 		{"oauth.client_secret", "", reference(&o.ClientSecret, isKey), "Its secret, as a reference.", ""},
@@ -45,9 +60,12 @@ func (o *OAuth) keys() []key {
 	}
 }
 
-// IsZero reports whether nothing is said.
+// IsSet reports whether a tool over HTTP is to have tokens.
+func (o *OAuth) IsSet() bool { return o.Grant != "" || !o.IsZero() }
+
+// IsZero reports whether nothing is said, but that a person logs in.
 func (o *OAuth) IsZero() bool {
-	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && len(o.Scopes) == 0 && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
+	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && o.TokenEndpoint.IsZero() && o.AuthorizationEndpoint.IsZero() && len(o.Scopes) == 0 && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
 		o.PrivateKey.IsZero() && o.ClientMetadataURL.IsZero() && o.RedirectPort == 0 && o.Assertion.IsZero() && o.Provider.TokenEndpoint.IsZero() &&
 		o.Provider.ClientID.IsZero() && o.Provider.ClientSecret.IsZero() && o.Provider.IDToken.IsZero()
 }

@@ -24,26 +24,45 @@ import (
 // httpTools makes the tools that are HTTP requests: those of tools.http and those of documents. The
 // problems say where in the configuration each belongs.
 func httpTools(cfg *config.Config) (tools []lathe.Tool, problems []config.Problem) {
-	b := &httpBuilder{egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}}
+	b := newHTTPBuilder(cfg)
 	if problems = b.checkEgress(); len(problems) > 0 {
 		return nil, problems
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.HTTP)) {
-		b.addHTTP(name, cfg.Tools.HTTP[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
-		b.addDocument(name, cfg.Tools.OpenAPI[name])
-	}
+	b.addAll()
 	b.checkNames(cfg)
 	return b.tools, b.problems
 }
 
 type httpBuilder struct {
+	cfg      *config.Config
 	egress   *config.Egress
 	clients  map[string]*egress.Client // by scheme and host
 	tools    []lathe.Tool
 	keys     []string // of the configuration, one for each tool
 	problems []config.Problem
+	apiLogins
+}
+
+func newHTTPBuilder(cfg *config.Config) *httpBuilder {
+	return &httpBuilder{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, apiLogins: newAPILogins()}
+}
+
+// addAll adds what the configuration has.
+func (b *httpBuilder) addAll() {
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.HTTP)) {
+		b.addHTTP(name, b.cfg.Tools.HTTP[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Tools.OpenAPI)) {
+		b.addDocument(name, b.cfg.Tools.OpenAPI[name])
+	}
+}
+
+// close closes connections that are kept for later requests.
+func (b *httpBuilder) close() {
+	for _, c := range b.clients {
+		c.Close()
+	}
+	b.apiLogins.close()
 }
 
 func (b *httpBuilder) note(key string, err error) {
@@ -106,7 +125,7 @@ var bodies = map[string]string{"json": "application/json", "form": "application/
 func (b *httpBuilder) addHTTP(name string, c *config.HTTPTool) {
 	key := "tools.http." + name
 	def := &httptool.Definition{Name: name, Description: c.Description, Method: c.Method, URL: c.URL.Reveal(), Body: bodies[c.Body], Effect: c.Effect,
-		Allowlist: c.Call.Allowlist, Credentials: credentials(&c.Call), Origin: "http:" + name}
+		Allowlist: c.Call.Allowlist, Credentials: credentials(&c.Call), Origin: "http:" + name, OAuth: c.Call.OAuth.IsSet()}
 	for _, arg := range slices.Sorted(maps.Keys(c.Parameters)) {
 		p := c.Parameters[arg]
 		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
@@ -120,7 +139,9 @@ func (b *httpBuilder) addHTTP(name string, c *config.HTTPTool) {
 		b.note(key+".url", errors.New("is missing: the address of the request"))
 		return
 	}
-	b.add(key, key+".url", def, &c.Call)
+	if b.addLogin("http", name, def.URL, &c.Call, nil) {
+		b.add(key, key+".url", def, &c.Call)
+	}
 }
 
 // add makes a tool; address is the key that holds the address.
@@ -133,8 +154,14 @@ func (b *httpBuilder) add(key, address string, def *httptool.Definition, c *conf
 	if u, err := url.Parse(def.URL[:strings.IndexByte(def.URL+"{", '{')]); err == nil {
 		def.Backend = u.Host
 	}
+	opts := &httptool.Options{MaxAttempts: c.MaxAttempts}
+	if source, _, _ := strings.Cut(def.Origin, "#"); def.OAuth {
+		tokens := b.logins[source]
+		client, opts.Tokens, opts.LoginHint = client.With(tokens.Transport), tokens.Secrets, loginHint(sourceName(source))
+		b.byTool[def.Name] = source
+	}
 	def.Timeout, def.CacheTTL, def.Concurrency, def.Rate = c.Timeout, c.CacheTTL, c.Concurrency, c.Rate
-	t, err := httptool.New(def, client, &httptool.Options{MaxAttempts: c.MaxAttempts})
+	t, err := httptool.New(def, client, opts)
 	if field := (*httptool.FieldError)(nil); errors.As(err, &field) {
 		b.note(key+"."+field.Field, field.Err)
 	} else if err != nil {
@@ -166,7 +193,7 @@ func (b *httpBuilder) addDocument(name string, c *config.OpenAPI) {
 		return
 	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Prefix: c.Prefix, Allowlist: c.Call.Allowlist,
-		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call)}
+		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet()}
 	defs, err := httptool.Import(doc, opts)
 	if err != nil && c.Server.IsZero() {
 		b.note(key+".server", err)
@@ -174,6 +201,13 @@ func (b *httpBuilder) addDocument(name string, c *config.OpenAPI) {
 	}
 	if err != nil {
 		b.noteImport(key, err)
+		return
+	}
+	var scopes []string
+	for _, def := range defs {
+		scopes = append(scopes, def.Scopes...)
+	}
+	if !b.addLogin("openapi", name, c.Server.Reveal(), &c.Call, scopes) {
 		return
 	}
 	for _, def := range defs {

@@ -114,7 +114,7 @@ func (s *servers) server(name string, cfg *config.Config, base string) (mcptool.
 	}
 	s.clients = append(s.clients, client)
 	out.Client = client.HTTP()
-	return out, s.withTokens(name, cfg, base, &out)
+	return out, s.withTokens(name, cfg, &out)
 }
 
 // serverClient reaches the host of one server and no other. How long an answer takes and how large
@@ -154,9 +154,9 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 			continue
 		}
 		c := cfg.Tools.MCP[name]
-		if conf := oauthConfig(name, c); !c.OAuth.IsZero() {
+		if conf := oauthConfig(name, address, &c.OAuth); !c.OAuth.IsZero() {
 			err := conf.Check()
-			if bringsCredentials(c) {
+			if bringsCredentials(c.Headers) {
 				err = errors.New("headers bring Authorization: a server has one of both")
 			}
 			if err != nil {

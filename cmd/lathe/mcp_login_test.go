@@ -24,13 +24,15 @@ type protectedServer struct {
 	issued int
 }
 
-// serveProtected starts a protected server and sets $SEARCH_URL to its endpoint: `protected`.
+// serveProtected starts a protected server and sets $SEARCH_URL to its endpoint, and $NOTES_URL to the
+// same notes without MCP, at /notes: `protected`.
 func serveProtected(ts *testscript.TestScript, _ bool, _ []string) {
 	p := &protectedServer{scopes: map[string][]string{}}
 	p.Server = httptest.NewUnstartedServer(p)
 	p.Start()
 	ts.Defer(p.Close)
 	ts.Setenv("SEARCH_URL", p.URL+"/mcp")
+	ts.Setenv("NOTES_URL", p.URL)
 }
 
 // browse is a browser that follows wherever it is led: `xdg-open URL`.
@@ -71,11 +73,30 @@ func (p *protectedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.issued++
 		token := fmt.Sprintf("canary-token-%d", p.issued)
 		p.scopes[token] = p.scopes[r.Form.Get("code")]
+		if r.Form.Get("grant_type") == "client_credentials" {
+			p.scopes[token] = strings.Fields(r.Form.Get("scope"))
+		}
 		answer(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "canary-refresh", "scope": strings.Join(p.scopes[token], " ")})
+	case "/notes":
+		p.serveNotes(w, r, answer)
 	case "/mcp":
 		p.serveMCP(w, r, answer)
 	default:
 		http.NotFound(w, r)
+	}
+}
+
+// serveNotes is an API that says what it was asked with.
+func (p *protectedServer) serveNotes(w http.ResponseWriter, r *http.Request, answer func(any)) {
+	scopes, known := p.scopes[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	switch {
+	case !known:
+		w.WriteHeader(http.StatusNotFound) // it does not even say that it is there
+	case r.Method == http.MethodPost && !slices.Contains(scopes, "notes:write"):
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="notes:write"`)
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		answer(map[string]any{"done": r.Method, "sent": r.Header.Get("Authorization")})
 	}
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"net/http"
 	"net/textproto"
-	"path/filepath"
-	"slices"
 
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/egress"
@@ -15,10 +13,10 @@ import (
 // tokensFor returns the client that gets the tokens of an MCP server, and what it reaches others
 // by; nil where none can be got: for a program, for a server whose configuration brings its
 // credentials, and for one that is neither https nor on this machine.
-func tokensFor(name string, cfg *config.Config, base string) (*oauth.Client, *egress.Client, error) {
+func tokensFor(name string, cfg *config.Config) (*oauth.Client, *egress.Client, error) {
 	c := cfg.Tools.MCP[name]
-	conf := oauthConfig(name, c)
-	if c.URL.IsZero() || bringsCredentials(c) {
+	conf := oauthConfig(name, c.URL.Reveal(), &c.OAuth)
+	if c.URL.IsZero() || bringsCredentials(c.Headers) {
 		return nil, nil, nil
 	}
 	if err := conf.Check(); err != nil && c.OAuth.IsZero() {
@@ -26,42 +24,12 @@ func tokensFor(name string, cfg *config.Config, base string) (*oauth.Client, *eg
 	} else if err != nil {
 		return nil, nil, err
 	}
-	// A server names whatever authorization server it likes. What is private is reached for a server
-	// that is so itself, and for addresses of the configuration.
-	rules := egress.Rules{Hosts: []string{"*"}, Schemes: []string{"https"}, AnyPort: true}
-	if c.OAuth.Issuer.IsZero() && c.OAuth.Provider.TokenEndpoint.IsZero() {
-		rules.Schemes = append(rules.Schemes, "http")
-		public, err := egress.New(&rules, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		inner := egress.CodeOf(public.Check(conf.Server)) == egress.CodeAddress
-		public.Close()
-		if inner || slices.Contains(cfg.Tools.Egress.Private, hostOf(conf.Server)) {
-			rules.Private = cfg.Tools.Egress.Private
-		}
-	} else {
-		rules.Schemes, rules.Private = append(rules.Schemes, "http"), cfg.Tools.Egress.Private
-	}
-	client, err := egress.New(&rules, &egress.Options{MaxRedirects: -1})
-	if err != nil {
-		return nil, nil, err
-	}
-	path := cfg.Tools.Tokens
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(base, path)
-	}
-	tokens, err := oauth.New(conf, &oauth.Options{HTTP: client, Store: oauth.NewStore(path)})
-	if err != nil {
-		client.Close()
-		return nil, nil, err
-	}
-	return tokens, client, nil
+	return tokenClient(&conf, cfg)
 }
 
 // bringsCredentials reports whether the headers of a server say who asks.
-func bringsCredentials(c *config.MCPServer) bool {
-	for name := range c.Headers {
+func bringsCredentials(headers map[string]config.Ref) bool {
+	for name := range headers {
 		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" {
 			return true
 		}
@@ -69,20 +37,9 @@ func bringsCredentials(c *config.MCPServer) bool {
 	return false
 }
 
-func oauthConfig(name string, c *config.MCPServer) oauth.Config {
-	o := &c.OAuth
-	return oauth.Config{
-		Name: name, Server: c.URL.Reveal(), Grant: oauth.Grant(o.Grant), Issuer: o.Issuer.Reveal(), Scopes: o.Scopes,
-		ClientID: o.ClientID.Reveal(), Secret: o.ClientSecret.Secret(), PrivateKey: o.PrivateKey.Secret(),
-		MetadataURL: o.ClientMetadataURL.Reveal(), RedirectPort: o.RedirectPort, Assertion: o.Assertion.Secret(),
-		Provider: oauth.Provider{TokenEndpoint: o.Provider.TokenEndpoint.Reveal(), ClientID: o.Provider.ClientID.Reveal(),
-			Secret: o.Provider.ClientSecret.Secret(), IDToken: o.Provider.IDToken.Secret()},
-	}
-}
-
 // withTokens has requests of a server carry tokens.
-func (s *servers) withTokens(name string, cfg *config.Config, base string, to *mcptool.Server) error {
-	tokens, client, err := tokensFor(name, cfg, base)
+func (s *servers) withTokens(name string, cfg *config.Config, to *mcptool.Server) error {
+	tokens, client, err := tokensFor(name, cfg)
 	if err != nil || tokens == nil {
 		return err
 	}
@@ -100,6 +57,3 @@ func (s *servers) wantsMore(st *mcptool.Status) bool {
 	wanted, err := tokens.Wanted()
 	return wanted && err == nil
 }
-
-// loginHint is the next step where a server wants a login.
-func loginHint(server string) string { return "`lathe mcp login " + server + "`" }

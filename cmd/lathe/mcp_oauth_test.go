@@ -28,7 +28,7 @@ func TestT9_PublicServersNameNoInnerAddress(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := loadText(t, "tools: {mcp: {s: {url: '"+tc.server+"', allowlist: ['*']"+tc.keys+"}}, egress: {private: [10.1.0.0/16, inner.example.com, 127.0.0.1]}}\n")
-			tokens, client, err := tokensFor("s", cfg, t.TempDir())
+			tokens, client, err := tokensFor("s", cfg)
 			if err != nil || tokens == nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestNoTokensWhereNoneBelong(t *testing.T) {
 		"no TLS":          "url: 'http://10.1.0.8/mcp'",
 	} {
 		cfg := loadText(t, "tools: {mcp: {s: {"+server+", allowlist: ['*']}}}\n")
-		if tokens, _, err := tokensFor("s", cfg, t.TempDir()); tokens != nil || err != nil {
+		if tokens, _, err := tokensFor("s", cfg); tokens != nil || err != nil {
 			t.Errorf("%s: %v, %v", name, tokens, err)
 		}
 	}

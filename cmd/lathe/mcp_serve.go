@@ -23,8 +23,8 @@ import (
 )
 
 func mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mcp", Short: "Serve tools to MCP clients, and log in to MCP servers"}
-	cmd.AddCommand(mcpServeCommand(), mcpLoginCommand(), mcpLogoutCommand())
+	cmd := &cobra.Command{Use: "mcp", Short: "Serve tools to MCP clients"}
+	cmd.AddCommand(mcpServeCommand(), forServers(toolsLoginCommand()), forServers(toolsLogoutCommand()))
 	return cmd
 }
 

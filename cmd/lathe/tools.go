@@ -16,7 +16,7 @@ import (
 
 func toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools"}
-	cmd.AddCommand(toolsListCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand())
+	cmd.AddCommand(toolsListCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
 	return cmd
 }
 
@@ -60,7 +60,10 @@ func toolsListCommand() *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			enc := json.NewEncoder(cmd.OutOrStdout())
 			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
-			states := len(running.status()) > 0 || modules.folder != nil
+			apis := newHTTPBuilder(cfg)
+			defer apis.close()
+			apis.addAll()
+			states := len(running.status()) > 0 || modules.folder != nil || len(apis.logins) > 0
 			if states {
 				head = "NAME\tEFFECT\tPOLICY\tORIGIN\tSTATE\tDESCRIPTION"
 			}
@@ -72,6 +75,9 @@ func toolsListCommand() *cobra.Command {
 				state, reason := running.stateOf(sp), ""
 				if t, ok := set.Lookup(sp.Name); ok && sp.Origin == wasmtool.Origin {
 					state, reason = moduleState(cmd.Context(), t)
+				}
+				if why, next := apis.loginState(sp.Name); why != "" {
+					state, reason = why, next
 				}
 				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: state, Reason: reason,
 					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
@@ -89,7 +95,11 @@ func toolsListCommand() *cobra.Command {
 				if states {
 					cells = append(cells, row.State)
 				}
-				fmt.Fprintln(w, strings.Join(append(cells, printable(firstSentence(row.Description))), "\t"))
+				text := firstSentence(row.Description)
+				if reason != "" {
+					text = reason
+				}
+				fmt.Fprintln(w, strings.Join(append(cells, printable(text)), "\t"))
 			}
 			if err := running.listOthers(w, enc, asJSON); err != nil {
 				return err

@@ -30,13 +30,9 @@ const (
 // httpSources says of each server that HTTP tools and documents name whether it is there. It is asked
 // HEAD / without credentials: nothing of that is a call of a tool.
 func httpSources(ctx context.Context, cfg *config.Config) []sourceRow {
-	b := &httpBuilder{egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.HTTP)) {
-		b.addHTTP(name, cfg.Tools.HTTP[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.OpenAPI)) {
-		b.addDocument(name, cfg.Tools.OpenAPI[name])
-	}
+	b := newHTTPBuilder(cfg)
+	defer b.close()
+	b.addAll()
 	tools, keys := map[string]int{}, map[string]string{}
 	for i, t := range b.tools {
 		host := t.Spec().Backend
@@ -55,11 +51,13 @@ func httpSources(ctx context.Context, cfg *config.Config) []sourceRow {
 		wg.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			defer b.clients[origin].Close()
 			rows[i].probe(ctx, origin, b.clients[origin], keys[host])
 		})
 	}
 	wg.Wait()
+	for i, origin := range origins {
+		rows[i].addLogins(b.loginsAt(origin))
+	}
 	return rows
 }
 

@@ -36,7 +36,10 @@ type Options struct {
 }
 
 // A Client sends requests where its rules allow. It may be used by several goroutines at once.
-type Client struct{ http http.Client }
+type Client struct {
+	http  http.Client
+	guard *guard
+}
 
 // New returns a client under the rules. nil rules are the zero Rules, which let nothing out.
 func New(r *Rules, opts *Options) (*Client, error) {
@@ -73,11 +76,8 @@ func build(r *Rules, opts *Options) (*Client, *dialer, error) {
 	if o.TLS != nil {
 		t.TLSClientConfig = o.TLS.Clone()
 	}
-	return &Client{http.Client{
-		Transport:     &guard{rules: rules, next: t, maxBody: o.MaxBodyBytes},
-		CheckRedirect: redirects(max(o.MaxRedirects, 0)),
-		Timeout:       max(o.Timeout, 0),
-	}}, d, nil
+	g := &guard{rules: rules, next: t, maxBody: o.MaxBodyBytes}
+	return &Client{http.Client{Transport: g, CheckRedirect: redirects(max(o.MaxRedirects, 0)), Timeout: max(o.Timeout, 0)}, g}, d, nil
 }
 
 func (o *Options) fill() {
@@ -129,7 +129,7 @@ func (c *Client) Check(rawURL string) error {
 	if err != nil {
 		return refuse(CodeURL)
 	}
-	if e := c.http.Transport.(*guard).rules.checkURL(u); e != nil {
+	if e := c.guard.rules.checkURL(u); e != nil {
 		return e
 	}
 	return nil
@@ -138,6 +138,40 @@ func (c *Client) Check(rawURL string) error {
 // HTTP returns the client for libraries that want one. It follows the same rules; its errors wrap an
 // *[Error] and their text names the URL, so show [Plain] of them instead. It must not be changed.
 func (c *Client) HTTP() *http.Client { return &c.http }
+
+// With returns a client under the same rules and over the same connections, each hop of whose requests goes through
+// what wrap makes of the guard: something that adds credentials. Where that has none, the request fails with an
+// [Error] of [CodeCredential] that wraps its error, whose text is not looked at.
+func (c *Client) With(wrap func(http.RoundTripper) http.RoundTripper) *Client {
+	out := &Client{c.http, c.guard}
+	out.http.Transport = &credentials{wrap(c.guard), c.guard}
+	return out
+}
+
+// credentials tell errors of what adds credentials from those of the guard.
+type credentials struct {
+	http.RoundTripper
+	guard *guard
+}
+
+// RoundTrip sends one hop.
+func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil {
+		return resp, nil
+	}
+	// One of the guard's comes as it is. In the tree of another it is that of a request for credentials.
+	if _, own := err.(*Error); own { //nolint:errorlint // see above
+		return nil, err
+	}
+	if over := req.Context().Err(); over != nil {
+		return nil, Plain(over)
+	}
+	return nil, &Error{Code: CodeCredential, Refused: true, Unsent: true, cause: err}
+}
+
+// CloseIdleConnections serves http.Client.CloseIdleConnections.
+func (t *credentials) CloseIdleConnections() { t.guard.CloseIdleConnections() }
 
 // Close closes connections that are kept for later requests. The client can be used on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

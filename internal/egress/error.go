@@ -22,10 +22,11 @@ const (
 	CodeTLS              Code = "tls_failed"
 	CodeTimeout          Code = "timeout"
 	CodeCancelled        Code = "cancelled"
-	CodeBodyTooLarge     Code = "body_too_large"    // Options.MaxBodyBytes, after decoding
-	CodeEncodingRefused  Code = "encoding_refused"  // a Content-Encoding that was not asked for
-	CodeCompressionRatio Code = "compression_ratio" // the body grows out of proportion as it is decoded
-	CodeBroken           Code = "broken"            // the exchange broke off, or was not HTTP within the limits
+	CodeBodyTooLarge     Code = "body_too_large"     // Options.MaxBodyBytes, after decoding
+	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding that was not asked for
+	CodeCompressionRatio Code = "compression_ratio"  // the body grows out of proportion as it is decoded
+	CodeBroken           Code = "broken"             // the exchange broke off, or was not HTTP within the limits
+	CodeCredential       Code = "credential_missing" // what Client.With put before the guard has none that the server takes
 )
 
 var texts = map[Code]string{
@@ -45,6 +46,7 @@ var texts = map[Code]string{
 	CodeEncodingRefused:  "the response has an encoding that was not asked for",
 	CodeCompressionRatio: "the response is compressed beyond measure",
 	CodeBroken:           "the exchange broke off",
+	CodeCredential:       "there is no credential that the server takes",
 }
 
 // An Error says why a request did not go through. Its text is fixed for each code: it holds nothing
@@ -56,13 +58,14 @@ type Error struct {
 	// Unsent says that no server got the last hop of the request, the only one where there was no redirect.
 	Unsent bool
 
-	cause error // a context's error, or nil
+	cause error // a context's error, that of Client.With, or nil
 }
 
 // Error returns the fixed text of the code.
 func (e *Error) Error() string { return "egress: " + string(e.Code) + ": " + texts[e.Code] }
 
-// Unwrap returns context.Canceled or context.DeadlineExceeded where that was the cause.
+// Unwrap returns context.Canceled or context.DeadlineExceeded where that was the cause, and with CodeCredential what is
+// missing.
 func (e *Error) Unwrap() error { return e.cause }
 
 // CodeOf returns the code of the first [Error] in err's tree, and "" where there is none.

@@ -97,7 +97,7 @@ func codeFrom(q url.Values, as *authServer) (string, error) {
 	switch {
 	case q.Get("iss") == "" && as.issInAnswer:
 		return "", errors.New("the answer to the login does not name its authorization server, which says that it does so always")
-	case q.Has("iss") && q.Get("iss") != as.issuer:
+	case q.Has("iss") && !as.unnamed && q.Get("iss") != as.issuer:
 		return "", errors.New("the answer to the login comes from another authorization server than was asked")
 	case q.Get("error") != "":
 		if code := plainCode(q.Get("error")); code != "" {

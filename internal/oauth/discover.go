@@ -26,10 +26,14 @@ type authServer struct {
 	authMethodsKnown                bool
 	pkce, issInAnswer, readsClients bool
 	binds                           bool // it gives tokens that are bound to a key
+	unnamed                         bool // nobody has said who the issuer is
 }
 
 // discover finds out where tokens are got, with what the server's challenge says.
 func (c *Client) discover(ctx context.Context, metadata string) (*place, error) {
+	if c.conf.TokenEndpoint != "" {
+		return c.configured(), nil
+	}
 	p, issuer, err := c.protectedResource(ctx, metadata)
 	if err != nil {
 		return nil, err
@@ -42,9 +46,21 @@ func (c *Client) discover(ctx context.Context, metadata string) (*place, error) 
 	return p, nil
 }
 
+// configured is the place that the configuration names.
+func (c *Client) configured() *place {
+	p := &place{resource: c.resource, as: authServer{issuer: c.conf.Issuer, authorize: c.conf.AuthorizationEndpoint, token: c.conf.TokenEndpoint, pkce: true}}
+	if p.as.issuer == "" {
+		p.as.issuer, p.as.unnamed = c.conf.TokenEndpoint, true
+	}
+	return p
+}
+
 // protectedResource reads the server's metadata (RFC 9728): where the challenge says, else at the
 // well-known places. A server without any is its own authorization server, as in 2025-03-26.
 func (c *Client) protectedResource(ctx context.Context, metadata string) (*place, string, error) {
+	if c.conf.API && c.conf.Issuer != "" && metadata == "" {
+		return &place{resource: c.resource}, c.conf.Issuer, nil
+	}
 	places := []string{metadata}
 	if metadata == "" {
 		places = []string{wellKnown(c.server, "oauth-protected-resource", c.server.EscapedPath())}
@@ -73,7 +89,7 @@ func (c *Client) protectedResource(ctx context.Context, metadata string) (*place
 
 func (c *Client) readResource(o object) (*place, string, error) {
 	p := &place{resource: o.text("resource")}
-	if err := covers(p.resource, c.server); err != nil {
+	if err := covers(p.resource, c.server, c.conf.API); err != nil {
 		return nil, "", err
 	}
 	p.bound = o.isTrue("dpop_bound_access_tokens_required")

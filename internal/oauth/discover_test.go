@@ -86,7 +86,7 @@ func TestT7_ResourceIsTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := covers(resource, u); (err == nil) != ok {
+		if err := covers(resource, u, false); (err == nil) != ok {
 			t.Errorf("%q: %v", resource, err)
 		}
 	}
@@ -200,6 +200,10 @@ func TestConfigs(t *testing.T) {
 		"no provider":      {Server: "https://mcp.example", Grant: CrossApp, ClientID: "x"},
 		"secret alone":     {Server: "https://mcp.example", Secret: secret.New("not shown")},
 		"key that is none": {Server: "https://mcp.example", ClientID: "x", PrivateKey: secret.New("not shown")},
+		"endpoint":         {Server: "https://mcp.example", ClientID: "x", AuthorizationEndpoint: "https://as.example/a"},
+		"login":            {Server: "https://mcp.example", ClientID: "x", TokenEndpoint: "https://as.example/t"},
+		"unregistered":     {Server: "https://mcp.example", AuthorizationEndpoint: "https://as.example/a", TokenEndpoint: "https://as.example/t"},
+		"open endpoint":    {Server: "https://mcp.example", Grant: JWTBearer, Assertion: secret.New("x"), TokenEndpoint: "http://as.example/t"},
 		"name":             {Name: "../x", Server: "https://mcp.example"},
 	} {
 		if c.Name == "" {

@@ -46,15 +46,21 @@ type Config struct {
 	Name   string // of the entry in the store
 	Server string // URL of the server, https or loopback
 
-	Grant      Grant
-	Issuer     string   // the only authorization server that is taken; "": the first that the server names
-	Scopes     []string // asked for in place of those that the server names
-	ClientID   string   // of a registration that was made by hand
-	Secret     secret.Secret
-	PrivateKey secret.Secret // PEM; the client signs instead of showing a secret
+	Grant  Grant
+	Issuer string // the only authorization server that is taken; "": the first that the server names
+	// TokenEndpoint and AuthorizationEndpoint are those of an authorization server that publishes no metadata.
+	// With the first nothing is discovered, and a login is not known to be protected by PKCE.
+	TokenEndpoint, AuthorizationEndpoint string
+	Scopes                               []string // asked for in place of those that the server names
+	ClientID                             string   // of a registration that was made by hand
+	Secret                               secret.Secret
+	PrivateKey                           secret.Secret // PEM; the client signs instead of showing a secret
 	// MetadataURL is the address of the client's own metadata document, which serves as its id where
 	// authorization servers read such documents.
-	MetadataURL  string
+	MetadataURL string
+	// API says that the server is no MCP server, and Server its origin. Such a server is asked for nothing without a
+	// token, publishes metadata of any resource at its origin, and its authorization server need not know of resources.
+	API          bool
 	RedirectPort int           // where a login is answered, on 127.0.0.1; 0: any
 	Assertion    secret.Secret // of the JWTBearer grant: a JWT
 	Provider     Provider      // of the CrossApp grant
@@ -115,7 +121,7 @@ func New(conf Config, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, errors.New("oauth: the server's url cannot be read")
 	}
-	c := &Client{conf: conf, server: u, resource: canonical(u), http: opts.HTTP, store: opts.Store, now: opts.Now}
+	c := &Client{conf: conf, server: u, resource: conf.canonical(u), http: opts.HTTP, store: opts.Store, now: opts.Now}
 	c.conf.Scopes = slices.Clone(conf.Scopes)
 	if c.store == nil {
 		c.store = NewStore("")
@@ -136,7 +142,8 @@ func (c *Config) Check() error {
 	if _, err := secureURL(c.Server); err != nil {
 		return fmt.Errorf("the server's url %w", err)
 	}
-	for name, u := range map[string]string{"issuer": c.Issuer, "client_metadata_url": c.MetadataURL, "provider.token_endpoint": c.Provider.TokenEndpoint} {
+	for name, u := range map[string]string{"issuer": c.Issuer, "token_endpoint": c.TokenEndpoint, "authorization_endpoint": c.AuthorizationEndpoint,
+		"client_metadata_url": c.MetadataURL, "provider.token_endpoint": c.Provider.TokenEndpoint} {
 		if u == "" {
 			continue
 		}
@@ -149,6 +156,13 @@ func (c *Config) Check() error {
 	}
 	if err := checkScopes(c.Scopes); err != nil {
 		return err
+	}
+	byPerson := c.Grant == "" || c.Grant == AuthorizationCode
+	switch {
+	case c.TokenEndpoint == "" && c.AuthorizationEndpoint != "":
+		return errors.New("authorization_endpoint goes with token_endpoint")
+	case c.TokenEndpoint != "" && byPerson && (c.AuthorizationEndpoint == "" || c.ClientID == ""):
+		return errors.New("a login with token_endpoint wants authorization_endpoint and client_id, too")
 	}
 	if _, err := c.key(); err != nil {
 		return err
@@ -181,6 +195,15 @@ func (c *Config) Check() error {
 
 // byPerson reports whether a person has to log in.
 func (c *Client) byPerson() bool { return c.conf.Grant == "" || c.conf.Grant == AuthorizationCode }
+
+// Ready reports whether requests can carry a token without a person: there is one, or it is got or renewed. It looks at
+// what the store has, and asks nobody.
+func (c *Client) Ready() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.load()
+	return !c.byPerson() || c.valid() || c.has.RefreshToken != "", err
+}
 
 // A LoginError says that a person has to log in before the server answers.
 type LoginError struct {

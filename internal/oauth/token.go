@@ -162,7 +162,10 @@ func (c *Client) identityAssertion(ctx context.Context, p *place, scopes []strin
 	form := url.Values{
 		"grant_type": {grantExchange}, "requested_token_type": {typeIDJAG},
 		"subject_token": {c.conf.Provider.IDToken.Reveal()}, "subject_token_type": {typeIDToken},
-		"audience": {p.as.issuer}, "resource": {p.resource},
+		"audience": {p.as.issuer},
+	}
+	if p.resource != "" {
+		form.Set("resource", p.resource)
 	}
 	if len(scopes) > 0 {
 		form.Set("scope", joinScopes(scopes))

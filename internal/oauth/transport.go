@@ -14,7 +14,7 @@ import (
 const maxRefusalBytes = 64 << 10
 
 // Transport returns a transport that adds the token to requests to the server's origin, and to no
-// other. An answer that asks for a token is met once with a renewed or new one, where no person is
+// other; one that was redirected to another on its way does not get it again. An answer that asks for a token is met once with a renewed or new one, where no person is
 // needed for it; where one is, the request fails with a [*LoginError], and what the server asked
 // for is kept for the login. Errors of its own are [*Error].
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper { return &transport{c, next} }
@@ -37,10 +37,13 @@ const maxAnswers = 2
 
 // RoundTrip sends the request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if originOf(req.URL) != originOf(t.c.server) {
+	if home := originOf(t.c.server); originOf(req.URL) != home || hasLeft(req, home) {
 		return t.next.RoundTrip(req)
 	}
 	used, err := t.c.token(req.Context())
+	if err == nil && used.token == "" && t.c.conf.API {
+		used, err = t.c.first(req.Context())
+	}
 	if err != nil {
 		closeBody(req)
 		return nil, &Error{err}
@@ -80,6 +83,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Body = body
 		}
 	}
+}
+
+// hasLeft reports whether a request has come over another origin, by redirects.
+func hasLeft(req *http.Request, home string) bool {
+	for req.Response != nil && req.Response.Request != nil {
+		if req = req.Response.Request; originOf(req.URL) != home {
+			return true
+		}
+	}
+	return false
 }
 
 // asksForToken reports whether a token, or another one, would help. A server that wants to know its
@@ -135,6 +148,31 @@ func (c *Client) token(ctx context.Context) (held, error) {
 	}
 	if !c.valid() {
 		return held{}, nil
+	}
+	return c.held()
+}
+
+// first returns a token before the server has asked for one.
+func (c *Client) first(ctx context.Context) (held, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.valid() { // got meanwhile
+		return c.held()
+	}
+	if c.byPerson() {
+		return held{}, &LoginError{Name: c.conf.Name, Why: "there is no token"}
+	}
+	defer c.publish()
+	return c.machine(ctx, &challenge{})
+}
+
+// machine gets a token without a person, and keeps it.
+func (c *Client) machine(ctx context.Context, ch *challenge) (held, error) {
+	if err := c.grantMachine(ctx, ch.metadata, ch.scopes, ch.bound); err != nil {
+		return held{}, fmt.Errorf("getting a token: %w", err)
+	}
+	if err := c.save(); err != nil {
+		return held{}, err
 	}
 	return c.held()
 }
@@ -226,13 +264,7 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		if answers >= maxAnswers {
 			return held{}, errors.New("the server does not take the token that it was got for")
 		}
-		if err := c.grantMachine(ctx, ch.metadata, ch.scopes, ch.bound); err != nil {
-			return held{}, fmt.Errorf("getting a token: %w", err)
-		}
-		if err := c.save(); err != nil {
-			return held{}, err
-		}
-		return c.held()
+		return c.machine(ctx, ch)
 	}
 	c.has.Wanted, c.has.Want, c.has.Metadata = true, ch.scopes, ch.metadata
 	if status == http.StatusUnauthorized && (ch.bearer || ch.bound) {

@@ -42,20 +42,26 @@ func originOf(u *url.URL) string {
 }
 
 // canonical is the identifier of a server where it publishes none: its URL without fragment, query
-// and the slash at its end, scheme and host in lower case.
-func canonical(u *url.URL) string {
+// and the slash at its end, scheme and host in lower case. An API that publishes none has none.
+func (c *Config) canonical(u *url.URL) string {
+	if c.API {
+		return ""
+	}
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
 // covers reports whether the resource that a server published is that server or what it is part of:
-// the same origin, and a path that the server's path is or begins with.
-func covers(resource string, server *url.URL) error {
+// the same origin, and a path that the server's path is or begins with; of an API the origin is known alone.
+func covers(resource string, server *url.URL, api bool) error {
 	u, err := secureURL(resource)
 	if err != nil {
 		return fmt.Errorf("the resource that the server publishes %w", err)
 	}
 	if originOf(u) != originOf(server) {
 		return errors.New("the server publishes the metadata of another resource than itself")
+	}
+	if api {
+		return nil
 	}
 	part, whole := strings.TrimRight(u.EscapedPath(), "/")+"/", strings.TrimRight(server.EscapedPath(), "/")+"/"
 	if !strings.HasPrefix(whole, part) || u.RawQuery != "" && u.RawQuery != server.RawQuery {

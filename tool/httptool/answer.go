@@ -41,7 +41,7 @@ func (t *httpTool) answer(resp *http.Response) (*lathe.Output, error) {
 	}
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, failed(err)
+		return nil, t.failed(err)
 	}
 	data, blobs, ok := t.read(resp.Header.Get("Content-Type"), b)
 	if !ok {
@@ -84,7 +84,9 @@ func (t *httpTool) read(contentType string, b []byte) (data []byte, blobs []lath
 	return nil, nil, false
 }
 
-func (t *httpTool) text(b []byte) []byte { return rawjson.AppendQuote(nil, string(t.scrub(b))) }
+func (t *httpTool) text(b []byte) []byte {
+	return rawjson.AppendQuote(nil, string(scrub(b, t.secrets())))
+}
 
 func fromLatin1(b []byte) []byte {
 	out := make([]byte, 0, len(b))
@@ -148,20 +150,36 @@ func (t *httpTool) hide(value string) {
 	}
 }
 
-func (t *httpTool) hideOne(value string) {
+func (t *httpTool) hideOne(value string) { t.secret = appendForms(t.secret, value) }
+
+// appendForms appends what a credential may look like in an answer.
+func appendForms(dst [][]byte, value string) [][]byte {
 	if len(value) < minSecret {
-		return
+		return dst
 	}
 	for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		if !slices.ContainsFunc(t.secret, func(s []byte) bool { return string(s) == form }) {
-			t.secret = append(t.secret, []byte(form))
+		if !slices.ContainsFunc(dst, func(s []byte) bool { return string(s) == form }) {
+			dst = append(dst, []byte(form))
 		}
 	}
+	return dst
+}
+
+// secrets are what no answer may show: the tool's credentials, and the tokens that there are now.
+func (t *httpTool) secrets() [][]byte {
+	if t.opts.Tokens == nil {
+		return t.secret
+	}
+	out := slices.Clone(t.secret)
+	for _, token := range t.opts.Tokens() {
+		out = appendForms(out, token.Reveal())
+	}
+	return out
 }
 
 // scrub takes the tool's credentials out of what a server says.
-func (t *httpTool) scrub(b []byte) []byte {
-	for _, s := range t.secret {
+func scrub(b []byte, secrets [][]byte) []byte {
+	for _, s := range secrets {
 		b = bytes.ReplaceAll(b, s, []byte(secret.Redacted))
 	}
 	return b
@@ -170,8 +188,9 @@ func (t *httpTool) scrub(b []byte) []byte {
 // scrubJSON is scrub that also sees what is written with escapes, as many encoders write & and /.
 // Text that is not JSON passes as scrub leaves it, and is refused later.
 func (t *httpTool) scrubJSON(b []byte) []byte {
-	b = t.scrub(b)
-	if len(t.secret) == 0 || bytes.IndexByte(b, '\\') < 0 {
+	secrets := t.secrets()
+	b = scrub(b, secrets)
+	if len(secrets) == 0 || bytes.IndexByte(b, '\\') < 0 {
 		return b
 	}
 	var out []byte
@@ -190,7 +209,7 @@ func (t *httpTool) scrubJSON(b []byte) []byte {
 			continue
 		}
 		plain := rawjson.AppendUnquoteLossy(nil, b[start:i+1])
-		if clean := t.scrub(plain); !bytes.Equal(clean, plain) {
+		if clean := scrub(plain, secrets); !bytes.Equal(clean, plain) {
 			out = rawjson.AppendQuote(append(out, b[done:start]...), string(clean))
 			done = i + 1
 		}

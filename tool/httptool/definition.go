@@ -30,6 +30,10 @@ type Definition struct {
 	Defs map[string]json.RawMessage
 
 	Credentials Credentials
+	// OAuth says that the client which the tool is given adds a token to its requests. Then the credentials hold no
+	// Authorization.
+	OAuth  bool
+	Scopes []string // that a document names for the token
 	// Effect is ReadOnly for GET and HEAD where it is undeclared, and Writes for all others.
 	Effect      lathe.Effect
 	Allowlist   []string // see lathe.ToolSpec; "http_status" of errors is always shown

@@ -35,6 +35,9 @@ type ImportOptions struct {
 	Effects          map[string]lathe.Effect
 	// Security are credentials by name of the security scheme: a key, a token, or user:password.
 	Security map[string]secret.Secret
+	// OAuth says that there are tokens for Server: they are the credential of schemes that want a token and for which
+	// Security has none. Without any such scheme in the document they go with every operation.
+	OAuth bool
 	// Credentials are sent with all requests, besides those of Security.
 	Credentials Credentials
 }
@@ -86,8 +89,11 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 		errs = append(errs, d.notChosen(chosen, name, "allowlists")...)
 	}
 	for name := range o.Security {
-		if d.scheme(name) == nil {
+		switch s := d.scheme(name); {
+		case s == nil:
 			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
+		case o.OAuth && takesToken(s):
+			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
 		}
 	}
 	if len(errs) > 0 {

@@ -228,6 +228,7 @@ func (d *document) scheme(name string) *openapi3.SecurityScheme {
 func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportOptions) error {
 	def.Credentials = Credentials{Headers: maps.Clone(o.Credentials.Headers), Query: maps.Clone(o.Credentials.Query), Cookies: maps.Clone(o.Credentials.Cookies)}
 	wanted := d.Security
+	def.OAuth = o.OAuth && !d.wantsTokens()
 	if op.Security != nil {
 		wanted = *op.Security
 	}
@@ -243,10 +244,15 @@ func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportO
 			continue
 		}
 		ways = append(ways, strings.Join(names, " and "))
-		if slices.ContainsFunc(names, func(n string) bool { return o.Security[n].IsZero() }) {
+		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && takesToken(d.scheme(name)) }
+		if slices.ContainsFunc(names, func(n string) bool { return o.Security[n].IsZero() && !byToken(n) }) {
 			continue
 		}
 		for _, name := range names {
+			if byToken(name) {
+				def.OAuth, def.Scopes = true, scopes(d.scheme(name), req[name], def.Scopes)
+				continue
+			}
 			if err := def.Credentials.add(d.scheme(name), o.Security[name]); err != nil {
 				return fmt.Errorf("security scheme %q: %w", name, err)
 			}
@@ -256,7 +262,60 @@ func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportO
 	if open {
 		return nil
 	}
-	return fmt.Errorf("needs a credential: %s", strings.Join(ways, ", or "))
+	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenHint(wanted))
+}
+
+// tokenHint repeats what the document says of where tokens are got, for whoever writes the configuration.
+func (d *document) tokenHint(wanted openapi3.SecurityRequirements) string {
+	for _, req := range wanted {
+		for _, name := range slices.Sorted(maps.Keys(req)) {
+			s := d.scheme(name)
+			if s == nil || s.Type != "oauth2" && s.Type != "openIdConnect" {
+				continue
+			}
+			where := s.OpenIdConnectUrl
+			if f := s.Flows; where == "" && f != nil {
+				for _, flow := range []*openapi3.OAuthFlow{f.AuthorizationCode, f.ClientCredentials} {
+					if where == "" && flow != nil {
+						where = flow.TokenURL
+					}
+				}
+			}
+			if where != "" {
+				return fmt.Sprintf("; oauth gets tokens for %s (the document says, at %.200q)", name, where)
+			}
+			return "; oauth gets tokens for " + name
+		}
+	}
+	return ""
+}
+
+// takesToken reports whether the credential of a scheme is a token.
+func takesToken(s *openapi3.SecurityScheme) bool {
+	return s != nil && (s.Type == "oauth2" || s.Type == "openIdConnect" || s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"))
+}
+
+// wantsTokens reports whether a scheme of the document does.
+func (d *document) wantsTokens() bool {
+	if d.Components == nil {
+		return false
+	}
+	for name := range d.Components.SecuritySchemes {
+		if takesToken(d.scheme(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// scopes adds those that a requirement names: of other schemes the same place means something else.
+func scopes(s *openapi3.SecurityScheme, named, have []string) []string {
+	for _, scope := range named {
+		if s.Type != "http" && !slices.Contains(have, scope) {
+			have = append(have, scope)
+		}
+	}
+	return have
 }
 
 // add puts a credential where its scheme says.

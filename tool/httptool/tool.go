@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -27,11 +30,15 @@ type Options struct {
 	MaxAttempts int // 3; requests of one call
 	// Wait waits between attempts; it returns early with the context's error. A timer.
 	Wait func(ctx context.Context, d time.Duration) error
+	// Tokens are those that the client adds to requests, where Definition.OAuth says so: no answer shows them.
+	Tokens func() []secret.Secret
+	// LoginHint says what a person does about a token that is missing, such as a command.
+	LoginHint string
 }
 
 // A FieldError says which part of a definition is wrong.
 type FieldError struct {
-	Field string // url, method, body, allowlist, credentials, parameters, or parameters.NAME
+	Field string // url, method, body, allowlist, credentials, oauth, parameters, or parameters.NAME
 	Err   error
 }
 
@@ -121,6 +128,11 @@ func (t *httpTool) prepare() error {
 	}
 	if err := d.Credentials.check(); err != nil {
 		return wrong("credentials", err)
+	}
+	for name := range d.Credentials.Headers {
+		if d.OAuth && strings.EqualFold(name, "Authorization") {
+			return wrong("oauth", errors.New("the tool has an Authorization besides: it has one of both"))
+		}
 	}
 	if err := t.reserve(); err != nil {
 		return wrong("parameters", err)
@@ -263,7 +275,7 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 		if e := egress.Plain(err); e.Unsent && !e.Refused {
 			after = 0
 		}
-		return nil, after, failed(err)
+		return nil, after, t.failed(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // what was needed of it is read
 	out, err = t.answer(resp)
@@ -302,10 +314,26 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// unauthorized says why a request has no token.
+func (t *httpTool) unauthorized(e *egress.Error) error {
+	next := ""
+	if t.opts.LoginHint != "" {
+		next = ": " + t.opts.LoginHint
+	}
+	if login := (*oauth.LoginError)(nil); errors.As(e, &login) {
+		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool needs a person to log in%s", next), e)
+	}
+	// Errors of getting tokens are of fixed text, with the codes of the protocol at most.
+	return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool wants a token, and there is none: %s", errors.Unwrap(e)), e)
+}
+
 // failed turns an error of the egress client into one of the tool. Its text is fixed, so the model
 // may see it.
-func failed(err error) error {
+func (t *httpTool) failed(err error) error {
 	e := egress.Plain(err)
+	if e.Code == egress.CodeCredential {
+		return t.unauthorized(e)
+	}
 	code := lathe.CodeExecutionFailed
 	switch e.Code {
 	case egress.CodeTimeout:

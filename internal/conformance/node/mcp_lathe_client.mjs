@@ -72,7 +72,7 @@ async function login() {
   return (await ended) === 0
 }
 
-const wantsLogin = (text) => text.includes('lathe mcp login')
+const wantsLogin = (text) => text.includes('lathe tools login')
 
 const ready = () => run('tools', 'list', '--json').split('\n').filter((l) => l).map((l) => JSON.parse(l)).filter((t) => t.origin === 'mcp:s' && t.state === 'ready')
 
