@@ -97,6 +97,7 @@ type RemoteCall struct {
 	Key                                 string
 	RunID, CallID, RequestID, SessionID string
 	Depth                               int // of the run that made the call
+	Trace                               TraceContext
 	Tool                                string
 	Definition                          string // see [WorkerTool.Definition]: only who serves it gets the call
 	Effect                              Effect

@@ -33,7 +33,7 @@ type Options struct {
 	// no return within StoreTimeout is that of a store that failed. Neither run nor what e holds may be kept or changed.
 	Audit func(ctx context.Context, run *lathe.RunInfo, e lathe.Event) error
 	// Sinks are told each event in this order, after it was stored. A sink that panics is logged,
-	// and the others are told.
+	// and the others are told. One that is a [lathe.Tracer] names the spans of runs for models and tools.
 	Sinks []lathe.Sink
 	Now   func() time.Time // nil: time.Now
 	// NewID makes an id that begins with prefix and sorts by time; nil: a ULID after the prefix.
@@ -157,6 +157,7 @@ type stamper struct {
 }
 
 func (s *stamper) carry(ctx context.Context, l *loop.Loop) (*lathe.Result, error) {
+	ctx = lathe.WithTracer(ctx, s.run.RunID, s.engine.opts.Sinks)
 	l.Run(ctx, &s.in)(func(ev lathe.Event) bool {
 		s.take(ctx, &ev)
 		return true

@@ -145,7 +145,7 @@ func (c *workerConn) send(call *lathe.RemoteCall) {
 		return
 	}
 	c.write(&fleet.Frame{Type: fleet.Call, Ref: ref, AtMS: c.at(), Invoke: &fleet.Invoke{Tool: call.Tool, Arguments: call.Arguments,
-		RunID: call.RunID, CallID: call.CallID, RequestID: call.RequestID, SessionID: call.SessionID, Depth: call.Depth,
+		RunID: call.RunID, CallID: call.CallID, RequestID: call.RequestID, SessionID: call.SessionID, Depth: call.Depth, Traceparent: call.Trace.Parent, Tracestate: call.Trace.State,
 		DeadlineMS: deadline.Sub(c.began).Milliseconds()}})
 }
 

@@ -99,6 +99,7 @@ func (e *errand) run(ctx context.Context, transport string) lathe.ToolResult {
 func (e *errand) execute(ctx context.Context, info *lathe.RunInfo, opts *tool.RunOptions) (lathe.ToolResult, []lathe.CallTrace) {
 	w := e.runner.Begin(info, opts)
 	defer w.Close()
+	ctx = lathe.WithTracer(ctx, info.RunID, e.t.s.opts.Sinks)
 	tell := e.newTeller(ctx, info)
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{e.call}}
 	w.Adopt(&msg)

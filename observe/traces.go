@@ -21,7 +21,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-var _ lathe.Sink = (*Traces)(nil)
+var _ lathe.Tracer = (*Traces)(nil)
 
 // TracesOptions say where spans go and what they hold. They are copied.
 type TracesOptions struct {
@@ -41,8 +41,9 @@ type TracesOptions struct {
 // of a model call and execute_tool for each tool call. A run that waits ends its span; going on begins
 // another one. Spans are sent in batches in the background; those for which there is no room are lost.
 //
-// The span of a run is below the one that [WithRemoteTrace] has put into its context. The environment
-// variables of OpenTelemetry's SDK for samplers and batches hold.
+// The span of a run is below that of the tool call that has begun it, else below the one that
+// [lathe.WithRemoteTrace] has put into its context. So is a tool call of a run that is carried elsewhere. The
+// environment variables of OpenTelemetry's SDK for samplers and batches hold.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -52,9 +53,9 @@ type Traces struct {
 	runs map[string]*runSpans
 }
 
-// runSpans are the open spans of a run. Only the goroutine that tells the run uses them.
+// runSpans are the open spans of a run. They change under the lock of the Traces.
 type runSpans struct {
-	run, chat trace.Span
+	run, chat trace.Span // run is nil where the run is carried elsewhere: only calls of it are followed
 	calls     map[string]trace.Span
 }
 
@@ -83,13 +84,56 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 // Close sends what is left, until ctx is done, and takes no more.
 func (t *Traces) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// WithRemoteTrace returns a context for runs whose spans are below the caller's span: the one that the
+// RemoteTrace returns a context for runs whose spans are below the caller's span: the one that the
 // headers name by W3C's traceparent and tracestate. Headers that name none change nothing.
-func WithRemoteTrace(ctx context.Context, h http.Header) context.Context {
-	if h.Get("Traceparent") == "" {
+func RemoteTrace(ctx context.Context, h http.Header) context.Context {
+	if len(h["Traceparent"]) != 1 {
 		return ctx
 	}
-	return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(h))
+	return lathe.WithRemoteTrace(ctx, lathe.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")})
+}
+
+// maxTraceState bounds what is taken over of a caller's tracestate: a longer one is left out.
+const maxTraceState = 512
+
+// remoteSpan reads what somebody elsewhere says of his span. What is not well formed is no span.
+func remoteSpan(t lathe.TraceContext) trace.SpanContext {
+	h := http.Header{"Traceparent": {t.Parent}}
+	if len(t.State) <= maxTraceState {
+		h.Set("Tracestate", t.State)
+	}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h)))
+}
+
+// Trace implements [lathe.Tracer].
+func (t *Traces) Trace(runID, callID string) lathe.TraceContext {
+	t.mu.Lock()
+	sc := t.open(runID, callID)
+	t.mu.Unlock()
+	if !sc.IsValid() {
+		return lathe.TraceContext{}
+	}
+	h := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), sc), h)
+	return lathe.TraceContext{Parent: h.Get("traceparent"), State: h.Get("tracestate")}
+}
+
+// open returns the span that is open for a call, else for the run. The caller holds the lock.
+func (t *Traces) open(runID, callID string) trace.SpanContext {
+	r := t.runs[runID]
+	if r == nil {
+		return trace.SpanContext{}
+	}
+	s := r.run
+	switch {
+	case r.calls[callID] != nil:
+		s = r.calls[callID]
+	case callID == "" && r.chat != nil:
+		s = r.chat
+	case s == nil:
+		return trace.SpanContext{}
+	}
+	return s.SpanContext()
 }
 
 // Emit implements [lathe.Sink].
@@ -97,6 +141,8 @@ func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
 	if lathe.IsDelta(e.Data) {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
 		attrs := []attribute.KeyValue{attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model)}
@@ -108,23 +154,25 @@ func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
 	case *lathe.RunResumed:
 		t.begin(ctx, &e, attribute.String(attrReason, string(d.Reason)))
 		return
+	case *lathe.ToolCallProposed: // of a run that is carried elsewhere, it is all that is told
+		if t.runs[e.RunID] == nil && len(t.runs) < maxFollowedRuns {
+			t.runs[e.RunID] = &runSpans{calls: map[string]trace.Span{}}
+		}
 	default: // of a run that is followed
 	}
-	t.mu.Lock()
 	r := t.runs[e.RunID]
-	t.mu.Unlock()
 	if r == nil {
 		return
 	}
 	switch d := e.Data.(type) {
 	case *lathe.ModelCallStarted:
-		r.chat = t.child(r, &e, spanChat+" "+d.Model, trace.SpanKindClient, attribute.String(attrOperation, spanChat),
+		r.chat = t.child(ctx, r, &e, spanChat+" "+d.Model, trace.SpanKindClient, attribute.String(attrOperation, spanChat),
 			attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model),
 			attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash))
 	case *lathe.ModelCallFinished:
 		t.chatEnds(r, &e, d)
 	case *lathe.ToolCallProposed:
-		t.callBegins(r, &e, d)
+		t.callBegins(ctx, r, &e, d)
 	case *lathe.ApprovalRequested:
 		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
 	case *lathe.ApprovalResolved:
@@ -157,22 +205,30 @@ func (t *Traces) begin(ctx context.Context, e *lathe.Event, attrs ...attribute.K
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
-	parent := trace.ContextWithRemoteSpanContext(context.Background(), trace.SpanContextFromContext(ctx))
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	parent := remoteSpan(lathe.RemoteTraceFrom(ctx))
+	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID != e.RunID {
+		if above := t.open(m.RunID, m.CallID); above.IsValid() {
+			parent = above
+		}
+	}
 	if t.runs[e.RunID] == nil && len(t.runs) >= maxFollowedRuns {
 		return
 	}
-	_, span := t.tracer.Start(parent, spanRun, trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), spanRun, trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}}
 }
 
-func (t *Traces) child(r *runSpans, e *lathe.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
+// child opens a span below that of the run, or below the one that its carrier has named.
+func (t *Traces) child(ctx context.Context, r *runSpans, e *lathe.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
 	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
-	_, span := t.tracer.Start(trace.ContextWithSpan(context.Background(), r.run), name, trace.WithSpanKind(kind), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	parent := remoteSpan(lathe.RemoteTraceFrom(ctx))
+	if r.run != nil {
+		parent = r.run.SpanContext()
+	}
+	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, trace.WithSpanKind(kind), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	return span
 }
 
@@ -202,7 +258,7 @@ func (t *Traces) chatEnds(r *runSpans, e *lathe.Event, d *lathe.ModelCallFinishe
 	r.chat = nil
 }
 
-func (t *Traces) callBegins(r *runSpans, e *lathe.Event, d *lathe.ToolCallProposed) {
+func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *lathe.Event, d *lathe.ToolCallProposed) {
 	kind := "extension" // it is executed here
 	if d.Client {
 		kind = "function"
@@ -212,7 +268,7 @@ func (t *Traces) callBegins(r *runSpans, e *lathe.Event, d *lathe.ToolCallPropos
 	if t.content {
 		attrs = append(attrs, attribute.String(attrArguments, d.RawArgs))
 	}
-	r.calls[d.ToolCallID] = t.child(r, e, spanTool+" "+d.ToolName, trace.SpanKindInternal, attrs...)
+	r.calls[d.ToolCallID] = t.child(ctx, r, e, spanTool+" "+d.ToolName, trace.SpanKindInternal, attrs...)
 }
 
 func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) {
@@ -231,6 +287,9 @@ func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) 
 	}
 	fail(s, string(d.ErrorType))
 	s.End(trace.WithTimestamp(e.Time))
+	if r.run == nil && len(r.calls) == 0 {
+		delete(t.runs, e.RunID)
+	}
 }
 
 // note puts something that happened to a call into its span.
@@ -242,14 +301,15 @@ func (r *runSpans) note(callID string, e *lathe.Event, what string, attrs ...att
 
 // end closes the span of a run, and what is open below it.
 func (t *Traces) end(r *runSpans, e *lathe.Event, reason, code string, attrs []attribute.KeyValue) {
-	t.mu.Lock()
 	delete(t.runs, e.RunID)
-	t.mu.Unlock()
 	if r.chat != nil {
 		r.chat.End(trace.WithTimestamp(e.Time))
 	}
 	for _, s := range r.calls {
 		s.End(trace.WithTimestamp(e.Time))
+	}
+	if r.run == nil {
+		return
 	}
 	r.run.SetAttributes(append(attrs, attribute.String(attrReason, reason))...)
 	fail(r.run, code)

@@ -103,7 +103,7 @@ func TestSpans(t *testing.T) {
 		s := collect(t)
 		tr := newTraces(t, &TracesOptions{Endpoint: s.URL + "/v1/traces", Headers: map[string]string{"X-Key": "k"}, Version: "1.2", Content: content})
 		remote := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"a=b"}}
-		tell(t, tr, WithRemoteTrace(t.Context(), remote))
+		tell(t, tr, RemoteTrace(t.Context(), remote))
 		if err := tr.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -181,9 +181,6 @@ func TestSpansThatCannotBeSent(t *testing.T) {
 			t.Errorf("%q was taken", endpoint)
 		}
 	}
-	if ctx := WithRemoteTrace(t.Context(), http.Header{}); ctx != t.Context() {
-		t.Error("no header changed the context")
-	}
 }
 
 // The texts of spans have the form of the conventions.
@@ -199,5 +196,47 @@ func TestSpanMessages(t *testing.T) {
 		`{"role":"tool","parts":[{"type":"tool_call_response","id":"c","response":"1"}]}]`
 	if string(b) != want {
 		t.Errorf("%s\nwant\n%s", b, want)
+	}
+}
+
+// A call of a run that is carried elsewhere is a span below the one that its carrier names; a run that a call
+// has begun is below the call; what is not well formed is nobody's span.
+func TestSpansBelowOthers(t *testing.T) {
+	t.Parallel()
+	s := collect(t)
+	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
+	told := func(ctx context.Context, run string, d lathe.EventData) {
+		tr.Emit(ctx, lathe.Event{RunID: run, Turn: 1, Time: time.Unix(1, 0), Data: d})
+	}
+	ctx := lathe.WithRemoteTrace(t.Context(), lathe.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: strings.Repeat("a", 600)})
+	told(ctx, "run_1", &lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "far"})
+	far := tr.Trace("run_1", "c1")
+	if !strings.HasPrefix(far.Parent, "00-0af7651916cd43dd8448eb211c80319c-") || far.State != "" || tr.Trace("run_1", "").Parent != "" || tr.Trace("run_2", "").Parent != "" {
+		t.Errorf("%+v, %+v", far, tr.Trace("run_1", ""))
+	}
+	below := lathe.WithTracer(lathe.WithCallMeta(ctx, &lathe.CallMeta{RunID: "run_1", CallID: "c1"}), "run_2", []lathe.Sink{tr})
+	told(below, "run_2", &lathe.RunStarted{})
+	told(below, "run_2", &lathe.ModelCallStarted{Model: "m"})
+	if got := lathe.TraceFrom(below); got != tr.Trace("run_2", "") || got.Parent == far.Parent {
+		t.Errorf("%+v", got)
+	}
+	told(below, "run_2", &lathe.RunFinished{})
+	told(ctx, "run_1", &lathe.ToolCallResult{ToolCallID: "c1"})
+	told(lathe.WithRemoteTrace(t.Context(), lathe.TraceContext{Parent: "00-0-0-0\n"}), "run_3", &lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "lost"})
+	told(t.Context(), "run_3", &lathe.ToolCallResult{ToolCallID: "c1"})
+	if len(tr.runs) != 0 {
+		t.Errorf("%d runs are followed", len(tr.runs))
+	}
+	if err := tr.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	call, run, lost := s.spans["execute_tool far"], s.spans["invoke_agent"], s.spans["execute_tool lost"]
+	if call["parentSpanId"] != "b7ad6b7169203331" || run["parentSpanId"] != call["spanId"] || run["traceId"] != call["traceId"] || lost["parentSpanId"] != nil || lost == nil {
+		t.Errorf("%v\n%v\n%v", call, run, lost)
+	}
+	for _, h := range []http.Header{{}, {"Traceparent": {"a", "b"}}} {
+		if ctx := RemoteTrace(t.Context(), h); ctx != t.Context() {
+			t.Errorf("%v has changed the context", h)
+		}
 	}
 }

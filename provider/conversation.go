@@ -164,8 +164,13 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 
 // newRequest returns the HTTP request of an attempt with the given body.
 func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *http.Request {
+	h := v.header()
+	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+		h = maps.Clone(h) // its values are shared: nobody may change them
+		h["Traceparent"] = []string{t.Parent}
+	}
 	r := http.Request{Method: http.MethodPost, URL: v.c.url, Host: v.c.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: v.header(), Body: body, GetBody: v.request.get, ContentLength: v.request.size()}
+		Header: h, Body: body, GetBody: v.request.get, ContentLength: v.request.size()}
 	return r.WithContext(ctx)
 }
 

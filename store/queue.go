@@ -134,7 +134,7 @@ func (s *Memory) PutCall(ctx context.Context, c *lathe.RemoteCall, within time.D
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("%d calls are kept, and no more can be", maxCalls)}
 	}
 	own := &queued{args: sum, deadline: now.Add(within), RemoteCall: lathe.RemoteCall{Key: c.Key, RunID: c.RunID, CallID: c.CallID, RequestID: c.RequestID,
-		SessionID: c.SessionID, Depth: c.Depth, Tool: c.Tool, Definition: c.Definition, Effect: c.Effect, Arguments: bytes.Clone(c.Arguments), State: lathe.CallQueued}}
+		SessionID: c.SessionID, Depth: c.Depth, Trace: c.Trace, Tool: c.Tool, Definition: c.Definition, Effect: c.Effect, Arguments: bytes.Clone(c.Arguments), State: lathe.CallQueued}}
 	q.calls[c.Key] = own
 	q.open = append(q.open, own)
 	q.hints.Tell(lathe.CallHint{Key: c.Key, Definition: c.Definition})

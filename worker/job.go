@@ -113,8 +113,10 @@ func (w *Worker) execute(ctx context.Context, f *fleet.Frame) *fleet.Frame {
 	work := w.runner.Begin(&lathe.RunInfo{RunID: in.RunID, RequestID: in.RequestID, SessionID: in.SessionID, Depth: in.Depth, Principal: principal},
 		&tool.RunOptions{Settings: &settings, Limits: &limits, Allow: w.opts.Tools})
 	defer work.Close()
+	ctx = lathe.WithRemoteTrace(ctx, lathe.TraceContext{Parent: in.Traceparent, State: in.Tracestate})
+	ctx = lathe.WithTracer(ctx, in.RunID, w.opts.Sinks)
 	call := tool.Call{ToolCall: lathe.ToolCall{ID: in.CallID, Name: in.Tool, Arguments: string(in.Arguments)}}
-	out := work.Execute(ctx, 1, []tool.Call{call}, func(lathe.EventData) {})
+	out := work.Execute(ctx, 1, []tool.Call{call}, func(d lathe.EventData) { w.tell(ctx, in, d) })
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {
 			if r, ok := p.(lathe.ToolResult); ok {
@@ -123,6 +125,15 @@ func (w *Worker) execute(ctx context.Context, f *fleet.Frame) *fleet.Frame {
 		}
 	}
 	return &fleet.Frame{Type: fleet.Error, Ref: f.Ref, Code: lathe.CodePolicyDenied} // somebody would have to be asked
+}
+
+// tell tells the sinks what happens to a call.
+func (w *Worker) tell(ctx context.Context, in *fleet.Invoke, d lathe.EventData) {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	for _, s := range w.opts.Sinks {
+		s.Emit(ctx, lathe.Event{Time: time.Now(), RunID: in.RunID, RequestID: in.RequestID, SessionID: in.SessionID, Turn: 1, Data: d})
+	}
 }
 
 // frameOf is what the gateway is told of a result. A text that is JSON stands as what it is: that is also

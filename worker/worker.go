@@ -46,7 +46,9 @@ type Options struct {
 	// well. They are called one at a time each, and must not block.
 	OnState func(State)
 	OnCall  func(tool string, code lathe.Code, took time.Duration)
-	Log     *slog.Logger // nil: nothing is logged
+	// Sinks are told the events of each call, by one goroutine at a time; they have no IDs, as the run is not carried here.
+	Sinks []lathe.Sink
+	Log   *slog.Logger // nil: nothing is logged
 }
 
 // A State says how a worker is connected.
@@ -76,7 +78,7 @@ type Worker struct {
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	w := &Worker{opts: *opts, runner: runner, held: map[fleet.Ref]*job{}, empty: make(chan struct{}, 1)}
 	o := &w.opts
-	o.Tools = slices.Clone(opts.Tools)
+	o.Tools, o.Sinks = slices.Clone(opts.Tools), slices.Clone(opts.Sinks)
 	if o.Concurrency <= 0 {
 		o.Concurrency = 8
 	}

@@ -36,7 +36,7 @@ func (g *generation) mcp(d *daemon, keys []gateway.Key) *mcpserve.Server {
 func (d *daemon) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d.traces != nil {
-			r = r.WithContext(observe.WithRemoteTrace(r.Context(), r.Header))
+			r = r.WithContext(observe.RemoteTrace(r.Context(), r.Header))
 		}
 		if r.URL.Path == "/mcp" {
 			d.tools.Load().Handler().ServeHTTP(w, r)

@@ -107,8 +107,17 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line of it is there already
 	}
+	traces, err := openTraces(cfg, log)
+	if err != nil {
+		return err
+	}
+	var sinks []lathe.Sink
+	if traces != nil {
+		defer closeTraces(cmd.Context(), traces, log)
+		sinks = append(sinks, traces)
+	}
 	w, err := worker.New(buildRunner(cfg, set, nil, trail, log), &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
-		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + currentVersion().Version, Log: log,
+		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + currentVersion().Version, Sinks: sinks, Log: log,
 		OnState: func(s worker.State) { showState(out, f.connect, s) },
 		OnCall:  func(tool string, code lathe.Code, took time.Duration) { showCall(out, tool, code, took) }})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 var _ lathe.CallQueue = (*Store)(nil)
 
-const callColumns = `key, run_id, call_id, request_id, session_id, depth, tool, definition, effect, args, args_hash, state, attempt, worker,
+const callColumns = `key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, state, attempt, worker,
 	(extract(epoch FROM deadline - now()) * 1000000)::bigint AS left_us, cancelled, decided, result`
 
 // A callRow is a row of the queue, with what only the queue knows of it.
@@ -26,7 +26,7 @@ type callRow struct {
 func scanCall(row pgx.Row) (c callRow, err error) {
 	var left int64
 	var result []byte
-	if err := row.Scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Tool, &c.Definition, &c.Effect, (*[]byte)(&c.Arguments), &c.hash,
+	if err := row.Scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Trace.Parent, &c.Trace.State, &c.Tool, &c.Definition, &c.Effect, (*[]byte)(&c.Arguments), &c.hash,
 		&c.State, &c.Attempt, &c.Worker, &left, &c.Cancelled, &c.Decided, &result); err != nil {
 		return c, err
 	}
@@ -55,9 +55,9 @@ func (s *Store) PutCall(ctx context.Context, c *lathe.RemoteCall, within time.Du
 	hash := store.ArgumentsHash(c)
 	var row callRow
 	err := s.again(ctx, func(ctx context.Context) (err error) {
-		row, err = scanCall(s.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, tool, definition, effect, args, args_hash, deadline)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 microsecond') ON CONFLICT (key) DO NOTHING RETURNING `+callColumns,
-			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Tool, c.Definition, int(c.Effect), []byte(c.Arguments), hash, micros(within)))
+		row, err = scanCall(s.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 microsecond') ON CONFLICT (key) DO NOTHING RETURNING `+callColumns,
+			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, int(c.Effect), []byte(c.Arguments), hash, micros(within)))
 		if errors.Is(err, pgx.ErrNoRows) {
 			row, err = s.findCall(ctx, op, c.Key)
 		}

@@ -17,7 +17,11 @@ var _ lathe.CallQueue = (*Store)(nil)
 //go:embed queue.sql
 var queueTables string
 
-const callColumns = "key, run_id, call_id, request_id, session_id, depth, tool, definition, effect, args, state, attempt, worker, deadline, cancelled, decided, result"
+// traceColumns are what version 5 adds.
+const traceColumns = `ALTER TABLE call ADD COLUMN traceparent TEXT NOT NULL DEFAULT '';
+ALTER TABLE call ADD COLUMN tracestate TEXT NOT NULL DEFAULT '';`
+
+const callColumns = "key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, state, attempt, worker, deadline, cancelled, decided, result"
 
 // scanner is a row, or rows.
 type scanner interface{ Scan(...any) error }
@@ -26,7 +30,7 @@ func scanCall(row scanner, now time.Time) (*lathe.RemoteCall, error) {
 	c := &lathe.RemoteCall{}
 	var args, result []byte
 	var deadline int64
-	if err := row.Scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Tool, &c.Definition, &c.Effect, &args,
+	if err := row.Scan(&c.Key, &c.RunID, &c.CallID, &c.RequestID, &c.SessionID, &c.Depth, &c.Trace.Parent, &c.Trace.State, &c.Tool, &c.Definition, &c.Effect, &args,
 		&c.State, &c.Attempt, &c.Worker, &deadline, &c.Cancelled, &c.Decided, &result); err != nil {
 		return nil, err
 	}
@@ -71,9 +75,9 @@ func (s *Store) PutCall(ctx context.Context, c *lathe.RemoteCall, within time.Du
 	}
 	hash := store.ArgumentsHash(c)
 	row, err := s.changeCall(ctx, op, c.Key, func(ctx context.Context, tx *sql.Tx, now time.Time) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, tool, definition, effect, args, args_hash, state, deadline)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (key) DO NOTHING`,
-			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Tool, c.Definition, c.Effect, []byte(c.Arguments), hash, now.Add(within).UnixNano()); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, state, deadline)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT (key) DO NOTHING`,
+			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, c.Effect, []byte(c.Arguments), hash, now.Add(within).UnixNano()); err != nil {
 			return err
 		}
 		var same bool

@@ -31,7 +31,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 4
+const version = 5
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -155,6 +155,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if has < 4 {
 		if _, err := tx.ExecContext(ctx, goneTable); err != nil {
+			return err
+		}
+	}
+	if has < 5 {
+		if _, err := tx.ExecContext(ctx, traceColumns); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func TestQueue(t *testing.T, every int, open func() lathe.CallQueue) {
 }
 
 func call(key string, effect lathe.Effect) *lathe.RemoteCall {
-	return &lathe.RemoteCall{Key: key, RunID: "run_" + key, CallID: "call_1", RequestID: "req_1", SessionID: "s", Depth: 1, Tool: "act",
+	return &lathe.RemoteCall{Key: key, RunID: "run_" + key, CallID: "call_1", RequestID: "req_1", SessionID: "s", Depth: 1, Trace: lathe.TraceContext{Parent: "00-" + key, State: "a=b"}, Tool: "act",
 		Definition: "def", Effect: effect, Arguments: json.RawMessage(`{"a":1}`)}
 }
 

@@ -115,5 +115,8 @@ func (m *message) request(ctx context.Context) (*http.Request, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "httptool: make a request"} // the cause quotes the URL
 	}
 	req.Header = m.header.Clone()
+	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+		req.Header.Set("Traceparent", t.Parent)
+	}
 	return req, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -74,6 +75,9 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(ctx)
 	for name, v := range g.headers {
 		out.Header.Set(name, v.Reveal())
+	}
+	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+		out.Header.Set("Traceparent", t.Parent)
 	}
 	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
 		addMarked(out.Header, r.marks, r.arguments)

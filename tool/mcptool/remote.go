@@ -103,6 +103,9 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
 		params.Meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
 	}
+	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+		params.Meta["traceparent"] = t.Parent
+	}
 	// Its error says less than what the tap has seen.
 	_, _ = x.mcp.CallTool(watched, &params)
 	x.tap.forget(r)

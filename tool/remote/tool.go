@@ -47,7 +47,7 @@ func (o *offered) Spec() *lathe.ToolSpec { return &o.spec }
 // Call implements [lathe.Tool]. It queues the call, or finds the one that another process has queued, and
 // waits for its end.
 func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
-	c := &lathe.RemoteCall{Tool: o.spec.Name, Definition: o.definition, Effect: o.spec.Effect, Arguments: args}
+	c := &lathe.RemoteCall{Tool: o.spec.Name, Definition: o.definition, Effect: o.spec.Effect, Arguments: args, Trace: lathe.TraceFrom(ctx)}
 	if m := lathe.CallMetaFrom(ctx); m != nil {
 		c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth = m.IdempotencyKey, m.RunID, m.CallID, m.RequestID, m.SessionID, m.Depth
 	}

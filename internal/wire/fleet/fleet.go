@@ -95,6 +95,9 @@ type Invoke struct {
 	RequestID string          `json:"request_id,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
 	Depth     int             `json:"depth,omitempty"`
+	// Traceparent and Tracestate name the span of the call, where somebody keeps spans.
+	Traceparent string `json:"traceparent,omitempty"`
+	Tracestate  string `json:"tracestate,omitempty"`
 	// DeadlineMS is when its time is up, on the clock of [Frame.AtMS].
 	DeadlineMS int64 `json:"deadline_ms"`
 }

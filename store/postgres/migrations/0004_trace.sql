@@ -1,0 +1,4 @@
+-- The span that a call belongs to, by W3C's Trace Context.
+
+ALTER TABLE call ADD COLUMN traceparent text NOT NULL DEFAULT '';
+ALTER TABLE call ADD COLUMN tracestate text NOT NULL DEFAULT '';
