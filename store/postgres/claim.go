@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,9 +23,15 @@ func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, lim
 	var out []lathe.Claim
 	err := s.again(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, `WITH free AS MATERIALIZED (
-				SELECT run_id FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
-			) UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond'
-			FROM free WHERE run.run_id = free.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
+				SELECT run_id, due_at AS since FROM run WHERE due_at <= now() ORDER BY due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
+			), abandoned AS MATERIALIZED (
+				SELECT r.run_id, l.until AS since FROM lease l JOIN run r ON r.lease = l.id AND r.due_at = 'infinity'
+				WHERE l.until <= now() AND (r.status <> 'parked' OR r.last_id > r.seen_id OR r.facts > r.seen_facts OR r.wake_at <= now())
+				LIMIT $3 FOR SHARE OF l SKIP LOCKED FOR NO KEY UPDATE OF r SKIP LOCKED
+			), first AS (
+				SELECT * FROM free UNION ALL SELECT * FROM abandoned ORDER BY since LIMIT $3
+			) UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
+			FROM first WHERE run.run_id = first.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease), limit)
 		if err == nil {
 			out, err = claims(rows, node, lease)
 		}
@@ -62,8 +66,11 @@ func (s *Store) Take(ctx context.Context, node, runID string, lease time.Duratio
 	}
 	c := lathe.Claim{RunID: runID, Node: node, Lease: lease}
 	err := s.again(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease_until = now() + $2 * interval '1 microsecond'
+		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
 			WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`, node, micros(lease), runID).Scan(&c.Epoch, &c.Facts)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = s.pool.QueryRow(ctx, takeAbandoned, node, micros(lease), runID).Scan(&c.Epoch, &c.Facts)
+		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			return s.refusal(ctx, op, runID)
 		}
@@ -74,6 +81,13 @@ func (s *Store) Take(ctx context.Context, node, runID string, lease time.Duratio
 	}
 	return c, nil
 }
+
+// takeAbandoned takes a run whose claim is under a lease that has ended. A lease that is being renewed has not.
+const takeAbandoned = `WITH abandoned AS MATERIALIZED (
+		SELECT r.run_id FROM lease l JOIN run r ON r.lease = l.id WHERE r.run_id = $3 AND NOT r.ended AND r.lease_until = 'infinity' AND l.until <= now()
+		FOR SHARE OF l SKIP LOCKED FOR NO KEY UPDATE OF r
+	) UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
+	FROM abandoned WHERE run.run_id = abandoned.run_id RETURNING epoch, facts`
 
 // refusal says why nothing can be done to a run: it is not there, or has ended, or is another's.
 func (s *Store) refusal(ctx context.Context, op, runID string) error {
@@ -87,65 +101,11 @@ func (s *Store) refusal(ctx context.Context, op, runID string) error {
 	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 }
 
-// Renew implements [lathe.SharedStore]. It is one statement, however many claims there are, unless
-// somebody holds on to the row of a run: then the claims on the others are renewed.
-func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
-	const op = "postgres: renew"
-	if err := mayClaim(op, node, lease); err != nil {
-		return nil, err
-	}
-	out, err := s.renew(ctx, node, lease, "")
-	if sqlState(err) == lockNotAvailable {
-		out, err = s.renewFree(ctx, node, lease)
-	}
-	if err != nil {
-		return nil, failure(ctx, op, err)
-	}
-	return out, nil
-}
-
-func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []lathe.Claim, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
-		// The rows are locked in the order in which appends lock them.
-		rows, err := s.pool.Query(ctx, `WITH held AS MATERIALIZED (
-				SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() ORDER BY run_id FOR NO KEY UPDATE `+skip+`
-			) UPDATE run SET lease_until = now() + $2 * interval '1 microsecond' FROM held WHERE run.run_id = held.run_id RETURNING run.run_id, epoch, facts`, node, micros(lease))
-		if err == nil {
-			out, err = claims(rows, node, lease)
-		}
-		return err
-	})
-	return out, err
-}
-
-// renewFree renews the claims on runs whose rows nobody holds on to. Appends hold them for a moment: it
-// looks a few times.
-func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
-	byRun := map[string]lathe.Claim{}
-	for range 5 {
-		got, err := s.renew(ctx, node, lease, "SKIP LOCKED")
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range got {
-			byRun[c.RunID] = c
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return slices.Collect(maps.Values(byRun)), nil
-}
-
-const lockNotAvailable = "55P03"
-
 // Release implements [lathe.SharedStore].
 func (s *Store) Release(ctx context.Context, c lathe.Claim, seen int64) error {
 	const op = "postgres: release"
 	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease_until = now(), seen_id = $4, seen_facts = $5 WHERE run_id = $1 AND owner = $2 AND epoch = $3",
+		_, err := s.pool.Exec(ctx, "UPDATE run SET owner = NULL, lease = NULL, lease_until = now(), seen_id = $4, seen_facts = $5 WHERE run_id = $1 AND owner = $2 AND epoch = $3",
 			c.RunID, c.Node, c.Epoch, seen, c.Facts)
 		return err
 	})
@@ -160,7 +120,8 @@ func (s *Store) Release(ctx context.Context, c lathe.Claim, seen int64) error {
 func (s *Store) Owner(ctx context.Context, runID string) (node string, err error) {
 	const op = "postgres: owner"
 	err = s.again(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, "SELECT owner FROM run WHERE run_id = $1 AND owner IS NOT NULL AND NOT ended AND lease_until > now()", runID).Scan(&node)
+		err := s.pool.QueryRow(ctx, `SELECT owner FROM run WHERE run_id = $1 AND owner IS NOT NULL AND NOT ended AND lease_until > now()
+			AND (lease_until < 'infinity' OR EXISTS (SELECT FROM lease WHERE id = run.lease AND until > now()))`, runID).Scan(&node)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -116,8 +117,9 @@ func TestMakesTheTablesOnce(t *testing.T) {
 		wg.Go(func() { accepted(t, source, nil) })
 	}
 	wg.Wait()
-	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); n != 3 {
-		t.Errorf("%d versions, want 3", n)
+	scripts, err := filepath.Glob("migrations/*.sql")
+	if n := one[int](t, source, "SELECT count(*)::int FROM lathe_schema"); err != nil || n != len(scripts) || n == 0 {
+		t.Errorf("%d versions of %d scripts, %v", n, len(scripts), err)
 	}
 }
 
@@ -138,7 +140,7 @@ func TestNeedsNoRightToMakeTables(t *testing.T) {
 	u.User = url.User(app)
 	refused(t, u.String(), nil, lathe.CodeUnavailable, "may create tables")
 	accepted(t, source, nil)
-	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, node, call, worker, gone TO "+app)
+	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone TO "+app)
 	execute(t, source, "GRANT SELECT, INSERT, DELETE ON event TO "+app)
 	execute(t, source, "GRANT SELECT ON lathe_schema TO "+app)
 	cycle(t, open(t, u.String()))
@@ -232,5 +234,22 @@ func TestClosedStoreRefuses(t *testing.T) {
 		if lathe.CodeOf(err) != lathe.CodeUnavailable {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// What each append writes into the row of a run stands in none of its indexes: then the server leaves them alone.
+func TestIndexesHaveNothingThatAppendsChange(t *testing.T) {
+	t.Parallel()
+	source := pgtest.URL(t)
+	accepted(t, source, nil)
+	const query = `SELECT coalesce(string_agg(DISTINCT c.relname || ' has ' || a.attname, ', '), '') FROM pg_index i
+		JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_depend d ON d.objid = i.indexrelid AND d.refobjid = i.indrelid
+		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid
+		WHERE i.indrelid = 'run'::regclass AND a.attname IN ('last_id', 'mark', 'bytes', 'updated', 'summary', 'facts')`
+	if got := one[string](t, source, query); got != "" {
+		t.Error(got)
+	}
+	if n := one[int](t, source, "SELECT count(*)::int FROM pg_index WHERE indrelid = 'run'::regclass"); n < 7 {
+		t.Errorf("the table of runs has %d indexes", n)
 	}
 }

@@ -63,6 +63,7 @@ func TestShared(t *testing.T) {
 		s := open(t, url)
 		return s, func(d time.Duration) { // the server's clock cannot be set: what it is compared with is
 			execute(t, url, "UPDATE run SET lease_until = lease_until - $1::interval, wake_at = wake_at - $1::interval", d)
+			execute(t, url, "UPDATE lease SET until = until - $1::interval", d)
 			execute(t, url, "UPDATE node SET until = until - $1::interval", d)
 		}
 	})

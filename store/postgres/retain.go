@@ -18,7 +18,7 @@ const maxGone = 100_000
 // DeleteBefore implements [lathe.Retainer].
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
-		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended AND updated < $1 ORDER BY updated, run_id LIMIT $2", t.UnixNano(), maxDeleted)
+		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended_at < $1 ORDER BY ended_at, run_id LIMIT $2", t.UnixNano(), maxDeleted)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 		if err := s.pool.QueryRow(ctx, "SELECT coalesce(sum(bytes), 0)::bigint - $1 FROM run", maxBytes).Scan(&over); err != nil || over <= 0 {
 			return nil, err
 		}
-		rows, err := s.pool.Query(ctx, "SELECT run_id, bytes FROM run WHERE ended ORDER BY updated, run_id LIMIT $1", maxDeleted)
+		rows, err := s.pool.Query(ctx, "SELECT run_id, bytes FROM run WHERE ended_at IS NOT NULL ORDER BY ended_at, run_id LIMIT $1", maxDeleted)
 		if err != nil {
 			return nil, err
 		}

@@ -28,6 +28,9 @@ func TestShared(t *testing.T, open func() (s lathe.SharedStore, pass func(time.D
 		{"takes events from the last claim alone", fences},
 		{"keeps a claim until its lease ends", leaseEnds},
 		{"renews the claims of a node", renews},
+		{"gives others the runs of a node that stopped renewing", givesUpRenewed},
+		{"renews no claim whose lease has ended", revivesNone},
+		{"wakes a run whose holder is gone", wakesAbandoned},
 		{"gives out runs in motion", givesRunsInMotion},
 		{"leaves runs alone that cannot be gone on with", leavesOthersAlone},
 		{"lets a parked run wait once it was looked at", parks},
@@ -211,6 +214,117 @@ func renews(t *testing.T, s *shared) {
 	s.pass(2 * lease)
 	if got, err := s.Renew(t.Context(), "node_1", lease); err != nil || len(got) != 0 {
 		t.Errorf("claims that have ended are renewed: %+v, %v", got, err)
+	}
+}
+
+// renew renews the claims of a node, and wants those of these runs.
+func (s *shared) renew(t *testing.T, node string, want ...string) {
+	t.Helper()
+	claims, err := s.Renew(t.Context(), node, lease)
+	var got []string
+	for _, c := range claims {
+		got = append(got, c.RunID)
+	}
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%s renewed %v, %v, want %v", node, got, err, want)
+	}
+}
+
+func givesUpRenewed(t *testing.T, s *shared) {
+	first := map[string]lathe.Claim{}
+	for _, id := range []string{"run_a", "run_b", "run_c"} {
+		first[id] = s.start(t, "node_1", id)
+	}
+	s.append(t, first["run_c"], 1, waiting("c1"))
+	s.start(t, "node_2", "run_d")
+	for range 2 {
+		s.renew(t, "node_1", "run_a", "run_b", "run_c")
+		s.renew(t, "node_2", "run_d")
+		s.pass(lease / 2)
+		s.none(t, "claims that were renewed")
+		_, err := s.Take(t.Context(), "node_2", "run_a", lease)
+		wantConflict(t, "a run whose claim was renewed", err)
+		s.owner(t, "run_a", "node_1")
+	}
+	s.release(t, first["run_b"], 1)
+	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch != 2 {
+		t.Errorf("what was given back: %+v", got)
+	}
+	s.renew(t, "node_2", "run_b", "run_d")
+	s.pass(lease / 2) // node_1 is late by now, node_2 is not
+	s.owner(t, "run_a", "")
+	s.owner(t, "run_b", "node_2")
+	taken, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	if err != nil || taken.Epoch != 2 {
+		t.Fatalf("a run whose holder is late: %+v, %v", taken, err)
+	}
+	if got := s.one(t, "node_2"); got.RunID != "run_c" || got.Epoch != 2 {
+		t.Errorf("a run whose holder is late: %+v", got)
+	}
+	s.renew(t, "node_1")
+	s.renew(t, "node_2", "run_a", "run_b", "run_c", "run_d")
+	_, err = s.AppendAs(t.Context(), first["run_a"], 1, event("run_a", 2, &lathe.RunResumed{}))
+	wantConflict(t, "a claim that was lost", err)
+	s.append(t, taken, 1, &lathe.RunResumed{})
+}
+
+func revivesNone(t *testing.T, s *shared) {
+	s.start(t, "node_1", "run_a") // never renewed
+	s.pass(2 * lease)
+	s.start(t, "node_1", "run_b")
+	s.renew(t, "node_1", "run_b")
+	s.pass(2 * lease)
+	s.start(t, "node_1", "run_c")
+	s.renew(t, "node_1", "run_c")
+	s.pass(lease / 2)
+	s.owner(t, "run_c", "node_1")
+	if got := s.claim(t, "node_2", 1); len(got) != 1 {
+		t.Errorf("with limit 1: %+v", got)
+	}
+	if got := s.one(t, "node_2"); got.Epoch != 2 {
+		t.Errorf("got %+v", got)
+	}
+	s.renew(t, "node_1", "run_c")
+	again, err := s.Take(t.Context(), "node_1", "run_c", lease) // it is its own
+	if err != nil || again.Epoch != 2 {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	s.renew(t, "node_1", "run_c")
+}
+
+func wakesAbandoned(t *testing.T, s *shared) {
+	for i, id := range []string{"run_a", "run_b"} {
+		c := s.start(t, "node_1", id)
+		asked := &lathe.ApprovalRequested{ToolCallID: "c1"}
+		if asked.ExpiresAt = time.Now().Add(10 * lease); i == 0 {
+			asked.ExpiresAt = time.Now().Add(1000 * lease)
+		}
+		s.append(t, c, 1, asked)
+		s.append(t, c, 2, waiting("c1"))
+		s.release(t, c, 3)
+		if _, err := s.Take(t.Context(), "node_1", id, lease); err != nil { // to look at it, and to die of it
+			t.Fatal(err)
+		}
+	}
+	s.renew(t, "node_1", "run_a", "run_b")
+	s.pass(2 * lease)
+	s.start(t, "node_2", "run_c")
+	s.renew(t, "node_2", "run_c")
+	s.none(t, "runs that wait, with nothing new")
+	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: lathe.FactApproval, Key: "c1", Body: []byte(`{}`)})
+	if got := s.one(t, "node_2"); got.RunID != "run_a" || got.Facts != 1 {
+		t.Errorf("the one with a fact: %+v", got)
+	}
+	s.renew(t, "node_2", "run_a", "run_c")
+	s.pass(lease / 2)
+	s.renew(t, "node_2", "run_a", "run_c")
+	for range 9 {
+		s.pass(lease - lease/10)
+		s.renew(t, "node_2", "run_a", "run_c")
+	}
+	if got := s.one(t, "node_2"); got.RunID != "run_b" {
+		t.Errorf("the one whose request has expired: %+v", got)
 	}
 }
 

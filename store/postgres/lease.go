@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A claim is made with a time of its own. The first Renew after that puts it under the lease of its node,
+// which is one row, and the next ones prolong that row alone. Who judges that a lease has ended locks its
+// row: no renewal comes between that and what it does to the runs. A lease that has ended stays so.
+const (
+	prolongLease = `WITH kept AS (UPDATE lease SET until = now() + $2 * interval '1 microsecond' WHERE node = $1 AND until > now() RETURNING id)
+		INSERT INTO lease (node, until) SELECT $1, now() + $2 * interval '1 microsecond' WHERE NOT EXISTS (SELECT FROM kept)`
+
+	// putUnderLease locks the rows in the order in which appends lock them.
+	putUnderLease = `WITH fresh AS MATERIALIZED (
+			SELECT run_id FROM run WHERE owner = $1 AND NOT ended AND lease_until > now() AND lease_until < 'infinity' ORDER BY run_id FOR NO KEY UPDATE`
+	underLease = `
+		) UPDATE run SET lease_until = 'infinity', lease = (SELECT max(id) FROM lease WHERE node = $1 AND until > now())
+		FROM fresh WHERE run.run_id = fresh.run_id`
+
+	heldUnderLease = `SELECT run_id, epoch, facts FROM run WHERE owner = $1 AND NOT ended AND lease_until = 'infinity'
+		AND lease IN (SELECT id FROM lease WHERE node = $1 AND until > now())`
+
+	forgetLeases = `DELETE FROM lease WHERE id IN (SELECT id FROM lease l WHERE until <= now()
+		AND NOT EXISTS (SELECT FROM run WHERE owner = l.node AND NOT ended AND lease = l.id) FOR UPDATE SKIP LOCKED)`
+)
+
+// Renew implements [lathe.SharedStore]. It writes one row, and those of the runs that were claimed since the
+// last time. Where somebody holds on to the row of such a run, the claims on the others are renewed.
+func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
+	const op = "postgres: renew"
+	if err := mayClaim(op, node, lease); err != nil {
+		return nil, err
+	}
+	out, err := s.renew(ctx, node, lease, "")
+	if sqlState(err) == lockNotAvailable {
+		out, err = s.renewFree(ctx, node, lease)
+	}
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []lathe.Claim, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{} // one transaction, whose statements see what was committed before each
+		b.Queue(prolongLease, node, micros(lease))
+		b.Queue(putUnderLease+skip+underLease, node)
+		b.Queue(heldUnderLease, node).Query(func(rows pgx.Rows) (err error) {
+			out, err = claims(rows, node, lease)
+			return err
+		})
+		b.Queue(forgetLeases)
+		return s.pool.SendBatch(ctx, b).Close()
+	})
+	return out, err
+}
+
+// renewFree renews the claims on runs whose rows nobody holds on to. Appends hold them for a moment: it
+// looks a few times.
+func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
+	byRun := map[string]lathe.Claim{}
+	for range 5 {
+		got, err := s.renew(ctx, node, lease, " SKIP LOCKED")
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range got {
+			byRun[c.RunID] = c
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return slices.Collect(maps.Values(byRun)), nil
+}
+
+const lockNotAvailable = "55P03"
