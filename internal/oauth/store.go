@@ -2,15 +2,11 @@ package oauth
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/private"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -20,7 +16,7 @@ const maxStoreBytes = 16 << 20
 // A Store is the file of tokens. It is read anew when a token is needed, has mode 0600, and is
 // replaced as a whole; several processes may share it. One that others may read is not used.
 type Store struct {
-	path string
+	file private.File
 	mu   sync.Mutex
 	mem  storeFile // where there is no path
 }
@@ -28,7 +24,7 @@ type Store struct {
 // NewStore returns the store in the file of that path, and one in memory for "". A file that is not
 // there holds nothing.
 func NewStore(path string) *Store {
-	return &Store{path: path, mem: storeFile{Version: storeVersion, Servers: map[string]entry{}}}
+	return &Store{file: private.File{Path: path, Max: maxStoreBytes}, mem: storeFile{Version: storeVersion, Servers: map[string]entry{}}}
 }
 
 // storeFile is the stored form.
@@ -60,31 +56,13 @@ type entry struct {
 
 func (s *Store) read() (*storeFile, error) {
 	empty := &storeFile{Version: storeVersion, Servers: map[string]entry{}}
-	f, err := os.Open(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s may be read by others than its owner: chmod 600 it", s.path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxStoreBytes+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(b) > maxStoreBytes:
-		return nil, fmt.Errorf("%s is larger than %d bytes", s.path, maxStoreBytes)
+	b, err := s.file.Read()
+	if err != nil || b == nil {
+		return empty, err
 	}
 	file := &storeFile{}
 	if rawjson.Check(b, rawjson.Limits{}) != nil || json.Unmarshal(b, file) != nil || file.Version != storeVersion {
-		return nil, fmt.Errorf("%s is damaged, or of another version: remove it and log in again", s.path)
+		return nil, fmt.Errorf("%s is damaged, or of another version: remove it and log in again", s.file.Path)
 	}
 	if file.Servers == nil {
 		file.Servers = empty.Servers
@@ -96,7 +74,7 @@ func (s *Store) read() (*storeFile, error) {
 func (s *Store) get(name string) (entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.path == "" {
+	if s.file.Path == "" {
 		return s.mem.Servers[name], nil
 	}
 	file, err := s.read()
@@ -123,11 +101,11 @@ func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) e
 		}
 		return true
 	}
-	if s.path == "" {
+	if s.file.Path == "" {
 		set(&s.mem)
 		return nil
 	}
-	unlock, err := s.hold(s.path + ".lock")
+	unlock, err := s.file.Lock("")
 	if err != nil {
 		return err
 	}
@@ -144,24 +122,10 @@ func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) e
 
 // lock keeps other processes from renewing the token of a name meanwhile. It waits for the one that does.
 func (s *Store) lock(name string) (unlock func(), err error) {
-	if s.path == "" {
+	if s.file.Path == "" {
 		return func() {}, nil
 	}
-	return s.hold(s.path + "." + name + ".lock")
-}
-
-func (s *Store) hold(path string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { _ = f.Close() }, nil // closing gives the lock up
+	return s.file.Lock("." + name)
 }
 
 func (s *Store) write(file *storeFile) error {
@@ -169,17 +133,5 @@ func (s *Store) write(file *storeFile) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(s.path), ".tokens-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(append(b, '\n'))
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), s.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return s.file.Replace(append(b, '\n'))
 }

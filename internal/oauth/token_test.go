@@ -266,18 +266,18 @@ func TestT21_StoreIsPrivate(t *testing.T) {
 	w := newWorld(t)
 	store := w.store()
 	c := loggedIn(t, w, store)
-	info, err := os.Stat(store.path)
+	info, err := os.Stat(store.file.Path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	fresh := func() error {
-		_, err := call(t, w.client(NewStore(store.path), nil), w.mcp.URL+w.path)
+		_, err := call(t, w.client(NewStore(store.file.Path), nil), w.mcp.URL+w.path)
 		return err
 	}
 	if err := fresh(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(store.path, 0o640); err != nil {
+	if err := os.Chmod(store.file.Path, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if err := fresh(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
@@ -286,11 +286,11 @@ func TestT21_StoreIsPrivate(t *testing.T) {
 	if err := c.Logout(); err == nil {
 		t.Error("a file that others may read is written")
 	}
-	if err := os.Chmod(store.path, 0o600); err != nil {
+	if err := os.Chmod(store.file.Path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{`{`, `{"version":2}`, `[]`, `{"version":1,"version":1}`, ""} {
-		if err := os.WriteFile(store.path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(store.file.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := fresh(); err == nil || !strings.Contains(err.Error(), "log in again") {

@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/private"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -21,15 +18,17 @@ const maxPinsBytes = 16 << 20
 // The file is read anew each time, has mode 0600, and is replaced as a whole; several processes may
 // share it. One that cannot be read, or that others may write to, accepts nothing.
 type Pins struct {
-	path string
+	file private.File
 	mu   sync.Mutex
 }
 
 // NewPins returns the pins in the file of that path. A file that is not there holds none.
-func NewPins(path string) *Pins { return &Pins{path: path} }
+func NewPins(path string) *Pins {
+	return &Pins{file: private.File{Path: path, Max: maxPinsBytes, Open: true}}
+}
 
 // Path returns the path of the file.
-func (p *Pins) Path() string { return p.path }
+func (p *Pins) Path() string { return p.file.Path }
 
 // pinFile is the stored form.
 type pinFile struct {
@@ -48,39 +47,21 @@ const pinVersion = 1
 
 func (p *Pins) read() (*pinFile, error) {
 	empty := &pinFile{Version: pinVersion, Servers: map[string]map[string]*pin{}}
-	f, err := os.Open(p.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%s may be written by others than its owner: chmod 600 it", p.path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxPinsBytes+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(b) > maxPinsBytes:
-		return nil, fmt.Errorf("%s is larger than %d bytes", p.path, maxPinsBytes)
+	b, err := p.file.Read()
+	if err != nil || b == nil {
+		return empty, err
 	}
 	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", p.path, err)
+		return nil, fmt.Errorf("%s is damaged: %w", p.file.Path, err)
 	}
 	file := &pinFile{}
 	if err := json.Unmarshal(b, file); err != nil || file.Version != pinVersion {
-		return nil, fmt.Errorf("%s is damaged, or of another version", p.path)
+		return nil, fmt.Errorf("%s is damaged, or of another version", p.file.Path)
 	}
 	for _, tools := range file.Servers {
 		for name, one := range tools {
 			if one == nil || len(one.SHA256) != 64 {
-				return nil, fmt.Errorf("%s is damaged: the pin of %.80q", p.path, name)
+				return nil, fmt.Errorf("%s is damaged: the pin of %.80q", p.file.Path, name)
 			}
 		}
 	}
@@ -94,17 +75,11 @@ func (p *Pins) read() (*pinFile, error) {
 func (p *Pins) change(fn func(*pinFile) (changed bool)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(p.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := p.file.Lock("")
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := lockFile(lock); err != nil {
-		return err
-	}
+	defer unlock()
 	file, err := p.read()
 	if err != nil || !fn(file) {
 		return err
@@ -117,19 +92,7 @@ func (p *Pins) write(file *pinFile) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(p.path), ".pins-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(append(b, '\n'))
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), p.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return p.file.Replace(append(b, '\n'))
 }
 
 // verdict says what a pin says of a definition.

@@ -2,16 +2,10 @@
 
 package mcptool
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // askGroup and killGroup signal every process of the group. That there is none is no error.
 func askGroup(pid int)  { _ = syscall.Kill(-pid, syscall.SIGTERM) }
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
-
-// lockFile waits for the file's lock, which closing it gives up.
-func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package oauth
+package private
 
 import "os"
 
