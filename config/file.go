@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/nearest"
 )
 
@@ -19,7 +19,7 @@ import (
 const maxListed = 12
 
 // yamlLine finds the line in the errors of the YAML reader.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
 
 // readFile walks the file's tree. The YAML reader's own strict decoding would stop at the type
 // level; here each key meets its row, with its line.
@@ -43,7 +43,7 @@ func (l *loader) readFile(b []byte) {
 
 func (l *loader) yamlProblem(err error) {
 	msg := err.Error()
-	m := yamlLine.FindStringSubmatch(msg)
+	m := yamlLine().FindStringSubmatch(msg)
 	line := 0
 	if m != nil {
 		line, _ = strconv.Atoi(m[1])

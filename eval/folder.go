@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // A folder of results holds one file for each run, MODEL__SCENARIO__trial_NN.json, and what is
@@ -19,11 +20,11 @@ import (
 // maxRunBytes bounds the file of a run that is read.
 const maxRunBytes = 64 << 20
 
-var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unsafeInNames = lazy.Regexp(`[^A-Za-z0-9._-]+`)
 
 // fileName makes a name that every file system takes: what is not a letter, a digit, . _ or - becomes __.
 func fileName(s string) string {
-	s = unsafeInNames.ReplaceAllString(s, "__")
+	s = unsafeInNames().ReplaceAllString(s, "__")
 	return strings.TrimLeft(s, ".")
 }
 

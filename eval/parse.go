@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // Limits of a suite file.
@@ -70,11 +71,11 @@ type parser struct {
 	policy *Guard
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
 
 func (p *parser) yamlError(err error) error {
 	e := &SyntaxError{File: p.file, Message: "not YAML: " + err.Error()}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		e.Line, _ = strconv.Atoi(m[1]) // 0 where there is none
 		e.Message = "not YAML: " + err.Error()[len(m[0]):]
 	}

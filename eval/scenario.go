@@ -3,7 +3,6 @@ package eval
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // This file reads what a suite's file is made of.
@@ -50,7 +50,7 @@ func (p *parser) root(n *yaml.Node) error {
 }
 
 // isID is what a scenario's id looks like: it is part of file names.
-var isID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var isID = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func (p *parser) measures(lathe *bool) member {
 	return member{"measures", func(n *yaml.Node) error {
@@ -85,7 +85,7 @@ func (p *parser) scenario(n *yaml.Node) error {
 	switch {
 	case err != nil:
 		return err
-	case !isID.MatchString(sc.ID):
+	case !isID().MatchString(sc.ID):
 		return p.errorf(n, "a scenario has an id of letters, digits, _ . and -, at most 64")
 	case slices.ContainsFunc(p.suite.Scenarios, func(o *Scenario) bool { return o.ID == sc.ID }):
 		return p.errorf(n, "scenario %s stands twice", sc.ID)

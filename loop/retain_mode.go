@@ -4,21 +4,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // retainedSlice is how many characters of commentary are hashed, or kept as a snippet.
 const retainedSlice = 160
 
 // secretWords are what a snippet does not show.
-var secretWords = regexp.MustCompile(`(?i)(user|secret|api[_-]?key)`)
+var secretWords = lazy.Regexp(`(?i)(user|secret|api[_-]?key)`)
 
 // hashedForm is how a hashed slice is written: doing it twice is doing it once.
-var hashedForm = regexp.MustCompile(`^\[commentary: \d+ characters, [0-9a-f]{16}\]$`)
+var hashedForm = lazy.Regexp(`^\[commentary: \d+ characters, [0-9a-f]{16}\]$`)
 
 // commentary returns the parts of a model's message with what is kept of its commentary.
 func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
@@ -37,7 +37,7 @@ func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 		case HashedSlice:
 			t.Text = hashedSlice(t.Text)
 		case RedactedSnippets:
-			t.Text = secretWords.ReplaceAllString(firstCharacters(t.Text, retainedSlice), "***")
+			t.Text = secretWords().ReplaceAllString(firstCharacters(t.Text, retainedSlice), "***")
 		default:
 			continue
 		}
@@ -47,7 +47,7 @@ func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
 }
 
 func hashedSlice(s string) string {
-	if hashedForm.MatchString(s) {
+	if hashedForm().MatchString(s) {
 		return s
 	}
 	slice := firstCharacters(s, retainedSlice)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -155,20 +156,20 @@ func compile(c *Catalog) (*offering, error) {
 	return o, err
 }
 
-var goodName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,50}$`)
+var goodName = lazy.Regexp(`^[a-zA-Z0-9_-]{1,50}$`)
 
 func checkName(name string) error {
-	if !goodName.MatchString(name) {
+	if !goodName().MatchString(name) {
 		return errors.New("a name has 1 to 50 of the characters a-z, A-Z, 0-9, _ and -")
 	}
 	return nil
 }
 
-var goodPart = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]{0,63})\}`)
+var goodPart = lazy.Regexp(`\{([A-Za-z_][A-Za-z0-9_]{0,63})\}`)
 
 // partsOf returns the names of the parts of a text, in order, each once.
 func partsOf(text string) (names []string) {
-	for _, m := range goodPart.FindAllStringSubmatch(text, -1) {
+	for _, m := range goodPart().FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(names, m[1]) {
 			names = append(names, m[1])
 		}
@@ -178,7 +179,7 @@ func partsOf(text string) (names []string) {
 
 // fill puts values in the place of parts. What is no part of names stays as it is.
 func fill(text string, names []string, values map[string]string) string {
-	return goodPart.ReplaceAllStringFunc(text, func(part string) string {
+	return goodPart().ReplaceAllStringFunc(text, func(part string) string {
 		name := part[1 : len(part)-1]
 		if !slices.Contains(names, name) {
 			return part
@@ -190,7 +191,7 @@ func fill(text string, names []string, values map[string]string) string {
 // newTemplate compiles a URI with parts to what it fits; nil without parts.
 func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 	names := partsOf(uri)
-	literal := goodPart.ReplaceAllString(uri, "")
+	literal := goodPart().ReplaceAllString(uri, "")
 	switch {
 	case strings.ContainsAny(literal, "{}"):
 		return nil, nil, errors.New("a template's parts have the form {name}, of letters, digits and _")
@@ -198,12 +199,12 @@ func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 		return nil, nil, fmt.Errorf("a template has at most %d parts", maxParts)
 	case len(names) == 0:
 		return nil, nil, nil
-	case len(names) < len(goodPart.FindAllString(uri, -1)):
+	case len(names) < len(goodPart().FindAllString(uri, -1)):
 		return nil, nil, errors.New("a part stands twice in the template")
 	}
 	pattern := "^"
 	rest := uri
-	for _, at := range goodPart.FindAllString(uri, -1) {
+	for _, at := range goodPart().FindAllString(uri, -1) {
 		before, after, _ := strings.Cut(rest, at)
 		pattern += regexp.QuoteMeta(before) + "([^/?#]+)"
 		rest = after
@@ -217,7 +218,7 @@ func checkURI(uri string) error {
 	if len(uri) > maxURI {
 		return fmt.Errorf("the uri has more than %d bytes", maxURI)
 	}
-	u, err := url.Parse(goodPart.ReplaceAllString(uri, "x"))
+	u, err := url.Parse(goodPart().ReplaceAllString(uri, "x"))
 	if err != nil || u.Scheme == "" {
 		return errors.New("the uri has no scheme: it looks like docs:///guide.md")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -66,11 +67,11 @@ type instructions struct {
 }
 
 var (
-	readTarget    = regexp.MustCompile(`set (/draft/\w+) to "(\w+)"`)
-	readWrongPath = regexp.MustCompile(`set (/draft/\w+) to "\w+" on purpose`)
-	readWorkspace = regexp.MustCompile(`workspace_id=([\w-]+)`)
-	readWords     = regexp.MustCompile(`(?:exactly this text|[Rr]eply exactly with): (.+)`)
-	readLong      = regexp.MustCompile(`(\d+) times the letter x`)
+	readTarget    = lazy.Regexp(`set (/draft/\w+) to "(\w+)"`)
+	readWrongPath = lazy.Regexp(`set (/draft/\w+) to "\w+" on purpose`)
+	readWorkspace = lazy.Regexp(`workspace_id=([\w-]+)`)
+	readWords     = lazy.Regexp(`(?:exactly this text|[Rr]eply exactly with): (.+)`)
+	readLong      = lazy.Regexp(`(\d+) times the letter x`)
 )
 
 func readInstructions(req *lathe.Request) instructions {
@@ -88,20 +89,20 @@ func readInstructions(req *lathe.Request) instructions {
 		return ""
 	}
 	in := instructions{
-		wrongPath: first(readWrongPath),
-		words:     first(readWords),
+		wrongPath: first(readWrongPath()),
+		words:     first(readWords()),
 		wrongType: strings.Contains(prompt, "give ops as a string"),
 		together:  strings.Contains(prompt, "both of these calls in one message"),
 	}
-	for _, m := range readTarget.FindAllStringSubmatch(prompt, -1) {
+	for _, m := range readTarget().FindAllStringSubmatch(prompt, -1) {
 		if m[1] != in.wrongPath {
 			in.path, in.value = m[1], m[2]
 		}
 	}
 	if !strings.Contains(prompt, "never pass workspace_id") {
-		in.workspace = first(readWorkspace)
+		in.workspace = first(readWorkspace())
 	}
-	if n, err := strconv.Atoi(first(readLong)); err == nil {
+	if n, err := strconv.Atoi(first(readLong())); err == nil {
 		in.long = min(n, 100_000)
 	}
 	return in
@@ -225,7 +226,7 @@ func (in *instructions) id(how string, req *lathe.Request) string {
 	id := in.workspace
 	if how == "passes-id" && id == "" {
 		for i := range req.Messages {
-			if m := readWorkspace.FindStringSubmatch(req.Messages[i].Text()); m != nil {
+			if m := readWorkspace().FindStringSubmatch(req.Messages[i].Text()); m != nil {
 				id = m[1]
 			}
 		}

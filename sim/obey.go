@@ -2,12 +2,12 @@ package sim
 
 import (
 	"encoding/base64"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -81,16 +81,16 @@ func orderKey(name, args string) string {
 }
 
 var (
-	findDocument = regexp.MustCompile(`(?s)<document\b.*?</document>`)
-	findSay      = regexp.MustCompile(`(?i)\breply (?:with )?exactly(?: with)?: (.+)`)
-	findCoded    = regexp.MustCompile(`[A-Za-z0-9+/]{24,}={0,2}`)
+	findDocument = lazy.Regexp(`(?s)<document\b.*?</document>`)
+	findSay      = lazy.Regexp(`(?i)\breply (?:with )?exactly(?: with)?: (.+)`)
+	findCoded    = lazy.Regexp(`[A-Za-z0-9+/]{24,}={0,2}`)
 	// call NAME {…}, call the tool "NAME" with {…}, use NAME, run `NAME`: an object may follow, and
 	// "as id ID" and "N times" behind it.
-	findCall  = regexp.MustCompile("(?i)\\b(?:call|use|run|invoke)(?: the)?(?: tool| function)? [`'\"]?([a-z0-9][a-z0-9_.-]*_[a-z0-9_.-]*[a-z0-9])[`'\"]?(?: now)?(?: with)?(?: the)?(?: arguments)?:?")
-	findAs    = regexp.MustCompile(`^,? as id ([\w-]+)`)
-	findTimes = regexp.MustCompile(`^,? (\d{1,4}) times`)
+	findCall  = lazy.Regexp("(?i)\\b(?:call|use|run|invoke)(?: the)?(?: tool| function)? [`'\"]?([a-z0-9][a-z0-9_.-]*_[a-z0-9_.-]*[a-z0-9])[`'\"]?(?: now)?(?: with)?(?: the)?(?: arguments)?:?")
+	findAs    = lazy.Regexp(`^,? as id ([\w-]+)`)
+	findTimes = lazy.Regexp(`^,? (\d{1,4}) times`)
 	// The marks of dialects, in front of the arguments.
-	findMarked = regexp.MustCompile(`(?:to=functions\.([\w.-]+)[^{]*|functions\.([\w.-]+):\d+<\|tool_call_argument_begin\|>\s*|<function=([\w.-]+)>\s*|\[TOOL_CALLS\]([\w.-]+)(?:\[ARGS\])?)`)
+	findMarked = lazy.Regexp(`(?:to=functions\.([\w.-]+)[^{]*|functions\.([\w.-]+):\d+<\|tool_call_argument_begin\|>\s*|<function=([\w.-]+)>\s*|\[TOOL_CALLS\]([\w.-]+)(?:\[ARGS\])?)`)
 )
 
 // readOrders returns the calls that the texts of a request ask for, each once, in the order in which
@@ -108,7 +108,7 @@ func readOrders(req *lathe.Request, careful bool) (orders []order, words string)
 	}
 	read := func(text string) {
 		add(ordersIn(text, 2))
-		if m := findSay.FindStringSubmatch(text); m != nil {
+		if m := findSay().FindStringSubmatch(text); m != nil {
 			words = strings.TrimSpace(m[1])
 		}
 	}
@@ -138,7 +138,7 @@ func readOrders(req *lathe.Request, careful bool) (orders []order, words string)
 				case !careful:
 					read(p.Text)
 				case asks:
-					read(findDocument.ReplaceAllString(p.Text, ""))
+					read(findDocument().ReplaceAllString(p.Text, ""))
 				}
 			case lathe.ToolResult:
 				if careful {
@@ -184,21 +184,21 @@ func ordersIn(text string, depth int) []order {
 	var found []order
 	add := func(name, args, rest string) {
 		o := order{call: lathe.ToolCall{Name: name, Arguments: args}, times: 1}
-		if m := findAs.FindStringSubmatch(rest); m != nil {
+		if m := findAs().FindStringSubmatch(rest); m != nil {
 			o.call.ID, rest = m[1], rest[len(m[0]):]
 		}
-		if m := findTimes.FindStringSubmatch(rest); m != nil {
+		if m := findTimes().FindStringSubmatch(rest); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				o.times = min(n, maxObeyTimes)
 			}
 		}
 		found = append(found, o)
 	}
-	for _, m := range findCall.FindAllStringSubmatchIndex(text, maxObeyed) {
+	for _, m := range findCall().FindAllStringSubmatchIndex(text, maxObeyed) {
 		args, rest := objectAt(text[m[1]:])
 		add(text[m[2]:m[3]], args, rest)
 	}
-	for _, m := range findMarked.FindAllStringSubmatchIndex(text, maxObeyed) {
+	for _, m := range findMarked().FindAllStringSubmatchIndex(text, maxObeyed) {
 		for g := 2; g < len(m); g += 2 {
 			if m[g] >= 0 {
 				args, rest := objectAt(text[m[1]:])
@@ -208,7 +208,7 @@ func ordersIn(text string, depth int) []order {
 	}
 	found = append(found, callObjects(text)...)
 	if depth > 0 {
-		for _, coded := range findCoded.FindAllString(text, maxObeyed) {
+		for _, coded := range findCoded().FindAllString(text, maxObeyed) {
 			plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(coded, "="))
 			if err == nil && utf8.Valid(plain) {
 				found = append(found, ordersIn(string(plain), depth-1)...)

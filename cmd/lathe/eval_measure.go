@@ -137,7 +137,7 @@ Exit codes: 0 every run passed, 1 some did not, 2 it could not be measured, 3 co
 	group(cmd, "Settings and limits, under those of the scenarios (see docs/config.md):", addSettings)
 	for name, fn := range map[string]cobra.CompletionFunc{
 		"model":    completeModels,
-		"preset":   cobra.FixedCompletions(presetNames(eval.Builtin()), cobra.ShellCompDirectiveNoFileComp),
+		"preset":   completePresets,
 		"strategy": cobra.FixedCompletions([]string{"raw", "baseline", "production"}, cobra.ShellCompDirectiveNoFileComp),
 		"fallback": cobra.FixedCompletions([]string{"off", "on", "both"}, cobra.ShellCompDirectiveNoFileComp),
 		"tools":    cobra.FixedCompletions([]string{"live", "recorded"}, cobra.ShellCompDirectiveNoFileComp),
@@ -147,6 +147,10 @@ Exit codes: 0 every run passed, 1 some did not, 2 it could not be measured, 3 co
 		}
 	}
 	return cmd
+}
+
+func completePresets(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return presetNames(eval.Builtin()), cobra.ShellCompDirectiveNoFileComp
 }
 
 func presetNames(s *eval.Suite) []string {

@@ -1,20 +1,21 @@
 package bfcl
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // The forms in which collections are written in Java. The shortest text that fits is taken.
 var (
-	javaArray     = regexp.MustCompile(`new` + blanks1 + word + `+\[\]` + blanks + `\{(.*?)\}`)
-	javaListOf    = regexp.MustCompile(`new` + blanks1 + `ArrayList<` + word + `*>\(Arrays\.asList\((.+?)\)\)`)
-	javaListAdds  = regexp.MustCompile(`(?s)new` + blanks1 + `ArrayList<` + word + `*>\(\)` + blanks + `\{\{` + blanks + `(.+?)` + blanks + `\}\}`)
-	javaListEmpty = regexp.MustCompile(`new` + blanks1 + `ArrayList<` + word + `*>\(\)`)
-	javaAdd       = regexp.MustCompile(`add\((.+?)\)`)
-	javaMapPuts   = regexp.MustCompile(`(?s)new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)` + blanks + `\{` + blanks + `\{?` + blanks + `(.*?)` + blanks + `\}?` + blanks + `\}`)
-	javaMapEmpty  = regexp.MustCompile(`new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)`)
-	javaPut       = regexp.MustCompile(`put\("(.*?)",` + blanks + `(.*?)\)`)
+	javaArray     = lazy.Regexp(`new` + blanks1 + word + `+\[\]` + blanks + `\{(.*?)\}`)
+	javaListOf    = lazy.Regexp(`new` + blanks1 + `ArrayList<` + word + `*>\(Arrays\.asList\((.+?)\)\)`)
+	javaListAdds  = lazy.Regexp(`(?s)new` + blanks1 + `ArrayList<` + word + `*>\(\)` + blanks + `\{\{` + blanks + `(.+?)` + blanks + `\}\}`)
+	javaListEmpty = lazy.Regexp(`new` + blanks1 + `ArrayList<` + word + `*>\(\)`)
+	javaAdd       = lazy.Regexp(`add\((.+?)\)`)
+	javaMapPuts   = lazy.Regexp(`(?s)new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)` + blanks + `\{` + blanks + `\{?` + blanks + `(.*?)` + blanks + `\}?` + blanks + `\}`)
+	javaMapEmpty  = lazy.Regexp(`new` + blanks1 + `HashMap<.*?>` + blanks + `\(\)`)
+	javaPut       = lazy.Regexp(`put\("(.*?)",` + blanks + `(.*?)\)`)
 )
 
 // fromJava reads the text of a Java expression as a value of its type. A text that is none stays a
@@ -32,7 +33,7 @@ func fromJava(s, typ, itemType string) (value, bool) {
 			return v, true
 		}
 	case "double":
-		if plainFloat.MatchString(s) {
+		if plainFloat().MatchString(s) {
 			return floatOf(strings.TrimSuffix(s, "\n")), true
 		}
 	case "boolean":
@@ -53,7 +54,7 @@ func fromJava(s, typ, itemType string) (value, bool) {
 }
 
 func fromJavaArray(s, itemType string) (value, bool) {
-	m := javaArray.FindStringSubmatch(s)
+	m := javaArray().FindStringSubmatch(s)
 	if m == nil {
 		return textValue(s), true
 	}
@@ -73,13 +74,13 @@ func fromJavaArray(s, itemType string) (value, bool) {
 
 func fromJavaList(s, itemType string) (value, bool) {
 	var items []string
-	if m := javaListOf.FindStringSubmatch(s); m != nil {
+	if m := javaListOf().FindStringSubmatch(s); m != nil {
 		items = strings.Split(m[1], ",")
-	} else if m := javaListAdds.FindStringSubmatch(s); m != nil {
-		for _, add := range javaAdd.FindAllStringSubmatch(m[1], -1) {
+	} else if m := javaListAdds().FindStringSubmatch(s); m != nil {
+		for _, add := range javaAdd().FindAllStringSubmatch(m[1], -1) {
 			items = append(items, add[1])
 		}
-	} else if !javaListEmpty.MatchString(s) {
+	} else if !javaListEmpty().MatchString(s) {
 		return textValue(s), true
 	}
 	v := value{kind: list}
@@ -106,15 +107,15 @@ func fromJavaItem(item, itemType string) (value, bool) {
 }
 
 func fromJavaMap(s string) value {
-	m := javaMapPuts.FindStringSubmatch(s)
+	m := javaMapPuts().FindStringSubmatch(s)
 	if m == nil {
-		if javaMapEmpty.MatchString(s) {
+		if javaMapEmpty().MatchString(s) {
 			return newDict()
 		}
 		return textValue(s)
 	}
 	v := newDict()
-	for _, put := range javaPut.FindAllStringSubmatch(m[1], -1) {
+	for _, put := range javaPut().FindAllStringSubmatch(m[1], -1) {
 		v.set(put[1], javaLiteral(trim(put[2])))
 	}
 	return v

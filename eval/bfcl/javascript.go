@@ -1,18 +1,19 @@
 package bfcl
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // The forms in which collections are written in JavaScript. What follows them is not looked at.
 var (
 	scriptRow    = blanks + `\[.*?\]` + blanks
 	scriptRows   = scriptRow + `(?:,` + scriptRow + `)*`
-	scriptTable  = regexp.MustCompile(`^(?:\[` + scriptRows + `\]|new` + blanks1 + `Array\(` + scriptRows + `\))`)
-	scriptArray  = regexp.MustCompile(`^(?:\[(.*?)\]|new` + blanks1 + `Array\((.*?)\))`)
-	scriptInner  = regexp.MustCompile(`\[(.*?)\]`)
-	scriptObject = regexp.MustCompile(`^\{(.*?)\}`)
+	scriptTable  = lazy.Regexp(`^(?:\[` + scriptRows + `\]|new` + blanks1 + `Array\(` + scriptRows + `\))`)
+	scriptArray  = lazy.Regexp(`^(?:\[(.*?)\]|new` + blanks1 + `Array\((.*?)\))`)
+	scriptInner  = lazy.Regexp(`\[(.*?)\]`)
+	scriptObject = lazy.Regexp(`^\{(.*?)\}`)
 )
 
 // fromScript reads the text of a JavaScript expression as a value of its type. A text that is none
@@ -26,7 +27,7 @@ func fromScript(s, typ, itemType string) (value, bool) {
 	case "integer":
 		return wholeOrText(s), true
 	case "float":
-		if shortFloat.MatchString(s) {
+		if shortFloat().MatchString(s) {
 			return floatOf(strings.TrimSuffix(s, "\n")), true
 		}
 	case "Bigint":
@@ -49,9 +50,9 @@ func fromScript(s, typ, itemType string) (value, bool) {
 }
 
 func fromScriptArray(s, itemType string) value {
-	if m := scriptTable.FindString(s); m != "" {
+	if m := scriptTable().FindString(s); m != "" {
 		v := value{kind: list}
-		for i, inner := range scriptInner.FindAllStringSubmatch(m, -1) {
+		for i, inner := range scriptInner().FindAllStringSubmatch(m, -1) {
 			row := trim(inner[1])
 			if i == 0 {
 				row = strings.TrimPrefix(row, "[")
@@ -64,7 +65,7 @@ func fromScriptArray(s, itemType string) value {
 		}
 		return v
 	}
-	m := scriptArray.FindStringSubmatch(s)
+	m := scriptArray().FindStringSubmatch(s)
 	if m == nil {
 		return textValue(s)
 	}
@@ -100,7 +101,7 @@ func fromScriptObject(s string) value {
 	if s == "{}" {
 		return newDict()
 	}
-	m := scriptObject.FindStringSubmatch(s)
+	m := scriptObject().FindStringSubmatch(s)
 	if m == nil {
 		return textValue(s)
 	}

@@ -3,10 +3,11 @@ package bfcl
 import (
 	"errors"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // Pieces of patterns over source text. A blank and a word character are those of Unicode.
@@ -22,12 +23,12 @@ const (
 const lineEnd = `\n?`
 
 var (
-	plainFloat = regexp.MustCompile(`^-?[0-9]+` + fraction + exponent + lineEnd + `$`)
-	shortFloat = regexp.MustCompile(`^-?[0-9]+` + fraction + lineEnd + `$`)
-	anyFloat   = regexp.MustCompile(`^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)` + exponent + `$`)
-	infinite   = regexp.MustCompile(`(?i)^[+-]?inf(?:inity)?$`)
-	signedNaN  = regexp.MustCompile(`(?i)^[+-]?nan$`)
-	grouped    = regexp.MustCompile(`[0-9]_[0-9]`)
+	plainFloat = lazy.Regexp(`^-?[0-9]+` + fraction + exponent + lineEnd + `$`)
+	shortFloat = lazy.Regexp(`^-?[0-9]+` + fraction + lineEnd + `$`)
+	anyFloat   = lazy.Regexp(`^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)` + exponent + `$`)
+	infinite   = lazy.Regexp(`(?i)^[+-]?inf(?:inity)?$`)
+	signedNaN  = lazy.Regexp(`(?i)^[+-]?nan$`)
+	grouped    = lazy.Regexp(`[0-9]_[0-9]`)
 )
 
 func trim(s string) string { return strings.TrimFunc(s, isBlank) }
@@ -75,7 +76,7 @@ func floatOf(s string) value {
 // javaFloat reads a literal with the suffix f.
 func javaFloat(s string) (value, bool) {
 	t := strings.TrimSuffix(s, "\n")
-	if t == "" || !strings.Contains("fF", t[len(t)-1:]) || !plainFloat.MatchString(t[:len(t)-1]) {
+	if t == "" || !strings.Contains("fF", t[len(t)-1:]) || !plainFloat().MatchString(t[:len(t)-1]) {
 		return value{}, false
 	}
 	return floatOf(t[:len(t)-1]), true
@@ -86,16 +87,16 @@ func javaFloat(s string) (value, bool) {
 func numberOrText(s string) value {
 	t := trim(s)
 	digits := t
-	for grouped.MatchString(digits) {
-		digits = grouped.ReplaceAllStringFunc(digits, func(m string) string { return m[:1] + m[2:] })
+	for grouped().MatchString(digits) {
+		digits = grouped().ReplaceAllStringFunc(digits, func(m string) string { return m[:1] + m[2:] })
 	}
 	if v, ok := wholeNumber(strings.TrimPrefix(digits, "+")); ok && !strings.HasPrefix(digits, "+-") {
 		return v
 	}
 	switch {
-	case signedNaN.MatchString(t):
+	case signedNaN().MatchString(t):
 		return value{kind: float, real: math.NaN()}
-	case anyFloat.MatchString(digits), infinite.MatchString(t):
+	case anyFloat().MatchString(digits), infinite().MatchString(t):
 		return floatOf(digits)
 	}
 	return textValue(s)

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"iter"
 	"path"
-	"regexp"
 	"slices"
 
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -26,7 +26,7 @@ var ErrNoCategory = errors.New("no such category in the data")
 
 // fileName is the name of a file of questions or answers. The part after the category says which
 // entries of it the file holds, where it holds not all.
-var fileName = regexp.MustCompile(`^BFCL_v[0-9]+_([a-z_]+)(\.[^.]+)?\.json$`)
+var fileName = lazy.Regexp(`^BFCL_v[0-9]+_([a-z_]+)(\.[^.]+)?\.json$`)
 
 // answerDir and classDir are folders of the data.
 const (
@@ -49,7 +49,7 @@ func Categories(fsys fs.FS) ([]string, error) {
 	}
 	var out []string
 	for _, f := range files {
-		if m := fileName.FindStringSubmatch(f.Name()); m != nil && !f.IsDir() {
+		if m := fileName().FindStringSubmatch(f.Name()); m != nil && !f.IsDir() {
 			out = append(out, m[1])
 		}
 	}
@@ -109,7 +109,7 @@ func findFile(fsys fs.FS, dir, category string) (string, error) {
 	}
 	found := ""
 	for _, f := range files {
-		m := fileName.FindStringSubmatch(f.Name())
+		m := fileName().FindStringSubmatch(f.Name())
 		if m == nil || m[1] != category || f.IsDir() {
 			continue
 		}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // A Manifest says what a module is as a tool, and what it may do. It is strict YAML or JSON: what is
@@ -118,9 +118,9 @@ func (c *count) UnmarshalYAML(n *yaml.Node) error {
 }
 
 var (
-	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	digest   = lazy.Regexp(`^[0-9a-f]{64}$`)
 	effects  = map[string]lathe.Effect{"": lathe.EffectUndeclared, "read_only": lathe.ReadOnly, "idempotent": lathe.Idempotent, "writes": lathe.Writes}
-	guestDir = regexp.MustCompile(`^/[A-Za-z0-9_./-]*$`)
+	guestDir = lazy.Regexp(`^/[A-Za-z0-9_./-]*$`)
 )
 
 // ParseManifest reads a manifest. What is wrong with its schema or allowlist is told where the tool
@@ -157,7 +157,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 		return nil, errors.New(`allowlist: it is missing: name the fields of the output that the model may see ("*" for all)`)
 	case !known:
 		return nil, errors.New("effect: want read_only, idempotent or writes")
-	case m.SHA256 != "" && !digest.MatchString(m.SHA256):
+	case m.SHA256 != "" && !digest().MatchString(m.SHA256):
 		return nil, errors.New("sha256: want 64 digits of lower-case hex")
 	}
 	if m.Schema, err = schemaJSON(&d.Schema); err != nil {
@@ -189,7 +189,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 		switch {
 		case !filepath.IsLocal(f.Path):
 			return nil, fmt.Errorf("grants.files[%d].path: want a folder below that of the manifest", i)
-		case !guestDir.MatchString(f.Guest):
+		case !guestDir().MatchString(f.Guest):
 			return nil, fmt.Errorf("grants.files[%d].guest: want a path such as /data", i)
 		}
 		m.Grants.Files = append(m.Grants.Files, FileGrant(f))
@@ -197,7 +197,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var unknownField = lazy.Regexp(`field (\S+) not found in type \S+`)
 
 // problem is what the parser says, on one line and without the names of our types.
 func problem(err error) error {
@@ -205,7 +205,7 @@ func problem(err error) error {
 	if !errors.As(err, &e) {
 		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	text := unknownField.ReplaceAllString(strings.Join(e.Errors, "; "), "there is no field $1")
+	text := unknownField().ReplaceAllString(strings.Join(e.Errors, "; "), "there is no field $1")
 	return errors.New(strings.ReplaceAll(text, " into wasmtool.", " into "))
 }
 
