@@ -191,6 +191,7 @@ type WorkerTool struct {
 	Labels       []string        `json:"labels,omitempty"`
 	Version      string          `json:"version,omitempty"`    // of the schema
 	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // of one call; 0: the caller's
+	Principals   []string        `json:"principals,omitzero"`  // whose runs have it, as the gateway says; nil: everybody's
 }
 
 // Definition returns the hash of everything that the description says: SHA-256 in hexadecimal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -54,6 +55,13 @@ type ToolSpec struct {
 	BackendConcurrency int
 	// Origin says where the tool comes from, for errors and listings: "go", "builtin", "mcp:files".
 	Origin string
+	// Principals are those whose runs have the tool; nil: everybody's. For the others it is not there.
+	Principals []string
+}
+
+// For reports whether the runs of a principal have the tool.
+func (s *ToolSpec) For(principal string) bool {
+	return s.Principals == nil || slices.Contains(s.Principals, principal)
 }
 
 // The labels of tools that policies of this module know. Together the three let a model be talked

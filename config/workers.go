@@ -14,6 +14,7 @@ type Workers struct {
 	Token          Ref
 	Tools          []string // exact names, or the beginning of names with a * behind; nil: none
 	Effects        []string // names of effects that are believed
+	Keys           []string // names of keys; nil: all
 	MaxConcurrency int      // 0: each worker says how many
 }
 
@@ -23,6 +24,7 @@ func (w *Workers) keys() []key {
 		{"token", "", reference(&w.Token, isKey), "What its workers show, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "key secret"},
 		{"tools", "", listValue{&w.Tools, isToolHead}, "Tools that its workers may serve, by name, or by the beginning of names with a `*` behind; `\"*\"`: all.", "tool allow"},
 		{"effects", "", listValue{&w.Effects, isEffect}, "Effects that are believed when a worker claims them for a tool: `read_only`, `idempotent`. What is not believed counts as `writes`.", "effect"},
+		{"keys", "", listValue{&w.Keys, isRuleName}, "Keys whose runs have the tools of its workers, by name; without any: all. For other keys they are not there.", "tenants"},
 		{"max_concurrency", "0", count(&w.MaxConcurrency, 0, 1024), "Calls that one worker has at once; `0`: as many as it takes.", "concurrency"},
 	}
 }
@@ -63,6 +65,9 @@ func (l *loader) checkWorkers() {
 		}
 		if len(w.Tools) == 0 {
 			l.at(base+".tools", `no tools: name those that the workers may serve, or ["*"] for all`)
+		}
+		for _, key := range w.Keys {
+			l.known(base+".keys", "key", key, slices.Sorted(maps.Keys(l.cfg.Keys)))
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (c *caller) clash(client []*lathe.ToolSpec) *problem {
 	}
 	own := c.setup.Tools.Specs()
 	for i, t := range client {
-		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name }) {
+		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name && s.For(c.key.Name) }) {
 			return badWish(toolParam(i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
 		}
 	}

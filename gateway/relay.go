@@ -20,7 +20,7 @@ func (c *caller) relays(m *Model, s *lathe.Settings, allow []string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return !t.Hidden && (allow == nil || slices.Contains(allow, t.Name))
+		return !t.Hidden && t.For(c.key.Name) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 

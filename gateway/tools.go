@@ -30,7 +30,7 @@ func (c *caller) specs() []*lathe.ToolSpec {
 	}
 	var out []*lathe.ToolSpec
 	for _, s := range c.setup.Tools.Specs() {
-		if !s.Hidden && c.key.mayTool(s.Name) {
+		if !s.Hidden && s.For(c.key.Name) && c.key.mayTool(s.Name) {
 			out = append(out, s)
 		}
 	}
@@ -86,7 +86,7 @@ func (c *caller) tool(name, param string) *problem {
 	}
 	if c.setup.Tools != nil {
 		for _, s := range c.setup.Tools.Specs() {
-			if s.Name == name && !s.Hidden {
+			if s.Name == name && !s.Hidden && s.For(c.key.Name) {
 				return &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: param, Message: "This key may not use the tool " + name + "."}
 			}
 		}

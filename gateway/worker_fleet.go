@@ -23,6 +23,8 @@ type Fleet struct {
 	Tools []string
 	// Effects are those that are believed when a worker claims them for a tool. A tool with another one counts as writing.
 	Effects []lathe.Effect
+	// Keys are those whose runs have the tools; nil: everybody's. For the others they are not there.
+	Keys []string
 	// MaxConcurrency bounds the calls that one of its workers has at once; 0: the worker says how many.
 	MaxConcurrency int
 }
@@ -38,7 +40,7 @@ func newFleets(in []Fleet) (*fleets, error) {
 	names := map[string]bool{}
 	for i := range out.all {
 		f := &out.all[i]
-		f.Tools, f.Effects = slices.Clone(f.Tools), slices.Clone(f.Effects)
+		f.Tools, f.Effects, f.Keys = slices.Clone(f.Tools), slices.Clone(f.Effects), slices.Clone(f.Keys)
 		text := f.Token.Reveal()
 		hash := sha256.Sum256([]byte(text))
 		switch {
@@ -114,6 +116,7 @@ func (f *Fleet) admit(offers []lathe.WorkerTool) (tools []lathe.WorkerTool, refu
 		if !slices.ContainsFunc(f.Effects, func(e lathe.Effect) bool { return e.String() == t.Effect }) {
 			t.Effect = lathe.Writes.String()
 		}
+		t.Principals = f.Keys // whatever the worker says
 		tools = append(tools, t)
 	}
 	return tools, refused

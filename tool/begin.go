@@ -61,7 +61,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 		if len(opts.ClientTools) > 0 {
 			w.client = make(map[string]*lathe.ToolSpec, len(opts.ClientTools))
 			for _, spec := range opts.ClientTools {
-				if spec != nil && w.tools.byName[spec.Name] == nil {
+				if spec != nil && w.has(spec.Name) == nil {
 					w.client[spec.Name] = spec
 				}
 			}
@@ -114,8 +114,8 @@ func (w *Work) checkClient(opts *RunOptions) error {
 			return errors.New("a client tool is nil")
 		case !validName(spec.Name):
 			return fmt.Errorf("the tool name %.80q is not 1 to 64 of the characters a-z, A-Z, 0-9, _ and -", spec.Name)
-		case w.tools.byName[spec.Name] != nil:
-			return fmt.Errorf("the tool name %s is taken: one tool is from %s, the other from the request", spec.Name, origin(w.tools.byName[spec.Name].spec))
+		case w.has(spec.Name) != nil:
+			return fmt.Errorf("the tool name %s is taken: one tool is from %s, the other from the request", spec.Name, origin(w.has(spec.Name).spec))
 		case seen[spec.Name]:
 			return fmt.Errorf("the tool %s is declared twice", spec.Name)
 		}
@@ -146,7 +146,7 @@ func (w *Work) advertised() *surface {
 	var space [32]*lathe.ToolSpec
 	specs := space[:0]
 	for _, e := range w.tools.sorted {
-		if !e.spec.Hidden && w.may(e.spec.Name) && !w.tooDeep(e) && (e.spec.Owner == lathe.OwnerClient || w.mayRun(e.spec)) {
+		if !e.spec.Hidden && w.may(e.spec.Name) && e.spec.For(w.info.Principal) && !w.tooDeep(e) && (e.spec.Owner == lathe.OwnerClient || w.mayRun(e.spec)) {
 			specs = append(specs, e.spec)
 		}
 	}
@@ -182,6 +182,14 @@ func newSurface(specs []*lathe.ToolSpec) *surface {
 	}
 	s.names = append(s.names, ']')
 	return s
+}
+
+// has returns the tool of the set, as far as the principal of the run has it.
+func (w *Work) has(name string) *entry {
+	if e := w.tools.byName[name]; e != nil && e.spec.For(w.info.Principal) {
+		return e
+	}
+	return nil
 }
 
 // may reports whether the run may use the tool of the set at all.

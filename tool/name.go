@@ -19,7 +19,7 @@ func (w *Work) find(c *call) {
 func (w *Work) lookup(name string) (e *entry, client bool, label string) {
 	name = strings.TrimSpace(name)
 	for range 2 {
-		if e := w.tools.byName[name]; e != nil && !e.spec.Hidden && w.may(name) {
+		if e := w.has(name); e != nil && !e.spec.Hidden && w.may(name) {
 			if e.spec.Owner == lathe.OwnerClient {
 				return nil, true, e.spec.Name
 			}

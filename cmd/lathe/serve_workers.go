@@ -51,7 +51,7 @@ func (d *daemon) openWorkshop(cfg *config.Config) error {
 func fleetsOf(cfg *config.Config) (out []gateway.Fleet) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Workers)) {
 		w := cfg.Workers[name]
-		out = append(out, gateway.Fleet{Name: name, Token: w.Token.Secret(), Tools: w.Tools, Effects: w.Believed(), MaxConcurrency: w.MaxConcurrency})
+		out = append(out, gateway.Fleet{Name: name, Token: w.Token.Secret(), Tools: w.Tools, Effects: w.Believed(), Keys: w.Keys, MaxConcurrency: w.MaxConcurrency})
 	}
 	return out
 }
