@@ -214,6 +214,16 @@ func client(t testing.TB) *http.Client {
 // post sends one message, with headers in pairs, and returns status, session and what is answered.
 func post(t testing.TB, c *http.Client, url, msg string, headers ...string) (status int, session, answer string) {
 	t.Helper()
+	status, session, text := postWhole(t, c, url, msg, headers...)
+	if i := strings.LastIndex(text, "data: {"); i >= 0 {
+		text = text[i+len("data: "):]
+	}
+	return status, session, text
+}
+
+// postWhole is post with all that is answered.
+func postWhole(t testing.TB, c *http.Client, url, msg string, headers ...string) (status int, session, answer string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(msg))
 	if err != nil {
 		t.Fatal(err)
@@ -236,11 +246,7 @@ func post(t testing.TB, c *http.Client, url, msg string, headers ...string) (sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(b)
-	if i := strings.LastIndex(text, "data: {"); i >= 0 {
-		text = text[i+len("data: "):]
-	}
-	return res.StatusCode, res.Header.Get("Mcp-Session-Id"), strings.TrimSpace(text)
+	return res.StatusCode, res.Header.Get("Mcp-Session-Id"), strings.TrimSpace(string(b))
 }
 
 // connect opens a session of the SDK's client over HTTP.

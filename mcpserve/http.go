@@ -131,6 +131,10 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 		answer(w, status, no)
 		return
 	}
+	if isBatch(body) {
+		s.postBatch(w, r, t, body)
+		return
+	}
 	m, no := inspect(body)
 	modern := modernVersion(r.Header.Get(headerVersion)) || modernVersion(m.version)
 	if no != nil {
@@ -139,7 +143,7 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	switch {
-	case m.id == "" && m.method != "" && !notifications[m.method]:
+	case m.unheard():
 		w.WriteHeader(http.StatusAccepted) // nobody listens for it
 	case modern:
 		t.sync()
@@ -156,6 +160,11 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 // notifications are those of clients that mean something here.
 var notifications = map[string]bool{
 	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+}
+
+// unheard reports whether nobody listens for a notification.
+func (m *message) unheard() bool {
+	return m.id == "" && m.method != "" && !notifications[m.method]
 }
 
 // statusOf is the HTTP status of a refused message. Up to 2025-11-25 an unknown method is an answer

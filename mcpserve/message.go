@@ -51,9 +51,6 @@ func inspect(b []byte) (m message, no *refusal) {
 		return m, unreadable(b, err)
 	}
 	b = b[rawjson.SkipSpace(b, 0):]
-	if b[0] == '[' {
-		return m, &refusal{code: jsonrpc.CodeInvalidRequest, text: "batches are not taken: send one message at a time"}
-	}
 	if b[0] != '{' {
 		return m, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a message is a JSON object"}
 	}

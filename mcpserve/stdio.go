@@ -40,6 +40,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 		_ = session.Close() // it has not begun
 		return err
 	}
+	conn.protocol = v.protocol
 	close(conn.begin)
 	over := make(chan struct{})
 	go func() {
@@ -79,11 +80,14 @@ type lines struct {
 	finish sync.Once
 	drain  time.Duration
 
+	protocol func() string     // that the session has agreed on
+	queue    []jsonrpc.Message // of a batch; the reader's
+
 	mu      sync.Mutex
 	out     io.Writer
-	err     error           // of writing
-	open    map[string]bool // requests that wait for their answer, by the text of their id
-	settled chan struct{}   // told when there is none
+	err     error              // of writing
+	open    map[string]*bundle // requests that wait for their answer, by the text of their id; nil: it goes out alone
+	settled chan struct{}      // told when there is none
 }
 
 type line struct {
@@ -95,7 +99,7 @@ type line struct {
 var _ mcp.Connection = (*lines)(nil)
 
 func newLines(in io.Reader, out io.Writer, limit int, drain time.Duration) *lines {
-	c := &lines{begin: make(chan struct{}), in: make(chan line), done: make(chan struct{}), drain: drain, out: out, open: map[string]bool{}, settled: make(chan struct{}, 1)}
+	c := &lines{begin: make(chan struct{}), in: make(chan line), done: make(chan struct{}), drain: drain, out: out, open: map[string]*bundle{}, settled: make(chan struct{}, 1)}
 	go c.pump(bufio.NewReaderSize(in, 64<<10), limit)
 	return c
 }
@@ -149,6 +153,11 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 		return nil, io.EOF
 	}
 	for {
+		if len(c.queue) > 0 {
+			msg := c.queue[0]
+			c.queue = c.queue[1:]
+			return msg, nil
+		}
 		select {
 		case <-c.done:
 			return nil, io.EOF
@@ -159,42 +168,80 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 				c.await(ctx)
 				return nil, io.EOF
 			}
-			msg, no := c.decode(l)
-			if no != nil {
-				if err := c.write(no.append(nil)); err != nil {
-					return nil, err
-				}
+			var refused []byte
+			c.queue, refused = c.decode(l)
+			if refused == nil {
 				continue
 			}
-			if msg != nil {
-				return msg, nil
+			if err := c.write(refused); err != nil {
+				return nil, err
 			}
 		}
 	}
 }
 
-func (c *lines) decode(l line) (jsonrpc.Message, *refusal) {
+// decode returns the messages of a line, or what answers it in their place.
+func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
 	if l.long {
-		return nil, &refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}
+		return nil, (&refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}).append(nil)
+	}
+	if isBatch(l.text) {
+		return c.decodeBatch(l.text)
 	}
 	m, no := inspect(l.text)
 	if no != nil {
-		return nil, no
+		return nil, no.append(nil)
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.TrimSpace(l.text))
 	if err != nil {
-		return nil, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "not a JSON-RPC message"}
+		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "not a JSON-RPC message"}
+	} else if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" && !c.wait([]string{keyOf(r.ID)}, nil) {
+		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "a request with this id is under way"}
 	}
-	if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" {
-		key := keyOf(r.ID)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.open[key] {
-			return nil, &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "a request with this id is under way"}
+	if no != nil {
+		return nil, no.append(nil)
+	}
+	return []jsonrpc.Message{msg}, nil
+}
+
+func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []byte) {
+	parts, refused := inspectBatch(text, c.protocol())
+	if refused != nil {
+		return nil, refused
+	}
+	whole := func(text string) []byte {
+		return (&refusal{code: jsonrpc.CodeInvalidRequest, text: text}).append(nil)
+	}
+	var keys []string
+	for _, part := range parts {
+		msg, err := jsonrpc.DecodeMessage(part)
+		if err != nil {
+			return nil, whole("not a batch of JSON-RPC messages")
 		}
-		c.open[key] = true
+		if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() {
+			keys = append(keys, keyOf(r.ID))
+		}
+		messages = append(messages, msg)
 	}
-	return msg, nil
+	if !c.wait(keys, &bundle{open: len(keys)}) {
+		return nil, whole("a request with the id of one in the batch is under way")
+	}
+	return messages, nil
+}
+
+// wait notes requests whose answers go out together; false where one with that id is under way.
+func (c *lines) wait(keys []string, b *bundle) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if _, busy := c.open[key]; busy {
+			return false
+		}
+	}
+	for _, key := range keys {
+		c.open[key] = b
+	}
+	return true
 }
 
 // keyOf tells ids apart, whatever they were written like.
@@ -238,8 +285,18 @@ func (c *lines) Write(_ context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = c.write(b)
-	if r, ok := msg.(*jsonrpc.Response); ok {
+	r, answers := msg.(*jsonrpc.Response)
+	if answers {
+		c.mu.Lock()
+		if bundle := c.open[keyOf(r.ID)]; bundle != nil {
+			b = bundle.put(b)
+		}
+		c.mu.Unlock()
+	}
+	if b != nil {
+		err = c.write(b)
+	}
+	if answers {
 		c.mu.Lock()
 		delete(c.open, keyOf(r.ID))
 		left := len(c.open)

@@ -186,9 +186,15 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		switch method {
 		case "initialize":
-			if _, err := t.enter(session); err != nil {
+			v, err := t.enter(session)
+			if err != nil {
 				return nil, err
 			}
+			res, err := next(ctx, method, req)
+			if r, ok := res.(*mcp.InitializeResult); ok && err == nil {
+				v.speak(r.ProtocolVersion)
+			}
+			return res, err
 		case "tools/list", "resources/templates/list", "prompts/list":
 			if len(cursorOf(req)) > maxCursor {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
@@ -237,9 +243,23 @@ type visit struct {
 	cancel context.CancelFunc
 	gone   chan struct{} // closed when nothing is kept of the session any more
 
-	mu   sync.Mutex
-	used []string // the names of tools that have run, in the order of their first use
-	last time.Time
+	mu      sync.Mutex
+	used    []string // the names of tools that have run, in the order of their first use
+	last    time.Time
+	version string // of the protocol, once it is agreed on
+}
+
+func (v *visit) speak(version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version = version
+}
+
+// protocol is the version of the session; "" before it is agreed on.
+func (v *visit) protocol() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.version
 }
 
 // maxUsed bounds the tools that a visit remembers; a set has no more.
@@ -286,12 +306,17 @@ func (t *tenant) enter(session *mcp.ServerSession) (*visit, error) {
 	return v, nil
 }
 
+// visitNamed returns the visit of a session over HTTP.
+func (t *tenant) visitNamed(id string) (*visit, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := t.byID[id]
+	return v, ok
+}
+
 // leave cancels the calls of a session that a client ends.
 func (t *tenant) leave(id string) {
-	t.mu.Lock()
-	v := t.byID[id]
-	t.mu.Unlock()
-	if v != nil {
+	if v, ok := t.visitNamed(id); ok {
 		v.cancel()
 	}
 }

@@ -165,6 +165,8 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 		case len(raw) > b.gate.max:
 			raw = b.gate.tap.refuse(b.id, errTooLong)
 		case len(bytes.TrimSpace(raw)) == 0:
+		case isBatch(raw):
+			raw = b.gate.tap.receivedBatch(raw, b.id)
 		default:
 			raw = b.gate.tap.receivedFor(raw, b.id)
 		}
@@ -181,6 +183,8 @@ type eventBody struct {
 	events *sse.Reader
 	gate   *gate
 	ctx    context.Context
+	event  sse.Event
+	batch  [][]byte // messages of the event that are not given on yet
 	buf    []byte
 	rest   []byte
 	seen   bool // an event had an id: the stream can be gone on with
@@ -197,25 +201,39 @@ func (b *eventBody) Read(p []byte) (int, error) {
 		if b.err != nil {
 			return 0, b.err
 		}
-		e, err := b.events.Next()
-		if err != nil {
+		if len(b.batch) > 0 {
+			b.event.Data, b.batch = b.gate.tap.received(b.batch[0]), b.batch[1:]
+			if b.event.Data != nil {
+				b.give()
+			}
+			continue
+		}
+		var err error
+		if b.event, err = b.events.Next(); err != nil {
 			b.end(err)
 			continue
 		}
-		if e.ID != "" {
+		if b.event.ID != "" {
 			b.seen = true
 		}
-		if e.Type == "message" && len(e.Data) > 0 {
-			if e.Data = b.gate.tap.received(e.Data); e.Data == nil {
-				continue
-			}
+		switch data := b.event.Data; {
+		case b.event.Type != "message" || len(data) == 0:
+			b.give()
+		case isBatch(data):
+			b.batch = b.gate.tap.unbatch(data)
+		default:
+			b.batch = [][]byte{data}
 		}
-		b.buf = sse.AppendEvent(b.buf[:0], e)
-		b.rest = b.buf
 	}
 	n := copy(p, b.rest)
 	b.rest = b.rest[n:]
 	return n, nil
+}
+
+// give gives the event on as it is now.
+func (b *eventBody) give() {
+	b.buf = sse.AppendEvent(b.buf[:0], b.event)
+	b.rest = b.buf
 }
 
 // end notes how the stream ended. A request whose answer cannot come any more is told.

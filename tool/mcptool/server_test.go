@@ -96,7 +96,11 @@ func (s *testServer) line(text string) {
 }
 
 func (s *testServer) result(m testMessage, result string) {
-	s.line(`{"result":` + result + `,"jsonrpc":"2.0","id":` + string(m.ID) + `}`)
+	answer := `{"result":` + result + `,"jsonrpc":"2.0","id":` + string(m.ID) + `}`
+	if s.mode == "batched" {
+		answer = `[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},` + answer + `,5]`
+	}
+	s.line(answer)
 }
 
 func (s *testServer) text(m testMessage, text string) {

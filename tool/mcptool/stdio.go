@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A stdioConn speaks JSON-RPC lines with a child. Lines on standard output that are no JSON at all
@@ -76,9 +73,8 @@ func (c *stdioConn) next() ([]byte, error) {
 		case len(line) == 0:
 		case line[0] == '{':
 			return line, nil
-		case line[0] == '[' && rawjson.Check(line, rawjson.Limits{}) == nil:
-			batch := slices.Collect(rawjson.Elements(line))
-			if len(batch) > 0 {
+		case line[0] == '[':
+			if batch := c.tap.unbatch(line); len(batch) > 0 {
 				c.queue = batch[1:]
 				return batch[0], nil
 			}

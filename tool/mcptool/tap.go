@@ -216,6 +216,52 @@ func (t *tap) received(msg []byte) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + r.id + `,"result":{"content":[]}}`)
 }
 
+// maxBatch bounds the messages of a batch, which servers of 2025-03-26 may send.
+const maxBatch = 1_000
+
+// isBatch reports whether what came is a list of messages.
+func isBatch(raw []byte) bool {
+	i := rawjson.SkipSpace(raw, 0)
+	return i < len(raw) && raw[i] == '['
+}
+
+// unbatch returns the messages of a batch. One that cannot be used has no messages, and is counted.
+func (t *tap) unbatch(raw []byte) [][]byte {
+	var out [][]byte
+	if rawjson.Check(raw, rawjson.Limits{}) == nil {
+		for m := range rawjson.Elements(raw[rawjson.SkipSpace(raw, 0):]) {
+			if out = append(out, m); len(out) > maxBatch {
+				out = nil
+				break
+			}
+		}
+	}
+	if len(out) == 0 {
+		t.refuse("", errUnreadable)
+	}
+	return out
+}
+
+// receivedBatch is receivedFor of a batch: of it the answer is given on, and what else stands in it is noted.
+func (t *tap) receivedBatch(raw []byte, id string) []byte {
+	var answer []byte
+	for _, m := range t.unbatch(raw) {
+		out := t.received(m)
+		if out == nil {
+			continue
+		}
+		_, isRequest := rawjson.Get(out, "method")
+		if of, _ := rawjson.Get(out, "id"); !isRequest && string(of) == id {
+			answer = out
+		}
+	}
+	if answer == nil && id != "" {
+		t.refuse(id, errUnreadable)
+		return errorResponse(id)
+	}
+	return answer
+}
+
 // refuse counts a message that cannot be used, and answers the request it belongs to.
 func (t *tap) refuse(id string, err error) []byte {
 	t.mu.Lock()
