@@ -117,9 +117,9 @@ var faults = []Fault{
 	{Name: "args-duplicate-keys", Does: "writes a key twice once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"1","expression":"2"}`)},
 	{Name: "args-lone-surrogate", Does: "writes half a surrogate pair once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"\ud800"}`)},
 	{Name: "args-deep", Does: "nests arguments 1000 deep once, then corrects itself", Ends: answered,
-		turn: breakArgs(`{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`)},
+		turn: breakArgsBy(func() string { return `{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}` })},
 	{Name: "args-huge", Does: "writes 300 KB of arguments once, then corrects itself", Ends: answered,
-		turn: breakArgs(`{"expression":"` + strings.Repeat("1", 300_000) + `"}`)},
+		turn: breakArgsBy(func() string { return `{"expression":"` + strings.Repeat("1", 300_000) + `"}` })},
 }
 
 func oneCall(_ *lathe.Request, t *Turn) {
@@ -181,6 +181,11 @@ func repeatCall(req *lathe.Request, t *Turn) {
 // breakArgs replaces the arguments of the first call of a conversation. After the failed result the
 // call is made once more as it should have been.
 func breakArgs(args string) func(*lathe.Request, *Turn) {
+	return breakArgsBy(func() string { return args })
+}
+
+// breakArgsBy is breakArgs with arguments that are too long to lie ready.
+func breakArgsBy(args func() string) func(*lathe.Request, *Turn) {
 	return func(req *lathe.Request, t *Turn) {
 		conv := readConversation(req)
 		if len(req.Tools) == 0 {
@@ -196,7 +201,7 @@ func breakArgs(args string) func(*lathe.Request, *Turn) {
 		}
 		switch conv.asked {
 		case 0:
-			call(args)
+			call(args())
 		case 1:
 			call(plan[0].args)
 		default:

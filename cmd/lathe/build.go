@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +36,7 @@ func loadConfig(path string, overrides []config.Override) (*config.Config, error
 			return nil, &exitError{exitConfig, err}
 		}
 	}
-	cfg, err := config.Load(path, &config.LoadOptions{Environ: os.Environ(), Overrides: overrides, Tools: builtinNames(),
+	cfg, err := config.Load(path, &config.LoadOptions{Environ: os.Environ(), Overrides: overrides, Tools: builtin.Names(),
 		Dialects: append([]string{provider.NativeDialect}, dialect.Names()...), Expand: expandModel, Check: checkParts})
 	if err != nil {
 		return nil, configError(err)
@@ -187,11 +186,6 @@ func builtinTools() (all []string, byName map[string]lathe.Tool) {
 	return all, byName
 }
 
-func builtinNames() []string {
-	_, byName := builtinTools()
-	return slices.Sorted(maps.Keys(byName))
-}
-
 // checkTools says what is wrong with the tools that a configuration describes.
 func checkTools(cfg *config.Config, dir string) []config.Problem {
 	tools, problems := httpTools(cfg)
@@ -211,7 +205,7 @@ func buildTools(cfg *config.Config) (*tool.Set, error) {
 	for _, name := range names {
 		t, ok := byName[name]
 		if !ok {
-			return nil, &exitError{exitConfig, fmt.Errorf("tools.builtin: no tool %q, there are %s", name, strings.Join(builtinNames(), ", "))}
+			return nil, &exitError{exitConfig, fmt.Errorf("tools.builtin: no tool %q, there are %s", name, strings.Join(builtin.Names(), ", "))}
 		}
 		tools = append(tools, t)
 	}
@@ -229,7 +223,7 @@ func buildTools(cfg *config.Config) (*tool.Set, error) {
 
 // noTool says that the set has no such tool, and how to get it where Lathe has it.
 func noTool(where, name string, set *tool.Set) error {
-	if slices.Contains(builtinNames(), name) {
+	if slices.Contains(builtin.Names(), name) {
 		return usageError("%sthe tool %s comes with Lathe but is not enabled: name it in tools.builtin of lathe.yaml", where, name)
 	}
 	var names []string

@@ -257,6 +257,9 @@ func readDocument(path string) ([]byte, error) {
 
 // checkNames refuses names that two tools have.
 func (b *httpBuilder) checkNames(cfg *config.Config) {
+	if len(b.tools) == 0 {
+		return
+	}
 	all, byName := builtinTools()
 	names := cfg.Tools.Builtin
 	if slices.Equal(names, []string{"all"}) {

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
 )
 
 // checkPolicyNames refuses names in policy.tools that are nearly one of a tool: what was meant would
@@ -18,7 +19,7 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
 		return nil // whose tools are not known yet
 	}
-	known := slices.Concat(builtinNames(), offered)
+	known := slices.Concat(builtin.Names(), offered)
 	for _, t := range tools {
 		known = append(known, t.Spec().Name)
 	}
@@ -46,7 +47,7 @@ func policyNotes(cfg *config.Config, set *tool.Set, configPath string) (out []st
 	offered, _ := buildCatalog(cfg, configDir(configPath))
 	offered.close()
 	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
-		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.names(), name) && !slices.Contains(builtinNames(), name) {
+		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.names(), name) && !slices.Contains(builtin.Names(), name) {
 			out = append(out, "policy.tools names "+name+", and there is no such tool now: a server, module or guest may bring it later")
 		}
 	}

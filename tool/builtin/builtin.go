@@ -27,3 +27,9 @@ func Tools(opts *Options) []lathe.Tool {
 	}
 	return []lathe.Tool{CurrentTime(now), Calculator()}
 }
+
+// Names returns the names of all tools of this package, those of a [Workspace] among them, sorted. It
+// makes none of them.
+func Names() []string {
+	return []string{"calculator", "facts_commit", "get_current_time", "state_get", "state_patch"}
+}

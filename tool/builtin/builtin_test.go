@@ -3,6 +3,7 @@ package builtin_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,22 @@ func run(t testing.TB, tools []lathe.Tool, name, args string) lathe.ToolResult {
 }
 
 func fixedNow() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC) }
+
+func TestNamesAreThoseOfTheTools(t *testing.T) {
+	t.Parallel()
+	ws, err := builtin.NewWorkspace(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, tl := range slices.Concat(builtin.Tools(nil), ws.Tools()) {
+		want = append(want, tl.Spec().Name)
+	}
+	slices.Sort(want)
+	if got := builtin.Names(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
 
 func TestGetCurrentTime(t *testing.T) {
 	t.Parallel()
