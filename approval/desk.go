@@ -20,8 +20,9 @@ type DeskOptions struct {
 	Now     func() time.Time // time.Now
 	MaxHeld int              // requests that are kept until they expire; 10 000. Beyond it nothing is approved.
 	Grants  *Grants          // a new one; share it to share what was allowed
-	// Facts keeps the answers, so that they outlive this process and are known to every other that uses
-	// it; nil: they are kept in memory alone.
+	// Facts keeps the answers and what their scopes allow, so that they outlive this process and are known to
+	// every other that uses it, for as long as their runs are kept; nil: they are kept in memory alone. A scope of
+	// a session reaches other runs where it is a [lathe.RunIndex], too, and they are among the newest 100.
 	Facts lathe.FactStore
 	// OnAsk and OnAnswer are told of each new request and of each first answer, on the goroutine of
 	// Approve and of Answer.
@@ -123,7 +124,7 @@ func (d *Desk) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.A
 	if by, ok := d.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
 	}
-	if a, ok := d.Recall(ctx, req); ok {
+	if a, ok := d.kept(ctx, req); ok {
 		return a, nil
 	}
 	d.mu.Lock()
@@ -154,8 +155,11 @@ func (d *Desk) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.A
 	}
 	e.used = true
 	a := *e.answer
+	kept := d.opts.Facts
 	d.mu.Unlock()
-	d.grant(req, &a)
+	if kept == nil {
+		d.grant(req, &a)
+	}
 	return a.approval(), nil
 }
 
@@ -244,7 +248,7 @@ func (d *Desk) Answer(ctx context.Context, digest string, a Answer) error {
 		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
 	}
 	// What an earlier process asked is known here once the run asks again; whether it has the scope shows then.
-	if ok := a.scoped(&e.asked); a.Scope != ScopeOnce && !ok {
+	if ok := a.scoped(e); a.Scope != ScopeOnce && !ok {
 		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
 	}
 	req := e.req
@@ -264,11 +268,11 @@ func (d *Desk) Answer(ctx context.Context, digest string, a Answer) error {
 }
 
 // scoped reports whether the call can have the scope of the answer.
-func (a *Answer) scoped(req *lathe.ApprovalRequest) bool {
-	if req.Tool == nil {
-		return a.Scope == ScopeCall || a.Scope == ScopeRun || a.Scope == ScopeSession
+func (a *Answer) scoped(e *entry) bool {
+	if e.asked.Tool == nil {
+		return a.Scope == ScopeCall || a.Scope == ScopeRun || a.Scope == ScopeSession && e.req.SessionID != ""
 	}
-	_, ok := grantOf(req, a.Scope)
+	_, ok := grantOf(&e.asked, a.Scope)
 	return ok
 }
 

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,10 @@ type factForm struct {
 	Scope      Scope   `json:"scope,omitempty"`
 	Arguments  *string `json:"arguments,omitempty"` // JSON, as its bytes are
 	Result     *string `json:"result,omitempty"`
+	// What a scope is bound to; the digest has the rest.
+	Tool  string  `json:"tool,omitempty"`
+	Rule  string  `json:"rule,omitempty"`
+	Shown *string `json:"shown,omitempty"` // the arguments of the call
 }
 
 func text(raw json.RawMessage) *string {
@@ -58,7 +61,11 @@ func (d *Desk) facts() lathe.FactStore {
 // store keeps an answer as a fact of its run. The first one wins; the same one may be kept again.
 func (d *Desk) store(ctx context.Context, kept lathe.FactStore, r *Request, a *Answer) error {
 	const op = "approval: answer"
-	body, err := json.Marshal(&factForm{r.Digest, a.Verb, a.By, a.ReasonCode, a.Scope, text(a.Arguments), text(a.Result)})
+	form := &factForm{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, Arguments: text(a.Arguments), Result: text(a.Result)}
+	if a.Scope != ScopeOnce {
+		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, text(r.Arguments)
+	}
+	body, err := json.Marshal(form)
 	if err != nil {
 		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
 	}
@@ -71,11 +78,20 @@ func (d *Desk) store(ctx context.Context, kept lathe.FactStore, r *Request, a *A
 		return err
 	}
 	for i := range facts {
-		if f := &facts[i]; f.Kind == lathe.FactApproval && f.Key == r.ToolCallID && bytes.Equal(f.Body, body) {
+		if f := formOf(&facts[i]); f != nil && facts[i].Key == r.ToolCallID && f.Digest == r.Digest && fingerprint(f.answer()) == fingerprint(a) {
 			return nil
 		}
 	}
 	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the request has another answer, or its run has ended")}
+}
+
+// formOf returns the stored answer, nil where the fact has none that can be read.
+func formOf(f *lathe.Fact) *factForm {
+	form := &factForm{}
+	if f.Kind != lathe.FactApproval || json.Unmarshal(f.Body, form) != nil || form.answer().check() != nil {
+		return nil
+	}
+	return form
 }
 
 // Recall implements [lathe.Recaller]: it returns the answer that is stored for the request. What cannot be
@@ -89,22 +105,21 @@ func (d *Desk) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Ap
 	if err != nil {
 		return lathe.Approval{}, false
 	}
+	return d.recall(req, facts)
+}
+
+func (d *Desk) recall(req *lathe.ApprovalRequest, facts []lathe.Fact) (lathe.Approval, bool) {
 	for i := range facts {
-		f := &facts[i]
-		var form factForm
-		if f.Kind != lathe.FactApproval || f.Key != req.Call.ID || json.Unmarshal(f.Body, &form) != nil || form.Digest != req.Digest {
+		form := formOf(&facts[i])
+		if form == nil || facts[i].Key != req.Call.ID || form.Digest != req.Digest {
 			continue
 		}
 		a := form.answer()
-		if a.check() != nil {
-			continue
-		}
 		d.mu.Lock()
 		if e := d.held[req.Digest]; e != nil {
 			e.answer, e.print, e.used = a, fingerprint(a), true
 		}
 		d.mu.Unlock()
-		d.grant(req, a)
 		return a.approval(), true
 	}
 	return lathe.Approval{}, false

@@ -78,8 +78,12 @@ func (g *Gateway) nobody() *caller { return &caller{key: anyone} }
 
 // request is what the log says of a call that somebody is asked about.
 func (v *runView) request(o *loop.OpenCall) approval.Request {
-	return approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)}
+	r := approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
+		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
+	if r.Arguments == nil {
+		r.Arguments = json.RawMessage(o.Arguments)
+	}
+	return r
 }
 
 // expire goes on with a run if it waits for an answer that comes too late now.

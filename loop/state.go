@@ -52,6 +52,9 @@ type OpenCall struct {
 	Asked     bool
 	Digest    string    // of the approval that was asked for
 	ExpiresAt time.Time // of it
+	Rule      string    // that asked
+	// Shown are the arguments that the approval is for; nil where the log does not say.
+	Shown json.RawMessage
 	// Begun says that the tool may have been called: nothing stands between the call and its tool.
 	Begun bool
 	// Refused is the code of an approval that was not given, "" for one that was or was not asked for.
@@ -92,7 +95,7 @@ func (s *State) Apply(e *lathe.Event) error {
 		s.change(d.ToolCallID, func(c *OpenCall) { c.Seq, c.Planned, c.Begun = d.Seq, true, true })
 	case *lathe.ApprovalRequested:
 		s.change(d.ToolCallID, func(c *OpenCall) {
-			c.Asked, c.Begun, c.Digest, c.ExpiresAt = true, false, d.ArgsDigest, d.ExpiresAt
+			c.Asked, c.Begun, c.Digest, c.ExpiresAt, c.Rule, c.Shown = true, false, d.ArgsDigest, d.ExpiresAt, d.Rule, d.Arguments
 		})
 	case *lathe.ApprovalResolved:
 		s.change(d.ToolCallID, func(c *OpenCall) {
