@@ -44,6 +44,17 @@ type SharedStore interface {
 	Watch(ctx context.Context, fn func(runID string)) error
 }
 
+// A LossWatcher is a [SharedStore] that notices when its server lacks what it has confirmed: a standby took
+// over that was behind, or an older copy was put in its place.
+type LossWatcher interface {
+	SharedStore
+	// WatchLosses calls fn, until ctx is done, each time this process finds that the server was started anew or
+	// is another one, before it does anything there. lost are the runs whose logs lack events that were
+	// confirmed to this process, of those that it has written to lately; nearly always there is none. What was
+	// found while nobody watched is told first. fn must not wait for the store. There is one watcher.
+	WatchLosses(ctx context.Context, fn func(lost []string))
+}
+
 // A Claim says that a node carries a run.
 type Claim struct {
 	RunID string

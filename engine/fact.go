@@ -70,10 +70,14 @@ func cancelled(facts []lathe.Fact) bool {
 }
 
 // moves reports whether the run can go on: it does not wait, or somebody has said what it waits for, or
-// will not say it in time.
+// will not say it in time. One that was set aside waits for a person: what came to it before may have been
+// heeded already.
 func (e *Engine) moves(s *loop.State, facts []lathe.Fact) bool {
-	if s.Paused == "" || cancelled(facts) {
+	switch {
+	case s.Paused == "" || cancelled(facts):
 		return true
+	case s.Paused == lathe.ReasonInterrupted:
+		return false
 	}
 	for i := range s.Open {
 		o := &s.Open[i]

@@ -29,6 +29,7 @@ type node struct {
 	held     map[string]*hold   // by run
 	coming   map[string]int     // runs whose claims are on their way here, or are left to end by themselves
 	claiming int                // how many calls are under way that may bring any claim
+	hushed   time.Time          // until then no run is claimed that others may know more of
 	beat     *beat              // nil: nothing is held
 	facts    func(runID string) // told of a carried run that has more facts than before; nil: nobody is
 }

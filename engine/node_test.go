@@ -25,6 +25,18 @@ type line struct {
 	mu     sync.Mutex
 	held   chan struct{} // nil: it is not held
 	broken bool
+	losses chan []string // what the node is told that the store has lost
+}
+
+func (l *line) WatchLosses(ctx context.Context, fn func([]string)) {
+	for {
+		select {
+		case lost := <-l.losses:
+			fn(lost)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (l *line) hold() {
@@ -126,7 +138,7 @@ type host struct {
 // join makes a node on the store that looks for runs, until leave.
 func join(t *testing.T, kept *store.Memory, l *loop.Loop) *host {
 	t.Helper()
-	h := &host{line: &line{Memory: kept}, told: &ear{}, loop: l}
+	h := &host{line: &line{Memory: kept, losses: make(chan []string)}, told: &ear{}, loop: l}
 	h.eng = engine.New(&engine.Options{Store: h.line, Sinks: []lathe.Sink{h.told}})
 	h.crew = engine.NewCrew(h.eng, 0)
 	ctx, cancel := context.WithCancel(t.Context())

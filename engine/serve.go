@@ -37,6 +37,14 @@ func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
 		return
 	}
 	own := *opts
+	if losses, ok := n.store.(lathe.LossWatcher); ok {
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			c.heedLosses(ctx, losses, own.Sinks)
+		}()
+		defer func() { <-watched }()
+	}
 	if own.Every <= 0 {
 		own.Every = time.Second
 	}
@@ -110,13 +118,20 @@ func (c *Crew) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
 	room := min(c.max-len(c.runs), maxClaimed)
 	closed := c.closed
 	c.mu.Unlock()
-	if room <= 0 || closed || ctx.Err() != nil {
+	n := c.engine.node
+	if room <= 0 || closed || ctx.Err() != nil || n.hush() {
 		return false
 	}
-	holds, err := c.engine.node.claim(ctx, room)
+	holds, err := n.claim(ctx, room)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.engine.opts.Log.Warn("runs could not be claimed", "code", lathe.CodeOf(err))
+		}
+		return false
+	}
+	if n.hush() { // which was found by claiming
+		for _, h := range holds {
+			h.end(false)
 		}
 		return false
 	}

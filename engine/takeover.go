@@ -9,8 +9,8 @@ import (
 )
 
 // maxAttempts bounds how often a run is gone on with in a row without getting anywhere. Beyond it the run
-// waits, `interrupted`, until somebody cancels it or something comes to it: a run that ends each process
-// which takes it up must not end them all.
+// waits, `interrupted`, until somebody cancels it or resumes it: a run that ends each process which takes it
+// up must not end them all.
 const maxAttempts = 5
 
 // takeOver goes on in the background with a run that was claimed. row is its row in the index as of then,

@@ -47,6 +47,9 @@ func (s *Summary) Apply(e *lathe.Event) {
 		delete(s.asked, d.ToolCallID)
 	case *lathe.RunPaused:
 		r.Status, r.Reason, r.Pending, r.WakeAt = "parked", d.Reason, slices.Clone(d.Pending), s.earliest()
+		if d.Reason == lathe.ReasonInterrupted {
+			r.WakeAt = time.Time{} // it waits until somebody has looked at it
+		}
 	case *lathe.RunResumed:
 		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
 	case *lathe.RunFinished:

@@ -123,6 +123,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim,
 		}
 	}
 	s.states.put(runID, state{sum: st.sum, mark: r.mark})
+	s.memory.confirm(runID, logEnd{last: last + int64(len(events)), mark: r.mark, over: r.ended})
 	s.hints.add(runID)
 	return last + int64(len(events)), nil
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // configure reads the URL. Its errors do not quote it: it may hold a password.
-func configure(url string, o *Options) (*pgxpool.Config, error) {
+func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, errors.New("the URL of a database begins with postgres://")
 	}
@@ -51,7 +51,10 @@ func configure(url string, o *Options) (*pgxpool.Config, error) {
 		if err := settle(ctx, conn); err != nil {
 			return err
 		}
-		return trusted(ctx, conn, o.AllowUnsafeDurability)
+		if err := trusted(ctx, conn, o.AllowUnsafeDurability); err != nil {
+			return err
+		}
+		return s.meet(ctx, conn)
 	}
 	return cfg, nil
 }

@@ -59,6 +59,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 		if err != nil {
 			return failure(ctx, op, err)
 		}
+		s.memory.forget(ids)
 		if len(ids) < maxDeleted {
 			return nil
 		}

@@ -47,6 +47,7 @@ type Store struct {
 	hints  hints
 	calls  store.CallHints // for watchers of this process
 	outage outage
+	memory memory
 }
 
 // Options say how a database is used.
@@ -71,18 +72,17 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultConns
 	}
-	cfg, err := configure(url, &o)
+	s := &Store{requests: make(chan *request), stop: make(chan struct{})}
+	cfg, err := s.configure(url, &o)
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
+	if s.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, failure(ctx, op, err)
 	}
-	s := &Store{pool: pool, requests: make(chan *request), stop: make(chan struct{})}
 	s.hints.ready = make(chan struct{}, 1)
 	if err := s.prepare(ctx); err != nil {
-		pool.Close()
+		s.pool.Close()
 		return nil, failure(ctx, op, err)
 	}
 	for range lanes {

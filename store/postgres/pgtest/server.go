@@ -92,6 +92,17 @@ func (s *Server) command(ctx context.Context, name string, args ...string) error
 // both. Promote makes it the primary, once the server is killed.
 func (s *Server) Standby(tb testing.TB) *Server {
 	tb.Helper()
+	standby := s.Follower(tb)
+	if err := s.execute(tb.Context(), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"); err != nil {
+		tb.Fatal(err)
+	}
+	s.until(tb, "EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
+	return standby
+}
+
+// Follower starts an asynchronous standby of the server: it has what the server has confirmed a moment later.
+func (s *Server) Follower(tb testing.TB) *Server {
+	tb.Helper()
 	standby, err := found()
 	check(tb, err)
 	tb.Cleanup(standby.stop)
@@ -99,27 +110,42 @@ func (s *Server) Standby(tb testing.TB) *Server {
 	if err == nil {
 		err = standby.begin(tb.Context())
 	}
-	if err == nil {
-		err = s.execute(tb.Context(), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	if err != nil {
+		tb.Fatal(err)
 	}
-	for err == nil {
-		var in bool
-		if in, err = s.synchronous(tb.Context()); in {
-			return standby
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	tb.Fatal(err)
-	return nil
+	return standby
 }
 
-func (s *Server) synchronous(ctx context.Context) (in bool, err error) {
-	conn, err := pgx.Connect(ctx, s.URL("postgres"))
-	if err != nil {
-		return false, err
+// CutOff has a follower of the server fetch no more, once it has all that the server has confirmed so far.
+func (s *Server) CutOff(tb testing.TB, follower *Server) {
+	tb.Helper()
+	s.until(tb, "EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_flush_lsn())")
+	if err := follower.execute(tb.Context(), "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
+		tb.Fatal(err)
 	}
-	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&in)
-	return in, errors.Join(err, conn.Close(ctx))
+	s.until(tb, "NOT EXISTS (SELECT FROM pg_stat_replication)")
+}
+
+// until waits until a condition of the server holds.
+func (s *Server) until(tb testing.TB, condition string) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), s.URL("postgres"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(10 * time.Millisecond) {
+		var ok bool
+		if err := conn.QueryRow(tb.Context(), "SELECT "+condition).Scan(&ok); err != nil {
+			tb.Fatal(err)
+		}
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("it does not come to be that %s", condition)
+		}
+	}
 }
 
 // Promote makes a standby the primary.
