@@ -55,7 +55,7 @@ func inflate(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *probl
 	default:
 		return nil, &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "The body may be plain, gzip or zstd."}
 	}
-	body, err := io.ReadAll(io.LimitReader(src, most+1))
+	body, err := readAll(src, most, r.ContentLength)
 	switch {
 	case err != nil:
 		return nil, unreadable(err, most)
@@ -63,6 +63,27 @@ func inflate(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *probl
 		return nil, tooLarge(most)
 	}
 	return body, nil
+}
+
+// maxAhead bounds the memory that is made for a body before any of it has come.
+const maxAhead = 64 << 10
+
+// readAll reads src, and one byte more than most of it at most. said is the length that the request names.
+func readAll(src io.Reader, most, said int64) ([]byte, error) {
+	b := make([]byte, 0, min(max(said, 511), most, maxAhead)+1) // the byte more finds the end
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := src.Read(b[len(b):min(int64(cap(b)), most+1)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil, int64(len(b)) > most:
+			return b, err
+		}
+	}
 }
 
 func tooLarge(most int64) *problem {

@@ -31,7 +31,7 @@ type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), pattern: "none"}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, caller: c}
 	rec.Header().Set("X-Request-Id", c.requestID)
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	g.limitBody(rec, r)
@@ -61,13 +61,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rec.WriteHeader(http.StatusNoContent)
 		return
 	}
-	g.mux.ServeHTTP(rec, r.WithContext(withCaller(r.Context(), c)))
+	g.mux.ServeHTTP(rec, r)
 }
 
 // guarded has h answer the requests of callers who may ask at all.
 func (g *Gateway) guarded(pattern string, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := callerOf(r.Context())
+		c := callerOf(w)
 		c.pattern = pattern
 		key, p := c.setup.key(r)
 		if p != nil {
@@ -94,7 +94,7 @@ func (g *Gateway) guarded(pattern string, h handler) http.Handler {
 
 // elsewhere answers requests to paths that there are not.
 func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
-	c := callerOf(r.Context())
+	c := callerOf(w)
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
@@ -195,8 +195,14 @@ func (g *Gateway) log(r *http.Request, rec *recorder, c *caller, took time.Durat
 	case rec.status >= 500:
 		level = slog.LevelWarn
 	}
-	g.opts.Log.Log(r.Context(), level, "request", "request_id", c.requestID, "method", known(r.Method), "route", c.pattern, "status", rec.status,
-		"code", c.code, "key", c.key.Name, "model", c.named, "run_id", c.runID, "bytes", rec.bytes, "duration_ms", took.Milliseconds())
+	if !g.opts.Log.Enabled(r.Context(), level) {
+		return
+	}
+	line := slog.NewRecord(time.Now(), level, "request", 0) // the message says where it comes from
+	line.AddAttrs(slog.String("request_id", c.requestID), slog.String("method", known(r.Method)), slog.String("route", c.pattern),
+		slog.Int("status", rec.status), slog.String("code", c.code), slog.String("key", c.key.Name), slog.String("model", c.named),
+		slog.String("run_id", c.runID), slog.Int64("bytes", rec.bytes), slog.Int64("duration_ms", took.Milliseconds()))
+	_ = g.opts.Log.Handler().Handle(r.Context(), line) // nobody to tell
 }
 
 // probed is what the log says in place of a route that only machines ask, again and again.
@@ -210,11 +216,20 @@ func known(method string) string {
 	return "other"
 }
 
-// A recorder remembers what was answered.
+// A recorder remembers what was answered, and to whom.
 type recorder struct {
 	http.ResponseWriter
+	caller *caller
 	status int
 	bytes  int64
+}
+
+// callerOf returns who is answered; nil on a listener of its own.
+func callerOf(w http.ResponseWriter) *caller {
+	if rec, ok := w.(*recorder); ok {
+		return rec.caller
+	}
+	return nil
 }
 
 // WriteHeader implements http.ResponseWriter.

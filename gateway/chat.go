@@ -25,33 +25,24 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		g.stream(w, r, c, &a.job, a)
 		return
 	}
-	f, leave, p := g.fly(r.Context(), c, &a.job, onEvent(a.unlock))
-	if p != nil {
+	res, p := g.whole(r, c, a)
+	switch {
+	case r.Context().Err() != nil:
+		c.code = "client_gone"
+		return
+	case p != nil:
 		c.fail(w, p)
 		return
 	}
-	defer leave()
-	select {
-	case <-f.over:
-	case <-r.Context().Done():
-		c.code = "client_gone"
-		return
-	case <-g.stopped.Done():
-		if f.detach {
-			c.fail(w, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))
-			return
-		}
-		<-f.over
-	}
 	a.header(w.Header())
-	if p := ended(f.res); p != nil {
+	if p := ended(res); p != nil {
 		c.fail(w, p)
 		return
 	}
 	body := a.whole
-	if !a.asItCame(f.res) {
+	if !a.asItCame(res) {
 		body = openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
-			Finish: a.finish(f.res, true), Extra: a.extra(f.res)})
+			Finish: a.finish(res, true), Extra: a.extra(res)})
 	}
 	h := w.Header()
 	h["Content-Type"], h["Cache-Control"] = typeJSON, uncached
@@ -59,6 +50,26 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 	_ = rc.SetWriteDeadline(time.Now().Add(g.opts.Limits.WriteTimeout)) // a test's writer has none
 	_, _ = w.Write(body)                                                // nobody to tell
 	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// whole returns what the run of a came to, for a client that is shown nothing before. It returns early when the
+// client leaves.
+func (g *Gateway) whole(r *http.Request, c *caller, a *chat) (*lathe.Result, *problem) {
+	if !a.job.detach {
+		return g.ride(r.Context(), c, &a.job, onEvent(a.unlock)), nil
+	}
+	f, _, p := g.fly(r.Context(), c, &a.job, nil, onEvent(a.unlock))
+	if p != nil {
+		return nil, p
+	}
+	select {
+	case <-f.over:
+		return f.res, nil
+	case <-r.Context().Done():
+		return nil, nil
+	case <-g.stopped.Done(): // it is left for a later process
+		return nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted})
+	}
 }
 
 // readChat reads the request and makes the run of it.

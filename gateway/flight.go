@@ -27,7 +27,9 @@ type flight struct {
 	cancel context.CancelCauseFunc
 	detach bool
 	once   sync.Once
-	landed func() // called once, when the run is over
+	id     string
+	among  *flying // nil: the crew knows it
+	wake   func()  // when over is closed; nil: nobody has to be told
 }
 
 var _ engine.Leaver = (*flight)(nil)
@@ -46,14 +48,76 @@ func (f *flight) Leave(string) { f.land(movedOnResult(nil)) }
 func (f *flight) land(res *lathe.Result) {
 	f.once.Do(func() {
 		f.res = res
-		f.landed()
+		if f.among != nil {
+			f.among.remove(f)
+		}
 		close(f.over)
+		if f.wake != nil {
+			f.wake()
+		}
 	})
 }
 
-// fly begins the run of a job, and gives it its id. leave must be called once: it ends the run where it does not go on by
-// itself, and returns when nothing of it is at work any more.
-func (g *Gateway) fly(ctx context.Context, c *caller, j *job, sinks ...lathe.Sink) (f *flight, leave func(), p *problem) {
+// isOver reports whether the run has ended or waits.
+func (f *flight) isOver() bool {
+	select {
+	case <-f.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// ride carries the run of a job on the goroutine of its request, for one who waits for nothing but its end. The
+// run ends when the client leaves.
+func (g *Gateway) ride(ctx context.Context, c *caller, j *job, sinks ...lathe.Sink) *lathe.Result {
+	ctx, f := g.board(ctx, c, j, nil)
+	defer f.cancel(context.Canceled)
+	res := movedOnResult(nil) // where it panics
+	defer func() { f.land(res) }()
+	res = g.carry(ctx, j, sinks)
+	return res
+}
+
+// fly begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
+// where it does not go on by itself, and returns when nothing of it is at work any more.
+func (g *Gateway) fly(ctx context.Context, c *caller, j *job, wake func(), sinks ...lathe.Sink) (f *flight, leave func(), p *problem) {
+	if j.detach {
+		j.name(g, c)
+		f = &flight{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
+		setup := g.hold(c.setup)
+		if err := g.lift(ctx, j, append(sinks, f, setup)); err != nil {
+			setup.free()
+			return nil, nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
+		}
+		return f, func() {}, nil
+	}
+	ctx, f = g.board(ctx, c, j, wake)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		f.land(g.carry(ctx, j, sinks))
+	}()
+	return f, func() {
+		f.cancel(context.Canceled)
+		<-gone
+	}, nil
+}
+
+// board makes the flight of a run that a request carries, and the context that it ends with.
+func (g *Gateway) board(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *flight) {
+	j.name(g, c)
+	f := &flight{over: make(chan struct{}), id: c.runID, among: &g.flying, wake: wake}
+	ctx, f.cancel = context.WithCancelCause(ctx)
+	g.flying.add(f)
+	if g.stopped.Err() != nil { // before it could be found
+		f.cancel(context.Cause(g.stopped))
+	}
+	return ctx, f
+}
+
+// name gives the run its id.
+func (j *job) name(g *Gateway, c *caller) {
 	switch {
 	case j.resume != "":
 		c.runID = j.resume
@@ -63,28 +127,6 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, sinks ...lathe.Sin
 	default:
 		c.runID = j.in.Run.RunID
 	}
-	f = &flight{over: make(chan struct{}), detach: j.detach, cancel: func(error) {}, landed: func() {}}
-	if j.detach {
-		setup := g.hold(c.setup)
-		if err := g.lift(ctx, j, append(sinks, f, setup)); err != nil {
-			setup.free()
-			return nil, nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
-		}
-		return f, func() {}, nil
-	}
-	ctx, f.cancel = context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(g.stopped, func() { f.cancel(context.Cause(g.stopped)) })
-	f.landed = g.flying.add(c.runID, f)
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		f.land(g.carry(ctx, j, sinks))
-	}()
-	return f, func() {
-		f.cancel(context.Canceled)
-		<-gone
-		unhook()
-	}, nil
 }
 
 // lift has the crew carry the job.

@@ -15,20 +15,30 @@ type flying struct {
 	of map[string]*flight // by run id
 }
 
-// add remembers the flight of a run until remove is called.
-func (l *flying) add(id string, f *flight) (remove func()) {
+// add remembers the flight of a run until it is removed.
+func (l *flying) add(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
 		l.of = map[string]*flight{}
 	}
-	l.of[id] = f
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.of[id] == f {
-			delete(l.of, id)
-		}
+	l.of[f.id] = f
+}
+
+func (l *flying) remove(f *flight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of[f.id] == f {
+		delete(l.of, f.id)
+	}
+}
+
+// interrupt ends all of them.
+func (l *flying) interrupt(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.of {
+		f.cancel(cause)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -34,10 +35,12 @@ type rawEncoder interface {
 type pipe struct {
 	enc  encoder
 	max  int
-	wake chan struct{}
-	cut  func() // called once, when too much waits
+	wake chan struct{} // there may be something to do for the reader
+	cut  func()        // called once, when too much waits
+	late atomic.Bool   // it may be time for a sign of life
 
 	mu     sync.Mutex
+	event  lathe.Event // that is encoded now: a place that is not made anew for each
 	buf    []byte
 	closed bool // nobody reads any more
 	full   bool
@@ -68,7 +71,9 @@ func (p *pipe) Emit(_ context.Context, e lathe.Event) {
 		return
 	}
 	before := len(p.buf)
-	p.buf = p.enc.appendEvent(p.buf, &e)
+	p.event = e
+	p.buf = p.enc.appendEvent(p.buf, &p.event)
+	p.event = lathe.Event{}
 	p.tell(before)
 }
 
@@ -95,11 +100,16 @@ func (p *pipe) tell(before int) {
 	if full {
 		p.cut()
 	}
-	if said {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+	if said || full {
+		p.nudge()
+	}
+}
+
+// nudge wakes the reader.
+func (p *pipe) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -166,7 +176,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 	if j.in != nil && j.in.Relay != nil {
 		j.in.Relay.Take = p.takeRaw
 	}
-	f, leave, bad := g.fly(r.Context(), c, j, p)
+	f, leave, bad := g.fly(r.Context(), c, j, p.nudge, p)
 	if bad != nil {
 		c.fail(w, bad)
 		return
@@ -178,43 +188,31 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 		defer m.AddStreamClients(-1)
 	}
 	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	quiet := time.NewTimer(g.opts.Limits.KeepAlive)
+	if f.detach {                                           // else its run ends when the client leaves, or the server
+		defer context.AfterFunc(r.Context(), p.nudge)()
+		defer context.AfterFunc(g.stopped, p.nudge)()
+	}
+	out.last = time.Now()
+	quiet := time.AfterFunc(g.opts.Limits.KeepAlive, func() {
+		p.late.Store(true)
+		p.nudge()
+	})
 	defer quiet.Stop()
 	spare := takeBuffer()
 	defer func() { giveBack(spare) }() // when the pipe has none of it any more
 	for {
-		var b []byte
-		full, over := false, false
-		select {
-		case <-p.wake:
-			b, full = p.take(spare)
-			spare = nil // it is the pipe's
-		case <-f.over:
-			b, full = p.take(spare)
-			spare, over = nil, true
-		case <-g.stopped.Done():
-			if f.detach { // it is left for a later process
-				_ = out.write(enc.appendEnd(nil, nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted}))) // the stream ends either way
-				return
-			}
-			<-f.over
-			continue
-		case <-quiet.C:
-			if left := g.opts.Limits.KeepAlive - time.Since(out.last); left > 0 && !out.last.IsZero() {
-				quiet.Reset(left) // something was said meanwhile
-				continue
-			}
-			quiet.Reset(g.opts.Limits.KeepAlive)
-			b = keepAlive(enc)
-		case <-r.Context().Done():
+		<-p.wake
+		over := f.isOver() // nothing is said after that
+		b, full := p.take(spare)
+		spare = nil // it is the pipe's
+		switch {
+		case r.Context().Err() != nil:
 			c.code = "client_gone"
 			return
-		}
-		if full {
+		case full:
 			c.code = "slow_reader"
 			return
-		}
-		if over {
+		case over:
 			bad := ended(f.res)
 			if bad != nil && !out.started && len(b) == 0 {
 				enc.header(w.Header())
@@ -225,13 +223,22 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 				c.code = bad.Code
 			}
 			b = enc.appendEnd(b, f.res, bad)
+		case f.detach && g.stopped.Err() != nil: // it is left for a later process
+			b, over = enc.appendEnd(b, nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted})), true
+		case p.late.Swap(false):
+			left := g.opts.Limits.KeepAlive - time.Since(out.last)
+			if left <= 0 && len(b) == 0 {
+				b = appendKeepAlive(b, enc)
+			}
+			if len(b) > 0 {
+				left = g.opts.Limits.KeepAlive
+			}
+			quiet.Reset(left)
 		}
+		spare = b
 		if err := out.write(b); err != nil {
 			c.code = "client_gone"
 			return
-		}
-		if spare == nil {
-			spare = b
 		}
 		if over {
 			return
@@ -239,10 +246,10 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 	}
 }
 
-// keepAlive is what says nothing in the stream of an encoder: a comment, unless it has its own.
-func keepAlive(enc encoder) []byte {
+// appendKeepAlive appends what says nothing in the stream of an encoder: a comment, unless it has its own.
+func appendKeepAlive(dst []byte, enc encoder) []byte {
 	if own, ok := enc.(interface{ appendKeepAlive(dst []byte) []byte }); ok {
-		return own.appendKeepAlive(nil)
+		return own.appendKeepAlive(dst)
 	}
-	return sse.AppendComment(nil, "keep-alive")
+	return sse.AppendComment(dst, "keep-alive")
 }

@@ -60,6 +60,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 	case <-over:
 	case <-ctx.Done():
 		g.stop(loop.ErrInterrupted)
+		g.flying.interrupt(loop.ErrInterrupted)
 		<-over
 	}
 	g.stop(nil)
@@ -75,20 +76,20 @@ func (g *Gateway) takes() *problem {
 	return nil
 }
 
-func (g *Gateway) livez(w http.ResponseWriter, r *http.Request) {
-	probe(r)
+func (g *Gateway) livez(w http.ResponseWriter, _ *http.Request) {
+	probe(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("ok\n")) // nobody to tell
 }
 
-func probe(r *http.Request) {
-	if c := callerOf(r.Context()); c != nil { // on a listener of its own nothing is logged
+func probe(w http.ResponseWriter) {
+	if c := callerOf(w); c != nil { // on a listener of its own nothing is logged
 		c.pattern = probed
 	}
 }
 
-func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
-	probe(r)
+func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
+	probe(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if g.draining.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
