@@ -51,7 +51,7 @@ func oneOf[T ~string](name string, v T, allowed ...T) error {
 	if v == "" || slices.Contains(allowed, v) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is none of %q", name, v, allowed)
+	return fmt.Errorf("%s: %q is none of %q", name, v, slices.Clone(allowed)) // allowed itself stays on the stack
 }
 
 func notNegative(name string, v int64) error {

@@ -46,10 +46,13 @@ func NewBus(opts *BusOptions) *Bus {
 	return b
 }
 
-// Emit implements [lathe.Sink]. With no watcher of the run it costs two look-ups.
+// Emit implements [lathe.Sink]. With no watcher of the run it costs two look-ups at most.
 func (b *Bus) Emit(_ context.Context, e lathe.Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	if len(b.subs) == 0 {
+		return
+	}
 	one, all := b.subs[e.RunID], b.subs[""]
 	if len(one)+len(all) == 0 {
 		return

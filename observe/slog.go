@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -173,13 +174,14 @@ func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e lathe.E
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	all := make([]slog.Attr, 0, len(attrs)+4)
-	all = append(all, slog.String("run_id", e.RunID), slog.String("request_id", e.RequestID))
+	r := slog.NewRecord(time.Now(), level, msg, 0) // where in the program it comes from is not said: the message says it
+	r.AddAttrs(slog.String("run_id", e.RunID), slog.String("request_id", e.RequestID))
 	if e.SessionID != "" {
-		all = append(all, slog.String("session_id", e.SessionID))
+		r.AddAttrs(slog.String("session_id", e.SessionID))
 	}
 	if e.Turn > 0 {
-		all = append(all, slog.Int("iteration", e.Turn))
+		r.AddAttrs(slog.Int("iteration", e.Turn))
 	}
-	s.log.LogAttrs(ctx, level, msg, append(all, attrs...)...)
+	r.AddAttrs(attrs...)
+	_ = s.log.Handler().Handle(ctx, r) // nobody to tell
 }
