@@ -4,5 +4,6 @@
 // the median of its rounds. The request log and the metrics of lathe are on.
 //
 //	go run ./gateway                            the tables
+//	go run ./gateway -only 32 -against ../old   some of them, with another binary of lathe beside this one
 //	go run ./gateway -streams 1000 -for 10m     one load on lathe alone, and whether its memory stays flat
 package main

@@ -19,15 +19,17 @@ func main() {
 	span := flag.Duration("span", 2*time.Second, "time of one round under load")
 	streams := flag.Int("streams", 0, "streams at once, of the one load on lathe alone")
 	length := flag.Duration("for", 10*time.Minute, "how long that load takes")
+	only := flag.String("only", "", "make only the tables whose title has this `text`")
+	against := flag.String("against", "", "`path` of another binary of lathe, such as one of before a change, measured beside this one")
 	flag.Parse()
 	var err error
 	switch {
 	case *serve != "":
 		err = be(*serve, *upstream)
 	case *streams > 0:
-		err = withRig(func(r *rig) error { return r.soak(*streams, *length) })
+		err = withRig("", func(r *rig) error { return r.soak(*streams, *length) })
 	default:
-		err = withRig(func(r *rig) error { return r.tables(*rounds, *span) })
+		err = withRig(*against, func(r *rig) error { return r.tables(*only, *rounds, *span) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
@@ -63,11 +65,12 @@ func be(what, upstream string) (err error) {
 type rig struct {
 	dir, lathe string
 	mock       *process
-	gateways   []*process // direct, rp, lean, lathe, lathe with a tool
+	gateways   []*process // direct, rp, lean, lathe, lathe with a tool, and those two of another binary
 	size       int64      // of lathe's binary
 }
 
-func withRig(f func(*rig) error) error {
+// withRig starts all processes for f. With against, a binary of lathe, that one is measured too.
+func withRig(against string, f func(*rig) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -112,17 +115,23 @@ func withRig(f func(*rig) error) error {
 		}
 		r.gateways = append(r.gateways, p)
 	}
-	for _, tools := range []bool{false, true} {
-		cfg, err := config(dir, r.mock.base, tools)
-		if err != nil {
-			return err
+	lathes := []struct{ name, path string }{{"lathe", r.lathe}, {"the other lathe", against}}
+	for _, l := range lathes {
+		for _, tools := range []bool{false, true} {
+			if l.path == "" {
+				continue
+			}
+			cfg, err := config(dir, r.mock.base, tools)
+			if err != nil {
+				return err
+			}
+			name := l.name + map[bool]string{true: ", with a tool run"}[tools]
+			p, err := add(name, 0, l.path, "serve", "--config", cfg, "--addr", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			r.gateways = append(r.gateways, p)
 		}
-		name := map[bool]string{false: "lathe", true: "lathe, with a tool run"}[tools]
-		p, err := add(name, 0, r.lathe, "serve", "--config", cfg, "--addr", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		r.gateways = append(r.gateways, p)
 	}
 	if err := pin(os.Getpid(), other); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,29 +18,33 @@ type row struct {
 	rss, failed, answers, pieces, idle int
 }
 
-// tables measures all contenders in alternation.
-func (r *rig) tables(rounds int, span time.Duration) error {
+// tables measures all contenders in alternation, under the loads whose title has only in it.
+func (r *rig) tables(only string, rounds int, span time.Duration) error {
 	fmt.Printf("%s %s/%s, gateways on core 0, model server and clients on core 1, %d rounds, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, rounds)
 	time.Sleep(time.Second) // nothing is at work: the memory is that of a process that waits
 	idle := map[string]int{}
 	for _, p := range r.gateways {
 		idle[p.name] = p.memory()
 	}
-	for _, stream := range []bool{false, true} {
-		what := fmt.Sprintf("one request at a time, stream %v, 50 tokens", stream)
-		if err := r.table(what, "t50", stream, 1, rounds, 150, 0); err != nil {
+	for _, l := range []struct {
+		what, model   string
+		stream        bool
+		clients, most int
+		span          time.Duration
+	}{
+		{"one request at a time, stream false, 50 tokens", "t50", false, 1, 150, 0},
+		{"32 connections, stream false, 50 tokens", "t50", false, 32, 0, span},
+		{"one request at a time, stream true, 50 tokens", "t50", true, 1, 150, 0},
+		{"32 connections, stream true, 50 tokens", "t50", true, 32, 0, span},
+		{"32 connections, stream true, 500 tokens", "t500", true, 32, 0, span},
+		{"64 paced streams of 100 tokens, one each 5 ms", "p100", true, 64, 1, 0},
+	} {
+		if !strings.Contains(l.what, only) {
+			continue
+		}
+		if err := r.table(l.what, l.model, l.stream, l.clients, rounds, l.most, l.span); err != nil {
 			return err
 		}
-		what = fmt.Sprintf("32 connections, stream %v, 50 tokens", stream)
-		if err := r.table(what, "t50", stream, 32, rounds, 0, span); err != nil {
-			return err
-		}
-	}
-	if err := r.table("32 connections, stream true, 500 tokens", "t500", true, 32, rounds, 0, span); err != nil {
-		return err
-	}
-	if err := r.table("64 paced streams of 100 tokens, one each 5 ms", "p100", true, 64, rounds, 1, 0); err != nil {
-		return err
 	}
 	fmt.Printf("\n**idle**\n\n| gateway | RSS idle MiB | listens after ms |\n|---|--:|--:|\n")
 	for _, p := range r.gateways {
