@@ -44,6 +44,7 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	}
 	body := v.request.newReader(made)
 	defer body.end() // whatever the transport does: from then on it reads no more of v.request
+	v.sending = body
 	v.watch.arm(now, cancel, body)
 	defer v.watch.disarm()
 

@@ -100,7 +100,7 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dial,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    64,
+		MaxIdleConnsPerHost:    256,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true, // compressors hold events back

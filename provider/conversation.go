@@ -3,10 +3,12 @@ package provider
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -42,21 +44,26 @@ type conversation struct {
 	headerID  string   // the request id in header
 	ids       []string // memory for request ids in headers; no place is used twice
 
-	scope  scope
-	watch  watch
-	body   responseBody
-	events *sse.Reader
-	answer *openai.Assembler
-	deltas []lathe.Delta
-	raw    lathe.Raw
-	whole  []byte // a response that is not a stream
+	scope   scope
+	sending *payloadReader // of the current attempt
+	watch   watch
+	body    responseBody
+	events  *sse.Reader
+	answer  *openai.Assembler
+	deltas  []lathe.Delta
+	raw     lathe.Raw
+	whole   []byte // a response that is not a stream
 }
 
 func newConversation(c *Chat) *conversation {
 	h := c.header()
-	return &conversation{c: c, request: newPayload(), answer: openai.NewAssembler(&c.assemble),
+	v := &conversation{c: c, request: newPayload(), answer: openai.NewAssembler(&c.assemble),
 		header: func() http.Header { return h }, setHeader: func(next http.Header) { h = next },
 		watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
+	if c.own != nil {
+		v.scope.connected = func(httptrace.GotConnInfo) { v.sending.touch() }
+	}
+	return v
 }
 
 // forget makes v ready for another user. Only memory is kept.
@@ -169,8 +176,12 @@ func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *htt
 		h = maps.Clone(h) // its values are shared: nobody may change them
 		h["Traceparent"] = []string{t.Parent}
 	}
+	var src io.ReadCloser = body
+	if v.c.own != nil && v.request.size() <= maxTogether {
+		src = v.request.together()
+	}
 	r := http.Request{Method: http.MethodPost, URL: v.c.url, Host: v.c.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Body: body, GetBody: v.request.get, ContentLength: v.request.size()}
+		Header: h, Body: src, GetBody: v.request.get, ContentLength: v.request.size()}
 	return r.WithContext(ctx)
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"sync"
@@ -45,6 +46,17 @@ func (p *payload) newReader(made time.Time) *payloadReader {
 	return r
 }
 
+// maxTogether is the largest body that is handed over as a copy: a transport of net/http writes the head of a
+// request by itself, unless it knows that the body lies in memory. A larger body takes more than one write anyway.
+const maxTogether = 4 << 10
+
+// together returns a copy of the pieces, in a form that net/http knows. The copy is the transport's.
+func (p *payload) together() io.ReadCloser {
+	b := make([]byte, 0, p.size())
+	b = append(append(append(b, p.head...), p.msgs...), p.tail...)
+	return io.NopCloser(bytes.NewReader(b))
+}
+
 // idle reports whether no reader is open.
 func (p *payload) idle() bool { return p.open.Load() == 0 }
 
@@ -60,10 +72,19 @@ type payloadReader struct {
 	pos   int
 }
 
-// lastRead returns when a transport last read. Where it never did, it had no connection to write to.
+// lastRead returns when a transport last read, or took a connection to write to. Where it never did, it had none.
 func (r *payloadReader) lastRead() (time.Time, bool) {
 	n := r.read.Load()
 	return r.made.Add(time.Duration(n - 1)), n != 0
+}
+
+// touch notes that the transport is at work on the body.
+func (r *payloadReader) touch() {
+	read := int64(1)
+	if !r.made.IsZero() {
+		read += int64(time.Since(r.made))
+	}
+	r.read.Store(read)
 }
 
 func (r *payloadReader) Read(b []byte) (int, error) {
@@ -72,11 +93,7 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 	if r.p == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	read := int64(1)
-	if !r.made.IsZero() {
-		read += int64(time.Since(r.made))
-	}
-	r.read.Store(read)
+	r.touch()
 	n := 0
 	for ; r.piece < 3; r.piece, r.pos = r.piece+1, 0 {
 		src := [3][]byte{r.p.head, r.p.msgs, r.p.tail}[r.piece]

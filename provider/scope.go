@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"net/http/httptrace"
 	"reflect"
 )
 
@@ -10,6 +11,8 @@ import (
 type scope struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
+	// connected, where it is set, is called by transports of net/http once they have a connection for a request.
+	connected func(httptrace.GotConnInfo)
 }
 
 // open returns a context under parent that is not done unless parent is.
@@ -18,6 +21,9 @@ func (s *scope) open(parent context.Context) (context.Context, context.CancelCau
 		s.close()
 		s.parent = parent
 		s.ctx, s.cancel = context.WithCancelCause(parent)
+		if s.connected != nil {
+			s.ctx = httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{GotConn: s.connected})
+		}
 	}
 	return s.ctx, s.cancel
 }
@@ -27,7 +33,7 @@ func (s *scope) close() {
 	if s.cancel != nil {
 		s.cancel(nil)
 	}
-	*s = scope{}
+	*s = scope{connected: s.connected}
 }
 
 // same reports whether a and b are one context. Comparing others than pointers may panic.
