@@ -87,9 +87,13 @@ type daemon struct {
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	d := &daemon{flags: f, cmd: cmd, desk: approval.NewDesk(nil)}
-	if d.log, err = buildLog(cmd.ErrOrStderr(), f.log, f.logFormat); err != nil {
+	stderr := gatherLog(cmd.ErrOrStderr())
+	defer stderr.flush()
+	cmd.SetErr(stderr.direct())
+	if d.log, err = buildLog(stderr, f.log, f.logFormat); err != nil {
 		return err
 	}
+	d.log = stderr.logger(d.log)
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
 		return err

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A daemon that answers thousands of requests a second writes its log lines together: each write by itself
+// costs more than making the line.
+
+const (
+	logDelay = 100 * time.Millisecond // at most, until a line is written that nobody has to see at once
+	logSpace = 16 << 10               // of lines that wait
+)
+
+// A gatheredLog keeps lines until they are worth a write. It may be used by several goroutines at once.
+type gatheredLog struct {
+	w io.Writer
+
+	mu    sync.Mutex
+	lines []byte
+	timer *time.Timer // set while lines wait
+}
+
+func gatherLog(w io.Writer) *gatheredLog { return &gatheredLog{w: w} }
+
+// Write takes whole lines.
+func (g *gatheredLog) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lines = append(g.lines, b...); len(g.lines) >= logSpace {
+		return len(b), g.write()
+	}
+	if g.timer == nil {
+		g.timer = time.AfterFunc(logDelay, g.flush)
+	}
+	return len(b), nil
+}
+
+// write writes what waits. g.mu is held.
+func (g *gatheredLog) write() error {
+	if g.timer != nil {
+		g.timer.Stop()
+		g.timer = nil
+	}
+	if len(g.lines) == 0 {
+		return nil
+	}
+	_, err := g.w.Write(g.lines)
+	if g.lines = g.lines[:0]; cap(g.lines) > 4*logSpace {
+		g.lines = nil
+	}
+	return err
+}
+
+func (g *gatheredLog) flush() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.write() // nobody to tell
+}
+
+// direct writes to the same place at once, behind the lines that wait.
+func (g *gatheredLog) direct() io.Writer { return directLog{g} }
+
+type directLog struct{ g *gatheredLog }
+
+func (d directLog) Write(b []byte) (int, error) {
+	d.g.mu.Lock()
+	defer d.g.mu.Unlock()
+	if err := d.g.write(); err != nil {
+		return 0, err
+	}
+	return d.g.w.Write(b)
+}
+
+// logger returns one that writes through g like of, but for warnings and errors, which are written at once.
+func (g *gatheredLog) logger(of *slog.Logger) *slog.Logger { return slog.New(urgent{of.Handler(), g}) }
+
+type urgent struct {
+	slog.Handler
+	log *gatheredLog
+}
+
+// Handle implements [slog.Handler].
+func (u urgent) Handle(ctx context.Context, r slog.Record) error {
+	err := u.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		u.log.flush()
+	}
+	return err
+}
+
+// WithAttrs implements [slog.Handler].
+func (u urgent) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return urgent{u.Handler.WithAttrs(attrs), u.log}
+}
+
+// WithGroup implements [slog.Handler].
+func (u urgent) WithGroup(name string) slog.Handler { return urgent{u.Handler.WithGroup(name), u.log} }
