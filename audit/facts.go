@@ -46,6 +46,9 @@ func (l *Line) Facts() (Facts, error) {
 		return Facts{RunID: c.RunID, RequestID: c.RequestID, SessionID: c.SessionID, Type: "Call", ToolCallID: c.ToolCallID, Tool: c.Tool,
 			Decision: c.Decision, Rule: c.Rule}, nil
 	}
+	if r := l.Removed; r != nil {
+		return Facts{RunID: r.RunID, SessionID: r.SessionID, Type: "Removed", By: r.By}, nil
+	}
 	if l.Event == nil {
 		return Facts{}, nil
 	}

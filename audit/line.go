@@ -26,7 +26,8 @@ const (
 	Rotated   Kind = "rotated"   // the first line of a file that goes on where another ended
 	Recovered Kind = "recovered" // a process ended while it wrote: what it had begun to write was removed
 	OfEvent   Kind = "event"
-	OfCall    Kind = "call" // a tool is about to be called
+	OfCall    Kind = "call"    // a tool is about to be called
+	OfRemoval Kind = "removed" // a run is about to be removed from the store
 )
 
 // A Line is one line of a log. Fields are added, never renamed.
@@ -41,7 +42,15 @@ type Line struct {
 	ContentHash string          `json:"content_hash,omitempty"`
 	Event       json.RawMessage `json:"event,omitempty"`
 	Call        *Call           `json:"call,omitempty"`
+	Removed     *Removed        `json:"removed,omitempty"`
 	Torn        *Torn           `json:"torn,omitempty"`
+}
+
+// A Removed says which run somebody removes, and whose it is.
+type Removed struct {
+	RunID     string `json:"run_id"`
+	SessionID string `json:"session_id,omitempty"`
+	By        string `json:"by,omitempty"` // the name of the key that asked for it
 }
 
 // A Call says which call is about to be made, and under which verdict.
@@ -120,6 +129,7 @@ type rest struct {
 	ContentHash string          `json:"content_hash,omitempty"`
 	Event       json.RawMessage `json:"event,omitempty"`
 	Call        *Call           `json:"call,omitempty"`
+	Removed     *Removed        `json:"removed,omitempty"`
 	Torn        *Torn           `json:"torn,omitempty"`
 }
 

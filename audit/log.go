@@ -86,6 +86,12 @@ func (l *Log) Call(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) e
 	return l.add(ctx, body, err)
 }
 
+// Remove writes that somebody is about to remove a run from the store. It fits gateway.Options.Removing.
+func (l *Log) Remove(ctx context.Context, by string, run *lathe.RunInfo) error {
+	body, err := (&rest{Kind: OfRemoval, Principal: run.Principal, Removed: &Removed{RunID: run.RunID, SessionID: run.SessionID, By: by}}).body()
+	return l.add(ctx, body, err)
+}
+
 var _ lathe.Sink = (*Log)(nil)
 
 // maxActors bounds the runs of Emit whose principal is remembered.

@@ -135,6 +135,24 @@ func TestLinesHoldNoText(t *testing.T) {
 	}
 }
 
+// Who removed which run is in the chain.
+func TestRemovals(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, nil)
+	if err := l.Remove(t.Context(), "ann", &lathe.RunInfo{RunID: "run_1", SessionID: "s1", Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, path, 2)
+	e := read(t, path)[1]
+	if e.Kind != audit.OfRemoval || e.Principal != "ann" || e.Removed == nil || *e.Removed != (audit.Removed{RunID: "run_1", SessionID: "s1", By: "ann"}) {
+		t.Errorf("%s", e.Raw)
+	}
+	if f, err := e.Facts(); err != nil || f != (audit.Facts{RunID: "run_1", SessionID: "s1", Type: "Removed", By: "ann"}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestKeyedHashes(t *testing.T) {
 	t.Parallel()
 	hashes := map[string]bool{}

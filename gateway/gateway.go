@@ -24,6 +24,8 @@ func (g *Gateway) routes() *http.ServeMux {
 		"POST /api/runs/{id}/cancel":           g.runs(g.cancelRun),
 		"POST /api/runs/{id}/approvals/{call}": g.runs(g.answerApproval),
 		"POST /api/runs/{id}/tool_results":     g.runs(g.takeResults),
+		"DELETE /api/sessions/{id}":            g.runs(g.deleteSession),
+		"DELETE /api/principals/{name}":        g.runs(g.deletePrincipal),
 
 		"POST /api/chat":            g.uiChat,
 		"GET /api/chat/{id}/stream": g.runs(g.watchUI),

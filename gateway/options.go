@@ -76,9 +76,11 @@ type Options struct {
 	NoMetrics bool
 	// NoPage serves no page for people at /.
 	NoPage bool
-	Limits Limits
-	Log    *slog.Logger     // of requests, without their content; nil: nothing is logged
-	Now    func() time.Time // nil: time.Now
+	// Removing, when set, is called before a client removes a run, with the name of the key. An error keeps the run.
+	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
+	Limits   Limits
+	Log      *slog.Logger     // of requests, without their content; nil: nothing is logged
+	Now      func() time.Time // nil: time.Now
 }
 
 // Limits bound what clients can make the gateway hold. A zero field has the default in its comment.

@@ -123,30 +123,3 @@ func (g *Gateway) withdraw(id string) {
 		g.opts.Desk.Withdraw(id)
 	}
 }
-
-// deleteRun removes a run that does not go on from the store, for good.
-func (g *Gateway) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
-	id := r.PathValue("id")
-	unlock, err := g.held.lock(r.Context(), id)
-	if err != nil {
-		return // the client left
-	}
-	defer unlock()
-	v, p := g.view(r.Context(), c, id)
-	switch {
-	case p != nil:
-	case g.carries(id), v.state.Paused == "" && v.state.Finished == nil:
-		p = conflict("run_running", "The run goes on: cancel it first.")
-	default:
-		if err := g.opts.Index.Delete(r.Context(), id); err != nil {
-			p = g.runFailed(c, err)
-		}
-	}
-	if p != nil {
-		c.fail(w, p)
-		return
-	}
-	g.withdraw(id)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-}

@@ -22,10 +22,16 @@ func TestT25_TenantsCannotTellRunsOfOthers(t *testing.T) {
 	for _, op := range theDocument(t).ops {
 		name := op.Method + " " + op.Path
 		path := func(id string) string {
-			if !strings.HasPrefix(op.Path, "/api/runs/") && !strings.HasPrefix(op.Path, "/api/chat/") {
+			named := "look"
+			switch {
+			case strings.HasPrefix(op.Path, "/api/sessions/") && id != "run_none":
+				id = "s1"
+			case strings.HasPrefix(op.Path, "/api/principals/"):
+				named = "ann"
+			case !strings.HasPrefix(op.Path, "/api/runs/") && !strings.HasPrefix(op.Path, "/api/chat/"):
 				id = "any" // of something else
 			}
-			return strings.NewReplacer("{id}", id, "{call}", parked.Open[0].ID, "{name}", "look").Replace(op.Path)
+			return strings.NewReplacer("{id}", id, "{call}", parked.Open[0].ID, "{name}", named).Replace(op.Path)
 		}
 		body := strings.ReplaceAll(string(op.Example), strings.Repeat("0", 64), parked.Open[0].Digest)
 		if !op.Open {

@@ -169,7 +169,7 @@ func (d *daemon) open(cfg *config.Config) error {
 		out.Cluster = gateway.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}
 	}
 	if d.trail != nil {
-		opts.Audit = d.trail.Event
+		opts.Audit, out.Removing = d.trail.Event, d.trail.Remove
 	}
 	d.engine = engine.New(opts)
 	d.crew = engine.NewCrew(d.engine, 0)
