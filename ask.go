@@ -25,6 +25,7 @@ type Asker interface {
 // A Question is what a tool wants to know. Exactly one field is set.
 type Question struct {
 	Form   *Form
+	Link   *Link
 	Sample *Sample
 	Roots  bool // the folders that the client works in
 }
@@ -37,6 +38,15 @@ type Form struct {
 	Schema json.RawMessage
 }
 
+// A Link asks the person who uses the client to visit an address, for what tools and models are not to
+// see: a login, a payment. It is shown and never opened for them. An answer that is not refused says
+// that they do so, and nothing of what they do there.
+type Link struct {
+	Message string
+	URL     string // https, or http on the person's own machine
+	Before  bool   // the tool goes on with the answer: it says that they have been there
+}
+
 // A Sample asks the client's model. Messages hold text.
 type Sample struct {
 	System    string
@@ -46,7 +56,7 @@ type Sample struct {
 
 // An Answer is what came back.
 type Answer struct {
-	// Refused, when set, is how the person did not fill in the form: "decline" or "cancel".
+	// Refused, when set, is how the person did not fill in the form or visit the link: "decline" or "cancel".
 	Refused string
 	Form    json.RawMessage // what was filled in: an object that satisfies the schema
 	Message Message         // of the model

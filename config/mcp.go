@@ -25,7 +25,7 @@ type MCPServer struct {
 	Allowlist  []string
 	Allowlists map[string][]string
 
-	Elicitation                            string // refuse, defaults, ask
+	Elicitation                            string // refuse, defaults, ask, ask-urls
 	Required                               bool
 	Pin                                    string // trust-first-use, require
 	StartTimeout, IdleTimeout, CallTimeout time.Duration
@@ -51,7 +51,7 @@ func (s *MCPServer) keys() []key {
 		{"effects", "", table(&s.Effects, "the server's name of a tool", "`read_only`, `idempotent` or `writes`", isName, newEffect), "What tools do. What is not listed writes, whatever the server says of it.", "effect"},
 		{"allowlist", "", names(&s.Allowlist), "Fields of the output that the model may see, as dotted paths; `[\"*\"]` for all. Required, unless `allowlists` has every tool.", "allow fields show"},
 		{"allowlists", "", table(&s.Allowlists, "the server's name of a tool", "list of paths", isName, newPaths), "Allowlists of single tools; they come before `allowlist`.", ""},
-		{"elicitation", "refuse", words(&s.Elicitation, "refuse=off,deny", "defaults=accept", "ask=prompt"), "What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are accepted, where they are enough; whoever is behind the call is asked, at the terminal for instance.", "input"},
+		{"elicitation", "refuse", words(&s.Elicitation, "refuse=off,deny", "defaults=accept", "ask=prompt", "ask-urls=urls"), "What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are accepted, where they are enough; whoever is behind the call is asked, at the terminal for instance, and with `ask-urls` also to visit addresses.", "input"},
 		{"required", "false", boolean(&s.Required), "Whether nothing starts without it.", "mandatory"},
 		{"pin", "trust-first-use", words(&s.Pin, "trust-first-use=tofu,first-use", "require=required,strict"), "Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A definition that changes later always waits.", "pins trust"},
 		{"start_timeout", "30s", duration(&s.StartTimeout, 1), "Time to connect and to list the tools.", "connect_timeout"},

@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,21 +20,26 @@ import (
 // The capabilities of clients that questions need.
 const (
 	capForm   = "elicitation"
+	capLink   = "elicitation.url"
 	capSample = "sampling"
 	capRoots  = "roots"
 )
 
 // capabilityOf names what a client must be able to do to be asked q; "" for what is no question.
 func capabilityOf(q lathe.Question) string {
-	switch {
-	case q.Form != nil && q.Sample == nil && !q.Roots:
-		return capForm
-	case q.Sample != nil && q.Form == nil && !q.Roots:
-		return capSample
-	case q.Roots && q.Form == nil && q.Sample == nil:
-		return capRoots
+	var kinds []string
+	for _, k := range []struct {
+		is   bool
+		name string
+	}{{q.Form != nil, capForm}, {q.Link != nil, capLink}, {q.Sample != nil, capSample}, {q.Roots, capRoots}} {
+		if k.is {
+			kinds = append(kinds, k.name)
+		}
 	}
-	return ""
+	if len(kinds) != 1 {
+		return ""
+	}
+	return kinds[0]
 }
 
 // abilities are the capabilities that a client names.
@@ -42,7 +48,7 @@ func abilities(c *mcp.ClientCapabilities) map[string]bool {
 		return nil
 	}
 	forms := c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
-	return map[string]bool{capForm: forms, capSample: c.Sampling != nil, //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
+	return map[string]bool{capForm: forms, capLink: c.Elicitation != nil && c.Elicitation.URL != nil, capSample: c.Sampling != nil, //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 		capRoots: c.RootsV2 != nil} //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 }
 
@@ -51,7 +57,7 @@ func abilities(c *mcp.ClientCapabilities) map[string]bool {
 type manners struct {
 	mu      sync.Mutex
 	can     map[string]bool
-	missing map[string]struct{}
+	missing map[string]any // as the protocol names it
 }
 
 // Can implements lathe.Asker.
@@ -73,9 +79,13 @@ func (m *manners) check(questions map[string]lathe.Question) error {
 			return fmt.Errorf("mcpserve: the question %q has not exactly one kind", name)
 		case !m.can[need]:
 			if m.missing == nil {
-				m.missing = map[string]struct{}{}
+				m.missing = map[string]any{}
 			}
-			m.missing[need] = struct{}{}
+			if need == capLink {
+				m.missing[capForm] = map[string]any{"url": struct{}{}}
+			} else if m.missing[need] == nil {
+				m.missing[need] = struct{}{}
+			}
 			err = lathe.ErrCannotAsk
 		}
 	}
@@ -144,6 +154,8 @@ func requestOf(q lathe.Question) mcp.InputRequest {
 	switch {
 	case q.Form != nil:
 		return &mcp.ElicitParams{Message: q.Form.Message, RequestedSchema: q.Form.Schema}
+	case q.Link != nil:
+		return &mcp.ElicitParams{Mode: "url", Message: q.Link.Message, URL: q.Link.URL, ElicitationID: rand.Text()}
 	case q.Sample != nil:
 		p := &mcp.CreateMessageParams{SystemPrompt: q.Sample.System, MaxTokens: int64(q.Sample.MaxTokens), Messages: []*mcp.SamplingMessage{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 		for i := range q.Sample.Messages {
@@ -163,10 +175,10 @@ func requestOf(q lathe.Question) mcp.InputRequest {
 func answerOf(q lathe.Question, res mcp.InputResponse) (lathe.Answer, bool) {
 	switch r := res.(type) {
 	case *mcp.ElicitResult:
-		if q.Form == nil {
+		if q.Form == nil && q.Link == nil {
 			return lathe.Answer{}, false
 		}
-		return formAnswer(q.Form, r)
+		return personAnswer(q.Form, r)
 	case *mcp.CreateMessageResult: //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 		return modelAnswer(r.Model, r.Content), q.Sample != nil
 	case *mcp.CreateMessageWithToolsResult: //nolint:staticcheck // the same
@@ -183,13 +195,17 @@ func answerOf(q lathe.Question, res mcp.InputResponse) (lathe.Answer, bool) {
 	return lathe.Answer{}, false
 }
 
-func formAnswer(f *lathe.Form, r *mcp.ElicitResult) (lathe.Answer, bool) {
+// personAnswer is the answer to a form, or to a link where f is nil.
+func personAnswer(f *lathe.Form, r *mcp.ElicitResult) (lathe.Answer, bool) {
 	switch r.Action {
 	case "decline", "cancel":
 		return lathe.Answer{Refused: r.Action}, true
 	case "accept":
 	default:
 		return lathe.Answer{}, false
+	}
+	if f == nil {
+		return lathe.Answer{}, true
 	}
 	content := r.Content
 	if content == nil {

@@ -96,6 +96,50 @@ func TestAskingBetweenRequests(t *testing.T) {
 	}
 }
 
+// A link of a tool goes to the client that can show it, in both eras.
+func TestLinksGoToTheClient(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil, reader("pay", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		a, err := lathe.AskOne(ctx, "visit", lathe.Question{Link: &lathe.Link{Message: "Pay.", URL: "https://pay.example.com/1"}})
+		if err != nil {
+			return nil, err
+		}
+		return &lathe.Output{Data: json.RawMessage(`"` + a.Refused + `."`)}, nil
+	}))
+	url, c := r.web(), client(t)
+	ask := func(caps, rest string) string {
+		msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{},%s%s}}`,
+			strings.Replace(able, `{"elicitation":{}}`, caps, 1), rest)
+		_, _, answer := post(t, c, url, msg, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "pay")
+		return answer
+	}
+	for reply, want := range map[string]string{`{"action":"accept"}`: `"text":"."`, `{"action":"decline"}`: `"text":"decline."`} {
+		answer := ask(`{"elicitation":{"url":{}}}`, "")
+		if !strings.Contains(answer, `"mode":"url"`) || !strings.Contains(answer, `"url":"https://pay.example.com/1"`) || !strings.Contains(answer, `"elicitationId":"`) {
+			t.Errorf("asked %s", answer)
+		}
+		if answer = ask(`{"elicitation":{"url":{}}}`, `,"requestState":"`+stateOf(t, answer)+`","inputResponses":{"visit":`+reply+`}`); !strings.Contains(answer, want) {
+			t.Errorf("answered %s", answer)
+		}
+	}
+	if answer := ask(`{"elicitation":{}}`, ""); !strings.Contains(answer, `"requiredCapabilities":{"elicitation":{"url":{}}}`) {
+		t.Errorf("answered %s", answer)
+	}
+	l := r.talk(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1))
+	l.await(`"id":0`)
+	l.send(ready)
+	l.send(call(1, "pay", `{}`))
+	seen := l.await("elicitation/create")
+	var m struct{ ID json.RawMessage }
+	if err := json.Unmarshal([]byte(seen[len(seen)-1]), &m); err != nil || !strings.Contains(seen[len(seen)-1], "https://pay.example.com/1") {
+		t.Fatalf("%v: %q", err, seen)
+	}
+	l.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept"}}`)
+	if seen := l.await(`"id":1`); !strings.Contains(seen[len(seen)-1], `"text":"."`) {
+		t.Errorf("answered %q", seen)
+	}
+}
+
 // A state is good once, for the same request of the same caller.
 func TestStatesAreBound(t *testing.T) {
 	t.Parallel()

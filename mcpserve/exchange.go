@@ -74,7 +74,7 @@ func send(ctx context.Context, e *errand, print [32]byte, r *round, s shape, end
 	e.told.set(ctx, r.session, r.token)
 	can, transport := abilities(r.caps), transportOf(ctx)
 	modern := modernVersion(e.protocol)
-	if modern && (can[capForm] || can[capSample] || can[capRoots]) {
+	if modern && (can[capForm] || can[capLink] || can[capSample] || can[capRoots]) {
 		x := &exchange{manners: manners{can: can}, e: e, print: print, asks: make(chan *asking), done: make(chan lathe.ToolResult, 1),
 			shape: s, finish: end, given: r.answers}
 		e.asker = x

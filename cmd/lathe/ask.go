@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -26,10 +27,10 @@ func withAsker(cmd *cobra.Command, approver lathe.Approver) {
 	}
 }
 
-// Can reports whether the question is a form: a terminal has neither a model nor folders.
-func (a *terminalApprover) Can(q lathe.Question) bool { return q.Form != nil }
+// Can reports whether the question is one for a person: a terminal has neither a model nor folders.
+func (a *terminalApprover) Can(q lathe.Question) bool { return q.Form != nil || q.Link != nil }
 
-// Ask shows one form after the other and reads what is typed, a line for each field.
+// Ask shows one question after the other and reads what is typed, a line for each field of a form.
 func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Question) (map[string]lathe.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,6 +38,13 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Q
 	for _, name := range slices.Sorted(maps.Keys(questions)) {
 		if !a.Can(questions[name]) {
 			return nil, lathe.ErrCannotAsk
+		}
+		if link := questions[name].Link; link != nil {
+			var err error
+			if out[name], err = a.visit(ctx, link); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		f, err := form.Read(questions[name].Form.Schema)
 		if err != nil {
@@ -49,6 +57,43 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Q
 	return out, nil
 }
 
+// visit shows an address, its host first: the rest of it may look like another's.
+func (a *terminalApprover) visit(ctx context.Context, link *lathe.Link) (lathe.Answer, error) {
+	u, err := url.Parse(link.URL)
+	if err != nil || u.Hostname() == "" {
+		return lathe.Answer{}, fmt.Errorf("%w: an address that cannot be read", lathe.ErrCannotAsk)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you to visit "+printable(u.Host)))
+	for line := range strings.SplitSeq(printable(link.Message), "\n") {
+		fmt.Fprintf(&b, "  | %s\n", line)
+	}
+	fmt.Fprintf(&b, "  address: %s\n  nothing opens it for you: copy it into a browser if you know why %s asks\n", printable(link.URL), printable(u.Hostname()))
+	yes := "I will"
+	if link.Before {
+		yes = "I have been there, go on"
+	}
+	fmt.Fprintf(&b, "[y] %s   [n] say no   [Enter] say nothing: ", yes)
+	refused, err := a.refusal(ctx, b.String())
+	return lathe.Answer{Refused: refused}, err
+}
+
+// refusal asks whether the person answers at all; "": they do.
+func (a *terminalApprover) refusal(ctx context.Context, question string) (string, error) {
+	word, err := a.second(ctx, question)
+	if err != nil {
+		a.screen.ask("\n")
+		return "", err
+	}
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return "", nil
+	case "n", "no":
+		return "decline", nil
+	}
+	return "cancel", nil
+}
+
 func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.Form) (lathe.Answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you something; do not answer with passwords"))
@@ -56,17 +101,9 @@ func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.F
 		fmt.Fprintf(&b, "  | %s\n", line)
 	}
 	fmt.Fprintf(&b, "[y] answer, %s   [n] say no   [Enter] say nothing: ", count(len(f.Fields), "field"))
-	word, err := a.second(ctx, b.String())
-	if err != nil {
-		a.screen.ask("\n")
-		return lathe.Answer{}, err
-	}
-	switch strings.ToLower(word) {
-	case "y", "yes":
-	case "n", "no":
-		return lathe.Answer{Refused: "decline"}, nil
-	default:
-		return lathe.Answer{Refused: "cancel"}, nil
+	refused, err := a.refusal(ctx, b.String())
+	if err != nil || refused != "" {
+		return lathe.Answer{Refused: refused}, err
 	}
 	values := map[string]json.RawMessage{}
 	for i := range f.Fields {

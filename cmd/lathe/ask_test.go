@@ -51,11 +51,31 @@ func TestTerminalAsks(t *testing.T) {
 	}
 }
 
+func TestTerminalShowsAddresses(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"y\n": "", "n\n": "decline", "\n": "cancel", "": "cancel", "maybe\n": "cancel"} {
+		for _, before := range []bool{false, true} {
+			var out bytes.Buffer
+			a := newTerminalApprover(strings.NewReader(typed), &screen{err: &out})
+			got, err := lathe.AskOne(lathe.WithAsker(t.Context(), a), "pay", lathe.Question{Link: &lathe.Link{
+				Message: "the MCP server x asks: \x1b[31mpay\nit is example.com", URL: "https://pay.example.com/example.org", Before: before}})
+			if err != nil || got.Refused != want {
+				t.Errorf("%q: got %+v, %v", typed, got, err)
+			}
+			shown := out.String()
+			if strings.Contains(shown, "\x1b") || !strings.HasPrefix(shown, "\na tool asks you to visit pay.example.com\n") || !strings.Contains(shown, "  | it is example.com\n") ||
+				!strings.Contains(shown, "  address: https://pay.example.com/example.org\n") || strings.Contains(shown, "I have been there") != before {
+				t.Errorf("shown: %q", shown)
+			}
+		}
+	}
+}
+
 func TestTerminalCannotAskEverything(t *testing.T) {
 	t.Parallel()
 	a := newTerminalApprover(strings.NewReader("y\n"), &screen{err: io.Discard})
 	for name, q := range map[string]lathe.Question{
-		"a model": {Sample: &lathe.Sample{}}, "folders": {Roots: true}, "a form that is none": {Form: &lathe.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
+		"a model": {Sample: &lathe.Sample{}}, "folders": {Roots: true}, "an address that is none": {Link: &lathe.Link{URL: "mailto:x"}}, "a form that is none": {Form: &lathe.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
 	} {
 		if _, err := a.Ask(t.Context(), map[string]lathe.Question{"q": q}); !errors.Is(err, lathe.ErrCannotAsk) {
 			t.Errorf("%s: %v", name, err)

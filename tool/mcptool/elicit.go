@@ -26,21 +26,30 @@ func (s *supervisor) capabilities() *mcp.ClientCapabilities {
 	if s.conf.Elicitation == ElicitRefuse {
 		return &mcp.ClientCapabilities{}
 	}
-	return &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}}
+	can := &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}
+	if s.conf.Elicitation == ElicitAskURLs {
+		can.URL = &mcp.URLElicitationCapabilities{}
+	}
+	return &mcp.ClientCapabilities{Elicitation: can}
 }
 
-// A question is a form of a server's, with its texts cleaned of what a person would not see.
+// A question is a form or a link of a server's, with its texts cleaned of what a person would not see.
 type question struct {
-	form *form.Form
+	form *form.Form // nil: it is a link
+	id   string     // of a link, as the server calls it
 	ask  lathe.Question
 }
 
 // readQuestion reads the parameters of elicitation/create, which are valid JSON.
-func readQuestion(server string, params []byte) (*question, error) {
+func (s *supervisor) readQuestion(params []byte) (*question, error) {
 	if len(params) == 0 || params[0] != '{' {
 		return nil, form.ErrForm
 	}
-	if mode, ok := text(params, "mode"); ok && mode != "form" && mode != "" {
+	server := s.conf.Name
+	switch mode, ok := text(params, "mode"); {
+	case mode == "url" && s.conf.Elicitation == ElicitAskURLs:
+		return readLink(server, params)
+	case ok && mode != "form" && mode != "":
 		return nil, errors.New("a question that is not a form")
 	}
 	message, _ := text(params, "message")
@@ -63,6 +72,9 @@ func readQuestion(server string, params []byte) (*question, error) {
 func (q *question) answered(a lathe.Answer) (*mcp.ElicitResult, error) {
 	if a.Refused != "" {
 		return refused(a.Refused), nil
+	}
+	if q.form == nil {
+		return &mcp.ElicitResult{Action: "accept"}, nil
 	}
 	values, err := q.form.Fill(a.Form)
 	if err != nil {
@@ -101,12 +113,12 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 		}
 		return nil, &jsonrpc.Error{Code: rpcMethodNotFound, Message: "not offered"}
 	}
-	bad := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the form cannot be filled in"}
+	bad := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the question cannot be answered"}
 	params, err := json.Marshal(p)
 	if err != nil {
 		return nil, bad
 	}
-	q, err := readQuestion(s.conf.Name, params)
+	q, err := s.readQuestion(params)
 	if err != nil {
 		s.refusedRequest()
 		return nil, bad
@@ -121,6 +133,9 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 	// No call over the connection runs out of its idle timeout meanwhile: the server may wait with all.
 	x.tap.hold()
 	got, err := asker.Ask(ctx, map[string]lathe.Question{"form": q.ask})
+	if q.form == nil && err == nil && got["form"].Refused == "" {
+		x.tap.visiting(q.id)
+	}
 	x.tap.release()
 	switch {
 	case ctx.Err() != nil:
@@ -155,7 +170,7 @@ func declined(e *inputError) *lathe.Output {
 }
 
 // inputs answers the questions of a result, and returns what the call is sent again with.
-func (s *supervisor) inputs(ctx context.Context, result []byte) (answers mcp.InputResponseMap, state string, err error) {
+func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (answers mcp.InputResponseMap, state string, err error) {
 	if raw, ok := rawjson.Get(result, "requestState"); ok {
 		if raw[0] != '"' {
 			return nil, "", errNoResult
@@ -191,6 +206,9 @@ func (s *supervisor) inputs(ctx context.Context, result []byte) (answers mcp.Inp
 		if !ok {
 			a.Refused = "cancel"
 		}
+		if q := questions[key]; q.form == nil && a.Refused == "" {
+			x.tap.visiting(q.id)
+		}
 		res, err := questions[key].answered(a)
 		if err != nil {
 			return nil, "", &inputError{"a question that the server asked in the middle of the call was not answered well: " + err.Error()}
@@ -223,7 +241,7 @@ func (s *supervisor) questions(result []byte) (map[string]*question, error) {
 			return nil, &inputError{"the server asked for input in the middle of the call, and is given none"}
 		}
 		params, _ := rawjson.Get(raw, "params")
-		q, err := readQuestion(s.conf.Name, params)
+		q, err := s.readQuestion(params)
 		if err != nil {
 			s.refusedRequest()
 			return nil, &inputError{"the server asked a question in the middle of the call that cannot be answered: " + err.Error()}

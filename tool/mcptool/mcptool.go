@@ -56,6 +56,8 @@ const (
 	ElicitDefaults Elicitation = "defaults"
 	// ElicitAsk asks whoever is behind the call, by its [lathe.Asker].
 	ElicitAsk Elicitation = "ask"
+	// ElicitAskURLs is ElicitAsk that may also ask a person to visit an address.
+	ElicitAskURLs Elicitation = "ask-urls"
 )
 
 // A Server says how one MCP server is reached and what its tools may do. Exactly one of Command and
@@ -169,8 +171,8 @@ func (s *Server) Check() error {
 		return errors.New(`no allowlist: name the fields of the output that the model may see ("*" for all)`)
 	case s.Pin != "" && s.Pin != TrustFirstUse && s.Pin != RequirePin:
 		return fmt.Errorf("pin is %s or %s", TrustFirstUse, RequirePin)
-	case !slices.Contains([]Elicitation{"", ElicitRefuse, ElicitDefaults, ElicitAsk}, s.Elicitation):
-		return fmt.Errorf("elicitation is %s, %s or %s", ElicitRefuse, ElicitDefaults, ElicitAsk)
+	case !slices.Contains([]Elicitation{"", ElicitRefuse, ElicitDefaults, ElicitAsk, ElicitAskURLs}, s.Elicitation):
+		return fmt.Errorf("elicitation is %s, %s, %s or %s", ElicitRefuse, ElicitDefaults, ElicitAsk, ElicitAskURLs)
 	}
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)

@@ -58,16 +58,24 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
 		got, cause := t.send(ctx, x, params)
-		if got.result == nil {
+		visit := got.result == nil && wantsVisit(got.fault)
+		if got.result == nil && !visit {
 			return t.failed(ctx, cause, x, got)
 		}
-		if !wantsInput(got.result) {
+		if !visit && !wantsInput(got.result) {
 			return t.answer(got.result)
 		}
 		if round == maxRounds {
 			return declined(&inputError{"the server asked again and again in the middle of the call"}), nil
 		}
-		answers, state, err := t.s.inputs(ctx, got.result)
+		var answers mcp.InputResponseMap
+		var state string
+		var err error
+		if visit {
+			answers, state, err = params.InputResponses, params.RequestState, t.s.visits(ctx, got.fault)
+		} else {
+			answers, state, err = t.s.inputs(ctx, x, got.result)
+		}
 		if e := (*inputError)(nil); errors.As(err, &e) {
 			return declined(e), nil
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -32,8 +33,9 @@ type tap struct {
 	bad     int                 // messages that could not be used
 	broke   error               // why nothing more is read
 	last    int64
-	held    int    // people who are being asked
-	asked   func() // called for each request of the server but ping and questions
+	held    int                    // people who are being asked
+	visits  map[string]*time.Timer // by the server's id of what a person visits
+	asked   func()                 // called for each request of the server but ping and questions
 }
 
 func newTap(asked func()) *tap {
@@ -189,6 +191,11 @@ func (t *tap) received(msg []byte) []byte {
 		switch {
 		case method == "notifications/progress":
 			t.progressed(msg)
+		case method == "notifications/elicitation/complete":
+			if params, has := rawjson.Get(msg, "params"); has && params[0] == '{' {
+				id, _ := text(params, "elicitationId")
+				t.visited(id)
+			}
 		case ok && method != "ping" && method != "elicitation/create":
 			t.asked()
 		}
