@@ -39,6 +39,9 @@ func isObject(s string) bool {
 	return t != "" && t[0] == '{' && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
 }
 
+// svg is the type of drawings, which may hold scripts: a client gets them as text.
+const svg = "image/svg+xml"
+
 // block is the n-th blob of a result as a content block.
 func block(b *lathe.Blob, n int) mcp.Content {
 	kind, _, err := mime.ParseMediaType(b.MediaType)
@@ -54,7 +57,7 @@ func block(b *lathe.Blob, n int) mcp.Content {
 		return &mcp.ResourceLink{URI: b.URL, Name: name, MIMEType: b.MediaType}
 	case b.URL != "":
 		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: b.URL, MIMEType: b.MediaType}}
-	case strings.HasPrefix(kind, "image/"):
+	case strings.HasPrefix(kind, "image/") && kind != svg:
 		return &mcp.ImageContent{MIMEType: b.MediaType, Data: b.Data}
 	case strings.HasPrefix(kind, "audio/"):
 		return &mcp.AudioContent{MIMEType: b.MediaType, Data: b.Data}
@@ -63,7 +66,7 @@ func block(b *lathe.Blob, n int) mcp.Content {
 	if !strings.Contains(c.URI, ":") {
 		c.URI = "lathe:result/" + strconv.Itoa(n)
 	}
-	if (strings.HasPrefix(kind, "text/") || kind == "application/json") && utf8.Valid(b.Data) {
+	if (strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == svg) && utf8.Valid(b.Data) {
 		c.Text = string(b.Data)
 	} else {
 		c.Blob = b.Data

@@ -133,6 +133,8 @@ func TestCallShowsWhatTheToolReturned(t *testing.T) {
 		{"text", returns(`"plain \u00e9"`), "", []mcp.Content{&mcp.TextContent{Text: "plain é"}}, false},
 		{"list", returns(`[1,2]`), "", []mcp.Content{&mcp.TextContent{Text: "[1,2]"}}, false},
 		{"nothing", returns(``), "", []mcp.Content{&mcp.TextContent{Text: "null"}}, false},
+		{"drawing", returns(``, lathe.Blob{MediaType: "image/svg+xml", Data: []byte("<svg/>")}), "",
+			[]mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "lathe:result/1", MIMEType: "image/svg+xml", Text: "<svg/>"}}}, false},
 		{"image alone", returns(``, lathe.Blob{MediaType: "image/png", Data: png}), "", []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: png}}, false},
 		{"text and blobs", returns(`"see"`, lathe.Blob{MediaType: "audio/wav", Data: wav}, lathe.Blob{MediaType: "text/plain; charset=utf-8", Name: "test://n", Data: note},
 			lathe.Blob{MediaType: "application/pdf", Name: "x.pdf", Data: png}, lathe.Blob{URL: "https://example.com/a.png", MediaType: "image/png"}), "",

@@ -1,11 +1,15 @@
 package mcptool
 
 import (
+	"bytes"
 	"mime"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 )
+
+// svgHead is how far into a drawing its first element is looked for.
+const svgHead = 1 << 10
 
 const octets = "application/octet-stream"
 
@@ -24,10 +28,13 @@ func mediaTypeOf(said string, data []byte) string {
 	case kind == "":
 		return seen
 	case kind == "image/svg+xml":
-		if text {
-			return "text/xml" // it may hold scripts: it is shown as what it is written in
+		// It may hold scripts: whoever shows it shows it as text, or in a place of its own.
+		switch head := data[:min(len(data), svgHead)]; {
+		case !text:
+			return octets
+		case seen == "text/html" || !bytes.Contains(head, []byte("<svg")):
+			return "text/xml"
 		}
-		return octets
 	case major == "image":
 		if seenMajor == "image" {
 			return seen
