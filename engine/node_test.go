@@ -257,6 +257,42 @@ func TestF8_StopsWhatItCannotRenew(t *testing.T) {
 	})
 }
 
+// The store of all nodes cannot be reached for a second, half a minute or five: what goes on ends once, nothing
+// that writes is done twice, and what is asked for meanwhile is refused, not begun later.
+func TestF8_StoreUnreachableForLong(t *testing.T) {
+	t.Parallel()
+	for _, long := range []time.Duration{time.Second, 30 * time.Second, 300 * time.Second} {
+		for at := range 8 { // of a run that takes four seconds
+			synctest.Test(t, func(t *testing.T) {
+				kept, c := store.NewMemory(nil), &counter{}
+				l := newLoop(t, model{pieces: 1, wait: 2 * time.Second}, c)
+				nodes := []*host{join(t, kept, l), join(t, kept, l)}
+				nodes[0].start(t, "run_1")
+				time.Sleep(time.Duration(at)*500*time.Millisecond + 250*time.Millisecond)
+				for _, h := range nodes {
+					h.snap()
+				}
+				nodes[1].start(t, "run_refused")
+				time.Sleep(long)
+				for _, h := range nodes {
+					h.mend()
+				}
+				time.Sleep(2 * time.Minute)
+				if reason, n := ends(t, kept, "run_1"); reason != lathe.ReasonAnswered || n != 1 || c.count() > 1 {
+					t.Errorf("%v at %d: %s, %d ends, the tool ran %d times", long, at, reason, n, c.count())
+				}
+				rows, _, err := kept.Runs(t.Context(), nil)
+				if err != nil || len(rows) != 1 {
+					t.Errorf("%v at %d: %d runs, %v", long, at, len(rows), err)
+				}
+				for _, h := range nodes {
+					h.leave()
+				}
+			})
+		}
+	}
+}
+
 // A slowModel waits, and says when it was given up.
 type slowModel struct {
 	wait time.Duration

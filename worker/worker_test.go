@@ -326,7 +326,7 @@ func TestCredit(t *testing.T) {
 
 // Many calls while the connection breaks again and again: what writes runs once, or not at all where its
 // call is unknown; what reads is answered.
-func TestBreakingConnections(t *testing.T) {
+func TestF9_BreakingConnections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := startNode(t, memory())
 		defer n.stop()

@@ -5,8 +5,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,16 +20,8 @@ import (
 func TestF3_NodesStoppedUnderLoad(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	x := newTrial(t)
 	const lease = time.Second
-	config := filepath.Join(x.dir, "lathe.yaml")
-	text, err := os.ReadFile(config)
-	if err == nil {
-		err = os.WriteFile(config, fmt.Appendf(text, "cluster: {lease: %v}\n", lease), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := newTrial(t, fmt.Sprintf("cluster: {lease: %v}\n", lease))
 	rng := rand.New(rand.NewPCG(2, 2))
 	nodes := []*proc{x.serves(url), x.serves(url)}
 	for i := range 4 {
@@ -54,18 +44,7 @@ func TestF3_NodesStoppedUnderLoad(t *testing.T) {
 		x.kills(nodes[i])
 		nodes[i] = x.serves(url)
 	}
-	close(x.settling)
-	x.clients.Wait()
-	s, err := postgres.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	x.judge(s, n)
+	x.ends(url, n)
 }
 
 // sleeps stops a process for a while. What it has begun goes on elsewhere; its clients wait or turn away.
@@ -79,17 +58,69 @@ func (x *trial) sleeps(p *proc, d time.Duration) {
 	}
 	x.change([]string{base}, nil)
 	signal(syscall.SIGSTOP)
+	x.passes(d)
+	signal(syscall.SIGCONT)
+	x.change(nil, []string{base})
+}
+
+// passes lets time pass in which others work.
+func (x *trial) passes(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	for {
 		select {
-		case <-x.stirs: // the other one works
-			continue
+		case <-x.stirs:
 		case <-over.C:
+			return
 		case <-x.ctx.Done():
+			return
 		}
-		break
 	}
-	signal(syscall.SIGCONT)
-	x.change(nil, []string{base})
+}
+
+// F9: two `lathe serve` of which one or the other cannot reach the database for longer than its lease, while
+// its clients and its tools reach it. It writes nothing; what it carried, the other goes on with.
+func TestF9_NodesCutOffUnderLoad(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	const lease = time.Second
+	x := newTrial(t, fmt.Sprintf("cluster: {lease: %v}\n", lease))
+	rng := rand.New(rand.NewPCG(9, 9))
+	var proxies []*pgtest.Proxy
+	for range 2 {
+		p := pgtest.NewProxy(t, url)
+		x.serves(p.URL)
+		proxies = append(proxies, p)
+	}
+	for i := range 4 {
+		x.clients.Go(func() { x.client(fmt.Sprintf("client%d", i)) })
+	}
+	n := cycles(t) / 6
+	for range n {
+		for range 1 + rng.IntN(20) {
+			select {
+			case <-x.stirs:
+			case <-x.ctx.Done():
+				t.Fatal("nothing happens any more")
+			}
+		}
+		p := proxies[rng.IntN(len(proxies))]
+		p.Down()
+		x.passes(2 * lease)
+		p.Up()
+	}
+	x.ends(url, n)
+}
+
+// ends has the clients of a trial on PostgreSQL see their runs to the end, and judges what is left.
+func (x *trial) ends(url string, n int) {
+	x.t.Helper()
+	close(x.settling)
+	x.clients.Wait()
+	s, err := postgres.Open(x.t.Context(), url, nil)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { _ = s.Close() })
+	x.judge(s, n)
 }

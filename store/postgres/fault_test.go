@@ -142,15 +142,15 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // What needs a server of its own, which is killed and set otherwise.
-func TestOnAServerOfItsOwn(t *testing.T) {
+func TestF4_F5_ServersAreKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("kills a server again and again; not with -short")
 	}
 	server := pgtest.Start(t)
-	t.Run("F4 a crash loses nothing", func(t *testing.T) { crash(t, server) })
+	t.Run("a crash loses nothing", func(t *testing.T) { crash(t, server) })
 	t.Run("refuses unsafe settings", func(t *testing.T) { refusesUnsafe(t, server) })
-	t.Run("F5 a standby takes over", func(t *testing.T) { takeOver(t, server) })
+	t.Run("a standby takes over", func(t *testing.T) { takeOver(t, server) })
 }
 
 // crash kills the server under load: what was acknowledged is there, once.
@@ -186,7 +186,7 @@ func takeOver(t *testing.T, primary *pgtest.Server) {
 }
 
 // Connections break while answers are on their way: no append is reported as a conflict, lost or doubled.
-func TestF8CutConnectionsLoseNothing(t *testing.T) {
+func TestF8_CutConnectionsLoseNothing(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
@@ -209,7 +209,7 @@ func TestF8CutConnectionsLoseNothing(t *testing.T) {
 
 // The one answer that says what became of a statement is lost: the caller is told what did, and it is
 // done once.
-func TestF8FindsOutWhatBecameOfAStatement(t *testing.T) {
+func TestF8_FindsOutWhatBecameOfAStatement(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
@@ -302,7 +302,7 @@ func lose(t *testing.T, proxy *pgtest.Proxy, words string, fn func()) {
 }
 
 // So it is with calls for workers: what one holds is not taken for another's.
-func TestF8FindsOutWhatBecameOfACall(t *testing.T) {
+func TestF8_FindsOutWhatBecameOfACall(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
@@ -348,7 +348,7 @@ func TestF8FindsOutWhatBecameOfACall(t *testing.T) {
 }
 
 // While the database cannot be reached work is refused, not queued; afterwards it goes on.
-func TestF8RefusesWhileUnreachable(t *testing.T) {
+func TestF8_RefusesWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
@@ -388,7 +388,7 @@ func TestF8RefusesWhileUnreachable(t *testing.T) {
 
 // An error of the server's disk is an error of the store, nothing is half written, and it goes on when
 // there is room again.
-func TestF16DiskErrors(t *testing.T) {
+func TestF16_DiskErrors(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	s := open(t, url)

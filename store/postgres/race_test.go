@@ -20,7 +20,7 @@ import (
 
 // Nodes take runs from each other while the one before goes on as if nothing had happened: no log has
 // an event of an epoch after one of a later epoch, and no event is lost or doubled.
-func TestF3ZombiesAreRefused(t *testing.T) {
+func TestF3_ZombiesAreRefused(t *testing.T) {
 	t.Parallel()
 	const nodes, runs, length = 4, 3, 40
 	url := pgtest.URL(t)
@@ -114,7 +114,7 @@ func TestF3ZombiesAreRefused(t *testing.T) {
 }
 
 // A process whose clock is decades behind shares runs with one whose clock is right.
-func TestF11TheCallersClockDoesNotCount(t *testing.T) {
+func TestF11_TheCallersClockDoesNotCount(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	right := open(t, url)
