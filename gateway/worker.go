@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire/fleet"
+	"github.com/lathe-run/lathe/observe"
 )
 
 // A Roster says what becomes of the tools that workers offer. The methods may be called from several goroutines at once.
@@ -37,8 +39,13 @@ type WorkerOptions struct {
 	Log          *slog.Logger  // of workers that come and go, and of results that do not count; nil: nothing is logged
 }
 
-// forgetAfter is how many leases a worker that is gone without a word is remembered, with its tools.
-const forgetAfter = 6
+const (
+	// forgetAfter is how many leases a worker is remembered, with its tools, after its gateway has gone without a word.
+	forgetAfter = 6
+	// forgetLost is how many that is after the worker itself has. One that has come to another gateway meanwhile has been
+	// put again there by then.
+	forgetLost = 2
+)
 
 // Workers takes the connections of workers, and gives them the calls of a queue. It is the handler of
 // [fleet.Path].
@@ -48,6 +55,8 @@ type Workers struct {
 	mu      sync.Mutex
 	fleets  *fleets
 	conns   map[*workerConn]struct{}
+	counts  map[string]*observe.WorkerCount // of what was, by fleet
+	lost    map[string]*lostCalls           // by worker
 	closing bool
 	serving sync.WaitGroup // of connections
 }
@@ -57,7 +66,7 @@ func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 	if opts == nil || opts.Queue == nil || opts.Roster == nil {
 		return nil, invalid("workers", errors.New("a queue and a roster are required"))
 	}
-	w := &Workers{opts: *opts, conns: map[*workerConn]struct{}{}}
+	w := &Workers{opts: *opts, conns: map[*workerConn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
 	o := &w.opts
 	for _, d := range []struct {
 		p   *time.Duration
@@ -85,6 +94,7 @@ func (w *Workers) Reload(in []Fleet) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fleets = next
+	maps.DeleteFunc(w.counts, func(name string, _ *observe.WorkerCount) bool { return !next.named(name) })
 	for c := range w.conns {
 		if !next.has(&c.fleet) {
 			c.end(websocket.StatusPolicyViolation, "the token has changed")
@@ -104,6 +114,7 @@ func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer w.serving.Done()
+	defer close(c.done)
 	defer w.remove(c)
 	defer c.cancel(nil)
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{fleet.Protocol},
@@ -138,6 +149,7 @@ func (w *Workers) admit(r *http.Request) (*workerConn, *problem) {
 }
 
 func (w *Workers) remove(c *workerConn) {
+	w.lose(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c)

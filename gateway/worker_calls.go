@@ -192,6 +192,7 @@ func (c *workerConn) settle(f *fleet.Frame) {
 		c.log.Warn("a result does not count: the call is not this worker's any more", "worker", c.id, "attempt", f.Attempt)
 	}
 	c.let(f.Ref)
+	c.workers.settled(c.fleet.Name, f, !refused)
 	c.write(&fleet.Frame{Type: fleet.Ack, Ref: f.Ref, Taken: !refused})
 	c.nudge()
 }

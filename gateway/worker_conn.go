@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire/fleet"
+	"github.com/lathe-run/lathe/observe"
 )
 
 // A workerConn is the connection of one worker.
@@ -30,8 +31,11 @@ type workerConn struct {
 	// outbox has what the goroutine that reads has to say: if it wrote, two sides that write could wait for each other.
 	outbox chan *fleet.Frame
 
+	done chan struct{} // closed when nothing of the connection is at work any more
+
 	mu       sync.Mutex
 	id       string // fleet/name; "" until the hello
+	instance string // of the process; "": it does not say
 	tools    []lathe.WorkerTool
 	serves   []string // definitions
 	refused  map[string]string
@@ -53,7 +57,7 @@ type closed struct {
 func (e *closed) Error() string { return e.reason }
 
 func newWorkerConn(w *Workers, f *Fleet) *workerConn {
-	c := &workerConn{workers: w, fleet: *f, began: time.Now(), kick: make(chan struct{}, 1), keeping: make(chan struct{}, maxKeeping), outbox: make(chan *fleet.Frame, maxOutbox), held: map[fleet.Ref]time.Time{}, log: w.opts.Log}
+	c := &workerConn{workers: w, fleet: *f, began: time.Now(), kick: make(chan struct{}, 1), done: make(chan struct{}), keeping: make(chan struct{}, maxKeeping), outbox: make(chan *fleet.Frame, maxOutbox), held: map[fleet.Ref]time.Time{}, log: w.opts.Log}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -81,6 +85,7 @@ func (c *workerConn) serve(ws *websocket.Conn) {
 	err := c.greet()
 	if err == nil {
 		ws.SetReadLimit(fleet.MaxFrame)
+		c.workers.note(c.fleet.Name, func(n *observe.WorkerCount) { n.Connects++ })
 		c.log.Info("a worker has come", "worker", c.id, "tools", len(c.serves), "refused", len(c.refused))
 		c.work.Go(c.sendPosts)
 		c.work.Go(c.dispatch)
@@ -172,9 +177,10 @@ func (c *workerConn) greet() error {
 		return &closed{status: websocket.StatusPolicyViolation, reason: "the first frame is a hello with the name of the worker: 1 to 64 of a-z, A-Z, 0-9, _, - and dots"}
 	}
 	c.mu.Lock()
-	c.id = c.fleet.Name + "/" + f.Worker
+	c.id, c.instance = c.fleet.Name+"/"+f.Worker, f.Instance
 	c.mu.Unlock()
 	c.workers.replace(c)
+	c.recall(f.Held)
 	c.setCredit(f.Credits)
 	held := make([]lathe.CallRef, len(f.Held))
 	c.mu.Lock()
@@ -204,7 +210,7 @@ func (c *workerConn) unavailable(what string, err error) error {
 	return &closed{status: websocket.StatusTryAgainLater, reason: "the server cannot reach its store"}
 }
 
-// replace cuts an older connection of the same worker: it is gone, though it may not have ended.
+// replace ends an older connection of the same worker: it is gone, though it may not have ended.
 func (w *Workers) replace(c *workerConn) {
 	for _, other := range w.all() {
 		if other == c {
@@ -215,6 +221,10 @@ func (w *Workers) replace(c *workerConn) {
 		other.mu.Unlock()
 		if same {
 			other.cut("the worker has connected again")
+			select {
+			case <-other.done:
+			case <-c.ctx.Done():
+			}
 		}
 	}
 }

@@ -89,6 +89,11 @@ func (s *fleets) has(f *Fleet) bool {
 	return false
 }
 
+// named reports whether there is a fleet of that name.
+func (s *fleets) named(name string) bool {
+	return slices.ContainsFunc(s.all, func(f Fleet) bool { return f.Name == name })
+}
+
 func (f *Fleet) may(tool string) bool {
 	return slices.ContainsFunc(f.Tools, func(p string) bool {
 		head, any := strings.CutSuffix(p, "*")

@@ -37,6 +37,15 @@ type flaky struct {
 	lathe.CallQueue
 	mu   sync.Mutex
 	down bool
+	puts chan time.Duration // for how long workers were put; room for some
+}
+
+func (f *flaky) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Duration) error {
+	select {
+	case f.puts <- ttl:
+	default: // nobody counts them
+	}
+	return f.CallQueue.PutWorker(ctx, w, ttl)
 }
 
 func (f *flaky) set(down bool) { f.mu.Lock(); f.down = down; f.mu.Unlock() }
@@ -59,7 +68,7 @@ type workerRig struct {
 
 func newWorkerRig(t *testing.T, opts gateway.WorkerOptions) *workerRig {
 	t.Helper()
-	r := &workerRig{t: t, queue: &flaky{CallQueue: store.NewMemory(nil)}}
+	r := &workerRig{t: t, queue: &flaky{CallQueue: store.NewMemory(nil), puts: make(chan time.Duration, 100)}}
 	opts.Queue, opts.Roster = r.queue, roster{r.queue}
 	if opts.Lease == 0 {
 		opts.Lease = 5 * time.Minute // the peers of most tests send no beats

@@ -22,7 +22,8 @@ var _ lathe.Sink = (*Metrics)(nil)
 // whatever is not in its vocabulary counts as "other".
 // It may be used by several goroutines at once; Emit does not allocate once its labels are known.
 type Metrics struct {
-	handler http.Handler
+	handler  http.Handler
+	registry registry
 
 	tools     *vocabulary[*toolSeries]
 	failures  *vocabulary[prometheus.Counter]
@@ -84,7 +85,7 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 		o.Tools = opts.Tools[:min(len(opts.Tools), maxKnownTools)]
 	}
 	r := registry{prometheus.NewRegistry()}
-	m := &Metrics{pending: map[string]int{}, rc: map[callKey]int{}}
+	m := &Metrics{registry: r, pending: map[string]int{}, rc: map[callKey]int{}}
 	m.handler = promhttp.HandlerFor(r.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
 	m.makeToolSeries(r, o.Tools, o.MaxTools)
 	m.makeRunSeries(r)

@@ -88,12 +88,14 @@ func (w *Worker) cancel(ref fleet.Ref) {
 
 // let lets go of a call whose result was taken. One that runs still is held: a gateway that has no more
 // use for it cancels it.
-func (w *Worker) let(ref fleet.Ref) {
+func (w *Worker) let(ref fleet.Ref, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if j := w.held[ref]; j == nil || j.result == nil {
+	j := w.held[ref]
+	if j == nil || j.result == nil {
 		return
 	}
+	w.settled(j.result, taken)
 	delete(w.held, ref)
 	if len(w.held) == 0 {
 		select {

@@ -84,6 +84,13 @@ func (n *network) lead(to *node) {
 
 // fail breaks all connections: cut ends them, else they go silent, and nobody is told.
 func (n *network) fail(cut bool) {
+	if end := n.mute(); cut {
+		end()
+	}
+}
+
+// mute has all connections go silent. cut ends them.
+func (n *network) mute() (cut func()) {
 	n.mu.Lock()
 	conns := n.conns
 	n.conns = nil
@@ -92,7 +99,9 @@ func (n *network) fail(cut bool) {
 		c.mu.Lock()
 		c.down = true
 		c.mu.Unlock()
-		if cut {
+	}
+	return func() {
+		for _, c := range conns {
 			_ = c.Close()
 		}
 	}
@@ -207,6 +216,13 @@ func returns(data string) body {
 // startWorker starts a worker of the tools. stop has it end, and waits until it has.
 func startWorker(t *testing.T, net *network, opts *worker.Options, tools ...lathe.Tool) (stop func()) {
 	t.Helper()
+	var w *worker.Worker
+	return startWorkerAs(t, net, opts, &w, tools...)
+}
+
+// startWorkerAs is startWorker for who wants to know the worker.
+func startWorkerAs(t *testing.T, net *network, opts *worker.Options, as **worker.Worker, tools ...lathe.Tool) (stop func()) {
+	t.Helper()
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +240,7 @@ func startWorker(t *testing.T, net *network, opts *worker.Options, tools ...lath
 	if err != nil {
 		t.Fatal(err)
 	}
+	*as = w
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() { w.Run(ctx); close(over) }()

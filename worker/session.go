@@ -168,7 +168,7 @@ func (s *session) gatewayNow() time.Duration {
 // greet says what is served and what is held, and tells again what no gateway has taken.
 func (s *session) greet(ctx context.Context) error {
 	w := s.w
-	hello := &fleet.Frame{Type: fleet.Hello, Worker: w.opts.Name, SDK: w.opts.SDK}
+	hello := &fleet.Frame{Type: fleet.Hello, Worker: w.opts.Name, SDK: w.opts.SDK, Instance: w.instance}
 	w.mu.Lock()
 	draining := w.draining
 	w.mu.Unlock()
@@ -189,6 +189,7 @@ func (s *session) greet(ctx context.Context) error {
 	s.welcomed = true
 	w.mu.Lock()
 	w.now = s
+	w.count.Connects++
 	var again []*fleet.Frame
 	for _, j := range w.held {
 		if j.result != nil {
@@ -220,7 +221,7 @@ func (s *session) listen(ctx context.Context) error {
 		case fleet.Cancel:
 			s.w.cancel(f.Ref)
 		case fleet.Ack:
-			s.w.let(f.Ref)
+			s.w.let(f.Ref, f.Taken)
 		case fleet.Tools:
 			s.w.tellState(State{Connected: true, Refused: f.Refused})
 		case fleet.Drain:
@@ -265,6 +266,7 @@ func (s *session) take(ctx context.Context, f *fleet.Frame) {
 	// A process that was stopped for longer than its lease finds calls that others may have by now.
 	stale := now-time.Duration(f.AtMS)*time.Millisecond > s.lease
 	if f.Invoke == nil || f.Key == "" || stale || left <= 0 || !s.w.start(ctx, f, left) {
+		s.w.notRun()
 		s.post(&fleet.Frame{Type: fleet.Error, Ref: f.Ref, Code: lathe.CodeUnavailable, NotRun: true})
 		return
 	}

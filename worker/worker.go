@@ -64,11 +64,14 @@ type Worker struct {
 	opts   Options
 	runner *tool.Runner
 	url    string
+	// instance tells the process from others of its name.
+	instance string
 
 	mu       sync.Mutex
 	held     map[fleet.Ref]*job
 	now      *session // nil: not connected
 	draining bool
+	count    Count         // its numbers that only grow
 	empty    chan struct{} // told when nothing is held any more; room for one
 	jobs     sync.WaitGroup
 	telling  sync.Mutex
@@ -76,7 +79,7 @@ type Worker struct {
 
 // New returns a worker. The error is a *[lathe.Error] of code invalid_config.
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
-	w := &Worker{opts: *opts, runner: runner, held: map[fleet.Ref]*job{}, empty: make(chan struct{}, 1)}
+	w := &Worker{opts: *opts, runner: runner, instance: rand.Text(), held: map[fleet.Ref]*job{}, empty: make(chan struct{}, 1)}
 	o := &w.opts
 	o.Tools, o.Sinks = slices.Clone(opts.Tools), slices.Clone(opts.Sinks)
 	if o.Concurrency <= 0 {

@@ -126,6 +126,7 @@ var (
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
 	m := observe.NewMetrics(nil)
+	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Fleet: "f"}} })
 	for _, data := range everyEvent {
 		m.Emit(t.Context(), lathe.Event{RunID: "run_1", Turn: 1, Data: data})
 	}

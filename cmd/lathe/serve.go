@@ -154,6 +154,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 func (d *daemon) open(cfg *config.Config) error {
 	v := currentVersion()
 	d.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	d.metrics.CountWorkers(d.workshop.workers.Count)
 	bus := observe.NewBus(&observe.BusOptions{Dropped: d.metrics.AddDropped})
 	d.sinks = []lathe.Sink{d.metrics, observe.NewSlog(d.log), bus}
 	if d.traces != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/worker"
 )
 
@@ -22,11 +23,11 @@ import (
 const tokenVariable = "LATHE_WORKER_TOKEN"
 
 type workerFlags struct {
-	connect, tokenEnv, tokenFile, name, log string
-	tools                                   []string
-	concurrency                             int
-	drain                                   time.Duration
-	allowHTTP                               bool
+	connect, tokenEnv, tokenFile, name, metricsAddr, log string
+	tools                                                []string
+	concurrency                                          int
+	drain                                                time.Duration
+	allowHTTP                                            bool
 }
 
 func workerCommand() *cobra.Command {
@@ -57,6 +58,7 @@ SIGTERM takes no more calls, and ends when those that are here are finished.`,
 	fl.IntVar(&f.concurrency, "concurrency", 8, "calls at once")
 	fl.DurationVar(&f.drain, "drain", 30*time.Second, "time that calls may go on after SIGTERM")
 	fl.BoolVar(&f.allowHTTP, "allow-http", false, "send the token to another machine without TLS")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz; port 0 picks a free one")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
 	_ = cmd.RegisterFlagCompletionFunc("tools", completeToolName) // the flag is there
 	return cmd
@@ -111,13 +113,15 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var sinks []lathe.Sink
+	v := currentVersion()
+	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	sinks := []lathe.Sink{metrics}
 	if traces != nil {
 		defer closeTraces(cmd.Context(), traces, log)
 		sinks = append(sinks, traces)
 	}
 	w, err := worker.New(buildRunner(cfg, set, nil, trail, log), &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
-		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + currentVersion().Version, Sinks: sinks, Log: log,
+		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + v.Version, Sinks: sinks, Log: log,
 		OnState: func(s worker.State) { showState(out, f.connect, s) },
 		OnCall:  func(tool string, code lathe.Code, took time.Duration) { showCall(out, tool, code, took) }})
 	if err != nil {
@@ -130,6 +134,13 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	var names []string
 	for i := range offers {
 		names = append(names, offers[i].Name)
+	}
+	if f.metricsAddr != "" {
+		stop, err := serveWorkerMetrics(cmd.Context(), out, f.metricsAddr, metrics, w)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	fmt.Fprintf(out, "worker %s serves %d tools: %s\n", w.Name(), len(names), strings.Join(names, ", "))
 	w.Run(cmd.Context())

@@ -55,11 +55,14 @@ type Frame struct {
 	Type string `json:"type"`
 
 	// hello, and tools of a worker
-	Worker  string             `json:"worker,omitempty"`
-	SDK     string             `json:"sdk,omitempty"`
-	Offers  []lathe.WorkerTool `json:"offers,omitempty"`
-	Credits int                `json:"credits,omitempty"` // hello, credit
-	Held    []Ref              `json:"held,omitempty"`    // hello, beat
+	Worker string `json:"worker,omitempty"`
+	SDK    string `json:"sdk,omitempty"`
+	// Instance tells the process from others of that name, before and after it: a text made up when it begins. Calls
+	// of a process that names itself so, and that does not hold them when it comes back, were not run.
+	Instance string             `json:"instance,omitempty"`
+	Offers   []lathe.WorkerTool `json:"offers,omitempty"`
+	Credits  int                `json:"credits,omitempty"` // hello, credit
+	Held     []Ref              `json:"held,omitempty"`    // hello, beat
 
 	// welcome, and tools of a gateway
 	LeaseMS int64             `json:"lease_ms,omitempty"` // without a beat for that long the connection is dead

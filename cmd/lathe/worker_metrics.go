@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/worker"
+)
+
+// workerMetricsTime bounds a request for metrics, and how long the end of the worker waits for one.
+const workerMetricsTime = 5 * time.Second
+
+// serveWorkerMetrics serves the metrics of a worker, and whether it lives and is connected. stop ends that.
+func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *observe.Metrics, w *worker.Worker) (stop func(), err error) {
+	m.CountWorkers(func() []observe.WorkerCount {
+		c := w.Count()
+		n := observe.WorkerCount{Credit: c.Credit, InFlight: c.InFlight, Connects: c.Connects, OK: c.OK, Failed: c.Failed, NotRun: c.NotRun, Late: c.Late}
+		if c.Connected {
+			n.Connected = 1
+		}
+		return []observe.WorkerCount{n}
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok\n") }) // who is gone need not know
+	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, _ *http.Request) {
+		if !w.Count().Connected {
+			http.Error(rw, "not connected", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(rw, "ok\n")
+	})
+	ln, err := listenOn(ctx, addr, "--metrics-addr")
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{Handler: mux, ReadTimeout: workerMetricsTime, WriteTimeout: workerMetricsTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	over := make(chan error, 1)
+	go func() { over <- srv.Serve(ln) }()
+	fmt.Fprintf(out, "metrics are served on http://%s/metrics\n", ln.Addr())
+	return func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerMetricsTime)
+		defer cancel()
+		if srv.Shutdown(end) != nil {
+			_ = srv.Close() // what did not finish in time is cut off
+		}
+		_ = <-over // it was told to stop
+	}, nil
+}

@@ -1,0 +1,87 @@
+package gateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/internal/wire/fleet"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// A call that was started for a process is given back when the same process comes back without it, and not when
+// another one of that name does, or one that does not say which it is: that one may have run it.
+func TestCallsOfALostConnection(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, after string
+		held, again   bool
+	}{
+		"the same process":            {"a", "a", false, true},
+		"the same process, which has": {"a", "a", true, false},
+		"another process":             {"a", "b", false, false},
+		"who knows":                   {"", "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newWorkerRig(t, gateway.WorkerOptions{})
+			hello := func(instance string, held ...fleet.Ref) *peer {
+				p := r.dial(workerToken)
+				p.send(&fleet.Frame{Type: fleet.Hello, Worker: "w", Instance: instance, Credits: 4, Offers: []lathe.WorkerTool{act}, Held: held})
+				p.next(fleet.Welcome)
+				return p
+			}
+			p := hello(tt.before)
+			r.put("k")
+			first := p.next(fleet.Call)
+			var held []fleet.Ref
+			if tt.held {
+				held = append(held, first.Ref)
+			}
+			p = hello(tt.after, held...) // while the gateway thinks that the first connection is there
+			if !tt.again {
+				r.put("k2") // what is sent next is not the first call
+				if f := p.next(fleet.Call); f.Key != "k2" {
+					t.Errorf("it was given back: %+v", f)
+				}
+				r.is("k", lathe.CallStarted)
+				return
+			}
+			if f := p.next(fleet.Call); f.Key != "k" || f.Attempt != 2 {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// The tools of a worker that is lost are forgotten two leases later, those of one that has come back are not, and
+// those of one that drains are at once.
+func TestToolsOfALostWorker(t *testing.T) {
+	t.Parallel()
+	r := newWorkerRig(t, gateway.WorkerOptions{Lease: time.Hour})
+	puts := func(want ...time.Duration) {
+		t.Helper()
+		for _, ttl := range want {
+			if got := <-r.queue.puts; got != ttl*time.Hour {
+				t.Fatalf("it is remembered for %s, want %s", got, ttl*time.Hour)
+			}
+		}
+	}
+	p := r.hello(workerToken, "w")
+	next := r.hello(workerToken, "w")
+	p.ended()
+	puts(6, 6)
+	_ = next.ws.CloseNow()
+	puts(2)
+	last := r.hello(workerToken, "w")
+	last.send(&fleet.Frame{Type: fleet.Drain})
+	puts(6, 0)
+	_ = last.ws.CloseNow()
+	r.counts(observe.WorkerCount{Connects: 3})
+	select {
+	case ttl := <-r.queue.puts:
+		t.Errorf("it is remembered for %s", ttl)
+	default:
+	}
+}
