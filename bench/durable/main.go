@@ -5,12 +5,14 @@
 //
 //	go run ./durable                     steps and runs, by 1 and by 16 at once
 //	go run ./durable -parked 100000      that many runs that wait for an approval
+//	go run ./durable -postgres URL       in PostgreSQL, beside River and DBOS in the same database
 //
 // Figures depend on the disk: look at the ratios to the bare append of the same run.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"iter"
@@ -35,15 +37,16 @@ import (
 func main() {
 	parked := flag.Int("parked", 0, "measure so many runs that wait, and nothing else")
 	budget := flag.Duration("budget", 2*time.Second, "time of one figure")
+	url := flag.String("postgres", "", "URL of a PostgreSQL database: measure that, beside River and DBOS on it, and nothing else")
 	dir := flag.String("dir", "", "folder of the files; default: a new one where temporary files go")
 	flag.Parse()
-	if err := run(*parked, *budget, *dir); err != nil {
+	if err := run(*parked, *budget, *dir, *url); err != nil {
 		fmt.Fprintln(os.Stderr, "durable:", err)
 		os.Exit(1)
 	}
 }
 
-func run(parked int, budget time.Duration, dir string) error {
+func run(parked int, budget time.Duration, dir, url string) error {
 	if dir == "" {
 		var err error
 		if dir, err = os.MkdirTemp("", "durable"); err != nil {
@@ -56,7 +59,13 @@ func run(parked int, budget time.Duration, dir string) error {
 		return park(parked, dir)
 	}
 	for _, at := range []int{1, 16} {
-		if err := table(at, budget, dir); err != nil {
+		var err error
+		if url != "" {
+			err = onPostgres(at, budget, url)
+		} else {
+			err = onFiles(at, budget, dir)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -70,7 +79,7 @@ type row struct {
 	op    func(worker int) error
 }
 
-func table(at int, budget time.Duration, dir string) error {
+func onFiles(at int, budget time.Duration, dir string) error {
 	dir, err := os.MkdirTemp(dir, "at")
 	if err != nil {
 		return err
@@ -111,7 +120,12 @@ func table(at int, budget time.Duration, dir string) error {
 		{"a run in SQLite", runEvents, runOn(&engine.Options{Store: kept})},
 		{"a run in SQLite, audited", 2 * runEvents, runOn(&engine.Options{Store: kept, Audit: trail.Event})},
 	}
-	fmt.Printf("\nby %d at once          per second      p50       p99   a durable step over a bare append\n", at)
+	return compare("by %d at once", at, budget, rows)
+}
+
+// compare measures each row, and compares it with the first.
+func compare(title string, at int, budget time.Duration, rows []row) error {
+	fmt.Printf("\n%-40s per second      p50       p99   a durable step over a bare append\n", fmt.Sprintf(title, at))
 	var bare float64
 	for i := range rows {
 		r := &rows[i]
@@ -122,7 +136,7 @@ func table(at int, budget time.Duration, dir string) error {
 		if i == 0 {
 			bare = perSecond
 		}
-		fmt.Printf("%-40s %9.0f  %8s  %8s   %.2f\n", r.name, perSecond, quantile(times, 0.5), quantile(times, 0.99), bare/(perSecond*r.steps))
+		fmt.Printf("%-40s %10.0f  %8s  %8s   %.2f\n", r.name, perSecond, quantile(times, 0.5), quantile(times, 0.99), bare/(perSecond*r.steps))
 	}
 	return nil
 }
@@ -164,9 +178,9 @@ func event(id string, n int64) lathe.Event {
 // appendTo appends to a run for each worker.
 func appendTo(s lathe.Store) func(int) error {
 	var mu sync.Mutex
-	last := map[int]int64{}
+	last, name := map[int]int64{}, rand.Text()
 	return func(w int) error {
-		ctx, id := context.Background(), fmt.Sprintf("run_%d", w)
+		ctx, id := context.Background(), fmt.Sprintf("run_%s_%d", name, w)
 		mu.Lock()
 		n := last[w]
 		mu.Unlock()

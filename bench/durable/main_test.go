@@ -1,16 +1,32 @@
 package main
 
 import (
+	"os"
 	"testing"
 	"time"
+
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgtest.M(m).Run()) }
 
 // Every figure can be made, and runs that wait are gone on with.
 func TestFigures(t *testing.T) {
-	if err := run(0, 20*time.Millisecond, t.TempDir()); err != nil {
+	if err := run(0, 20*time.Millisecond, t.TempDir(), ""); err != nil {
 		t.Error(err)
 	}
-	if err := run(70, 0, t.TempDir()); err != nil {
+	if err := run(70, 0, t.TempDir(), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// Those of PostgreSQL can, too. LATHE_BENCH_BUDGET is the time of one figure.
+func TestFiguresOfPostgres(t *testing.T) {
+	budget := 20 * time.Millisecond
+	if d, err := time.ParseDuration(os.Getenv("LATHE_BENCH_BUDGET")); err == nil {
+		budget = d
+	}
+	if err := run(0, budget, t.TempDir(), pgtest.URL(t)); err != nil {
 		t.Error(err)
 	}
 }
