@@ -58,6 +58,41 @@ func (s *Summary) Apply(e *lathe.Event) {
 	}
 }
 
+// Brief returns what Apply needs of an event. Nothing in it is the caller's: the event may change afterwards.
+func Brief(e *lathe.Event) lathe.Event {
+	b := *e
+	b.Time = e.Time.Round(0).UTC() // as it is read again
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		b.Data = &lathe.RunStarted{Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))])}
+	case *lathe.ModelCallStarted:
+		b.Data = &lathe.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
+	case *lathe.ModelCallFinished:
+		c := *d
+		c.Message, c.Faults, c.ProviderCost = nil, nil, clonePointer(d.ProviderCost)
+		b.Data = &c
+	case *lathe.ToolCallPlanned:
+		b.Data = &lathe.ToolCallPlanned{Seq: d.Seq}
+	case *lathe.ToolCallExecuted:
+		b.Data = &lathe.ToolCallExecuted{LatencyMS: d.LatencyMS}
+	case *lathe.ApprovalRequested:
+		b.Data = &lathe.ApprovalRequested{ToolCallID: d.ToolCallID, ExpiresAt: d.ExpiresAt}
+	case *lathe.ApprovalResolved:
+		b.Data = &lathe.ApprovalResolved{ToolCallID: d.ToolCallID}
+	case *lathe.ToolCallResult:
+		b.Data = &lathe.ToolCallResult{ToolCallID: d.ToolCallID}
+	case *lathe.RunPaused:
+		b.Data = &lathe.RunPaused{Reason: d.Reason, Pending: slices.Clone(d.Pending)}
+	case *lathe.RunFinished:
+		b.Data = &lathe.RunFinished{Status: d.Status, Reason: d.Reason}
+	case *lathe.RunResumed:
+		b.Data = &lathe.RunResumed{}
+	default: // nothing that a list shows
+		b.Data = nil
+	}
+	return b
+}
+
 // earliest returns when the first of the requests for approval expires that have no answer.
 func (s *Summary) earliest() (at time.Time) {
 	for _, expires := range s.asked {

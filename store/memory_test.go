@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/storetest"
@@ -183,5 +185,37 @@ func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	}
 	if _, err := s.Append(ctx, "fourth", 0, started("fourth")); err != nil {
 		t.Errorf("after the big run was deleted: %v", err)
+	}
+}
+
+// What lists say of a run is the same, made of its events or of what is kept of them for lists.
+func TestBriefHasWhatListsShow(t *testing.T) {
+	t.Parallel()
+	cost := 0.5
+	var whole, brief store.Summary
+	for i, d := range []lathe.EventData{
+		&lathe.RunStarted{Model: "m", Provider: "p", Principal: "ann", Target: "t", Input: []byte(`{"version":1}`)},
+		&lathe.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"},
+		&lathe.ModelCallFinished{Attempt: 1, Provider: "p", Model: "m1", Status: "success", Usage: lathe.Usage{InputTokens: 3}, ProviderCost: &cost, LatencyMS: 9, ToolCalls: 2, Message: &lathe.Message{}},
+		&lathe.ToolCallProposed{ToolCallID: "c1"},
+		&lathe.ToolCallPlanned{ToolCallID: "c1", Seq: 1},
+		&lathe.ToolCallParseError{Error: "x"},
+		&lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Unix(100, 0)},
+		&lathe.ApprovalRequested{ToolCallID: "c2", ExpiresAt: time.Unix(50, 0)},
+		&lathe.ApprovalResolved{ToolCallID: "c2", Decision: "denied"},
+		&lathe.ToolCallExecuted{ToolCallID: "c2", LatencyMS: 4},
+		&lathe.ToolCallResult{ToolCallID: "c2"},
+		&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
+		&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval},
+		&lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"},
+	} {
+		e := lathe.Event{ID: int64(i + 1), RunID: "r", RequestID: "q", SessionID: "s", Turn: i / 3, Time: time.Unix(int64(i), 5), Data: d}
+		b := store.Brief(&e)
+		e.Time = e.Time.UTC()
+		whole.Apply(&e)
+		brief.Apply(&b)
+		if diff := cmp.Diff(whole.Run, brief.Run) + cmp.Diff(whole.Calls, brief.Calls); diff != "" {
+			t.Errorf("after %s (-whole +brief):\n%s", d.EventType(), diff)
+		}
 	}
 }

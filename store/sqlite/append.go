@@ -33,16 +33,17 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.Fits(runID, last, events); err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	bodies := make([][]byte, len(events))
+	bodies, briefs := make([][]byte, len(events)), make([]lathe.Event, len(events))
 	for i := range events {
 		var err error
 		if bodies[i], err = events[i].MarshalJSON(); err != nil {
 			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 		}
+		briefs[i] = store.Brief(&events[i])
 	}
 	end, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		var has int64
-		if err := tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&has); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		has, err := s.lastOf(ctx, tx, runID, last)
+		if err != nil {
 			return 0, err
 		}
 		if has != last {
@@ -52,11 +53,11 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 			return has, nil
 		}
 		for i, body := range bodies {
-			if _, err := tx.ExecContext(ctx, "INSERT INTO event (run_id, id, body) VALUES (?, ?, ?)", runID, last+int64(i)+1, body); err != nil {
+			if err := s.does.exec(ctx, tx, addEvent, runID, last+int64(i)+1, body); err != nil {
 				return 0, err
 			}
 		}
-		return last + int64(len(events)), s.index(ctx, tx, runID, last, bodies)
+		return last + int64(len(events)), s.index(ctx, tx, runID, last, briefs)
 	})
 	if err != nil {
 		return end, failure(ctx, op, err)
@@ -64,31 +65,45 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	return end, nil
 }
 
+// lastOf returns the last id of the run's log. It need not look where the writer knows the run up to last.
+func (s *Store) lastOf(ctx context.Context, tx *sql.Tx, runID string, last int64) (has int64, err error) {
+	if s.runs.knows(runID, last) {
+		return last, nil
+	}
+	err = s.does.query(ctx, tx, lastEvent, runID).Scan(&has)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return has, err
+}
+
 // index brings the rows of the lists up to the events that were added after last.
-func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64, bodies [][]byte) error {
+func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64, events []lathe.Event) error {
 	sum, err := s.runs.take(ctx, tx, runID, last)
 	if err != nil {
 		return err
 	}
-	before := len(sum.Calls)
+	before, status := len(sum.Calls), sum.Run.Status
 	if before > 0 {
 		before-- // the time of its tools may have grown
 	}
-	for _, body := range bodies {
-		var e lathe.Event
-		if err := json.Unmarshal(body, &e); err != nil {
-			return err
-		}
-		sum.Apply(&e)
+	for i := range events {
+		sum.Apply(&events[i])
 	}
 	row, err := json.Marshal(&sum.Run)
 	if err != nil {
 		return err
 	}
 	r := &sum.Run
-	if _, err := tx.ExecContext(ctx, `INSERT INTO run (run_id, last_id, started, updated, session_id, principal, status, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (run_id) DO UPDATE SET last_id = excluded.last_id, updated = excluded.updated, status = excluded.status, summary = excluded.summary`,
-		runID, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, row); err != nil {
+	switch {
+	case last == 0:
+		err = s.does.exec(ctx, tx, addRun, runID, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, row)
+	case r.Status == status: // its place in the index of those is the same, and is not written
+		err = s.does.exec(ctx, tx, moveRun, r.LastID, r.Updated.UnixNano(), row, runID)
+	default:
+		err = s.does.exec(ctx, tx, turnRun, r.LastID, r.Updated.UnixNano(), row, r.Status, runID)
+	}
+	if err != nil {
 		return err
 	}
 	for i := before; i < len(sum.Calls); i++ {
@@ -97,8 +112,7 @@ func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64,
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary",
-			runID, c.EventID, c.Time.UnixNano(), row); err != nil {
+		if err := s.does.exec(ctx, tx, addCall, runID, c.EventID, c.Time.UnixNano(), row); err != nil {
 			return err
 		}
 	}
@@ -171,7 +185,13 @@ func (s *Store) commit(batch []*request) {
 				answers[i].err = err
 				continue
 			}
-			if answers[i], err = apart(ctx, tx, r.do); err != nil {
+			if len(batch) == 1 { // its failure can undo everything
+				if answers[i].end, answers[i].err = r.do(ctx, tx); answers[i].err != nil {
+					return nil
+				}
+				break
+			}
+			if answers[i], err = s.apart(ctx, tx, r.do); err != nil {
 				return err
 			}
 		}
@@ -191,8 +211,8 @@ func (s *Store) commit(batch []*request) {
 
 // apart carries out do so that its failure undoes nothing but its own. fatal is set when the whole
 // transaction is lost.
-func apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (int64, error)) (a answer, fatal error) {
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT one"); err != nil {
+func (s *Store) apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (int64, error)) (a answer, fatal error) {
+	if err := s.does.exec(ctx, tx, setApart); err != nil {
 		return answer{err: err}, err
 	}
 	if a.end, a.err = do(ctx, tx); a.err != nil {
@@ -200,6 +220,5 @@ func apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (i
 			return a, err
 		}
 	}
-	_, fatal = tx.ExecContext(ctx, "RELEASE one")
-	return a, fatal
+	return a, s.does.exec(ctx, tx, joinAgain)
 }

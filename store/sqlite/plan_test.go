@@ -39,3 +39,25 @@ func TestListsReadNoMoreThanTheyShow(t *testing.T) {
 		}
 	}
 }
+
+// What has ended first is found in an index that appends to other runs do not write.
+func TestRetentionReadsTheEndedAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.db")
+	open(t, path)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	var id, parent, unused int
+	var detail string
+	const query = "EXPLAIN QUERY PLAN SELECT run_id FROM run WHERE updated < ? AND status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?"
+	if err := db.QueryRowContext(t.Context(), query, 1, 1).Scan(&id, &parent, &unused, &detail); err != nil || !strings.Contains(detail, "INDEX run_ended (updated<?)") {
+		t.Errorf("%s, %v", detail, err)
+	}
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = 'run' AND sql LIKE '%updated%' AND sql NOT LIKE '%WHERE%'").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d indexes are written with each append, %v", n, err)
+	}
+}

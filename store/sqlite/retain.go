@@ -14,6 +14,11 @@ import (
 //go:embed gone.sql
 var goneTable string
 
+// endedIndex is what version 6 changes: an index by time has only runs that have ended, so that no append
+// of the others writes it.
+const endedIndex = `DROP INDEX run_updated;
+CREATE INDEX run_ended ON run (updated) WHERE status NOT IN ('running', 'parked');`
+
 var _ lathe.Retainer = (*Store)(nil)
 
 const (

@@ -31,7 +31,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 5
+const version = 6
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -46,6 +46,7 @@ type Store struct {
 	stopped  sync.WaitGroup
 	closing  sync.Once
 	runs     summaries
+	does     statements
 	schema   int // of the file; less than version where it is open for reading only
 	calls    store.CallHints
 }
@@ -80,7 +81,10 @@ func Open(path string, opts *Options) (*Store, error) {
 			return fail(lathe.CodeUnavailable, err)
 		}
 		s.write.SetMaxOpenConns(1)
-		if err := s.migrate(ctx); err != nil {
+		if err = s.migrate(ctx); err == nil {
+			err = s.prepare(ctx)
+		}
+		if err != nil {
 			_ = s.write.Close()
 			s.lock.release()
 			return fail(lathe.CodeUnavailable, err)
@@ -160,6 +164,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if has < 5 {
 		if _, err := tx.ExecContext(ctx, traceColumns); err != nil {
+			return err
+		}
+	}
+	if has < 6 {
+		if _, err := tx.ExecContext(ctx, endedIndex); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,12 @@ const maxSummaries = 1_024
 // belongs to the writer.
 type summaries struct{ byRun map[string]*store.Summary }
 
+// knows reports whether the summary of the run up to last is held.
+func (m *summaries) knows(runID string, last int64) bool {
+	s := m.byRun[runID]
+	return s != nil && s.Run.LastID == last && last > 0
+}
+
 // take returns the summary of the run up to last, and no longer holds it.
 func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
 	s := m.byRun[runID]
