@@ -48,11 +48,14 @@ type Engine struct {
 	ownClock bool            // Options.Now is the caller's
 	node     *node           // nil: the store is not shared
 	kept     lathe.FactStore // nil: the store keeps no facts
+
+	mu   sync.Mutex
+	late map[string]chan struct{} // runs that have ended and are being stored; closed when they are
 }
 
 // New makes an engine.
 func New(opts *Options) *Engine {
-	e := &Engine{}
+	e := &Engine{late: map[string]chan struct{}{}}
 	if opts != nil {
 		e.opts = *opts
 		e.opts.Sinks = append([]lathe.Sink(nil), opts.Sinks...)
@@ -113,6 +116,10 @@ func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 //
 // The result is never nil; the error is as of [loop.Loop.Do].
 func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...lathe.Sink) (*lathe.Result, error) {
+	return e.run(ctx, l, in, nil, sinks)
+}
+
+func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func(lathe.EventData) bool, sinks []lathe.Sink) (*lathe.Result, error) {
 	s, _ := e.stampers.Get().(*stamper)
 	if s == nil {
 		s = &stamper{}
@@ -130,6 +137,9 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ..
 	}
 	if e.opts.Store == nil && e.opts.Audit == nil { // nothing here can end the run
 		return s.carry(ctx, l)
+	}
+	if e.opts.Store != nil {
+		s.due = due
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -153,6 +163,9 @@ type stamper struct {
 	n      int64     // of the last delta within the model call
 	told   time.Time // when the last event that is no delta was
 	lost   error     // why the store no longer takes events
+	// due says which event has to be stored at once; nil: each. back are those before it, which are not stored.
+	due    func(lathe.EventData) bool
+	back   []lathe.Event
 	result *lathe.Result
 }
 
@@ -242,10 +255,17 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 		}
 	}
 	switch who = "the store"; {
-	case s.hold != nil:
-		return s.hold.append(ctx, s.last, *ev)
-	case s.engine.opts.Store != nil:
-		_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, s.last, *ev)
+	case s.engine.opts.Store == nil, s.holdBack(ctx, ev):
+		return nil
+	}
+	events, last := append(s.back, *ev), s.last-int64(len(s.back))
+	if s.hold != nil {
+		err = s.hold.append(ctx, last, events)
+	} else {
+		_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, last, events...)
+	}
+	if err == nil {
+		s.back = nil
 	}
 	return err
 }
@@ -253,7 +273,7 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 // leaves reports whether a run whose event could not be stored is not over: another process carries it, or
 // may go on with it.
 func (s *stamper) leaves(err error) bool {
-	if s.hold == nil || s.last == 0 {
+	if s.hold == nil || s.last == int64(len(s.back)) { // nothing of it is stored
 		return false
 	}
 	switch storeCode(err) {

@@ -147,6 +147,12 @@ func (m *memory) Read(_ context.Context, id string, after int64) iter.Seq2[lathe
 
 func (m *memory) Delete(_ context.Context, id string) error { delete(m.log, id); return nil }
 
+func (m *memory) len(id string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.log[id])
+}
+
 // watcher keeps what it is told, and how long the log was then.
 type watcher struct {
 	store  *memory
@@ -157,9 +163,7 @@ type watcher struct {
 func (w *watcher) Emit(_ context.Context, e lathe.Event) {
 	w.events = append(w.events, e)
 	if w.store != nil {
-		w.store.mu.Lock()
-		w.stored = append(w.stored, len(w.store.log[e.RunID]))
-		w.store.mu.Unlock()
+		w.stored = append(w.stored, w.store.len(e.RunID))
 	}
 }
 

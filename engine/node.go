@@ -181,10 +181,10 @@ func (h *hold) bind(stop context.CancelCauseFunc) {
 }
 
 // append appends events as the holder of the claim.
-func (h *hold) append(ctx context.Context, last int64, ev lathe.Event) error {
+func (h *hold) append(ctx context.Context, last int64, events []lathe.Event) error {
 	n := h.node
 	asked := time.Now()
-	end, err := n.store.AppendAs(ctx, h.claim, last, ev)
+	end, err := n.store.AppendAs(ctx, h.claim, last, events...)
 	if err != nil {
 		if h.claim.Epoch == 0 && errors.Is(err, lathe.ErrConflict) {
 			h.saw(0, true) // it is another run: there is nothing to give back
@@ -196,7 +196,7 @@ func (h *hold) append(ctx context.Context, last int64, ev lathe.Event) error {
 		n.keep(h, asked)
 		n.arrived(h.claim.RunID)
 	}
-	_, over := ev.Data.(*lathe.RunFinished)
+	_, over := events[len(events)-1].Data.(*lathe.RunFinished)
 	h.saw(end, over)
 	return nil
 }

@@ -15,6 +15,8 @@ type job struct {
 	loop   *loop.Loop
 	in     *loop.Input
 	detach bool // it goes on when its client leaves
+	// due says what of it is stored at once where nobody asked that it survives this process; nil: everything.
+	due func(lathe.EventData) bool
 	// resume names the run that waits and that is gone on with, in place of a new one of in.
 	resume  string
 	answers map[string]lathe.Output
@@ -140,7 +142,11 @@ func (g *Gateway) lift(ctx context.Context, j *job, sinks []lathe.Sink) error {
 
 // carry runs a job to its end, or until it waits.
 func (g *Gateway) carry(ctx context.Context, j *job, sinks []lathe.Sink) *lathe.Result {
-	if j.resume == "" {
+	switch {
+	case j.due != nil:
+		res, _ := g.opts.Engine.RunLazily(ctx, j.loop, j.in, j.due, sinks...) // its error is in the result
+		return res
+	case j.resume == "":
 		res, _ := g.opts.Engine.Run(ctx, j.loop, j.in, sinks...) // its error is in the result
 		return res
 	}

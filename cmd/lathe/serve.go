@@ -102,7 +102,10 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if d.store != nil {
-		defer func() { err = errors.Join(err, d.store.Close()) }()
+		defer func() {
+			d.settle()
+			err = errors.Join(err, d.store.Close())
+		}()
 	}
 	if d.trail, err = openAudit(cfg, configPath(cmd), d.log); err != nil {
 		return err
@@ -148,6 +151,13 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		tended.Wait()
 	}()
 	return d.listen(cfg)
+}
+
+// settle waits for the runs that ended a moment ago to be stored, each of which has a bounded time for that.
+func (d *daemon) settle() {
+	if d.engine != nil {
+		_ = d.engine.Settle(context.Background(), "") // that context has no end
+	}
 }
 
 // open puts the engine and the gateway together.

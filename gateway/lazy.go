@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A chat completion that names no session and does not go on without its client asks for nothing that has
+// to survive this process. It is stored when it is over, and its client does not wait for that.
+
+// due says what of such a run is stored at once nevertheless: a call to a tool that may do more than read,
+// before it is made; a question to a person; and that calls are handed over where the server has results
+// which are joined when the client comes back.
+func (c *caller) due() func(lathe.EventData) bool {
+	answered := false
+	return func(data lathe.EventData) bool {
+		switch d := data.(type) {
+		case *lathe.ToolCallPlanned:
+			return c.setup.mayWrite(d.Tool)
+		case *lathe.ToolCallResult:
+			answered = true
+		case *lathe.ApprovalRequested, *lathe.RunPaused:
+			return true
+		case *lathe.RunFinished:
+			return answered && d.Reason == lathe.ReasonClientToolCalls
+		}
+		return false
+	}
+}
+
+// mayWrite reports whether a tool of this server may do more than read.
+func (s *Setup) mayWrite(tool string) bool {
+	if s.Tools == nil {
+		return false
+	}
+	specs := s.Tools.Specs()
+	i := slices.IndexFunc(specs, func(t *lathe.ToolSpec) bool { return t.Name == tool })
+	return i >= 0 && specs[i].Effect != lathe.ReadOnly
+}
