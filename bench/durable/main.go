@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,7 +173,7 @@ func quantile(times []time.Duration, q float64) time.Duration {
 }
 
 func event(id string, n int64) lathe.Event {
-	return lathe.Event{ID: n, RunID: id, RequestID: "req", Time: time.Now(), Turn: 1, Data: &lathe.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: string(make([]byte, 512))}}
+	return lathe.Event{ID: n, RunID: id, RequestID: "req", Time: time.Now(), Turn: 1, Data: &lathe.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("x", 512)}}
 }
 
 // appendTo appends to a run for each worker.
