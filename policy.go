@@ -65,7 +65,8 @@ type StepInfo struct {
 	ToolCalls int     // calls planned so far
 }
 
-// CallInfo describes a tool call that is about to be made.
+// CallInfo describes a tool call that is about to be made. A [Policy] and the runner's journal must not
+// keep it, nor what Call points to: it is used again.
 type CallInfo struct {
 	Run  *RunInfo
 	Turn int

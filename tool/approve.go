@@ -43,7 +43,7 @@ func (w *Work) unapproved(ctx context.Context, c *call) (ended bool) {
 		c.parked = c.Parked // its answer is good once, and not looked at before it can be used
 		return true
 	}
-	req := &lathe.ApprovalRequest{CallInfo: c.facts.info, Verdict: c.verdict,
+	req := &lathe.ApprovalRequest{CallInfo: *c.info(), Verdict: c.verdict,
 		Digest:    digest.ArgsDigest(w.info.RunID, c.ID, c.tool, c.entry.spec.Schema, c.args),
 		ExpiresAt: w.r.now().Add(w.limits.ApprovalTTL)}
 	if c.asked() {

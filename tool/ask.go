@@ -20,21 +20,31 @@ func (p patient) Ask(ctx context.Context, questions map[string]lathe.Question) (
 	return p.Asker.Ask(ctx, questions)
 }
 
+// asking is how long a tool has waited for answers. Few tools ask.
+type asking struct {
+	open  int           // questions that wait for their answer
+	since time.Time     // when the first of them was asked
+	took  time.Duration // that earlier ones took
+}
+
 func (c *callContext) pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking == 0 {
-		c.askedAt = time.Now()
+	if c.asking == nil {
+		c.asking = &asking{}
 	}
-	c.asking++
+	if c.asking.open == 0 {
+		c.asking.since = time.Now()
+	}
+	c.asking.open++
 }
 
 func (c *callContext) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asking--
-	if c.asking == 0 {
-		c.extra += time.Since(c.askedAt)
+	c.asking.open--
+	if c.asking.open == 0 {
+		c.asking.took += time.Since(c.asking.since)
 	}
 }
 
@@ -45,9 +55,12 @@ const askingLook = time.Second
 func (c *callContext) left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left := time.Until(c.deadline) + c.extra
-	if c.asking > 0 {
-		left = max(left+time.Since(c.askedAt), askingLook)
+	left := time.Until(c.deadline)
+	if a := c.asking; a != nil {
+		left += a.took
+		if a.open > 0 {
+			left = max(left+time.Since(a.since), askingLook)
+		}
 	}
 	return left
 }

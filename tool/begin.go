@@ -37,8 +37,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if w == nil {
 		w = &Work{}
 	}
-	*w = Work{r: r, info: run, settings: r.opts.Settings, limits: r.opts.Limits}
-	w.used = w.usedSpace[:0]
+	w.r, w.info, w.settings, w.limits = r, run, r.opts.Settings, r.opts.Limits
 	if r.set != nil {
 		w.tools = r.set.now.Load()
 	} else {
@@ -83,8 +82,29 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 // Close gives the memory of w to other runs. It is optional; w must not be used after it.
 func (w *Work) Close() {
 	r := w.r
-	*w = Work{}
+	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used)}
 	r.works.Put(w)
+}
+
+// maxPooled bounds the entries that a list or a map of a Work may have had to be used by another run.
+const maxPooled = 256
+
+// emptied returns the memory of list, holding nothing.
+func emptied[T any](list []T) []T {
+	if cap(list) > maxPooled {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
+
+// emptiedMap is emptied for maps.
+func emptiedMap[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > maxPooled {
+		return nil
+	}
+	clear(m)
+	return m
 }
 
 // Check says whether a run may be begun with these options: client tools with good names of their

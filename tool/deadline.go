@@ -20,15 +20,12 @@ type callContext struct {
 	entry    *entry
 	id       string // of the call
 
-	mu    sync.Mutex
-	meta  *lathe.CallMeta // made when first asked for, as done is
-	done  chan struct{}
-	err   error
-	after map[*func()]struct{}
-
-	asking  int           // questions that wait for their answer
-	askedAt time.Time     // when the first of them was asked
-	extra   time.Duration // that earlier ones took
+	mu     sync.Mutex
+	meta   *lathe.CallMeta // made when first asked for, as done is
+	done   chan struct{}
+	err    error
+	after  map[*func()]struct{}
+	asking *asking // nil: it never asked
 }
 
 var _ context.Context = (*callContext)(nil)
@@ -36,8 +33,11 @@ var _ context.Context = (*callContext)(nil)
 // Deadline returns the earlier of the call's deadline and the parent's. The time in which the tool
 // asks somebody is added to it.
 func (c *callContext) Deadline() (time.Time, bool) {
+	own := c.deadline
 	c.mu.Lock()
-	own := c.deadline.Add(c.extra)
+	if c.asking != nil {
+		own = own.Add(c.asking.took)
+	}
 	c.mu.Unlock()
 	if d, ok := c.parent.Deadline(); ok && d.Before(own) {
 		return d, true

@@ -117,8 +117,8 @@ func (w *Work) returned(ctx context.Context, c *call, inv *invocation, cut lathe
 	}
 	c.broke = !inv.returned
 	if !inv.returned {
-		w.logPanic(ctx, c, inv.stack)
-		w.tell(ctx, c, &PanicError{Stack: inv.stack})
+		w.logPanic(ctx, c, inv.err)
+		w.tell(ctx, c, inv.err)
 		c.end(lathe.CodeExecutionFailed)
 		return
 	}
@@ -173,7 +173,7 @@ func (w *Work) journal(ctx context.Context, c *call) (err error) {
 			err = errors.New("tool: the journal panicked")
 		}
 	}()
-	return w.r.opts.Journal(ctx, &c.facts.info, c.verdict)
+	return w.r.opts.Journal(ctx, &c.lane.info, c.verdict)
 }
 
 // tell hands on the error of a tool. That whoever is told panics changes nothing for the call.
@@ -182,13 +182,13 @@ func (w *Work) tell(ctx context.Context, c *call, err error) {
 		return
 	}
 	defer func() { _ = recover() }()
-	w.r.opts.OnError(ctx, &c.facts.info, err)
+	w.r.opts.OnError(ctx, c.info(), err)
 }
 
-func (w *Work) logPanic(ctx context.Context, c *call, stack string) {
-	if w.r.opts.Log != nil {
+func (w *Work) logPanic(ctx context.Context, c *call, err error) {
+	if p := (*PanicError)(nil); w.r.opts.Log != nil && errors.As(err, &p) {
 		w.r.opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool panicked",
-			slog.String("tool_name", c.tool), slog.String("tool_call_id", c.ID), slog.String("stack", stack))
+			slog.String("tool_name", c.tool), slog.String("tool_call_id", c.ID), slog.String("stack", p.Stack))
 	}
 }
 

@@ -54,6 +54,8 @@ type ids struct {
 	suffix map[string]int // the last suffix given to an id
 }
 
+func (s *ids) emptied() ids { return ids{more: emptiedMap(s.more)} }
+
 type idState uint8
 
 const (

@@ -17,15 +17,14 @@ type invocation struct {
 	args  []byte
 	began time.Time
 
-	state atomic.Int32
 	tell  chan<- struct{} // set before the state is awaited: told once, when the tool is back
+	state atomic.Int32
 
 	// Written before the tool is back, read after it.
 	returned bool // false: it panicked or left its goroutine
 	took     time.Duration
 	out      *lathe.Output
-	err      error
-	stack    string
+	err      error // where it did not return, a *PanicError
 }
 
 // The states of an invocation.
@@ -47,7 +46,7 @@ func (i *invocation) run() {
 func (i *invocation) finish() {
 	if !i.returned {
 		_ = recover()
-		i.stack = functions()
+		i.err = &PanicError{Stack: functions()}
 	}
 	i.took = time.Since(i.began)
 	i.entry.leave()

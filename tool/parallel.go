@@ -39,7 +39,7 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(l
 		<-told
 	}
 	for i := range calls {
-		w.begin(ctx, &calls[i], nil, turn, &in[i], s.nextFacts(), s.out.Parked)
+		w.begin(ctx, &calls[i], turn, &in[i], s.nextFacts(), s.out.Parked)
 		calls[i].emit = say
 		calls[i].planned = make(chan struct{})
 		if i > 0 {

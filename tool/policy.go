@@ -10,14 +10,12 @@ const (
 
 // denied is stage 6: what the policy says of this call. An Ask that nobody can answer is a no.
 func (w *Work) denied(c *call) (ended bool) {
-	f := c.facts
-	f.call = c.ToolCall
-	f.info = lathe.CallInfo{Run: w.info, Turn: c.turn, Seq: c.seq, Call: &f.call, Tool: c.entry.spec, Args: c.args, Used: c.used}
-	if c.planned == nil {
-		f.info.Used = w.used
+	info := w.describe(c)
+	if info.Used = c.used; c.planned == nil {
+		info.Used = w.used
 	}
-	c.verdict, c.judged = w.judge(&f.info), true
-	f.info.Used = nil // others may keep what they are told
+	c.verdict, c.judged = w.judge(info), true
+	info.Used = nil // for policies only
 	switch c.verdict.Decision {
 	case lathe.Allow:
 		return false
@@ -32,6 +30,21 @@ func (w *Work) denied(c *call) (ended bool) {
 		c.detailString("reason", clip(c.verdict.Reason, maxDetailBytes))
 	}
 	return c.end(lathe.CodePolicyDenied)
+}
+
+// describe says what policies and journals are told of the call. It is good until the next call of the lane is described.
+func (w *Work) describe(c *call) *lathe.CallInfo {
+	l := c.lane
+	l.asked = c.ToolCall
+	l.info = lathe.CallInfo{Run: w.info, Turn: c.turn, Seq: c.seq, Call: &l.asked, Tool: c.entry.spec, Args: c.args}
+	return &l.info
+}
+
+// info is what describe has said of the call, for those who may keep it.
+func (c *call) info() *lathe.CallInfo {
+	info, asked := c.lane.info, c.ToolCall
+	info.Call = &asked
+	return &info
 }
 
 func (w *Work) judge(info *lathe.CallInfo) (v lathe.Verdict) {

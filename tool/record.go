@@ -8,7 +8,7 @@ import (
 // plan gives the call its place in the run: from here on it is going to be answered. A call that
 // was planned before it was parked is not planned again.
 func (w *Work) plan(c *call) {
-	c.args = append(c.facts.args[:0], c.Arguments...)
+	c.args = c.lane.bytesOf(c.Arguments)
 	if c.Parked != nil {
 		return
 	}

@@ -11,7 +11,6 @@ import (
 type repeats struct {
 	seed  maphash.Seed
 	buf   []byte
-	space [8]repeat // of the first of list: most runs have no more
 	list  []repeat
 	index map[repeatKey]int // of list, once it is long
 }
@@ -33,10 +32,14 @@ type repeat struct {
 	counts map[uint64]int // by the hash of the canonical arguments
 }
 
+func (r *repeats) emptied() repeats {
+	return repeats{seed: r.seed, list: emptied(r.list)}
+}
+
 // add counts the call and returns how often it was seen, this time included.
 func (r *repeats) add(c *call) int {
-	if r.list == nil {
-		r.seed, r.list = maphash.MakeSeed(), r.space[:0]
+	if r.seed == (maphash.Seed{}) {
+		r.seed = maphash.MakeSeed()
 	}
 	p, seen := r.find(repeatKey{c.tool, maphash.String(r.seed, c.content)})
 	if !seen {

@@ -86,9 +86,7 @@ func (w *Work) verify(ctx context.Context, c *call) lathe.Verified {
 		}
 	}
 	if err != nil {
-		f := c.facts
-		f.call = c.ToolCall
-		f.info = lathe.CallInfo{Run: w.info, Turn: c.turn, Seq: c.seq, Call: &f.call, Tool: c.entry.spec}
+		w.describe(c).Args = nil // they are not checked
 		w.tell(ctx, c, err)
 		return lathe.Verified{}
 	}

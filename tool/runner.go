@@ -29,7 +29,7 @@ type Options struct {
 	Log *slog.Logger
 	// Journal, when set, is called right before a tool is, with the verdict under which it is called.
 	// An error means that the intent could not be kept: the tool is not called, and the call is
-	// answered unavailable.
+	// answered unavailable. It must not keep call.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
 	// OnError is told the errors of tools, which may hold arguments or secrets and are shown nowhere
 	// else. It may be called from several goroutines at once.

@@ -25,8 +25,6 @@ type Work struct {
 	ledger ledger
 	found  foundKeys
 	used   []lathe.ToolUse
-	// usedSpace holds the first of used: most runs have no more.
-	usedSpace [4]lathe.ToolUse
 	// unknown counts calls to unknown tools in a row.
 	unknown int
 	// halt, when set, answers every further call: the run is over.
@@ -71,7 +69,8 @@ type Outcome struct {
 	Limit  string
 }
 
-// call is a call on its way through the stages.
+// call is a call on its way through the stages. It lives on the stack of the goroutine that carries
+// it: nothing that outlives the stages, and nothing that is handed to foreign code, may point to it.
 type call struct {
 	Call
 	turn  int
@@ -130,15 +129,12 @@ type call struct {
 	content  string
 }
 
-// facts are the parts of a call that others may keep. They are made in one piece.
+// facts are the events of a call, which others may keep. They are made in one piece.
 type facts struct {
 	proposed lathe.ToolCallProposed
 	planned  lathe.ToolCallPlanned
 	executed lathe.ToolCallExecuted
 	result   lathe.ToolCallResult
-	info     lathe.CallInfo
-	call     lathe.ToolCall
-	args     [128]byte // the bytes of short arguments
 }
 
 // Execute carries the calls of one turn to their end, in call order; with MaxParallel above 1,
@@ -159,12 +155,11 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(la
 		if n > 1 {
 			w.runTogether(ctx, turn, calls[:n], emit, &s)
 		} else {
-			c := &l.call
-			w.begin(ctx, c, l, turn, &calls[0], s.nextFacts(), s.out.Parked)
-			c.emit = emit
-			w.runCall(ctx, c)
-			w.settle(c, &s)
-			c.reset()
+			c := call{emit: emit, lane: l, detail: l.detail[:0]}
+			w.begin(ctx, &c, turn, &calls[0], s.nextFacts(), s.out.Parked)
+			w.runCall(ctx, &c)
+			w.settle(&c, &s)
+			l.detail = c.detail
 		}
 		calls = calls[n:]
 	}
@@ -172,9 +167,9 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(la
 	return s.out
 }
 
-// begin makes c, which is zero but for its memory, ready to run. The seq of a call is its place in call order.
-func (w *Work) begin(ctx context.Context, c *call, l *lane, turn int, in *Call, f *facts, hold bool) {
-	c.Call, c.turn, c.lane, c.hold, c.facts = *in, turn, l, hold, f
+// begin makes c ready to run. The seq of a call is its place in call order.
+func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, f *facts, hold bool) {
+	c.Call, c.turn, c.hold, c.facts = *in, turn, hold, f
 	if in.Parked != nil {
 		c.seq = in.Parked.Seq
 	} else {
@@ -188,9 +183,6 @@ func (w *Work) begin(ctx context.Context, c *call, l *lane, turn int, in *Call, 
 		c.Refuse = lathe.CodeCancelled
 	}
 }
-
-// reset keeps nothing but memory.
-func (c *call) reset() { *c = call{detail: c.detail[:0]} }
 
 // settling collects the outcome of a turn.
 type settling struct {
