@@ -16,6 +16,10 @@ func (t *tenant) take(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result
 	p := req.Params
 	round := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
 	protocol := protocolOf(req.ProtocolVersion(), p.Meta)
+	rule, able := t.s.opts.Tasks.Rules[p.Name], t.s.opts.Tasks.After > 0 && modernVersion(protocol) && knowsTasks(round.caps)
+	if round.tasks, round.atOnce = able, able && rule.AtOnce; rule.Required && !able && t.offer(p.Name) != nil {
+		return nil, errNoTasks()
+	}
 	if p.RequestState != "" {
 		return t.resume(ctx, p.RequestState, fingerprint("tools/call", p.Name, p.Arguments), &round)
 	}

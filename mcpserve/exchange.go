@@ -49,6 +49,8 @@ type round struct {
 	token   any
 	caps    *mcp.ClientCapabilities
 	answers mcp.InputResponseMap
+	tasks   bool // it may be answered by a task
+	atOnce  bool // it is
 }
 
 // asking is what a tool waits for.
@@ -74,11 +76,11 @@ func send(ctx context.Context, e *errand, print [32]byte, r *round, s shape, end
 	e.told.set(ctx, r.session, r.token)
 	can, transport := abilities(r.caps), transportOf(ctx)
 	modern := modernVersion(e.protocol)
-	if modern && (can[capForm] || can[capLink] || can[capSample] || can[capRoots]) {
+	if modern && (r.tasks || can[capForm] || can[capLink] || can[capSample] || can[capRoots]) {
 		x := &exchange{manners: manners{can: can}, e: e, print: print, asks: make(chan *asking), done: make(chan lathe.ToolResult, 1),
 			shape: s, finish: end, given: r.answers}
 		e.asker = x
-		return x.begin(ctx, transport)
+		return x.begin(ctx, transport, r)
 	}
 	a := &sessionAsker{manners: manners{can: can}, session: r.session, t: e.t}
 	e.asker = a
@@ -95,7 +97,7 @@ func send(ctx context.Context, e *errand, print [32]byte, r *round, s shape, end
 }
 
 // begin starts the errand, and serves the request that it comes from.
-func (x *exchange) begin(ctx context.Context, transport string) (mcp.Result, error) {
+func (x *exchange) begin(ctx context.Context, transport string, first *round) (mcp.Result, error) {
 	s := x.e.t.s
 	x.ctx, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	ok := s.apart(func() {
@@ -107,13 +109,31 @@ func (x *exchange) begin(ctx context.Context, transport string) (mcp.Result, err
 	if !ok {
 		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
 	}
-	return x.serve(ctx)
+	if first.atOnce {
+		if res, ok := x.become(); ok {
+			return res, nil
+		}
+		x.cancel()
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many tasks: try again later"}
+	}
+	return x.serve(ctx, first)
 }
 
-// serve waits for the errand to end, or to ask something that the client has not answered.
-func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
+// serve waits for the errand to end, to ask something that the client has not answered, or to take so
+// long that it is a task.
+func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
+	var long <-chan time.Time
+	if r.tasks {
+		timer := time.NewTimer(x.e.t.s.opts.Tasks.After)
+		defer timer.Stop()
+		long = timer.C
+	}
 	for {
 		select {
+		case <-long:
+			if res, ok := x.become(); ok {
+				return res, nil
+			}
 		case a := <-x.asks:
 			x.open = a
 			if x.settle() {
@@ -164,15 +184,21 @@ func (x *exchange) settle() bool {
 	return true
 }
 
+// unanswered is what the client has not answered yet.
+func (x *exchange) unanswered() mcp.InputRequestMap {
+	out := mcp.InputRequestMap{}
+	for name, q := range x.open.questions {
+		if _, ok := x.open.answers[name]; !ok {
+			out[name] = requestOf(q)
+		}
+	}
+	return out
+}
+
 // park keeps the exchange until the client makes its request again, and returns what it is asked.
 func (x *exchange) park() (mcp.Result, error) {
 	t := x.e.t
-	requests := mcp.InputRequestMap{}
-	for name, q := range x.open.questions {
-		if _, ok := x.open.answers[name]; !ok {
-			requests[name] = requestOf(q)
-		}
-	}
+	requests := x.unanswered()
 	state := rand.Text()
 	res, err := x.shape(requests, state)
 	if err != nil {
@@ -229,8 +255,8 @@ func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *ro
 	x.given = maps.Clone(r.answers)
 	x.e.told.set(ctx, r.session, r.token)
 	select {
-	case r := <-x.done:
-		return x.end(ctx, &r)
+	case result := <-x.done:
+		return x.end(ctx, &result)
 	default:
 	}
 	if !x.settle() {
@@ -241,7 +267,7 @@ func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *ro
 		}
 		return res, nil
 	}
-	return x.serve(ctx)
+	return x.serve(ctx, r)
 }
 
 // Ask implements lathe.Asker.

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // HTTPOptions say who is served over HTTP, and how much.
@@ -49,6 +52,7 @@ func (o *HTTPOptions) withDefaults() {
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerSession = "Mcp-Session-Id"
+	headerName    = "Mcp-Name"
 )
 
 // Handler serves streamable HTTP, both protocol eras at one address: the version that a request
@@ -141,6 +145,10 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 		answer(w, statusOf(no, modern), no)
 		return
 	}
+	if no = namesTask(r, &m, body); no != nil && modern {
+		answer(w, http.StatusBadRequest, no)
+		return
+	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	switch {
 	case m.unheard():
@@ -160,6 +168,19 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 // notifications are those of clients that mean something here.
 var notifications = map[string]bool{
 	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
+}
+
+// namesTask refuses a request about a task whose header names another one than its body.
+func namesTask(r *http.Request, m *message, body []byte) *refusal {
+	if taskMethods[m.method] == nil {
+		return nil
+	}
+	if params, ok := rawjson.Get(bytes.TrimSpace(body), "params"); ok {
+		if id, ok := rawjson.Get(params, "taskId"); ok && id[0] == '"' && string(rawjson.AppendUnquoteLossy(nil, id)) == strings.TrimSpace(r.Header.Get(headerName)) {
+			return nil
+		}
+	}
+	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}
 }
 
 // unheard reports whether nobody listens for a notification.

@@ -55,6 +55,8 @@ type Options struct {
 	// that wait for such an answer between two requests, of all clients; 16. Each is one of MaxCalls.
 	AskTimeout time.Duration
 	MaxAsking  int
+	// Tasks says which calls go on as tasks.
+	Tasks Tasks
 	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
 	Drain time.Duration
 	HTTP  HTTPOptions
@@ -99,6 +101,8 @@ func (o *Options) withDefaults() {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Sinks = slices.Clone(o.Sinks)
+	o.Tasks.Rules = maps.Clone(o.Tasks.Rules)
+	o.Tasks.withDefaults()
 	o.HTTP.withDefaults()
 }
 
@@ -112,6 +116,7 @@ type Server struct {
 	offer  atomic.Pointer[offering]
 	slots  chan struct{} // of calls
 	asking atomic.Int64  // calls that wait for their clients between two requests
+	tasks  atomic.Int64  // that are kept
 	posts  chan struct{} // of HTTP requests
 	ctx    context.Context
 	cancel context.CancelFunc

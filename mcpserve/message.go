@@ -42,6 +42,7 @@ var methods = map[string]bool{
 	"server/discover": true, "subscriptions/listen": true, "completion/complete": true,
 	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
 	"prompts/list": true, "prompts/get": true,
+	"tasks/get": true, "tasks/update": true, "tasks/cancel": true,
 }
 
 // inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a request that is served. It

@@ -41,16 +41,20 @@ type tenant struct {
 	watching  map[string]*watched  // by URI
 	looking   bool                 // somebody looks whether these have changed
 	parked    map[string]*exchange // by state
+	tasks     map[string]*task     // by id
 }
 
 func newTenant(s *Server, c *Caller) *tenant {
 	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, visits: map[*mcp.ServerSession]*visit{}, byID: map[string]*visit{},
-		watching: map[string]*watched{}, parked: map[string]*exchange{}}
+		watching: map[string]*watched{}, parked: map[string]*exchange{}, tasks: map[string]*task{}}
 	t.loose.ctx = s.ctx
 	o := &s.opts
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
 	if !s.offer.Load().empty() {
 		caps.Completions = &mcp.CompletionCapabilities{}
+	}
+	if o.Tasks.After > 0 {
+		caps.AddExtension(extTasks, nil)
 	}
 	t.server = mcp.NewServer(&mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version}, &mcp.ServerOptions{
 		Instructions:       o.Instructions,
@@ -61,6 +65,13 @@ func newTenant(s *Server, c *Caller) *tenant {
 		// What one caller may see is not for another.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
+	if o.Tasks.After > 0 {
+		for method := range taskMethods {
+			if err := mcp.AddReceivingCustomMethod(t.server, method, notTaken); err != nil {
+				panic("mcpserve: " + err.Error()) // the protocol has taken the name
+			}
+		}
+	}
 	t.server.AddReceivingMiddleware(t.receive)
 	// Host, Origin, sizes and protocol versions are checked before these are reached.
 	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
@@ -193,6 +204,9 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			res, err := next(ctx, method, req)
 			if r, ok := res.(*mcp.InitializeResult); ok && err == nil {
 				v.speak(r.ProtocolVersion)
+				caps := *r.Capabilities
+				caps.Extensions = nil // these belong to the other era
+				r.Capabilities = &caps
 			}
 			return res, err
 		case "tools/list", "resources/templates/list", "prompts/list":
@@ -224,6 +238,15 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			t.sync()
 			p, _ := req.GetParams().(*mcp.CompleteParams)
 			res, err := t.complete(p)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "tasks/get", "tasks/update", "tasks/cancel":
+			if t.s.opts.Tasks.After <= 0 {
+				break
+			}
+			res, err := t.serveTask(ctx, method, req)
 			if err != nil {
 				return nil, err
 			}
@@ -366,5 +389,5 @@ func (t *tenant) idle() bool {
 	for range t.server.Sessions() {
 		return false
 	}
-	return len(t.visits)+len(t.parked) == 0
+	return len(t.visits)+len(t.parked)+len(t.tasks) == 0
 }

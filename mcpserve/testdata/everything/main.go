@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -115,7 +116,7 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	all := append(tools(), asking()...)
+	all := slices.Concat(tools(), asking(), lasting())
 	var server atomic.Pointer[mcpserve.Server]
 	set, err := tool.NewSet()
 	if err != nil {
@@ -145,7 +146,7 @@ func run() error {
 	if err := set.Replace("everything", all); err != nil {
 		return err
 	}
-	s := mcpserve.New(tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), &mcpserve.Options{ProgressEvery: 60 * time.Millisecond})
+	s := mcpserve.New(tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), &mcpserve.Options{ProgressEvery: 60 * time.Millisecond, Tasks: taskRules})
 	server.Store(s)
 	if err := s.Offer(catalog(false)); err != nil {
 		return err

@@ -1,0 +1,275 @@
+package mcpserve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+)
+
+// extTasks is the extension by which a call goes on after its request was answered.
+const extTasks = "io.modelcontextprotocol/tasks"
+
+// Tasks says which calls go on as tasks: those of clients of 2026-07-28 that know the extension
+// io.modelcontextprotocol/tasks. A task is its caller's alone, is kept in this process, and is one of
+// MaxCalls while it runs.
+type Tasks struct {
+	// After is the time after which a call is answered by a task; 10 s. Negative: none is, and the
+	// extension is not offered.
+	After time.Duration
+	// TTL is how long a task is kept, from its beginning; 1 h. What still runs then is cancelled.
+	TTL time.Duration
+	// Poll is how often clients are told to look; 1 s.
+	Poll time.Duration
+	// Max bounds the tasks that are kept, of all clients; 256. Calls beyond go on in their requests.
+	Max int
+	// Rules are of single tools, by name.
+	Rules map[string]TaskRule
+}
+
+// A TaskRule says how the calls of a tool become tasks.
+type TaskRule struct {
+	AtOnce   bool // from their beginning: what the tool asks, the task asks
+	Required bool // a client that does not know tasks is refused
+}
+
+func (o *Tasks) withDefaults() {
+	for p, def := range map[*time.Duration]time.Duration{&o.After: 10 * time.Second, &o.TTL: time.Hour, &o.Poll: time.Second} {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	if o.Max <= 0 {
+		o.Max = 256
+	}
+}
+
+// knowsTasks reports whether a client names the extension.
+func knowsTasks(c *mcp.ClientCapabilities) bool {
+	if c == nil {
+		return false
+	}
+	_, ok := c.Extensions[extTasks]
+	return ok
+}
+
+// errNoTasks is what a client is told that would have to know them.
+func errNoTasks() error {
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extTasks: struct{}{}}}})
+	if err != nil {
+		return err
+	}
+	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not name the extension " + extTasks, Data: data}
+}
+
+// A task is an errand that has outlived its request. It has no goroutine of its own: whoever asks for
+// it takes note of what has become of it.
+type task struct {
+	id    string
+	x     *exchange
+	timer *time.Timer // of its end
+
+	mu               sync.Mutex // held by who uses x, too
+	created, updated time.Time
+	status           taskStatus
+	result           mcp.Result
+	fault            *jsonrpc.Error
+}
+
+type taskStatus string
+
+const (
+	taskWorking   taskStatus = "working"
+	taskAsks      taskStatus = "input_required"
+	taskCompleted taskStatus = "completed"
+	taskFailed    taskStatus = "failed"
+	taskCancelled taskStatus = "cancelled"
+)
+
+func (s taskStatus) final() bool { return s != taskWorking && s != taskAsks }
+
+// taskResult is a task as clients see it: without what it has come to where it answers a call.
+type taskResult struct {
+	mcp.ResultBase
+	ResultType     string              `json:"resultType"`
+	TaskID         string              `json:"taskId"`
+	Status         taskStatus          `json:"status"`
+	CreatedAt      time.Time           `json:"createdAt"`
+	LastUpdatedAt  time.Time           `json:"lastUpdatedAt"`
+	TTLMS          int64               `json:"ttlMs"`
+	PollIntervalMS int64               `json:"pollIntervalMs"`
+	Result         mcp.Result          `json:"result,omitempty"`
+	Error          *taskError          `json:"error,omitempty"`
+	InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
+}
+
+type taskError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// become makes a task of the errand, and returns the result that names it; false where there are too many.
+func (x *exchange) become() (mcp.Result, bool) {
+	t := x.e.t
+	o := &t.s.opts.Tasks
+	if t.s.tasks.Add(1) > int64(o.Max) {
+		t.s.tasks.Add(-1)
+		return nil, false
+	}
+	now := t.s.opts.Now().UTC()
+	k := &task{id: rand.Text() + rand.Text(), x: x, created: now, updated: now, status: taskWorking}
+	x.e.told.hangUp()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tasks[k.id] = k
+	k.timer = time.AfterFunc(o.TTL, func() { t.drop(k) })
+	return k.show("task", o), true
+}
+
+// drop forgets a task, and cancels what of it still runs.
+func (t *tenant) drop(k *task) {
+	t.mu.Lock()
+	delete(t.tasks, k.id)
+	t.mu.Unlock()
+	t.s.tasks.Add(-1)
+	k.x.cancel()
+}
+
+// show is the task as it is known; of what answers a call it is the beginning.
+func (k *task) show(kind string, o *Tasks) *taskResult {
+	return &taskResult{ResultType: kind, TaskID: k.id, Status: k.status, CreatedAt: k.created, LastUpdatedAt: k.updated,
+		TTLMS: max(o.TTL.Milliseconds(), 1), PollIntervalMS: max(o.Poll.Milliseconds(), 1)}
+}
+
+// look takes note of what has become of the errand; k.mu is held.
+func (k *task) look(ctx context.Context) {
+	if k.status.final() {
+		return
+	}
+	was := k.status
+	select {
+	case r := <-k.x.done:
+		k.end(ctx, &r)
+	default:
+		if k.x.open == nil {
+			select {
+			case k.x.open = <-k.x.asks:
+			default:
+			}
+		}
+		if k.status = taskWorking; k.x.open != nil {
+			k.status = taskAsks
+		}
+	}
+	if k.status != was {
+		k.updated = k.x.e.t.s.opts.Now().UTC()
+	}
+}
+
+func (k *task) end(ctx context.Context, r *lathe.ToolResult) {
+	res, err := k.x.end(ctx, r)
+	if err == nil {
+		k.status, k.result = taskCompleted, res
+		return
+	}
+	k.status = taskFailed
+	if !errors.As(err, &k.fault) {
+		k.fault = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call could not be answered"}
+	}
+}
+
+// taskParams are those of all methods of tasks.
+type taskParams struct {
+	mcp.ParamsBase
+	TaskID         string                     `json:"taskId"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses,omitempty"`
+}
+
+// taskMethods are the methods of the extension.
+var taskMethods = map[string]func(*task, context.Context, *taskParams, *Tasks) mcp.Result{
+	"tasks/get":    (*task).get,
+	"tasks/update": (*task).update,
+	"tasks/cancel": (*task).stop,
+}
+
+// serveTask answers a request of the extension.
+func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	p, _ := req.GetParams().(*taskParams)
+	r, ok := req.(*mcp.ServerRequest[*taskParams])
+	switch {
+	case !ok || p == nil || p.TaskID == "":
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no task"}
+	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+	case !knowsTasks(r.ClientCapabilities()):
+		return nil, errNoTasks()
+	}
+	t.mu.Lock()
+	k := t.tasks[p.TaskID]
+	t.mu.Unlock()
+	if k == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look(ctx)
+	return taskMethods[method](k, ctx, p, &t.s.opts.Tasks), nil
+}
+
+func (k *task) get(_ context.Context, _ *taskParams, o *Tasks) mcp.Result {
+	out := k.show("complete", o)
+	switch k.status {
+	case taskCompleted:
+		out.Result = k.result
+	case taskFailed:
+		out.Error = &taskError{k.fault.Code, k.fault.Message, k.fault.Data}
+	case taskAsks:
+		out.InputRequests = k.x.unanswered()
+	case taskWorking, taskCancelled:
+	}
+	return out
+}
+
+// update takes the answers that fit what is asked; others are passed over.
+func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
+	if k.status == taskAsks {
+		k.x.given = mcp.InputResponseMap{}
+		for name := range k.x.open.questions {
+			var one mcp.InputResponseMap
+			if raw, ok := p.InputResponses[name]; ok && json.Unmarshal(append(append([]byte(`{"a":`), raw...), '}'), &one) == nil {
+				k.x.given[name] = one["a"]
+			}
+		}
+		k.x.settle()
+	}
+	return done()
+}
+
+// stop cancels what runs. What has ended stays as it is.
+func (k *task) stop(context.Context, *taskParams, *Tasks) mcp.Result {
+	if !k.status.final() {
+		k.status, k.updated = taskCancelled, k.x.e.t.s.opts.Now().UTC()
+		k.x.cancel()
+	}
+	return done()
+}
+
+type doneResult struct {
+	mcp.ResultBase
+	ResultType string `json:"resultType"`
+}
+
+func done() mcp.Result { return &doneResult{ResultType: "complete"} }
+
+// notTaken stands for a method of tasks in the protocol's own table.
+func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request did not reach its task"}
+}

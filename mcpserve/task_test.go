@@ -1,0 +1,344 @@
+package mcpserve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/mcpserve"
+)
+
+const (
+	tasksKey = "ann-ann-ann-ann-"
+	knows    = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+)
+
+// A taskClient makes requests of 2026-07-28 over HTTP.
+type taskClient struct {
+	t        *testing.T
+	c        *http.Client
+	url, key string
+	caps     string
+}
+
+func (r *rig) tasks(t *testing.T) *taskClient {
+	return &taskClient{t: t, c: client(t), url: r.web(), key: tasksKey, caps: knows}
+}
+
+// A taskAnswer is what came back.
+type taskAnswer struct {
+	status int
+	raw    string
+	Result struct {
+		ResultType, TaskID, Status, CreatedAt, LastUpdatedAt string
+		TTLMs, PollIntervalMs                                int64
+		Content                                              []struct{ Text string }
+		Result                                               *struct {
+			Content []struct{ Text string }
+			IsError bool
+		}
+		Error         *struct{ Code int }
+		InputRequests map[string]json.RawMessage
+	}
+	Error *struct{ Code int }
+}
+
+func (c *taskClient) send(method, name, params string) *taskAnswer {
+	c.t.Helper()
+	msg := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,%s}}`, method, params, strings.Replace(able, `{"elicitation":{}}`, c.caps, 1))
+	headers := []string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Authorization", "Bearer " + c.key}
+	if name != "" {
+		headers = append(headers, "Mcp-Name", name)
+	}
+	status, _, raw := post(c.t, c.c, c.url, msg, headers...)
+	if !strings.HasPrefix(raw, "{") {
+		raw = "{" + raw
+	}
+	a := &taskAnswer{status: status, raw: raw}
+	if err := json.Unmarshal([]byte(raw), a); err != nil {
+		c.t.Fatalf("%v: %s", err, raw)
+	}
+	return a
+}
+
+func (c *taskClient) call(tool string) *taskAnswer {
+	return c.send("tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{}`, tool))
+}
+
+func (c *taskClient) about(method, id, rest string) *taskAnswer {
+	return c.send(method, id, fmt.Sprintf(`"taskId":%q%s`, id, rest))
+}
+
+// begin calls a tool, whose answer is a task.
+func (c *taskClient) begin(tool string) (id string) {
+	c.t.Helper()
+	a := c.call(tool)
+	if r := &a.Result; r.ResultType != "task" || r.TaskID == "" || r.Status != "working" || r.TTLMs <= 0 || r.PollIntervalMs <= 0 || r.CreatedAt == "" || r.Result != nil {
+		c.t.Fatalf("no task: %s", a.raw)
+	}
+	return a.Result.TaskID
+}
+
+// until looks at a task until it has that status.
+func (c *taskClient) until(id, status string) *taskAnswer {
+	c.t.Helper()
+	for {
+		a := c.about("tasks/get", id, "")
+		if a.Error != nil || a.Result.ResultType != "complete" || a.Result.TaskID != id {
+			c.t.Fatalf("no task: %s", a.raw)
+		}
+		if a.Result.Status == status {
+			return a
+		}
+	}
+}
+
+func (a *taskAnswer) code() int {
+	if a.Error == nil {
+		return 0
+	}
+	return a.Error.Code
+}
+
+// waits is a tool that goes on when the channel is closed, and tells when it was cancelled.
+func waits(name string, release chan struct{}, cancelled chan<- struct{}) *fake {
+	return reader(name, func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		select {
+		case <-release:
+			return &lathe.Output{Data: json.RawMessage(`"ready"`)}, nil
+		case <-ctx.Done():
+			if cancelled != nil {
+				close(cancelled)
+			}
+			return nil, ctx.Err()
+		}
+	})
+}
+
+func taskOptions(tasks mcpserve.Tasks) *mcpserve.Options {
+	return &mcpserve.Options{Tasks: tasks, HTTP: mcpserve.HTTPOptions{Identify: mcpserve.Keys(
+		mcpserve.Key{Secret: secret.New(tasksKey), Caller: mcpserve.Caller{Principal: "ann"}},
+		mcpserve.Key{Secret: secret.New("bob-bob-bob-bob-"), Caller: mcpserve.Caller{Principal: "bob"}})}}
+}
+
+// A call that takes long is answered by a task, which holds what it comes to; one that does not is answered.
+func TestLongCallsBecomeTasks(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", release, nil))
+	c := r.tasks(t)
+	id := c.begin("long")
+	if a := c.about("tasks/get", id, ""); a.Result.Status != "working" || a.Result.Result != nil {
+		t.Errorf("got %s", a.raw)
+	}
+	close(release)
+	a := c.until(id, "completed")
+	if res := a.Result.Result; res == nil || res.IsError || len(res.Content) != 1 || res.Content[0].Text != "ready" {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := c.about("tasks/cancel", id, ""); a.Result.ResultType != "complete" || a.Result.Status != "" {
+		t.Errorf("cancelled when it was over: %s", a.raw)
+	}
+	if a := c.until(id, "completed"); a.Result.Result == nil {
+		t.Errorf("got %s", a.raw)
+	}
+	patient := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Hour}), waits("quick", release, nil)).tasks(t)
+	if a := patient.call("quick"); a.Result.ResultType != "complete" || a.Result.TaskID != "" || a.Result.Content[0].Text != "ready" {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
+// What a task's tool asks is asked by the task, and answered to it, one question after the other or all at once.
+func TestTasksAsk(t *testing.T) {
+	t.Parallel()
+	field := lathe.Question{Form: &lathe.Form{Message: "?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}}
+	asks := reader("asks", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		got, err := lathe.AskerFrom(ctx).Ask(ctx, map[string]lathe.Question{"a": field, "b": field})
+		if err != nil {
+			return nil, err
+		}
+		return &lathe.Output{Data: json.RawMessage(`[` + string(got["a"].Form) + `,` + string(got["b"].Form) + got["b"].Refused + `]`)}, nil
+	})
+	roots := reader("roots", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		_, err := lathe.AskOne(ctx, "roots", lathe.Question{Roots: true})
+		return nil, err
+	})
+	fails := reader("fails", func(context.Context, json.RawMessage) (*lathe.Output, error) { panic("canary") })
+	once := mcpserve.TaskRule{AtOnce: true}
+	c := newRig(t, nil, taskOptions(mcpserve.Tasks{Rules: map[string]mcpserve.TaskRule{"asks": once, "roots": once, "fails": once}}), asks, roots, fails).tasks(t)
+	id := c.begin("asks")
+	if a := c.until(id, "input_required"); len(a.Result.InputRequests) != 2 {
+		t.Fatalf("got %s", a.raw)
+	}
+	answer := func(responses string) {
+		t.Helper()
+		if a := c.about("tasks/update", id, `,"inputResponses":`+responses); a.Result.ResultType != "complete" || a.Result.Status != "" {
+			t.Fatalf("got %s", a.raw)
+		}
+	}
+	for _, odd := range []string{`{}`, `{"c":{"action":"accept"}}`, `{"a":7}`, `{"a":{"action":"accept","content":{"n":"x"}}}`, `{"a":{"roots":[]}}`, `null`} {
+		answer(odd)
+		if a := c.until(id, "input_required"); len(a.Result.InputRequests) != 2 {
+			t.Fatalf("after %s: %s", odd, a.raw)
+		}
+	}
+	answer(`{"a":{"action":"accept","content":{"n":1}}}`)
+	if a := c.until(id, "input_required"); len(a.Result.InputRequests) != 1 || a.Result.InputRequests["b"] == nil {
+		t.Fatalf("got %s", a.raw)
+	}
+	answer(`{"a":{"action":"decline"},"b":{"action":"accept","content":{"n":2}}}`)
+	if a := c.until(id, "completed"); a.Result.Result.Content[0].Text != `[{"n":1},{"n":2}]` {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := c.until(c.begin("roots"), "failed"); a.Result.Error == nil || a.Result.Error.Code != -32021 || a.Result.Result != nil {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := c.until(c.begin("fails"), "completed"); !a.Result.Result.IsError || strings.Contains(a.raw, "canary") {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
+func TestTasksAreCancelled(t *testing.T) {
+	t.Parallel()
+	stopped := make(chan struct{})
+	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", nil, stopped)).tasks(t)
+	id := c.begin("long")
+	for range 2 {
+		if a := c.about("tasks/cancel", id, ""); a.Result.ResultType != "complete" || a.Result.Status != "" {
+			t.Errorf("got %s", a.raw)
+		}
+	}
+	<-stopped
+	if a := c.until(id, "cancelled"); a.Result.Result != nil || a.Result.Error != nil {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
+// A task is its caller's alone, and of clients that know what it is.
+func TestTasksAreTheirCallersAlone(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	rules := map[string]mcpserve.TaskRule{"needs": {Required: true}}
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Rules: rules}), waits("long", release, nil), reader("needs", echo))
+	c := r.tasks(t)
+	id := c.begin("long")
+	for name, change := range map[string]func(*taskClient) (string, int){
+		"another caller": func(c *taskClient) (string, int) { c.key = "bob-bob-bob-bob-"; return id, -32602 },
+		"another id":     func(*taskClient) (string, int) { return id + "x", -32602 },
+		"no id":          func(*taskClient) (string, int) { return "", -32602 },
+		"not known":      func(c *taskClient) (string, int) { c.caps = `{}`; return id, -32021 },
+	} {
+		other := *c
+		of, want := change(&other)
+		for method, rest := range map[string]string{"tasks/get": "", "tasks/update": `,"inputResponses":{}`, "tasks/cancel": ""} {
+			if a := other.about(method, of, rest); a.code() != want {
+				t.Errorf("%s, %s: %s", name, method, a.raw)
+			}
+		}
+	}
+	for name, header := range map[string]string{"no header": "", "another header": id + "x"} {
+		if a := c.send("tasks/get", header, fmt.Sprintf(`"taskId":%q`, id)); a.code() != -32020 || a.status != 400 {
+			t.Errorf("%s: %d %s", name, a.status, a.raw)
+		}
+	}
+	for _, method := range []string{"tasks/list", "tasks/result"} {
+		if a := c.about(method, id, ""); a.code() != -32601 {
+			t.Errorf("%s: %s", method, a.raw)
+		}
+	}
+	if a := c.about("tasks/get", id, ""); a.Result.Status != "working" {
+		t.Errorf("what others did has changed it: %s", a.raw)
+	}
+	plain := *c
+	plain.caps = `{}`
+	if a := plain.call("needs"); a.code() != -32021 || !strings.Contains(a.raw, `"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`) {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := c.call("needs"); a.Error != nil {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
+// Tasks are bounded in number and time.
+func TestTasksAreBounded(t *testing.T) {
+	t.Parallel()
+	release, stopped := make(chan struct{}), make(chan struct{})
+	rules := map[string]mcpserve.TaskRule{"once": {AtOnce: true}}
+	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Max: 1, Rules: rules}), waits("long", release, nil), reader("once", echo)).tasks(t)
+	id := c.begin("long")
+	if a := c.call("once"); a.code() != -32000 {
+		t.Errorf("got %s", a.raw)
+	}
+	got := make(chan *taskAnswer)
+	go func() { got <- c.call("long") }() // there is no room for another task: it is answered when it ends
+	close(release)
+	if a := <-got; a.Result.ResultType != "complete" || a.Result.Content[0].Text != "ready" {
+		t.Errorf("got %s", a.raw)
+	}
+	c.until(id, "completed")
+	brief := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, TTL: time.Millisecond}), waits("long", nil, stopped)).tasks(t)
+	id = brief.begin("long")
+	<-stopped
+	for brief.about("tasks/get", id, "").code() != -32602 {
+	}
+}
+
+// Where they are not offered, and in the era before, there are no tasks.
+func TestTasksAreOfOneEra(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"offered": time.Hour, "not offered": -1} {
+		r := newRig(t, nil, &mcpserve.Options{Tasks: mcpserve.Tasks{After: after}}, reader("echo", echo))
+		c := r.tasks(t)
+		discovered := c.send("server/discover", "", `"x":1`)
+		if has := strings.Contains(discovered.raw, `"extensions":{"io.modelcontextprotocol/tasks":{}}`); has != (after > 0) {
+			t.Errorf("%s: %s", name, discovered.raw)
+		}
+		want := -32602
+		if after < 0 {
+			want = -32601
+		}
+		if a := c.about("tasks/get", "x", ""); a.code() != want {
+			t.Errorf("%s: %s", name, a.raw)
+		}
+		status, id, begun := post(t, c.c, c.url, strings.Replace(hello, `"capabilities":{}`, `"capabilities":`+knows, 1))
+		if status != 200 || strings.Contains(begun, "extensions") {
+			t.Errorf("%s: %d %s", name, status, begun)
+		}
+		if status, _, old := post(t, c.c, c.url, `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x"}}`, "Mcp-Session-Id", id); !strings.Contains(old, "-32601") && status != 400 {
+			t.Errorf("%s: %d %s", name, status, old)
+		}
+		if status, _, old := post(t, c.c, c.url, call(2, "echo", `{}`), "Mcp-Session-Id", id); status != 200 || !strings.Contains(old, `"content"`) {
+			t.Errorf("%s: %d %s", name, status, old)
+		}
+	}
+}
+
+func TestTasksOverLines(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newRig(t, nil, &mcpserve.Options{Tasks: mcpserve.Tasks{After: time.Millisecond}}, waits("long", release, nil))
+	with := strings.Replace(able, `{"elicitation":{}}`, knows, 1)
+	l := r.talk(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long","arguments":{},` + with + `}}`)
+	var a taskAnswer
+	if err := json.Unmarshal([]byte(l.await(`"id":1`)[0]), &a); err != nil || a.Result.TaskID == "" {
+		t.Fatalf("%v: %+v", err, a)
+	}
+	close(release)
+	for n := 2; a.Result.Status != "completed"; n++ {
+		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":%q,%s}}`, n, a.Result.TaskID, with))
+		a = taskAnswer{}
+		if err := json.Unmarshal([]byte(l.await(fmt.Sprintf(`"id":%d`, n))[0]), &a); err != nil || a.Error != nil {
+			t.Fatalf("%v: %+v", err, a)
+		}
+	}
+	if len(a.Result.Result.Content) != 1 || a.Result.Result.Content[0].Text != "ready" {
+		t.Errorf("got %+v", a.Result)
+	}
+}
