@@ -73,6 +73,7 @@ var rooms = []room{
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/lazy", "internal/rawjson", "internal/wasmrt"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "tool/remote", imports: []string{"", "tool"}},
+	{path: "tool/remote/remotetest", imports: []string{"", "policy", "tool", "tool/remote"}},
 	{path: "mcpserve", imports: []string{"", "tool", "internal/digest", "internal/lazy", "internal/rawjson", "internal/schema", "internal/secret"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	{path: "provider", imports: []string{"", "dialect", "internal/rawjson", "internal/secret", "internal/sse", "internal/wire/openai"},

@@ -20,7 +20,7 @@ import (
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remote"
+	"github.com/lathe-run/lathe/tool/remote/remotetest"
 	"github.com/lathe-run/lathe/worker"
 )
 
@@ -48,21 +48,13 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			queue := open(b)
-			set, err := tool.NewSet()
-			if err != nil {
-				b.Fatal(err)
-			}
-			cat := remote.New(queue, nil)
-			if err := cat.Attach(b.Context(), set); err != nil {
-				b.Fatal(err)
-			}
-			workers, err := gateway.NewWorkers(&gateway.WorkerOptions{Queue: queue, Roster: cat, Fleets: []gateway.Fleet{{Name: "f", Token: secret.New(token), Tools: []string{"*"}}}})
+			site := remotetest.Open(b, queue)
+			workers, err := gateway.NewWorkers(&gateway.WorkerOptions{Queue: queue, Roster: site.Catalogue, Fleets: []gateway.Fleet{{Name: "f", Token: secret.New(token), Tools: []string{"*"}}}})
 			if err != nil {
 				b.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			var over sync.WaitGroup
-			over.Go(func() { cat.Follow(ctx) })
 			over.Go(func() { workers.Serve(ctx) })
 			srv := httptest.NewServer(workers)
 			tools, err := tool.NewSet(does("act", lathe.Writes, returns(`1`)))
@@ -85,17 +77,17 @@ func BenchmarkCall(b *testing.B) {
 				srv.Close()
 				cancel()
 				over.Wait()
+				site.Close()
 			})
 			for {
-				if _, ok := set.Lookup("act"); ok {
+				if _, ok := site.Set.Lookup("act"); ok {
 					break
 				}
 				time.Sleep(time.Millisecond)
 			}
-			runner := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
 			var n atomic.Int64
 			one := func() {
-				work := runner.Begin(&lathe.RunInfo{RunID: fmt.Sprint("run_", n.Add(1))}, nil)
+				work := site.Runner.Begin(&lathe.RunInfo{RunID: fmt.Sprint("run_", n.Add(1))}, nil)
 				defer work.Close()
 				out := work.Execute(context.Background(), 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "act", Arguments: "{}"}}}, func(lathe.EventData) {})
 				if r := out.Messages[0].Parts[0].(lathe.ToolResult); r.IsError {

@@ -20,7 +20,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remote"
+	"github.com/lathe-run/lathe/tool/remote/remotetest"
 	"github.com/lathe-run/lathe/worker"
 )
 
@@ -107,13 +107,11 @@ func (n *network) mute() (cut func()) {
 	}
 }
 
-// node is a gateway: its handler of workers, its catalogue and its runner.
+// node is a gateway: a site, and its handler of workers.
 type node struct {
+	*remotetest.Site
 	t        *testing.T
-	queue    lathe.CallQueue
 	workers  *gateway.Workers
-	runner   *tool.Runner
-	set      *tool.Set
 	incoming chan net.Conn
 	closed   chan struct{}
 	stop     func()
@@ -136,21 +134,13 @@ func startNode(t *testing.T, queue lathe.CallQueue, fleets ...gateway.Fleet) *no
 	if fleets == nil {
 		fleets = []gateway.Fleet{{Name: "f", Token: secret.New(token), Tools: []string{"*"}, Effects: []lathe.Effect{lathe.ReadOnly, lathe.Idempotent}}}
 	}
-	set, err := tool.NewSet()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cat := remote.New(queue, nil)
-	if err := cat.Attach(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	n := &node{t: t, queue: queue, set: set, runner: tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), incoming: make(chan net.Conn), closed: make(chan struct{})}
-	if n.workers, err = gateway.NewWorkers(&gateway.WorkerOptions{Queue: queue, Roster: cat, Fleets: fleets}); err != nil {
+	n := &node{Site: remotetest.Open(t, queue), t: t, incoming: make(chan net.Conn), closed: make(chan struct{})}
+	var err error
+	if n.workers, err = gateway.NewWorkers(&gateway.WorkerOptions{Queue: queue, Roster: n.Catalogue, Fleets: fleets}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var over sync.WaitGroup
-	over.Go(func() { cat.Follow(ctx) })
 	over.Go(func() { n.workers.Serve(ctx) })
 	srv := &http.Server{Handler: n.workers}
 	over.Go(func() { _ = srv.Serve(n) })
@@ -164,6 +154,7 @@ func startNode(t *testing.T, queue lathe.CallQueue, fleets ...gateway.Fleet) *no
 			_ = srv.Close()
 			cancel()
 			over.Wait()
+			n.Site.Close()
 		})
 	}
 	return n
@@ -172,17 +163,14 @@ func startNode(t *testing.T, queue lathe.CallQueue, fleets ...gateway.Fleet) *no
 // run has a run of that id make one call.
 func (n *node) run(ctx context.Context, id, name string) lathe.ToolResult {
 	n.t.Helper()
-	w := n.runner.Begin(&lathe.RunInfo{RunID: id, RequestID: "req", SessionID: "s"}, nil)
-	defer w.Close()
-	out := w.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "call_1", Name: name, Arguments: `{"a":1.50}`}}}, func(lathe.EventData) {})
-	return out.Messages[0].Parts[0].(lathe.ToolResult)
+	return n.Run(ctx, id, remotetest.Ask(name))
 }
 
 // has waits until the set has the tool, or has it no more.
 func (n *node) has(name string, want bool) {
 	n.t.Helper()
 	for range 1000 {
-		if _, ok := n.set.Lookup(name); ok == want {
+		if _, ok := n.Set.Lookup(name); ok == want {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

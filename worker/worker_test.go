@@ -49,11 +49,11 @@ func TestServesTools(t *testing.T) {
 				t.Errorf("the picture is %+v", got.Blobs)
 			}
 		}
-		row, err := n.queue.FindCall(t.Context(), meta.IdempotencyKey)
+		row, err := n.Queue.FindCall(t.Context(), meta.IdempotencyKey)
 		if err != nil || row.State != lathe.CallDone || meta.RunID != "run_echo" || meta.CallID != "call_1" || meta.RequestID != "req" || meta.SessionID != "s" {
 			t.Errorf("the worker's tool was told %+v; by that key there is %+v, %v", meta, row, err)
 		}
-		if sp, _ := n.set.Lookup("text"); sp.Spec().Effect != lathe.Writes || sp.Spec().Timeout != 5*time.Minute {
+		if sp, _ := n.Set.Lookup("text"); sp.Spec().Effect != lathe.Writes || sp.Spec().Timeout != 5*time.Minute {
 			t.Errorf("%+v", sp.Spec())
 		}
 	})
@@ -75,7 +75,7 @@ func TestTokens(t *testing.T) {
 		}
 		n.has("read", true)
 		for name, want := range map[string]lathe.Effect{"read": lathe.Writes, "db_put": lathe.Idempotent} {
-			if got, ok := n.set.Lookup(name); !ok || got.Spec().Effect != want {
+			if got, ok := n.Set.Lookup(name); !ok || got.Spec().Effect != want {
 				t.Errorf("%s: %t, %+v", name, ok, got)
 			}
 		}

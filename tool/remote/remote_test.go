@@ -14,10 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
-	"github.com/lathe-run/lathe/tool/remote"
+	"github.com/lathe-run/lathe/tool/remote/remotetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,40 +27,26 @@ func offer(name, effect string) lathe.WorkerTool {
 	return lathe.WorkerTool{Name: name, Description: "Does.", Schema: json.RawMessage(`{"type":"object"}`), Effect: effect, Allowlist: []string{"*"}}
 }
 
-// rig is a gateway without its wire: a queue, a catalogue that follows it, and a runner. It lives in a bubble.
+// rig is a site over a store in memory. It lives in a bubble.
 type rig struct {
-	t      *testing.T
-	queue  *store.Memory
-	cat    *remote.Catalogue
-	set    *tool.Set
-	runner *tool.Runner
-	stop   func()
+	*remotetest.Site
+	t     *testing.T
+	queue *store.Memory
 }
 
 func newRig(t *testing.T, queue *store.Memory, locals ...lathe.Tool) *rig {
 	t.Helper()
-	set, err := tool.NewSet(locals...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if queue == nil {
 		queue = store.NewMemory(nil)
 	}
-	r := &rig{t: t, queue: queue, cat: remote.New(queue, nil), set: set, runner: tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})}
-	if err := r.cat.Attach(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var over sync.WaitGroup
-	over.Go(func() { r.cat.Follow(ctx) })
-	r.stop = func() { cancel(); over.Wait() }
+	r := &rig{remotetest.Open(t, queue, locals...), t, queue}
 	synctest.Wait() // it follows
 	return r
 }
 
 func (r *rig) announce(id string, tools ...lathe.WorkerTool) map[string]string {
 	r.t.Helper()
-	refused, err := r.cat.Announce(r.t.Context(), &lathe.Worker{ID: id, Fleet: "f", Tools: tools}, ttl)
+	refused, err := r.Catalogue.Announce(r.t.Context(), &lathe.Worker{ID: id, Fleet: "f", Tools: tools}, ttl)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -69,7 +54,7 @@ func (r *rig) announce(id string, tools ...lathe.WorkerTool) map[string]string {
 }
 
 func (r *rig) names() (names []string) {
-	for _, sp := range r.set.Specs() {
+	for _, sp := range r.Set.Specs() {
 		names = append(names, sp.Name+" "+sp.Origin)
 	}
 	return names
@@ -103,24 +88,8 @@ func (r *rig) finish(c *lathe.RemoteCall, res *lathe.CallResult) {
 	}
 }
 
-// run has the runner make a call, as a run of that id.
-func (r *rig) run(ctx context.Context, id string, c tool.Call) lathe.ToolResult {
-	r.t.Helper()
-	w := r.runner.Begin(&lathe.RunInfo{RunID: id, RequestID: "req", SessionID: "s", Depth: 1}, nil)
-	defer w.Close()
-	out := w.Execute(ctx, 1, []tool.Call{c}, func(lathe.EventData) {})
-	if len(out.Messages) != 1 {
-		r.t.Fatalf("%d messages", len(out.Messages))
-	}
-	return out.Messages[0].Parts[0].(lathe.ToolResult)
-}
-
-func ask(name string) tool.Call {
-	return tool.Call{ToolCall: lathe.ToolCall{ID: "call_1", Name: name, Arguments: `{"a":1.50}`}}
-}
-
 func begun(name string) tool.Call {
-	c := ask(name)
+	c := remotetest.Ask(name)
 	c.Parked, c.Begun = &tool.Parked{}, true
 	return c
 }
@@ -134,7 +103,7 @@ func bubble(t *testing.T, fn func(t *testing.T)) {
 func TestCallGoesToAWorker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		defer r.stop()
+		defer r.Close()
 		act := offer("act", "writes")
 		r.announce("f/w", act)
 		var wg sync.WaitGroup
@@ -148,7 +117,7 @@ func TestCallGoesToAWorker(t *testing.T) {
 			})
 		})
 		began := time.Now()
-		if got := r.run(t.Context(), "run_1", ask("act")); got.IsError || got.Content != `{"n":1.50}` {
+		if got := r.Run(t.Context(), "run_1", remotetest.Ask("act")); got.IsError || got.Content != `{"n":1.50}` {
 			t.Errorf("%+v", got)
 		}
 		if took := time.Since(began); took > 100*time.Millisecond {
@@ -173,12 +142,12 @@ func TestWhatWorkersSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := newRig(t, nil)
-				defer r.stop()
+				defer r.Close()
 				act := offer("act", "read_only")
 				r.announce("f/w", act)
 				var wg sync.WaitGroup
 				wg.Go(func() { r.work(act.Definition(), func(c *lathe.RemoteCall) { r.finish(c, tt.res) }) })
-				got := r.run(t.Context(), "run_1", ask("act"))
+				got := r.Run(t.Context(), "run_1", remotetest.Ask("act"))
 				wg.Wait()
 				if got.Code != tt.code || !strings.Contains(got.Content, tt.want) {
 					t.Errorf("%s %s", got.Code, got.Content)
@@ -207,22 +176,22 @@ func TestAnotherProcessWaitsOn(t *testing.T) {
 					})
 				})
 				ctx, leave := context.WithCancelCause(t.Context())
-				wg.Go(func() { first.run(ctx, "run_1", ask("act")) })
+				wg.Go(func() { first.Run(ctx, "run_1", remotetest.Ask("act")) })
 				<-started
 				leave(fmt.Errorf("engine: %w", lathe.ErrLeft))
 				synctest.Wait()
-				first.stop()
+				first.Close()
 
 				second := newRig(t, first.queue)
-				defer second.stop()
+				defer second.Close()
 				wg.Go(func() {
 					time.Sleep(5 * time.Second)
 					close(finish)
 				})
-				if got := second.run(t.Context(), "run_1", begun("act")); got.Content != "done" {
+				if got := second.Run(t.Context(), "run_1", begun("act")); got.Content != "done" {
 					t.Errorf("%+v", got)
 				}
-				third := second.run(t.Context(), "run_1", begun("act"))
+				third := second.Run(t.Context(), "run_1", begun("act"))
 				if third.Content != "done" {
 					t.Errorf("asked again: %+v", third)
 				}
@@ -239,14 +208,14 @@ func TestAnotherProcessWaitsOn(t *testing.T) {
 func TestMakesWhatWasNeverQueued(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		defer r.stop()
+		defer r.Close()
 		act := offer("act", "writes")
 		r.announce("f/w", act)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			r.work(act.Definition(), func(c *lathe.RemoteCall) { r.finish(c, &lathe.CallResult{Data: json.RawMessage(`1`)}) })
 		})
-		if got := r.run(t.Context(), "run_1", begun("act")); got.Content != "1" {
+		if got := r.Run(t.Context(), "run_1", begun("act")); got.Content != "1" {
 			t.Errorf("%+v", got)
 		}
 		wg.Wait()
@@ -260,7 +229,7 @@ func TestLostWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := newRig(t, nil)
-				defer r.stop()
+				defer r.Close()
 				act := offer("act", "writes")
 				act.TimeoutMS = (5 * time.Minute).Milliseconds()
 				r.announce("f/w", act)
@@ -282,7 +251,7 @@ func TestLostWorker(t *testing.T) {
 					})
 				})
 				began := time.Now()
-				got := r.run(t.Context(), "run_1", ask("act"))
+				got := r.Run(t.Context(), "run_1", remotetest.Ask("act"))
 				took := time.Since(began)
 				wg.Wait()
 				want := "interrupted"
@@ -292,7 +261,7 @@ func TestLostWorker(t *testing.T) {
 				if !strings.Contains(got.Content, want) || took > 23*time.Second {
 					t.Errorf("after %s: %+v", took, got)
 				}
-				again := r.run(t.Context(), "run_1", begun("act"))
+				again := r.Run(t.Context(), "run_1", begun("act"))
 				if again.Content != got.Content {
 					t.Errorf("asked again: %s, want %s", again.Content, got.Content)
 				}
@@ -306,23 +275,23 @@ func TestLostWorker(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		defer r.stop()
+		defer r.Close()
 		act := offer("act", "writes")
 		r.announce("f/w", act)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { time.Sleep(time.Second); cancel() }()
-		if got := r.run(ctx, "run_1", ask("act")); got.Code != lathe.CodeCancelled {
+		if got := r.Run(ctx, "run_1", remotetest.Ask("act")); got.Code != lathe.CodeCancelled {
 			t.Errorf("%+v", got)
 		}
 		began := time.Now()
-		if got := r.run(t.Context(), "run_2", ask("act")); got.Code != lathe.CodeTimeout || time.Since(began) > 31*time.Second {
+		if got := r.Run(t.Context(), "run_2", remotetest.Ask("act")); got.Code != lathe.CodeTimeout || time.Since(began) > 31*time.Second {
 			t.Errorf("%+v", got)
 		}
 		synctest.Wait()
 		if calls, err := r.queue.ClaimCalls(t.Context(), "f/w", []string{act.Definition()}, time.Minute, 9); err != nil || len(calls) != 0 {
 			t.Errorf("%d calls wait, %v", len(calls), err)
 		}
-		if got := r.run(t.Context(), "run_2", begun("act")); got.Code != lathe.CodeTimeout && got.Code != lathe.CodeCancelled {
+		if got := r.Run(t.Context(), "run_2", begun("act")); got.Code != lathe.CodeTimeout && got.Code != lathe.CodeCancelled {
 			t.Errorf("asked again: %+v", got)
 		}
 
@@ -340,7 +309,7 @@ func TestGivesUp(t *testing.T) {
 				}
 			})
 		})
-		if got := r.run(ctx, "run_3", ask("act")); got.Code != lathe.CodeCancelled {
+		if got := r.Run(ctx, "run_3", remotetest.Ask("act")); got.Code != lathe.CodeCancelled {
 			t.Errorf("%+v", got)
 		}
 		close(wanted)
@@ -352,7 +321,7 @@ func TestGivesUp(t *testing.T) {
 func TestRunsWithoutANameShareNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		defer r.stop()
+		defer r.Close()
 		act := offer("act", "writes")
 		r.announce("f/w", act)
 		var wg sync.WaitGroup
@@ -364,7 +333,7 @@ func TestRunsWithoutANameShareNothing(t *testing.T) {
 			}
 		})
 		for i := range 2 {
-			if got := r.run(t.Context(), "", ask("act")); got.Content != fmt.Sprint(i) {
+			if got := r.Run(t.Context(), "", remotetest.Ask("act")); got.Content != fmt.Sprint(i) {
 				t.Errorf("call %d: %+v", i, got)
 			}
 		}
@@ -377,7 +346,7 @@ func TestCatalogue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		local := tool.Func("local", "Is here.", func(context.Context, struct{}) (int, error) { return 1, nil }, &tool.FuncOptions{Show: []string{"*"}})
 		r := newRig(t, nil, local)
-		defer r.stop()
+		defer r.Close()
 		one, other := offer("act", "writes"), offer("act", "writes")
 		other.Description = "Does something else."
 		broken := offer("broken", "writes")
@@ -403,20 +372,20 @@ func TestCatalogue(t *testing.T) {
 		if got := r.names(); !slices.Equal(got, want) {
 			t.Errorf("the set has %v, want %v", got, want)
 		}
-		act, _ := r.set.Lookup("act")
+		act, _ := r.Set.Lookup("act")
 		for _, gone := range []string{"f/1", "f/2"} {
 			if err := r.queue.PutWorker(t.Context(), &lathe.Worker{ID: gone}, 0); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if now, ok := r.set.Lookup("act"); !ok || (now == act) != (gone == "f/1") {
+			if now, ok := r.Set.Lookup("act"); !ok || (now == act) != (gone == "f/1") {
 				t.Errorf("without %s: %t, the same %t", gone, ok, now == act)
 			}
 		}
-		if _, ok := r.cat.Refused("f/3")["act"]; ok {
+		if _, ok := r.Catalogue.Refused("f/3")["act"]; ok {
 			t.Error("it is refused still")
 		}
-		if now, _ := r.set.Lookup("act"); now.Spec().Description != other.Description {
+		if now, _ := r.Set.Lookup("act"); now.Spec().Description != other.Description {
 			t.Error("the tool is not that of the worker that is there")
 		}
 		time.Sleep(ttl) // they say nothing more
@@ -431,21 +400,21 @@ func TestCatalogue(t *testing.T) {
 func TestSetsComeAndGo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		defer r.stop()
+		defer r.Close()
 		r.announce("f/1", offer("act", "writes"))
 		next, err := tool.NewSet()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.cat.Attach(t.Context(), next); err != nil {
+		if err := r.Catalogue.Attach(t.Context(), next); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := next.Lookup("act"); !ok {
 			t.Error("the set has no tools")
 		}
-		r.cat.Detach(r.set)
+		r.Catalogue.Detach(r.Set)
 		r.announce("f/1", offer("other", "writes"))
-		if _, ok := r.set.Lookup("act"); !ok {
+		if _, ok := r.Set.Lookup("act"); !ok {
 			t.Error("a set that was left has changed")
 		}
 		if _, ok := next.Lookup("other"); !ok {
@@ -477,31 +446,22 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, back := range []time.Duration{5 * time.Second, time.Hour} {
 			q := &blind{Memory: store.NewMemory(nil), until: time.Now().Add(back)}
-			set, err := tool.NewSet()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cat := remote.New(q, nil)
-			if err := cat.Attach(t.Context(), set); err != nil {
-				t.Fatal(err)
-			}
+			r := &rig{remotetest.Open(t, q), t, q.Memory}
+			defer r.Close()
 			act := offer("act", "writes")
-			if _, err := cat.Announce(t.Context(), &lathe.Worker{ID: "f/w", Tools: []lathe.WorkerTool{act}}, ttl); err != nil {
-				t.Fatal(err)
-			}
-			r := &rig{t: t, queue: q.Memory, cat: cat, set: set, runner: tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})}
+			r.announce("f/w", act)
 			if back < time.Minute {
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					r.work(act.Definition(), func(c *lathe.RemoteCall) { r.finish(c, &lathe.CallResult{Data: json.RawMessage(`1`)}) })
 				})
-				if got := r.run(t.Context(), "run_1", ask("act")); got.Content != "1" {
+				if got := r.Run(t.Context(), "run_1", remotetest.Ask("act")); got.Content != "1" {
 					t.Errorf("%+v", got)
 				}
 				wg.Wait()
 				continue
 			}
-			if got := r.run(t.Context(), "run_1", ask("act")); got.Code != lathe.CodeTimeout {
+			if got := r.Run(t.Context(), "run_1", remotetest.Ask("act")); got.Code != lathe.CodeTimeout {
 				t.Errorf("%+v", got)
 			}
 			synctest.Wait()
