@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// maxInitBytes is what a package of ours may allocate before main begins: each start of the program pays for it.
+const maxInitBytes = 128 << 10
+
+// What a package needs later, or perhaps never, is not made at the start.
+func TestStartMakesLittle(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), lathePath(t), "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	line := regexp.MustCompile(`(?m)^init (github\.com/lathe-run/lathe\S*|main) @.* (\d+) bytes, \d+ allocs$`)
+	found := line.FindAllStringSubmatch(said.String(), -1)
+	if len(found) < 5 {
+		t.Fatalf("%d packages told of their start:\n%s", len(found), said.String())
+	}
+	for _, m := range found {
+		if n, err := strconv.Atoi(m[2]); err != nil || n > maxInitBytes {
+			t.Errorf("%s allocates %s bytes before main begins, at most %d are allowed: make them when they are first used", m[1], m[2], maxInitBytes)
+		}
+	}
+}
+
+// Each start makes all commands, to run one of them.
+func TestCommandsAreMadeWithoutWhatTheyNeed(t *testing.T) {
+	const most = 8_000 // twice that where a suite is read
+	if n := testing.AllocsPerRun(3, func() { rootCommand(strings.NewReader(""), io.Discard, io.Discard, nil) }); n > most {
+		t.Errorf("the commands take %.0f allocations, at most %d are allowed", n, most)
+	} else {
+		t.Logf("%.0f allocations", n)
+	}
+}

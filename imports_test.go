@@ -1,0 +1,36 @@
+package lathe_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A program that executes templates holds every exported method of every type in it, for a template
+// names methods at run time: lathe was an eighth larger when it did. Those that import the package for
+// something that is never called are listed; a new one is a decision and not an accident.
+func TestNothingExecutesTemplates(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}:{{range .Imports}} {{.}}{{end}}`, "./cmd/lathe").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	want := []string{
+		"cel.dev/cel-go/cel",     // prompts about expressions
+		"github.com/spf13/cobra", // help in other words than its own
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		name, imports, _ := strings.Cut(strings.TrimSpace(line), ":")
+		for _, p := range strings.Fields(imports) {
+			if p == "html/template" || p == "text/template" {
+				got = append(got, name)
+			}
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("these import templates: %v, want %v", got, want)
+	}
+}
