@@ -62,7 +62,7 @@ func (s *Serve) keys() []key {
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
-		{"serve.store", "", reference(&s.Store, isStore), "Where runs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, or a reference to that. `--store` and `LATHE_STORE` come first. See docs/cluster.md.", "database db"},
+		{"serve.store", "", reference(&s.Store, isStore), "Where runs are kept: `memory` (the default: until the daemon ends), `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come first. See docs/cluster.md.", "database db"},
 		{"serve.advertise", "", text(&s.Advertise), "Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.", "advertise_url peer"},
 		{"serve.worker_lease", "10s", duration(&s.WorkerLease, time.Second), "Time without a word after which the calls of a worker are given to others, or are unknown.", "lease"},
 	}

@@ -41,8 +41,8 @@ inside a request, unseen; calls to tools that the client declares are handed to 
 /api/chat, and / shows a page with models, tools, a chat and the last runs.
 
 Without keys in lathe.yaml only this machine can be listened on, and everybody on it may call. Without a model
-configured the simulated one answers. Tools that only read are allowed, and the rest is denied, or with a
-store waits for an approval; policy.tools in lathe.yaml decides by name.
+configured the simulated one answers. Tools that only read are allowed, and the rest waits for an approval;
+policy.tools in lathe.yaml decides by name. Runs are kept in memory, unless a store is named.
 
 SIGHUP reads the configuration again: runs that go on keep the old one, and a bad file changes nothing.
 SIGTERM lets requests finish.`,
@@ -56,7 +56,7 @@ SIGTERM lets requests finish.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.addr, "addr", "", "`address` to listen on (default serve.addr: 127.0.0.1:8700); port 0 picks a free one")
 	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz alone (default serve.metrics_addr)")
-	storeFlag(cmd, &f.store)
+	fl.StringVar(&f.store, "store", "", "keep runs in a `store`: memory, sqlite:PATH, postgres://USER@HOST/DATABASE, or none (default $"+storeVariable+", else serve.store,\nelse memory)")
 	fl.StringVar(&f.log, "log", "info", "log to stderr from this `level` up: debug, info, warn, error")
 	logFormatFlag(cmd, &f.logFormat)
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
@@ -98,8 +98,11 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.store, err = openStoreElse(f.store, cfg.Serve.Store.Reveal(), false); err != nil {
+	if d.store, err = openDaemonStore(f.store, cfg.Serve.Store.Reveal()); err != nil {
 		return err
+	}
+	if _, ok := d.store.(memoryStore); ok {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: runs are kept in memory and end with this process: --store sqlite:PATH keeps them")
 	}
 	if d.store != nil {
 		defer func() {

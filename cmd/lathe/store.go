@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -29,6 +30,27 @@ var (
 	_ runStore = (*postgres.Store)(nil)
 )
 
+// A memoryStore keeps runs until the daemon ends. It is no [lathe.SharedStore]: no other process has a part in it.
+type memoryStore struct{ retainedFacts }
+
+type retainedFacts interface {
+	lathe.Retainer
+	lathe.FactStore
+}
+
+// Close does nothing: the runs end with the process.
+func (memoryStore) Close() error { return nil }
+
+// What a daemon keeps in memory: the runs that ended first make room for others.
+const (
+	maxMemoryRuns  = 1_000
+	maxMemoryBytes = 64 << 20
+)
+
+func newMemoryStore() runStore {
+	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxBytes: maxMemoryBytes})}
+}
+
 // storeFlag adds --store.
 func storeFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "store", "", "keep runs in a `store`: sqlite:PATH or postgres://USER@HOST/DATABASE (default $"+storeVariable+")")
@@ -36,21 +58,38 @@ func storeFlag(cmd *cobra.Command, name *string) {
 
 // openStore opens the store of that name, else of the environment; nil where neither names one.
 func openStore(name string, readOnly bool) (runStore, error) {
-	return openStoreElse(name, "", readOnly)
-}
-
-// openStoreElse is openStore, with a store for where neither names one.
-func openStoreElse(name, otherwise string, readOnly bool) (runStore, error) {
-	from := "--store"
-	if name == "" {
-		name, from = os.Getenv(storeVariable), storeVariable
-	}
-	if name == "" {
-		name, from = otherwise, "serve.store"
-	}
+	name, from := namedStore(name, "")
 	if name == "" {
 		return nil, nil
 	}
+	return openNamed(name, from, readOnly)
+}
+
+// openDaemonStore opens the store of a flag, of the environment, or of the configuration; nil where runs are not
+// to be kept.
+func openDaemonStore(flag, configured string) (runStore, error) {
+	switch name, from := namedStore(flag, configured); name {
+	case "none":
+		return nil, nil
+	case "", "memory":
+		return newMemoryStore(), nil
+	default:
+		return openNamed(name, from, false)
+	}
+}
+
+// namedStore is the name of the store, and what names it.
+func namedStore(flag, configured string) (name, from string) {
+	if flag != "" {
+		return flag, "--store"
+	}
+	if name := os.Getenv(storeVariable); name != "" {
+		return name, storeVariable
+	}
+	return configured, "serve.store"
+}
+
+func openNamed(name, from string, readOnly bool) (runStore, error) {
 	kind, path, _ := strings.Cut(name, ":")
 	switch {
 	case kind == "sqlite" && path != "":
