@@ -39,8 +39,11 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 		return nil, err
 	}
 	srv := &http.Server{Handler: mux, ReadTimeout: workerMetricsTime, WriteTimeout: workerMetricsTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	over := make(chan error, 1)
-	go func() { over <- srv.Serve(ln) }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = srv.Serve(ln) // it was told to stop
+	}()
 	fmt.Fprintf(out, "metrics are served on http://%s/metrics\n", ln.Addr())
 	return func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerMetricsTime)
@@ -48,6 +51,6 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 		if srv.Shutdown(end) != nil {
 			_ = srv.Close() // what did not finish in time is cut off
 		}
-		_ = <-over // it was told to stop
+		<-over
 	}, nil
 }
