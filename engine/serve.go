@@ -29,7 +29,8 @@ const maxClaimed = 32
 const hintEvery = time.Second
 
 // Serve goes on with runs that nobody carries, of any process that uses the store: those whose process is
-// gone or was drained, those whose requests for approval have expired, and those to which something came.
+// gone or was drained, those whose requests for approval have expired, and those to which something came. Those
+// whose process is gone and that were not started as ones that can be gone on with it ends, `interrupted`.
 // It returns when ctx is done. On a store that is not shared it does nothing, as [Crew.Recover] does it all.
 func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
@@ -56,13 +57,17 @@ func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
 	defer func() { <-over }()
 	tick := time.NewTicker(own.Every)
 	defer tick.Stop()
-	var told time.Time
+	var told, swept time.Time
 	for {
 		if own.Address != "" && time.Since(told) >= n.lease {
 			told = time.Now()
 			c.advertise(ctx, own.Address)
 		}
 		for c.claimSome(ctx, &own) {
+		}
+		if time.Since(swept) >= deadEvery {
+			swept = time.Now()
+			c.endDead(ctx, own.Sinks)
 		}
 		select {
 		case <-tick.C:
@@ -144,8 +149,8 @@ func (c *Crew) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
 }
 
 // Recover goes on with every run of the index that was started as one that can be, and that has not
-// ended: those whose process is gone, and those that wait and to which something came. It is called once,
-// before other runs are started. loopFor finds the loop of a target. It returns how many runs are looked
+// ended: those whose process is gone, and those that wait and to which something came. Those in motion that
+// cannot be gone on with it ends, `interrupted`. It is called once, before other runs are started. loopFor finds the loop of a target. It returns how many runs are looked
 // at again, and why others are not. On a shared store those that another process carries are left to it.
 func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks ...lathe.Sink) (n int, err error) {
 	left := []lathe.RunFilter{{Status: "running", Limit: 1_000}}
@@ -177,7 +182,12 @@ func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*
 }
 
 func (c *Crew) recoverOne(ctx context.Context, row *lathe.RunSummary, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks []lathe.Sink) (goesOn bool, err error) {
-	if !row.Resumable || c.find(row.RunID) != nil {
+	switch {
+	case c.find(row.RunID) != nil:
+		return false, nil
+	case !row.Resumable && row.Status == "running":
+		return false, c.end(ctx, row, sinks)
+	case !row.Resumable:
 		return false, nil
 	}
 	h, err := c.engine.node.take(ctx, row.RunID)

@@ -91,11 +91,18 @@ func (c *Crew) apart(ctx context.Context) (context.Context, context.CancelFunc) 
 
 // note appends an event that no loop has said, and tells it.
 func (c *Crew) note(ctx context.Context, h *hold, row *lathe.RunSummary, d lathe.EventData, sinks []lathe.Sink) error {
+	return c.notes(ctx, h, row, []lathe.EventData{d}, sinks)
+}
+
+// notes appends events one after the other, as far as they can be.
+func (c *Crew) notes(ctx context.Context, h *hold, row *lathe.RunSummary, all []lathe.EventData, sinks []lathe.Sink) error {
 	e := c.engine
 	s := &stamper{engine: e, own: sinks, hold: h, last: row.LastID, cancel: func(error) {}}
 	s.in.Run = lathe.RunInfo{RunID: row.RunID, RequestID: row.RequestID, SessionID: row.SessionID, Principal: row.Principal}
 	s.run = &s.in.Run
-	s.take(ctx, &lathe.Event{Turn: row.Turns, Data: d})
+	for _, d := range all {
+		s.take(ctx, &lathe.Event{Turn: row.Turns, Data: d})
+	}
 	return s.lost
 }
 

@@ -48,6 +48,7 @@ type OpenCall struct {
 	lathe.ToolCall
 	Seq     int
 	Planned bool
+	Tool    string // as its events name it, once it is planned
 	// Asked says that somebody was asked about the call and has not answered.
 	Asked     bool
 	Digest    string    // of the approval that was asked for
@@ -92,7 +93,7 @@ func (s *State) Apply(e *lathe.Event) error {
 		s.modelCalled(d)
 	case *lathe.ToolCallPlanned:
 		s.Planned = max(s.Planned, d.Seq+1)
-		s.change(d.ToolCallID, func(c *OpenCall) { c.Seq, c.Planned, c.Begun = d.Seq, true, true })
+		s.change(d.ToolCallID, func(c *OpenCall) { c.Seq, c.Planned, c.Begun, c.Tool = d.Seq, true, true, d.Tool })
 	case *lathe.ApprovalRequested:
 		s.change(d.ToolCallID, func(c *OpenCall) {
 			c.Asked, c.Begun, c.Digest, c.ExpiresAt, c.Rule, c.Shown = true, false, d.ArgsDigest, d.ExpiresAt, d.Rule, d.Arguments

@@ -55,6 +55,9 @@ func textOf(code lathe.Code) string {
 	}
 }
 
+// Text returns what a model is told of a call that ended with the code, "" for what is no code of a call.
+func Text(code lathe.Code) string { return textOf(code) }
+
 // callCode returns the code if it is one of a call, else execution_failed.
 func callCode(code lathe.Code) lathe.Code {
 	if textOf(code) == "" {
