@@ -66,6 +66,30 @@ func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeSource offers what may be logged in to, as the first argument.
+func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if cfg, err := loadConfig(configPath(cmd), nil); err == nil && len(args) == 0 {
+		for name, c := range cfg.Tools.MCP {
+			if !c.URL.IsZero() && !bringsCredentials(c.Headers) {
+				names = append(names, name)
+			}
+		}
+		for name, c := range cfg.Tools.HTTP {
+			if c.Call.OAuth.IsSet() {
+				names = append(names, name)
+			}
+		}
+		for name, c := range cfg.Tools.OpenAPI {
+			if c.Call.OAuth.IsSet() {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeToolName offers a tool as the first argument.
 func completeToolName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -32,7 +32,8 @@ Where two have one name, write mcp:NAME, http:NAME or openapi:NAME. A server tha
 in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 		Example: `  lathe tools login search
   lathe tools login openapi:search --open --wait 2m`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := loginTo(cmd, args[0])
 			if err != nil {
@@ -73,7 +74,8 @@ func toolsLogoutCommand() *cobra.Command {
 		Short: "Forget the tokens for the server of tools",
 		Long: `Takes the tokens of an MCP server, an HTTP tool or an OpenAPI document, and Lathe's registration with its authorization
 server, out of the file tools.tokens. At the authorization server they stay good until they expire, or are revoked there.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := loginTo(cmd, args[0])
 			if err != nil {

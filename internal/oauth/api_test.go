@@ -34,22 +34,15 @@ func TestAPIsGetTheTokenAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		conf     func(*world, *Config)
-		resource func(*world, map[string]any)
-		want     string   // the resource that the token is asked for
 		requests []string // before the one for a token
 	}{
-		{"metadata", nil, func(w *world, m map[string]any) { m["resource"] = w.mcp.URL + "/v1" }, "/v1",
-			[]string{"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-authorization-server"}},
-		{"an issuer", func(w *world, c *Config) { c.Issuer = w.as.URL }, nil, "", []string{"GET /.well-known/oauth-authorization-server"}},
-		{"endpoints", func(w *world, c *Config) { c.TokenEndpoint = w.as.URL + "/token" }, nil, "", nil},
+		{"an issuer", func(w *world, c *Config) { c.Issuer = w.as.URL }, []string{"GET /.well-known/oauth-authorization-server"}},
+		{"endpoints", func(w *world, c *Config) { c.TokenEndpoint = w.as.URL + "/token" }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.metadata = func(m map[string]any) { delete(m, "token_endpoint_auth_methods_supported") }
-			if tc.resource != nil {
-				w.resource = func(m map[string]any) { tc.resource(w, m) }
-			}
 			w.token = func(url.Values, http.Header) (int, map[string]any) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -57,9 +50,7 @@ func TestAPIsGetTheTokenAtOnce(t *testing.T) {
 			}
 			c := w.client(w.store(), api(w, func(c *Config) {
 				machine(c)
-				if tc.conf != nil {
-					tc.conf(w, c)
-				}
+				tc.conf(w, c)
 			}))
 			if ready, err := c.Ready(); !ready || err != nil {
 				t.Errorf("ready %v, %v", ready, err)
@@ -72,11 +63,8 @@ func TestAPIsGetTheTokenAtOnce(t *testing.T) {
 			if want := append(tc.requests, "POST /token", "POST /v2/things", "POST /v2/things"); !slices.Equal(w.requests, want) {
 				t.Errorf("got %q, want %q", w.requests, want)
 			}
-			if tc.want != "" {
-				tc.want = w.mcp.URL + tc.want
-			}
-			if got := w.forms[0].Get("resource"); got != tc.want {
-				t.Errorf("resource %q, want %q", got, tc.want)
+			if w.forms[0].Has("resource") {
+				t.Errorf("asked with %v", w.forms[0])
 			}
 			w.revoke("token-1")
 			if text, err := call(t, c, w.mcp.URL+"/v2/things"); text != "served hello" || err != nil {
@@ -97,6 +85,7 @@ func TestAPIsAreNotAskedBeforeALogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			w.resource = func(m map[string]any) { m["resource"] = w.mcp.URL + "/v2" } // any of the origin
 			w.answer = func(q url.Values) {
 				if name == "endpoints" { // nobody has said who the issuer is
 					q.Set("iss", "https://login.example")
@@ -117,6 +106,10 @@ func TestAPIsAreNotAskedBeforeALogin(t *testing.T) {
 			}
 			if text, err := call(t, c, w.mcp.URL+"/v1"); text != "served hello" || err != nil {
 				t.Errorf("%q, %v", text, err)
+			}
+			want := map[string]string{"metadata": w.mcp.URL + "/v2"}[name]
+			if got := w.forms[0].Get("resource"); got != want || w.authz.Get("resource") != want {
+				t.Errorf("resource %q, want %q", got, want)
 			}
 			if w.authz.Get("code_challenge") == "" || name == "endpoints" && (w.authz.Get("client_id") != "by-hand" || w.seen("GET /.well-known/oauth-authorization-server") > 0) {
 				t.Errorf("asked %v; requests %q", w.authz, w.requests)

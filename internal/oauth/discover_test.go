@@ -204,6 +204,7 @@ func TestConfigs(t *testing.T) {
 		"login":            {Server: "https://mcp.example", ClientID: "x", TokenEndpoint: "https://as.example/t"},
 		"unregistered":     {Server: "https://mcp.example", AuthorizationEndpoint: "https://as.example/a", TokenEndpoint: "https://as.example/t"},
 		"open endpoint":    {Server: "https://mcp.example", Grant: JWTBearer, Assertion: secret.New("x"), TokenEndpoint: "http://as.example/t"},
+		"secret for all":   {Server: "https://api.example", API: true, Grant: ClientCredentials, ClientID: "x", Secret: secret.New("not shown")},
 		"name":             {Name: "../x", Server: "https://mcp.example"},
 	} {
 		if c.Name == "" {

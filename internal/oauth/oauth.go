@@ -167,6 +167,10 @@ func (c *Config) Check() error {
 	if _, err := c.key(); err != nil {
 		return err
 	}
+	// A server names whatever authorization server it likes.
+	if c.API && c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || !c.Provider.IDToken.IsZero()) {
+		return errors.New("a secret is for one authorization server: name it by issuer, or by token_endpoint")
+	}
 	switch {
 	case !c.Secret.IsZero() && !c.PrivateKey.IsZero():
 		return errors.New("both client_secret and private_key: a client has one of them")
