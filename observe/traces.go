@@ -176,6 +176,9 @@ func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
 	case *lathe.ApprovalRequested:
 		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
 	case *lathe.ApprovalResolved:
+		if r.calls[d.ToolCallID] == nil { // its span ended when the run began to wait
+			t.call(ctx, r, &e, d.ToolCallID, d.Tool, "extension")
+		}
 		r.note(d.ToolCallID, &e, "approval "+d.Decision, attribute.String(attrBy, d.By))
 	case *lathe.ToolCallExecuted:
 		if s := r.calls[d.ToolCallID]; s != nil && d.Cached {
@@ -263,12 +266,17 @@ func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *lathe.Event, d 
 	if d.Client {
 		kind = "function"
 	}
-	attrs := []attribute.KeyValue{attribute.String(attrOperation, spanTool), attribute.String(attrTool, d.ToolName),
-		attribute.String(attrCallID, d.ToolCallID), attribute.String(attrToolType, kind)}
+	var attrs []attribute.KeyValue
 	if t.content {
 		attrs = append(attrs, attribute.String(attrArguments, d.RawArgs))
 	}
-	r.calls[d.ToolCallID] = t.child(ctx, r, e, spanTool+" "+d.ToolName, trace.SpanKindInternal, attrs...)
+	t.call(ctx, r, e, d.ToolCallID, d.ToolName, kind, attrs...)
+}
+
+// call opens the span of a tool call.
+func (t *Traces) call(ctx context.Context, r *runSpans, e *lathe.Event, id, name, kind string, attrs ...attribute.KeyValue) {
+	attrs = append(attrs, attribute.String(attrOperation, spanTool), attribute.String(attrTool, name), attribute.String(attrCallID, id), attribute.String(attrToolType, kind))
+	r.calls[id] = t.child(ctx, r, e, spanTool+" "+name, trace.SpanKindInternal, attrs...)
 }
 
 func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) {

@@ -152,7 +152,7 @@ func TestSpansOfARunThatWaits(t *testing.T) {
 	s := collect(t)
 	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
 	for i, d := range []lathe.EventData{&lathe.RunResumed{Reason: "interrupted"}, &lathe.ToolCallProposed{ToolCallID: "c", ToolName: "t", Client: true}, &lathe.RunPaused{Reason: "awaiting_approval"},
-		&lathe.ToolCallResult{ToolCallID: "c"}, &lathe.RunResumed{}, &lathe.RunFinished{Reason: "max_iterations", Status: "limited", Limit: "max_iterations"}} {
+		&lathe.ToolCallResult{ToolCallID: "c"}, &lathe.RunResumed{}, &lathe.ApprovalResolved{ToolCallID: "d", Tool: "u", Decision: "approved"}, &lathe.ToolCallResult{ToolCallID: "d"}, &lathe.RunFinished{Reason: "max_iterations", Status: "limited", Limit: "max_iterations"}} {
 		tr.Emit(t.Context(), lathe.Event{ID: int64(i) + 5, RunID: "run_1", Time: time.Unix(int64(i), 0), Data: d})
 	}
 	if len(tr.runs) != 0 {
@@ -161,7 +161,8 @@ func TestSpansOfARunThatWaits(t *testing.T) {
 	if err := tr.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(s.bodies[0], `"name":"invoke_agent"`) != 2 || s.attrs("invoke_agent")["error.type"] != "max_iterations" || s.attrs("execute_tool t")["gen_ai.tool.type"] != "function" {
+	if strings.Count(s.bodies[0], `"name":"invoke_agent"`) != 2 || s.attrs("invoke_agent")["error.type"] != "max_iterations" || s.attrs("execute_tool t")["gen_ai.tool.type"] != "function" ||
+		s.attrs("execute_tool u")["gen_ai.tool.call.id"] != "d" {
 		t.Errorf("%s", s.bodies)
 	}
 }
