@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -28,17 +31,10 @@ func TestF4_DatabaseKilledUnderLoad(t *testing.T) {
 func TestF5_StandbyTakesOverUnderLoad(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t)
-	schema, err := url.Parse(primary.Schema(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := primary.Schema(t)
 	standby := primary.Standby(t)
-	q := schema.Query()
-	q.Set("host", primary.Dir()+","+standby.Dir())
-	q.Set("port", "5432,5432")
-	schema.RawQuery = q.Encode()
 	n := max(cycles(t)/6, 3)
-	survive(t, schema.String(), n, func(_ *rand.Rand, k int) bool {
+	survive(t, either(t, schema, primary, standby), n, func(_ *rand.Rand, k int) bool {
 		if k != n/2 {
 			return false
 		}
@@ -46,6 +42,99 @@ func TestF5_StandbyTakesOverUnderLoad(t *testing.T) {
 		standby.Promote(t)
 		return true
 	})
+}
+
+// either names both servers in the URL of a schema.
+func either(t *testing.T, schema string, primary, standby *pgtest.Server) string {
+	t.Helper()
+	u, err := url.Parse(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", primary.Dir()+","+standby.Dir())
+	q.Set("port", "5432,5432")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// F6: the database is killed in the middle of runs, and a standby takes over that lacks the end of their logs.
+// Each such run is set aside by the process that knows, and what was done is not done again by either.
+func TestF6_StandbyThatLacksEventsUnderLoad(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t)
+	schema := primary.Schema(t)
+	standby := primary.Follower(t)
+	both := either(t, schema, primary, standby)
+	x := newTrial(t, "cluster: {lease: 2s}\n")
+	nodes := []*proc{x.serves(both), x.serves(both)}
+	const runs = 12
+	for i := range runs {
+		x.clients.Go(func() {
+			tag := fmt.Sprintf("client%d", i)
+			x.do("POST", "/api/runs", `{"model":"main","prompt":"`+tag+`"}`, "Idempotency-Key", tag)
+		})
+	}
+	x.clients.Wait()     // all are begun
+	for range 2 * runs { // models are asked and tools called, of some runs more than of others
+		<-x.stirs
+	}
+	primary.CutOff(t, standby)
+	close(x.settling)
+	parked := func(url string) (aside, asked int) {
+		s, err := postgres.Open(t.Context(), url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }() // it was only read
+		for aside+asked < runs && x.ctx.Err() == nil {
+			rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{Status: "parked", Limit: runs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			aside, asked = 0, 0
+			for _, r := range rows {
+				if r.Reason == lathe.ReasonInterrupted {
+					aside++
+				} else {
+					asked++
+				}
+			}
+			x.pause(nil)
+		}
+		return aside, asked
+	}
+	if aside, asked := parked(schema); aside > 0 || asked != runs {
+		t.Fatalf("%d runs wait for a person, %d are set aside", asked, aside)
+	}
+	primary.Kill()
+	standby.Promote(t)
+	aside, asked := parked(either(t, schema, standby, standby))
+	if aside == 0 || aside+asked != runs {
+		t.Errorf("of %d runs %d wait for a person, and %d are set aside", runs, asked, aside)
+	}
+	for _, p := range nodes {
+		p.kill()
+	}
+	said := 0
+	for _, p := range nodes {
+		said += strings.Count(p.said.text.String(), "the store lacks events of a run that it had confirmed")
+	}
+	if said < aside { // who carried it says so
+		t.Errorf("%d runs are set aside, %d times that was said", aside, said)
+	}
+	paid := map[string]int{}
+	for _, d := range x.deeds {
+		if trialTools[d.Tool].Effect == lathe.Writes {
+			paid[string(d.Args)]++
+		}
+	}
+	for args, n := range paid {
+		if n > 1 {
+			t.Errorf("%s was done %d times", args, n)
+		}
+	}
+	t.Logf("%d runs, %d set aside, %d payments", runs, aside, len(paid))
 }
 
 // survive has two `lathe serve` on one store work, and n times something befall them: what befalls does, or else
