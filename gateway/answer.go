@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // A chat is one request for a chat completion, and what its client is told: the encoder of its stream.
@@ -16,15 +17,19 @@ type chat struct {
 	caller  *caller
 	req     *openai.ChatRequest
 	job     job
-	base    int             // messages of the run's history that were there before it
-	sum     conversationSum // of the conversation as the client has it
-	created int64
-	ignored []string       // members of the request that have no effect
-	passed  []lathe.Member // those that the model server gets
+	// in, with settings and limits, is that of job; it lies here to be made with the rest.
+	in       loop.Input
+	settings lathe.Settings
+	limits   lathe.Limits
+	base     int             // messages of the run's history that were there before it
+	sum      conversationSum // of the conversation as the client has it
+	created  int64
+	ignored  []string       // members of the request that have no effect
+	passed   []lathe.Member // those that the model server gets
 
 	session string
-	id      string // of the completion
-	chunks  *openai.ChunkWriter
+	id      string              // of the completion
+	chunks  *openai.ChunkWriter // nil: its client does not stream
 	calls   *handover
 	said    bool // some text was shown
 	turn    int  // in which it was

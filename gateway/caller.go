@@ -32,8 +32,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), pattern: "none"}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c}
-	rec.Header().Set("X-Request-Id", c.requestID)
-	rec.Header().Set("X-Content-Type-Options", "nosniff")
+	h := rec.Header()
+	h.Set("X-Request-Id", c.requestID)
+	h["X-Content-Type-Options"] = noSniffing
 	g.limitBody(rec, r)
 	began := g.opts.Now()
 	defer g.work.end(c.setup)

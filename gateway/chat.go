@@ -111,7 +111,8 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p *problem) {
 	c, req := a.caller, a.req
 	a.session = wanted.session
-	in := &loop.Input{
+	in := &a.in
+	*in = loop.Input{
 		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: wanted.session, Principal: c.key.Name, Labels: wanted.labels},
 		Sampling: &req.Sampling, User: req.User, ClientTools: req.Tools, Target: req.Model,
 	}
@@ -124,12 +125,11 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	if in.Allow, p = c.toolsFor(wanted, "lathe"); p != nil {
 		return p
 	}
-	limits, p := c.limitsFor(wanted, m, "lathe")
-	if p != nil {
+	limits, settings := &a.limits, &a.settings
+	if *limits, p = c.limitsFor(wanted, m, "lathe"); p != nil {
 		return p
 	}
-	settings, p := wanted.settingsFor(m, "lathe")
-	if p != nil {
+	if *settings, p = wanted.settingsFor(m, "lathe"); p != nil {
 		return p
 	}
 	if req.ToolChoice.Mode != "" {
@@ -138,8 +138,8 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	if req.ParallelToolCalls != nil {
 		settings.ParallelToolCalls = req.ParallelToolCalls
 	}
-	in.Settings, in.Limits = &settings, &limits
-	relayed := a.plain && c.relays(m, &settings, in.Allow)
+	in.Settings, in.Limits = settings, limits
+	relayed := a.plain && c.relays(m, settings, in.Allow)
 	if in.Overrides = a.pass(relayed); relayed {
 		in.Relay = &lathe.Relay{Stream: req.Stream, Take: a.keepWhole}
 		in.Allow = []string{} // whatever tools come to be here meanwhile
@@ -163,7 +163,7 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	}
 	in.Run.RunID = g.opts.Engine.NewRunID()
 	a.begin(in.Run.RunID)
-	a.calls = newHandover(a.chunks, req.Tools, &settings, &limits)
+	a.calls = newHandover(a.chunks, req.Tools, settings, limits)
 	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
 	if !wanted.detach && wanted.session == "" {
 		a.job.due = c.due()
@@ -174,6 +174,9 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 // begin makes the head of the answer of a run.
 func (a *chat) begin(runID string) {
 	a.id = "chatcmpl-" + strings.TrimPrefix(runID, "run_")
+	if !a.req.Stream {
+		return
+	}
 	if a.chunks = openai.NewChunkWriter(a.id, a.req.Model, a.created, a.req.IncludeUsage); a.req.Obfuscate {
 		a.chunks.Pad()
 	}

@@ -75,8 +75,13 @@ func (f *flight) isOver() bool {
 func (g *Gateway) ride(ctx context.Context, c *caller, j *job, sinks ...lathe.Sink) *lathe.Result {
 	ctx, f := g.board(ctx, c, j, nil)
 	defer f.cancel(context.Canceled)
-	res := movedOnResult(nil) // where it panics
-	defer func() { f.land(res) }()
+	var res *lathe.Result
+	defer func() {
+		if res == nil { // it panicked
+			res = movedOnResult(nil)
+		}
+		f.land(res)
+	}()
 	res = g.carry(ctx, j, sinks)
 	return res
 }

@@ -34,7 +34,9 @@ type toldCall struct {
 func newHandover(chunks *openai.ChunkWriter, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{chunks: chunks, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
 	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // else a turn may be taken back
-	h.names = make(map[string]bool, len(tools))
+	if len(tools) > 0 {
+		h.names = make(map[string]bool, len(tools))
+	}
 	for _, t := range tools {
 		h.names[t.Name] = true
 	}

@@ -6,4 +6,5 @@ var (
 	typeJSON    = []string{"application/json"}
 	typeEvents  = []string{"text/event-stream"}
 	noBuffering = []string{"no"}
+	noSniffing  = []string{"nosniff"}
 )

@@ -183,6 +183,9 @@ func checkAnswers(messages []lathe.Message) *problem {
 				Message: "A tool message must follow the message whose tool_calls it answers, and answer a call that has no answer yet."}
 		}
 		calls := messages[i].Calls()
+		if len(calls) == 0 {
+			continue
+		}
 		ids := make(map[string]bool, len(calls))
 		for _, call := range calls {
 			if call.ID == "" || ids[call.ID] {

@@ -77,10 +77,13 @@ func (r *limitRow) read(v []byte, at string) *problem {
 // narrow returns base with every limit of want that is below it. above names the first limit of want
 // that is beyond that of base, "" where none is: it has no effect.
 func narrow(base, want lathe.Limits) (out lathe.Limits, above string) {
-	out = base.WithDefaults()
-	if want == (lathe.Limits{}) {
-		return out, ""
+	if want == (lathe.Limits{}) { // nearly always
+		return base.WithDefaults(), ""
 	}
+	return narrowEach(base.WithDefaults(), want)
+}
+
+func narrowEach(out, want lathe.Limits) (_ lathe.Limits, above string) {
 	got, asked := limitRows(&out), limitRows(&want)
 	for i := range got {
 		g, w := &got[i], &asked[i]

@@ -11,11 +11,14 @@ import (
 // nameResults gives each tool result the name of the call that it answers, which the wire does not
 // repeat.
 func nameResults(msgs []lathe.Message) {
-	names := map[string]string{}
+	var names map[string]string
 	for i := range msgs {
 		for j, p := range msgs[i].Parts {
 			switch p := p.(type) {
 			case lathe.ToolCall:
+				if names == nil {
+					names = map[string]string{}
+				}
 				names[p.ID] = p.Name
 			case lathe.ToolResult:
 				p.Name = names[p.CallID]
@@ -32,8 +35,9 @@ func parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	}
 	var msgs []lathe.Message
 	for el := range rawjson.Elements(v) {
-		m, err := parseMessage(el, "messages["+strconv.Itoa(len(msgs))+"]")
+		m, err := parseMessage(el)
 		if err != nil {
+			err.Param = "messages[" + strconv.Itoa(len(msgs)) + "]" + err.Param
 			return nil, err
 		}
 		msgs = append(msgs, m)
@@ -41,14 +45,14 @@ func parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	return msgs, nil
 }
 
-// parseMessage reads one message of a request.
-func parseMessage(v []byte, at string) (lathe.Message, *APIError) {
+// parseMessage reads one message of a request. Its errors name members from the message on.
+func parseMessage(v []byte) (lathe.Message, *APIError) {
 	var m lathe.Message
-	if err := needObject(v, at); err != nil {
+	if err := needObject(v, ""); err != nil {
 		return m, err
 	}
 	raw, _ := rawjson.Get(v, "role")
-	role, err := parseString(raw, at+".role")
+	role, err := parseString(raw, ".role")
 	if err != nil {
 		return m, err
 	}
@@ -56,7 +60,7 @@ func parseMessage(v []byte, at string) (lathe.Message, *APIError) {
 	switch m.Role {
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
 	default:
-		return m, badRequest(at+".role", "Must be system, developer, user, assistant or tool.")
+		return m, badRequest(".role", "Must be system, developer, user, assistant or tool.")
 	}
 	var content, refusal, callID, calls []byte
 	for key, v := range rawjson.Members(v) {
@@ -68,7 +72,7 @@ func parseMessage(v []byte, at string) (lathe.Message, *APIError) {
 		case "content":
 			content = v
 		case "name":
-			if m.Name, err = parseString(v, at+".name"); err != nil {
+			if m.Name, err = parseString(v, ".name"); err != nil {
 				return m, err
 			}
 		case "refusal":
@@ -78,7 +82,7 @@ func parseMessage(v []byte, at string) (lathe.Message, *APIError) {
 		case "tool_calls":
 			calls = v
 		case "function_call":
-			return m, badRequest(at+".function_call", "The old function calling is not supported: use tool_calls.")
+			return m, badRequest(".function_call", "The old function calling is not supported: use tool_calls.")
 		case "reasoning_content", "reasoning", "thinking":
 			if m.Role != lathe.RoleAssistant || kind(v) != '"' {
 				m.Extra = append(m.Extra, lathe.Member{Name: name, Value: bytes.Clone(v)})
@@ -90,36 +94,36 @@ func parseMessage(v []byte, at string) (lathe.Message, *APIError) {
 		}
 	}
 	if m.Role == lathe.RoleTool {
-		return m, parseResult(&m, content, callID, at)
+		return m, parseResult(&m, content, callID)
 	}
 	if content == nil && m.Role != lathe.RoleAssistant {
-		return m, badRequest(at+".content", "This message needs content.")
+		return m, badRequest(".content", "This message needs content.")
 	}
 	if calls != nil && m.Role != lathe.RoleAssistant {
-		return m, badRequest(at+".tool_calls", "Only an assistant message has calls.")
+		return m, badRequest(".tool_calls", "Only an assistant message has calls.")
 	}
-	ps, err := parseContent(content, at+".content")
+	ps, err := parseContent(content, ".content")
 	if err != nil {
 		return m, err
 	}
 	m.Parts = append(m.Parts, ps...)
 	if refusal != nil {
-		text, err := parseString(refusal, at+".refusal")
+		text, err := parseString(refusal, ".refusal")
 		if err != nil {
 			return m, err
 		}
 		m.Parts = append(m.Parts, lathe.Refusal{Text: text})
 	}
-	return m, parseCalls(&m, calls, at+".tool_calls")
+	return m, parseCalls(&m, calls, ".tool_calls")
 }
 
-func parseResult(m *lathe.Message, content, callID []byte, at string) *APIError {
+func parseResult(m *lathe.Message, content, callID []byte) *APIError {
 	var r lathe.ToolResult
 	var err *APIError
-	if r.CallID, err = parseString(callID, at+".tool_call_id"); err != nil {
+	if r.CallID, err = parseString(callID, ".tool_call_id"); err != nil {
 		return err
 	}
-	ps, err := parseContent(content, at+".content")
+	ps, err := parseContent(content, ".content")
 	if err != nil {
 		return err
 	}

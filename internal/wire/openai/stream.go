@@ -44,7 +44,7 @@ type outCall struct {
 // NewChunkWriter returns a ChunkWriter for one answer. With includeUsage the usage follows in a
 // chunk of its own, and every other chunk says "usage":null.
 func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWriter {
-	head := append([]byte("data: "), `{"id":`...)
+	head := append(make([]byte, 0, 160+len(id)+len(model)), `data: {"id":`...)
 	head = rawjson.AppendQuote(head, id)
 	head = append(head, `,"object":"chat.completion.chunk","created":`...)
 	head = strconv.AppendInt(head, created, 10)
