@@ -19,10 +19,21 @@ import (
 type Ref struct {
 	shown string // what the file says, where that may be shown
 	value secret.Secret
+	file  string // where the value is all of a file: its path
 }
 
 // Secret returns the value.
 func (r Ref) Secret() secret.Secret { return r.value }
+
+// Fresh returns the value as it is now, where it is all of a file that may be put anew: ${file:path}. Others
+// stay as they were read.
+func (r Ref) Fresh() (secret.Secret, error) {
+	if r.file == "" {
+		return r.value, nil
+	}
+	v, err := readSecret(r.file, r.shown)
+	return secret.New(v), err
+}
 
 // Reveal returns the value itself.
 func (r Ref) Reveal() string { return r.value.Reveal() }
@@ -88,6 +99,9 @@ func (v refValue) resolve(r *resolver) error {
 	if found {
 		v.p.shown = written
 	}
+	if path, whole := strings.CutPrefix(strings.TrimSuffix(written, "}"), "${file:"); whole && !strings.ContainsAny(path, "${}") {
+		v.p.file = r.full(path)
+	}
 	return v.check(v.p)
 }
 
@@ -121,7 +135,7 @@ func (r *resolver) expand(s string) (out string, found bool, err error) {
 
 func (r *resolver) lookUp(name string) (string, error) {
 	if path, ok := strings.CutPrefix(name, "file:"); ok {
-		return r.readFile(path)
+		return readSecret(r.full(path), "${file:"+path+"}")
 	}
 	if !isVariable(name) {
 		return "", errors.New("a reference is ${NAME} or ${file:path}, and $${ is the text ${")
@@ -136,26 +150,31 @@ func (r *resolver) lookUp(name string) (string, error) {
 	return v, nil
 }
 
-func (r *resolver) readFile(path string) (string, error) {
-	full := path
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.dir, full)
+// full is the path of a file of the configuration.
+func (r *resolver) full(path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
+	return filepath.Join(r.dir, path)
+}
+
+// readSecret reads a file, which errors call what it was written as.
+func readSecret(full, written string) (string, error) {
 	f, err := os.Open(full)
 	if err != nil {
-		return "", fmt.Errorf("${file:%s}: %w", path, withoutPath(err))
+		return "", fmt.Errorf("%s: %w", written, withoutPath(err))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
 	if err != nil {
-		return "", fmt.Errorf("${file:%s}: %w", path, withoutPath(err))
+		return "", fmt.Errorf("%s: %w", written, withoutPath(err))
 	}
 	if len(b) > maxSecretBytes {
-		return "", fmt.Errorf("${file:%s}: larger than %s", path, formatSize(maxSecretBytes))
+		return "", fmt.Errorf("%s: larger than %s", written, formatSize(maxSecretBytes))
 	}
 	v := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	if v == "" {
-		return "", fmt.Errorf("${file:%s}: the file is empty", path)
+		return "", fmt.Errorf("%s: the file is empty", written)
 	}
 	return v, nil
 }

@@ -87,6 +87,39 @@ telemetry:
 	}
 }
 
+// A reference to a file is read anew where that is asked for, and nothing else is.
+func TestFreshReferences(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := write(t, dir, "key", "first\n")
+	var whole, part, env Ref
+	r := resolver{env: map[string]string{"KEY": "first"}, dir: dir}
+	for ref, text := range map[*Ref]string{&whole: "${file:key}", &part: "a ${file:key}", &env: "${KEY}"} {
+		v := reference(ref, isKey)
+		if err := v.set(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.resolve(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dir, "key", "second\n")
+	for ref, want := range map[*Ref]string{&whole: "second", &part: "a first", &env: "first"} {
+		if got, err := ref.Fresh(); got.Reveal() != want || err != nil {
+			t.Errorf("%s: got %q, %v", ref, got.Reveal(), err)
+		}
+	}
+	if whole.Reveal() != "first" {
+		t.Errorf("the value has changed: %s", whole.Reveal())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := whole.Fresh(); err == nil || !strings.HasPrefix(err.Error(), "${file:key}: ") || strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 // What YAML writes is a file that says the same.
 func TestYAMLRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/secret"
 )
 
 // tokenClient returns what gets the tokens that conf says, and what it reaches others by.
@@ -54,6 +55,12 @@ func oauthConfig(name, server string, o *config.OAuth) oauth.Config {
 		MetadataURL: o.ClientMetadataURL.Reveal(), RedirectPort: o.RedirectPort, Assertion: o.Assertion.Secret(),
 		Provider: oauth.Provider{TokenEndpoint: o.Provider.TokenEndpoint.Reveal(), ClientID: o.Provider.ClientID.Reveal(),
 			Secret: o.Provider.ClientSecret.Secret(), IDToken: o.Provider.IDToken.Secret()},
+		Fresh: func() (assertion, idToken secret.Secret, err error) {
+			if assertion, err = o.Assertion.Fresh(); err == nil {
+				idToken, err = o.Provider.IDToken.Fresh()
+			}
+			return assertion, idToken, err
+		},
 	}
 }
 

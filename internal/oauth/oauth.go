@@ -64,6 +64,9 @@ type Config struct {
 	RedirectPort int           // where a login is answered, on 127.0.0.1; 0: any
 	Assertion    secret.Secret // of the JWTBearer grant: a JWT
 	Provider     Provider      // of the CrossApp grant
+	// Fresh, where it is set, returns Assertion and Provider.IDToken as they are now: others put new ones in
+	// their place before they expire.
+	Fresh func() (assertion, idToken secret.Secret, err error)
 }
 
 // A Provider is the identity provider of the [CrossApp] grant.

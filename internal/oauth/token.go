@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/secret"
 )
 
 // joinScopes is how scopes are sent.
@@ -118,6 +120,10 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 		return errors.New("the grant wants a client_id")
 	}
 	scopes := c.scopesFor(p, challenged, c.has.Scopes)
+	assertion, idToken, err := c.identities()
+	if err != nil {
+		return err
+	}
 	form := url.Values{}
 	if len(scopes) > 0 {
 		form.Set("scope", joinScopes(scopes))
@@ -127,9 +133,9 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 		form.Set("grant_type", "client_credentials")
 	case JWTBearer:
 		form.Set("grant_type", grantJWT)
-		form.Set("assertion", c.conf.Assertion.Reveal())
+		form.Set("assertion", assertion.Reveal())
 	case CrossApp:
-		assertion, err := c.identityAssertion(ctx, p, scopes)
+		assertion, err := c.identityAssertion(ctx, p, idToken, scopes)
 		if err != nil {
 			return err
 		}
@@ -145,6 +151,17 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	return nil
 }
 
+// identities are what a machine shows of itself, as it is now.
+func (c *Client) identities() (assertion, idToken secret.Secret, err error) {
+	if c.conf.Fresh == nil {
+		return c.conf.Assertion, c.conf.Provider.IDToken, nil
+	}
+	if assertion, idToken, err = c.conf.Fresh(); err != nil {
+		return assertion, idToken, errors.New("the file of the assertion, or of the identity token, cannot be read")
+	}
+	return assertion, idToken, nil
+}
+
 const (
 	grantJWT      = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -154,14 +171,14 @@ const (
 
 // identityAssertion has the identity provider exchange the identity token for an assertion to the
 // authorization server of p (RFC 8693).
-func (c *Client) identityAssertion(ctx context.Context, p *place, scopes []string) (string, error) {
+func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret.Secret, scopes []string) (string, error) {
 	who := registration{ID: c.conf.Provider.ClientID, Secret: c.conf.Provider.Secret.Reveal(), Method: authNone}
 	if who.Secret != "" {
 		who.Method = authBasic
 	}
 	form := url.Values{
 		"grant_type": {grantExchange}, "requested_token_type": {typeIDJAG},
-		"subject_token": {c.conf.Provider.IDToken.Reveal()}, "subject_token_type": {typeIDToken},
+		"subject_token": {idToken.Reveal()}, "subject_token_type": {typeIDToken},
 		"audience": {p.as.issuer},
 	}
 	if p.resource != "" {

@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -295,6 +296,49 @@ func TestT21_StoreIsPrivate(t *testing.T) {
 		}
 		if err := fresh(); err == nil || !strings.Contains(err.Error(), "log in again") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// What a machine shows of itself is read when it is shown: whoever gives it out puts a new one in its place.
+func TestIdentitiesAreRead(t *testing.T) {
+	t.Parallel()
+	for grant, field := range map[Grant]string{JWTBearer: "assertion", CrossApp: "subject_token"} {
+		w := newWorld(t)
+		w.metadata = func(m map[string]any) { delete(m, "token_endpoint_auth_methods_supported") }
+		w.token = func(form url.Values, _ http.Header) (int, map[string]any) {
+			if form.Get("grant_type") == grantExchange {
+				return 200, map[string]any{"access_token": "jag", "issued_token_type": typeIDJAG, "token_type": "N_A"}
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return 200, w.issue()
+		}
+		now, gone := "first", false
+		c := w.client(w.store(), func(c *Config) {
+			c.Grant, c.ClientID, c.Assertion = grant, "workload", secret.New("first")
+			c.Provider = Provider{TokenEndpoint: w.as.URL + "/token", IDToken: secret.New("first")}
+			c.Fresh = func() (assertion, idToken secret.Secret, err error) {
+				if gone {
+					return assertion, idToken, errors.New("canary: no such file")
+				}
+				return secret.New(now), secret.New(now), nil
+			}
+		})
+		for _, now = range []string{"first", "second"} {
+			at := len(w.forms)
+			if text, err := call(t, c, w.mcp.URL+w.path); text != "served hello" || err != nil {
+				t.Fatalf("%s: %q, %v", grant, text, err)
+			}
+			if got := w.forms[at].Get(field); got != now {
+				t.Errorf("%s: %s is %q, want %q", grant, field, got, now)
+			}
+			w.revoke("token-1")
+		}
+		w.revoke("token-2")
+		gone = true
+		if _, err := call(t, c, w.mcp.URL+w.path); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: %v", grant, err)
 		}
 	}
 }
