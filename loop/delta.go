@@ -108,17 +108,7 @@ func (r *run) idsOpen() bool {
 
 // hasCall reports whether the run has a call of that id, so that a new one will get another.
 func (r *run) hasCall(id string) bool {
-	if slices.ContainsFunc(r.call.open, func(x openCall) bool { return x.id == id }) {
-		return true
-	}
-	for i := range r.req.Messages {
-		for _, p := range r.req.Messages[i].Parts {
-			if c, ok := p.(lathe.ToolCall); ok && c.ID == id {
-				return true
-			}
-		}
-	}
-	return false
+	return r.work.HasCall(id) || slices.ContainsFunc(r.call.open, func(x openCall) bool { return x.id == id })
 }
 
 func (r *run) callArgs(d *lathe.Delta) {

@@ -35,6 +35,9 @@ func (w *Work) Adopt(msg *lathe.Message) {
 	}
 }
 
+// HasCall reports whether a call of the run, or of what it started from, has that id: another call does not keep it.
+func (w *Work) HasCall(id string) bool { return w.ids.get(id) != 0 }
+
 // identify is stage 1. A call whose message was not adopted gets its id here.
 func (w *Work) identify(c *call) {
 	switch {

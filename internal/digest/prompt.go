@@ -236,7 +236,7 @@ func (p *Prompt) appendTail2(b []byte, s *lathe.Sampling, tools []*lathe.ToolSpe
 		p.tools = slices.Clone(tools)
 		p.toolsHash = Tools(tools)
 	}
-	b = rawjson.AppendQuote(append(b, `},"tools":`...), p.toolsHash)
+	b = append(append(append(b, `},"tools":"`...), p.toolsHash...), '"')
 	if len(tools) > 0 && choice != (lathe.ToolChoice{}) {
 		b = rawjson.AppendQuote(append(b, `,"tool_choice":{"mode":`...), choice.Mode)
 		b = rawjson.AppendQuote(append(b, `,"name":`...), choice.Name)

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -74,6 +75,9 @@ func appendSampling(b []byte, s *lathe.Sampling) []byte {
 
 // appendFloat appends f as JSON.stringify writes it: null where it is no number.
 func appendFloat(b []byte, f float64) []byte {
+	if f == 0 || 1e-6 <= f && f < 1e21 { // those are written without an exponent, and -0 is 0
+		return strconv.AppendFloat(b, math.Abs(f), 'f', -1, 64)
+	}
 	var buf [32]byte
 	out, err := rawjson.AppendCanonical(b, strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
 	if err != nil {
