@@ -33,16 +33,19 @@ type Server struct {
 }
 
 // Start starts a server for one test, which may kill it. Where none can be started, the test is skipped.
-func Start(tb testing.TB) *Server {
+func Start(tb testing.TB) *Server { return StartIn(tb, "") }
+
+// StartIn starts a server whose folder is in the one that is named.
+func StartIn(tb testing.TB, parent string) *Server {
 	tb.Helper()
-	s, err := start(tb.Context())
+	s, err := start(tb.Context(), parent)
 	check(tb, err)
 	tb.Cleanup(s.stop)
 	return s
 }
 
-func start(ctx context.Context) (*Server, error) {
-	s, err := found()
+func start(ctx context.Context, parent string) (*Server, error) {
+	s, err := found(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +61,13 @@ func start(ctx context.Context) (*Server, error) {
 }
 
 // found returns a server that has a folder, and no more.
-func found() (*Server, error) {
+func found(parent string) (*Server, error) {
 	bin := binaries()
 	who, err := unprivileged()
 	if bin == "" || err != nil {
 		return nil, errors.Join(errMissing, err)
 	}
-	dir, err := os.MkdirTemp("", "lathe-pg-") // not a test's own folder: the path of a socket is short
+	dir, err := os.MkdirTemp(parent, "lathe-pg-") // not a test's own folder: the path of a socket is short
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (s *Server) Standby(tb testing.TB) *Server {
 // Follower starts an asynchronous standby of the server: it has what the server has confirmed a moment later.
 func (s *Server) Follower(tb testing.TB) *Server {
 	tb.Helper()
-	standby, err := found()
+	standby, err := found("")
 	check(tb, err)
 	tb.Cleanup(standby.stop)
 	err = standby.command(tb.Context(), "pg_basebackup", "-h", s.dir, "-p", "5432", "-U", "lathe", "-D", standby.data(), "-R", "-X", "stream", "-c", "fast", "-N")
@@ -193,6 +196,9 @@ func (s *Server) Kill() {
 		s.run = nil
 	}
 }
+
+// Move says that the folder of a killed server is in another one now.
+func (s *Server) Move(parent string) { s.dir = filepath.Join(parent, filepath.Base(s.dir)) }
 
 // Restart starts the server again after Kill, and waits until it answers.
 func (s *Server) Restart(tb testing.TB) {
