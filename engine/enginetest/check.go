@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -294,10 +295,9 @@ func sameJSON(a, b []byte) bool {
 
 func (c *checker) c8(r *RunLog) {
 	writer := ""
-	for _, a := range c.h.Appends {
-		if a.RunID != r.ID {
-			continue
-		}
+	appends := slices.DeleteFunc(slices.Clone(c.h.Appends), func(a Append) bool { return a.RunID != r.ID })
+	slices.SortStableFunc(appends, func(a, b Append) int { return cmp.Compare(a.From, b.From) }) // as they stand in the log
+	for _, a := range appends {
 		if a.Epoch < a.Newest {
 			c.fail("C8", "%s appends event %d under claim %d, after claim %d", a.Process, a.From, a.Epoch, a.Newest)
 		}

@@ -91,7 +91,7 @@ type Append struct {
 	RunID   string
 	Process string
 	Epoch   int64 // of the claim it was made under; 0: without one
-	Newest  int64 // the epoch of the run's last claim when it was taken
+	Newest  int64 // the epoch of the run's last claim when it was made
 	First   string
 	From    int64 // the id of its first event
 }
@@ -118,8 +118,9 @@ func (s *store) append(ctx context.Context, runID string, last int64, events []l
 	}
 	sim := s.p.sim
 	fault := sim.act(ctx, s.p, runID, what, func() {
+		newest := sim.newest(runID) // now: a store that has lost a connection may answer much later
 		if end, err = do(context.WithoutCancel(ctx)); err == nil && len(events) > 0 {
-			sim.note(&Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch})
+			sim.note(Append{RunID: runID, Process: s.p.name, First: events[0].Data.EventType(), From: last + 1, Epoch: epoch, Newest: newest})
 		}
 	}, pointOf(events))
 	if fault != nil {
@@ -128,11 +129,17 @@ func (s *store) append(ctx context.Context, runID string, last int64, events []l
 	return end, err
 }
 
-func (s *Sim) note(a *Append) {
+func (s *Sim) note(a Append) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.Newest = s.epochs[a.RunID]
-	s.notes = append(s.notes, *a)
+	s.notes = append(s.notes, a)
+}
+
+// newest returns the epoch of a run's last claim.
+func (s *Sim) newest(runID string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epochs[runID]
 }
 
 // unreachable is the error of a store that has not answered.
