@@ -109,7 +109,7 @@ func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
 		return
 	}
-	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path."})
+	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path; GET /api/openapi.json lists those there are."})
 }
 
 // admits refuses requests that a page of somebody else makes a browser send: those under a name that

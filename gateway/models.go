@@ -31,7 +31,7 @@ func (c *caller) model(name string) (*Model, *problem) {
 	case err != nil && lathe.CodeOf(err) != lathe.CodeNotFound:
 		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the server's log says why.", NoRetry: true}
 	case err != nil:
-		return nil, &problem{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "There is no such model." + mean(name, c.modelNames())}
+		return nil, &problem{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "There is no such model; GET /v1/models lists them." + mean(name, c.modelNames())}
 	case !c.key.mayModel(name):
 		return nil, &problem{Status: http.StatusForbidden, Code: "model_forbidden", Param: "model", Message: "This key may not use the model."}
 	}
