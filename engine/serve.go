@@ -19,6 +19,9 @@ type ServeOptions struct {
 	Every time.Duration
 	// Address is where other nodes reach this one; "": they do not.
 	Address string
+	// Hinted, when set, is told of runs that the store hints at: they may have new events or facts. It must not
+	// block. A hint may come twice, late or never.
+	Hinted func(runID string)
 }
 
 // maxClaimed bounds the runs that one look brings.
@@ -91,7 +94,12 @@ func (c *Crew) advertise(ctx context.Context, address string) {
 func (c *Crew) listen(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	for ctx.Err() == nil {
-		err := n.store.Watch(ctx, c.hintFromAfar)
+		err := n.store.Watch(ctx, func(runID string) {
+			c.hintFromAfar(runID)
+			if opts.Hinted != nil {
+				opts.Hinted(runID)
+			}
+		})
 		if ctx.Err() != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/store"
@@ -17,15 +18,22 @@ import (
 
 const clusterKey = "the key of the cluster"
 
-// clustered returns what makes a house one of several on a store, and looks for runs until the test ends.
-func (h *house) join(t *testing.T, kept *store.Memory) {
+// join makes the house one of several on a store, and looks for runs until the test ends.
+func (h *house) join(t *testing.T, kept lathe.SharedStore, change ...func(*setting)) {
 	t.Helper()
 	s := h.setting(func(s *setting) {
 		s.store, s.now = kept, nil
+		for _, c := range change {
+			c(s)
+		}
+		own := s.opts
 		s.opts = func(o *gateway.Options) {
 			o.Limits.Claim = 10 * time.Millisecond
 			o.Limits.Poll = 20 * time.Millisecond
 			o.Cluster.Key = secret.New(clusterKey)
+			if own != nil {
+				own(o)
+			}
 		}
 	})
 	h.fixture = serve(t, s)
@@ -39,7 +47,7 @@ func (h *house) join(t *testing.T, kept *store.Memory) {
 }
 
 // advertise says where the house is, as Serve does where it is told the address.
-func (h *house) advertise(t *testing.T, kept *store.Memory, runID string) {
+func (h *house) advertise(t *testing.T, kept lathe.SharedStore, runID string) {
 	t.Helper()
 	owner, err := kept.Owner(t.Context(), runID)
 	if err != nil || owner == "" {

@@ -28,16 +28,18 @@ import (
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M(m)) }
 
 // A fixture is a gateway on a real address of this machine, over the simulated model.
 type fixture struct {
 	t       testing.TB
 	url     string
+	cut     func() // ends its connections, and takes no more
 	gateway *gateway.Gateway
 	client  *http.Client
 	store   *store.Memory
@@ -118,6 +120,7 @@ func serve(t testing.TB, s *setting) *fixture {
 	}
 	f.url = "http://" + ln.Addr().String()
 	srv := f.gateway.Server()
+	f.cut = func() { _ = srv.Close() }
 	var done sync.WaitGroup
 	done.Go(func() { _ = srv.Serve(ln) })
 	f.client = &http.Client{Transport: &described{t, theDocument(t), &http.Transport{DisableCompression: true}}}

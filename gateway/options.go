@@ -147,6 +147,7 @@ type Gateway struct {
 	facts    lathe.FactStore   // nil: nothing is kept
 	shared   lathe.SharedStore // nil: no other process carries runs of the store
 	relays   relays
+	hinted   sleepers // watchers of runs
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // ends the runs of clients

@@ -23,7 +23,7 @@ func (g *Gateway) Recover(ctx context.Context) (n int, err error) {
 // serve goes on with runs of a shared store that nobody carries, until ctx is done.
 func (g *Gateway) serve(ctx context.Context) {
 	r := &recovered{work: &g.work, held: map[string][]*setup{}}
-	g.opts.Crew.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []lathe.Sink{r}, Every: g.opts.Limits.Claim, Address: g.opts.Cluster.Address})
+	g.opts.Crew.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []lathe.Sink{r}, Every: g.opts.Limits.Claim, Address: g.opts.Cluster.Address, Hinted: g.hinted.wake})
 }
 
 // recovered has runs that are gone on with keep the setup that they were taken up under. It is their sink.

@@ -115,6 +115,7 @@ type watch struct {
 	last    int64         // the last stored event that was told
 	silent  time.Duration // for so long nothing was told
 	over    bool          // it was the last for this watcher
+	nap     nap           // in which it listens
 	// enc, where it is set, has the run told as the stream of a chat page.
 	enc       *uistream.Encoder
 	keepAlive func(dst []byte) []byte
@@ -122,6 +123,11 @@ type watch struct {
 
 // run tells events until the run has ended, the watcher is gone, or ctx is done.
 func (x *watch) run(ctx context.Context) error {
+	defer x.gateway.hinted.add(x.runID, func() {
+		if !x.gateway.carries(x.runID) { // else it hears of it
+			x.nap.wake()
+		}
+	})()
 	if err := x.catchUp(ctx); err != nil || x.follow == "false" {
 		return err
 	}
@@ -135,7 +141,7 @@ func (x *watch) run(ctx context.Context) error {
 }
 
 // listen tells what it hears until it is quiet, or something was missed; then it looks into the store. What
-// is carried by another process it does not hear: then it looks often.
+// is carried by another process it does not hear: then it looks at each hint of the store, and often without one.
 func (x *watch) listen(ctx context.Context) error {
 	g := x.gateway
 	pause := g.opts.Limits.KeepAlive
@@ -144,6 +150,8 @@ func (x *watch) listen(ctx context.Context) error {
 	}
 	heard, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
+	x.nap.begin(cancel)
+	defer x.nap.over()
 	for !x.over {
 		e, err := x.sub.Next(heard)
 		switch {
@@ -151,6 +159,8 @@ func (x *watch) listen(ctx context.Context) error {
 			return ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
 			return x.quiet(ctx, pause)
+		case errors.Is(err, context.Canceled): // the store has hinted at the run
+			return x.catchUp(ctx)
 		case errors.Is(err, observe.ErrLagged):
 			x.sub.Close()
 			x.sub = g.opts.Bus.Subscribe(x.runID)
