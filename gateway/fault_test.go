@@ -158,6 +158,7 @@ func TestClientThatLeaves(t *testing.T) {
 				}
 				f.crew.Drain(context.Background())
 				f.gateway.Drain(context.Background())
+				_ = f.engine.Settle(t.Context(), "") // it waits as long as it takes
 				rows, _, err := f.store.Runs(t.Context(), &lathe.RunFilter{})
 				want := lathe.ReasonCancelled
 				if detach {

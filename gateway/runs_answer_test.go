@@ -383,7 +383,7 @@ func TestCancelOfTheRunOfARequest(t *testing.T) {
 	h.model.step = make(chan struct{})
 	var chat sync.WaitGroup
 	chat.Go(func() {
-		resp, body := h.do("POST", "/v1/chat/completions", `{"model":"sim/any","messages":[{"role":"user","content":"hi"}]}`)
+		resp, body := h.do("POST", "/v1/chat/completions", `{"model":"sim/any","messages":[{"role":"user","content":"hi"}],"lathe":{"session":"s"}}`)
 		if resp.StatusCode != http.StatusConflict || !strings.Contains(body, `"cancelled"`) {
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
