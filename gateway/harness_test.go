@@ -235,6 +235,19 @@ func (t *tools) Execute(ctx context.Context, run *lathe.RunInfo, allow []string,
 	return out.Messages[0].Parts[0].(lathe.ToolResult), nil
 }
 
+// stored returns the runs of the store, once those that have ended are in it.
+func (f *fixture) stored(filter *lathe.RunFilter) []lathe.RunSummary {
+	f.t.Helper()
+	if err := f.engine.Settle(f.t.Context(), ""); err != nil {
+		f.t.Fatal(err)
+	}
+	rows, _, err := f.index.Runs(f.t.Context(), filter)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rows
+}
+
 // do makes a request and returns the answer with its body read.
 func (f *fixture) do(method, path, body string, header ...string) (*http.Response, string) {
 	f.t.Helper()

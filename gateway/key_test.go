@@ -128,9 +128,8 @@ func TestKeysSayWhoMayDoWhat(t *testing.T) {
 	if sent := f.seen.all(); strings.Contains(sent[0], `"calculator"`) || !strings.Contains(sent[0], `"get_current_time"`) {
 		t.Errorf("the model was sent %s", sent[0])
 	}
-	rows, _, err := f.store.Runs(t.Context(), &lathe.RunFilter{Principal: "narrow"})
-	if err != nil || len(rows) != 1 {
-		t.Errorf("the store has %d runs of narrow (%v), want 1", len(rows), err)
+	if rows := f.stored(&lathe.RunFilter{Principal: "narrow"}); len(rows) != 1 {
+		t.Errorf("the store has %d runs of narrow, want 1", len(rows))
 	}
 }
 

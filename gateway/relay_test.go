@@ -71,9 +71,9 @@ func TestRelayGivesTheServersBytes(t *testing.T) {
 
 func checkRelayed(t *testing.T, f *fixture, id, name string) {
 	t.Helper()
-	rows, _, err := f.store.Runs(t.Context(), &lathe.RunFilter{RunID: id})
-	if err != nil || len(rows) != 1 || rows[0].Turns != 1 {
-		t.Fatalf("runs %+v (%v), want the one of a turn", rows, err)
+	rows := f.stored(&lathe.RunFilter{RunID: id})
+	if len(rows) != 1 || rows[0].Turns != 1 {
+		t.Fatalf("runs %+v, want the one of a turn", rows)
 	}
 	want, calls := lathe.ReasonAnswered, 0
 	switch name {

@@ -50,9 +50,9 @@ func TestT19_TextStaysWithinItsEvent(t *testing.T) {
 				}
 				checkEvents(t, body)
 			}
-			rows, _, err := f.store.Runs(t.Context(), &lathe.RunFilter{})
-			if err != nil || len(rows) == 0 {
-				t.Fatal(err)
+			rows := f.stored(&lathe.RunFilter{})
+			if len(rows) == 0 {
+				t.Fatal("no run is stored")
 			}
 			_, body = f.do("GET", "/api/runs/"+rows[0].RunID+"/events", "")
 			checkEvents(t, body)
