@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,14 @@ func (c *taskClient) until(id, status string) *taskAnswer {
 	}
 }
 
+// over looks at a task until the run of its call has ended, which it does not by itself.
+func (c *taskClient) over(r *rig, id string) {
+	c.t.Helper()
+	for !slices.Contains(r.log.types(), (&lathe.RunFinished{}).EventType()) {
+		c.about("tasks/get", id, "")
+	}
+}
+
 func (a *taskAnswer) code() int {
 	if a.Error == nil {
 		return 0
@@ -106,16 +115,13 @@ func (a *taskAnswer) code() int {
 	return a.Error.Code
 }
 
-// waits is a tool that goes on when the channel is closed, and tells when it was cancelled.
-func waits(name string, release chan struct{}, cancelled chan<- struct{}) *fake {
+// waits is a tool that goes on when the channel is closed, or when it is cancelled.
+func waits(name string, release chan struct{}) *fake {
 	return reader(name, func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
 		select {
 		case <-release:
 			return &lathe.Output{Data: json.RawMessage(`"ready"`)}, nil
 		case <-ctx.Done():
-			if cancelled != nil {
-				close(cancelled)
-			}
 			return nil, ctx.Err()
 		}
 	})
@@ -131,7 +137,7 @@ func taskOptions(tasks mcpserve.Tasks) *mcpserve.Options {
 func TestLongCallsBecomeTasks(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", release, nil))
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", release))
 	c := r.tasks(t)
 	id := c.begin("long")
 	if a := c.about("tasks/get", id, ""); a.Result.Status != "working" || a.Result.Result != nil {
@@ -148,7 +154,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 	if a := c.until(id, "completed"); a.Result.Result == nil {
 		t.Errorf("got %s", a.raw)
 	}
-	patient := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Hour}), waits("quick", release, nil)).tasks(t)
+	patient := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Hour}), waits("quick", release)).tasks(t)
 	if a := patient.call("quick"); a.Result.ResultType != "complete" || a.Result.TaskID != "" || a.Result.Content[0].Text != "ready" {
 		t.Errorf("got %s", a.raw)
 	}
@@ -206,15 +212,15 @@ func TestTasksAsk(t *testing.T) {
 
 func TestTasksAreCancelled(t *testing.T) {
 	t.Parallel()
-	stopped := make(chan struct{})
-	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", nil, stopped)).tasks(t)
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond}), waits("long", nil))
+	c := r.tasks(t)
 	id := c.begin("long")
 	for range 2 {
 		if a := c.about("tasks/cancel", id, ""); a.Result.ResultType != "complete" || a.Result.Status != "" {
 			t.Errorf("got %s", a.raw)
 		}
 	}
-	<-stopped
+	c.over(r, id)
 	if a := c.until(id, "cancelled"); a.Result.Result != nil || a.Result.Error != nil {
 		t.Errorf("got %s", a.raw)
 	}
@@ -226,7 +232,7 @@ func TestTasksAreTheirCallersAlone(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	rules := map[string]mcpserve.TaskRule{"needs": {Required: true}}
-	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Rules: rules}), waits("long", release, nil), reader("needs", echo))
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Rules: rules}), waits("long", release), reader("needs", echo))
 	c := r.tasks(t)
 	id := c.begin("long")
 	for name, change := range map[string]func(*taskClient) (string, int){
@@ -269,9 +275,9 @@ func TestTasksAreTheirCallersAlone(t *testing.T) {
 // Tasks are bounded in number and time.
 func TestTasksAreBounded(t *testing.T) {
 	t.Parallel()
-	release, stopped := make(chan struct{}), make(chan struct{})
+	release := make(chan struct{})
 	rules := map[string]mcpserve.TaskRule{"once": {AtOnce: true}}
-	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Max: 1, Rules: rules}), waits("long", release, nil), reader("once", echo)).tasks(t)
+	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Max: 1, Rules: rules}), waits("long", release), reader("once", echo)).tasks(t)
 	id := c.begin("long")
 	if a := c.call("once"); a.code() != -32000 {
 		t.Errorf("got %s", a.raw)
@@ -283,9 +289,10 @@ func TestTasksAreBounded(t *testing.T) {
 		t.Errorf("got %s", a.raw)
 	}
 	c.until(id, "completed")
-	brief := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, TTL: time.Millisecond}), waits("long", nil, stopped)).tasks(t)
+	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, TTL: time.Millisecond}), waits("long", nil))
+	brief := r.tasks(t)
 	id = brief.begin("long")
-	<-stopped
+	brief.over(r, id)
 	for brief.about("tasks/get", id, "").code() != -32602 {
 	}
 }
@@ -323,7 +330,7 @@ func TestTasksAreOfOneEra(t *testing.T) {
 func TestTasksOverLines(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	r := newRig(t, nil, &mcpserve.Options{Tasks: mcpserve.Tasks{After: time.Millisecond}}, waits("long", release, nil))
+	r := newRig(t, nil, &mcpserve.Options{Tasks: mcpserve.Tasks{After: time.Millisecond}}, waits("long", release))
 	with := strings.Replace(able, `{"elicitation":{}}`, knows, 1)
 	l := r.talk(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long","arguments":{},` + with + `}}`)
 	var a taskAnswer
