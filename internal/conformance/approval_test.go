@@ -66,6 +66,7 @@ type approvalOutcome struct {
 	Pending             int    // calls that it says wait
 	Open                string // the state of the calculator's call, by the API of runs
 	Answer              string
+	Last                string // the reason of the last answer over /v1
 }
 
 func (o *approvalOutcome) check(t *testing.T, c *approvalCase) {
@@ -100,6 +101,16 @@ type keptRun struct {
 	} `json:"open_calls"`
 }
 
+// asks reports whether a person is asked about the calculator.
+func (r *keptRun) asks() bool {
+	for _, open := range r.Open {
+		if open.Tool == "calculator" && open.State == "awaiting_approval" {
+			return true
+		}
+	}
+	return false
+}
+
 func ask(ctx context.Context, method, url, body string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -113,6 +124,9 @@ func ask(ctx context.Context, method, url, body string, into any) error {
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode/100 != 2 {
 		return fmt.Errorf("%s %s: %d %s, %v", method, url, resp.StatusCode, b, err)
+	}
+	if r, ok := into.(*keptRun); ok {
+		*r = keptRun{} // what is left out is not as it was
 	}
 	return json.Unmarshal(b, into)
 }
@@ -148,15 +162,21 @@ func goApproval(ctx context.Context, base string, c *approvalCase, stream bool) 
 			return fail(err)
 		}
 	}
+	for kept.asks() { // the answer may be taken (202) before the run has looked at it
+		if err := ask(ctx, http.MethodGet, run, "", &kept); err != nil {
+			return fail(err)
+		}
+	}
 	if len(said.Message.ToolCalls) > 0 { // the run waits for these, too
 		p.Messages = append(p.Messages, said.Message.ToParam())
 		for _, tc := range said.Message.ToolCalls {
 			o.Calls = append(o.Calls, call{tc.Function.Name, tc.Function.Arguments, tc.ID})
 			p.Messages = append(p.Messages, openai.ToolMessage("rain", tc.ID))
 		}
-		if said, _, err = complete(ctx, &client, p, stream); err != nil {
+		if said, told, err = complete(ctx, &client, p, stream); err != nil {
 			return fail(err)
 		}
+		o.Last = told.Reason
 		o.Finish, o.Answer = append(o.Finish, said.FinishReason), said.Message.Content
 		return o
 	}

@@ -30,6 +30,10 @@ async function run(model, decision, stream) {
     const open = kept.open_calls.find((c) => c.tool === "calculator");
     out.open = open.state;
     await api(`/api/runs/${id}/approvals/${open.tool_call_id}`, { decision, digest: open.args_digest });
+    while (kept.open_calls?.some((c) => c.tool === "calculator" && c.state === "awaiting_approval")) { // it may be taken (202) before the run has looked at it
+      await new Promise((r) => setTimeout(r, 20));
+      kept = await api(`/api/runs/${id}`);
+    }
     const calls = choice.message.tool_calls ?? [];
     if (calls.length > 0) { // the run waits for these, too
       messages.push(choice.message);
@@ -41,6 +45,7 @@ async function run(model, decision, stream) {
       choice = completion.choices[0];
       out.finish.push(choice.finish_reason);
       out.answer = choice.message.content ?? "";
+      out.last = completion.lathe.reason;
     } else {
       while (kept.status !== "completed") {
         await new Promise((r) => setTimeout(r, 20));
