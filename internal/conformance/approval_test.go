@@ -135,7 +135,7 @@ func ask(ctx context.Context, method, url, body string, into any) error {
 func goApproval(ctx context.Context, base string, c *approvalCase, stream bool) (o *approvalOutcome) {
 	o = &approvalOutcome{Client: fmt.Sprintf("openai-go, stream %t", stream), Case: c.name}
 	client := openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base), option.WithMaxRetries(0))
-	p := openai.ChatCompletionNewParams{Model: c.name, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Go on.")},
+	p := openai.ChatCompletionNewParams{Model: c.name, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Go on, " + o.Client)},
 		Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{Name: "weather",
 			Parameters: openai.FunctionParameters{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}}})}}
 	fail := func(err error) *approvalOutcome {

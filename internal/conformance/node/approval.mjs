@@ -14,7 +14,8 @@ async function api(path, body) {
 
 async function run(model, decision, stream) {
   const client = new OpenAI({ apiKey: "k", baseURL: base, maxRetries: 0, timeout: 30000 });
-  const messages = [{ role: "user", content: "Go on." }];
+  // Two conversations that are alike to the ids of their calls are one to the server.
+  const messages = [{ role: "user", content: `Go on, ${pkg}, stream ${stream}` }];
   const out = { client: `${pkg}, stream ${stream}`, case: model, calls: [], finish: [], answer: "" };
   const complete = () => stream
     ? (client.chat.completions.stream ? client.chat : client.beta.chat).completions.stream({ model, messages, tools }).finalChatCompletion()
