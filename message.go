@@ -32,6 +32,32 @@ type Message struct {
 	Synthetic bool
 }
 
+// Size estimates what the message holds, in bytes: its texts, and a round sum for each part.
+func (m *Message) Size() int {
+	n := 128
+	for _, p := range m.Parts {
+		n += 64
+		switch p := p.(type) {
+		case Text:
+			n += len(p.Text)
+		case Reasoning:
+			n += len(p.Text)
+		case Refusal:
+			n += len(p.Text)
+		case Blob:
+			n += p.Size()
+		case ToolCall:
+			n += len(p.ID) + len(p.Name) + len(p.Arguments)
+		case ToolResult:
+			n += len(p.CallID) + len(p.Content)
+			for i := range p.Blobs {
+				n += p.Blobs[i].Size()
+			}
+		}
+	}
+	return n
+}
+
 // A Part is a piece of a message: [Text], [Reasoning], [Blob], [Refusal], [ToolCall] or [ToolResult].
 // The set is closed.
 //
@@ -65,6 +91,9 @@ type Blob struct {
 	Detail    string // OpenAI's `detail` of an image
 	Raw       json.RawMessage
 }
+
+// Size estimates what the blob holds, in bytes.
+func (b *Blob) Size() int { return len(b.URL) + len(b.Data) + len(b.Raw) }
 
 // A ToolCall is a model's request to run a tool. Arguments is the argument text as the model
 // wrote it, byte for byte; it may be invalid JSON, and nothing rewrites it.

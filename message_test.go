@@ -98,3 +98,24 @@ func TestMessageTextOfOnePartDoesNotAllocate(t *testing.T) {
 		t.Errorf("Text allocates %v times", n)
 	}
 }
+
+// Whoever bounds what it keeps by Size counts every text.
+func TestSizeCountsEveryText(t *testing.T) {
+	t.Parallel()
+	const n = 1_000
+	text := strings.Repeat("x", n)
+	blob := lathe.Blob{URL: text, Data: []byte(text), Raw: []byte(text)}
+	for part, texts := range map[string]struct {
+		part lathe.Part
+		n    int
+	}{
+		"text": {lathe.Text{Text: text}, 1}, "reasoning": {lathe.Reasoning{Text: text}, 1}, "refusal": {lathe.Refusal{Text: text}, 1}, "blob": {blob, 3},
+		"call":   {lathe.ToolCall{ID: text, Name: text, Arguments: text}, 3},
+		"result": {lathe.ToolResult{CallID: text, Content: text, Blobs: []lathe.Blob{blob}}, 5},
+	} {
+		m := lathe.Message{Parts: []lathe.Part{texts.part}}
+		if got, want := m.Size(), texts.n*n; got < want || got > want+n {
+			t.Errorf("%s: %d, want %d and a little", part, got, want)
+		}
+	}
+}

@@ -20,6 +20,9 @@ type Options struct {
 	// while it is carried here; where it is a [lathe.FactStore] what is kept there of a run is taken up
 	// when the run is gone on with.
 	Store lathe.Store
+	// StoreAtOnce says that the store takes a run in no time, as one in memory does: those of RunLazily are
+	// stored before their end is told, not beside it.
+	StoreAtOnce bool
 	// Node is the name of this process among those that use a shared store; "": one that is made here.
 	// No two processes may have the same, not even one after the other.
 	Node string

@@ -15,7 +15,7 @@ const maxLate = 256
 // RunLazily is [Engine.Run] for a run that nobody asked to survive the end of this process. Its events are
 // told before they are stored, until due says of one that it has to be on record before anything follows
 // from it: that one and those before it are stored together, and from there on the run is carried like any
-// other. A run of which nothing was due is stored whole while its end is told; see [Engine.Settle]. Should
+// other. A run of which nothing was due is stored whole while its end is told; see [Engine.Settle] and [Options.StoreAtOnce]. Should
 // the process end, or the store fail, until then, there is no record of it. What is audited is audited at once.
 //
 // due is called with the data of each event that is no delta, in order, by the goroutine that carries the run.
@@ -64,6 +64,10 @@ func (s *stamper) holdBack(ctx context.Context, ev *lathe.Event) bool {
 // storeLater stores a run that ends, in the background.
 func (e *Engine) storeLater(ctx context.Context, runID string, events []lathe.Event) {
 	ctx = context.WithoutCancel(ctx)
+	if e.opts.StoreAtOnce {
+		e.storeWhole(ctx, runID, events)
+		return
+	}
 	e.mu.Lock()
 	if len(e.late) >= maxLate {
 		e.mu.Unlock()

@@ -139,3 +139,18 @@ func TestLazyRunIsClaimedOnceItIsStored(t *testing.T) {
 		}
 	}
 }
+
+// A store in memory takes the run before its end is told.
+func TestLazyRunIsStoredAtOnce(t *testing.T) {
+	t.Parallel()
+	kept := &memory{}
+	w := &watcher{store: kept}
+	e := engine.New(&engine.Options{Store: kept, Sinks: []lathe.Sink{w}, StoreAtOnce: true})
+	if _, err := e.RunLazily(t.Context(), newLoop(t, model{}, &counter{}), input(), never); err != nil {
+		t.Fatal(err)
+	}
+	last := len(w.events) - 1
+	if w.stored[last] != int(w.events[last].ID) || w.stored[last-1] != 0 {
+		t.Errorf("stored %v", w.stored)
+	}
+}

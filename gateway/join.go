@@ -57,7 +57,7 @@ func (k *kept) put(key keptKey, runID string, own []lathe.Message) {
 	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
 	t := &keptTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl)}
 	for i := range own {
-		t.bytes += size(&own[i])
+		t.bytes += own[i].Size()
 	}
 	if t.bytes > k.maxBytes/4 {
 		return // it would push out too much of others
@@ -275,30 +275,4 @@ func (s conversationSum) key(calls []lathe.ToolCall) (k keptKey) {
 	}
 	h.Sum(k[:0])
 	return k
-}
-
-// size estimates what a message holds, in bytes.
-func size(m *lathe.Message) int {
-	n := 128
-	for _, p := range m.Parts {
-		n += 64
-		switch p := p.(type) {
-		case lathe.Text:
-			n += len(p.Text)
-		case lathe.Reasoning:
-			n += len(p.Text)
-		case lathe.Refusal:
-			n += len(p.Text)
-		case lathe.Blob:
-			n += len(p.URL) + len(p.Data) + len(p.Raw)
-		case lathe.ToolCall:
-			n += len(p.ID) + len(p.Name) + len(p.Arguments)
-		case lathe.ToolResult:
-			n += len(p.CallID) + len(p.Content)
-			for _, b := range p.Blobs {
-				n += len(b.URL) + len(b.Data) + len(b.Raw)
-			}
-		}
-	}
-	return n
 }

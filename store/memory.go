@@ -27,7 +27,7 @@ type Memory struct {
 
 	mu       sync.RWMutex
 	runs     map[string]*journal
-	bytes    int64                 // of all runs, counted only where maxBytes bounds them
+	bytes    int64                 // what all runs take
 	finished *list.List            // of run ids, the longest finished in front
 	nodes    map[string]advertised // by name
 	watchers map[*watcher]struct{}
@@ -42,7 +42,7 @@ type MemoryOptions struct {
 	MaxRuns int
 	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
 	MaxEvents int
-	// MaxBytes bounds what the runs take, as JSON: zero, there is no bound. Beyond it the runs that
+	// MaxBytes bounds what the runs take, which is estimated from their texts: zero, there is no bound. Beyond it the runs that
 	// finished first are forgotten, and where none has finished a new run is refused. Runs that have
 	// begun are kept whatever they take.
 	MaxBytes int64
@@ -77,8 +77,7 @@ type journal struct {
 	finished *list.Element // nil while the run may go on
 	claim    claim
 	facts    []lathe.Fact
-	measured int // events that bytes counts
-	bytes    int64
+	bytes    int64 // what it takes
 }
 
 // Append implements [lathe.Store]. It keeps copies: the caller may change its events afterwards.
@@ -96,19 +95,14 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
 	copies := make([]lathe.Event, len(events))
+	var size int64
 	for i := range events {
 		c, err := clone(events[i])
 		if err != nil {
 			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 		}
 		copies[i] = c
-	}
-	var size int64
-	if s.maxBytes > 0 {
-		var err error
-		if size, err = sizeOf(copies); err != nil {
-			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
-		}
+		size += weightOf(&copies[i])
 	}
 
 	s.mu.Lock()
@@ -135,10 +129,8 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		s.runs[runID] = j
 	}
 	j.events = append(j.events, copies...)
-	if s.maxBytes > 0 {
-		j.measured, j.bytes = len(j.events), j.bytes+size
-		s.bytes += size
-	}
+	j.bytes += size
+	s.bytes += size
 	for i := range copies {
 		j.sum.Apply(&copies[i])
 	}
@@ -227,9 +219,7 @@ func (s *Memory) forget(runID string) {
 	if j.finished != nil {
 		s.finished.Remove(j.finished)
 	}
-	if s.maxBytes > 0 {
-		s.bytes -= j.bytes
-	}
+	s.bytes -= j.bytes
 	delete(s.runs, runID)
 	s.queue.forgetRun(runID)
 }

@@ -157,7 +157,7 @@ func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	text := func(runID string, n int) lathe.Event {
 		return lathe.Event{ID: 1, RunID: runID, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User(strings.Repeat("x", n))}}}
 	}
-	s := store.NewMemory(&store.MemoryOptions{MaxBytes: 10_000})
+	s := store.NewMemory(&store.MemoryOptions{MaxBytes: 12_000})
 	for _, run := range []string{"first", "second"} {
 		if _, err := s.Append(ctx, run, 0, text(run, 4_000), finish(run, 2, lathe.ReasonAnswered)); err != nil {
 			t.Fatal(err)

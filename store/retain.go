@@ -64,21 +64,17 @@ func (s *Memory) DeleteBefore(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-// Trim implements [lathe.Retainer]. What a run takes is the size of its events as JSON.
+// Trim implements [lathe.Retainer]. What a run takes is estimated from its texts.
 func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 	const op = "store: retain"
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var total int64
+	total := s.bytes
 	var done []*journal
 	for _, j := range s.runs {
 		if err := ended(ctx, op); err != nil {
 			return err
 		}
-		if err := j.measure(); err != nil {
-			return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
-		}
-		total += j.bytes
 		if j.finished != nil {
 			done = append(done, j)
 		}
@@ -94,28 +90,6 @@ func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 		s.retire(j.sum.Run.RunID)
 	}
 	return nil
-}
-
-// measure counts the bytes of the events that were added since it was called last.
-func (j *journal) measure() error {
-	size, err := sizeOf(j.events[j.measured:])
-	if err != nil {
-		return err
-	}
-	j.measured, j.bytes = len(j.events), j.bytes+size
-	return nil
-}
-
-// sizeOf is what events take as JSON.
-func sizeOf(events []lathe.Event) (size int64, err error) {
-	var buf []byte
-	for i := range events {
-		if buf, err = events[i].AppendJSON(buf[:0], true); err != nil {
-			return 0, err
-		}
-		size += int64(len(buf))
-	}
-	return size, nil
 }
 
 // retire removes a run, and remembers that it did. s.mu is held.

@@ -106,7 +106,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	}
 	if d.store != nil {
 		defer func() {
-			d.settle()
+			d.storeRest()
 			err = errors.Join(err, d.store.Close())
 		}()
 	}
@@ -156,8 +156,8 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	return d.listen(cfg)
 }
 
-// settle waits for the runs that ended a moment ago to be stored, each of which has a bounded time for that.
-func (d *daemon) settle() {
+// storeRest waits for the runs that ended a moment ago to be stored, each of which has a bounded time for that.
+func (d *daemon) storeRest() {
 	if d.engine != nil {
 		_ = d.engine.Settle(context.Background(), "") // that context has no end
 	}
@@ -178,6 +178,7 @@ func (d *daemon) open(cfg *config.Config) error {
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
+		_, opts.StoreAtOnce = d.store.(memoryStore)
 	}
 	if d.shared() {
 		out.Cluster = gateway.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}
