@@ -123,6 +123,20 @@ func TestMakesTheTablesOnce(t *testing.T) {
 	}
 }
 
+// The number of a script is the version that it makes: two of one number would be applied by their names.
+func TestScriptsAreNumbered(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal(scripts, err)
+	}
+	for i, path := range scripts { // sorted
+		if want := fmt.Sprintf("%04d_", i+1); !strings.HasPrefix(filepath.Base(path), want) {
+			t.Errorf("%s: want the number %s", path, want)
+		}
+	}
+}
+
 // A role that may change rows, but no tables, does where the tables are there. It needs no right to
 // change events.
 func TestNeedsNoRightToMakeTables(t *testing.T) {
