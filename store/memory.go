@@ -21,9 +21,9 @@ var _ lathe.Store = (*Memory)(nil)
 // [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable where a
 // limit is reached, and cancelled or timeout when ctx is done.
 type Memory struct {
-	maxRuns, maxEvents int
-	maxBytes           int64 // 0: no bound
-	now                func() time.Time
+	maxRuns, maxFinished, maxEvents int
+	maxBytes                        int64 // 0: no bound
+	now                             func() time.Time
 
 	mu       sync.RWMutex
 	runs     map[string]*journal
@@ -40,6 +40,8 @@ type MemoryOptions struct {
 	// MaxRuns bounds the runs that are kept: 1 000. A run beyond it takes the place of the one
 	// that finished first; where none has finished, it is refused.
 	MaxRuns int
+	// MaxFinished bounds those of them that have finished; zero: MaxRuns.
+	MaxFinished int
 	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
 	MaxEvents int
 	// MaxBytes bounds what the runs take, which is estimated from their texts: zero, there is no bound. Beyond it the runs that
@@ -65,7 +67,10 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Memory{maxRuns: o.MaxRuns, maxEvents: o.MaxEvents, maxBytes: o.MaxBytes, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
+	if o.MaxFinished <= 0 {
+		o.MaxFinished = o.MaxRuns
+	}
+	return &Memory{maxRuns: o.MaxRuns, maxFinished: o.MaxFinished, maxEvents: o.MaxEvents, maxBytes: o.MaxBytes, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
 		gone: map[string]lathe.GoneError{}, nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
 }
 
@@ -230,7 +235,9 @@ func (s *Memory) noteEnd(runID string, j *journal) {
 	ok = ok && end.Reason.Status() != "parked"
 	switch {
 	case ok && j.finished == nil:
-		j.finished = s.finished.PushBack(runID)
+		if j.finished = s.finished.PushBack(runID); s.finished.Len() > s.maxFinished {
+			s.retire(s.finished.Front().Value.(string))
+		}
 	case !ok && j.finished != nil:
 		s.finished.Remove(j.finished)
 		j.finished = nil

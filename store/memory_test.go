@@ -219,3 +219,21 @@ func TestBriefHasWhatListsShow(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryKeepsTheLastThatFinished(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory(&store.MemoryOptions{MaxFinished: 2})
+	for _, run := range []string{"a", "b", "c"} {
+		if _, err := s.Append(t.Context(), run, 0, started(run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, run := range []string{"b", "a", "c"} {
+		if _, err := s.Append(t.Context(), run, 1, finish(run, 2, lathe.ReasonAnswered)); err != nil {
+			t.Fatal(err)
+		}
+		if !has(t, s, run) || has(t, s, "b") != (i < 2) || !has(t, s, "a") {
+			t.Errorf("after %s: a %v, b %v, c %v", run, has(t, s, "a"), has(t, s, "b"), has(t, s, "c"))
+		}
+	}
+}

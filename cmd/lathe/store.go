@@ -43,12 +43,13 @@ func (memoryStore) Close() error { return nil }
 
 // What a daemon keeps in memory: the runs that ended first make room for others.
 const (
-	maxMemoryRuns  = 1_000
-	maxMemoryBytes = 64 << 20
+	maxMemoryRuns     = 10_000
+	maxMemoryFinished = 256
+	maxMemoryBytes    = 64 << 20
 )
 
 func newMemoryStore() runStore {
-	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxBytes: maxMemoryBytes})}
+	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes})}
 }
 
 // storeFlag adds --store.
