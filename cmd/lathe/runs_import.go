@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/replay"
 )
 
@@ -71,8 +72,22 @@ func readRecord(path string) (*replay.Record, error) {
 	return r, nil
 }
 
-// importRun reports whether the store had the run, with the same events.
+// importRun reports whether the store had the run, with the same events. It does not take a run with a call that
+// may have been made and has no result: a worker may have it still, of which only the store knows that it has
+// the call, and in another store the call would count as not made.
 func importRun(ctx context.Context, s lathe.Store, r *replay.Record) (had bool, err error) {
+	state, err := loop.Fold(r.Events)
+	if err != nil {
+		return false, &exitError{exitFailed, fmt.Errorf("the run %s cannot be read: %w", r.RunID(), err)}
+	}
+	if state.Finished == nil {
+		for i := range state.Open {
+			if state.Open[i].Begun {
+				return false, &exitError{exitFailed, fmt.Errorf("the run %s was ended within a call of %s, of which its own store knows more: let `lathe runs resume` or `lathe runs cancel` settle it there first",
+					r.RunID(), state.Open[i].Tool)}
+			}
+		}
+	}
 	_, err = s.Append(ctx, r.RunID(), 0, r.Events...)
 	if err == nil || !errors.Is(err, lathe.ErrConflict) {
 		return false, err
