@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/egress"
 	"github.com/lathe-run/lathe/internal/form"
 )
 
@@ -60,15 +62,20 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Q
 // visit shows an address, its host first: the rest of it may look like another's.
 func (a *terminalApprover) visit(ctx context.Context, link *lathe.Link) (lathe.Answer, error) {
 	u, err := url.Parse(link.URL)
-	if err != nil || u.Hostname() == "" {
+	if err == nil {
+		if _, plain := egress.PlainHost(u.Hostname()); !plain {
+			err = errors.New("its host is not in plain form")
+		}
+	}
+	if err != nil {
 		return lathe.Answer{}, fmt.Errorf("%w: an address that cannot be read", lathe.ErrCannotAsk)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you to visit "+printable(u.Host)))
+	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you to visit "+visible(u.Host)))
 	for line := range strings.SplitSeq(printable(link.Message), "\n") {
 		fmt.Fprintf(&b, "  | %s\n", line)
 	}
-	fmt.Fprintf(&b, "  address: %s\n  nothing opens it for you: copy it into a browser if you know why %s asks\n", printable(link.URL), printable(u.Hostname()))
+	fmt.Fprintf(&b, "  address: %s\n  nothing opens it for you: copy it into a browser if you know why %s asks\n", visible(link.URL), visible(u.Hostname()))
 	yes := "I will"
 	if link.Before {
 		yes = "I have been there, go on"

@@ -75,7 +75,9 @@ func TestTerminalCannotAskEverything(t *testing.T) {
 	t.Parallel()
 	a := newTerminalApprover(strings.NewReader("y\n"), &screen{err: io.Discard})
 	for name, q := range map[string]lathe.Question{
-		"a model": {Sample: &lathe.Sample{}}, "folders": {Roots: true}, "an address that is none": {Link: &lathe.Link{URL: "mailto:x"}}, "a form that is none": {Form: &lathe.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
+		"a model": {Sample: &lathe.Sample{}}, "folders": {Roots: true}, "an address that is none": {Link: &lathe.Link{URL: "mailto:x"}},
+		"a host of other letters": {Link: &lathe.Link{URL: "https://%D0%B0pple.com/"}}, "a host with a slash that is none": {Link: &lathe.Link{URL: "https://google.com%E2%88%95login.evil.com/"}},
+		"a form that is none": {Form: &lathe.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
 	} {
 		if _, err := a.Ask(t.Context(), map[string]lathe.Question{"q": q}); !errors.Is(err, lathe.ErrCannotAsk) {
 			t.Errorf("%s: %v", name, err)

@@ -528,11 +528,11 @@ func FuzzPlainHost(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		host, ok := plainHost(s)
+		host, ok := PlainHost(s)
 		if !ok {
 			return
 		}
-		if again, ok := plainHost(host); !ok || again != host {
+		if again, ok := PlainHost(host); !ok || again != host {
 			t.Errorf("%q is plain as %q, which becomes %q, %t", s, host, again, ok)
 		}
 		if strings.ContainsAny(host, "/\\@?#% \t\r\n[]") || strings.HasSuffix(host, ".") {

@@ -37,7 +37,7 @@ func (d *dialer) dial(ctx context.Context, network, hostport string) (net.Conn, 
 	if err != nil {
 		return nil, refuse(CodeURL)
 	}
-	host, ok := plainHost(name)
+	host, ok := PlainHost(name)
 	if !ok || !d.rules.allows(host) {
 		return nil, refuse(CodeHost)
 	}

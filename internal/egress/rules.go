@@ -50,7 +50,7 @@ func (in *Rules) compile() (*rules, error) {
 		}
 		suffix, wild := strings.CutPrefix(h, "*")
 		name := strings.TrimPrefix(suffix, ".")
-		host, ok := plainHost(name)
+		host, ok := PlainHost(name)
 		if !ok || wild && (!strings.HasPrefix(suffix, ".") || isAddress(host)) {
 			return nil, fmt.Errorf("egress: %.80q is not a host: write a name in ASCII, an address, *.name or *", h)
 		}
@@ -82,7 +82,7 @@ func (in *Rules) compile() (*rules, error) {
 			r.prefixes = append(r.prefixes, prefix)
 			continue
 		}
-		host, ok := plainHost(p)
+		host, ok := PlainHost(p)
 		if !ok {
 			return nil, fmt.Errorf("egress: %.80q is neither a prefix, nor an address, nor a host name", p)
 		}
@@ -103,7 +103,7 @@ func (r *rules) checkURL(u *url.URL) *Error {
 	if !slices.Contains(r.schemes, u.Scheme) {
 		return refuse(CodeScheme)
 	}
-	host, ok := plainHost(u.Hostname())
+	host, ok := PlainHost(u.Hostname())
 	if !ok {
 		return refuse(CodeURL)
 	}
@@ -134,11 +134,11 @@ func (r *rules) allows(host string) bool {
 	return !isAddress(host) && slices.ContainsFunc(r.suffixes, func(s string) bool { return strings.HasSuffix(host, s) })
 }
 
-// plainHost returns the host in lower case. It takes names of ASCII letters, digits and hyphens, and
+// PlainHost returns the host in lower case. It takes names of ASCII letters, digits, hyphens and underscores, and
 // addresses in their usual spelling: what resolvers read as an address though it does not look like
 // one (octal, hexadecimal, a single number, few parts, IPv4 within IPv6) is not plain, nor are zones
 // and a dot at the end.
-func plainHost(s string) (string, bool) {
+func PlainHost(s string) (string, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.String(), a.Zone() == "" && !a.Is4In6()
 	}

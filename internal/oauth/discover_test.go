@@ -205,6 +205,8 @@ func TestConfigs(t *testing.T) {
 		"unregistered":     {Server: "https://mcp.example", AuthorizationEndpoint: "https://as.example/a", TokenEndpoint: "https://as.example/t"},
 		"open endpoint":    {Server: "https://mcp.example", Grant: JWTBearer, Assertion: secret.New("x"), TokenEndpoint: "http://as.example/t"},
 		"secret for all":   {Server: "https://api.example", API: true, Grant: ClientCredentials, ClientID: "x", Secret: secret.New("not shown")},
+		"other letters":    {Server: "https://mcp.example", Issuer: "https://%D0%B0pple.com"},
+		"other slashes":    {Server: "https://google.com%E2%88%95login.evil.com/"},
 		"name":             {Name: "../x", Server: "https://mcp.example"},
 	} {
 		if c.Name == "" {

@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/egress"
 )
 
-// secureURL reads an address that tokens, codes or metadata may travel by: https, or http on this machine.
+// secureURL reads an address that tokens, codes or metadata may travel by: https, or http on this machine,
+// of a host that people see as it is.
 func secureURL(s string) (*url.URL, error) {
 	if len(s) > maxURLBytes {
 		return nil, errors.New("is too long")
@@ -19,12 +22,19 @@ func secureURL(s string) (*url.URL, error) {
 		return nil, errors.New("is not a whole address")
 	case u.User != nil || u.Fragment != "" || u.RawFragment != "":
 		return nil, errors.New("has a user or a fragment in it")
+	case !isPlain(u.Hostname()):
+		return nil, errors.New("has a host that is not in plain form: its letters are ASCII, others are written as xn--…")
 	case u.Scheme == "https":
 		return u, nil
 	case u.Scheme == "http" && isLoopback(u.Hostname()):
 		return u, nil
 	}
 	return nil, errors.New("is neither https nor on this machine")
+}
+
+func isPlain(host string) bool {
+	_, ok := egress.PlainHost(host)
+	return ok
 }
 
 func isLoopback(host string) bool {

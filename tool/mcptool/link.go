@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/egress"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -43,13 +44,16 @@ func readLink(server string, params []byte) (*question, error) {
 }
 
 // checkLink takes an address whose host a person can read off: https, or http on this machine, of
-// printable ASCII and without a user.
+// printable ASCII and without a user. Escapes in a host are looked at as what they stand for.
 func checkLink(address string) error {
 	if len(address) > maxLinkBytes || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' }) {
 		return errLink
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+		return errLink
+	}
+	if _, plain := egress.PlainHost(u.Hostname()); !plain {
 		return errLink
 	}
 	ip := net.ParseIP(u.Hostname())

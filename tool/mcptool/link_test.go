@@ -177,7 +177,9 @@ func TestLinksAreInPlainForm(t *testing.T) {
 	t.Parallel()
 	for address, ok := range map[string]bool{
 		payURL: true, "https://xn--bcher-kva.example/": true, "http://localhost:8080/a": true, "http://127.0.0.1/": true, "http://[::1]/": true,
-		"http://pay.example.com/": false, "https://pay.example.com@evil.example/": false, "https://b\u00fccher.example/": false, "https://": false, "": false,
+		"http://pay.example.com/": false, "https://pay.example.com@evil.example/": false, "https://b\u00fccher.example/": false,
+		"https://google.com%E2%88%95login.evil.com/": false, "https://%D0%B0pple.com/": false, "https://exam%E2%80%8Bple.com/": false,
+		"https://a.example\"<b>.example/": false, "https://[fe80::1%25a.example]/": false, "https://a.example:8443/%E2%88%95": true, "https://": false, "": false,
 		"javascript:alert(1)": false, "file:///etc/passwd": false, "https:pay.example.com": false, "https://a.example/\n": false, "https://a.example\\@b.example/": false,
 		"https://a.example/ b": false, "https://a.example/" + strings.Repeat("x", maxLinkBytes): false, "data:text/html,x": false,
 	} {
