@@ -152,7 +152,7 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 	}
 	a.c.has = e
 	if err := a.c.store.change(a.c.conf.Name, func(entry) (*entry, bool) { return &e, false }); err != nil {
-		return nil, fmt.Errorf("the file of tokens: %w", err)
+		return nil, err
 	}
 	a.c.was = e
 	return &Granted{Issuer: e.Issuer, Scopes: e.Scopes, Expires: e.Expires, Renews: e.RefreshToken != ""}, nil
@@ -165,8 +165,5 @@ func (c *Client) Logout() error {
 	defer c.mu.Unlock()
 	c.take(entry{})
 	c.publish()
-	if err := c.store.change(c.conf.Name, func(entry) (*entry, bool) { return nil, false }); err != nil {
-		return fmt.Errorf("the file of tokens: %w", err)
-	}
-	return nil
+	return c.store.change(c.conf.Name, func(entry) (*entry, bool) { return nil, false })
 }

@@ -21,6 +21,14 @@ type Store struct {
 	mem  storeFile // where there is no path
 }
 
+// A StoreError says that the file of tokens cannot be used. It names the path, which is for the operator and for no model.
+type StoreError struct{ Err error }
+
+func (e *StoreError) Error() string { return "the file of tokens: " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *StoreError) Unwrap() error { return e.Err }
+
 // NewStore returns the store in the file of that path, and one in memory for "". A file that is not
 // there holds nothing.
 func NewStore(path string) *Store {
@@ -79,7 +87,7 @@ func (s *Store) get(name string) (entry, error) {
 	}
 	file, err := s.read()
 	if err != nil {
-		return entry{}, err
+		return entry{}, &StoreError{err}
 	}
 	return file.Servers[name], nil
 }
@@ -107,17 +115,20 @@ func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) e
 	}
 	unlock, err := s.file.Lock("")
 	if err != nil {
-		return err
+		return &StoreError{err}
 	}
 	defer unlock()
 	file, err := s.read()
 	if err != nil {
-		return err
+		return &StoreError{err}
 	}
 	if !set(file) {
 		return nil
 	}
-	return s.write(file)
+	if err := s.write(file); err != nil {
+		return &StoreError{err}
+	}
+	return nil
 }
 
 // lock keeps other processes from renewing the token of a name meanwhile. It waits for the one that does.
@@ -125,7 +136,10 @@ func (s *Store) lock(name string) (unlock func(), err error) {
 	if s.file.Path == "" {
 		return func() {}, nil
 	}
-	return s.file.Lock("." + name)
+	if unlock, err = s.file.Lock("." + name); err != nil {
+		return nil, &StoreError{err}
+	}
+	return unlock, nil
 }
 
 func (s *Store) write(file *storeFile) error {

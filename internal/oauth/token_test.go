@@ -281,10 +281,10 @@ func TestT21_StoreIsPrivate(t *testing.T) {
 	if err := os.Chmod(store.file.Path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+	if err := fresh(); err == nil || !strings.Contains(err.Error(), "chmod 600") || !errors.As(err, new(*StoreError)) {
 		t.Errorf("a file that others may read: %v", err)
 	}
-	if err := c.Logout(); err == nil {
+	if err := c.Logout(); !errors.As(err, new(*StoreError)) {
 		t.Error("a file that others may read is written")
 	}
 	if err := os.Chmod(store.file.Path, 0o600); err != nil {

@@ -185,7 +185,7 @@ func (c *Client) valid() bool {
 func (c *Client) load() error {
 	e, err := c.store.get(c.conf.Name)
 	if err != nil {
-		return fmt.Errorf("the file of tokens: %w", err)
+		return err
 	}
 	c.take(e)
 	return nil
@@ -210,7 +210,7 @@ func (c *Client) save() error {
 		return &c.has, reflect.DeepEqual(kept, c.has)
 	})
 	if err != nil {
-		return fmt.Errorf("the file of tokens: %w", err)
+		return err
 	}
 	c.was = c.has
 	return nil

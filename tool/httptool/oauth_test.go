@@ -3,6 +3,7 @@ package httptool_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,9 +61,10 @@ func TestMissingTokensAreTold(t *testing.T) {
 	for want, err := range map[string]error{
 		"needs a person to log in: log in to echo": &oauth.Error{Err: &oauth.LoginError{Name: "echo", Why: "there is no token"}},
 		"there is none: invalid_client":            &oauth.Error{Err: errors.New("invalid_client")},
+		"whoever runs it has to look why":          &oauth.Error{Err: fmt.Errorf("renewing the token: %w", &oauth.StoreError{Err: errors.New("/canary/tokens.json may be read by others")})},
 	} {
 		b.err = err
-		if got := call(t, set, "echo", `{}`); got.Code != "unavailable" || !strings.Contains(got.Content, want) {
+		if got := call(t, set, "echo", `{}`); got.Code != "unavailable" || !strings.Contains(got.Content, want) || strings.Contains(got.Content, "canary") {
 			t.Errorf("got %+v", got)
 		}
 	}

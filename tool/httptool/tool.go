@@ -323,7 +323,10 @@ func (t *httpTool) unauthorized(e *egress.Error) error {
 	if login := (*oauth.LoginError)(nil); errors.As(e, &login) {
 		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool needs a person to log in%s", next), e)
 	}
-	// Errors of getting tokens are of fixed text, with the codes of the protocol at most.
+	if file := (*oauth.StoreError)(nil); errors.As(e, &file) {
+		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the tokens of this tool cannot be used: whoever runs it has to look why"), e)
+	}
+	// Other errors of getting tokens are of fixed text, with the codes of the protocol at most.
 	return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool wants a token, and there is none: %s", errors.Unwrap(e)), e)
 }
 
