@@ -64,6 +64,9 @@ type CallQueue interface {
 type WorkerIndex interface {
 	// PutWorker keeps what a worker says of itself until ttl has passed; 0 forgets the worker.
 	PutWorker(ctx context.Context, w *Worker, ttl time.Duration) error
+	// ShortenWorker has a worker forgotten when ttl has passed, unless it is put again or is forgotten
+	// earlier. What is known of it stays as it is; nothing is done where it is not known.
+	ShortenWorker(ctx context.Context, id string, ttl time.Duration) error
 	// Workers returns the workers, those first that have been there longest.
 	Workers(ctx context.Context) ([]Worker, error)
 }

@@ -36,10 +36,13 @@ func (w *Workers) Count() []observe.WorkerCount {
 	return slices.Collect(maps.Values(now))
 }
 
-// note has something counted of a fleet.
+// note has something counted of a fleet, unless the configuration has it no more.
 func (w *Workers) note(name string, what func(*observe.WorkerCount)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.fleets.named(name) {
+		return
+	}
 	c := w.counts[name]
 	if c == nil {
 		c = &observe.WorkerCount{Fleet: name}

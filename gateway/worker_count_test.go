@@ -62,6 +62,24 @@ func TestWorkersAreCounted(t *testing.T) {
 	r.gone("f")
 }
 
+// A result that is being kept when its fleet goes has the fleet counted no more.
+func TestAFleetThatIsGoneIsNotCounted(t *testing.T) {
+	t.Parallel()
+	r := newWorkerRig(t, gateway.WorkerOptions{})
+	r.queue.kept, r.queue.goOn = make(chan struct{}), make(chan struct{})
+	p := r.hello(workerToken, "w")
+	r.put("k")
+	f := p.next(fleet.Call)
+	p.send(&fleet.Frame{Type: fleet.Result, Ref: f.Ref, Output: &lathe.CallResult{}})
+	<-r.queue.kept
+	if err := r.w.Reload([]gateway.Fleet{{Name: "g", Token: secret.New(workerToken + "g")}}); err != nil {
+		t.Fatal(err)
+	}
+	close(r.queue.goOn)
+	p.ended()
+	r.gone("f")
+}
+
 // gone polls until nothing is told of a fleet.
 func (r *workerRig) gone(name string) {
 	r.t.Helper()

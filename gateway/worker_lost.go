@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire/fleet"
 )
 
@@ -24,7 +23,7 @@ func (w *Workers) lose(c *workerConn) {
 	for r := range c.held {
 		left.refs = append(left.refs, r)
 	}
-	id, tools, silent := c.id, c.tools, !c.draining && !c.put.IsZero()
+	id, silent := c.id, !c.draining && !c.put.IsZero()
 	c.mu.Unlock()
 	if id == "" {
 		return
@@ -50,7 +49,8 @@ func (w *Workers) lose(c *workerConn) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
 	defer cancel()
-	_, _ = w.opts.Roster.Announce(ctx, &lathe.Worker{ID: id, Fleet: c.fleet.Name, Tools: tools}, forgetLost*w.opts.Lease) // else it is forgotten later
+	// It may be with another gateway by now, with other tools, or have gone there in order: what is known of it stays.
+	_ = w.opts.Queue.ShortenWorker(ctx, id, forgetLost*w.opts.Lease) // else it is forgotten later
 }
 
 // recall gives calls back that were started for this process on an earlier connection, and that it does not name

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/internal/wire/fleet"
@@ -83,5 +85,36 @@ func TestToolsOfALostWorker(t *testing.T) {
 	case ttl := <-r.queue.puts:
 		t.Errorf("it is remembered for %s", ttl)
 	default:
+	}
+}
+
+// What another gateway has said of a worker by the time that this one loses it stays: nothing, where it went in
+// order there, or other tools.
+func TestLostWorkersStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	other := act
+	other.Description = "Acts otherwise."
+	for name, tt := range map[string]struct {
+		ttl   time.Duration
+		tools []lathe.WorkerTool
+	}{"it has drained": {}, "it is there": {time.Hour, []lathe.WorkerTool{other}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newWorkerRig(t, gateway.WorkerOptions{Lease: time.Hour})
+			p := r.hello(workerToken, "w")
+			if err := r.queue.CallQueue.PutWorker(t.Context(), &lathe.Worker{ID: "f/w", Fleet: "f", Tools: tt.tools}, tt.ttl); err != nil {
+				t.Fatal(err)
+			}
+			_ = p.ws.CloseNow()
+			r.counts(observe.WorkerCount{Connects: 1})
+			var got []lathe.WorkerTool
+			there, err := r.queue.Workers(t.Context())
+			if len(there) > 0 {
+				got = there[0].Tools
+			}
+			if diff := cmp.Diff(tt.tools, got); diff != "" || err != nil || len(there) != len(tt.tools) {
+				t.Errorf("%d workers, %v:\n%s", len(there), err, diff)
+			}
+		})
 	}
 }

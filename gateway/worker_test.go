@@ -37,15 +37,26 @@ type flaky struct {
 	lathe.CallQueue
 	mu   sync.Mutex
 	down bool
-	puts chan time.Duration // for how long workers were put; room for some
+	puts chan time.Duration // for how long workers were put, or at most are known; room for some
+	// Where kept is not nil, a result that was kept is told there, and the answer waits for goOn.
+	kept, goOn chan struct{}
 }
 
 func (f *flaky) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Duration) error {
+	f.count(ttl)
+	return f.CallQueue.PutWorker(ctx, w, ttl)
+}
+
+func (f *flaky) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	f.count(ttl)
+	return f.CallQueue.ShortenWorker(ctx, id, ttl)
+}
+
+func (f *flaky) count(ttl time.Duration) {
 	select {
 	case f.puts <- ttl:
 	default: // nobody counts them
 	}
-	return f.CallQueue.PutWorker(ctx, w, ttl)
 }
 
 func (f *flaky) set(down bool) { f.mu.Lock(); f.down = down; f.mu.Unlock() }
@@ -56,7 +67,12 @@ func (f *flaky) FinishCall(ctx context.Context, c lathe.CallRef, r *lathe.CallRe
 	if f.down {
 		return &lathe.Error{Code: lathe.CodeUnavailable, Err: errDown}
 	}
-	return f.CallQueue.FinishCall(ctx, c, r)
+	err := f.CallQueue.FinishCall(ctx, c, r)
+	if f.kept != nil {
+		f.kept <- struct{}{}
+		<-f.goOn
+	}
+	return err
 }
 
 type workerRig struct {

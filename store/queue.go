@@ -426,6 +426,19 @@ func (s *Memory) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Durati
 	return nil
 }
 
+// ShortenWorker implements [lathe.WorkerIndex].
+func (s *Memory) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	q, now, err := s.lockCalls(ctx, "store: shorten the time of a worker")
+	if err != nil {
+		return err
+	}
+	defer q.mu.Unlock()
+	if has, until := q.workers[id], now.Add(ttl); has != nil && until.Before(has.until) {
+		has.until = until
+	}
+	return nil
+}
+
 func sameTool(a, b lathe.WorkerTool) bool { return a.Definition() == b.Definition() }
 
 func cloneTools(tools []lathe.WorkerTool) []lathe.WorkerTool {

@@ -40,6 +40,18 @@ func (s *Store) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Duratio
 	return nil
 }
 
+// ShortenWorker implements [lathe.WorkerIndex].
+func (s *Store) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	err := s.again(ctx, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, "UPDATE worker SET until = least(until, now() + $2 * interval '1 microsecond') WHERE id = $1", id, micros(ttl))
+		return err
+	})
+	if err != nil {
+		return failure(ctx, "postgres: shorten the time of a worker", err)
+	}
+	return nil
+}
+
 // Workers implements [lathe.WorkerIndex].
 func (s *Store) Workers(ctx context.Context) ([]lathe.Worker, error) {
 	const op = "postgres: list workers"

@@ -152,6 +152,18 @@ func (s *Store) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Duratio
 	return nil
 }
 
+// ShortenWorker implements [lathe.WorkerIndex].
+func (s *Store) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		_, err := tx.ExecContext(ctx, "UPDATE worker SET until = min(until, ?) WHERE id = ?", time.Now().Add(ttl).UnixNano(), id)
+		return 0, err
+	})
+	if err != nil {
+		return failure(ctx, "sqlite: shorten the time of a worker", err)
+	}
+	return nil
+}
+
 // Workers implements [lathe.WorkerIndex].
 func (s *Store) Workers(ctx context.Context) ([]lathe.Worker, error) {
 	const op = "sqlite: list workers"

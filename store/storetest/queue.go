@@ -611,6 +611,37 @@ func knowsWorkers(t *testing.T, q lathe.CallQueue) {
 	if err := q.PutWorker(ctx, &lathe.Worker{ID: "none"}, 0); err != nil {
 		t.Errorf("forgetting a worker that is not there: %v", err)
 	}
+	shortenWorkers(t, q)
+}
+
+// shortenWorkers finds f/b and f/a. A time is shortened, never prolonged, and nothing else comes of it.
+func shortenWorkers(t *testing.T, q lathe.CallQueue) {
+	ctx := t.Context()
+	before, err := q.Workers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shorten := func(id string, ttl time.Duration) {
+		t.Helper()
+		if err := q.ShortenWorker(ctx, id, ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shorten("none", long)
+	shorten("f/a", long/2)
+	shorten("f/a", 2*long)
+	after, err := q.Workers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the workers are others:\n%s", diff)
+	}
+	shorten("f/a", 0)
+	shorten("f/a", long)
+	if left, err := q.Workers(ctx); err != nil || len(left) != 1 || left[0].ID != "f/b" {
+		t.Errorf("%+v, %v", left, err)
+	}
 }
 
 func callsContext(t *testing.T, q lathe.CallQueue) {
