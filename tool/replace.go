@@ -67,7 +67,8 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 
 // Refresh gives the run the tools that the set has now, and reports whether they are others than
 // before. It is for the pause between two turns. The run keeps what it has where the new tools would be
-// more than its limits allow, or one has the name of a tool of its client.
+// more than its limits allow, or one that its
+// principal may use has the name of a tool of its client.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false
@@ -77,7 +78,7 @@ func (w *Work) Refresh() (changed bool) {
 		return false
 	}
 	for name := range w.client {
-		if now.byName[name] != nil {
+		if e := now.byName[name]; e != nil && e.spec.For(w.info.Principal) {
 			return false
 		}
 	}

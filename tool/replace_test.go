@@ -93,3 +93,24 @@ func TestWorkRefresh(t *testing.T) {
 		t.Error("nothing has changed")
 	}
 }
+
+// A name that only others know of a tool by is free for the client's own.
+func TestWorkRefreshesBesideAToolOfOthers(t *testing.T) {
+	t.Parallel()
+	for principal, want := range map[string]string{"ann": "theirs", "bob": "theirs x"} {
+		set, err := tool.NewSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}}).Begin(&lathe.RunInfo{Principal: principal},
+			&tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "theirs", Owner: lathe.OwnerClient}}})
+		news := from("a", "theirs", "x")
+		news[0].Spec().Principals = []string{"ann"}
+		if err := set.Replace("a", news); err != nil {
+			t.Fatal(err)
+		}
+		if changed := work.Refresh(); changed != (principal == "bob") || names(work.Specs()) != want {
+			t.Errorf("%s: changed %t, got %s, want %s", principal, changed, names(work.Specs()), want)
+		}
+	}
+}
