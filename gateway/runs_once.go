@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -78,13 +79,15 @@ func (o *once) id(at time.Time) string {
 // onceSkew is how far the clocks of processes that share a store may be apart.
 const onceSkew = time.Hour
 
-// earlier returns the run that was begun with the key; "" where there is none.
+// earlier returns the run that was begun with the key; "" where there is none. One that the store has removed
+// since is a problem: begun again, its tools would be called twice.
 func (g *Gateway) earlier(ctx context.Context, c *caller, o *once) (string, *problem) {
 	now := g.opts.Now()
 	ids := []string{o.id(now.Add(-onceWindow)), o.id(now), o.id(now.Add(onceSkew))}
 	for _, id := range slices.Compact(ids) {
 		for e, err := range g.opts.Index.Read(ctx, id, 0) {
-			if lathe.CodeOf(err) == lathe.CodeNotFound {
+			var gone *lathe.GoneError
+			if lathe.CodeOf(err) == lathe.CodeNotFound && !errors.As(err, &gone) {
 				break
 			}
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -90,5 +91,36 @@ func TestIdempotencyKeyOfManyAtOnce(t *testing.T) {
 	})
 	if rows, _, err := h.index.Runs(t.Context(), &lathe.RunFilter{}); err != nil || len(rows) != 2 || n != 2 {
 		t.Errorf("%d runs under %d ids, %v", len(rows), n, err)
+	}
+}
+
+// A key whose run the store has removed begins it no second time.
+func TestIdempotencyKeyOfARunThatIsGone(t *testing.T) {
+	t.Parallel()
+	kept := store.NewMemory(&store.MemoryOptions{MaxFinished: 1})
+	h := open(t, func(s *setting) {
+		s.store, s.policy = kept, policy.AllowAll()
+		s.opts = func(o *gateway.Options) { o.Setup.Keys = []gateway.Key{key("ann"), key("bob")} }
+	})
+	const prompt = `write {\"n\":1}`
+	first, resp, body := h.once("k1", prompt)
+	if first == "" {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	h.rest(first)
+	second, resp, body := h.once("k2", prompt)
+	if second == "" {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	h.rest(second)
+	if _, resp, body = h.once("k1", prompt); resp.StatusCode != http.StatusGone || !strings.Contains(body, "run_gone") {
+		t.Errorf("the key of a run that is gone: %d %s", resp.StatusCode, body)
+	}
+	if n := h.shop.wrote.Load(); n != 2 {
+		t.Errorf("%d written, want 2", n)
+	}
+	other, resp, body := h.once("k1", "hi", "Authorization", "Bearer "+text("bob"))
+	if other == "" {
+		t.Errorf("the same key of another principal: %d %s", resp.StatusCode, body)
 	}
 }
