@@ -43,7 +43,7 @@ func (o *OAuth) apiKeys() []key {
 func (o *OAuth) keys() []key {
 	p := &o.Provider
 	return []key{
-		{"oauth.issuer", "", reference(&o.Issuer, isURL), "The only authorization server that is taken. Default: the first that the server names.", "authorization_server"},
+		{"oauth.issuer", "", reference(&o.Issuer, isURL), "The only authorization server that is taken; a secret or an assertion wants it, or `oauth.token_endpoint`. Default: the first that the server names.", "authorization_server"},
 		{"oauth.token_endpoint", "", reference(&o.TokenEndpoint, isURL), "Where tokens are got, of an authorization server that publishes no metadata.", "token_url"},
 		{"oauth.authorization_endpoint", "", reference(&o.AuthorizationEndpoint, isURL), "Where a person logs in, with `oauth.token_endpoint` and `oauth.client_id`.", "authorization_url authorize_url"},
 		{"oauth.scopes", "", texts(&o.Scopes), "Scopes to ask for. Default: those that the server names.", "scope"},

@@ -217,6 +217,9 @@ func (w *world) client(store *Store, change func(*Config)) *Client {
 	if change != nil {
 		change(&conf)
 	}
+	if conf.TokenEndpoint == "" && (!conf.Secret.IsZero() || !conf.Assertion.IsZero()) {
+		conf.Issuer = w.as.URL // as who has a secret has to
+	}
 	c, err := New(conf, &Options{HTTP: w.egress(), Store: store})
 	if err != nil {
 		w.t.Fatal(err)

@@ -170,8 +170,9 @@ func (c *Config) Check() error {
 	if _, err := c.key(); err != nil {
 		return err
 	}
-	// A server names whatever authorization server it likes.
-	if c.API && c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || !c.Provider.IDToken.IsZero()) {
+	// A server names whatever authorization server it likes, and that could show what it gets to others. What is signed
+	// with private_key is for the one that it is sent to, as is what a provider exchanges.
+	if c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || c.API && !c.Provider.IDToken.IsZero()) {
 		return errors.New("a secret is for one authorization server: name it by issuer, or by token_endpoint")
 	}
 	switch {

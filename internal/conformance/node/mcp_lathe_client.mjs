@@ -21,30 +21,42 @@ const secret = (name, text) => {
   return '${file:' + join(dir, name) + '}'
 }
 
+// A secret is for one authorization server, which a person knows beforehand; the suite names most in the server's metadata alone.
+async function issuer() {
+  if (context.issuer) return context.issuer
+  const { origin, pathname } = new URL(url)
+  for (const path of [pathname, '']) {
+    const response = await fetch(`${origin}/.well-known/oauth-protected-resource${path}`)
+    if (response.ok) return (await response.json()).authorization_servers[0]
+  }
+  throw new Error('the scenario names no authorization server')
+}
+
 // What a person would write into the configuration of a server with what the scenario hands out.
-function oauth() {
+async function oauth() {
   const c = context
   switch (scenario) {
     case 'auth/client-credentials-basic':
-      return { grant: 'client_credentials', client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
+      return { grant: 'client_credentials', issuer: await issuer(), client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
     case 'auth/client-credentials-jwt':
       return { grant: 'client_credentials', client_id: c.client_id, private_key: secret('key.pem', c.private_key_pem) }
     case 'auth/wif-jwt-bearer':
-      return { grant: 'jwt_bearer', client_id: c.client_id, assertion: secret('jwt', c.valid_jwt) }
+      return { grant: 'jwt_bearer', issuer: await issuer(), client_id: c.client_id, assertion: secret('jwt', c.valid_jwt) }
     case 'auth/enterprise-managed-authorization':
       return {
-        grant: 'cross_app', client_id: c.client_id, client_secret: secret('secret', c.client_secret),
+        grant: 'cross_app', issuer: await issuer(), client_id: c.client_id, client_secret: secret('secret', c.client_secret),
         provider: { token_endpoint: c.idp_token_endpoint, client_id: c.idp_client_id, id_token: secret('id', c.idp_id_token) },
       }
     case 'auth/pre-registration':
-      return { issuer: c.issuer, client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
+      return { issuer: await issuer(), client_id: c.client_id, client_secret: secret('secret', c.client_secret) }
     case 'auth/basic-cimd':
       return { client_metadata_url: 'https://conformance-test.local/client-metadata.json' }
   }
 }
 
 const config = join(dir, 'lathe.yaml')
-const server = { url, allowlist: ['*'], start_timeout: '2m', elicitation: 'defaults', ...(oauth() && { oauth: oauth() }) }
+const keys = await oauth()
+const server = { url, allowlist: ['*'], start_timeout: '2m', elicitation: 'defaults', ...(keys && { oauth: keys }) }
 
 function run(...args) {
   const r = spawnSync(lathe, ['--config', config, ...args], { encoding: 'utf8', cwd: dir })
