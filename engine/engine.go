@@ -53,12 +53,13 @@ type Engine struct {
 	kept     lathe.FactStore // nil: the store keeps no facts
 
 	mu   sync.Mutex
+	lazy map[string]*reserve      // of the runs of RunLazily that go on
 	late map[string]chan struct{} // runs that have ended and are being stored; closed when they are
 }
 
 // New makes an engine.
 func New(opts *Options) *Engine {
-	e := &Engine{late: map[string]chan struct{}{}}
+	e := &Engine{lazy: map[string]*reserve{}, late: map[string]chan struct{}{}}
 	if opts != nil {
 		e.opts = *opts
 		e.opts.Sinks = append([]lathe.Sink(nil), opts.Sinks...)
@@ -141,9 +142,6 @@ func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func
 	if e.opts.Store == nil && e.opts.Audit == nil { // nothing here can end the run
 		return s.carry(ctx, l)
 	}
-	if e.opts.Store != nil {
-		s.due = due
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.cancel = cancel
@@ -151,25 +149,26 @@ func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func
 		s.hold = h
 		defer func() { h.end(false) }()
 	}
+	if due != nil && e.opts.Store != nil {
+		defer s.keepBack(due)()
+	}
 	return s.carry(ctx, l)
 }
 
 // A stamper numbers the events of one run.
 type stamper struct {
-	engine *Engine
-	in     loop.Input
-	run    *lathe.RunInfo // of in
-	cancel context.CancelCauseFunc
-	own    []lathe.Sink
-	hold   *hold     // nil: nobody else could carry the run
-	last   int64     // the ID of the last stored event
-	n      int64     // of the last delta within the model call
-	told   time.Time // when the last event that is no delta was
-	lost   error     // why the store no longer takes events
-	// due says which event has to be stored at once; nil: each. back are those before it, which are not stored.
-	due    func(lathe.EventData) bool
-	back   []lathe.Event
-	result *lathe.Result
+	engine  *Engine
+	in      loop.Input
+	run     *lathe.RunInfo // of in
+	cancel  context.CancelCauseFunc
+	own     []lathe.Sink
+	hold    *hold     // nil: nobody else could carry the run
+	last    int64     // the ID of the last stored event
+	n       int64     // of the last delta within the model call
+	told    time.Time // when the last event that is no delta was
+	lost    error     // why the store no longer takes events
+	reserve *reserve  // nil: each event is stored at once
+	result  *lathe.Result
 }
 
 func (s *stamper) carry(ctx context.Context, l *loop.Loop) (*lathe.Result, error) {
@@ -258,25 +257,27 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 		}
 	}
 	switch who = "the store"; {
-	case s.engine.opts.Store == nil, s.holdBack(ctx, ev):
+	case s.engine.opts.Store == nil:
 		return nil
+	case s.reserve != nil:
+		return s.reserve.take(ctx, ev)
 	}
-	events, last := append(s.back, *ev), s.last-int64(len(s.back))
-	if s.hold != nil {
-		err = s.hold.append(ctx, last, events)
-	} else {
-		_, err = s.engine.opts.Store.Append(ctx, s.run.RunID, last, events...)
+	return s.engine.put(ctx, s.hold, s.run.RunID, s.last, []lathe.Event{*ev})
+}
+
+// put appends events to the log, as the holder of the claim where there is one.
+func (e *Engine) put(ctx context.Context, h *hold, runID string, last int64, events []lathe.Event) error {
+	if h != nil {
+		return h.append(ctx, last, events)
 	}
-	if err == nil {
-		s.back = nil
-	}
+	_, err := e.opts.Store.Append(ctx, runID, last, events...)
 	return err
 }
 
 // leaves reports whether a run whose event could not be stored is not over: another process carries it, or
 // may go on with it.
 func (s *stamper) leaves(err error) bool {
-	if s.hold == nil || s.last == int64(len(s.back)) { // nothing of it is stored
+	if s.hold == nil || s.last == 0 || s.reserve != nil && s.reserve.untouched() {
 		return false
 	}
 	switch storeCode(err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +154,66 @@ func TestLazyRunIsStoredAtOnce(t *testing.T) {
 	if w.stored[last] != int(w.events[last].ID) || w.stored[last-1] != 0 {
 		t.Errorf("stored %v", w.stored)
 	}
+}
+
+// Whoever asks for a run that goes on finds it, with all that was told of it; it goes on as any other.
+func TestSettleStoresWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := store.NewMemory(nil)
+			var kept lathe.RunIndex = mem
+			if !shared {
+				kept = struct{ lathe.RunIndex }{mem}
+			}
+			e := engine.New(&engine.Options{Store: kept})
+			in := input()
+			in.Run.RunID = "run_1"
+			done := make(chan *lathe.Result)
+			go func() {
+				res, _ := e.RunLazily(t.Context(), newLoop(t, model{wait: time.Minute}, &counter{}), in, never)
+				done <- res
+			}()
+			time.Sleep(90 * time.Second) // within the second turn
+			if rows, _, err := kept.Runs(t.Context(), &lathe.RunFilter{}); err != nil || len(rows) > 0 {
+				t.Errorf("stored unasked: %v, %v", rows, err)
+			}
+			if err := e.Settle(t.Context(), "run_1"); err != nil {
+				t.Fatal(err)
+			}
+			if got := status(t, kept, "run_1"); got != "running" {
+				t.Errorf("shared %v: %q", shared, got)
+			}
+			if res := <-done; res.Reason != lathe.ReasonAnswered {
+				t.Errorf("%+v", res)
+			}
+			if reason, n := ends(t, kept, "run_1"); reason != lathe.ReasonAnswered || n != 1 {
+				t.Errorf("shared %v: ended %q, %d times", shared, reason, n)
+			}
+		})
+	}
+}
+
+// A run that was never stored has no claim to give back: nobody waits for a database that hangs.
+func TestLazyRunGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	kept := &clinging{Memory: store.NewMemory(nil)}
+	e := engine.New(&engine.Options{Store: kept})
+	if _, err := e.RunLazily(t.Context(), newLoop(t, model{}, &counter{}), input(), never); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Settle(t.Context(), ""); err != nil || kept.n.Load() != 0 {
+		t.Errorf("%d claims were given back, %v", kept.n.Load(), err)
+	}
+}
+
+// clinging counts the claims that are given back.
+type clinging struct {
+	*store.Memory
+	n atomic.Int64
+}
+
+func (c *clinging) Release(ctx context.Context, claim lathe.Claim, seen int64) error {
+	c.n.Add(1)
+	return c.Memory.Release(ctx, claim, seen)
 }

@@ -166,7 +166,7 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	a.calls = newHandover(a.chunks, req.Tools, settings, limits)
 	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
 	if !wanted.detach && wanted.session == "" {
-		a.job.due = c.due()
+		a.job.due = c.due(req.Tools)
 	}
 	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 )
@@ -116,5 +118,58 @@ func TestHandoverWaitsForTheStoreWhereItHasResults(t *testing.T) {
 				t.Errorf("%d %s after %d appends", resp.StatusCode, body, kept.asked.Load())
 			}
 		})
+	}
+}
+
+// The events of a completion are there once it is answered.
+func TestChatIsWatchedAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	for range 20 {
+		resp, _ := h.do("POST", "/v1/chat/completions", chatBody("hi", "", false))
+		id := resp.Header.Get("X-Lathe-Run-Id")
+		for _, path := range []string{"/events?follow=false", "/export"} {
+			if resp, body := h.do("GET", "/api/runs/"+id+path, ""); resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+// A completion that is at work is found by its id, cannot be removed under way, and can be cancelled.
+func TestChatAtWorkIsFound(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(s *setting) {
+		s.policy = policy.AllowAll()
+		s.opts = func(o *gateway.Options) { o.Setup.Keys = []gateway.Key{key("a"), key("b")} }
+	})
+	h.key = text("a")
+	h.model.step = make(chan struct{})
+	done := make(chan string)
+	go func() {
+		_, body := h.do("POST", "/v1/chat/completions", chatBody("hi", "", false))
+		done <- body
+	}()
+	type list struct {
+		Data []run `json:"data"`
+	}
+	var rows []run
+	for deadline := time.Now().Add(20 * time.Second); len(rows) == 0 && time.Now().Before(deadline); {
+		_, body := h.do("GET", "/api/runs", "")
+		rows = parse[list](t, body).Data
+	}
+	if len(rows) != 1 || rows[0].Status != "running" {
+		t.Fatalf("%+v", rows)
+	}
+	id := rows[0].ID
+	h.refused("DELETE", "/api/principals/a", "", http.StatusConflict, "run_running")
+	h.refused("DELETE", "/api/runs/"+id, "", http.StatusConflict, "run_running")
+	h.refused("POST", "/api/runs/"+id+"/cancel", "", http.StatusNotFound, "run_not_found", "Authorization", "Bearer "+text("b"))
+	if resp, body := h.do("POST", "/api/runs/"+id+"/cancel", ""); resp.StatusCode >= 300 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	<-done
+	if r := h.show(id); r.Reason != "cancelled" {
+		t.Errorf("%+v", r)
 	}
 }

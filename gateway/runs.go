@@ -36,7 +36,7 @@ type runView struct {
 // view reads the log of a run of the caller.
 func (g *Gateway) view(ctx context.Context, c *caller, id string) (*runView, *problem) {
 	v := &runView{client: map[string]bool{}}
-	_ = g.opts.Engine.Settle(ctx, id) // a context that is done ends the read, too
+	_ = g.opts.Engine.Settle(ctx, id) // the read says what is wrong with the store
 	for e, err := range g.opts.Index.Read(ctx, id, 0) {
 		if err == nil {
 			if d, ok := e.Data.(*lathe.RunStarted); ok && !c.owns(d) {
@@ -156,7 +156,7 @@ func (g *Gateway) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	_ = g.opts.Engine.Settle(r.Context(), "") // a context that is done ends the list, too
+	_ = g.opts.Engine.Settle(r.Context(), "") // the list says what is wrong with the store
 	rows, next, err := g.opts.Index.Runs(r.Context(), f)
 	if err != nil {
 		c.fail(w, g.storeFailed(c, err))

@@ -73,6 +73,9 @@ func (g *Gateway) removeAll(ctx context.Context, c *caller, f *lathe.RunFilter) 
 func (g *Gateway) resting(ctx context.Context, c *caller, f *lathe.RunFilter) (ids []string, p *problem) {
 	page := *f
 	page.Limit = maxPage
+	if err := g.opts.Engine.Settle(ctx, ""); err != nil { // what goes on and is not stored yet would be stored afterwards
+		return nil, g.storeFailed(c, err)
+	}
 	for {
 		rows, next, err := g.opts.Index.Runs(ctx, &page)
 		if err != nil {

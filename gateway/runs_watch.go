@@ -91,6 +91,7 @@ func position(r *http.Request) (int64, *problem) {
 
 // newest returns the last event that a run of the caller has, and whether it is its end.
 func (g *Gateway) newest(ctx context.Context, c *caller, id string) (last int64, ended bool, p *problem) {
+	_ = g.opts.Engine.Settle(ctx, id) // the read says what is wrong with the store
 	for e, err := range g.opts.Index.Read(ctx, id, 0) {
 		if err != nil {
 			return 0, false, g.runFailed(c, err)

@@ -57,10 +57,11 @@ func storeFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "store", "", "keep runs in a `store`: sqlite:PATH or postgres://USER@HOST/DATABASE (default $"+storeVariable+")")
 }
 
-// openStore opens the store of that name, else of the environment; nil where neither names one.
+// openStore opens the store of that name, else of the environment; nil where neither names one that outlives a
+// process.
 func openStore(name string, readOnly bool) (runStore, error) {
 	name, from := namedStore(name, "")
-	if name == "" {
+	if name == "" || from == storeVariable && (name == "memory" || name == "none") {
 		return nil, nil
 	}
 	return openNamed(name, from, readOnly)
