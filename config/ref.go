@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +26,16 @@ type Ref struct {
 
 // Secret returns the value.
 func (r Ref) Secret() secret.Secret { return r.value }
+
+// Mark tells a Ref from others without its value: what the file says where that may be shown, a SHA-256 of the value
+// where it may not, and "" where nothing is said. A file that is put anew leaves it as it is.
+func (r Ref) Mark() string {
+	if r.shown != "" || r.value.IsZero() {
+		return r.shown
+	}
+	sum := sha256.Sum256([]byte(r.value.Reveal()))
+	return hex.EncodeToString(sum[:])
+}
 
 // Fresh returns the value as it is now, where it is all of a file that may be put anew: ${file:path}. Others
 // stay as they were read.

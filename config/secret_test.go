@@ -187,3 +187,18 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestMarksTellValuesApart(t *testing.T) {
+	t.Parallel()
+	marks := map[string]bool{}
+	for _, r := range []Ref{{}, {value: secret.New(canary)}, {value: secret.New(canary + "x")}, {shown: "${KEY}", value: secret.New(canary)}, {shown: "${file:key}", value: secret.New(canary)}} {
+		m := r.Mark()
+		if marks[m] || strings.Contains(m, canary) || (m == "") != r.IsZero() {
+			t.Errorf("%v has the mark %q", r, m)
+		}
+		marks[m] = true
+	}
+	if a, b := (Ref{shown: "${file:key}", value: secret.New("a")}), (Ref{shown: "${file:key}", value: secret.New("b")}); a.Mark() != b.Mark() {
+		t.Error("a file that is put anew has another mark")
+	}
+}

@@ -49,7 +49,7 @@ func tokenClient(conf *oauth.Config, cfg *config.Config) (*oauth.Client, *egress
 
 func oauthConfig(name, server string, o *config.OAuth) oauth.Config {
 	return oauth.Config{
-		Name: name, Server: server, Grant: oauth.Grant(o.Grant), Issuer: o.Issuer.Reveal(), Scopes: o.Scopes,
+		Name: name, Server: server, Identity: identityOf(o), Grant: oauth.Grant(o.Grant), Issuer: o.Issuer.Reveal(), Scopes: o.Scopes,
 		TokenEndpoint: o.TokenEndpoint.Reveal(), AuthorizationEndpoint: o.AuthorizationEndpoint.Reveal(),
 		ClientID: o.ClientID.Reveal(), Secret: o.ClientSecret.Secret(), PrivateKey: o.PrivateKey.Secret(),
 		MetadataURL: o.ClientMetadataURL.Reveal(), RedirectPort: o.RedirectPort, Assertion: o.Assertion.Secret(),
@@ -64,6 +64,27 @@ func oauthConfig(name, server string, o *config.OAuth) oauth.Config {
 	}
 }
 
+// identityOf tells who tokens are got for from others; "" for who registers itself, which the server knows no better. Secrets
+// count by what the file says of them: they may be put anew.
+func identityOf(o *config.OAuth) string {
+	grant := o.Grant
+	if oauth.Grant(grant) == oauth.AuthorizationCode {
+		grant = ""
+	}
+	said := []string{grant, o.Issuer.Reveal(), o.TokenEndpoint.Reveal(), o.AuthorizationEndpoint.Reveal(), o.ClientID.Reveal(), o.ClientMetadataURL.Reveal(),
+		o.ClientSecret.Mark(), o.PrivateKey.Mark(), o.Assertion.Mark(),
+		o.Provider.TokenEndpoint.Reveal(), o.Provider.ClientID.Reveal(), o.Provider.ClientSecret.Mark(), o.Provider.IDToken.Mark()}
+	if !slices.ContainsFunc(said, func(s string) bool { return s != "" }) {
+		return ""
+	}
+	return digest(said)
+}
+
+func digest(said []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", said))
+	return hex.EncodeToString(sum[:16])
+}
+
 // apiConfig says how the tokens of a tool over HTTP are got. Tools of one origin that say the same
 // share them: the entry of the store is named by what they say.
 func apiConfig(address *url.URL, o *config.OAuth, scopes []string) *oauth.Config {
@@ -75,10 +96,7 @@ func apiConfig(address *url.URL, o *config.OAuth, scopes []string) *oauth.Config
 	if len(conf.Scopes) == 0 {
 		conf.Scopes = slices.Sorted(slices.Values(scopes))
 	}
-	said := fmt.Sprintf("%q", append([]string{conf.Server, string(conf.Grant), conf.Issuer, conf.TokenEndpoint, conf.AuthorizationEndpoint,
-		conf.ClientID, conf.MetadataURL}, conf.Scopes...))
-	sum := sha256.Sum256([]byte(said))
-	conf.Name = "api." + hex.EncodeToString(sum[:8])
+	conf.Name = "api." + digest(append([]string{conf.Server, conf.Identity}, conf.Scopes...))
 	return &conf
 }
 

@@ -145,7 +145,7 @@ func (a *attempt) address() string {
 
 // finish exchanges the code and keeps what comes.
 func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
-	e := entry{URL: a.c.conf.Server, Resource: a.place.resource, Client: a.client, Bound: a.place.bound || a.c.has.Bound}
+	e := entry{URL: a.c.conf.Server, Identity: a.c.conf.Identity, Resource: a.place.resource, Client: a.client, Bound: a.place.bound || a.c.has.Bound}
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.back.redirect()}, "code_verifier": {a.verifier}}
 	if err := a.c.exchange(ctx, &e, &a.place.as, form, a.scopes); err != nil {
 		return nil, fmt.Errorf("exchanging the code: %w", err)

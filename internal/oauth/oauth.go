@@ -45,6 +45,8 @@ const (
 type Config struct {
 	Name   string // of the entry in the store
 	Server string // URL of the server, https or loopback
+	// Identity tells who the tokens are got for from others, without a secret in it: what the store has of another is not used.
+	Identity string
 
 	Grant  Grant
 	Issuer string // the only authorization server that is taken; "": the first that the server names

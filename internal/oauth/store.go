@@ -43,9 +43,10 @@ type storeFile struct {
 
 const storeVersion = 1
 
-// An entry is what is kept of one server. Its tokens are good for URL alone, its client for Issuer alone.
+// An entry is what is kept of one server. Its tokens are good for URL and Identity alone, its client for Issuer alone.
 type entry struct {
-	URL           string       `json:"url"` // of the server, as it is configured
+	URL           string       `json:"url"`                // of the server, as it is configured
+	Identity      string       `json:"identity,omitempty"` // that they were got for
 	Resource      string       `json:"resource,omitempty"`
 	Issuer        string       `json:"issuer,omitempty"`
 	TokenEndpoint string       `json:"token_endpoint,omitempty"`

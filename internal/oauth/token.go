@@ -109,7 +109,7 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	if err != nil {
 		return err
 	}
-	e := entry{URL: c.conf.Server, Resource: p.resource, Bound: bound || p.bound}
+	e := entry{URL: c.conf.Server, Identity: c.conf.Identity, Resource: p.resource, Bound: bound || p.bound}
 	if e.Bound && !p.as.binds {
 		return errNotBound
 	}

@@ -181,7 +181,7 @@ func (c *Client) valid() bool {
 	return c.has.AccessToken != "" && (c.has.Expires.IsZero() || c.now().Before(c.has.Expires.Add(-expiryMargin)))
 }
 
-// load reads what the store has of the server. What was kept for another address is not used.
+// load reads what the store has of the server. What was kept for another address, or got for another identity, is not used.
 func (c *Client) load() error {
 	e, err := c.store.get(c.conf.Name)
 	if err != nil {
@@ -193,17 +193,20 @@ func (c *Client) load() error {
 
 // take makes an entry of the store the client's own.
 func (c *Client) take(e entry) {
-	if e.URL != c.conf.Server {
-		e = entry{URL: c.conf.Server}
+	if !c.owns(&e) {
+		e = entry{URL: c.conf.Server, Identity: c.conf.Identity}
 	}
 	c.has, c.was = e, e
 }
+
+// owns reports whether an entry of the store is the client's.
+func (c *Client) owns(e *entry) bool { return e.URL == c.conf.Server && e.Identity == c.conf.Identity }
 
 // save keeps what the client has, unless another process has put other tokens there since they were
 // read: a login, say, which counts for more than what is known here. Then the client has those.
 func (c *Client) save() error {
 	err := c.store.change(c.conf.Name, func(kept entry) (*entry, bool) {
-		if kept.URL == c.conf.Server && (kept.AccessToken != c.was.AccessToken || kept.RefreshToken != c.was.RefreshToken) {
+		if c.owns(&kept) && (kept.AccessToken != c.was.AccessToken || kept.RefreshToken != c.was.RefreshToken) {
 			c.take(kept)
 			return nil, true
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/secret"
 )
 
 // loggedIn returns a client with a token.
@@ -208,5 +210,46 @@ func TestALoginMeanwhileCounts(t *testing.T) {
 	}
 	if e, err := store.get("notes"); e.AccessToken != "token-by-login" || e.RefreshToken != "refresh-by-login" || err != nil {
 		t.Errorf("the store has %+v, %v", e.Scopes, err)
+	}
+}
+
+// Tokens that were got for one identity are not sent for another, though the entry of the store has its name.
+func TestT8_TokensAreForOneIdentity(t *testing.T) {
+	t.Parallel()
+	for _, grant := range []Grant{AuthorizationCode, JWTBearer} {
+		w := newWorld(t)
+		store := w.store()
+		as := func(identity string) *Client {
+			return w.client(store, func(c *Config) {
+				c.Identity = identity
+				if c.Grant = grant; grant == JWTBearer {
+					c.Assertion = secret.New("jwt-of-" + identity)
+				}
+			})
+		}
+		admin := as("admin")
+		if grant == AuthorizationCode {
+			if _, err := login(t, admin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text, err := call(t, admin, w.mcp.URL+w.path); text != "served hello" || err != nil {
+			t.Fatalf("%s: %q, %v", grant, text, err)
+		}
+		got, before := len(w.forms), w.seen("POST /mcp")
+		if text, err := call(t, as("admin"), w.mcp.URL+w.path); text != "served hello" || err != nil || len(w.forms) != got || w.seen("POST /mcp") != before+1 {
+			t.Errorf("%s: the same identity: %q, %v, %d token requests", grant, text, err, len(w.forms)-got)
+		}
+		text, err := call(t, as("user"), w.mcp.URL+w.path)
+		switch grant {
+		case AuthorizationCode:
+			if !needsLogin(err) {
+				t.Errorf("another identity: %q, %v", text, err)
+			}
+		default:
+			if err != nil || len(w.forms) != got+1 || w.forms[got].Get("assertion") != "jwt-of-user" {
+				t.Errorf("another identity: %q, %v, %d token requests", text, err, len(w.forms)-got)
+			}
+		}
 	}
 }
