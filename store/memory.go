@@ -23,12 +23,14 @@ var _ lathe.Store = (*Memory)(nil)
 type Memory struct {
 	maxRuns, maxFinished, maxEvents int
 	maxBytes                        int64 // 0: no bound
+	share                           int   // how many times one principal's part goes into the whole; at least 1
 	now                             func() time.Time
 
 	mu       sync.RWMutex
 	runs     map[string]*journal
 	bytes    int64                 // what all runs take
-	finished *list.List            // of run ids, the longest finished in front
+	holdings map[string]*holding   // by principal; those that have runs
+	finished *list.List            // of journals, the longest finished in front
 	nodes    map[string]advertised // by name
 	watchers map[*watcher]struct{}
 	gone     map[string]lathe.GoneError // by run; see retain.go
@@ -45,9 +47,15 @@ type MemoryOptions struct {
 	// MaxEvents bounds the events of one run: 100 000. Events beyond it are refused.
 	MaxEvents int
 	// MaxBytes bounds what the runs take, which is estimated from their texts: zero, there is no bound. Beyond it the runs that
-	// finished first are forgotten, and where none has finished a new run is refused. Runs that have
-	// begun are kept whatever they take.
+	// finished first are forgotten, and where that would not make room for a new run it is refused, and
+	// none is forgotten. Runs that have begun are kept whatever they take.
 	MaxBytes int64
+	// Share bounds the part of one principal, where principals share the store: with 4 its runs that
+	// have not finished are at most a quarter of MaxRuns, and a new run of its own finds room within a
+	// quarter of MaxBytes, where its finished runs are forgotten first, or is refused. Of all finished
+	// runs those of the principal that has most of them are forgotten first, and what one has beyond its
+	// part keeps no other from beginning runs. Zero or one, and for runs without a principal: no bound but those of all.
+	Share int
 	// Now is the clock of claims and facts; nil: time.Now.
 	Now func() time.Time
 }
@@ -70,13 +78,16 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	if o.MaxFinished <= 0 {
 		o.MaxFinished = o.MaxRuns
 	}
-	return &Memory{maxRuns: o.MaxRuns, maxFinished: o.MaxFinished, maxEvents: o.MaxEvents, maxBytes: o.MaxBytes, now: o.Now, runs: map[string]*journal{}, finished: list.New(),
+	return &Memory{maxRuns: o.MaxRuns, maxFinished: o.MaxFinished, maxEvents: o.MaxEvents, maxBytes: o.MaxBytes, share: max(o.Share, 1), now: o.Now,
+		runs: map[string]*journal{}, holdings: map[string]*holding{}, finished: list.New(),
 		gone: map[string]lathe.GoneError{}, nodes: map[string]advertised{}, watchers: map[*watcher]struct{}{}}
 }
 
 // A journal is the log of one run. What stands in events never changes: an append writes beyond
 // the length that earlier readers know.
 type journal struct {
+	id       string
+	of       *holding
 	events   []lathe.Event
 	sum      Summary       // of events
 	finished *list.Element // nil while the run may go on
@@ -127,22 +138,23 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		return end, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("max_events: a run has at most %d events", s.maxEvents)}
 	}
 	if j == nil {
-		if err := s.makeRoom(size); err != nil {
+		principal := principalOf(copies)
+		if err := s.makeRoom(principal, size); err != nil {
 			return 0, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
 		}
-		j = &journal{}
+		j = &journal{id: runID, of: s.holding(principal)}
+		j.of.runs++
 		s.runs[runID] = j
 	}
 	j.events = append(j.events, copies...)
-	j.bytes += size
-	s.bytes += size
+	s.weigh(j, size)
 	for i := range copies {
 		j.sum.Apply(&copies[i])
 	}
 	if by != nil && by.Epoch == 0 {
 		j.claim = claim{node: by.Node, epoch: 1, until: s.now().Add(by.Lease)}
 	}
-	s.noteEnd(runID, j)
+	s.noteEnd(j)
 	s.hint(runID)
 	return int64(len(j.events)), nil
 }
@@ -193,55 +205,6 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 	s.forget(runID)
 	delete(s.gone, runID)
 	return nil
-}
-
-// makeRoom forgets old runs until there is a place for one more, of size bytes. Its error says which bound
-// has none.
-func (s *Memory) makeRoom(size int64) error {
-	for {
-		var full error
-		switch {
-		case len(s.runs) >= s.maxRuns:
-			full = fmt.Errorf("max_runs: %d runs are kept and none has finished", s.maxRuns)
-		case s.maxBytes > 0 && s.bytes > s.maxBytes-size:
-			full = fmt.Errorf("max_bytes: the runs that are kept take %d bytes of %d and none has finished", s.bytes, s.maxBytes)
-		default:
-			return nil
-		}
-		oldest := s.finished.Front()
-		if oldest == nil {
-			return full
-		}
-		s.retire(oldest.Value.(string))
-	}
-}
-
-func (s *Memory) forget(runID string) {
-	j := s.runs[runID]
-	if j == nil {
-		return
-	}
-	if j.finished != nil {
-		s.finished.Remove(j.finished)
-	}
-	s.bytes -= j.bytes
-	delete(s.runs, runID)
-	s.queue.forgetRun(runID)
-}
-
-// noteEnd keeps the order in which runs finished. A parked run is not finished.
-func (s *Memory) noteEnd(runID string, j *journal) {
-	end, ok := j.events[len(j.events)-1].Data.(*lathe.RunFinished)
-	ok = ok && end.Reason.Status() != "parked"
-	switch {
-	case ok && j.finished == nil:
-		if j.finished = s.finished.PushBack(runID); s.finished.Len() > s.maxFinished {
-			s.retire(s.finished.Front().Value.(string))
-		}
-	case !ok && j.finished != nil:
-		s.finished.Remove(j.finished)
-		j.finished = nil
-	}
 }
 
 // Fits says why the events cannot stand after last in the log of the run.

@@ -177,8 +177,8 @@ func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	if lathe.CodeOf(err) != lathe.CodeUnavailable || !strings.Contains(err.Error(), "max_bytes") {
 		t.Errorf("a run too many: %v, want unavailable that names max_bytes", err)
 	}
-	if has(t, s, "second") {
-		t.Error("a finished run was kept where a new one had no room")
+	if !has(t, s, "second") {
+		t.Error("a finished run was forgotten where that made no room")
 	}
 	if err := s.Delete(ctx, "third"); err != nil {
 		t.Fatal(err)

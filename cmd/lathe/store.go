@@ -41,15 +41,17 @@ type retainedFacts interface {
 // Close does nothing: the runs end with the process.
 func (memoryStore) Close() error { return nil }
 
-// What a daemon keeps in memory: the runs that ended first make room for others.
+// What a daemon keeps in memory: the runs that ended first make room for others, and no key has more than
+// its share.
 const (
 	maxMemoryRuns     = 10_000
 	maxMemoryFinished = 256
 	maxMemoryBytes    = 64 << 20
+	memoryShare       = 4
 )
 
 func newMemoryStore() runStore {
-	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes})}
+	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes, Share: memoryShare})}
 }
 
 // storeFlag adds --store.
