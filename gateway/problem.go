@@ -117,8 +117,12 @@ func failure(res *lathe.Result) *problem {
 		return &problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
 	}
-	if code == lathe.CodeInvalidRequest {
+	switch code {
+	case lathe.CodeUnavailable: // the store is full, or does not answer
+		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server keeps no more runs now."}
+	case lathe.CodeInvalidRequest:
 		return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request cannot be run: " + cause(res.Err) + "."}
+	default:
 	}
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
 }
