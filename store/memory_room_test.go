@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -145,4 +146,20 @@ func TestMemoryForgetsRunsOfWhoeverHasMost(t *testing.T) {
 		c.whole(principal, fmt.Sprint(principal, i), 2_500)
 	}
 	c.check("max_bytes", []string{"bob0", "ann3", "ann4"}, []string{"ann1", "ann2"})
+}
+
+// However many runs of one principal are removed, it is remembered which of another's were.
+func TestMemoryRemembersWhatIsGoneOfOthers(t *testing.T) {
+	t.Parallel()
+	c := share(t, store.MemoryOptions{MaxFinished: 1})
+	c.whole("bob", "old", 10)
+	for i := range 10_500 {
+		c.whole("ann", fmt.Sprint("ann", i), 10)
+	}
+	for _, err := range c.Read(t.Context(), "old", 0) {
+		var gone *lathe.GoneError
+		if !errors.As(err, &gone) || gone.Principal != "bob" {
+			t.Errorf("got %v, want that it is gone", err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 var _ lathe.Retainer = (*Memory)(nil)
 
-// maxGone bounds the runs of which it is remembered that they were removed. Beyond it all are forgotten.
+// maxGone bounds the runs of which it is remembered that they were removed. Beyond it those of the principal that has most are forgotten.
 const maxGone = 10_000
 
 // DeleteSession implements [lathe.Retainer].
@@ -95,10 +96,21 @@ func (s *Memory) Trim(ctx context.Context, maxBytes int64) error {
 // retire removes a run, and remembers that it did. s.mu is held.
 func (s *Memory) retire(runID string) {
 	if len(s.gone) >= maxGone {
-		clear(s.gone)
+		s.forgetGone()
 	}
 	s.gone[runID] = lathe.GoneError{RunID: runID, Principal: s.runs[runID].sum.Run.Principal, Time: s.now().UTC()}
 	s.forget(runID)
+}
+
+// forgetGone forgets which runs of the principal that has most of them were removed.
+func (s *Memory) forgetGone() {
+	has, most := map[string]int{}, ""
+	for _, g := range s.gone {
+		if has[g.Principal]++; has[g.Principal] >= has[most] {
+			most = g.Principal
+		}
+	}
+	maps.DeleteFunc(s.gone, func(_ string, g lathe.GoneError) bool { return g.Principal == most })
 }
 
 // missing says why there is nothing to read of a run.
