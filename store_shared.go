@@ -50,8 +50,8 @@ type LossWatcher interface {
 	SharedStore
 	// WatchLosses calls fn, until ctx is done, each time this process finds that the server was started anew or
 	// is another one, before it does anything there. lost are the runs whose logs lack events that were
-	// confirmed to this process, of those that it has written to lately; nearly always there is none. What was
-	// found while nobody watched is told first. fn must not wait for the store. There is one watcher.
+	// confirmed to this process, of those that it has written to lately; nearly always there is none. A run that
+	// another process has deleted may be among them. What was found while nobody watched is told first. fn must not wait for the store. There is one watcher.
 	WatchLosses(ctx context.Context, fn func(lost []string))
 }
 

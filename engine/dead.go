@@ -16,12 +16,12 @@ const deadEvery = time.Minute
 func (c *Crew) endDead(ctx context.Context, sinks []lathe.Sink) {
 	n := c.engine.node
 	f := &lathe.RunFilter{Status: "running", Limit: 1_000}
-	for {
+	for !n.hush() { // else there is another time
 		rows, next, err := n.store.Runs(ctx, f)
 		for i := range rows {
 			r := &rows[i]
 			// Those that have said something within a lease are left alone. Whether others are carried is for the store to say.
-			if r.Resumable || c.engine.opts.Now().Sub(r.Updated) < n.lease || ctx.Err() != nil {
+			if r.Resumable || c.engine.opts.Now().Sub(r.Updated) < n.lease || ctx.Err() != nil || n.hush() {
 				continue
 			}
 			if err := c.end(ctx, r, sinks); err != nil && ctx.Err() == nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // heedLosses sets aside the runs whose logs the store has lost the end of, until ctx is done. Whenever the
-// store has another server than before, no run is claimed for the time of a lease: another process may know
-// that its log lacks something, and sets it aside meanwhile.
+// store has another server than before, no run is claimed for the time of a lease, nor at anybody's wish: this
+// process or another may know that its log lacks something, and sets it aside meanwhile.
 func (c *Crew) heedLosses(ctx context.Context, store lathe.LossWatcher, sinks []lathe.Sink) {
 	n := c.engine.node
 	var acting sync.WaitGroup
@@ -33,6 +33,9 @@ func (c *Crew) heedLosses(ctx context.Context, store lathe.LossWatcher, sinks []
 	})
 }
 
+// errHush is why no run is claimed for a while.
+var errHush = errors.New("the database was restarted, or another one has taken over: try again in a moment")
+
 // hush reports whether no run is to be claimed now.
 func (n *node) hush() bool {
 	n.mu.Lock()
@@ -47,10 +50,10 @@ func (c *Crew) stopCarrying(runID string) {
 }
 
 // setAside has a run wait, `interrupted`, whose log lacks events that somebody was told of: what they announced
-// may have been done, and would be done again. It tries until it is done or ctx is.
+// may have been done, and would be done again. A run that cannot be gone on with it ends. It tries until it is
+// done or ctx is.
 func (c *Crew) setAside(ctx context.Context, runID string, sinks []lathe.Sink) {
 	log := c.engine.opts.Log
-	log.Error("the store lacks events of a run that it had confirmed: the run waits for somebody to look at it", "run_id", runID)
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for {
@@ -59,7 +62,7 @@ func (c *Crew) setAside(ctx context.Context, runID string, sinks []lathe.Sink) {
 		case err == nil:
 			return
 		case code == lathe.CodeNotFound:
-			log.Error("the store lacks a whole run that it had confirmed", "run_id", runID)
+			log.Warn("the store lacks a whole run that it had confirmed, or it was deleted", "run_id", runID)
 			return
 		default:
 			log.Warn("a run could not be set aside", "run_id", runID, "code", code)
@@ -76,15 +79,26 @@ func (c *Crew) trySetAside(ctx context.Context, runID string, sinks []lathe.Sink
 	reading, done := c.apart(ctx)
 	defer done()
 	c.stopCarrying(runID)
+	row, err := c.engine.node.row(reading, runID)
+	if err != nil {
+		return err
+	}
 	s, err := c.engine.State(reading, runID)
 	switch {
 	case err != nil:
 		return err
-	case s.Finished != nil, s.Paused == lathe.ReasonInterrupted: // another process was faster
+	case s.Finished != nil, row.Resumable && s.Paused == lathe.ReasonInterrupted: // another process was faster
 		return nil
 	}
-	row := &lathe.RunSummary{RunID: runID, RequestID: s.Run.RequestID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, LastID: s.LastID, Turns: s.Turn}
-	err = c.note(ctx, nil, row, &lathe.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks)
+	row.LastID, row.Turns = s.LastID, s.Turn
+	log := c.engine.opts.Log
+	if row.Resumable {
+		log.Error("the store lacks events of a run that it had confirmed: the run waits for somebody to look at it", "run_id", runID)
+		err = c.note(ctx, nil, row, &lathe.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks)
+	} else {
+		log.Error("the store lacks events of a run that it had confirmed: the run is ended, as nobody can go on with it", "run_id", runID)
+		err = c.notes(ctx, nil, row, s.Abandon(), sinks)
+	}
 	if errors.Is(err, lathe.ErrConflict) { // somebody has written to it
 		err = &lathe.Error{Code: lathe.CodeConflict, Op: "engine: set aside", Err: err}
 	}

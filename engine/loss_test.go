@@ -1,12 +1,17 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -98,4 +103,127 @@ func lose(t *testing.T, asks bool, left int64) {
 	if reason, n := ends(t, kept, "run_1"); reason != lathe.ReasonCancelled || n != 1 || c.count() != 1 {
 		t.Errorf("it ends %s, %d times; the tool ran %d times", reason, n, c.count())
 	}
+}
+
+// F6: what was approved and done is lost with the end of the log. Whoever approves it again, at the node that
+// knows of it or at another, is told to try again: no wish comes before the run is set aside.
+func TestF6_NobodyGoesOnWithALossAtAWish(t *testing.T) {
+	t.Parallel()
+	for _, during := range []bool{false, true} { // the server is found to be another one by claiming the run
+		for _, atKnows := range []bool{false, true} {
+			t.Run(fmt.Sprintf("found by claiming %v, at the one that knows %v", during, atKnows), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { wishAfterLoss(t, during, atKnows) })
+			})
+		}
+	}
+}
+
+func wishAfterLoss(t *testing.T, during, atKnows bool) {
+	t.Helper()
+	kept, c, d := store.NewMemory(nil), &counter{}, &desk{}
+	l := askingLoop(t, d, c)
+	knows, other := join(t, kept, l), join(t, kept, l)
+	knows.start(t, "run_1")
+	time.Sleep(time.Second + time.Second/2) // between two looks for runs, and so on
+	rows, _, err := kept.Runs(t.Context(), nil)
+	if err != nil || len(rows) != 1 || rows[0].Reason != lathe.ReasonAwaitingApproval {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	d.open.Store(true)
+	if err := knows.crew.Resume(t.Context(), l, "run_1", nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if c.count() != 1 || status(t, kept, "run_1") != "completed" {
+		t.Fatalf("the tool ran %d times, and the run is %s", c.count(), status(t, kept, "run_1"))
+	}
+	rewind(t, kept, "run_1", rows[0].LastID)
+	at, lost := other, []string(nil)
+	if atKnows {
+		at, lost = knows, []string{"run_1"}
+	}
+	meet := func() {
+		at.losses <- lost
+		at.losses <- nil // once it has heard
+	}
+	if during {
+		at.taken = meet
+	} else {
+		meet()
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if lathe.CodeOf(err) != lathe.CodeUnavailable || !strings.Contains(err.Error(), "try again") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("resume", at.crew.Resume(t.Context(), l, "run_1", nil))
+	at.taken = nil
+	_, err = at.eng.Resume(t.Context(), l, "run_1", nil)
+	refused("resume without a crew", err)
+	_, err = at.eng.Cancel(t.Context(), l, "run_1")
+	refused("cancel", err)
+	if owner, err := kept.Owner(t.Context(), "run_1"); owner != "" || err != nil {
+		t.Errorf("%q keeps the run, %v", owner, err)
+	}
+	if !atKnows {
+		knows.losses <- []string{"run_1"}
+	}
+	time.Sleep(10 * time.Minute)
+	rows, _, err = kept.Runs(t.Context(), nil)
+	if err != nil || len(rows) != 1 || rows[0].Reason != lathe.ReasonInterrupted || rows[0].Status != "parked" || c.count() != 1 {
+		t.Errorf("%+v, %v, the tool ran %d times", rows, err, c.count())
+	}
+	if _, err := at.eng.Cancel(t.Context(), l, "run_1"); err != nil || c.count() != 1 {
+		t.Errorf("a while later: %v, the tool ran %d times", err, c.count())
+	}
+}
+
+// F6: a run that nobody can go on with, and whose end is lost, is ended again. It does not wait for ever.
+func TestF6_LostEndIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := store.NewMemory(nil)
+		h := join(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
+		time.Sleep(time.Second)
+		halfway(t, kept, "run_1", time.Now(), "")
+		h.losses <- []string{"run_1"}
+		synctest.Wait()
+		wantAbandoned(t, kept, "run_1")
+	})
+}
+
+// F6: nobody is called dead while others may know more of him.
+func TestF6_NoRunIsEndedAfterAFailover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := store.NewMemory(nil)
+		h := join(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
+		time.Sleep(55*time.Second + time.Second/2) // they are looked for each minute
+		halfway(t, kept, "run_1", time.Now().Add(-time.Hour), "")
+		h.losses <- nil
+		time.Sleep(8 * time.Second)
+		if got := status(t, kept, "run_1"); got != "running" {
+			t.Errorf("it is %s at once", got)
+		}
+		time.Sleep(2 * time.Minute)
+		wantAbandoned(t, kept, "run_1")
+	})
+}
+
+// A run that is not there may have been deleted by another process: that is no alarm.
+func TestLossOfAWholeRunMayBeADeletion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		h := join(t, store.NewMemory(nil), newLoop(t, model{pieces: 1}), func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+		h.losses <- []string{"run_1"}
+		synctest.Wait()
+		h.leave()
+		lines := slices.Collect(strings.Lines(said.String()))
+		if len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "or it was deleted") || !strings.Contains(lines[0], "run_id=run_1") {
+			t.Errorf("%q", lines)
+		}
+	})
 }

@@ -71,12 +71,15 @@ func (n *node) begin(runID string, stop context.CancelCauseFunc) *hold {
 	return &hold{node: n, claim: lathe.Claim{RunID: runID, Node: n.name, Lease: n.lease}, stop: stop}
 }
 
-// take claims a run that nobody carries.
+// take claims a run that nobody carries, unless the node is hushed.
 func (n *node) take(ctx context.Context, runID string) (*hold, error) {
 	if n == nil {
 		return nil, nil
 	}
 	const op = "engine: take the run"
+	if n.hush() {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errHush}
+	}
 	n.mu.Lock()
 	if n.held[runID] != nil || n.coming[runID] > 0 {
 		n.mu.Unlock()
@@ -90,7 +93,12 @@ func (n *node) take(ctx context.Context, runID string) (*hold, error) {
 	if err != nil {
 		return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
 	}
-	return n.hold(c, asked), nil
+	h := n.hold(c, asked)
+	if n.hush() { // which was found by taking
+		h.end(false)
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errHush}
+	}
+	return h, nil
 }
 
 // claim takes runs that nobody carries, limit at most.

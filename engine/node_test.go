@@ -26,6 +26,15 @@ type line struct {
 	held   chan struct{} // nil: it is not held
 	broken bool
 	losses chan []string // what the node is told that the store has lost
+	taken  func()        // called when a claim of one run is on its way back; nil: nothing is
+}
+
+func (l *line) Take(ctx context.Context, node, runID string, lease time.Duration) (lathe.Claim, error) {
+	c, err := l.Memory.Take(ctx, node, runID, lease)
+	if l.taken != nil {
+		l.taken()
+	}
+	return c, err
 }
 
 func (l *line) WatchLosses(ctx context.Context, fn func([]string)) {
@@ -136,10 +145,14 @@ type host struct {
 }
 
 // join makes a node on the store that looks for runs, until leave.
-func join(t *testing.T, kept *store.Memory, l *loop.Loop) *host {
+func join(t *testing.T, kept *store.Memory, l *loop.Loop, change ...func(*engine.Options)) *host {
 	t.Helper()
 	h := &host{line: &line{Memory: kept, losses: make(chan []string)}, told: &ear{}, loop: l}
-	h.eng = engine.New(&engine.Options{Store: h.line, Sinks: []lathe.Sink{h.told}})
+	opts := &engine.Options{Store: h.line, Sinks: []lathe.Sink{h.told}}
+	for _, c := range change {
+		c(opts)
+	}
+	h.eng = engine.New(opts)
 	h.crew = engine.NewCrew(h.eng, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup

@@ -16,7 +16,10 @@ const maxAttempts = 5
 // takeOver goes on in the background with a run that was claimed. row is its row in the index as of then,
 // nil where that is still to be read. A run that cannot be gone on with here is left until the lease ends.
 func (c *Crew) takeOver(ctx context.Context, h *hold, row *lathe.RunSummary, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks []lathe.Sink) error {
-	row, err := c.row(ctx, h, row)
+	var err error
+	if row == nil {
+		row, err = h.node.row(ctx, h.claim.RunID)
+	}
 	if err != nil {
 		h.end(true)
 		return err
@@ -34,13 +37,11 @@ func (c *Crew) takeOver(ctx context.Context, h *hold, row *lathe.RunSummary, loo
 	return err
 }
 
-func (c *Crew) row(ctx context.Context, h *hold, row *lathe.RunSummary) (*lathe.RunSummary, error) {
-	if row != nil {
-		return row, nil
-	}
-	rows, _, err := h.node.store.Runs(ctx, &lathe.RunFilter{RunID: h.claim.RunID})
+// row returns the row of a run in the index as of now.
+func (n *node) row(ctx context.Context, runID string) (*lathe.RunSummary, error) {
+	rows, _, err := n.store.Runs(ctx, &lathe.RunFilter{RunID: runID})
 	if err == nil && len(rows) == 0 {
-		err = &lathe.Error{Code: lathe.CodeNotFound, Op: "engine: take over", Err: lathe.ErrNotFound}
+		err = &lathe.Error{Code: lathe.CodeNotFound, Op: "engine: find the run", Err: lathe.ErrNotFound}
 	}
 	if err != nil {
 		return nil, err

@@ -87,8 +87,9 @@ func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// compare returns the runs whose logs lack what was confirmed, and forgets what it knew of them. A run that is
-// not there at all may have been deleted by another process, unless it was going on.
+// compare returns the runs whose logs lack what was confirmed, and forgets what it knew of them. A run that had
+// ended and is not there at all is left out, as another process may have deleted it; one that had not may have
+// been deleted, too, but that is rare.
 func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	m := &s.memory
 	m.mu.Lock()
