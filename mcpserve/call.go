@@ -23,8 +23,8 @@ func (t *tenant) take(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result
 	if p.RequestState != "" {
 		return t.resume(ctx, p.RequestState, fingerprint("tools/call", p.Name, p.Arguments), &round)
 	}
-	runner := t.s.runner.Load()
-	e := &errand{t: t, v: t.visitOf(req.Session), protocol: protocol, runner: runner, settings: runner.Settings(),
+	duty := t.s.duties.begin()
+	e := &errand{t: t, v: t.visitOf(req.Session), protocol: protocol, duty: duty, runner: duty.runner, settings: duty.runner.Settings(),
 		call: lathe.ToolCall{Name: p.Name, Arguments: string(p.Arguments)}}
 	spec := t.offer(p.Name)
 	typed := spec != nil && showsOutput(spec, &e.settings)

@@ -34,6 +34,9 @@ func (c *Caller) key() string {
 	return fmt.Sprintf("%q %q %t %q %t %+v", c.Principal, c.Labels, allow != nil, allow, c.Limits != nil, limits)
 }
 
+// owner is the same for who is the same, whatever it may do.
+func (c *Caller) owner() string { return fmt.Sprintf("%q %q", c.Principal, c.Labels) }
+
 func (c *Caller) clone() Caller {
 	own := Caller{Principal: c.Principal, Labels: maps.Clone(c.Labels), Allow: slices.Clone(c.Allow)}
 	if c.Limits != nil {

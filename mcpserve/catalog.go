@@ -14,15 +14,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// catalogErrand is an errand to what the catalog offers.
+// catalogErrand is an errand to what the catalog offers. It is run, or ended.
 func (t *tenant) catalogErrand(session *mcp.ServerSession, protocol, name string, args []byte) *errand {
-	runner := t.s.runner.Load()
-	e := &errand{t: t, v: t.visitOf(session), protocol: protocol, settings: runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
+	duty := t.s.duties.begin()
+	e := &errand{t: t, v: t.visitOf(session), protocol: protocol, duty: duty, settings: duty.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
 	set := t.s.offer.Load().set
 	if set == nil || e.settings.ToolUseMode == lathe.ModeDisabled {
 		e.refuse = lathe.CodeUnknownTool
 	}
-	e.runner = runner.Over(set)
+	e.runner = duty.runner.Over(set)
 	e.settings.OversizeOutput = lathe.OversizeError
 	return e
 }

@@ -331,24 +331,38 @@ func TestSubscribersAreTold(t *testing.T) {
 	l.await(`"id":1,"result":{}`)
 	l.send(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"f:///../x"}}`)
 	l.await(`"id":2,"error":{"code":-32602`)
-	if err := os.WriteFile(name, []byte("other"), 0o600); err != nil {
+	change := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan struct{})
+		var refreshing sync.WaitGroup
+		refreshing.Go(func() {
+			for {
+				r.server.Refresh() // one look may still be under way: the next one sees what it did not
+				select {
+				case <-told:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		l.await(`"method":"notifications/resources/updated","params":{"uri":"f:///a.txt"}`)
+		close(told)
+		refreshing.Wait()
+	}
+	change("other")
+	again, err := os.OpenRoot(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan struct{})
-	var refreshing sync.WaitGroup
-	refreshing.Go(func() {
-		for {
-			r.server.Refresh() // one look may still be under way: the next one sees what it did not
-			select {
-			case <-told:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	})
-	l.await(`"method":"notifications/resources/updated","params":{"uri":"f:///a.txt"}`)
-	close(told)
-	refreshing.Wait()
+	defer again.Close()
+	c.Resources = []mcpserve.Resource{{Name: "f", URI: "f:///", Files: again.FS()}}
+	r.offer(&c)
+	_ = root.Close() // files are those of the catalog in force
+	change("one more")
+	change("and another")
 	c.Resources = append(c.Resources, mcpserve.Resource{Name: "g", URI: "g:x", Text: "x"})
 	r.offer(&c)
 	l.await(`"method":"notifications/resources/list_changed"`)

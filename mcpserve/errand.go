@@ -17,7 +17,8 @@ type errand struct {
 	t        *tenant
 	v        *visit
 	protocol string
-	runner   *tool.Runner
+	duty     *duty        // until run returns
+	runner   *tool.Runner // that of the duty, or one like it for the catalog
 	settings lathe.Settings
 	call     lathe.ToolCall
 	refuse   lathe.Code // answered with, in place of calling anything
@@ -58,6 +59,7 @@ func (l *listener) now() (context.Context, *mcp.ServerSession, any) {
 // answered in any case.
 func (e *errand) run(ctx context.Context, transport string) lathe.ToolResult {
 	t := e.t
+	defer e.end()
 	session, history := e.v.history()
 	info := t.runInfo(e.v, transport, e.protocol)
 	info.RunID, info.RequestID, info.SessionID = t.s.opts.NewID("run_"), t.s.opts.NewID("req_"), session
@@ -93,6 +95,9 @@ func (e *errand) run(ctx context.Context, transport string) lathe.ToolResult {
 	}
 	return result
 }
+
+// end says that the errand does not use its runner any more.
+func (e *errand) end() { e.t.s.duties.end(e.duty) }
 
 // execute has the runner do the call. What waits for an approval is denied: the protocol has no
 // place for one that would come later.

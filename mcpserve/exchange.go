@@ -50,7 +50,7 @@ type round struct {
 	caps    *mcp.ClientCapabilities
 	answers mcp.InputResponseMap
 	tasks   bool // it may be answered by a task
-	atOnce  bool // it is
+	atOnce  bool // it is, where there is room
 }
 
 // asking is what a tool waits for.
@@ -107,14 +107,13 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 		x.e.t.forget(x)
 	})
 	if !ok {
+		x.e.end()
 		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
 	}
 	if first.atOnce {
 		if res, ok := x.become(); ok {
 			return res, nil
 		}
-		x.cancel()
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many tasks: try again later"}
 	}
 	return x.serve(ctx, first)
 }

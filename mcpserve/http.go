@@ -60,7 +60,7 @@ const (
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	o := &s.opts.HTTP
+	o := s.http.Load()
 	guarded := &patientWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: o.WriteTimeout}
 	guarded.renew()
 	if r.ContentLength != 0 {

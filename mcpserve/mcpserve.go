@@ -111,12 +111,13 @@ const maxTenants = 1_000
 
 // A Server serves the tools of one runner. Its methods may be called from several goroutines at once.
 type Server struct {
-	runner atomic.Pointer[tool.Runner]
-	opts   Options
+	duties duties
+	opts   Options                     // its HTTP is what the server began with
+	http   atomic.Pointer[HTTPOptions] // as they are now
 	offer  atomic.Pointer[offering]
 	slots  chan struct{} // of calls
 	asking atomic.Int64  // calls that wait for their clients between two requests
-	tasks  atomic.Int64  // that are kept
+	tasks  shelf
 	posts  chan struct{} // of HTTP requests
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -131,12 +132,13 @@ type Server struct {
 // New returns a server of the tools that the runner allows.
 func New(runner *tool.Runner, opts *Options) *Server {
 	s := &Server{tenants: map[string]*tenant{}}
-	s.runner.Store(runner)
+	s.duties.replace(runner)
 	s.offer.Store(&offering{})
 	if opts != nil {
 		s.opts = *opts
 	}
 	s.opts.withDefaults()
+	s.http.Store(&s.opts.HTTP)
 	s.slots = make(chan struct{}, s.opts.MaxCalls)
 	s.posts = make(chan struct{}, s.opts.HTTP.MaxRequests)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -144,10 +146,24 @@ func New(runner *tool.Runner, opts *Options) *Server {
 }
 
 // Use puts another runner in the place of the one there is: sessions go on, calls that run keep theirs,
-// and clients whose tools are others now are told.
-func (s *Server) Use(runner *tool.Runner) {
-	s.runner.Store(runner)
+// and clients whose tools are others now are told. The channel is closed when no call uses the one before
+// any more.
+func (s *Server) Use(runner *tool.Runner) (unused <-chan struct{}) {
+	unused = s.duties.replace(runner)
 	s.Refresh()
+	return unused
+}
+
+// Admit says anew who is served over HTTP; nil: as a server without options. What is at work goes on. The
+// session of a caller who may do something else now is not found at its next request, and its client begins
+// anew; tasks are found by the principal that they are of. MaxRequests stays as it was.
+func (s *Server) Admit(opts *HTTPOptions) {
+	o := HTTPOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	o.withDefaults()
+	s.http.Store(&o)
 }
 
 // Refresh looks whether the tools have changed, and tells the sessions whose tools have; it does the

@@ -28,8 +28,10 @@ type Tasks struct {
 	TTL time.Duration
 	// Poll is how often clients are told to look; 1 s.
 	Poll time.Duration
-	// Max bounds the tasks that are kept, of all clients; 256. Calls beyond go on in their requests.
-	Max int
+	// Max bounds the tasks that are kept, of all clients; 256. MaxOfCaller bounds those of one principal; a
+	// quarter of Max. Where one more is begun the oldest that is over makes room: of the principal, or of all.
+	// Where none is, the call goes on in its request.
+	Max, MaxOfCaller int
 	// Rules are of single tools, by name.
 	Rules map[string]TaskRule
 }
@@ -48,6 +50,9 @@ func (o *Tasks) withDefaults() {
 	}
 	if o.Max <= 0 {
 		o.Max = 256
+	}
+	if o.MaxOfCaller <= 0 {
+		o.MaxOfCaller = max(o.Max/4, 1)
 	}
 }
 
@@ -73,8 +78,9 @@ func errNoTasks() error {
 // it takes note of what has become of it.
 type task struct {
 	id    string
+	owner string // whose it is, as of Caller.owner
 	x     *exchange
-	timer *time.Timer // of its end
+	timer *time.Timer // of its end; used by the shelf
 
 	mu               sync.Mutex // held by who uses x, too
 	created, updated time.Time
@@ -120,27 +126,14 @@ type taskError struct {
 func (x *exchange) become() (mcp.Result, bool) {
 	t := x.e.t
 	o := &t.s.opts.Tasks
-	if t.s.tasks.Add(1) > int64(o.Max) {
-		t.s.tasks.Add(-1)
+	now := t.s.opts.Now().UTC()
+	k := &task{id: rand.Text() + rand.Text(), owner: t.caller.owner(), x: x, created: now, updated: now, status: taskWorking}
+	shown := k.show("task", o)
+	if !t.s.tasks.put(k, o) {
 		return nil, false
 	}
-	now := t.s.opts.Now().UTC()
-	k := &task{id: rand.Text() + rand.Text(), x: x, created: now, updated: now, status: taskWorking}
 	x.e.told.hangUp()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tasks[k.id] = k
-	k.timer = time.AfterFunc(o.TTL, func() { t.drop(k) })
-	return k.show("task", o), true
-}
-
-// drop forgets a task, and cancels what of it still runs.
-func (t *tenant) drop(k *task) {
-	t.mu.Lock()
-	delete(t.tasks, k.id)
-	t.mu.Unlock()
-	t.s.tasks.Add(-1)
-	k.x.cancel()
+	return shown, true
 }
 
 // show is the task as it is known; of what answers a call it is the beginning.
@@ -212,9 +205,7 @@ func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) 
 	case !knowsTasks(r.ClientCapabilities()):
 		return nil, errNoTasks()
 	}
-	t.mu.Lock()
-	k := t.tasks[p.TaskID]
-	t.mu.Unlock()
+	k := t.s.tasks.find(p.TaskID, t.caller.owner())
 	if k == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
 	}

@@ -275,19 +275,20 @@ func TestTasksAreTheirCallersAlone(t *testing.T) {
 // Tasks are bounded in number and time.
 func TestTasksAreBounded(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	release, other := make(chan struct{}), make(chan struct{})
 	rules := map[string]mcpserve.TaskRule{"once": {AtOnce: true}}
-	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Max: 1, Rules: rules}), waits("long", release), reader("once", echo)).tasks(t)
+	c := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, Max: 1, Rules: rules}), waits("long", release), waits("other", other), reader("once", echo)).tasks(t)
 	id := c.begin("long")
-	if a := c.call("once"); a.code() != -32000 {
+	if a := c.call("once"); a.Result.ResultType != "complete" || a.Result.Content[0].Text != "{}" {
 		t.Errorf("got %s", a.raw)
 	}
 	got := make(chan *taskAnswer)
-	go func() { got <- c.call("long") }() // there is no room for another task: it is answered when it ends
-	close(release)
+	go func() { got <- c.call("other") }() // there is no room for another task: it is answered when it ends
+	close(other)
 	if a := <-got; a.Result.ResultType != "complete" || a.Result.Content[0].Text != "ready" {
 		t.Errorf("got %s", a.raw)
 	}
+	close(release)
 	c.until(id, "completed")
 	r := newRig(t, nil, taskOptions(mcpserve.Tasks{After: time.Millisecond, TTL: time.Millisecond}), waits("long", nil))
 	brief := r.tasks(t)
@@ -295,6 +296,46 @@ func TestTasksAreBounded(t *testing.T) {
 	brief.over(r, id)
 	for brief.about("tasks/get", id, "").code() != -32602 {
 	}
+}
+
+// A task that is over makes room for another one, whether or not its client has looked.
+func TestTasksThatAreOverMakeRoom(t *testing.T) {
+	t.Parallel()
+	once := mcpserve.TaskRule{AtOnce: true}
+	rules := map[string]mcpserve.TaskRule{"quick": once, "long": once}
+	ann := newRig(t, nil, taskOptions(mcpserve.Tasks{Max: 2, MaxOfCaller: 2, Rules: rules}), waits("long", nil), reader("quick", echo)).tasks(t)
+	bob := *ann
+	bob.key = "bob-bob-bob-bob-"
+	first, second := ann.begin("long"), ann.begin("quick")
+	ann.about("tasks/cancel", first, "")
+	ann.until(second, "completed")
+	bob.begin("quick")
+	if a := ann.about("tasks/get", first, ""); a.code() != -32602 {
+		t.Errorf("the oldest is kept: %s", a.raw)
+	}
+	ann.until(second, "completed")
+	bob.begin("quick")
+	for deadline := time.Now().Add(time.Minute); bob.call("quick").Result.ResultType != "task"; {
+		if time.Now().After(deadline) {
+			t.Fatal("there is no room, and nothing goes on")
+		}
+	}
+}
+
+// One caller leaves room for others.
+func TestTasksOfOneCallerAreBounded(t *testing.T) {
+	t.Parallel()
+	once := mcpserve.TaskRule{AtOnce: true}
+	rules := map[string]mcpserve.TaskRule{"quick": once, "long": once}
+	ann := newRig(t, nil, taskOptions(mcpserve.Tasks{Max: 4, Rules: rules}), waits("long", nil), reader("quick", echo)).tasks(t)
+	bob := *ann
+	bob.key = "bob-bob-bob-bob-"
+	id := ann.begin("long")
+	if a := ann.call("quick"); a.Result.ResultType != "complete" || a.Result.Content[0].Text != "{}" {
+		t.Errorf("got %s", a.raw)
+	}
+	bob.begin("quick")
+	ann.until(id, "working")
 }
 
 // Where they are not offered, and in the era before, there are no tasks.

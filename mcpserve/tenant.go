@@ -41,12 +41,11 @@ type tenant struct {
 	watching  map[string]*watched  // by URI
 	looking   bool                 // somebody looks whether these have changed
 	parked    map[string]*exchange // by state
-	tasks     map[string]*task     // by id
 }
 
 func newTenant(s *Server, c *Caller) *tenant {
 	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, visits: map[*mcp.ServerSession]*visit{}, byID: map[string]*visit{},
-		watching: map[string]*watched{}, parked: map[string]*exchange{}, tasks: map[string]*task{}}
+		watching: map[string]*watched{}, parked: map[string]*exchange{}}
 	t.loose.ctx = s.ctx
 	o := &s.opts
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
@@ -88,7 +87,7 @@ func newTenant(s *Server, c *Caller) *tenant {
 func (t *tenant) sync() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	runner := t.s.runner.Load()
+	runner := t.s.duties.runner()
 	settings := runner.Settings()
 	t.syncCatalog(runner)
 	specs := t.allowed(runner)
@@ -389,5 +388,5 @@ func (t *tenant) idle() bool {
 	for range t.server.Sessions() {
 		return false
 	}
-	return len(t.visits)+len(t.parked)+len(t.tasks) == 0
+	return len(t.visits)+len(t.parked) == 0
 }

@@ -13,7 +13,6 @@ const maxWatched = 1_000
 
 // watched is a resource that sessions have subscribed to.
 type watched struct {
-	r        *resource
 	was      stamp
 	sessions map[*mcp.ServerSession]bool
 }
@@ -32,7 +31,7 @@ func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
 		if len(t.watching) >= maxWatched {
 			return &jsonrpc.Error{Code: codeBusy, Message: "too many subscriptions: end one first"}
 		}
-		w = &watched{r: r, was: r.stamp(uri), sessions: map[*mcp.ServerSession]bool{}}
+		w = &watched{was: r.stamp(uri), sessions: map[*mcp.ServerSession]bool{}}
 		t.watching[uri] = w
 	}
 	w.sessions[req.Session] = true
@@ -70,7 +69,7 @@ func (t *tenant) look() {
 	t.s.apart(func() {
 		var changed []string
 		for uri, w := range all {
-			now := w.r.stamp(uri)
+			now := t.stamp(uri)
 			t.mu.Lock()
 			if now != w.was {
 				w.was = now
@@ -85,6 +84,18 @@ func (t *tenant) look() {
 		t.looking = false
 		t.mu.Unlock()
 	})
+}
+
+// stamp is that of a resource as the catalog has it now.
+func (t *tenant) stamp(uri string) stamp {
+	r, _ := t.s.offer.Load().find(uri)
+	t.mu.Lock()
+	may := r != nil && t.readables[r.spec.Name] != nil
+	t.mu.Unlock()
+	if !may {
+		return stamp{gone: true}
+	}
+	return r.stamp(uri)
 }
 
 // apart runs f in a goroutine that Close waits for.

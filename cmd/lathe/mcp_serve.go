@@ -215,7 +215,7 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 	if err := serveCatalog(s, offered); err != nil {
 		return err
 	}
-	defer watchTools(func() *mcpserve.Server { return s })()
+	defer watchTools(s)()
 	caller := &mcpserve.Caller{Principal: f.principal, Allow: f.tools}
 	err := s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
 	if err != nil && cmd.Context().Err() == nil {
@@ -255,7 +255,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	if err := serveCatalog(s, offered); err != nil {
 		return err
 	}
-	defer watchTools(func() *mcpserve.Server { return s })()
+	defer watchTools(s)()
 	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)
 	if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", f.addr, err)}
@@ -331,7 +331,7 @@ func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.
 }
 
 // watchTools has clients told when tools come and go. stop ends it.
-func watchTools(now func() *mcpserve.Server) (stop func()) {
+func watchTools(s *mcpserve.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -341,7 +341,7 @@ func watchTools(now func() *mcpserve.Server) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				now().Refresh()
+				s.Refresh()
 			case <-ctx.Done():
 				return
 			}

@@ -77,7 +77,7 @@ type daemon struct {
 	crew    *engine.Crew
 	gateway *gateway.Gateway
 	sinks   []lathe.Sink
-	tools   atomic.Pointer[mcpserve.Server] // for MCP clients
+	tools   *mcpserve.Server // for MCP clients
 	// workshop has tools executed elsewhere.
 	workshop *workshop
 	now      *generation
@@ -242,7 +242,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	srv := d.gateway.Server()
 	srv.Handler = d.workshop.withWorkers(d.handler())
 	go func() { failed <- srv.Serve(ln) }()
-	defer watchTools(d.tools.Load)()
+	defer watchTools(d.tools)()
 	servers := []*http.Server{srv}
 	if m := d.metricsAddr(cfg); m != "" {
 		mln, err := listenOn(d.cmd.Context(), m, "--metrics-addr")
@@ -337,13 +337,14 @@ func (d *daemon) reload() error {
 		next.close()
 		return errors.Join(causeOf(err), d.workshop.workers.Reload(fleetsOf(d.now.cfg)))
 	}
-	d.serveTools(next, setup.Keys)
+	unused := d.serveTools(next, setup.Keys)
 	d.keep.Store(&cfg.Keep)
 	old, closed := d.now, make(chan struct{})
 	d.now, d.retired = next, append(d.retired, closed)
 	go func() {
 		defer close(closed)
 		<-former // runs that began with it may still use its tools
+		<-unused // and so may calls of MCP clients
 		old.close()
 	}()
 	return nil
@@ -360,7 +361,7 @@ func (d *daemon) stop(servers []*http.Server) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.cmd.Context()), cfg.Serve.DrainTimeout)
 	defer cancel()
 	d.gateway.Drain(ctx)
-	d.tools.Load().Close() // whose streams would never end by themselves
+	d.tools.Close() // whose streams would never end by themselves
 	for _, s := range servers {
 		if err := s.Shutdown(ctx); err != nil {
 			_ = s.Close() // what did not finish in time is cut off

@@ -9,27 +9,18 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// mcp offers the tools of the generation to MCP clients, under the same keys as everything else.
-// Nobody can be asked there: what would be asked about is denied.
-func (g *generation) mcp(d *daemon, keys []gateway.Key) *mcpserve.Server {
-	opts := &mcpserve.Options{Title: "Lathe", Version: currentVersion().Version, Log: d.log, Sinks: d.sinks,
-		HTTP: mcpserve.HTTPOptions{Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}}
+// callers says who may use the tools over MCP: who may use everything else.
+func (g *generation) callers(keys []gateway.Key) *mcpserve.HTTPOptions {
+	out := &mcpserve.HTTPOptions{Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
 	if len(keys) > 0 {
 		known := make([]mcpserve.Key, len(keys))
 		for i := range keys {
 			limits := keys[i].Narrowed(g.cfg.Limits())
 			known[i] = mcpserve.Key{Secret: keys[i].Secret, Caller: mcpserve.Caller{Principal: keys[i].Name, Allow: keys[i].Tools, Limits: &limits}}
 		}
-		opts.HTTP.Identify = mcpserve.Keys(known...)
+		out.Identify = mcpserve.Keys(known...)
 	}
-	if d.trail != nil {
-		opts.Sinks = append(slices.Clone(opts.Sinks), d.trail)
-	}
-	s := mcpserve.New(buildRunner(g.cfg, g.set, nil, d.trail, d.log), opts)
-	if err := s.Offer(&g.catalog.Catalog); err != nil {
-		d.log.Error("the resources and prompts are not served", "error", err) // they were good when they were read
-	}
-	return s
+	return out
 }
 
 // handler serves the gateway, and MCP beside it.
@@ -39,18 +30,32 @@ func (d *daemon) handler() http.Handler {
 			r = r.WithContext(observe.RemoteTrace(r.Context(), r.Header))
 		}
 		if r.URL.Path == "/mcp" {
-			d.tools.Load().Handler().ServeHTTP(w, r)
+			d.tools.Handler().ServeHTTP(w, r)
 			return
 		}
 		d.gateway.ServeHTTP(w, r)
 	})
 }
 
-// serveTools puts the tools of the generation in force for MCP clients. Sessions of those before end:
-// their clients begin anew.
-func (d *daemon) serveTools(g *generation, keys []gateway.Key) {
-	next := g.mcp(d, keys)
-	if former := d.tools.Swap(next); former != nil {
-		former.Close()
+// serveTools puts the tools of the generation in force for MCP clients. The channel is closed when no call uses those
+// before any more; nil: there were none. Nobody can be asked there: what would be asked about is denied.
+func (d *daemon) serveTools(g *generation, keys []gateway.Key) (unused <-chan struct{}) {
+	runner, callers := buildRunner(g.cfg, g.set, nil, d.trail, d.log), g.callers(keys)
+	first := d.tools == nil
+	if first {
+		opts := &mcpserve.Options{Title: "Lathe", Version: currentVersion().Version, Log: d.log, Sinks: d.sinks, HTTP: *callers}
+		if d.trail != nil {
+			opts.Sinks = append(slices.Clone(opts.Sinks), d.trail)
+		}
+		d.tools = mcpserve.New(runner, opts)
+	} else {
+		d.tools.Admit(callers) // before the rest: who may do less now does not get the new tools
 	}
+	if err := d.tools.Offer(&g.catalog.Catalog); err != nil {
+		d.log.Error("the resources and prompts are not served", "error", err) // they were good when they were read
+	}
+	if !first {
+		unused = d.tools.Use(runner) // after the catalog: whose files are those before is done with the runner before
+	}
+	return unused
 }
