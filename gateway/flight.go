@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"net/http"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -95,7 +94,7 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, wake func(), sinks
 		setup := g.hold(c.setup)
 		if err := g.lift(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()
-			return nil, nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
+			return nil, nil, notNow()
 		}
 		return f, func() {}, nil
 	}
@@ -156,10 +155,13 @@ func (g *Gateway) carry(ctx context.Context, j *job, sinks []lathe.Sink) *lathe.
 		return res
 	}
 	res, err := g.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
-	if res == nil {
-		res = movedOnResult(err)
+	switch {
+	case res != nil:
+		return res
+	case lathe.CodeOf(err) == lathe.CodeUnavailable: // it waits as before
+		return &lathe.Result{Reason: lathe.ReasonInterrupted, Err: err}
 	}
-	return res
+	return movedOnResult(err)
 }
 
 // movedOnResult is that of a run which another process went on with.

@@ -114,6 +114,9 @@ func failure(res *lathe.Result) *problem {
 	case lathe.ReasonCancelled:
 		return &problem{Status: http.StatusConflict, Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
 	case lathe.ReasonInterrupted:
+		if code == lathe.CodeUnavailable {
+			return notNow()
+		}
 		return &problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
 	}

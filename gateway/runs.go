@@ -75,10 +75,17 @@ func (g *Gateway) runFailed(c *caller, err error) *problem {
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
 	case lathe.CodeUnavailable:
-		return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry, Message: "The server carries no more runs now."}
+		return notNow()
 	}
 	g.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
+}
+
+// notNow sends a client away for a moment: a crew that is full takes no run, nor does a server just after its
+// database has failed over.
+func notNow() *problem {
+	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
+		Message: "The server takes up no run now: it carries as many as it can, or its database was away. Try again in a moment."}
 }
 
 func conflict(code, message string) *problem {
