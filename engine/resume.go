@@ -64,7 +64,8 @@ func fold(s *loop.State, ev *lathe.Event) (err error) {
 // `interrupted`.
 //
 // The result is nil when the run cannot be gone on with; the error says why then, with the code
-// not_found, or conflict where it has ended.
+// not_found, or conflict where it has ended, or unavailable for the time of a lease after a shared store has
+// found another server than before: the log may lack what was done. That holds for Cancel, too.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
 	g, err := e.grasp(ctx, runID)
 	if err != nil {
