@@ -1,5 +1,6 @@
 // Package engine carries runs: it stamps what the loop says with ids and times, appends it to the
-// store, and then tells the sinks. What is stored and what is shown cannot differ.
+// store, and then tells the sinks. What is stored and what is shown cannot differ; only a run that nobody asked
+// to survive the process may be stored after it was told, see [Engine.RunLazily].
 package engine
 
 import (

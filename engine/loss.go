@@ -10,7 +10,7 @@ import (
 )
 
 // heedLosses sets aside the runs whose logs the store has lost the end of, until ctx is done. Whenever the
-// store has another server than before, no run is claimed for the time of a lease, nor at anybody's wish: this
+// store has another server than before, no run is claimed for the time of a lease, not even at somebody's wish: this
 // process or another may know that its log lacks something, and sets it aside meanwhile.
 func (c *Crew) heedLosses(ctx context.Context, store lathe.LossWatcher, sinks []lathe.Sink) {
 	n := c.engine.node
