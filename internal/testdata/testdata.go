@@ -4,7 +4,6 @@ package testdata
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -14,15 +13,31 @@ func Dir(t testing.TB, elem ...string) string {
 	t.Helper()
 	root := os.Getenv("LATHE_SHARED")
 	if root == "" {
-		_, file, _, ok := runtime.Caller(0)
-		if !ok {
-			t.Fatal("testdata: no caller information")
-		}
-		root = filepath.Join(filepath.Dir(file), "..", "..", "..", "shared")
+		root = filepath.Join(module(t), "..", "shared")
 	}
 	p := filepath.Join(append([]string{root, "data"}, elem...)...)
 	if _, err := os.Stat(p); err != nil {
 		t.Skip("third-party test data not found: set LATHE_SHARED")
 	}
 	return p
+}
+
+// module returns the module's folder, the one of layout_test.go, above the test's working folder. A path compiled into the binary would not
+// do: with -trimpath there is none.
+func module(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "layout_test.go")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("testdata: no layout_test.go above the test's folder")
+		}
+		dir = parent
+	}
 }
