@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -24,6 +26,9 @@ type exchange struct {
 	timedOut bool
 	tooLarge bool
 }
+
+// lost reports whether the connection failed before any response.
+func (e *exchange) lost() bool { return e.status == 0 && e.err != nil && !e.timedOut }
 
 // media returns the media type of the response, without parameters.
 func (e *exchange) media() string {
@@ -54,6 +59,12 @@ func (e *exchange) explain() string {
 // ask makes a request, and once more where it failed in a way that passes. It notes both.
 func (x *examiner) ask(ctx context.Context, method, path string, body []byte, key secret.Secret) *exchange {
 	e := x.send(ctx, method, path, body, key)
+	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
+		first := e
+		if e = x.send(ctx, method, path, body, key); !e.lost() && !e.timedOut {
+			x.find("connection-lost-once", first.err.Error())
+		}
+	}
 	if !passes(e.status) {
 		return e
 	}
@@ -118,7 +129,15 @@ func (x *examiner) send(ctx context.Context, method, path string, body []byte, k
 	for name, value := range x.target.Headers {
 		req.Header.Set(name, value.Reveal())
 	}
-	resp, err := x.transport.RoundTrip(req) // no redirects: the key goes nowhere else
+	var travel reconnect.Record
+	req = req.WithContext(httptrace.WithClientTrace(ctx, travel.Trace(nil)))
+	resp, err := x.transport.RoundTrip(req)     // no redirects: the key goes nowhere else
+	if travel.Closed(err) && ctx.Err() == nil { // as provider does: a kept connection that was closed is no failure
+		x.probe.Requests++
+		again := req.Clone(req.Context())
+		again.Body, _ = req.GetBody() // of a bytes.Reader, which does not fail
+		resp, err = x.fresh.RoundTrip(again)
+	}
 	if err != nil {
 		return x.failed(ctx, err)
 	}

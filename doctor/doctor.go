@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/secret"
 )
 
@@ -147,7 +148,7 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	}
 	x := &examiner{target: t, opts: opts.withDefaults(), base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
 		found: map[string]*Finding{}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
-	if x.transport = t.Transport; x.transport == nil {
+	if x.transport, x.fresh = t.Transport, t.Transport; x.transport == nil {
 		own := &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -156,7 +157,7 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 			DisableCompression:     true, // the bytes are looked at as they are
 		}
 		defer own.CloseIdleConnections()
-		x.transport = own
+		x.transport, x.fresh = own, reconnect.Fresh(own)
 	}
 	for _, p := range probes {
 		x.run(ctx, p)
@@ -201,6 +202,7 @@ type examiner struct {
 	opts        Options
 	base        *url.URL
 	transport   http.RoundTripper
+	fresh       http.RoundTripper // opens a connection for each request, unless the transport is the caller's
 	report      *Report
 	found       map[string]*Finding
 	probe       *Probe // under way

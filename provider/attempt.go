@@ -17,14 +17,16 @@ import (
 
 // An attempt is one request and its response.
 type attempt struct {
-	v         *conversation
-	yield     func(lathe.Delta, error) bool
-	relay     *lathe.Relay // nil: nobody is shown the bytes
-	begun     bool         // a delta was handed over
-	stopped   bool         // the consumer wants no more
-	status    int
-	requestID string
-	finish    *lathe.Finish
+	v       *conversation
+	yield   func(lathe.Delta, error) bool
+	relay   *lathe.Relay // nil: nobody is shown the bytes
+	begun   bool         // a delta was handed over
+	stopped bool         // the consumer wants no more
+	// reconnected is set if the server had closed the first connection that the request was sent on.
+	reconnected bool
+	status      int
+	requestID   string
+	finish      *lathe.Finish
 }
 
 // run makes the attempt, which starts now, and hands over its deltas but the last. When it returns, the response is
@@ -38,17 +40,16 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 			v.scope.close()
 		}
 	}()
-	made := now
-	if v.watch.quiet() {
-		made = time.Time{}
-	}
-	body := v.request.newReader(made)
-	defer body.end() // whatever the transport does: from then on it reads no more of v.request
-	v.sending = body
-	v.watch.arm(now, cancel, body)
 	defer v.watch.disarm()
-
-	resp, err := c.transport.RoundTrip(v.newRequest(actx, body))
+	defer func() { v.sending.end() }() // whatever the transport does: from then on it reads no more of v.request
+	resp, err := a.send(actx, cancel, now, c.transport)
+	if v.travel.Closed(err) && actx.Err() == nil {
+		// The server closed a connection that it had kept open. That is no failure of the server, so it is
+		// not an attempt: the request goes out once more, on a new connection.
+		a.reconnected = true
+		v.sending.end()
+		resp, err = a.send(actx, cancel, time.Now(), c.fresh())
+	}
 	if err == nil && (resp == nil || resp.Body == nil) {
 		err = errors.New("the transport returned no response")
 	}
@@ -71,10 +72,23 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
-		up = c.fromTransport(actx, err, body, a.status != 0)
+		up = c.fromTransport(actx, err, v.sending, a.status != 0)
 	}
 	up.RequestID = a.requestID
 	return c.failure(up)
+}
+
+// send makes the request, at now, and returns its response. The watch is armed when it returns.
+func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, now time.Time, through http.RoundTripper) (*http.Response, error) {
+	v := a.v
+	made := now
+	if v.watch.quiet() {
+		made = time.Time{}
+	}
+	v.sending = v.request.newReader(made)
+	v.travel.Reset()
+	v.watch.arm(now, cancel, v.sending)
+	return through.RoundTrip(v.newRequest(ctx, v.sending))
 }
 
 // receive reads the response. An error that is not a *lathe.UpstreamError is the transport's.

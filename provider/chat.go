@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -37,7 +38,8 @@ type Chat struct {
 	header    sealed
 	secrets   []Secret
 	transport http.RoundTripper
-	own       *http.Transport // nil where the transport is the caller's
+	own       *http.Transport          // nil where the transport is the caller's
+	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
 	encode    openai.EncodeOptions
 	assemble  openai.AssemblerOptions
 	events    sse.Options
@@ -85,6 +87,12 @@ func OpenAI(model string, opts *Options) (*Chat, error) {
 		c.own = newTransport(nil)
 		c.transport = c.own
 	}
+	c.fresh = sync.OnceValue(func() http.RoundTripper {
+		if c.own == nil {
+			return c.transport
+		}
+		return reconnect.Fresh(c.own)
+	})
 	o.BaseURL, o.Transport = "", nil
 	c.opts = o
 	return c, nil

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -46,6 +46,7 @@ type conversation struct {
 
 	scope   scope
 	sending *payloadReader // of the current attempt
+	travel  reconnect.Record
 	watch   watch
 	body    responseBody
 	events  *sse.Reader
@@ -60,9 +61,11 @@ func newConversation(c *Chat) *conversation {
 	v := &conversation{c: c, request: newPayload(), answer: openai.NewAssembler(&c.assemble),
 		header: func() http.Header { return h }, setHeader: func(next http.Header) { h = next },
 		watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
+	var connected func()
 	if c.own != nil {
-		v.scope.connected = func(httptrace.GotConnInfo) { v.sending.touch() }
+		connected = func() { v.sending.touch() }
 	}
+	v.scope.trace = v.travel.Trace(connected)
 	return v
 }
 
@@ -229,6 +232,9 @@ func (c *Chat) log(ctx context.Context, n int, a *attempt, err *lathe.Error) {
 	default:
 		kind = string(err.Code)
 	}
-	c.opts.Log.DebugContext(ctx, "model call attempt", "provider", c.opts.Name, "model", c.model, "attempt", n,
-		"status", a.status, "failure", kind, "upstream_request_id", a.requestID)
+	line := []any{"provider", c.opts.Name, "model", c.model, "attempt", n, "status", a.status, "failure", kind, "upstream_request_id", a.requestID}
+	if a.reconnected {
+		line = append(line, "reconnected", true)
+	}
+	c.opts.Log.DebugContext(ctx, "model call attempt", line...)
 }

@@ -11,8 +11,7 @@ import (
 type scope struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
-	// connected, where it is set, is called by transports of net/http once they have a connection for a request.
-	connected func(httptrace.GotConnInfo)
+	trace       *httptrace.ClientTrace // of each attempt's request
 }
 
 // open returns a context under parent that is not done unless parent is.
@@ -21,8 +20,8 @@ func (s *scope) open(parent context.Context) (context.Context, context.CancelCau
 		s.close()
 		s.parent = parent
 		s.ctx, s.cancel = context.WithCancelCause(parent)
-		if s.connected != nil {
-			s.ctx = httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{GotConn: s.connected})
+		if s.trace != nil {
+			s.ctx = httptrace.WithClientTrace(s.ctx, s.trace)
 		}
 	}
 	return s.ctx, s.cancel
@@ -33,7 +32,7 @@ func (s *scope) close() {
 	if s.cancel != nil {
 		s.cancel(nil)
 	}
-	*s = scope{connected: s.connected}
+	*s = scope{trace: s.trace}
 }
 
 // same reports whether a and b are one context. Comparing others than pointers may panic.
