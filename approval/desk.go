@@ -83,6 +83,11 @@ const (
 	AnswerIt Verb = "answer" // in place of the tool, which is not called
 )
 
+// Past returns the word of ApprovalResolved for the verb; "" for an unknown one.
+func (v Verb) Past() string {
+	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
+}
+
 // An Answer is what a person says to a request.
 type Answer struct {
 	Verb       Verb            `json:"verb"`

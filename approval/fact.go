@@ -94,6 +94,16 @@ func formOf(f *lathe.Fact) *factForm {
 	return form
 }
 
+// ReadFact returns the answer that a fact holds, and the digest of the request that it answers. ok is false where
+// the fact is of another kind or cannot be read.
+func ReadFact(f *lathe.Fact) (digest string, a Answer, ok bool) {
+	form := formOf(f)
+	if form == nil {
+		return "", Answer{}, false
+	}
+	return form.Digest, *form.answer(), true
+}
+
 // Recall implements [lathe.Recaller]: it returns the answer that is stored for the request. What cannot be
 // read is no answer yet.
 func (d *Desk) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {

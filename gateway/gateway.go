@@ -24,6 +24,7 @@ func (g *Gateway) routes() *http.ServeMux {
 		"POST /api/runs/{id}/cancel":           g.runs(g.cancelRun),
 		"POST /api/runs/{id}/approvals/{call}": g.runs(g.answerApproval),
 		"POST /api/runs/{id}/tool_results":     g.runs(g.takeResults),
+		"GET /api/approvals":                   g.runs(g.listApprovals),
 		"DELETE /api/sessions/{id}":            g.runs(g.deleteSession),
 		"DELETE /api/principals/{name}":        g.runs(g.deletePrincipal),
 

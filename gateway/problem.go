@@ -23,6 +23,8 @@ type problem struct {
 	NoRetry bool
 	// NewestEvent is the id of the last event that there is, where the client named a later one.
 	NewestEvent int64
+	// Decision is the decision about a call that was made before, where the request brings another one.
+	Decision *callDecision
 }
 
 // Error describes the problem without its message.
@@ -58,6 +60,10 @@ type problemBody struct {
 	Param     string `json:"param,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
 	Newest    int64  `json:"newest_event_id,omitempty"`
+	// Of the decision that was made before.
+	Decision  string     `json:"decision,omitempty"`
+	By        string     `json:"by,omitempty"`
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
 }
 
 // fail answers the request with p.
@@ -82,8 +88,12 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	body, _ := json.Marshal(&problemBody{Type: "about:blank", Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Message,
-		Code: p.Code, Param: p.Param, RequestID: c.requestID, Newest: p.NewestEvent}) // strings and a number
+	form := &problemBody{Type: "about:blank", Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Message,
+		Code: p.Code, Param: p.Param, RequestID: c.requestID, Newest: p.NewestEvent}
+	if d := p.Decision; d != nil {
+		form.Decision, form.By, form.DecidedAt = d.Decision, d.By, &d.DecidedAt
+	}
+	body, _ := json.Marshal(form)      // strings, a number and a time
 	_, _ = w.Write(append(body, '\n')) // nobody to tell
 }
 

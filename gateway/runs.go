@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -31,6 +30,9 @@ type runView struct {
 	summary store.Summary
 	state   loop.State
 	client  map[string]bool // calls that were proposed, by id: whether they are the client's
+	// requests are the requests for approval by call, decisions what was decided, the oldest first.
+	requests  map[string]approvalRequest
+	decisions []callDecision
 }
 
 // view reads the log of a run of the caller.
@@ -42,9 +44,7 @@ func (g *Gateway) view(ctx context.Context, c *caller, id string) (*runView, *pr
 			if d, ok := e.Data.(*lathe.RunStarted); ok && !c.owns(d) {
 				return nil, noRun()
 			}
-			if d, ok := e.Data.(*lathe.ToolCallProposed); ok {
-				v.client[d.ToolCallID] = d.Client
-			}
+			v.note(&e)
 			v.summary.Apply(&e)
 			err = v.state.Apply(&e)
 		}
@@ -100,29 +100,19 @@ func (v *runView) ended() *problem {
 	return nil
 }
 
-// An openCall is a call of a run that has no answer.
-type openCall struct {
-	ID        string          `json:"tool_call_id"`
-	Tool      string          `json:"tool"`
-	Arguments string          `json:"arguments"`
-	State     string          `json:"state"` // awaiting_approval, awaiting_result, begun or planned
-	Digest    string          `json:"args_digest,omitempty"`
-	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
-	Facts     []approval.Fact `json:"facts,omitempty"`
-}
-
 // A runBody is a run as clients see it.
 type runBody struct {
 	lathe.RunSummary
 	Labels    map[string]string `json:"labels,omitempty"`
 	Open      []openCall        `json:"open_calls"`
+	Decisions []callDecision    `json:"decisions,omitempty"`
 	Answer    string            `json:"answer,omitempty"`
 	ErrorCode string            `json:"error_code,omitempty"`
 	Limit     string            `json:"limit,omitempty"` // that ended the run, by its key
 }
 
-func (g *Gateway) body(v *runView) *runBody {
-	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}}
+func (g *Gateway) body(ctx context.Context, c *caller, v *runView) *runBody {
+	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: g.decisionsOf(ctx, v)}
 	for k, label := range v.state.Run.Labels {
 		if k != labelFingerprint && k != labelConversation {
 			if b.Labels == nil {
@@ -135,25 +125,7 @@ func (g *Gateway) body(v *runView) *runBody {
 		b.Answer, b.ErrorCode, b.Limit = f.Answer, f.ErrorCode, f.Limit
 		return b
 	}
-	facts := map[string][]approval.Fact{}
-	if g.opts.Desk != nil {
-		for _, r := range g.opts.Desk.Pending(b.RunID) {
-			facts[r.Digest] = r.Facts
-		}
-	}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
-		c := openCall{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "planned"}
-		switch {
-		case o.Asked:
-			c.State, c.Digest, c.ExpiresAt, c.Facts = "awaiting_approval", o.Digest, &o.ExpiresAt, facts[o.Digest]
-		case v.client[o.ID] && v.state.Paused != "":
-			c.State = "awaiting_result"
-		case o.Begun:
-			c.State = "begun"
-		}
-		b.Open = append(b.Open, c)
-	}
+	b.Open = g.openCalls(c, v)
 	return b
 }
 
@@ -184,7 +156,7 @@ func (g *Gateway) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	c.answer(w, g.body(v))
+	c.answer(w, g.body(r.Context(), c, v))
 }
 
 // answerRun answers with what the run has come to by now.
@@ -194,7 +166,7 @@ func (g *Gateway) answerRun(w http.ResponseWriter, r *http.Request, c *caller, i
 		c.fail(w, p)
 		return
 	}
-	c.answerAs(w, status, g.body(v))
+	c.answerAs(w, status, g.body(r.Context(), c, v))
 }
 
 // runLocks are locks by name, of which there are as many as are held.

@@ -170,7 +170,7 @@ func (g *Gateway) answerApproval(w http.ResponseWriter, r *http.Request, c *call
 // decide answers 200 when the decision is in the log, and 202 when it will be looked at.
 func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string, d *decision) (int, *problem) {
 	id := v.state.Run.RunID
-	o, p := g.asked(v, call)
+	o, p := g.asked(ctx, v, call)
 	if p != nil {
 		return 0, p
 	}
@@ -198,7 +198,7 @@ func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string
 	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
 		return 0, g.storeFailed(c, err)
 	case err != nil, !waits && live:
-		return 0, decided()
+		return 0, g.decided(ctx, v, o.ID)
 	}
 	return g.apply(ctx, c, v, live, func(d lathe.EventData) bool {
 		e, ok := d.(*lathe.ApprovalResolved)
@@ -251,19 +251,19 @@ func (g *Gateway) apply(ctx context.Context, c *caller, v *runView, later bool, 
 	return http.StatusOK, nil
 }
 
-func decided() *problem { return conflict("already_decided", "The call has an answer already.") }
-
 // asked returns the call of the run that waits for an approval.
-func (g *Gateway) asked(v *runView, call string) (*loop.OpenCall, *problem) {
+func (g *Gateway) asked(ctx context.Context, v *runView, call string) (*loop.OpenCall, *problem) {
 	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call })
 	_, known := v.client[call]
 	switch {
 	case i < 0 && !known:
 		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
 	case v.state.Finished != nil:
-		return nil, v.ended()
-	case i < 0:
-		return nil, decided()
+		p := v.ended()
+		p.name(v.decisions, call)
+		return nil, p
+	case i < 0, !v.state.Open[i].Asked && v.decidedOn(call):
+		return nil, g.decided(ctx, v, call)
 	case !v.state.Open[i].Asked:
 		return nil, conflict("not_asked", "Nobody is asked about the call.")
 	}

@@ -145,6 +145,13 @@ type run struct {
 		Digest    string          `json:"args_digest"`
 		Facts     []approval.Fact `json:"facts"`
 	} `json:"open_calls"`
+	Decisions []struct {
+		ID       string `json:"tool_call_id"`
+		Digest   string `json:"args_digest"`
+		Decision string `json:"decision"`
+		By       string `json:"by"`
+		Stored   bool   `json:"stored"`
+	} `json:"decisions"`
 }
 
 // trouble is what a refused request is told.

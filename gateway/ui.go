@@ -319,7 +319,7 @@ func (g *Gateway) answerUI(ctx context.Context, c *caller, v *runView, o *loop.O
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
 		return nil
 	case lathe.CodeConflict:
-		return decided()
+		return g.decided(ctx, v, o.ID)
 	default: // nothing else is wrong with an answer of this form
 		return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The answer could not be taken."}
 	}
