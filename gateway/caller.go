@@ -21,6 +21,7 @@ type caller struct {
 	setup     *setup
 	requestID string
 	openAI    bool // errors are told in OpenAI's shape
+	ollama    bool // errors have Ollama's member besides those of RFC 9457
 	// For the request log.
 	pattern, named, runID, code string
 }
@@ -93,25 +94,6 @@ func (g *Gateway) guarded(pattern string, h handler) http.Handler {
 	})
 }
 
-// elsewhere answers requests to paths that there are not.
-func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
-	c := callerOf(w)
-	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		probe := r.Clone(r.Context())
-		probe.Method = m
-		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" {
-			allowed = append(allowed, m)
-		}
-	}
-	if len(allowed) > 0 {
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
-		return
-	}
-	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path; GET /api/openapi.json lists those there are."})
-}
-
 // admits refuses requests that a page of somebody else makes a browser send: those under a name that
 // is not ours (a name that was made to point here), and those from another origin.
 func (s *setup) admits(w http.ResponseWriter, r *http.Request) *problem {
@@ -125,13 +107,7 @@ func (s *setup) admits(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	origin := r.Header.Get("Origin")
 	if origin != "" && slices.Contains(s.Origins, origin) {
-		h := w.Header()
-		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, X-Request-Id, Idempotency-Key")
-		h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Lathe-Run-Id, Retry-After")
-		h.Set("Access-Control-Max-Age", "600")
+		allowOrigin(w.Header(), r, origin)
 	}
 	return nil
 }

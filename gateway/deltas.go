@@ -63,7 +63,7 @@ func (c *Cluster) check() error {
 // knows reports whether the request comes from a process of the cluster.
 func (c *Cluster) knows(r *http.Request) bool {
 	key := c.Key.Reveal()
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	given, ok := bearer(r)
 	want, got := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(given))
 	return ok && key != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }

@@ -26,7 +26,7 @@ type upstreamFault struct {
 
 var upstreamFaults = []upstreamFault{
 	{"400", 400, 400, "context_length_exceeded", "context_length_exceeded"},
-	{"401", 401, 502, "upstream_4xx", "upstream_4xx"},
+	{"401", 401, 400, "upstream_4xx", "upstream_4xx"},
 	{"429", 429, 429, "rate_limited", "rate_limited"},
 	{"500", 500, 502, "upstream_5xx", "upstream_5xx"},
 	{"timeout", 0, 504, "timeout", "timeout"},
@@ -114,8 +114,8 @@ func TestUpstreamErrorMatrix(t *testing.T) {
 					if u.want == 429 && place != "middle" && resp.Header.Get("Retry-After") != "7" {
 						t.Errorf("Retry-After %q", resp.Header.Get("Retry-After"))
 					}
-					if retry := resp.Header.Get("X-Should-Retry"); (retry == "false") != (place == "between rounds") {
-						t.Errorf("X-Should-Retry %q: tools that ran must not run again unasked", retry)
+					if retry := resp.Header.Get("X-Should-Retry"); (retry == "false") != (place == "between rounds" || u.want == 400) {
+						t.Errorf("X-Should-Retry %q: tools that ran must not run again unasked, and what cannot succeed not at all", retry)
 					}
 				})
 			}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,23 @@ func TestHostsAndOrigins(t *testing.T) { // T10, T26
 	resp, _ := f.do("OPTIONS", "/v1/chat/completions", "", "Origin", "https://chat.example.com", "Access-Control-Request-Method", "POST")
 	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "https://chat.example.com" {
 		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
+	}
+	if got := resp.Header.Get("Access-Control-Allow-Headers"); strings.Contains(got, "x-stainless") {
+		t.Errorf("preflight without names allows %s", got)
+	}
+	asked := "authorization,content-type,x-stainless-lang,x-stainless-retry-count,openai-organization,openai-project,user-agent,x-lathe-protocol,x-lathe-new-run,x-evil"
+	resp, _ = f.do("OPTIONS", "/v1/chat/completions", "", "Origin", "https://chat.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", asked)
+	allowed := strings.Split(strings.ToLower(resp.Header.Get("Access-Control-Allow-Headers")), ", ")
+	for _, name := range strings.Split(asked, ",") {
+		if slices.Contains(allowed, name) != (name != "x-evil") {
+			t.Errorf("preflight for %s: %v", name, allowed)
+		}
+	}
+	resp, _ = f.do("POST", "/v1/chat/completions", ask("sim/demo", "hello", ""), "Origin", "https://chat.example.com")
+	for _, name := range []string{"X-Should-Retry", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Lost-Joins", "X-Lathe-Run-Id", "X-Request-Id"} {
+		if !strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), name) {
+			t.Errorf("%s is not exposed: %v", name, resp.Header)
+		}
 	}
 	resp, _ = f.do("OPTIONS", "/v1/chat/completions", "", "Origin", "https://evil.test", "Access-Control-Request-Method", "POST")
 	if resp.Header.Get("Access-Control-Allow-Origin") != "" {

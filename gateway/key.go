@@ -85,11 +85,11 @@ func (s *setup) key(r *http.Request) (*Key, *problem) {
 	if len(s.Keys) == 0 {
 		return anyone, nil
 	}
-	shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	shown, ok := bearer(r)
 	if !ok {
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "missing_api_key", Message: "Send an API key: Authorization: Bearer KEY."}
+		return nil, noKey(r)
 	}
-	hash := sha256.Sum256([]byte(strings.TrimSpace(shown)))
+	hash := sha256.Sum256([]byte(shown))
 	found := -1
 	for i := range s.hashes {
 		if subtle.ConstantTimeCompare(hash[:], s.hashes[i][:]) == 1 {
@@ -100,6 +100,31 @@ func (s *setup) key(r *http.Request) (*Key, *problem) {
 		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
 	}
 	return &s.Keys[found], nil
+}
+
+// bearer returns the token of the request's Authorization header. The scheme is matched without regard to case
+// (RFC 9110, 11.1). ok is false if the request has no such header or more than one.
+func bearer(r *http.Request) (token string, ok bool) {
+	all := r.Header["Authorization"]
+	if len(all) != 1 {
+		return "", false
+	}
+	scheme, token, found := strings.Cut(all[0], " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+}
+
+// foreignKeys are headers in which clients of other APIs send their key.
+var foreignKeys = []string{"Api-Key", "X-Api-Key", "X-Goog-Api-Key"}
+
+// noKey is the answer to a request without a bearer token. It names the header that holds the key instead, if one does.
+func noKey(r *http.Request) *problem {
+	p := &problem{Status: http.StatusUnauthorized, Code: "missing_api_key", Message: "Send an API key: Authorization: Bearer KEY."}
+	for _, name := range foreignKeys {
+		if r.Header[name] != nil {
+			p.Message = "This server reads no key from the header " + strings.ToLower(name) + ". " + p.Message
+		}
+	}
+	return p
 }
 
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }

@@ -92,6 +92,7 @@ func TestKeysSayWhoMayDoWhat(t *testing.T) {
 		"no key under api":           {"GET", "/api/tools", "", []string{"Authorization", ""}, 401, "missing_api_key", ""},
 		"no key for metrics":         {"GET", "/metrics", "", []string{"Authorization", ""}, 401, "missing_api_key", ""},
 		"another scheme":             {"GET", "/v1/models", "", []string{"Authorization", "Basic " + text("all")}, 401, "missing_api_key", ""},
+		"a key of another API":       {"GET", "/v1/models", "", []string{"Authorization", "", "X-Api-Key", text("all")}, 401, "missing_api_key", ""},
 		"an unknown key":             {"GET", "/v1/models", "", as("other"), 401, "invalid_api_key", ""},
 		"half a key":                 {"GET", "/v1/models", "", []string{"Authorization", "Bearer " + text("all")[:20]}, 401, "invalid_api_key", ""},
 		"a forbidden model":          {"POST", "/v1/chat/completions", ask("sim/slow", "x", ""), as("narrow"), 403, "model_forbidden", "model"},
@@ -113,6 +114,14 @@ func TestKeysSayWhoMayDoWhat(t *testing.T) {
 				t.Errorf("%s: the answer has a key in it: %s", name, body)
 			}
 		}
+	}
+	for _, scheme := range []string{"bearer ", "BEARER  ", "Bearer "} {
+		if resp, body := f.do("GET", "/v1/models", "", "Authorization", scheme+text("all")); resp.StatusCode != http.StatusOK {
+			t.Errorf("scheme %q: %d %s", scheme, resp.StatusCode, body)
+		}
+	}
+	if resp, body := f.do("GET", "/v1/models", "", "Authorization", "", "X-Api-Key", text("all")); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "x-api-key") {
+		t.Errorf("a key in x-api-key: %d %s", resp.StatusCode, body)
 	}
 	if _, body := f.do("GET", "/v1/models", "", as("narrow")...); !strings.Contains(body, "sim/demo") || strings.Contains(body, "sim/slow") {
 		t.Errorf("narrow sees the models %s", body)

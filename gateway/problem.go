@@ -64,6 +64,7 @@ type problemBody struct {
 	Decision  string     `json:"decision,omitempty"`
 	By        string     `json:"by,omitempty"`
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
+	Error     string     `json:"error,omitempty"` // the member that Ollama's clients read
 }
 
 // fail answers the request with p.
@@ -92,6 +93,9 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 		Code: p.Code, Param: p.Param, RequestID: c.requestID, Newest: p.NewestEvent}
 	if d := p.Decision; d != nil {
 		form.Decision, form.By, form.DecidedAt = d.Decision, d.By, &d.DecidedAt
+	}
+	if c.ollama {
+		form.Error = p.Message
 	}
 	body, _ := json.Marshal(form)      // strings, a number and a time
 	_, _ = w.Write(append(body, '\n')) // nobody to tell
@@ -147,43 +151,4 @@ func cause(err error) string {
 		err = e.Err
 	}
 	return err.Error()
-}
-
-// upstream says how a model server failed. What is the operator's fault, such as a wrong key, is not
-// put to the client's account.
-func upstream(err error) *problem {
-	p := &problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed."}
-	var up *lathe.UpstreamError
-	if !errors.As(err, &up) {
-		return p
-	}
-	p.Code = string(up.Kind)
-	switch up.Kind {
-	case lathe.UpstreamTimeout:
-		p.Status, p.Message = http.StatusGatewayTimeout, "The model server did not answer in time."
-	case lathe.UpstreamRateLimited:
-		p.Status, p.Message, p.RetryAfter = http.StatusTooManyRequests, "The model server takes no more requests now.", max(up.RetryAfter, time.Second)
-	case lathe.Upstream4xx:
-		switch {
-		case up.Status == http.StatusBadRequest, up.Status == http.StatusRequestEntityTooLarge, up.Status == http.StatusUnprocessableEntity,
-			up.Status < 400 && up.ProviderCode == "context_length_exceeded": // said within a stream
-			p.Status, p.Message = http.StatusBadRequest, "The model server refused the request."
-			if up.Message != "" {
-				p.Message = "The model server refused the request: " + up.Message
-			}
-			if up.ProviderCode != "" {
-				p.Code = up.ProviderCode
-			}
-		case up.Status == http.StatusUnauthorized, up.Status == http.StatusForbidden:
-			p.Message = "The model server did not accept this server's credentials."
-		case up.Status == http.StatusNotFound:
-			p.Message = "The model server does not have the model."
-		}
-	case lathe.UpstreamAborted:
-		p.Message = "The connection to the model server broke off, or could not be made."
-	case lathe.UpstreamBadProtocol:
-		p.Message = "The model server answered something that is not a completion."
-	case lathe.Upstream5xx:
-	}
-	return p
 }

@@ -111,7 +111,7 @@ func TestRunRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: the fault is at %q, want %q: %s", body, got.Param, want.param, got.Detail)
 		}
 	}
-	if got := h.refused("POST", "/api/runs", `{"model":"sim/any","prompt":"hi","promt":"x"}`, 400, "invalid_request"); !strings.HasPrefix(got.Detail, "The body has a member that is not known here. Did you mean prompt?") {
+	if got := h.refused("POST", "/api/runs", `{"model":"sim/any","prompt":"hi","promt":"x"}`, 400, "invalid_request"); !strings.HasPrefix(got.Detail, "The body has the member \"promt\", which is not known here. Did you mean prompt?") {
 		t.Errorf("%s", got.Detail)
 	}
 	if _, body := h.do("GET", "/api/runs", ""); !strings.Contains(body, `"data":[]`) {

@@ -127,6 +127,9 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	if p != nil {
 		return nil, p
 	}
+	if p := foreignBody(c, body); p != nil {
+		return nil, p
+	}
 	req, err := uistream.ParseRequest(body, &uistream.ParseOptions{Limits: limits})
 	if err != nil {
 		return nil, badUI(err)

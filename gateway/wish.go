@@ -40,8 +40,7 @@ func parseWish(raw []byte, at string) (*wish, *problem) {
 	if raw == nil {
 		return w, nil
 	}
-	p := eachMember(raw, at, []string{"tools", "mode", "tool_failure_policy", "policy", "limits", "session", "labels", "detach"}, w.member)
-	return w, p
+	return w, eachMember(raw, at, slices.Concat(runWishes, []string{"detach"}), w.member)
 }
 
 // eachMember calls f for the members of an object that may have only those of names.
@@ -56,7 +55,7 @@ func eachMember(raw []byte, at string, names []string, f func(name, at string, v
 		}
 		name := string(text)
 		if names != nil && !slices.Contains(names, name) {
-			return badWish(at, "%s has a member that is not known here.%s It may have %s.", at, mean(name, names), strings.Join(names, ", "))
+			return badWish(at, "%s has the member %.64q, which is not known here.%s It may have %s.", at, name, mean(name, names), strings.Join(names, ", "))
 		}
 		if string(v) == "null" {
 			continue
@@ -85,8 +84,13 @@ func (w *wish) member(name, at string, v []byte) *problem {
 			p = badWish(at, "%s has more than %d names.", at, maxNamed)
 		}
 		return p
-	case "mode":
-		return word(v, &w.mode, at, lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled)
+	case "tool_use_mode", "mode": // one setting: the configuration's name and its short form
+		before := w.mode
+		p := word(v, &w.mode, at, lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled)
+		if p == nil && before != "" && before != w.mode {
+			p = badWish(at, "mode and tool_use_mode are one setting and have different values here.")
+		}
+		return p
 	case "tool_failure_policy":
 		return word(v, &w.failures, at, lathe.FailureFatal, lathe.FailureTolerated)
 	case "policy":

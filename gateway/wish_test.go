@@ -24,6 +24,7 @@ func TestWishesOnlyNarrow(t *testing.T) {
 		"no object":               {`[]`, "lathe"},
 		"an unknown member":       {`{"tool":["calculator"]}`, "lathe"},
 		"an unknown mode":         {`{"mode":"relaxd"}`, "lathe.mode"},
+		"two modes":               {`{"mode":"relaxed","tool_use_mode":"enforced"}`, "lathe.tool_use_mode"},
 		"an unknown tool":         {`{"tools":["calculators"]}`, "lathe.tools"},
 		"a tool that is no name":  {`{"tools":[1]}`, "lathe.tools"},
 		"a policy that allows":    {`{"policy":{"calculator":"allow"}}`, "lathe.policy.calculator"},
@@ -64,6 +65,7 @@ func TestWishesOnlyNarrow(t *testing.T) {
 		"a tool denied":     {`{"policy":{"calculator":"deny"}}`, 1, "answered"},
 		"both":              {`{"tools":["calculator"],"policy":{"calculator":"deny"}}`, 0, "answered"},
 		"disabled":          {`{"mode":"disabled"}`, 0, "answered"},
+		"its long name":     {`{"tool_use_mode":"disabled"}`, 0, "answered"},
 		"a session, labels": {`{"session":"s1","labels":{"team":"x"}}`, 2, "answered"},
 	} {
 		got := f.complete(ask("sim/demo", twoTools, `,"lathe":`+c.lathe))

@@ -62,11 +62,11 @@ func newFleets(in []Fleet) (*fleets, error) {
 // of returns the fleet whose token the request shows. All tokens are compared, in a time that says
 // nothing of them.
 func (s *fleets) of(r *http.Request) *Fleet {
-	shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || len(r.Header.Values("Authorization")) != 1 {
+	shown, ok := bearer(r)
+	if !ok {
 		return nil
 	}
-	hash := sha256.Sum256([]byte(strings.TrimSpace(shown)))
+	hash := sha256.Sum256([]byte(shown))
 	found := -1
 	for i := range s.hashes {
 		if subtle.ConstantTimeCompare(hash[:], s.hashes[i][:]) == 1 {

@@ -194,7 +194,7 @@ func TestGatewayMendsTheWire(t *testing.T) {
 		case "sim/fault-type-missing":
 			e.fails = nil
 		case "sim/fault-status-401":
-			e.fails = map[string]string{"*": "502"} // it is the operator's key, not the client's
+			e.fails = map[string]string{"*": "400"} // it is the operator's key, not the client's
 		}
 		t.Run(e.model, func(t *testing.T) {
 			t.Parallel()
