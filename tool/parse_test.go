@@ -49,7 +49,6 @@ func TestParse(t *testing.T) {
 		{"a byte order mark", "\ufeff{}", "", false},
 		{"duplicate keys", `{"a":1,"a":2}`, "", false},
 		{"duplicate keys, deep", `{"b":[{"a":1,"\u0061":2}]}`, "", false},
-		{"case-folded keys are two keys", `{"name":1,"Name":2}`, `{"name":1,"Name":2}`, false},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "", false},
 		{"lone surrogate", `{"a":"\ud800"}`, "", false},
 	} {
@@ -125,10 +124,14 @@ func TestHostileArguments(t *testing.T) {
 		return ""
 	}
 	verdicts := map[string]func(json string) string{
-		// Exact case only: a tool that declares `name` refuses `Name` in stage 5.
-		"case-folded duplicate": keep(`{"name":"safe_tool","Name":"evil_tool"}`),
-		"escaped duplicate":     reject,
-		"lone surrogate":        reject,
+		"case-folded duplicate": func(args string) string {
+			if res, _, got := try(args); res.Code != lathe.CodeInvalidArguments || got != "" {
+				return fmt.Sprintf("the tool got %q, code %q", got, res.Code)
+			}
+			return ""
+		},
+		"escaped duplicate": reject,
+		"lone surrogate":    reject,
 		// It is JSON; the validator's limit on numbers refuses it.
 		"huge exponent": func(args string) string {
 			if res, _, got := try(args); res.Code != lathe.CodeInvalidArguments || got != "" {

@@ -8,9 +8,10 @@ import (
 // maxViolations bounds the violations that a model is told of one call.
 const maxViolations = 20
 
-// invalid is stage 5: the arguments against the tool's schema, all violations at once.
+// invalid is stage 5: the arguments against the tool's schema, all violations at once. Names that differ only in letter case are
+// violations unless the schema declares them: the policy and the tool could read different members.
 func (w *Work) invalid(c *call) (ended bool) {
-	violations := c.entry.args.Validate(c.args)
+	violations := c.entry.args.ValidateArguments(c.args)
 	if len(violations) == 0 {
 		return false
 	}

@@ -34,6 +34,15 @@ func TestBatchAnswersEachLineAtOnce(t *testing.T) {
 	}
 }
 
+func TestToolsCheckRefusesNamesThatDifferOnlyInCase(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]bool{`{}`: false, `{"properties":{"a":{}}}`: false, `{"properties":{"a":{},"A":{}}}`: true} {
+		if got := check([]byte(schema), []byte(`{"a":1,"A":2}`)); got.valid != want || (len(got.errors) == 0) != want {
+			t.Errorf("schema %s: %s", schema, got.appendJSON(nil))
+		}
+	}
+}
+
 func TestBatchTellsWhenItCannotReadOrWrite(t *testing.T) {
 	t.Parallel()
 	if err := checkBatch(iotest.ErrReader(io.ErrUnexpectedEOF), io.Discard); err == nil {

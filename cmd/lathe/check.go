@@ -159,7 +159,7 @@ func judge(s *schema.Schema, args []byte) verdict {
 	if err := rawjson.Check(args, rawjson.Limits{}); err != nil {
 		return wrong("json", jsonProblem(err))
 	}
-	errs := s.Validate(args)
+	errs := s.ValidateArguments(args)
 	return verdict{valid: len(errs) == 0, errors: errs}
 }
 

@@ -29,7 +29,7 @@ func checkEdited(spec *lathe.ToolSpec, args []byte) error {
 	if err != nil {
 		return nil //nolint:nilerr // the runner says what it makes of them
 	}
-	found := s.Validate(args)
+	found := s.ValidateArguments(args)
 	if len(found) == 0 {
 		return nil
 	}

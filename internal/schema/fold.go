@@ -1,0 +1,129 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// ValidateArguments is [Schema.Validate] for the arguments of a tool. Beyond what the schema asks
+// for, no object in value may have two names that are equal under Unicode simple case folding,
+// unless the schemas for that object declare all spellings in `properties`: a policy that reads one
+// of them and a tool that reads the other would see two different values.
+func (s *Schema) ValidateArguments(value []byte) []Violation {
+	vs := s.Validate(value)
+	if !rawjson.HasFoldedNames(value) {
+		return vs
+	}
+	v, err := unmarshal(value)
+	if err != nil {
+		return append(vs, Violation{Keyword: "json", Message: "is not a JSON value"})
+	}
+	f := folding{workload: s.work, left: maxWork}
+	f.value(v, []*jsonschema.Schema{s.root}, nil)
+	if f.left <= 0 {
+		f.found = append(f.found, Violation{Keyword: "limit", Message: "has names that differ only in letter case and takes too much work to check against this schema"})
+	}
+	return tidy(append(vs, f.found...))
+}
+
+// A folding looks for names that are equal under case folding and that a schema does not declare.
+type folding struct {
+	*workload
+	left  int // of maxWork
+	found []Violation
+}
+
+// value walks v, to which the schemas apply.
+func (f *folding) value(v any, schemas []*jsonschema.Schema, path []string) {
+	if f.left--; f.left <= 0 || len(f.found) >= MaxViolations {
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		schemas = f.closure(schemas)
+		for i, e := range v {
+			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
+				for sub := range forItem(s, i) {
+					add(sub)
+				}
+			}), append(path, strconv.Itoa(i)))
+		}
+	case map[string]any:
+		schemas = f.closure(schemas)
+		f.names(v, schemas, path)
+		for name, e := range v {
+			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
+				f.left -= len(s.PatternProperties) * (1 + len(name)/16)
+				for sub := range forMember(s, name) {
+					add(sub)
+				}
+			}), append(path, name))
+		}
+	}
+}
+
+// names compares the names of one object.
+func (f *folding) names(obj map[string]any, schemas []*jsonschema.Schema, path []string) {
+	f.left -= len(obj)
+	spellings := make(map[string][]string, len(obj))
+	for name := range obj {
+		folded := string(rawjson.AppendFold(nil, []byte(name)))
+		spellings[folded] = append(spellings[folded], name)
+	}
+	for _, names := range spellings {
+		if len(names) == 1 {
+			continue
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			f.left -= len(schemas)
+			if !declares(schemas, name) {
+				f.found = append(f.found, Violation{pointer(path, []string{name}), "properties",
+					fmt.Sprintf("is one of %d names that differ only in letter case, and the schema does not declare it", len(names))})
+			}
+		}
+	}
+}
+
+func declares(schemas []*jsonschema.Schema, name string) bool {
+	return slices.ContainsFunc(schemas, func(s *jsonschema.Schema) bool { return s.Properties[name] != nil })
+}
+
+// closure adds to the schemas of a value those that they apply to the same value.
+func (f *folding) closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
+	seen := make(map[*jsonschema.Schema]bool, len(schemas))
+	all := make([]*jsonschema.Schema, 0, len(schemas))
+	add := func(s *jsonschema.Schema) {
+		if !seen[s] && f.left > 0 {
+			f.left--
+			seen[s] = true
+			all = append(all, s)
+		}
+	}
+	for _, s := range schemas {
+		add(s)
+	}
+	for i := 0; i < len(all); i++ {
+		for sub := range f.same(all[i]) {
+			add(sub)
+		}
+	}
+	return all
+}
+
+// forKid collects the schemas for a part of a value from the schemas of the value.
+func (f *folding) forKid(schemas []*jsonschema.Schema, each func(s *jsonschema.Schema, add func(*jsonschema.Schema))) []*jsonschema.Schema {
+	var out []*jsonschema.Schema
+	for _, s := range schemas {
+		if f.left--; f.left <= 0 {
+			break
+		}
+		each(s, func(sub *jsonschema.Schema) { out = append(out, sub) })
+	}
+	return out
+}
