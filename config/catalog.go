@@ -17,7 +17,7 @@ type MCP struct {
 type MCPResource struct {
 	URI, Title, Description, MediaType string
 	Folder                             string   // as the file writes it
-	Files                              []string // patterns; empty: all
+	Files                              []string // patterns; nil: all; empty: none
 	Text                               string
 	Labels                             []string
 	Values                             map[string][]string // of the parts of the uri
@@ -42,7 +42,7 @@ func (r *MCPResource) keys() []key {
 		{"title", "", text(&r.Title), "Its name for people.", ""},
 		{"description", "", text(&r.Description), "What it is, for people and models.", ""},
 		{"folder", "", text(&r.Folder), "Folder whose files are offered, without those that begin with a dot; a relative path starts at the configuration file. No link leads out of it.", "dir path"},
-		{"files", "", names(&r.Files), "Patterns of the files, such as `*.md`; one with a slash fits the whole path. Default: all.", "match include"},
+		{"files", "", grant(&r.Files, isName), "Patterns of the files, such as `*.md`; one with a slash fits the whole path. Default: `[\"*\"]`, all. An empty list: none.", "match include"},
 		{"text", "", text(&r.Text), "Its text, in place of `folder`. Parts of the uri in it, as `{name}`, are filled in.", "content"},
 		{"values", "", table(&r.Values, "part of the uri", "list of texts", isName, newTexts), "What the parts may be completed to; others are read, too.", "complete"},
 		{"media_type", "", word(&r.MediaType), "Its media type. Default: what names and first bytes of files say.", "mime_type"},

@@ -155,7 +155,7 @@ func (l *loader) setValue(v value, n *yaml.Node, full string) {
 			note(k.Line, path, err)
 		})
 	case isList && n.Kind == yaml.SequenceNode:
-		var items []string
+		items := []string{} // an empty list is not an unset one
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode || isNull(item) {
 				l.problem(item.Line, full, "wants a list of words, not of %ss", strings.TrimPrefix(nodeKind(item), "a "))

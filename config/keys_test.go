@@ -64,7 +64,11 @@ func change(t *testing.T, k *key) {
 		}
 		return
 	}
-	if l, isTexts := k.v.(textsValue); isTexts {
+	v := k.v
+	if d, isDistinct := v.(distinct); isDistinct {
+		v = d.lister
+	}
+	if l, isTexts := v.(textsValue); isTexts {
 		if err := l.setList([]string{"-v", "a b", "-v"}); err != nil {
 			t.Fatalf("%s: %v", k.path, err)
 		}

@@ -27,8 +27,11 @@ func list(p *[]string) lister { return listValue{p, isToolName} }
 // names is a list of names that are looked at later.
 func names(p *[]string) lister { return listValue{p, isName} }
 
-func (v listValue) set(s string) error {
-	var items []string
+func (v listValue) set(s string) error { return setWords(v, s) }
+
+// setWords sets a list from words with commas between them.
+func setWords(v lister, s string) error {
+	items := []string{} // an empty list is not an unset one
 	for item := range strings.SplitSeq(s, ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			items = append(items, item)

@@ -20,7 +20,7 @@ type MCPServer struct {
 	Headers map[string]Ref
 	OAuth   OAuth
 
-	Tools      []string // by the server's names; empty: all
+	Tools      []string // by the server's names; nil: all; empty: none
 	Effects    map[string]lathe.Effect
 	Allowlist  []string
 	Allowlists map[string][]string
@@ -47,7 +47,7 @@ func (s *MCPServer) keys() []key {
 	}
 	rows = append(rows, s.OAuth.serverKeys()...)
 	return append(rows, []key{
-		{"tools", "", names(&s.Tools), "The tools to offer, by the server's names. Default: all.", "include allow_tools"},
+		{"tools", "", grant(&s.Tools, isName), "The tools to offer, by the server's names. Default: `[\"*\"]`, all. An empty list: none.", "include allow_tools"},
 		{"effects", "", table(&s.Effects, "the server's name of a tool", "`read_only`, `idempotent` or `writes`", isName, newEffect), "What tools do. What is not listed writes, whatever the server says of it.", "effect"},
 		{"allowlist", "", names(&s.Allowlist), "Fields of the output that the model may see, as dotted paths; `[\"*\"]` for all. Required, unless `allowlists` has every tool.", "allow fields show"},
 		{"allowlists", "", table(&s.Allowlists, "the server's name of a tool", "list of paths", isName, newPaths), "Allowlists of single tools; they come before `allowlist`.", ""},
@@ -91,7 +91,7 @@ func (l *loader) checkServers() {
 			names []string
 		}{{"effects", slices.Sorted(maps.Keys(s.Effects))}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}} {
 			for _, tool := range table.names {
-				if len(s.Tools) > 0 && !slices.Contains(s.Tools, tool) {
+				if s.Tools != nil && !slices.Contains(s.Tools, tool) {
 					l.at(base+"."+table.key, quote(tool)+" is not among the tools of this server")
 				}
 			}
@@ -105,7 +105,7 @@ func (l *loader) everyToolListed(s *MCPServer) bool {
 			return false
 		}
 	}
-	return len(s.Tools) > 0
+	return s.Tools != nil
 }
 
 // texts is a list of any texts, in their order.

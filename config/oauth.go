@@ -46,7 +46,7 @@ func (o *OAuth) keys() []key {
 		{"oauth.issuer", "", reference(&o.Issuer, isURL), "The only authorization server that is taken; a secret or an assertion wants it, or `oauth.token_endpoint`. Default: the first that the server names.", "authorization_server"},
 		{"oauth.token_endpoint", "", reference(&o.TokenEndpoint, isURL), "Where tokens are got, of an authorization server that publishes no metadata.", "token_url"},
 		{"oauth.authorization_endpoint", "", reference(&o.AuthorizationEndpoint, isURL), "Where a person logs in, with `oauth.token_endpoint` and `oauth.client_id`.", "authorization_url authorize_url"},
-		{"oauth.scopes", "", texts(&o.Scopes), "Scopes to ask for. Default: those that the server names.", "scope"},
+		{"oauth.scopes", "", distinct{texts(&o.Scopes)}, "Scopes to ask for. Default: those that the server names. An empty list: none.", "scope"},
 		{"oauth.client_id", "", reference(&o.ClientID, isShown), "Client that is registered at the authorization server. Default: Lathe registers itself.", ""},
 		{"oauth.client_secret", "", reference(&o.ClientSecret, isKey), "Its secret, as a reference.", ""},
 		{"oauth.private_key", "", reference(&o.PrivateKey, isReference), "Key in PEM that it signs with in place of a secret, as a reference.", ""},
@@ -65,7 +65,7 @@ func (o *OAuth) IsSet() bool { return o.Grant != "" || !o.IsZero() }
 
 // IsZero reports whether nothing is said, but that a person logs in.
 func (o *OAuth) IsZero() bool {
-	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && o.TokenEndpoint.IsZero() && o.AuthorizationEndpoint.IsZero() && len(o.Scopes) == 0 && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
+	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && o.TokenEndpoint.IsZero() && o.AuthorizationEndpoint.IsZero() && o.Scopes == nil && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
 		o.PrivateKey.IsZero() && o.ClientMetadataURL.IsZero() && o.RedirectPort == 0 && o.Assertion.IsZero() && o.Provider.TokenEndpoint.IsZero() &&
 		o.Provider.ClientID.IsZero() && o.Provider.ClientSecret.IsZero() && o.Provider.IDToken.IsZero()
 }

@@ -42,8 +42,8 @@ func (c *Cluster) keys() []key {
 // An APIKey is who may call the daemon.
 type APIKey struct {
 	Key               Ref
-	Models            []string // nil: every model
-	Tools             []string // nil: every tool
+	Models            []string // nil: every model; empty: none
+	Tools             []string // nil: every tool; empty: none
 	RequestsPerMinute int
 	Concurrency       int
 	// Limits narrow those of tool_calling: zero fields, and those below zero, say nothing.
@@ -55,7 +55,7 @@ func (s *Serve) keys() []key {
 	return []key{
 		{"serve.addr", "127.0.0.1:8700", address(&s.Addr), "Address to listen on. One that others reach wants `keys`.", "listen port host bind"},
 		{"serve.metrics_addr", "", address(&s.MetricsAddr), "Address that serves `/metrics`, `/livez` and `/readyz` alone, without a key. Default: `/metrics` is served with everything else.", ""},
-		{"serve.hosts", "", hostList(&s.Hosts), "Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused.", "host allowed_hosts"},
+		{"serve.hosts", "", distinct{hostList(&s.Hosts)}, "Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused. Default: with `keys`, on an address that others reach, any name. An empty list: none.", "host allowed_hosts"},
 		{"serve.origins", "", originList(&s.Origins), "Origins whose pages may call the daemon, such as `https://chat.example.com`.", "origin cors allowed_origins"},
 		{"serve.max_body_bytes", "16MiB", size(&s.MaxBodyBytes, 1, maxSize), "Body of one request, decompressed.", "max_request_bytes"},
 		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503.", "max_requests"},
@@ -73,8 +73,8 @@ func (k *APIKey) keys() []key {
 	l := &k.Limits
 	return []key{
 		{"key", "", reference(&k.Key, isKey), "The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "secret token value"},
-		{"models", "", names(&k.Models), "Models that the key may use. Default: all.", "model"},
-		{"tools", "", list(&k.Tools), "Tools of the daemon that runs of the key may use. Default: all.", "tool"},
+		{"models", "", grant(&k.Models, isName), "Models that the key may use. Default: `[\"*\"]`, all. An empty list: none.", "model"},
+		{"tools", "", grant(&k.Tools, isToolName), "Tools of the daemon that runs of the key may use. Default: `[\"*\"]`, all. An empty list: none.", "tool"},
 		{"requests_per_minute", "0", count(&k.RequestsPerMinute, 0, maxCount), "Requests in a minute; `0`: no bound.", "rpm rate rate_limit"},
 		{"concurrency", "0", count(&k.Concurrency, 0, maxCount), "Requests at once; `0`: no bound.", "max_concurrent"},
 		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Model calls of one run, where that is less than in `tool_calling`.", ""},

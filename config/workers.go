@@ -14,7 +14,7 @@ type Workers struct {
 	Token          Ref
 	Tools          []string // exact names, or the beginning of names with a * behind; nil: none
 	Effects        []string // names of effects that are believed
-	Keys           []string // names of keys; nil: all
+	Keys           []string // names of keys; nil: all; empty: none
 	MaxConcurrency int      // 0: each worker says how many
 }
 
@@ -24,7 +24,7 @@ func (w *Workers) keys() []key {
 		{"token", "", reference(&w.Token, isKey), "What its workers show, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "key secret"},
 		{"tools", "", listValue{&w.Tools, isToolHead}, "Tools that its workers may serve, by name, or by the beginning of names with a `*` behind; `\"*\"`: all.", "tool allow"},
 		{"effects", "", listValue{&w.Effects, isEffect}, "Effects that are believed when a worker claims them for a tool: `read_only`, `idempotent`. What is not believed counts as `writes`.", "effect"},
-		{"keys", "", listValue{&w.Keys, isRuleName}, "Keys whose runs have the tools of its workers, by name; without any: all. For other keys they are not there.", "tenants"},
+		{"keys", "", grant(&w.Keys, isRuleName), "Keys whose runs have the tools of its workers, by name. Default: `[\"*\"]`, all. An empty list: none. For other keys the tools are not there.", "tenants"},
 		{"max_concurrency", "0", count(&w.MaxConcurrency, 0, 1024), "Calls that one worker has at once; `0`: as many as it takes.", "concurrency"},
 	}
 }

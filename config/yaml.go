@@ -36,6 +36,9 @@ func (c *Config) YAML() []byte {
 
 // appendRow adds a row's value below the sections of its path.
 func appendRow(n *yaml.Node, k *key) {
+	if d, ok := k.v.(distinct); ok && d.list() == nil {
+		return
+	}
 	path := strings.Split(k.path, ".")
 	for _, section := range path[:len(path)-1] {
 		n = child(n, section)

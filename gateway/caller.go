@@ -128,7 +128,7 @@ func (s *setup) knowsHost(r *http.Request) bool {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return true // a name that points here has to be a name
 	}
-	if len(s.hosts) > 0 {
+	if s.Hosts != nil {
 		return false
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

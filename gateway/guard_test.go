@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +19,47 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/internal/secret"
 )
 
 func quickKeepAlive(o *gateway.Options) { o.Limits.KeepAlive = time.Millisecond }
+
+// With keys, on an address that others reach, any name is taken where no names are configured, and none
+// where the list is empty.
+func TestEmptyListOfHostsAdmitsNone(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range [][]string{nil, {}} {
+		f := serve(t, &setting{opts: func(o *gateway.Options) {
+			o.Setup.Hosts = hosts
+			o.Setup.Keys = []gateway.Key{{Name: "ann", Secret: secret.New("0123456789abcdef")}}
+		}})
+		r := httptest.NewRequest("GET", "http://lathe.example.com/v1/models", http.NoBody)
+		r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 80})))
+		w := httptest.NewRecorder()
+		f.gateway.ServeHTTP(w, r)
+		if want := map[bool]int{true: 200, false: 403}[hosts == nil]; w.Code != want {
+			t.Errorf("hosts %#v: status %d, want %d", hosts, w.Code, want)
+		}
+	}
+}
+
+// A key whose lists are empty has no tools and no models.
+func TestEmptyListsOfAKeyGrantNothing(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{opts: func(o *gateway.Options) {
+		o.Setup.Keys = []gateway.Key{{Name: "ann", Secret: secret.New("0123456789abcdef"), Tools: []string{}, Models: []string{}}}
+	}})
+	for _, c := range []struct{ method, path, body, code string }{
+		{"POST", "/v1/chat/completions", ask("sim/demo", "hello", ""), "model_forbidden"},
+		{"POST", "/api/tools/calculator/call", `{"arguments":{"expression":"1"}}`, "tool_forbidden"},
+	} {
+		resp, body := f.do(c.method, c.path, c.body, "Authorization", "Bearer 0123456789abcdef")
+		if resp.StatusCode != 403 || !strings.Contains(body, c.code) {
+			t.Errorf("%s: status %d: %s", c.path, resp.StatusCode, body)
+		}
+	}
+}
 
 func TestHostsAndOrigins(t *testing.T) { // T10, T26
 	t.Parallel()

@@ -14,7 +14,7 @@ type MCPPolicy struct {
 	Servers []string
 	// Default are those of them that a session begins with, enabled. Others than Servers count for nothing.
 	Default []string
-	// Allow and Deny are patterns of tools, with `*` and `?`. An empty Allow is every tool.
+	// Allow and Deny are patterns of tools, with `*` and `?`. A nil Allow is every tool, an empty one none.
 	Allow, Deny []string
 }
 
@@ -35,7 +35,7 @@ func (m *MCP) Allows(server, tool string) bool {
 	names := []string{tool, server + "__" + tool, "mcp." + server + "." + tool}
 	for i, list := range m.lists {
 		deny := i%2 == 1
-		if !deny && len(list) == 0 {
+		if !deny && list == nil {
 			continue // everything
 		}
 		fits := slices.ContainsFunc(list, func(pattern string) bool {

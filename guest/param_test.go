@@ -135,6 +135,8 @@ func TestMCPAllowAndDenyOrder(t *testing.T) {
 		{"everything", guest.MCPPolicy{}, nil, "a.read a.write b.read"},
 		{"one server", guest.MCPPolicy{}, []string{`{"key":"mcp.server_ids","value":["b"]}`}, "b.read"},
 		{"the program allows", guest.MCPPolicy{Allow: []string{"read"}}, nil, "a.read b.read"},
+		{"the program allows none", guest.MCPPolicy{Allow: []string{}}, nil, ""},
+		{"the session allows none", guest.MCPPolicy{}, []string{`{"key":"mcp.tool_allowlist","value":[]}`}, ""},
 		{"the program denies", guest.MCPPolicy{Deny: []string{"mcp.a.*"}}, nil, "b.read"},
 		{"deny after allow", guest.MCPPolicy{Allow: []string{"*"}, Deny: []string{"a__wr?te"}}, nil, "a.read b.read"},
 		{"the session narrows", guest.MCPPolicy{Allow: []string{"read"}}, []string{`{"key":"mcp.tool_allowlist","value":["a__*"]}`}, "a.read"},

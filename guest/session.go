@@ -130,6 +130,7 @@ func stringList(raw []byte) (list []string, ok bool) {
 	if raw = trim(raw); len(raw) == 0 || raw[0] != '[' {
 		return nil, false
 	}
+	list = []string{} // empty is not unset
 	for el := range rawjson.Elements(raw) {
 		if el = trim(el); el[0] != '"' {
 			return nil, false

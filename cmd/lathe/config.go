@@ -39,6 +39,9 @@ func configCheckCommand() *cobra.Command {
 			if err := checkModules(cmd.Context(), cfg, path, set); err != nil {
 				return err
 			}
+			for _, w := range cfg.Warnings() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "ok")
 			return err
 		},

@@ -93,7 +93,7 @@ func apiConfig(address *url.URL, o *config.OAuth, scopes []string) *oauth.Config
 	if conf.Grant == "" {
 		conf.Grant = oauth.AuthorizationCode
 	}
-	if len(conf.Scopes) == 0 {
+	if conf.Scopes == nil {
 		conf.Scopes = slices.Sorted(slices.Values(scopes))
 	}
 	conf.Name = "api." + digest(append([]string{conf.Server, conf.Identity}, conf.Scopes...))

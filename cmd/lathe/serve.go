@@ -98,6 +98,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	d.warn(cfg)
 	if d.store, err = openDaemonStore(f.store, cfg.Serve.Store.Reveal()); err != nil {
 		return err
 	}
@@ -154,6 +155,13 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		tended.Wait()
 	}()
 	return d.listen(cfg)
+}
+
+// warn logs what is valid in the configuration and probably not meant.
+func (d *daemon) warn(cfg *config.Config) {
+	for _, w := range cfg.Warnings() {
+		d.log.Warn("the configuration may not say what is meant", "place", w.File, "key", w.Key, "problem", w.Message)
+	}
 }
 
 // storeRest waits for the runs that ended a moment ago to be stored, each of which has a bounded time for that.
@@ -323,6 +331,7 @@ func (d *daemon) reload() error {
 			return causeOf(err)
 		}
 	}
+	d.warn(cfg)
 	next, err := d.generation(cfg)
 	if err != nil {
 		return err

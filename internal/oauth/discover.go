@@ -174,7 +174,7 @@ func readServer(o object, issuer string) (*authServer, error) {
 // else those that the server names, with what was granted before, so that a login never takes away.
 func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
 	scopes := slices.Clone(c.conf.Scopes)
-	if len(scopes) == 0 {
+	if scopes == nil {
 		if scopes = slices.Clone(challenged); len(scopes) == 0 {
 			scopes = slices.Clone(p.scopes)
 		}

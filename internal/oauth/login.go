@@ -92,7 +92,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		granted = c.has.Scopes
 	}
 	a.scopes = c.scopesFor(a.place, c.has.Want, granted)
-	if len(c.conf.Scopes) == 0 && slices.Contains(as.scopes, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
+	if c.conf.Scopes == nil && slices.Contains(as.scopes, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
 		a.scopes = append(a.scopes, offlineAccess)
 	}
 	own, ok, err := c.registered(as)

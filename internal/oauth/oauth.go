@@ -53,7 +53,7 @@ type Config struct {
 	// TokenEndpoint and AuthorizationEndpoint are those of an authorization server that publishes no metadata.
 	// With the first nothing is discovered, and a login is not known to be protected by PKCE.
 	TokenEndpoint, AuthorizationEndpoint string
-	Scopes                               []string // asked for in place of those that the server names
+	Scopes                               []string // asked for in place of those that the server names; nil: those; empty: none
 	ClientID                             string   // of a registration that was made by hand
 	Secret                               secret.Secret
 	PrivateKey                           secret.Secret // PEM; the client signs instead of showing a secret

@@ -40,6 +40,9 @@ func TestMachinesGetTokensByThemselves(t *testing.T) {
 		{"client credentials in the form", []string{"client_secret_post"}, func(_ *world, c *Config) {
 			c.Grant, c.ClientID, c.Secret, c.Scopes = ClientCredentials, "machine", secret.New("s"), []string{"all"}
 		}, []map[string]string{{"grant_type": "client_credentials", "scope": "all", "client_id": "machine", "client_secret": "s"}}, false},
+		{"client credentials without scopes", []string{"client_secret_post"}, func(_ *world, c *Config) {
+			c.Grant, c.ClientID, c.Secret, c.Scopes = ClientCredentials, "machine", secret.New("s"), []string{}
+		}, []map[string]string{{"grant_type": "client_credentials", "scope": ""}}, false},
 		{"an assertion", []string{"none"}, func(_ *world, c *Config) {
 			c.Grant, c.ClientID, c.Assertion = JWTBearer, "workload", secret.New("jwt")
 		}, []map[string]string{{"grant_type": grantJWT, "assertion": "jwt", "client_id": "workload"}}, false},

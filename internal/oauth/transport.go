@@ -298,7 +298,7 @@ func (c *Client) mayWiden(want []string) error {
 	switch {
 	case !missing(c.has.Scopes):
 		return errors.New("the server refuses the request for want of scopes that its token has: " + shownScopes(want))
-	case len(c.conf.Scopes) > 0 && missing(c.conf.Scopes):
+	case c.conf.Scopes != nil && missing(c.conf.Scopes):
 		return errors.New("the server wants scopes that the configuration does not ask for (oauth.scopes): " + shownScopes(want))
 	}
 	return nil

@@ -76,7 +76,7 @@ type Server struct {
 	// Tokens are the secrets that Client adds to requests by itself, for who keeps them out of texts.
 	Tokens func() []Secret
 
-	Tools []string // the server's names of the tools to offer; nil: all
+	Tools []string // the server's names of the tools to offer; nil: all; empty: none
 	// Effects say what tools do, by the server's names. What is not listed writes.
 	Effects map[string]lathe.Effect
 	// Allowlist is the allowlist of every tool that is not in Allowlists.

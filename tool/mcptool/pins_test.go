@@ -109,6 +109,20 @@ func TestPinIsOfTheCanonicalForm(t *testing.T) {
 	}
 }
 
+func TestEmptyListOfToolsOffersNone(t *testing.T) {
+	t.Parallel()
+	for _, tools := range [][]string{{}, nil} {
+		conf := testConf(t, "")
+		conf.Tools = tools
+		toolsFile(t, &conf, testTools)
+		r := newRig(t, &Options{}, conf)
+		if got := r.states()["box__echo"].State == ToolExcluded; got != (tools != nil) {
+			t.Errorf("tools %#v: excluded %t", tools, got)
+		}
+		_ = r.group.Close()
+	}
+}
+
 // A tool that a known server adds, or renames, is no tool of the first use.
 func TestT3_T5_NewToolOfAKnownServerIsBlocked(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 		v := verdicts[d.name]
 		st.Reason, st.Changed = v.reason, v.changed
 		switch {
-		case len(c.Tools) > 0 && !slices.Contains(c.Tools, d.name):
+		case c.Tools != nil && !slices.Contains(c.Tools, d.name):
 			st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil
 		case !v.ok:
 			st.State = ToolBlocked

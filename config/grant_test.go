@@ -1,0 +1,87 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const grantingLists = `
+keys:
+  one: {key: "${KEY}", tools: LIST, models: LIST}
+workers:
+  red: {token: "${KEY}", tools: ["*"], keys: LIST}
+tools:
+  mcp:
+    ev: {command: server, allowlist: ["*"], tools: LIST}
+mcp:
+  resources:
+    docs: {folder: ., files: LIST}
+`
+
+// An empty list grants nothing, in every place where an unset one grants everything.
+func TestEmptyListsGrantNothing(t *testing.T) {
+	t.Parallel()
+	opts := &LoadOptions{Environ: []string{"KEY=0123456789abcdef"}}
+	lists := func(c *Config) map[string][]string {
+		return map[string][]string{"keys.one.tools": c.Keys["one"].Tools, "keys.one.models": c.Keys["one"].Models,
+			"workers.red.keys": c.Workers["red"].Keys, "tools.mcp.ev.tools": c.Tools.MCP["ev"].Tools, "mcp.resources.docs.files": c.MCP.Resources["docs"].Files}
+	}
+	for list, empty := range map[string]bool{"[]": true, `["*"]`: false} {
+		c, err := parse("lathe.yaml", []byte(strings.ReplaceAll(grantingLists, "LIST", list)), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warned []string
+		for _, w := range c.Warnings() {
+			warned = append(warned, w.Key)
+			if !strings.HasPrefix(w.String(), "lathe.yaml:") || !strings.Contains(w.Message, "grants nothing") {
+				t.Errorf("warning %q", w)
+			}
+		}
+		for key, got := range lists(c) {
+			if (got != nil && len(got) == 0) != empty || (got == nil) == empty {
+				t.Errorf("%s: %s is read as %#v", key, list, got)
+			}
+			if slices.Contains(warned, key) != empty {
+				t.Errorf("%s: %s: warnings about %v", key, list, warned)
+			}
+		}
+		// What `config show` prints says the same.
+		again, err := parse("lathe.yaml", c.YAML(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, got := range lists(again) {
+			if (got == nil) == empty {
+				t.Errorf("%s: %s is shown so that it is read as %#v", key, list, got)
+			}
+		}
+	}
+}
+
+// Lists whose unset value has no word of its own: an empty one stays empty, an unset one unset.
+func TestEmptyListsAreNotUnset(t *testing.T) {
+	t.Parallel()
+	for text, unset := range map[string]bool{
+		"serve: {hosts: []}\ntools: {mcp: {m: {url: 'https://h/', allowlist: ['*'], oauth: {scopes: []}}}}": false,
+		"tools: {mcp: {m: {url: 'https://h/', allowlist: ['*']}}}":                                          true,
+	} {
+		c, err := parse("lathe.yaml", []byte(text), &LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parse("lathe.yaml", c.YAML(), &LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Config{c, again} {
+			if (c.Serve.Hosts == nil) != unset || (c.Tools.MCP["m"].OAuth.Scopes == nil) != unset {
+				t.Errorf("%s: hosts %#v, scopes %#v", text, c.Serve.Hosts, c.Tools.MCP["m"].OAuth.Scopes)
+			}
+		}
+		if got := len(c.Warnings()) > 0; got == unset {
+			t.Errorf("%s: warnings %v", text, c.Warnings())
+		}
+	}
+}
