@@ -40,6 +40,14 @@ type setup struct {
 	unused  chan struct{} // closed when it was replaced and nothing uses it any more
 }
 
+// Check returns an error if [New] or [Gateway.Reload] would refuse the setup.
+func (s *Setup) Check() error {
+	if _, err := newSetup(s); err != nil {
+		return invalid("setup", err)
+	}
+	return nil
+}
+
 func newSetup(s *Setup) (*setup, error) {
 	out := &setup{Setup: *s, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
 	if s.Models == nil {

@@ -85,6 +85,14 @@ func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 	return w, w.Reload(opts.Fleets)
 }
 
+// CheckFleets returns an error if [NewWorkers] or [Workers.Reload] would refuse the fleets.
+func CheckFleets(fleets []Fleet) error {
+	if _, err := newFleets(fleets); err != nil {
+		return invalid("workers", err)
+	}
+	return nil
+}
+
 // Reload replaces the fleets, all or, with an error, none. Workers whose fleet has changed are cut: they come back.
 func (w *Workers) Reload(in []Fleet) error {
 	next, err := newFleets(in)

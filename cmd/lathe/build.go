@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,14 +28,24 @@ import (
 
 const defaultConfigFile = "lathe.yaml"
 
+// findConfig returns the file that --config names, else lathe.yaml if it exists, else "".
+func findConfig(path string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	if _, err := os.Stat(defaultConfigFile); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", &exitError{exitConfig, err}
+	}
+	return defaultConfigFile, nil
+}
+
 // loadConfig reads the file that --config names, else lathe.yaml where it is.
 func loadConfig(path string, overrides []config.Override) (*config.Config, error) {
-	if path == "" {
-		if _, err := os.Stat(defaultConfigFile); err == nil {
-			path = defaultConfigFile
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, &exitError{exitConfig, err}
-		}
+	path, err := findConfig(path)
+	if err != nil {
+		return nil, err
 	}
 	cfg, err := config.Load(path, &config.LoadOptions{Environ: os.Environ(), Overrides: overrides, Tools: builtin.Names(),
 		Dialects: append([]string{provider.NativeDialect}, dialect.Names()...), Expand: expandModel, Check: checkParts})
@@ -152,13 +163,14 @@ func buildSim(cfg *config.Config, configPath, script, replay string) (*sim.Optio
 		return nil, err
 	}
 	opts.TokenDelay = cfg.Sim.TokenDelay
-	for name, path := range cfg.Sim.Scripts {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sim.Scripts)) {
+		path := cfg.Sim.Scripts[name]
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(configPath), path)
 		}
 		one, err := simOptions(path, "")
 		if err != nil {
-			return nil, err
+			return nil, &exitError{exitConfig, fmt.Errorf("sim.scripts.%s: %w", name, err)}
 		}
 		if opts.Scripts == nil {
 			opts.Scripts = map[string]*sim.Script{}

@@ -32,11 +32,7 @@ func configCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			set, err := buildTools(cfg)
-			if err != nil {
-				return err
-			}
-			if err := checkModules(cmd.Context(), cfg, path, set); err != nil {
+			if err := checkConfig(cmd.Context(), cfg, path); err != nil {
 				return err
 			}
 			for _, w := range cfg.Warnings() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -32,33 +33,39 @@ type generation struct {
 	workshop *workshop
 }
 
-func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
-	path := configPath(d.cmd)
-	g = &generation{cfg: cfg, trail: d.trail}
-	defer func() {
-		if err != nil {
-			g.close()
-		}
-	}()
-	if g.set, err = buildTools(cfg); err != nil {
+// generation starts what the configuration describes. If a part cannot be built, it stops the parts that were
+// started and returns the error.
+func (d *daemon) generation(cfg *config.Config) (*generation, error) {
+	g := &generation{cfg: cfg, trail: d.trail}
+	if err := g.build(d); err != nil {
+		g.close()
 		return nil, err
 	}
+	return g, nil
+}
+
+// build sets the fields of g one by one. After an error those that are set must be closed.
+func (g *generation) build(d *daemon) (err error) {
+	cfg, path := g.cfg, d.file
+	if g.set, err = buildTools(cfg); err != nil {
+		return err
+	}
 	if g.catalog, err = openCatalog(cfg, path); err != nil {
-		return nil, err
+		return err
 	}
 	ctx := context.WithoutCancel(d.cmd.Context()) // requests at work still use them while the daemon stops
 	if g.running, err = startServers(ctx, cfg, path, g.set, d.log, nil); err != nil {
-		return nil, err
+		return err
 	}
 	if g.modules, err = startModules(ctx, cfg, path, g.set, d.log); err != nil {
-		return nil, err
+		return err
 	}
 	for _, text := range g.running.complaints() {
 		d.log.Warn(text)
 	}
 	g.workshop = d.workshop
 	if err := d.workshop.tools.Attach(ctx, g.set); err != nil {
-		return nil, err
+		return err
 	}
 	var approver lathe.Approver
 	if d.store != nil {
@@ -67,19 +74,27 @@ func (d *daemon) generation(cfg *config.Config) (g *generation, err error) {
 	g.runner = buildRunner(cfg, g.set, approver, d.trail, d.log)
 	simOpts, err := buildSim(cfg, path, d.flags.script, d.flags.replay)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	simOpts.Now = time.Now
-	g.models = &servedModels{generation: g, daemon: d, simOpts: simOpts, made: map[string]*gateway.Model{}}
-	for _, name := range g.models.Names() {
-		if len(cfg.Models) == 0 {
-			break // the simulated ones are made when they are asked for
-		}
-		if _, err := g.models.Model(name); err != nil {
-			return nil, err
-		}
+	g.models = newServedModels(cfg, g.runner, simOpts, d.log)
+	if err := g.models.makeConfigured(); err != nil {
+		return err
 	}
-	return g, nil
+	setup := g.setup()
+	return checkSetup(cfg, &setup)
+}
+
+// checkSetup checks what the gateway takes from a configuration: keys, hosts, origins, worker pools.
+func checkSetup(cfg *config.Config, setup *gateway.Setup) error {
+	err := setup.Check()
+	if err == nil {
+		err = gateway.CheckFleets(fleetsOf(cfg))
+	}
+	if err != nil {
+		return &exitError{exitConfig, causeOf(err)}
+	}
+	return nil
 }
 
 // close ends what the generation runs. Nothing may use it any more.
@@ -111,15 +126,31 @@ func (g *generation) setup() gateway.Setup {
 // servedModels are the configured models, or the simulated ones where there are none. A model is made
 // once.
 type servedModels struct {
-	*generation
-	daemon  *daemon
+	cfg     *config.Config
+	runner  *tool.Runner
 	simOpts *sim.Options
+	log     *slog.Logger
 
 	mu   sync.Mutex
 	made map[string]*gateway.Model
 }
 
 var _ gateway.Models = (*servedModels)(nil)
+
+func newServedModels(cfg *config.Config, runner *tool.Runner, simOpts *sim.Options, log *slog.Logger) *servedModels {
+	return &servedModels{cfg: cfg, runner: runner, simOpts: simOpts, log: log, made: map[string]*gateway.Model{}}
+}
+
+// makeConfigured makes all configured models, so that an invalid one fails the start or the reload and not the
+// first request. The simulated models of an empty configuration are made on demand.
+func (m *servedModels) makeConfigured() error {
+	for _, name := range slices.Sorted(maps.Keys(m.cfg.Models)) {
+		if _, err := m.Model(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Names implements [gateway.Models].
 func (m *servedModels) Names() []string {
@@ -146,7 +177,7 @@ func (m *servedModels) Model(name string) (*gateway.Model, error) {
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "serve: find the model", Err: err}
 	}
-	chat, err := buildModel(entry, m.simOpts, m.daemon.log)
+	chat, err := buildModel(entry, m.simOpts, m.log)
 	if err == nil {
 		chat, err = buildDialect(chat, entry, m.cfg)
 	}

@@ -42,7 +42,8 @@ func startServers(ctx context.Context, cfg *config.Config, path string, set *too
 		}
 		one, err := s.server(name, cfg, base)
 		if err != nil {
-			return nil, &exitError{exitConfig, err}
+			s.close()
+			return nil, &exitError{exitConfig, fmt.Errorf("tools.mcp.%s: %w", name, err)}
 		}
 		list = append(list, one)
 	}

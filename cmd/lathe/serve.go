@@ -67,6 +67,9 @@ SIGTERM lets requests finish.`,
 type daemon struct {
 	flags   *serveFlags
 	cmd     *cobra.Command
+	file    string // the configuration file; "": none was found
+	addr    string // that the daemon listens on
+	hup     chan os.Signal
 	log     *slog.Logger
 	store   runStore        // nil: nothing is kept
 	traces  *observe.Traces // nil: nobody is told
@@ -86,7 +89,9 @@ type daemon struct {
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
-	d := &daemon{flags: f, cmd: cmd, desk: approval.NewDesk(nil)}
+	d := &daemon{flags: f, cmd: cmd, hup: make(chan os.Signal, 1), desk: approval.NewDesk(nil)}
+	signal.Notify(d.hup, syscall.SIGHUP) // before anything else: one that arrives during the start must not end the process
+	defer signal.Stop(d.hup)
 	stderr := gatherLog(cmd.ErrOrStderr())
 	defer stderr.flush()
 	cmd.SetErr(stderr.direct())
@@ -94,7 +99,10 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	d.log = stderr.logger(d.log)
-	cfg, err := loadConfig(configPath(cmd), nil)
+	if d.file, err = findConfig(configPath(cmd)); err != nil {
+		return err
+	}
+	cfg, err := loadConfig(d.file, nil)
 	if err != nil {
 		return err
 	}
@@ -111,7 +119,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 			err = errors.Join(err, d.store.Close())
 		}()
 	}
-	if d.trail, err = openAudit(cfg, configPath(cmd), d.log); err != nil {
+	if d.trail, err = openAudit(cfg, d.file, d.log); err != nil {
 		return err
 	}
 	if d.trail != nil {
@@ -246,6 +254,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	d.addr = ln.Addr().String()
 	failed := make(chan error, 2)
 	srv := d.gateway.Server()
 	srv.Handler = d.workshop.withWorkers(d.handler())
@@ -297,9 +306,6 @@ func listenOn(ctx context.Context, addr, flag string) (net.Listener, error) {
 
 // wait reloads the configuration whenever it is told to, until the daemon is to stop or a server fails.
 func (d *daemon) wait(failed chan error) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	for {
 		select {
 		case <-d.cmd.Context().Done():
@@ -307,7 +313,7 @@ func (d *daemon) wait(failed chan error) error {
 		case err := <-failed:
 			failed <- err // counted with the others
 			return &exitError{exitFailed, err}
-		case <-hup:
+		case <-d.hup:
 			if err := d.reload(); err != nil {
 				d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err)
 			} else {
@@ -319,17 +325,17 @@ func (d *daemon) wait(failed chan error) error {
 
 // reload puts a new configuration in force: all of it, or, with an error, nothing.
 func (d *daemon) reload() error {
-	cfg, err := loadConfig(configPath(d.cmd), nil)
+	file, err := findConfig(d.file) // a file that was removed is an error, not an empty configuration
 	if err != nil {
 		return err
 	}
-	if addr := d.flags.addr; addr != "" || len(cfg.Keys) == 0 {
-		if addr == "" {
-			addr = cfg.Serve.Addr
-		}
-		if err := gateway.CheckAddr(addr, len(cfg.Keys)); err != nil {
-			return causeOf(err)
-		}
+	cfg, err := loadConfig(file, nil)
+	if err != nil {
+		return err
+	}
+	// The listener stays as it is: without keys it must be one that only this machine reaches, whatever serve.addr is now.
+	if err := gateway.CheckAddr(d.addr, len(cfg.Keys)); err != nil {
+		return causeOf(err)
 	}
 	d.warn(cfg)
 	next, err := d.generation(cfg)
@@ -349,7 +355,7 @@ func (d *daemon) reload() error {
 	unused := d.serveTools(next, setup.Keys)
 	d.keep.Store(&cfg.Keep)
 	old, closed := d.now, make(chan struct{})
-	d.now, d.retired = next, append(d.retired, closed)
+	d.file, d.now, d.retired = file, next, append(d.retired, closed)
 	go func() {
 		defer close(closed)
 		<-former // runs that began with it may still use its tools

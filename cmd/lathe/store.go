@@ -93,23 +93,46 @@ func namedStore(flag, configured string) (name, from string) {
 	return configured, "serve.store"
 }
 
-func openNamed(name, from string, readOnly bool) (runStore, error) {
-	kind, path, _ := strings.Cut(name, ":")
+// storeKind splits the name of a store that outlives a process. from names the flag, variable or key that has it.
+func storeKind(name, from string) (kind, path string, err error) {
+	kind, path, _ = strings.Cut(name, ":")
 	switch {
 	case kind == "sqlite" && path != "":
-		s, err := sqlite.Open(strings.TrimPrefix(path, "//"), &sqlite.Options{ReadOnly: readOnly})
+		return kind, strings.TrimPrefix(path, "//"), nil
+	case kind == "postgres", kind == "postgresql":
+		return "postgres", name, nil
+	}
+	return "", "", usageError("%s %q: want sqlite:PATH or postgres://USER@HOST/DATABASE", from, shownStore(name))
+}
+
+func openNamed(name, from string, readOnly bool) (runStore, error) {
+	kind, path, err := storeKind(name, from)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "sqlite" {
+		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: readOnly})
 		if err != nil {
 			return nil, &exitError{exitFailed, fmt.Errorf("the store %s: %w", path, causeOf(err))}
 		}
 		return s, nil
-	case kind == "postgres", kind == "postgresql":
-		s, err := postgres.Open(context.Background(), name, nil)
-		if err != nil {
-			return nil, &exitError{exitFailed, fmt.Errorf("the store %s: %w", shownStore(name), causeOf(err))}
-		}
-		return s, nil
 	}
-	return nil, usageError("%s %q: want sqlite:PATH or postgres://USER@HOST/DATABASE", from, shownStore(name))
+	s, err := postgres.Open(context.Background(), path, nil)
+	if err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("the store %s: %w", shownStore(name), causeOf(err))}
+	}
+	return s, nil
+}
+
+// checkStore refuses a name in serve.store that no store can be opened under.
+func checkStore(name string) error {
+	if name == "" || name == "memory" || name == "none" {
+		return nil
+	}
+	if _, _, err := storeKind(name, "serve.store"); err != nil {
+		return &exitError{exitConfig, err}
+	}
+	return nil
 }
 
 // shownStore returns the name of a store without what may be a password.
