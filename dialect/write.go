@@ -120,14 +120,15 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 
 func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.RoleDeveloper }
 
-// assistant writes the calls among parts as text.
+// assistant writes the calls among parts as text. It drops calls that could not be read, whose text is
+// in the message: a server that takes calls as text must not get one in `tool_calls`.
 func (d *Dialect) assistant(parts []lathe.Part) []lathe.Part {
 	var out []lathe.Part
 	for i, p := range parts {
 		c, ok := p.(lathe.ToolCall)
 		switch {
 		case ok && out == nil:
-			out = append(out, parts[:i]...)
+			out = append(make([]lathe.Part, 0, len(parts)), parts[:i]...) // not nil, also where i is 0
 		case !ok && out != nil:
 			out = append(out, p)
 		}

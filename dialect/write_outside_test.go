@@ -105,3 +105,28 @@ func TestRewriteEscapesArguments(t *testing.T) {
 		}
 	}
 }
+
+// A server that takes calls as text has no answer to a call in `tool_calls`, and refuses its arguments.
+func TestUnreadableCallStaysText(t *testing.T) {
+	t.Parallel()
+	bad := lathe.ToolCall{ID: "call_1", Name: "c", Arguments: `{"a": 6 * `, ParseError: lathe.CodePayloadParseError}
+	good := lathe.ToolCall{ID: "call_2", Name: "c", Arguments: "{}"}
+	text := lathe.Text{Text: "as the model wrote it"}
+	for _, name := range dialect.Names() {
+		d := lookup(t, name)
+		for place, parts := range map[string][]lathe.Part{
+			"alone": {bad}, "first": {bad, text}, "after text": {text, bad}, "after a good call": {good, bad, text}, "before a good call": {bad, text, good}, "two": {bad, bad, text},
+		} {
+			got := d.Rewrite(&lathe.Request{Messages: []lathe.Message{lathe.User("go"), {Role: lathe.RoleAssistant, Parts: parts}}}).Messages[1]
+			if name == "harmony" { // its servers write calls: what stands for this one is the provider's to choose
+				continue
+			}
+			if calls := got.Calls(); len(calls) > 0 {
+				t.Errorf("%s, %s: sends %d calls beside the text", name, place, len(calls))
+			}
+			if len(parts) > 1 && !strings.Contains(got.Text(), text.Text) {
+				t.Errorf("%s, %s: the text is lost: %q", name, place, got.Text())
+			}
+		}
+	}
+}

@@ -144,6 +144,7 @@ var catalogue = []Finding{
 	{ID: "result-refused", Severity: Broken, Group: groupModel, Seen: "The server refuses the conversation with a tool's result.", Then: "Its words say why; docs/presets.md lists the transforms for histories."},
 	{ID: "history-refused", Severity: Broken, Group: groupModel, Seen: "The server refuses a history whose calls were made elsewhere.", Then: "Its words say why; docs/presets.md lists the transforms for histories."},
 	{ID: "id-refused", Severity: Warning, Group: groupModel, Seen: "The server refuses ids of calls that are not nine letters and digits.", Then: "Set the transform tool_call_ids_nine_alphanumeric."},
+	{ID: "strict-roles", Severity: Note, Group: groupModel, Seen: "The server refuses a user message directly after a tool's result.", Then: "Lathe adds its request for a final answer to the result instead; nothing to set."},
 	{ID: "reasoning-wanted", Severity: Warning, Group: groupModel, Seen: "The server refuses a call in the history without its reasoning.", Then: "Set reasoning_field: reasoning_content and the transform assistant_tool_calls_reasoning_content_empty_if_missing."},
 	{ID: "signature-wanted", Severity: Warning, Group: groupModel, Seen: "The server refuses a call in the history without a signature.", Then: "Set the transform assistant_tool_calls_extra_content_skip_validator_if_missing."},
 	{ID: "content-null-wanted", Severity: Warning, Group: groupModel, Seen: "The server refuses a blank text beside a call in the history.", Then: "Set the transform assistant_tool_calls_content_null_if_blank."},

@@ -44,6 +44,7 @@ const foreignID = "call_lathe_doctor_0001"
 // server wants; what helps is found by trying, since the words of errors differ.
 func probeHistory(ctx context.Context, x *examiner) {
 	if x.sendHistory(ctx, nil, true) {
+		x.sendQuestion(ctx, nil)
 		return
 	}
 	if slices.ContainsFunc(x.probe.Findings, func(id string) bool { return x.found[id].Severity == Broken }) {
@@ -52,6 +53,7 @@ func probeHistory(ctx context.Context, x *examiner) {
 	for i := range remedies {
 		if x.sendHistory(ctx, remedies[i:i+1], false) {
 			x.remedied(&remedies[i])
+			x.sendQuestion(ctx, remedies[i:i+1])
 			return
 		}
 	}
@@ -74,16 +76,7 @@ func (x *examiner) remedied(r *remedy) {
 
 // sendHistory reports whether the server takes the history, or fails for another reason.
 func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) bool {
-	call := lathe.ToolCall{ID: foreignID, Name: saveNote.Name, Arguments: `{"title":"Shopping","text":"bread"}`}
-	m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "\n"}}} // as models write before a call
-	for _, r := range with {
-		r.change(&m, &call)
-	}
-	m.Parts = append(m.Parts, call)
-	req := x.request(`Call save_note with the title "Shopping" and the text "bread"`, saveNote)
-	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
-		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: `{"saved":true}`}}})
-	e := x.post(ctx, req, false)
+	e := x.post(ctx, x.history(with), false)
 	if e.status == http.StatusOK {
 		return true
 	}
@@ -97,4 +90,28 @@ func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) b
 		x.said = e.explain()
 	}
 	return false
+}
+
+// sendQuestion sends an accepted history with a user message directly after the result, as the request for a
+// final answer is. Templates that want roles to alternate refuse it.
+func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
+	req := x.history(with)
+	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
+	if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
+		x.find("strict-roles", e.explain())
+	}
+}
+
+// history makes a request with a call that the server did not make, and its result.
+func (x *examiner) history(with []remedy) *lathe.Request {
+	call := lathe.ToolCall{ID: foreignID, Name: saveNote.Name, Arguments: `{"title":"Shopping","text":"bread"}`}
+	m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "\n"}}} // as models write before a call
+	for _, r := range with {
+		r.change(&m, &call)
+	}
+	m.Parts = append(m.Parts, call)
+	req := x.request(`Call save_note with the title "Shopping" and the text "bread"`, saveNote)
+	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
+		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: `{"saved":true}`}}})
+	return req
 }

@@ -26,6 +26,8 @@ type Fault struct {
 	nonStream  bool // a JSON completion although a stream was asked for
 	hang       bool // no byte until the client leaves
 	needsTools bool // only when the request has tools
+	// strictRoles refuses roles out of order, as Mistral's templates do.
+	strictRoles bool
 }
 
 // Faults returns every fault, in the order of the documentation.
@@ -107,6 +109,7 @@ var faults = []Fault{
 	{Name: "status-500", Does: "500 the first time that a request comes", Ends: answered, status: 500, once: true, body: "internal error"},
 	{Name: "status-500-always", Does: "500 on every request", Ends: lathe.ReasonUpstreamError, status: 500, body: "internal error"},
 	{Name: "status-503", Does: "503 the first time that a request comes", Ends: answered, status: 503, once: true},
+	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do", Ends: answered, strictRoles: true},
 	{Name: "hang", Does: "accepts the request and never answers", Ends: lathe.ReasonUpstreamError, hang: true},
 	{Name: "length", Does: "stops for length in the middle of a call", Ends: lathe.ReasonLength, turn: cutByLength},
 	{Name: "content-filter", Does: "stops for the content filter", Ends: lathe.ReasonContentFilter, turn: func(_ *lathe.Request, t *Turn) { t.Finish = lathe.FinishContentFilter }},

@@ -39,7 +39,9 @@ func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
 }
 
-// Generate streams one turn. The models with a fault go over their wire form, in memory.
+// Generate streams one turn. The models with a fault go over their wire form, in memory. A history with a
+// call that is not answered, or an answer without a call, is refused as by the server. Arguments that are not
+// a JSON object are not, since the wire's encoder replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req
@@ -56,6 +58,11 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			return
 		}
 		t, err := m.sim.turn(&sp, &r)
+		var bad *openai.APIError
+		if errors.As(err, &bad) {
+			yield(lathe.Delta{}, upstream(bad))
+			return
+		}
 		if err != nil {
 			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sim", Err: err})
 			return

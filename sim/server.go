@@ -80,6 +80,10 @@ func (s *Sim) complete(w http.ResponseWriter, r *http.Request) {
 		fail(w, &openai.APIError{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model", Message: err.Error()})
 		return
 	}
+	if bad := refusedArguments(req.Messages); bad != nil {
+		fail(w, bad)
+		return
+	}
 	n := s.requests.Add(1)
 	w.Header().Set("X-Request-Id", "sim-"+strconv.FormatInt(n, 10))
 	s.reply(w, r, &sp, req, body, n)
@@ -97,6 +101,11 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, sp *spec, req *opena
 		}
 	}
 	t, err := s.turn(sp, &req.Request)
+	var bad *openai.APIError
+	if errors.As(err, &bad) {
+		fail(w, bad)
+		return
+	}
 	if err != nil {
 		fail(w, &openai.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()})
 		return
@@ -207,8 +216,15 @@ func usageJSON(u lathe.Usage) string {
 		`,"total_tokens":` + strconv.FormatInt(u.TotalTokens, 10) + `}`
 }
 
-// turn is what the model says next.
+// turn is what the model says next. The error is an *[openai.APIError] for a history that servers refuse.
 func (s *Sim) turn(sp *spec, req *lathe.Request) (*Turn, error) {
+	bad := refusedCalls(req.Messages)
+	if bad == nil && sp.fault != nil && sp.fault.strictRoles {
+		bad = refusedRoles(req.Messages)
+	}
+	if bad != nil {
+		return nil, bad
+	}
 	var t *Turn
 	sent := req
 	if sp.dialect != nil {

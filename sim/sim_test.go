@@ -274,12 +274,14 @@ func TestScriptPlaysItsTurns(t *testing.T) {
 	if len(cs) != 2 || cs[0].ID != "call_1" || cs[1].ID != "mine" || cs[1].Arguments != `{"a":1,"b":2}` || fin.Usage.TotalTokens != 15 {
 		t.Errorf("first turn: %+v", fin)
 	}
-	msgs = append(msgs, fin.Message)
-	if _, _, err := turn(t, m, &lathe.Request{Messages: msgs}); err == nil {
-		t.Error("the expectation of turn 2 does not hold, and no error came")
+	result := func(id, content string) lathe.Message {
+		return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: id, Content: content}}}
 	}
-	result := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "mine", Content: `{"n":42}`}}}
-	msgs = append(msgs, result)
+	msgs = append(msgs, fin.Message, result("mine", `{"n":42}`))
+	if _, _, err := turn(t, m, &lathe.Request{Messages: append(msgs[:len(msgs):len(msgs)], result("call_1", "no"))}); err == nil || !strings.Contains(err.Error(), "expect") {
+		t.Errorf("the expectation of turn 2 does not hold: %v", err)
+	}
+	msgs = append(msgs[:len(msgs)-1], result("call_1", "no"), result("mine", `{"n":42}`))
 	if fin, _, err = turn(t, m, &lathe.Request{Messages: msgs}); err != nil {
 		t.Fatal(err)
 	}

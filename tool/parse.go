@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/lathe-run/lathe"
@@ -41,7 +40,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 func (w *Work) parse(c *call, text []byte) (ended bool) {
 	text = trim(text)
 	if w.settings.Repair != lathe.RepairOff {
-		if inner, ok := unwrap(text); ok {
+		if inner, ok := rawjson.UnwrapObject(text); ok {
 			if w.oversizeArgs(c, len(inner)) {
 				return true
 			}
@@ -75,32 +74,4 @@ func (c *call) jsonError(w *Work, err error) {
 	case rawjson.KindKeys:
 		c.hit("max_json_keys", w.limits.MaxJSONKeys)
 	}
-}
-
-// unwrap takes one wrapping off: a code fence, or the quotes of a JSON string that holds an object
-// or nothing.
-func unwrap(text []byte) (inner []byte, ok bool) {
-	if len(text) == 0 {
-		return nil, false
-	}
-	if body, ok := bytes.CutPrefix(text, []byte("```")); ok {
-		if body, ok = bytes.CutSuffix(body, []byte("```")); !ok {
-			return nil, false
-		}
-		body = bytes.TrimPrefix(body, []byte("json"))
-		body = trim(body)
-		return body, len(body) > 0 && body[0] == '{'
-	}
-	if text[0] != '"' {
-		return nil, false
-	}
-	inner, err := rawjson.AppendUnquote(nil, text)
-	if err != nil {
-		return nil, false
-	}
-	inner = trim(inner)
-	if len(inner) == 0 || string(inner) == "null" {
-		return []byte("{}"), true
-	}
-	return inner, inner[0] == '{'
 }

@@ -44,6 +44,15 @@ func AppendCompletion(dst []byte, c *Completion) []byte {
 	return append(dst, '}')
 }
 
+// appendAsWritten appends the argument text of a call in an answer: as the model wrote it, and {} where it wrote
+// nothing, which clients could not parse.
+func appendAsWritten(dst []byte, args string) []byte {
+	if args == "" {
+		return append(dst, `"{}"`...)
+	}
+	return rawjson.AppendQuote(dst, args)
+}
+
 // appendAnswer appends the message of an answer: as in a request, with the members that an answer
 // always has, and with its reasoning.
 func appendAnswer(dst []byte, m *lathe.Message) []byte {
@@ -61,7 +70,7 @@ func appendAnswer(dst []byte, m *lathe.Message) []byte {
 			field = defaultReasoningField
 		}
 	}
-	dst = appendMessage(dst, &answer, field)
+	dst = appendMessage(dst, &answer, field, appendAsWritten)
 	if !has.refusal {
 		dst = append(dst[:len(dst)-1], `,"refusal":null}`...)
 	}

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"bytes"
+	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -101,9 +103,9 @@ func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
 // AppendMessages appends messages with the commas between them; first says that none was appended
 // since the head. opts may be nil.
 //
-// A tool call is sent as it is, with two exceptions: empty arguments are sent as {}, and a name
-// that the wire does not allow is sent with the offending characters replaced. The result's name,
-// code and error mark have no place on the wire.
+// A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
+// (see [AppendArguments]), and a name that the wire does not allow is sent with the offending characters
+// replaced. The result's name, code and error mark have no place on the wire.
 func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOptions) []byte {
 	field := ""
 	if opts != nil {
@@ -114,7 +116,7 @@ func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOp
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendMessage(dst, &msgs[i], field)
+		dst = appendMessage(dst, &msgs[i], field, AppendArguments)
 	}
 	return dst
 }
@@ -128,7 +130,8 @@ func knownInMessage(name string) bool {
 	return false
 }
 
-func appendMessage(dst []byte, m *lathe.Message, reasoningField string) []byte {
+// appendMessage appends a message. arguments appends the argument text of a call as a JSON string.
+func appendMessage(dst []byte, m *lathe.Message, reasoningField string, arguments func([]byte, string) []byte) []byte {
 	dst = append(dst, `{"role":`...)
 	dst = rawjson.AppendQuote(dst, string(m.Role))
 	if m.Name != "" {
@@ -158,7 +161,7 @@ func appendMessage(dst []byte, m *lathe.Message, reasoningField string) []byte {
 		dst = append(appendKey(dst, "tool_calls"), '[')
 		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok {
-				dst = appendCall(appendComma(dst, '['), &c)
+				dst = appendCall(appendComma(dst, '['), &c, arguments)
 			}
 		}
 		dst = append(dst, ']')
@@ -238,20 +241,35 @@ func appendJoined(dst []byte, ps []lathe.Part, pick func(lathe.Part) (string, bo
 	return append(dst, '"')
 }
 
-func appendCall(dst []byte, c *lathe.ToolCall) []byte {
+func appendCall(dst []byte, c *lathe.ToolCall, arguments func([]byte, string) []byte) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = rawjson.AppendQuote(dst, c.ID)
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, callName(c.Name))
 	dst = append(dst, `,"arguments":`...)
-	if c.Arguments == "" {
-		dst = append(dst, `"{}"`...)
-	} else {
-		dst = rawjson.AppendQuote(dst, c.Arguments)
-	}
-	dst = append(dst, '}')
+	dst = append(arguments(dst, c.Arguments), '}')
 	dst = appendMembers(dst, c.Extra, knownInCall)
 	return append(dst, '}')
+}
+
+// sendable bounds the arguments that a request may carry. It is above every limit on calls that are executed,
+// and below the depth at which parsers of model servers give up (Python: 1000).
+var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
+
+// AppendArguments appends the argument text of a call as a JSON string, in the form that model servers accept
+// in a history. Servers parse the text and refuse the request if it is not a JSON object (llama.cpp with 500,
+// Ollama with 400). Such text is sent as the object that it wraps, in a code fence or in a JSON string, else
+// as {}. Blank text and null stand for {}.
+func AppendArguments(dst []byte, args string) []byte {
+	start := len(dst)
+	dst = append(dst, args...)
+	if rawjson.IsObject(dst[start:], sendable) {
+		return rawjson.AppendQuote(dst[:start], args)
+	}
+	if object, ok := rawjson.UnwrapObject(bytes.Trim(dst[start:], " \t\r\n")); ok && rawjson.IsObject(object, sendable) {
+		return rawjson.AppendQuote(dst[:start], string(object))
+	}
+	return append(dst[:start], `"{}"`...)
 }
 
 // knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.

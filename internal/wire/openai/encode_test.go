@@ -208,3 +208,51 @@ func TestParseCompletion(t *testing.T) {
 		t.Errorf("legacy: %+v, %v", legacy, err)
 	}
 }
+
+func TestArgumentsOfARequestAreAlwaysAnObject(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat(`{"a":`, 400) + "1" + strings.Repeat("}", 400)
+	for args, want := range map[string]string{
+		"":                                       "{}",
+		"  ":                                     "{}",
+		"null":                                   "{}",
+		`{"a":"6 * 7`:                            "{}",
+		`{"a": 6 * }`:                            "{}",
+		`{"a":1} {"b":2}`:                        "{}",
+		`[1]`:                                    "{}",
+		`"text"`:                                 "{}",
+		`7`:                                      "{}",
+		`{"a":"\ud800"}`:                         "{}",
+		`{"a":1,"a":2}`:                          "{}",
+		`{"a":` + deep + strings.Repeat(deep, 2): "{}",
+		`{ "a": 1.50 }`:                          `{ "a": 1.50 }`,
+		deep:                                     deep,
+		`"{\"a\":1}"`:                            `{"a":1}`,
+		`"{\"a\":"`:                              "{}",
+		"```json\n{\"a\":1}\n```":                `{"a":1}`,
+		"\n\"\" ":                                "{}",
+		"{\"a\":\"\xff\"}":                       "{}",
+		strings.Repeat(`{"a":`, 501) + "1" + strings.Repeat("}", 501): "{}",
+	} {
+		req := &lathe.Request{Model: "m", Messages: []lathe.Message{{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: "f", Arguments: args}}}}}
+		got, err := ParseRequest(AppendRequest(nil, req, nil))
+		if err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		if sent := got.Messages[0].Calls()[0].Arguments; sent != want {
+			t.Errorf("%.60q is sent as %.60q, want %.60q", args, sent, want)
+		}
+	}
+}
+
+func TestArgumentsOfAnAnswerAreAsWritten(t *testing.T) {
+	t.Parallel()
+	f := &lathe.Finish{Message: lathe.Message{Parts: []lathe.Part{lathe.ToolCall{ID: "a", Name: "f", Arguments: `{"a":"6 * 7`}}}}
+	got, err := ParseCompletion(AppendCompletion(nil, &Completion{Finish: f}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args := got.Message.Calls()[0].Arguments; args != `{"a":"6 * 7` {
+		t.Errorf("%q", args)
+	}
+}

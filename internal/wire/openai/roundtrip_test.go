@@ -64,7 +64,7 @@ func requests() map[string]*ChatRequest {
 				{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "call_2", Name: "now"}}},
 				{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Refusal{Text: "No."}}},
 				{Role: lathe.RoleAssistant},
-				{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_3", Name: "now", Arguments: "{\"broken"}}},
+				{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_3", Name: "now", Arguments: `{"n":[]}`}}},
 				{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "call_3", Name: "now", Content: "no"}}},
 				lathe.Assistant("It is a picture."),
 				lathe.User("Thanks"),

@@ -1,0 +1,35 @@
+package rawjson
+
+import "bytes"
+
+// IsObject reports whether b is exactly one JSON object, by the rules of [Check].
+func IsObject(b []byte, lim Limits) bool {
+	i := SkipSpace(b, 0)
+	return i < len(b) && b[i] == '{' && Check(b, lim) == nil
+}
+
+// UnwrapObject removes one wrapping that models put around an object: a Markdown code fence, or the quotes of
+// a JSON string. A JSON string of white space or of null stands for {}. It returns false if text has no such
+// wrapping. The result begins with '{' and is not checked further; after a fence it is a part of text.
+// text has no white space around it.
+func UnwrapObject(text []byte) (object []byte, ok bool) {
+	if body, ok := bytes.CutPrefix(text, []byte("```")); ok {
+		if body, ok = bytes.CutSuffix(body, []byte("```")); !ok {
+			return nil, false
+		}
+		body = bytes.Trim(bytes.TrimPrefix(body, []byte("json")), " \t\r\n")
+		return body, len(body) > 0 && body[0] == '{'
+	}
+	if len(text) == 0 || text[0] != '"' {
+		return nil, false
+	}
+	inner, err := AppendUnquote(nil, text)
+	if err != nil {
+		return nil, false
+	}
+	inner = bytes.Trim(inner, " \t\r\n")
+	if len(inner) == 0 || string(inner) == "null" {
+		return []byte("{}"), true
+	}
+	return inner, inner[0] == '{'
+}
