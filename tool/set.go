@@ -1,8 +1,10 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -247,17 +249,41 @@ func (r *registry) joinBackend(spec *lathe.ToolSpec) (*backend, error) {
 	return b, nil
 }
 
+// maxOrigins bounds the origins that one error lists.
+const maxOrigins = 16
+
+// byOrigin returns the sum of size for each origin, the largest first: "mcp:browser 25, builtin 2".
+func byOrigin(specs []*lathe.ToolSpec, size func(*lathe.ToolSpec) int) string {
+	sums := map[string]int{}
+	for _, s := range specs {
+		sums[origin(s)] += size(s)
+	}
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(sums[b]-sums[a], strings.Compare(a, b)) })
+	var b strings.Builder
+	for i, name := range names {
+		if i == maxOrigins {
+			fmt.Fprintf(&b, " and %d more", len(names)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %d", name, sums[name])
+	}
+	return b.String()
+}
+
 // checkSurface bounds the definitions that are sent to a model.
 func checkSurface(specs []*lathe.ToolSpec, limits lathe.Limits) error {
 	if len(specs) > limits.MaxTools {
-		return fmt.Errorf("%d tools, and max_tools is %d", len(specs), limits.MaxTools)
+		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, byOrigin(specs, func(*lathe.ToolSpec) int { return 1 }))
 	}
 	size := 0
 	for _, s := range specs {
 		size += definitionSize(s)
 	}
 	if size > limits.MaxToolsBytes {
-		return fmt.Errorf("the definitions have %d bytes, and max_tools_bytes is %d", size, limits.MaxToolsBytes)
+		return fmt.Errorf("the definitions have %d bytes, and tool_calling.max_tools_bytes is %d: %s", size, limits.MaxToolsBytes, byOrigin(specs, definitionSize))
 	}
 	return nil
 }

@@ -33,6 +33,16 @@ type servers struct {
 // startServers starts the configured MCP servers and puts their tools into the set, now and whenever
 // they change. only, where it is not nil, names the servers to start. close must be called.
 func startServers(ctx context.Context, cfg *config.Config, path string, set *tool.Set, log *slog.Logger, only []string) (*servers, error) {
+	return openServers(ctx, cfg, path, only, &mcptool.Options{OnChange: set.Replace, Log: log})
+}
+
+// inspectServers is startServers for commands that report how the servers are: it does not fail if a required server is
+// not ready, or if tools of a server cannot be put into the set.
+func inspectServers(ctx context.Context, cfg *config.Config, path string, set *tool.Set) (*servers, error) {
+	return openServers(ctx, cfg, path, nil, &mcptool.Options{OnChange: set.Replace, Inspect: true})
+}
+
+func openServers(ctx context.Context, cfg *config.Config, path string, only []string, opts *mcptool.Options) (*servers, error) {
 	s := &servers{tokens: map[string]*oauth.Client{}}
 	base := filepath.Dir(configFile(path))
 	var list []mcptool.Server
@@ -54,9 +64,8 @@ func startServers(ctx context.Context, cfg *config.Config, path string, set *too
 	if !filepath.IsAbs(pins) {
 		pins = filepath.Join(base, pins)
 	}
-	group, err := mcptool.Start(ctx, list, &mcptool.Options{
-		Pins: mcptool.NewPins(pins), Environ: os.Environ(), OnChange: set.Replace, Log: log, LoginHint: loginHint,
-	})
+	opts.Pins, opts.Environ, opts.LoginHint = mcptool.NewPins(pins), os.Environ(), loginHint
+	group, err := mcptool.Start(ctx, list, opts)
 	if err != nil {
 		s.close()
 		code := exitConfig

@@ -53,10 +53,7 @@ no tool is called. Exit code 1 when something is wrong.`,
 			rows = append(rows, httpSources(cmd.Context(), cfg)...)
 			rows = append(rows, documentSources(cfg, set)...)
 			rows = append(rows, moduleSources(cmd.Context(), cfg, configPath(cmd))...)
-			for name := range cfg.Tools.MCP {
-				cfg.Tools.MCP[name].Required = false // that one is down is what is asked about
-			}
-			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, nil)
+			running, err := inspectServers(cmd.Context(), cfg, configPath(cmd), set)
 			if err != nil {
 				return err
 			}
@@ -154,7 +151,7 @@ func nextStep(st *mcptool.Status) string {
 	case mcptool.ProblemUnreachable:
 		return "look at " + key + ".url; an address that is not public has to stand in tools.egress.private"
 	case mcptool.ProblemTools:
-		return "rename the server or leave tools out with " + key + ".tools; tool_calling.max_tools and max_tools_bytes bound all tools"
+		return "name the tools to offer in " + key + ".tools, or raise tool_calling.max_tools and tool_calling.max_tools_bytes; if a name is taken, rename the server"
 	case mcptool.ProblemEnded:
 		return "run `" + printable(st.Target) + "` by hand; it gets PATH, HOME, LANG and " + key + ".env, and nothing else of the environment"
 	}

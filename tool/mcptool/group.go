@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,16 +78,35 @@ func (g *Group) started(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	if g.opts.Inspect {
+		return nil
+	}
 	var errs []error
+	refused := 0
 	for _, st := range g.Status() {
 		if why := g.against(st.Server); why != "" {
 			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: server " + st.Server, Err: errors.New(why)})
+			refused++
 		} else if st.Required && st.State != StateReady {
 			errs = append(errs, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: server " + st.Server,
 				Err: fmt.Errorf("it is required and is not ready: %s", st.LastError)})
 		}
 	}
+	if refused > 0 {
+		errs = append(errs, errors.New("the servers have "+g.counts()+"; tools.mcp.NAME.tools names those that a server offers"))
+	}
 	return errors.Join(errs...)
+}
+
+// counts returns how many tools each server has: "173 tools: browser 25, notes 9".
+func (g *Group) counts() string {
+	total, each := 0, make([]string, len(g.servers))
+	for i, s := range g.servers {
+		n := len(s.tools())
+		total += n
+		each[i] = fmt.Sprintf("%s %d", s.conf.Name, n)
+	}
+	return fmt.Sprintf("%d tools: %s", total, strings.Join(each, ", "))
 }
 
 // changed tells the tools of a server.

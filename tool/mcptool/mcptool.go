@@ -105,6 +105,9 @@ type Options struct {
 	// OnChange is told the tools of a server, by their origin, when they have changed. It is called
 	// by one goroutine at a time. An error is shown in the server's status.
 	OnChange func(origin string, tools []lathe.Tool) error
+	// Inspect makes [Start] return a group even if OnChange refuses the tools of a server or a required server is not
+	// ready: [Group.Status] then has the reasons.
+	Inspect bool
 	// LoginHint is the next step where a server wants a login, for texts.
 	LoginHint func(server string) string
 	// Log is told when a server starts, ends and changes its tools: no arguments, no output.

@@ -193,7 +193,7 @@ func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refu
 			refused[name] = why
 		}
 		if len(defs)+len(refused) > 2*s.MaxTools || len(defs) > s.MaxTools {
-			return nil, nil, fmt.Errorf("more tools than max_tools (%d)", s.MaxTools)
+			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
 		}
 		if cursor, _ = text(got.result, "nextCursor"); cursor == "" {
 			return defs, refused, nil
