@@ -1,6 +1,9 @@
 package lathe
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says who speaks in a [Message].
 type Role string
@@ -154,18 +157,27 @@ func textMessage(role Role, text string) Message {
 // there is just one.
 func (m *Message) Text() string {
 	var first string
-	n := 0
+	n, size := 0, 0
 	for _, p := range m.Parts {
 		if t, ok := p.(Text); ok && !t.Commentary {
 			if n == 0 {
 				first = t.Text
-			} else {
-				first += t.Text
 			}
 			n++
+			size += len(t.Text)
 		}
 	}
-	return first
+	if n < 2 {
+		return first
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, p := range m.Parts {
+		if t, ok := p.(Text); ok && !t.Commentary {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
 }
 
 // Calls returns the tool calls of the message in order.

@@ -16,6 +16,9 @@ type Serve struct {
 	Hosts         []string
 	Origins       []string
 	MaxBodyBytes  int
+	MaxMessages   int
+	MaxParts      int
+	MaxCalls      int
 	MaxConcurrent int
 	KeepAlive     time.Duration
 	DrainDelay    time.Duration
@@ -58,6 +61,9 @@ func (s *Serve) keys() []key {
 		{"serve.hosts", "", distinct{hostList(&s.Hosts)}, "Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused. Default: with `keys`, on an address that others reach, any name. An empty list: none.", "host allowed_hosts"},
 		{"serve.origins", "", originList(&s.Origins), "Origins whose pages may call the daemon, such as `https://chat.example.com`.", "origin cors allowed_origins"},
 		{"serve.max_body_bytes", "16MiB", size(&s.MaxBodyBytes, 1, maxSize), "Body of one request, decompressed.", "max_request_bytes"},
+		{"serve.max_messages", "10000", count(&s.MaxMessages, 1, maxCount), "Messages in a conversation that a request has; more are answered 413.", "max_history"},
+		{"serve.max_parts", "20000", count(&s.MaxParts, 1, maxCount), "Parts of these messages together, tool calls left out; the text parts of a tool's result count as one.", ""},
+		{"serve.max_calls", "10000", count(&s.MaxCalls, 1, maxCount), "Tool calls of these messages together.", ""},
 		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503.", "max_requests"},
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},

@@ -92,6 +92,9 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	if req.N != 1 {
 		return nil, badWish("n", "This server gives one choice: n must be 1.")
 	}
+	if p := g.checkSize(r.Context(), req.Messages); p != nil {
+		return nil, p
+	}
 	a := &chat{gateway: g, caller: c, req: req, unlock: func() {}, created: g.opts.Now().Unix()}
 	asked := a.sort(req.Unknown)
 	a.plain = asked == nil && !req.Obfuscate
@@ -148,6 +151,9 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 		return p
 	}
 	j := g.join(ctx, a, relayed)
+	if p = gone(ctx); p != nil {
+		return p
+	}
 	a.sum = j.sum
 	if j.waits != nil {
 		done, p := g.goOn(ctx, a, m, j.waits)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"container/list"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -107,10 +108,12 @@ type joined struct {
 
 // join returns the messages with what was kept in its place. The messages passed checkAnswers, and are
 // not changed.
-func (k *kept) join(who keeper, messages []lathe.Message) *joined {
+//
+// It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
+func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message) *joined {
 	j := &joined{messages: make([]lathe.Message, 0, len(messages))}
 	c := newConversation(who)
-	for i := 0; i < len(messages); i++ {
+	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
 		calls := m.Calls()
 		if len(calls) == 0 {
@@ -151,14 +154,19 @@ func appendJoined(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
 	for last > 0 && own[last].Role == lathe.RoleTool {
 		last--
 	}
-	dst = append(slices.Clip(dst), own[:last+1]...)
-	theirs := slices.Concat(own[last+1:], answers)
+	dst = append(dst, own[:last+1]...)
+	theirs := map[string]*lathe.Message{}
+	for _, list := range [][]lathe.Message{answers, own[last+1:]} {
+		for i := range list {
+			theirs[answered(&list[i])] = &list[i] // this server's own answer comes first
+		}
+	}
 	for _, call := range own[last].Calls() {
-		i := slices.IndexFunc(theirs, func(m lathe.Message) bool { return answered(&m) == call.ID })
-		if i < 0 {
+		m := theirs[call.ID]
+		if m == nil {
 			return dst, false
 		}
-		dst = append(dst, theirs[i])
+		dst = append(dst, *m)
 	}
 	return dst, true
 }

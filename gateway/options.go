@@ -86,6 +86,9 @@ type Options struct {
 // Limits bound what clients can make the gateway hold. A zero field has the default in its comment.
 type Limits struct {
 	MaxBody       int           // 16 MiB of a request body, decompressed
+	MaxMessages   int           // 10 000 messages in a conversation that a request has
+	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
+	MaxCalls      int           // 10 000 tool calls of its messages together
 	MaxConcurrent int           // 1 024 requests at once; more are answered 503
 	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
 	MaxHeader     int           // 64 KiB of a request's head
@@ -116,6 +119,9 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	count(&l.MaxBody, 16<<20)
+	count(&l.MaxMessages, 10_000)
+	count(&l.MaxParts, 20_000)
+	count(&l.MaxCalls, 10_000)
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)

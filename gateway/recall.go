@@ -45,9 +45,9 @@ func (g *Gateway) join(ctx context.Context, a *chat, relayed bool) *joined {
 	if (relayed || len(a.req.Tools) == 0) && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &joined{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	j := g.kept.join(a.keeper(), a.req.Messages)
+	j := g.kept.join(ctx, a.keeper(), a.req.Messages)
 	if j.missing && !relayed && g.opts.Index != nil && g.recallTurns(ctx, a.caller) {
-		j = g.kept.join(a.keeper(), a.req.Messages)
+		j = g.kept.join(ctx, a.keeper(), a.req.Messages)
 	}
 	return j
 }

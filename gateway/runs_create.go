@@ -33,7 +33,7 @@ func (g *Gateway) createRun(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	l, in, p := g.readRun(c, body)
+	l, in, p := g.readRun(r.Context(), c, body)
 	if p != nil {
 		c.fail(w, p)
 		return
@@ -129,7 +129,7 @@ func (f *first) Emit(_ context.Context, e lathe.Event) {
 }
 
 // readRun makes the input of a run from the body of a request.
-func (g *Gateway) readRun(c *caller, body []byte) (*loop.Loop, *loop.Input, *problem) {
+func (g *Gateway) readRun(ctx context.Context, c *caller, body []byte) (*loop.Loop, *loop.Input, *problem) {
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		return nil, nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
 	}
@@ -140,6 +140,9 @@ func (g *Gateway) readRun(c *caller, body []byte) (*loop.Loop, *loop.Input, *pro
 	wanted := &wish{}
 	req, p := readRunRequest(body, wanted)
 	if p != nil {
+		return nil, nil, p
+	}
+	if p = g.checkSize(ctx, req.Messages); p != nil {
 		return nil, nil, p
 	}
 	m, p := c.model(req.Model)

@@ -134,6 +134,9 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	if err != nil {
 		return nil, badUI(err)
 	}
+	if p := g.checkSize(r.Context(), req.Messages); p != nil {
+		return nil, p
+	}
 	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
 		u.protocol = uistream.AssistantTransport // no other has such a body
 	}

@@ -3,13 +3,13 @@ package loop
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/lathe-run/lathe"
 )
 
 // checkHistory refuses a history that no model server takes: one without messages, or in which a call is not answered by
-// exactly one of the tool messages right after its message, or a tool message answers no call.
+// exactly one of the tool messages right after its message, or a tool message answers no call. It takes time linear in the
+// messages and calls.
 func checkHistory(messages []lathe.Message) error {
 	if len(messages) == 0 {
 		return errors.New("there are no messages: a run starts from one at least")
@@ -27,26 +27,32 @@ func checkHistory(messages []lathe.Message) error {
 			return fmt.Errorf("message %d is of role %s and has tool calls", i, m.Role)
 		}
 		first := i
+		open := make(map[string]int, len(calls)) // calls without an answer, by id
+		for _, c := range calls {
+			open[c.ID]++
+		}
 		for i+1 < len(messages) && messages[i+1].Role == lathe.RoleTool {
 			i++
-			n := slices.IndexFunc(calls, func(c lathe.ToolCall) bool { return answers(&messages[i], c.ID) })
-			if n < 0 {
+			id, ok := answered(&messages[i])
+			if !ok || open[id] == 0 {
 				return fmt.Errorf("message %d is a tool result without a call", i)
 			}
-			calls = slices.Delete(calls, n, n+1)
+			if open[id]--; open[id] == 0 {
+				delete(open, id)
+			}
 		}
-		if len(calls) > 0 {
+		if len(open) > 0 {
 			return fmt.Errorf("message %d has tool calls that are not answered", first)
 		}
 	}
 	return nil
 }
 
-// answers reports whether m is the answer to the call with that id, and nothing else.
-func answers(m *lathe.Message, id string) bool {
+// answered returns the id of the call that m answers. ok is false if m is not one tool result.
+func answered(m *lathe.Message) (id string, ok bool) {
 	if len(m.Parts) != 1 {
-		return false
+		return "", false
 	}
 	result, ok := m.Parts[0].(lathe.ToolResult)
-	return ok && result.CallID == id
+	return result.CallID, ok
 }

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -46,6 +47,25 @@ func TestHistoryMustBeSendable(t *testing.T) {
 			t.Errorf("%s: reason %q, error %v", tc.name, res.Reason, res.Err)
 		}
 		checkFrame(t, res, events)
+	}
+}
+
+// The check of a history is linear in its calls: with a look at all open calls for each answer, this many
+// take longer than the time limit of go test.
+func TestHistoryWithManyCallsIsChecked(t *testing.T) {
+	t.Parallel()
+	const n = 400_000
+	history := make([]lathe.Message, n+2)
+	history[0], history[1] = lathe.User("x"), lathe.Message{Role: lathe.RoleAssistant, Parts: make([]lathe.Part, n)}
+	for i := range n {
+		id := "c" + strconv.Itoa(i)
+		history[1].Parts[i] = call(id, "echo", `{}`)
+		history[n+1-i] = lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: id, Content: "1"}}}
+	}
+	history = append(history, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "another", Content: "1"}}})
+	res, _ := collect(t, t.Context(), newLoop(t, &script{}, nil, echo("echo")), &loop.Input{Messages: history})
+	if lathe.CodeOf(res.Err) != lathe.CodeInvalidRequest {
+		t.Errorf("reason %q, error %v", res.Reason, res.Err)
 	}
 }
 

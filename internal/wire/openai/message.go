@@ -127,10 +127,9 @@ func parseResult(m *lathe.Message, content, callID []byte) *APIError {
 	if err != nil {
 		return err
 	}
+	r.Content = (&lathe.Message{Parts: ps}).Text()
 	for _, p := range ps {
 		switch p := p.(type) {
-		case lathe.Text:
-			r.Content += p.Text
 		case lathe.Blob:
 			r.Blobs = append(r.Blobs, p)
 		default: // content has no other parts
