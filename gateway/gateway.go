@@ -14,6 +14,7 @@ func (g *Gateway) routes() *http.ServeMux {
 		"GET /api/tools":              g.listTools,
 		"POST /api/tools/{name}/call": g.callTool,
 		"GET /api/summaries":          g.summaries,
+		"GET /api/limits":             g.showLimits,
 
 		"POST /api/runs":                       g.runs(g.createRun),
 		"GET /api/runs":                        g.runs(g.listRuns),

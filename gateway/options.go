@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 )
@@ -89,6 +90,7 @@ type Limits struct {
 	MaxMessages   int           // 10 000 messages in a conversation that a request has
 	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
 	MaxCalls      int           // 10 000 tool calls of its messages together
+	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int           // 1 024 requests at once; more are answered 503
 	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
 	MaxHeader     int           // 64 KiB of a request's head
@@ -122,6 +124,7 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxMessages, 10_000)
 	count(&l.MaxParts, 20_000)
 	count(&l.MaxCalls, 10_000)
+	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)
