@@ -36,6 +36,7 @@ type setup struct {
 	hashes  [][sha256.Size]byte // of the keys' secrets
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
+	waiting *waitingText
 	users   int           // of work; so is unused
 	unused  chan struct{} // closed when it was replaced and nothing uses it any more
 }
@@ -54,6 +55,10 @@ func newSetup(s *Setup) (*setup, error) {
 		return nil, errors.New("models are required")
 	}
 	out.Keys, out.Origins = slices.Clone(s.Keys), slices.Clone(s.Origins)
+	var err error
+	if out.waiting, err = newWaitingText(s.WaitingText); err != nil {
+		return nil, fmt.Errorf("waiting text: %w", err)
+	}
 	names := map[string]bool{}
 	for i := range out.Keys {
 		k := &out.Keys[i]

@@ -54,6 +54,12 @@ type Setup struct {
 	Hosts []string
 	// Origins are the pages of other hosts that may call the gateway, such as https://chat.example.com.
 	Origins []string
+	// WaitingText is the sentence with which a completion says that its run waits for an approval; "":
+	// [lathe.DefaultWaitingText]. See [CheckWaitingText].
+	WaitingText string
+	// Hold is how long the answer of a completion is held open while its run waits for an approval; 0: it is given
+	// at once. It wants Options.Index and Options.Bus.
+	Hold time.Duration
 }
 
 // Options say how the gateway serves. They are copied.
@@ -99,9 +105,11 @@ type Limits struct {
 	IdleTimeout   time.Duration // 2 min between requests of one connection
 	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
 	KeepAlive     time.Duration // 15 s without a byte until a stream gets a comment
-	Expiry        time.Duration // 10 s at most until a run goes on whose request for approval has expired
-	Claim         time.Duration // 1 s between looks for runs of a shared store that nobody carries
-	Poll          time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
+	// Expiry is 10 s: at most until a run goes on whose request for approval has expired, and between looks for runs
+	// of the store that wait for an approval.
+	Expiry time.Duration
+	Claim  time.Duration // 1 s between looks for runs of a shared store that nobody carries
+	Poll   time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
 	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
 	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
 	MaxKept      int
@@ -152,6 +160,7 @@ type Gateway struct {
 	places   chan struct{} // one for each request that is worked on
 	held     *runLocks
 	recalled recall
+	seen     map[string]surveyed // by run; of the goroutine that surveys
 	flying   flying
 	facts    lathe.FactStore   // nil: nothing is kept
 	shared   lathe.SharedStore // nil: no other process carries runs of the store
