@@ -107,9 +107,6 @@ type Settings struct {
 // DefaultFixEmptyFinalText asks a model for the answer it left blank.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// DefaultWaitingText says to the client of a chat completion that its run waits for an approval.
-const DefaultWaitingText = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the server's page, then go on with this conversation."
-
 // Limits bound a run. A zero field has the default in its comment. For the fields that say so,
 // a negative value means no limit.
 type Limits struct {

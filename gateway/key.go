@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/secret"
 )
 
@@ -36,7 +37,7 @@ type setup struct {
 	hashes  [][sha256.Size]byte // of the keys' secrets
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
-	waiting *waitingText
+	waiting *approval.Sentence
 	users   int           // of work; so is unused
 	unused  chan struct{} // closed when it was replaced and nothing uses it any more
 }
@@ -56,7 +57,7 @@ func newSetup(s *Setup) (*setup, error) {
 	}
 	out.Keys, out.Origins = slices.Clone(s.Keys), slices.Clone(s.Origins)
 	var err error
-	if out.waiting, err = newWaitingText(s.WaitingText); err != nil {
+	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
 	names := map[string]bool{}

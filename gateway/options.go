@@ -54,8 +54,8 @@ type Setup struct {
 	Hosts []string
 	// Origins are the pages of other hosts that may call the gateway, such as https://chat.example.com.
 	Origins []string
-	// WaitingText is the sentence with which a completion says that its run waits for an approval; "":
-	// [lathe.DefaultWaitingText]. See [CheckWaitingText].
+	// WaitingText is the template of the sentence with which a completion says that its run waits for an approval; see
+	// [approval.NewSentence]. "": [approval.DefaultSentence].
 	WaitingText string
 	// Hold is how long the answer of a completion is held open while its run waits for an approval; 0: it is given
 	// at once. It wants Options.Index and Options.Bus.

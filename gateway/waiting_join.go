@@ -36,7 +36,7 @@ func (g *Gateway) waitingTurns(ctx context.Context, a *chat) map[int]*waitingTur
 		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
 			continue
 		}
-		rest, id, ok := a.caller.setup.waiting.split(m.Text())
+		rest, id, ok := a.caller.setup.waiting.Split(m.Text())
 		if !ok {
 			continue
 		}
