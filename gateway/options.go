@@ -77,7 +77,10 @@ type Options struct {
 	// Bus is a sink of the engine, from which runs are watched; nil: the runs under /api/runs are not served.
 	Bus *observe.Bus
 	// Desk is the approver of the runners; nil: nobody can be asked here. It keeps answers in Index.
-	Desk    *approval.Desk
+	Desk *approval.Desk
+	// MCP, when set, serves /mcp under the same keys, limits, log, Host and Origin rules as the rest. What
+	// it gets was admitted. See [Charge].
+	MCP     http.Handler
 	Metrics *observe.Metrics // counts stream clients; nil: nothing is counted
 	// NoMetrics leaves /metrics to another listener. See [Options.Metrics].
 	NoMetrics bool
@@ -97,7 +100,8 @@ type Limits struct {
 	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
 	MaxCalls      int           // 10 000 tool calls of its messages together
 	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
-	MaxConcurrent int           // 1 024 requests at once; more are answered 503
+	MaxConcurrent int           // 1 024 requests at once; more are answered 503. With several keys one key has a quarter of them at most
+	MaxWatchers   int           // 1 024 streams of events of runs at once, beside those requests; likewise
 	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
 	MaxHeader     int           // 64 KiB of a request's head
 	HeaderTimeout time.Duration // 5 s for the head of a request
@@ -134,6 +138,7 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxCalls, 10_000)
 	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
+	count(&l.MaxWatchers, 1024)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)
 	count(&l.MaxKept, 10_000)
@@ -155,9 +160,8 @@ type Gateway struct {
 	opts     Options
 	mux      *http.ServeMux
 	work     work
-	usage    *usage // of keys, by name; it outlives a reload
+	usage    *usage
 	kept     *kept
-	places   chan struct{} // one for each request that is worked on
 	held     *runLocks
 	recalled recall
 	seen     map[string]surveyed // by run; of the goroutine that surveys
@@ -203,10 +207,9 @@ func New(opts *Options) (*Gateway, error) {
 	if g.opts.Cluster.Client == nil {
 		g.opts.Cluster.Client = relayClient()
 	}
-	g.usage = newUsage(g.opts.Now)
+	g.usage = newUsage(g.opts.Now, &g.opts.Limits)
 	g.kept = newKept(&g.opts.Limits, g.opts.Now)
 	g.held = newRunLocks()
-	g.places = make(chan struct{}, g.opts.Limits.MaxConcurrent)
 	g.stopped, g.stop = context.WithCancelCause(context.Background())
 	g.leaving, g.leave = context.WithCancel(context.Background())
 	if _, err := g.Reload(&opts.Setup); err != nil {
