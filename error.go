@@ -96,21 +96,30 @@ const (
 	Upstream5xx         UpstreamKind = "upstream_5xx"
 	UpstreamAborted     UpstreamKind = "aborted" // no connection, or one that broke off
 	UpstreamBadProtocol UpstreamKind = "protocol"
+	UpstreamLoading     UpstreamKind = "loading" // the server is there, and has not loaded the model yet
 )
 
+// CodeContextLength is the ProviderCode of a conversation that exceeds the model's context window, in whatever
+// words the server said so.
+const CodeContextLength = "context_length_exceeded"
+
 // An UpstreamError says how a model server failed. Message is bounded (at most 500 bytes) and
-// scrubbed of keys; it may still quote the request, so events and logs carry Kind, Status and
-// ProviderCode only, and Error leaves it out.
+// scrubbed of keys; it may still quote the request or name an address, so events and logs hold Detail
+// in its place, and Error leaves both out.
 type UpstreamError struct {
 	Kind         UpstreamKind
 	Status       int    // HTTP status, 0 when there was none
 	ProviderCode string // at most 64 bytes of [A-Za-z0-9_.-]
 	Message      string
-	RequestID    string
-	Connect      bool // the connection could not be made: the request was not sent
-	Retryable    bool
-	RetryAfter   time.Duration
-	Err          error // the transport's error, nil for an answer of the server
+	// Detail is Message for logs and for the content of events: the server's words without what they quote of the
+	// request, or the kind of a transport's error, such as "connection refused", without addresses. At most 500 bytes.
+	Detail     string
+	RequestID  string
+	InBand     bool // said within a response of status 200; Status is the one that the error itself gives
+	Connect    bool // the connection could not be made: the request was not sent
+	Retryable  bool
+	RetryAfter time.Duration
+	Err        error // the transport's error, nil for an answer of the server
 }
 
 // Error describes the failure without the server's own words.
@@ -119,6 +128,9 @@ func (e *UpstreamError) Error() string {
 	b.WriteString(string(e.Kind))
 	if e.Status != 0 {
 		b.WriteString(" (HTTP ")
+		if e.InBand {
+			b.WriteString("200, error ")
+		}
 		b.WriteString(strconv.Itoa(e.Status))
 		b.WriteByte(')')
 	}

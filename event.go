@@ -131,7 +131,12 @@ type ModelCallFinished struct {
 	UpstreamRequestID string       `json:"upstream_request_id"` // at most 128 bytes of printable ASCII
 	ProviderCost      *float64     `json:"provider_cost,omitempty"`
 	Faults            []Fault      `json:"faults,omitempty"`
-	Message           *Message     `json:"-"`
+	// UpstreamStatus and ProviderCode are the HTTP status and the server's code of a failed attempt, as in [UpstreamError].
+	UpstreamStatus int      `json:"upstream_status,omitempty"`
+	ProviderCode   string   `json:"provider_code,omitempty"` // at most 64 bytes of printable ASCII
+	Message        *Message `json:"-"`
+	// ErrorMessage is what the server said about a failed attempt, or the kind of a lost connection: UpstreamError.Detail.
+	ErrorMessage string `json:"-"`
 }
 
 // ToolCallProposed says that the model asked for a call.
@@ -307,8 +312,9 @@ func textContent(s *string) any {
 
 func (e *ModelCallFinished) content() any {
 	return &struct {
-		Message **Message `json:"message"`
-	}{&e.Message}
+		Message      **Message     `json:"message"`
+		ErrorMessage *optionalText `json:"error_message,omitzero"`
+	}{&e.Message, (*optionalText)(&e.ErrorMessage)}
 }
 
 func (e *ToolCallProposed) content() any {

@@ -25,7 +25,6 @@ type Config struct {
 	Policy       Policy
 	Secrets      Secrets
 	Audit        Audit
-	Approval     Approval
 	Keep         Keep
 	Telemetry    Telemetry
 	Sim          Sim
@@ -59,8 +58,8 @@ type Model struct {
 	RecoverLeakedCalls bool
 
 	// A negative timeout is off. ReadTimeout is ClientTimeout where nothing is said.
-	ClientTimeout, OpenTimeout, ReadTimeout time.Duration
-	MaxAttempts                             int
+	ClientTimeout, OpenTimeout, ReadTimeout, LoadingTimeout time.Duration
+	MaxAttempts                                             int
 
 	SupportsTools       bool
 	SupportsParallel    bool

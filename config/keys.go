@@ -49,7 +49,6 @@ func (c *Config) keys() []key {
 		key{"mcp.resources", "", group(&c.MCP.Resources, "resource name", isOfferName, (*MCPResource).keys), "What MCP clients of this server may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.", ""},
 		key{"mcp.prompts", "", group(&c.MCP.Prompts, "prompt name", isOfferName, (*MCPPrompt).keys), "Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.", ""},
 	)
-	rows = append(rows, c.Approval.keys()...)
 	rows = append(rows, c.Audit.keys()...)
 	rows = append(rows, c.Keep.keys()...)
 	rows = append(rows, key{"keys", "", group(&c.Keys, "key name", isRuleName, (*APIKey).keys), "Who may call the daemon; without any, everybody on this machine. The name is the principal of runs.", "api_keys"})
@@ -137,9 +136,10 @@ func (m *Model) keys() []key {
 		{"presets", "", names(&m.Presets), "Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.", "preset"},
 		{"dialect", "native", word(&m.Dialect), "How the model writes tool calls: `native`, `auto` or a dialect by name.", "format"},
 		{"recover_leaked_calls", "false", boolean(&m.RecoverLeakedCalls), "Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.", "leaked_calls recover"},
-		{"client_timeout", "120s", durationOr(&m.ClientTimeout, "0"), "Time of one model call; `0`: no bound.", "timeout request_timeout"},
+		{"client_timeout", "120s", durationOr(&m.ClientTimeout, "0"), "Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and `run_timeout` apply: a stream that moves is not cut.", "timeout request_timeout"},
 		{"open_timeout", "10s", durationOr(&m.OpenTimeout, "0"), "Time to connect; `0`: no bound.", "connect_timeout"},
 		{"read_timeout", "", durationOr(&m.ReadTimeout, "0"), "Wait for each next byte; `0`: no bound. Default: `client_timeout`.", "idle_timeout"},
+		{"loading_timeout", "2m", durationOr(&m.LoadingTimeout, "0"), "Wait for a server that says that it loads the model, no part of `client_timeout`; `0`: such an answer is a failed attempt.", "startup_timeout wait_for_model"},
 		{"max_attempts", "3", count(&m.MaxAttempts, 1, 20), "Attempts of one model call, the first one included.", "retries max_retries"},
 		{"supports_tools", "true", boolean(&m.SupportsTools), "`false`: runs with this model use no tools.", "tools"},
 		{"supports_parallel", "true", boolean(&m.SupportsParallel), "`false`: the model asks for one call a turn.", "parallel"},

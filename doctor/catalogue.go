@@ -10,7 +10,7 @@ const (
 
 // catalogue is the one place where findings have their words.
 var catalogue = []Finding{
-	{ID: "hang", Severity: Broken, Group: groupServer, Seen: "The server takes a request and does not answer.", Then: "A run ends at client_timeout; look at the server's log and load, or give it longer with --timeout."},
+	{ID: "hang", Severity: Broken, Group: groupServer, Seen: "The server takes a request and does not answer.", Then: "A run ends at client_timeout or read_timeout; look at the server's log and load, or give it longer with --timeout."},
 	{ID: "connection-lost", Severity: Broken, Group: groupServer, Seen: "The connection was lost before any answer, twice in a row.", Then: "Lathe makes such a call again, up to max_attempts times; look at the server's log."},
 	{ID: "connection-lost-once", Severity: Warning, Group: groupServer, Seen: "The connection was lost before any answer, and the request was answered when it was sent again.", Then: retried},
 	{ID: "redirect", Severity: Broken, Group: groupServer, Seen: "The server sends the request elsewhere.", Then: "Lathe follows no redirect, so that the key goes nowhere else; set base_url to where it leads."},

@@ -3,11 +3,13 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,5 +199,45 @@ func TestKeepAlive(t *testing.T) {
 	rest, err := io.ReadAll(r)
 	if s := readStream(t, string(rest)); err != nil || s.Content != "ok" || !s.done {
 		t.Errorf("got %+v (%v)", s, err)
+	}
+}
+
+// What a model server said about its failure is in the view of the run for its owner, and in the content of the event,
+// not in its data.
+func TestServersWordsAreInTheRunsView(t *testing.T) {
+	t.Parallel()
+	u := &upstreamFaults[slices.IndexFunc(upstreamFaults, func(u upstreamFault) bool { return u.name == "500" })]
+	for _, place := range []string{"before", "middle"} {
+		f := serve(t, &setting{instead: func(_ int, r *http.Request) (*http.Response, error) {
+			if place == "middle" {
+				return u.middle(r)
+			}
+			return u.response(r)
+		}})
+		resp, body := f.do("POST", "/v1/chat/completions", ask("sim/demo", "What is 7 + 35?", ""))
+		if resp.StatusCode != 502 {
+			t.Fatalf("%s: status %d: %s", place, resp.StatusCode, body)
+		}
+		id := resp.Header.Get("X-Lathe-Run-Id")
+		_, view := f.do("GET", "/api/runs/"+id, "")
+		if !strings.Contains(view, `"error_message":"`+canary+`"`) {
+			t.Errorf("%s: the view of the run is %s", place, view)
+		}
+		words := 0
+		for line := range strings.Lines(f.export(id)) {
+			var e lathe.Event
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := e.MarshalData(); err != nil || strings.Contains(string(d), canary) {
+				t.Errorf("%s: %v, data %s", place, err, d)
+			}
+			if d, ok := e.Data.(*lathe.ModelCallFinished); ok && d.ErrorMessage == canary && d.UpstreamStatus == 500 && d.ProviderCode != "" {
+				words++
+			}
+		}
+		if words == 0 {
+			t.Errorf("%s: no event holds the words", place)
+		}
 	}
 }

@@ -33,8 +33,6 @@ type runView struct {
 	// requests are the requests for approval by call, decisions what was decided, the oldest first.
 	requests  map[string]approvalRequest
 	decisions []callDecision
-	// handedBack is the id of the last event that has a result of the client.
-	handedBack int64
 }
 
 // view reads the log of a run of the caller.
@@ -110,13 +108,15 @@ type runBody struct {
 	Decisions []callDecision    `json:"decisions,omitempty"`
 	Answer    string            `json:"answer,omitempty"`
 	ErrorCode string            `json:"error_code,omitempty"`
-	Limit     string            `json:"limit,omitempty"` // that ended the run, by its key
+	// ErrorMessage is what the model server said, if the run ended with upstream_error.
+	ErrorMessage string `json:"error_message,omitempty"`
+	Limit        string `json:"limit,omitempty"` // that ended the run, by its key
 }
 
 func (g *Gateway) body(ctx context.Context, c *caller, v *runView) *runBody {
 	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: g.decisionsOf(ctx, v)}
 	for k, label := range v.state.Run.Labels {
-		if !hiddenLabel(k) {
+		if k != labelFingerprint && k != labelConversation {
 			if b.Labels == nil {
 				b.Labels = map[string]string{}
 			}
@@ -125,6 +125,9 @@ func (g *Gateway) body(ctx context.Context, c *caller, v *runView) *runBody {
 	}
 	if f := v.state.Finished; f != nil {
 		b.Answer, b.ErrorCode, b.Limit = f.Answer, f.ErrorCode, f.Limit
+		if f.Reason == lathe.ReasonUpstreamError {
+			b.ErrorMessage = v.state.ErrorMessage
+		}
 		return b
 	}
 	b.Open = g.openCalls(c, v)

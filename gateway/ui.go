@@ -116,7 +116,7 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	if p := g.takes(); p != nil {
 		return nil, p
 	}
-	limits := g.uiLimits()
+	limits := uistream.DefaultLimits()
 	u := &uiChat{caller: c, unlock: func() {}}
 	u.encode.MaxArgs, u.encode.MaxResult = limits.MaxArgs, limits.MaxResult
 	var p *problem
@@ -162,11 +162,7 @@ func badUI(err error) *problem {
 	if !errors.As(err, &bad) {
 		return badWish("", "The request could not be read.")
 	}
-	setting := ""
-	if bad.Limit == "max_text" {
-		setting = " The server's setting serve.max_text is this limit."
-	}
-	return badWish(bad.Param, "%s: %s%s", bad.Param, bad.Message, setting)
+	return badWish(bad.Param, "%s: %s", bad.Param, bad.Message)
 }
 
 // planUI makes the input of a run.

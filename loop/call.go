@@ -148,6 +148,9 @@ func (r *run) recovers(ctx context.Context, withTools bool) bool {
 	return false
 }
 
+// maxErrorMessage is the longest text, in bytes, that an event keeps of what a server said.
+const maxErrorMessage = 500
+
 // failAttempt tells that the current attempt failed.
 func (r *run) failAttempt(err error) {
 	c := &r.call
@@ -158,7 +161,8 @@ func (r *run) failAttempt(err error) {
 	}
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) {
-		f.UpstreamRequestID = token(up.RequestID)
+		f.UpstreamRequestID, f.UpstreamStatus, f.ProviderCode = token(up.RequestID), max(up.Status, 0), providerCode(up.ProviderCode)
+		f.ErrorMessage = strings.ToValidUTF8(up.Detail[:min(len(up.Detail), maxErrorMessage)], "")
 	}
 	r.emit(f)
 }

@@ -35,6 +35,8 @@ type State struct {
 	Paused lathe.Reason
 	// Finished is the end of the run; nil: it has not ended.
 	Finished *lathe.RunFinished
+	// ErrorMessage is what the server said about the last attempt of a model call, if that failed.
+	ErrorMessage string
 
 	finish   lathe.FinishReason // of the last model call
 	answered bool               // the last model call succeeded, and nothing was made of its text yet
@@ -163,6 +165,7 @@ func (s *State) modelCalled(d *lathe.ModelCallFinished) {
 	if d.ProviderCost != nil {
 		s.Cost += *d.ProviderCost
 	}
+	s.ErrorMessage = d.ErrorMessage
 	if d.Status != "success" {
 		return
 	}

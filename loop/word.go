@@ -3,6 +3,7 @@ package loop
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -73,9 +74,20 @@ func dialectName(s, own string) string {
 	return s
 }
 
+// providerCode returns a server's code; empty if it is longer than 64 bytes or has another form than codes have.
+func providerCode(s string) string {
+	if len(s) > 64 || strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
+	}) {
+		return ""
+	}
+	return s
+}
+
 func upstreamKind(k lathe.UpstreamKind) bool {
 	switch k {
-	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream4xx, lathe.Upstream5xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
+	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream4xx, lathe.Upstream5xx, lathe.UpstreamAborted,
+		lathe.UpstreamBadProtocol, lathe.UpstreamLoading:
 		return true
 	default:
 		return false

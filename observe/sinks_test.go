@@ -150,7 +150,7 @@ func TestSlogLines(t *testing.T) {
 		}})))
 		emit(sink, "run_1",
 			&lathe.RunStarted{Provider: "sim", Model: "sim/demo", Dialect: "tags", ToolUseMode: lathe.ModeRelaxed, Tools: lathe.ToolsDigest{Count: 2}},
-			&lathe.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "error", ErrorCode: "timeout", LatencyMS: 9},
+			&lathe.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "error", ErrorCode: "timeout", LatencyMS: 9, UpstreamStatus: 503, ProviderCode: "busy", ErrorMessage: "try later"},
 			&lathe.ModelCallFinished{Attempt: 2, Provider: "sim", Model: "sim/demo", Status: "success", FinishReason: lathe.FinishToolCalls, ToolCalls: 2, LatencyMS: 8, UpstreamRequestID: "up_1"},
 			&lathe.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
 			&lathe.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
@@ -164,7 +164,7 @@ func TestSlogLines(t *testing.T) {
 		)
 		return buf.String()
 	}
-	warn := `level=WARN msg="model call failed" run_id=run_1 request_id=req iteration=1 attempt=1 provider=sim model=sim/demo code=timeout latency_ms=9 upstream_request_id=""
+	warn := `level=WARN msg="model call failed" run_id=run_1 request_id=req iteration=1 attempt=1 provider=sim model=sim/demo code=timeout latency_ms=9 upstream_request_id="" upstream_status=503 provider_code=busy error_message="try later"
 level=WARN msg="deprecated tool call syntax" run_id=run_1 request_id=req iteration=1 dialect=tags tool_name=clock
 level=WARN msg="run finished" run_id=run_1 request_id=req iteration=1 reason=max_iterations status=limited turns=1 tool_calls=3 input_tokens=0 output_tokens=0 latency_ms=40 limit=max_iterations
 `

@@ -88,8 +88,18 @@ func (s *Slog) Emit(ctx context.Context, e lathe.Event) {
 func (s *Slog) modelCall(ctx context.Context, e lathe.Event, d *lathe.ModelCallFinished) {
 	s.note(ctx, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
 	if d.Status == "error" {
-		s.line(ctx, slog.LevelWarn, "model call failed", e, slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
-			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID))
+		attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
+			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
+		if d.UpstreamStatus != 0 {
+			attrs = append(attrs, slog.Int("upstream_status", d.UpstreamStatus))
+		}
+		if d.ProviderCode != "" {
+			attrs = append(attrs, slog.String("provider_code", d.ProviderCode))
+		}
+		if d.ErrorMessage != "" {
+			attrs = append(attrs, slog.String("error_message", d.ErrorMessage))
+		}
+		s.line(ctx, slog.LevelWarn, "model call failed", e, attrs...)
 		return
 	}
 	s.line(ctx, slog.LevelDebug, "model call", e, slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),

@@ -20,7 +20,8 @@ type attempt struct {
 	v       *conversation
 	yield   func(lathe.Delta, error) bool
 	relay   *lathe.Relay // nil: nobody is shown the bytes
-	begun   bool         // a delta was handed over
+	begun   bool         // a delta, or the bytes of one, were handed over
+	delta   bool         // a delta was handed over
 	stopped bool         // the consumer wants no more
 	// reconnected is set if the server had closed the first connection that the request was sent on.
 	reconnected bool
@@ -75,6 +76,9 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 		up = c.fromTransport(actx, err, v.sending, a.status != 0)
 	}
 	up.RequestID = a.requestID
+	if up.Err == nil || up.Kind == lathe.UpstreamBadProtocol {
+		up.Detail = unquote(up.Message, v.sent)
+	}
 	return c.failure(up)
 }
 
@@ -208,7 +212,10 @@ func (a *attempt) readStream(ctx context.Context) error {
 // hand gives deltas to the consumer, until it stops.
 func (a *attempt) hand(deltas []lathe.Delta) bool {
 	for i := range deltas {
-		a.begun = true
+		if !a.delta {
+			a.begun, a.delta = true, true
+			a.v.watch.begun()
+		}
 		if !a.yield(deltas[i], nil) {
 			a.stopped = true
 			return false

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -85,6 +86,9 @@ func OpenAI(model string, opts *Options) (*Chat, error) {
 	}
 	if c.transport == nil {
 		c.own = newTransport(nil)
+		if u.Scheme == "https" {
+			c.own.DialContext = plain.Dialer(c.own.DialContext)
+		}
 		c.transport = c.own
 	}
 	c.fresh = sync.OnceValue(func() http.RoundTripper {

@@ -99,6 +99,7 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	v.encodeRequest(req)
 	now := time.Now()
 	v.watch.begin(now)
+	var load loading
 	for n := 1; ; n++ {
 		a := attempt{v: v, yield: yield, relay: req.Relay}
 		err := a.run(ctx, now)
@@ -110,12 +111,18 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: a.finish}, nil)
 			return
 		}
-		wait, again := v.retry(n, &a, err)
+		wait, again := load.wait(v, &a, err)
+		loads := again
+		if !again {
+			wait, again = v.retry(n-load.told(), &a, err)
+		}
 		if !again {
 			yield(lathe.Delta{}, err)
 			return
 		}
-		if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
+		if loads && load.polls > 1 { // one retry stands for all requests of the wait
+			n--
+		} else if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
 			return
 		}
 		if !sleep(ctx, wait) {
@@ -123,6 +130,9 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			return
 		}
 		now = time.Now()
+		if loads {
+			v.watch.begin(now) // the time in which the server loads the model is not the call's
+		}
 	}
 }
 
@@ -194,6 +204,9 @@ func (v *conversation) retry(n int, a *attempt, err *lathe.Error) (time.Duration
 	var up *lathe.UpstreamError
 	if a.begun || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
 		return 0, false
+	}
+	if up.Kind == lathe.UpstreamLoading && v.c.opts.LoadingTimeout > 0 {
+		return 0, false // it was waited for
 	}
 	wait := up.RetryAfter
 	if wait == 0 {

@@ -39,10 +39,8 @@ func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError
 
 // fromStatus is the failure that a response with an error status tells.
 func (c *Chat) fromStatus(resp *http.Response, body []byte) *lathe.UpstreamError {
-	e := c.fromAPI(openai.ParseError(resp.StatusCode, body))
-	e.Status, e.Kind = resp.StatusCode, kindOf(resp.StatusCode)
-	e.Retryable = retryable(e)
-	e.RetryAfter = retryAfter(resp.Header)
+	e := c.fromAPI(openai.ParseError(resp.StatusCode, body), resp.StatusCode)
+	e.Status, e.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
 	return e
 }
 
@@ -58,23 +56,42 @@ func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
 
 // fromInBand is the failure that a server tells within a response of status 200.
 func (c *Chat) fromInBand(api *openai.APIError) *lathe.UpstreamError {
-	e := c.fromAPI(api)
+	status := 0
 	if api.Status >= 400 {
-		e.Status, e.Kind = api.Status, kindOf(api.Status)
-	} else {
+		status = api.Status
+	}
+	e := c.fromAPI(api, status)
+	e.Status, e.InBand = status, true
+	return e
+}
+
+// fromAPI is the failure that an error of the wire tells; status is 0 if it came without one.
+func (c *Chat) fromAPI(api *openai.APIError, status int) *lathe.UpstreamError {
+	e := &lathe.UpstreamError{Message: c.clean(api.Message), Kind: kindOf(status)}
+	if status == 0 {
 		e.Kind = kindOfWords(api.Code, api.Type)
+	}
+	code := api.Code
+	if api.Type != "" && isNumber(code) { // a number repeats the status, and the type names the kind
+		code = api.Type
+	}
+	e.ProviderCode = c.cleanCode(code)
+	text := strings.ToLower(e.Message)
+	switch {
+	case e.Kind == lathe.UpstreamRateLimited: // "maximum" and "exceeds" are about the account
+	case exceedsContext(api.Code, api.Type, text):
+		e.Kind, e.ProviderCode = lathe.Upstream4xx, lathe.CodeContextLength
+	case isLoading(status, text):
+		e.Kind = lathe.UpstreamLoading
+	case e.Kind == lathe.Upstream5xx && isRequestFault(status, api.Type, text):
+		e.Kind = lathe.Upstream4xx
 	}
 	e.Retryable = retryable(e)
 	return e
 }
 
-func (c *Chat) fromAPI(api *openai.APIError) *lathe.UpstreamError {
-	code := api.Code
-	if code == "" {
-		code = api.Type
-	}
-	return &lathe.UpstreamError{Message: c.clean(api.Message), ProviderCode: c.cleanCode(code)}
-}
+// isNumber reports whether s holds digits alone, or nothing.
+func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 // fromTransport is the failure of an attempt that a watch or the network ended. responded says
 // that the response's header was there.
@@ -93,6 +110,10 @@ func (c *Chat) fromTransport(ctx context.Context, err error, body *payloadReader
 		if errors.As(err, &ne) && ne.Timeout() {
 			e.Kind, e.Retryable = lathe.UpstreamTimeout, e.Connect
 		}
+	}
+	e.Detail = causeOf(e.Err)
+	if wrong := misread(err); wrong != "" && e.Kind == lathe.UpstreamAborted {
+		e.Err, e.Detail, e.Retryable = &cleaned{wrong, err}, wrong, false
 	}
 	e.Message = c.clean(e.Err.Error())
 	if e.Err.Error() != e.Message {
@@ -152,7 +173,7 @@ func retryable(e *lathe.UpstreamError) bool {
 	switch e.Kind {
 	case lathe.UpstreamRateLimited:
 		return e.ProviderCode != "insufficient_quota"
-	case lathe.Upstream5xx, lathe.UpstreamTimeout:
+	case lathe.Upstream5xx, lathe.UpstreamTimeout, lathe.UpstreamLoading:
 		return true
 	case lathe.Upstream4xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
 	}

@@ -41,6 +41,19 @@ func TestStatusBecomesKind(t *testing.T) {
 		{429, `{"error":{"code":"rate_limit_exceeded"}}`, lathe.UpstreamRateLimited, "rate_limit_exceeded", true},
 		{429, `{"error":{"code":"insufficient_quota"}}`, lathe.UpstreamRateLimited, "insufficient_quota", false},
 		{500, `<html>`, lathe.Upstream5xx, "", true},
+		{400, `{"error":{"code":400,"message":"request (16045 tokens) exceeds the available context size (1536 tokens), try increasing it","type":"exceed_context_size_error","n_ctx":1536}}`, lathe.Upstream4xx, lathe.CodeContextLength, false},
+		{400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","param":null,"code":400}`, lathe.Upstream4xx, lathe.CodeContextLength, false},
+		{500, `{"error":{"message":"input length exceeds the context length","type":"api_error","param":null,"code":null}}`, lathe.Upstream4xx, lathe.CodeContextLength, false},
+		{400, `{"error":{"message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","type":"BadRequestError","code":400}}`, lathe.Upstream4xx, lathe.CodeContextLength, false},
+		{429, `{"error":{"message":"maximum context length of the plan","code":"rate_limit_exceeded"}}`, lathe.UpstreamRateLimited, "rate_limit_exceeded", true},
+		{500, `{"error":{"code":500,"message":"boom","type":"server_error"}}`, lathe.Upstream5xx, "server_error", true},
+		{400, `{"error":{"code":400,"message":"boom"}}`, lathe.Upstream4xx, "400", false},
+		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, lathe.UpstreamLoading, "unavailable_error", true},
+		{503, `{"error":"Model acme/x is currently loading","estimated_time":20.0}`, lathe.UpstreamLoading, "", true},
+		{500, `{"error":{"message":"error loading model: out of memory","type":"api_error"}}`, lathe.Upstream5xx, "api_error", true},
+		{500, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`, lathe.Upstream4xx, "server_error", false},
+		{500, `{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]","type":"server_error"}}`, lathe.Upstream4xx, "server_error", false},
+		{501, `{"error":{"code":501,"message":"This server does not support embeddings","type":"not_supported_error"}}`, lathe.Upstream4xx, "not_supported_error", false},
 		{503, `{"error":{"code":"weird code \u0001ü"}}`, lathe.Upstream5xx, "weird_code____", true},
 		{529, ``, lathe.Upstream5xx, "", true},
 		{600, ``, lathe.Upstream5xx, "", true},
@@ -70,9 +83,10 @@ func TestInBandErrorBecomesKind(t *testing.T) {
 		{openai.APIError{Type: "server_error"}, lathe.Upstream5xx, 0, true},
 		{openai.APIError{Code: "timeout"}, lathe.UpstreamTimeout, 0, true},
 		{openai.APIError{Message: "boom"}, lathe.Upstream5xx, 0, true},
+		{openai.APIError{Type: "exceed_context_size_error"}, lathe.Upstream4xx, 0, false},
 		{openai.APIError{Status: 200, Type: "overloaded_error"}, lathe.Upstream5xx, 0, true},
 	} {
-		if got := c.fromInBand(&k.in); got.Kind != k.kind || got.Status != k.status || got.Retryable != k.retryable {
+		if got := c.fromInBand(&k.in); got.Kind != k.kind || got.Status != k.status || got.Retryable != k.retryable || !got.InBand {
 			t.Errorf("%+v: got %+v", k.in, got)
 		}
 	}

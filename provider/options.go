@@ -39,14 +39,18 @@ type Options struct {
 	// every http.RoundTripper must. Redirects are never followed, so that the key goes nowhere else.
 	Transport http.RoundTripper
 
-	// ClientTimeout bounds a whole Generate, attempts and waits included; 120 s.
+	// ClientTimeout bounds the time to the first delta, attempts and the waits between them included; 120 s. It does
+	// not bound a stream that moves: there, ReadTimeout and the caller's context do. An answer that comes in one
+	// piece is bounded as a whole.
 	ClientTimeout time.Duration
 	// OpenTimeout bounds each attempt until the connection takes the request: look-up, connecting
 	// and TLS; 10 s.
 	OpenTimeout time.Duration
 	// ReadTimeout bounds the wait for the response and for each further byte; ClientTimeout.
-	// A negative value turns any of the three off.
 	ReadTimeout time.Duration
+	// LoadingTimeout bounds the wait for a server that says that it loads the model; 2 m. That time is no part of
+	// ClientTimeout. A negative value turns any of the four off.
+	LoadingTimeout time.Duration
 
 	Retry Retry
 
@@ -89,6 +93,7 @@ const (
 	defaultBaseURL          = "https://api.openai.com/v1"
 	defaultClientTimeout    = 120 * time.Second
 	defaultOpenTimeout      = 10 * time.Second
+	defaultLoadingTimeout   = 2 * time.Minute
 	defaultMaxResponseBytes = 64 << 20
 	defaultMaxErrorBytes    = 64 << 10
 
@@ -107,6 +112,7 @@ func (o *Options) withDefaults() Options {
 	def(&c.ClientTimeout, defaultClientTimeout)
 	def(&c.OpenTimeout, defaultOpenTimeout)
 	def(&c.ReadTimeout, c.ClientTimeout)
+	def(&c.LoadingTimeout, defaultLoadingTimeout)
 	c.ClientTimeout = max(c.ClientTimeout, 0)
 	c.OpenTimeout = max(c.OpenTimeout, 0)
 	c.ReadTimeout = max(c.ReadTimeout, 0)

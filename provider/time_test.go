@@ -103,9 +103,16 @@ func TestTimeouts(t *testing.T) {
 			25 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 		{"silence shorter than the timeout", every(4*time.Second, 5, 4*time.Second), func(o *provider.Options) { o.ReadTimeout = 5 * time.Second },
 			24 * time.Second, false, "", "", 0},
-		{"an endless answer", every(time.Second, 10_000, 0), nil, 120 * time.Second, false, lathe.UpstreamTimeout, "client_timeout", 0},
-		{"an endless answer with a read timeout", every(time.Second, 10_000, 0), func(o *provider.Options) { o.ReadTimeout = 2 * time.Second },
-			120 * time.Second, false, lathe.UpstreamTimeout, "client_timeout", 0},
+		{"an answer that moves has no time limit", every(time.Second, 10_000, 0), nil, 10_000 * time.Second, false, "", "", 0},
+		{"an answer that moves and then stops", every(time.Second, 200, time.Hour), nil, 320 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
+		{"comments before the first delta", piped(func(w io.Writer) {
+			for range 1000 {
+				time.Sleep(time.Second)
+				if _, err := io.WriteString(w, ": still reading the prompt\n\n"); err != nil {
+					return
+				}
+			}
+		}), nil, 120 * time.Second, false, lathe.UpstreamTimeout, "client_timeout", 0},
 		{"all off", every(24*time.Hour, 3, 24*time.Hour), func(o *provider.Options) { o.ClientTimeout, o.OpenTimeout, o.ReadTimeout = -1, -1, -1 },
 			96 * time.Hour, false, "", "", 0},
 		{"client timeout off, read timeout on", every(time.Second, 300, time.Hour), func(o *provider.Options) { o.ClientTimeout, o.ReadTimeout = -1, 9*time.Second },

@@ -9,7 +9,7 @@ import (
 
 // Causes with which a watch cancels an attempt.
 var (
-	errClientTimeout = errors.New("client_timeout: the call took too long")
+	errClientTimeout = errors.New("client_timeout: no answer in time")
 	errOpenTimeout   = errors.New("open_timeout: no connection in time")
 	errReadTimeout   = errors.New("read_timeout: the server was silent for too long")
 	errDrained       = errors.New("the response did not end in time")
@@ -26,7 +26,7 @@ type watch struct {
 	cancel   context.CancelCauseFunc // of the attempt; nil between attempts
 	body     *payloadReader          // tells whether the attempt has a connection
 	idle     bool                    // silence is counted, not the consumer's own time
-	deadline time.Time               // of the call; zero: none
+	deadline time.Time               // of the call's first delta; zero: none
 	started  time.Time               // the attempt
 	last     time.Time               // when the silence began
 	drain    time.Time               // zero until the rest of the response is waited for
@@ -38,6 +38,13 @@ func (w *watch) begin(now time.Time) {
 	if w.client > 0 {
 		w.deadline = now.Add(w.client)
 	}
+}
+
+// begun says that the first delta came: from now on only silence ends the call.
+func (w *watch) begun() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deadline = time.Time{}
 }
 
 // remaining returns the time left to the call, and false where it has no limit.
@@ -57,8 +64,8 @@ func (w *watch) arm(now time.Time, cancel context.CancelCauseFunc, body *payload
 	w.schedule(now)
 }
 
-// quiet reports whether bytes need not be noticed, because silence ends with the whole call anyway.
-func (w *watch) quiet() bool { return w.read == 0 || w.client > 0 && w.read >= w.client }
+// quiet reports whether bytes need not be noticed, because silence has no limit.
+func (w *watch) quiet() bool { return w.read == 0 }
 
 // silence says that bytes are waited for from now on, or that some came.
 func (w *watch) silence(on bool) {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -118,11 +119,13 @@ func finish(d *lathe.ModelCallFinished) *lathe.Finish {
 func failure(d *lathe.ModelCallFinished) *lathe.Error {
 	e := &lathe.Error{Code: lathe.Code(d.ErrorCode), Op: "replay: model call"}
 	switch k := lathe.UpstreamKind(d.ErrorCode); k {
-	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream5xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
-		e.Code, e.Err = lathe.CodeUpstream, &lathe.UpstreamError{Kind: k, RequestID: d.UpstreamRequestID}
-	case lathe.Upstream4xx: // which may have been one that a turn without tools cures: then another one follows
-		e.Code, e.Err = lathe.CodeUpstream, &lathe.UpstreamError{Kind: k, RequestID: d.UpstreamRequestID, Status: 404,
-			Message: "no endpoints found that support tool use"}
+	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream4xx, lathe.Upstream5xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol, lathe.UpstreamLoading:
+		up := &lathe.UpstreamError{Kind: k, RequestID: d.UpstreamRequestID, Status: d.UpstreamStatus, ProviderCode: d.ProviderCode,
+			Message: d.ErrorMessage, Detail: d.ErrorMessage}
+		if k == lathe.Upstream4xx && up.Message == "" { // it may be one that a turn without tools cures: then another one follows
+			up.Status, up.Message = cmp.Or(up.Status, 404), "tools: no endpoints found that support tool use"
+		}
+		e.Code, e.Err = lathe.CodeUpstream, up
 	default: // a code
 	}
 	return e

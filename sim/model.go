@@ -109,7 +109,7 @@ func upstream(e *openai.APIError) error {
 	case e.Status >= 500:
 		kind = lathe.Upstream5xx
 	}
-	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message}}
+	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message}}
 }
 
 // overWire sends the request through the handler in memory and reads its stream.

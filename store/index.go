@@ -69,7 +69,7 @@ func Brief(e *lathe.Event) lathe.Event {
 		b.Data = &lathe.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
 	case *lathe.ModelCallFinished:
 		c := *d
-		c.Message, c.Faults, c.ProviderCost = nil, nil, clonePointer(d.ProviderCost)
+		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost = nil, "", nil, clonePointer(d.ProviderCost)
 		b.Data = &c
 	case *lathe.ToolCallPlanned:
 		b.Data = &lathe.ToolCallPlanned{Seq: d.Seq}

@@ -15,6 +15,7 @@ func weightOf(e *lathe.Event) int64 {
 			n += len(k) + len(v)
 		}
 	case *lathe.ModelCallFinished:
+		n += len(d.ErrorMessage)
 		if d.Message != nil {
 			n += d.Message.Size()
 		}

@@ -90,6 +90,7 @@ func buildModel(m *config.Model, simOpts *sim.Options, log *slog.Logger) (lathe.
 		ClientTimeout:       m.ClientTimeout,
 		OpenTimeout:         m.OpenTimeout,
 		ReadTimeout:         m.ReadTimeout,
+		LoadingTimeout:      m.LoadingTimeout,
 		Retry:               provider.Retry{Attempts: m.MaxAttempts},
 		ReasoningField:      m.ReasoningField,
 		NoUsage:             !m.IncludeUsage,

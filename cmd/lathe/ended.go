@@ -64,11 +64,18 @@ func upstreamHint(err error, words bool) error {
 	if !errors.As(err, &up) {
 		return err
 	}
-	msg := "the model server failed: " + up.Error()
+	msg := "the model server failed: " + failureName(up.Kind, up.Connect, up.Error())
 	if words && up.Message != "" {
 		msg += ": " + strings.TrimRight(printable(up.Message), ".")
 	}
 	switch {
+	case up.RefusesTools():
+		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
+	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // it says what to do
+	case up.Kind == lathe.UpstreamLoading:
+		msg += "; loading_timeout in lathe.yaml gives it longer"
+	case up.ProviderCode == lathe.CodeContextLength:
+		msg += "; shorten the conversation, or give the model a larger context"
 	case up.Connect:
 		msg += "; is it running, and is --base-url right?"
 	case up.Status == 401 || up.Status == 403:
@@ -81,6 +88,17 @@ func upstreamHint(err error, words bool) error {
 		msg += "; see --client-timeout, and open_timeout and read_timeout in lathe.yaml"
 	}
 	return errors.New(msg)
+}
+
+// failureName returns words for how a model server failed: name, unless that is the code of a connection.
+func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
+	switch {
+	case kind == lathe.UpstreamAborted && connect:
+		return "no connection"
+	case kind == lathe.UpstreamAborted:
+		return "the connection was lost"
+	}
+	return name
 }
 
 // causeOf returns what went wrong without the code and the operation, which are for programs.

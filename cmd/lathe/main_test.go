@@ -111,7 +111,9 @@ func start(ts *testscript.TestScript, args []string) *exec.Cmd {
 var baseURL = regexp.MustCompile(`http://[0-9.:]+/v1`)
 
 func serveSim(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Setenv("SIM", serve(ts, append([]string{"lathe", "sim", "serve", "--addr", "127.0.0.1:0"}, args...)))
+	url := serve(ts, append([]string{"lathe", "sim", "serve", "--addr", "127.0.0.1:0"}, args...))
+	ts.Setenv("SIM", url)
+	ts.Setenv("SIMS", strings.Replace(url, "http:", "https:", 1)) // which it does not speak
 }
 
 func serveDaemon(ts *testscript.TestScript, _ bool, args []string) {

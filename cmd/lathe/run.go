@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -321,12 +322,30 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 	if f.log != "" {
 		o.all = append(o.all, observe.NewSlog(log))
 	}
+	if f.noContent {
+		for i := range o.all {
+			o.all[i] = wordless{o.all[i]}
+		}
+	}
 	if f.metrics != "" {
 		v := currentVersion()
 		o.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision})
 		o.all = append(o.all, o.metrics)
 	}
 	return o
+}
+
+// A wordless sink passes events on without what model servers said about their failures.
+type wordless struct{ lathe.Sink }
+
+// Emit passes e on.
+func (w wordless) Emit(ctx context.Context, e lathe.Event) {
+	if d, ok := e.Data.(*lathe.ModelCallFinished); ok && d.ErrorMessage != "" {
+		c := *d
+		c.ErrorMessage = ""
+		e.Data = &c
+	}
+	w.Sink.Emit(ctx, e)
 }
 
 // close writes the metrics and returns what could not be written.

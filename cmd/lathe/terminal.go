@@ -30,6 +30,9 @@ type screen struct {
 	midLine  bool  // out's last byte was not a line end
 	liveLine bool  // err's last line is one that will be written over
 	broken   error // the first error of out
+	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
+	// last attempt's failure is the run's, which the command reports itself.
+	failed string
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {
@@ -55,8 +58,14 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		s.write(d.Text)
 	case *lathe.ModelCallFinished:
 		s.endLine()
+		s.failed = ""
 		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
-			s.say("yellow", "!", fmt.Sprintf("attempt %d of the model call failed: %s", d.Attempt, d.ErrorCode))
+			s.failed = attemptText(d)
+		}
+	case *lathe.ModelCallStarted:
+		if s.failed != "" {
+			s.say("yellow", "!", s.failed)
+			s.failed = ""
 		}
 	case *lathe.ToolCallPlanned:
 		s.running(d.Tool + " …")
@@ -74,6 +83,27 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		s.say("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
 	default: // of no use to a person who watches
 	}
+}
+
+// attemptText describes an attempt of a model call that failed. The server's words may hold what a person wrote, but
+// not what they quote of the request.
+func attemptText(d *lathe.ModelCallFinished) string {
+	kind := lathe.UpstreamKind(d.ErrorCode)
+	if kind == lathe.UpstreamLoading {
+		return "the model server loads the model; waiting for it, up to loading_timeout"
+	}
+	text := fmt.Sprintf("attempt %d of the model call failed: ", d.Attempt)
+	if kind == lathe.UpstreamAborted && d.ErrorMessage != "" {
+		return text + d.ErrorMessage
+	}
+	text += failureName(kind, false, d.ErrorCode)
+	if d.UpstreamStatus != 0 {
+		text += fmt.Sprintf(" (HTTP %d)", d.UpstreamStatus)
+	}
+	if d.ErrorMessage != "" {
+		text += ": " + strings.TrimRight(printable(d.ErrorMessage), ".")
+	}
+	return text
 }
 
 func (s *screen) result(d *lathe.ToolCallResult) {

@@ -1,0 +1,51 @@
+package provider
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+const (
+	// firstPoll and maxPoll bound the pauses between two requests to a server that loads its model.
+	firstPoll = 250 * time.Millisecond
+	maxPoll   = 5 * time.Second
+)
+
+// A loading is the state of a call whose server loads the model.
+type loading struct {
+	until time.Time // the end of the wait; zero: the server did not say that it loads the model
+	pause time.Duration
+	polls int // requests that were answered so
+}
+
+// told returns how many of the call's attempts the wait is: it counts as one.
+func (l *loading) told() int { return min(l.polls, 1) }
+
+// wait returns the pause before the next request, and false if the call does not wait: the failure is another one, or
+// the time of Options.LoadingTimeout is over. Once the server said that it loads the model, a connection that it does
+// not take is part of the wait, because a server that starts again takes none for a moment.
+func (l *loading) wait(v *conversation, a *attempt, err *lathe.Error) (time.Duration, bool) {
+	var up *lathe.UpstreamError
+	limit := v.c.opts.LoadingTimeout
+	if limit <= 0 || a.begun || !errors.As(err, &up) {
+		return 0, false
+	}
+	started := !l.until.IsZero()
+	if up.Kind != lathe.UpstreamLoading && !(started && up.Kind == lathe.UpstreamAborted && up.Retryable) {
+		return 0, false
+	}
+	now := time.Now()
+	if !started {
+		l.until, l.pause = now.Add(limit), firstPoll
+	}
+	left := l.until.Sub(now)
+	if left <= 0 {
+		return 0, false
+	}
+	l.polls++
+	pause := max(l.pause, min(up.RetryAfter, maxPoll))
+	l.pause = min(2*l.pause, maxPoll)
+	return min(pause, left), true
+}

@@ -1,0 +1,111 @@
+package provider
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+const (
+	// window is the shortest piece, in bytes, that counts as a quote without quotation marks. Shorter pieces
+	// are common to much English text.
+	window = 16
+	// maxMarked bounds the pieces between quotation marks that are looked for.
+	maxMarked = 16
+	// maxSearched bounds the text that is searched, in bytes. Of a longer conversation no word is passed on.
+	maxSearched = 4 << 20
+	omitted     = "…"
+)
+
+// unquote returns the words of a server without what they quote of msgs: each piece of at least window bytes that one
+// of the messages holds, and each piece between quotation marks that one of them holds, becomes "…". It takes time in
+// proportion to the length of msgs; words is at most maxMessage bytes.
+func unquote(words string, msgs []lathe.Message) string {
+	if words == "" {
+		return ""
+	}
+	hidden := make([]bool, len(words))
+	at := map[[window]byte][]int{} // where each piece of that length begins in words
+	for i := 0; i+window <= len(words); i++ {
+		key := [window]byte([]byte(words[i : i+window]))
+		at[key] = append(at[key], i)
+	}
+	marked, searched := betweenMarks(words), 0
+	eachText(msgs, func(text string) {
+		if searched += len(text); searched > maxSearched {
+			return
+		}
+		for i := 0; i+window <= len(text); i++ {
+			key := [window]byte([]byte(text[i : i+window]))
+			for _, from := range at[key] {
+				hide(hidden[from : from+window])
+			}
+			delete(at, key) // its places are hidden: each is visited once
+		}
+		for _, m := range marked {
+			if strings.Contains(text, words[m[0]:m[1]]) {
+				hide(hidden[m[0]:m[1]])
+			}
+		}
+	})
+	if searched > maxSearched {
+		return ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(words); {
+		if !hidden[i] {
+			b.WriteByte(words[i])
+			i++
+			continue
+		}
+		b.WriteString(omitted)
+		for i < len(words) && hidden[i] {
+			i++
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "")
+}
+
+func hide(part []bool) {
+	for i := range part {
+		part[i] = true
+	}
+}
+
+// betweenMarks returns the places of the first maxMarked pieces of s between quotation marks of one kind.
+func betweenMarks(s string) (out [][2]int) {
+	for _, mark := range [...]byte{'\'', '"', '`'} {
+		open := -1
+		for i := range len(s) {
+			if s[i] != mark {
+				continue
+			}
+			if open >= 0 && i > open+1 && len(out) < maxMarked {
+				out = append(out, [2]int{open + 1, i})
+			}
+			open = i
+		}
+	}
+	return out
+}
+
+// eachText calls f with each text of msgs that people, models or tools wrote.
+func eachText(msgs []lathe.Message, f func(string)) {
+	for i := range msgs {
+		for _, p := range msgs[i].Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				f(p.Text)
+			case lathe.Reasoning:
+				f(p.Text)
+			case lathe.Refusal:
+				f(p.Text)
+			case lathe.ToolCall:
+				f(p.Arguments)
+			case lathe.ToolResult:
+				f(p.Content)
+			case lathe.Blob:
+			}
+		}
+	}
+}

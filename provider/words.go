@@ -1,0 +1,53 @@
+package provider
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Servers say the same things in different words and under different statuses. These functions recognise what
+// changes how a call goes on; text is the message in lower case.
+
+// contextWords say that the conversation is longer than the context window: llama.cpp, vLLM and OpenAI's kin,
+// Ollama, SGLang, LM Studio, Anthropic's kin and Gemini, in this order.
+var contextWords = []string{
+	"exceeds the available context size", "maximum context length", "exceeds the context length", "longer than the model's context length",
+	"context the overflows", "prompt is too long", "exceeds the maximum number of tokens allowed",
+	"context length exceeded", "exceeds the context window", "context window exceeded", "exceeds maximum context",
+}
+
+func exceedsContext(code, typ, text string) bool {
+	for _, word := range [...]string{code, typ} {
+		switch strings.ToLower(word) {
+		case lathe.CodeContextLength, "exceed_context_size_error", "context_window_exceeded", "model_context_window_exceeded":
+			return true
+		}
+	}
+	return containsAny(text, contextWords)
+}
+
+// loadingWords say that the model is not loaded yet: llama.cpp, Hugging Face's servers, Ollama, LM Studio.
+var loadingWords = []string{"loading model", "model is loading", "currently loading", "still loading", "loading the model", "model is being loaded"}
+
+func isLoading(status int, text string) bool {
+	return status >= 500 && containsAny(text, loadingWords) && !strings.Contains(text, "error loading model") && !strings.Contains(text, "failed")
+}
+
+// requestWords mark failures under a status of 500 that the request causes, so that the same request fails again:
+// llama.cpp answers so to tools without --jinja, to what its template refuses, and to arguments that are not JSON.
+var requestWords = []string{"requires --jinja", "jinja exception", "parse tool call arguments", "while executing callexpression"}
+
+func isRequestFault(status int, typ, text string) bool {
+	return status == http.StatusNotImplemented || typ == "invalid_request_error" || typ == "not_supported_error" || containsAny(text, requestWords)
+}
+
+func containsAny(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
