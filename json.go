@@ -231,7 +231,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 func partToJSON(p Part) (partJSON, error) {
 	switch p := p.(type) {
 	case Text:
-		return partJSON{Type: "text", Text: p.Text, Commentary: p.Commentary}, nil
+		return partJSON{Type: "text", Text: p.Text, Commentary: p.Commentary, Extra: p.Extra}, nil
 	case Reasoning:
 		return partJSON{Type: "reasoning", Text: p.Text, Field: p.Field}, nil
 	case Refusal:
@@ -242,7 +242,7 @@ func partToJSON(p Part) (partJSON, error) {
 		return partJSON{Type: "tool_call", ID: p.ID, Name: p.Name, Arguments: &p.Arguments, Dialect: p.Dialect, Deprecated: p.Deprecated,
 			Recovered: p.Recovered, Incomplete: p.Incomplete, ParseError: p.ParseError, Extra: p.Extra}, nil
 	case ToolResult:
-		out := partJSON{Type: "tool_result", ID: p.CallID, Name: p.Name, Content: &p.Content, IsError: p.IsError, Code: p.Code}
+		out := partJSON{Type: "tool_result", ID: p.CallID, Name: p.Name, Content: &p.Content, IsError: p.IsError, Code: p.Code, Extra: p.Extra}
 		for _, b := range p.Blobs {
 			out.Blobs = append(out.Blobs, blobToJSON(b))
 		}
@@ -282,7 +282,7 @@ func (p *partJSON) part() (Part, error) {
 	}
 	switch p.Type {
 	case "text":
-		return Text{Text: p.Text, Commentary: p.Commentary}, nil
+		return Text{Text: p.Text, Commentary: p.Commentary, Extra: p.Extra}, nil
 	case "reasoning":
 		return Reasoning{Text: p.Text, Field: p.Field}, nil
 	case "refusal":
@@ -293,7 +293,7 @@ func (p *partJSON) part() (Part, error) {
 		return ToolCall{ID: p.ID, Name: p.Name, Arguments: deref(p.Arguments), Dialect: p.Dialect, Deprecated: p.Deprecated,
 			Recovered: p.Recovered, Incomplete: p.Incomplete, ParseError: p.ParseError, Extra: p.Extra}, nil
 	case "tool_result":
-		out := ToolResult{CallID: p.ID, Name: p.Name, Content: deref(p.Content), IsError: p.IsError, Code: p.Code}
+		out := ToolResult{CallID: p.ID, Name: p.Name, Content: deref(p.Content), IsError: p.IsError, Code: p.Code, Extra: p.Extra}
 		for i := range p.Blobs {
 			out.Blobs = append(out.Blobs, p.Blobs[i].blob())
 		}

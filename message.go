@@ -37,12 +37,12 @@ type Message struct {
 
 // Size estimates what the message holds, in bytes: its texts, and a round sum for each part.
 func (m *Message) Size() int {
-	n := 128
+	n := 128 + sizeOf(m.Extra)
 	for _, p := range m.Parts {
 		n += 64
 		switch p := p.(type) {
 		case Text:
-			n += len(p.Text)
+			n += len(p.Text) + sizeOf(p.Extra)
 		case Reasoning:
 			n += len(p.Text)
 		case Refusal:
@@ -50,13 +50,20 @@ func (m *Message) Size() int {
 		case Blob:
 			n += p.Size()
 		case ToolCall:
-			n += len(p.ID) + len(p.Name) + len(p.Arguments)
+			n += len(p.ID) + len(p.Name) + len(p.Arguments) + sizeOf(p.Extra)
 		case ToolResult:
-			n += len(p.CallID) + len(p.Content)
+			n += len(p.CallID) + len(p.Content) + sizeOf(p.Extra)
 			for i := range p.Blobs {
 				n += p.Blobs[i].Size()
 			}
 		}
+	}
+	return n
+}
+
+func sizeOf(members []Member) (n int) {
+	for i := range members {
+		n += len(members[i].Name) + len(members[i].Value)
 	}
 	return n
 }
@@ -72,6 +79,8 @@ type Part interface{ part() }
 type Text struct {
 	Text       string
 	Commentary bool
+	// Extra keeps the members of the wire's content part that Lathe does not know (cache_control), as they came.
+	Extra []Member
 }
 
 // Reasoning is what a model thought aloud. Field names the wire member it came in
@@ -114,7 +123,9 @@ type ToolCall struct {
 	Incomplete bool
 	// ParseError, when set, is the code of a call written as text that could not be read. Name may be empty.
 	ParseError Code
-	Extra      []Member
+	// Extra keeps the members of the wire's call that Lathe does not know, as they came. The member `function`, if there
+	// is one, is an object of the further members of the wire's function object.
+	Extra []Member
 }
 
 // A ToolResult answers one [ToolCall]. Content is exactly what the model is told.
@@ -125,6 +136,8 @@ type ToolResult struct {
 	Blobs   []Blob // content that is not text, for models that take it
 	IsError bool
 	Code    Code // empty when IsError is false
+	// Extra keeps the members of the wire's content parts that Lathe does not know. Content is all of their texts.
+	Extra []Member
 }
 
 // A Member is one member of a JSON object, kept raw.

@@ -67,6 +67,13 @@ type Relay struct {
 	// Stream says how the answer is asked for: as a stream of events, or whole. An answer that
 	// comes in the other form is not shown.
 	Stream bool
+	// Request, when set, is the body of the caller's own request. It is sent in place of the encoded request: byte for
+	// byte, but for the model's name and what the model's set-up changes. It must be an object that says what the
+	// [Request] says, and must not change before the turn is over.
+	Request []byte
+	// Opaque says that the caller reads forms which no [Delta] has, such as several choices or the calls of custom
+	// tools: all bytes of an answer count as sound.
+	Opaque bool
 	// Take is shown each event of a stream with all that stands before it, or a whole body: in order, by
 	// the goroutine that ranges over the turn, and before it is given the deltas of the same bytes. An
 	// error of the server is not shown.

@@ -57,6 +57,10 @@ type ToolSpec struct {
 	Origin string
 	// Principals are those whose runs have the tool; nil: everybody's. For the others it is not there.
 	Principals []string
+	// Extra keeps, of a tool that a client declared, the members of the wire's tool object that ToolSpec has no field
+	// for (strict, cache_control, defer_loading), as they came. They are sent to models of the same wire. The member
+	// `function`, if there is one, is an object of the further members of the wire's function object.
+	Extra []Member `json:",omitempty"`
 }
 
 // For reports whether the runs of a principal have the tool.

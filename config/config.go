@@ -71,6 +71,7 @@ type Model struct {
 
 	Transforms       Transforms
 	RequestOverrides json.RawMessage // an object; nil: none
+	Pass             []string        // members of a request that go to the server besides those that are known
 
 	run []Expanded // see Config.SettingsFor
 }

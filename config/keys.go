@@ -153,6 +153,7 @@ func (m *Model) keys() []key {
 		{"transforms.response", "", names(&t.Response), "The same for answers.", "response_transforms"},
 		{"transforms.tool_call", "", names(&t.ToolCall), "The same for calls, in answers and in the history.", "tool_call_transforms"},
 		{"transforms.tool_result", "", names(&t.ToolResult), "The same for results as they enter the request.", "tool_result_transforms"},
+		{"pass", "", names(&m.Pass), "Members of a request that go to the model server besides those of OpenAI's published schema and of the profile.", "pass_through forward extra_members"},
 		{"request_overrides", "", object(&m.RequestOverrides), "Further members of each request, merged with those of presets; not model, messages, tools, tool_choice, response_format or stream.", "extra_body overrides"},
 	}
 }

@@ -25,7 +25,7 @@ var other = map[string]string{
 	"tool_calling.retention.mode": "raw_ephemeral",
 	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}", "telemetry.otlp_endpoint": "http://127.0.0.1:4318",
 	"provider": "sim", "label": "openrouter", "token": "${KEY}", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
-	"profile": "vllm", "presets": "a,b", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
+	"profile": "vllm", "presets": "a,b", "pass": "a", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
 	"transforms.tool_result": "a", "request_overrides": `{"top_k":1}`,
 	"tools.egress.private": "127.0.0.1", "tools.egress.redirect_hosts": "*.example.com",
 	"description": "text", "method": "PUT", "url": "https://example.com", "body": "form", "effect": "idempotent", "allowlist": "a.b,c",

@@ -16,6 +16,7 @@ type chat struct {
 	gateway *Gateway
 	caller  *caller
 	req     *openai.ChatRequest
+	body    []byte // of the request
 	job     job
 	// in, with settings and limits, is that of job; it lies here to be made with the rest.
 	in       loop.Input

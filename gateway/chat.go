@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -81,22 +82,19 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	if p != nil {
 		return nil, p
 	}
-	req, err := openai.ParseRequest(body)
+	req, err := openai.ParseAny(body)
 	if err != nil {
 		var bad *openai.APIError
 		if !errors.As(err, &bad) {
 			bad = &openai.APIError{Status: http.StatusBadRequest, Message: "The request could not be read."}
 		}
-		return nil, &problem{Status: bad.Status, Code: bad.Code, Message: bad.Message, Param: bad.Param}
-	}
-	if req.N != 1 {
-		return nil, badWish("n", "This server gives one choice: n must be 1.")
+		return nil, misread(bad)
 	}
 	if p := g.checkSize(r.Context(), req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{gateway: g, caller: c, req: req, unlock: func() {}, created: g.opts.Now().Unix()}
-	asked := a.sort(req.Unknown)
+	a := &chat{gateway: g, caller: c, req: req, body: body, unlock: func() {}, created: g.opts.Now().Unix()}
+	asked := a.asked()
 	a.plain = asked == nil && !req.Obfuscate
 	wanted, p := parseWish(asked, "lathe")
 	if p != nil {
@@ -143,8 +141,14 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	}
 	in.Settings, in.Limits = settings, limits
 	relayed := a.plain && c.relays(m, settings, in.Allow)
-	if in.Overrides = a.pass(relayed); relayed {
-		in.Relay = &lathe.Relay{Stream: req.Stream, Take: a.keepWhole}
+	if p = a.sort(m, relayed); p != nil {
+		return p
+	}
+	if p = a.held(relayed); p != nil {
+		return p
+	}
+	if in.Overrides = a.passed; relayed {
+		in.Relay = &lathe.Relay{Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
 		in.Allow = []string{} // whatever tools come to be here meanwhile
 	}
 	if p = checkAnswers(req.Messages); p != nil {
@@ -153,6 +157,9 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	j := g.join(ctx, a, relayed)
 	if p = gone(ctx); p != nil {
 		return p
+	}
+	if relayed && !j.changed {
+		in.Relay.Request = openai.Cut(a.body, func(name string) bool { return slices.Contains(a.ignored, name) })
 	}
 	a.sum = j.sum
 	if j.waits != nil {
@@ -173,6 +180,50 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
 	if !wanted.detach && wanted.session == "" {
 		a.job.due = c.due(req.Tools)
+	}
+	return nil
+}
+
+// misread is the answer to a request with a mistake.
+func misread(bad *openai.APIError) *problem {
+	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
+}
+
+// held refuses a request that only its relay could carry and that is not relayed, and a choice of a tool that the run
+// does not have.
+func (a *chat) held(relayed bool) *problem {
+	if relayed {
+		return nil
+	}
+	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
+	switch req := a.req; {
+	case req.Foreign != nil:
+		p := misread(req.Foreign)
+		p.Message += unless
+		return p
+	case req.N != 1:
+		return badWish("n", "This server gives one choice: n must be 1."+unless)
+	default:
+		return a.caller.choice(req, a.in.Allow)
+	}
+}
+
+// choice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil
+// allow stands for all.
+func (c *caller) choice(req *openai.ChatRequest, allow []string) *problem {
+	own := allow
+	if own == nil {
+		own = c.toolNames()
+	}
+	switch choice := req.ToolChoice; choice.Mode {
+	case lathe.ChoiceRequired:
+		if len(req.Tools)+len(own) == 0 {
+			return badWish("tool_choice", "A call is required, but there are no tools.")
+		}
+	case lathe.ChoiceFunction:
+		if !slices.Contains(own, choice.Name) && !slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == choice.Name }) {
+			return badWish("tool_choice.function.name", "There is no tool with this name, neither in the request nor on this server.")
+		}
 	}
 	return nil
 }

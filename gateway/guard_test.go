@@ -179,13 +179,13 @@ func TestBodies(t *testing.T) { // T15, T17
 		"no zstd":               {body, "zstd", 400, "invalid_body"},
 		"an unknown encoding":   {body, "br", 415, "unsupported_encoding"},
 		"two encodings":         {body, "gzip, zstd", 415, "unsupported_encoding"},
-		"no JSON":               {"{", "", 400, ""},
-		"nothing":               {"", "", 400, ""},
-		"an array":              {"[]", "", 400, ""},
-		"deep":                  {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "", 400, ""},
-		"a member twice":        {`{"model":"a","model":"b"}`, "", 400, ""},
+		"no JSON":               {"{", "", 400, "invalid_request"},
+		"nothing":               {"", "", 400, "invalid_request"},
+		"an array":              {"[]", "", 400, "invalid_request"},
+		"deep":                  {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "", 400, "invalid_request"},
+		"a member twice":        {`{"model":"a","model":"b"}`, "", 400, "invalid_request"},
 		"two choices":           {ask("sim/demo", "x", `,"n":2`), "", 400, "invalid_request"},
-		"the old function call": {ask("sim/demo", "x", `,"functions":[]`), "", 400, ""},
+		"the old function call": {ask("sim/demo", "x", `,"functions":[]`), "", 400, "invalid_request"},
 	} {
 		var header []string
 		if c.encoding != "" {

@@ -25,6 +25,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/store"
@@ -67,7 +68,8 @@ type setting struct {
 	bus      *observe.BusOptions
 	now      func() time.Time // of everything
 	instead  func(n int, r *http.Request) (*http.Response, error)
-	patient  bool // model servers may be silent for long
+	pass     []string // members that models get besides those that servers are known to take
+	patient  bool     // model servers may be silent for long
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -174,7 +176,7 @@ func (m *models) Model(name string) (*gateway.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.of[name] = &gateway.Model{Loop: l, Settings: m.set.settings, Limits: m.set.limits}
+	m.of[name] = &gateway.Model{Loop: l, Settings: m.set.settings, Limits: m.set.limits, Pass: slices.Concat(preset.Members(""), m.set.pass)}
 	return m.of[name], nil
 }
 

@@ -102,6 +102,7 @@ func (k *kept) find(key keptKey) *keptTurns {
 type joined struct {
 	messages []lathe.Message
 	sum      conversationSum // of the conversation as the client has it
+	changed  bool            // messages are not those that were given
 	missing  bool            // calls were answered of which nothing is kept
 	waits    *keptTurns      // whose run waits for the results that the conversation ends with
 }
@@ -129,6 +130,7 @@ func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message) *
 		out, ok := j.messages, false
 		if t != nil {
 			out, ok = appendJoined(j.messages, t.messages, answers)
+			j.changed = j.changed || ok
 		}
 		if !ok {
 			out = append(append(j.messages, *m), answers...)

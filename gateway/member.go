@@ -1,58 +1,79 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// held are the members of requests that model servers know and that stay here, although others that this
-// server does not know are passed on: with them a client would choose a model, a server, a tool or an account
-// that its key does not give it, or have something kept.
-var held = map[string]bool{
-	"models": true, "route": true, "provider": true, "preset": true, "fallbacks": true, "model_list": true, "custom_llm_provider": true,
-	"context_window_fallbacks": true, "context_window_fallback_dict": true, "router_settings_override": true,
-	"api_base": true, "base_url": true, "api_key": true, "api_version": true, "organization": true, "user_config": true,
-	"extra_body": true, "extra_headers": true, "headers": true, "litellm_metadata": true, "mock_response": true,
-	"plugins": true, "mcp_servers": true, "server_tools": true, "web_search_options": true, "web_search": true, "guardrails": true,
-	"store": true, "metadata": true, "functions": true, "function_call": true,
-}
+// Members of a request that Lathe does not read go to the model server if OpenAI's published schema has them, or if
+// the model's entry lists them (Model.Pass: what its profile knows, and models.NAME.pass). All others are refused by
+// name: with some a client would choose a model, server, tool or account that its key does not give it.
+
+// held are members of the published schema that are not passed on, and have no effect, unless the model's entry
+// lists them: they have something stored, or have the model server call a tool of its own.
+var held = []string{"store", "metadata", "web_search_options"}
 
 // shaping are members that only a client who gets the model server's own bytes sees anything of.
-var shaping = map[string]bool{"audio": true, "modalities": true, "logprobs": true, "top_logprobs": true}
+var shaping = []string{"audio", "modalities", "logprobs", "top_logprobs"}
 
-// sort takes the members of the request that this server does not know: those that are passed on, those that
-// have no effect, and the object `lathe`.
-func (a *chat) sort(unknown []lathe.Member) (asked []byte) {
-	for _, m := range unknown {
+var heldNames = rawjson.NewNames(held...)
+
+// sort takes the members of the request that are not read: those that are passed on to m, and those that have no
+// effect. relayed says that the client gets the model server's own bytes.
+func (a *chat) sort(m *Model, relayed bool) *problem {
+	for _, member := range a.req.Unknown {
+		name := member.Name
+		listed := slices.Contains(m.Pass, name)
 		switch {
-		case m.Name == "lathe":
-			asked = m.Value
-		case held[strings.ToLower(m.Name)]:
-			a.ignored = append(a.ignored, m.Name)
+		case name == "lathe":
+		case heldNames.Has(name) && !listed, !relayed && slices.Contains(shaping, name):
+			a.ignored = append(a.ignored, name)
+		case listed, openai.Published(name):
+			a.passed = append(a.passed, member)
 		default:
-			a.passed = append(a.passed, m)
+			return a.unknown(m, name)
 		}
 	}
-	return asked
+	if !relayed {
+		a.ignored = append(a.ignored, a.req.Dropped...)
+	}
+	return nil
 }
 
-// pass returns the members that go to the model server.
-func (a *chat) pass(relayed bool) []lathe.Member {
-	if relayed {
-		return a.passed
+// unknown is the answer to a request with a member that is not passed on.
+func (a *chat) unknown(m *Model, name string) *problem {
+	p := &problem{Status: http.StatusBadRequest, Code: "unknown_parameter", Param: name}
+	like := heldNames.Like(name)
+	if like == "" {
+		like = openai.LikePublished(name)
 	}
-	var out []lathe.Member
-	for _, m := range a.passed {
-		if shaping[m.Name] {
-			a.ignored = append(a.ignored, m.Name)
-		} else {
-			out = append(out, m)
+	if like != "" {
+		p.Code = "ambiguous_member"
+		p.Message = fmt.Sprintf("The member %.64q differs from %s in the case or the form of its letters only. Send it as %s.", name, like, like)
+		return p
+	}
+	entry := a.req.Model
+	if entry == "" {
+		entry = "NAME"
+	}
+	p.Message = fmt.Sprintf("The member %.64q is not known here and is not passed on to the model server.%s The operator can allow it with models.%.64s.pass in the configuration.",
+		name, mean(name, m.Pass), entry)
+	return p
+}
+
+// asked returns the object `lathe` of the request; nil if it has none.
+func (a *chat) asked() []byte {
+	for _, m := range a.req.Unknown {
+		if m.Name == "lathe" {
+			return m.Value
 		}
 	}
-	a.passed = out
-	return out
+	return nil
 }
 
 // maxListed bounds the names of members that an answer lists.

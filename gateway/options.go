@@ -22,6 +22,9 @@ type Model struct {
 	Settings lathe.Settings
 	Limits   lathe.Limits
 	Created  time.Time // for listings
+	// Pass names members of a request that Lathe does not read and that go to the model server although OpenAI's
+	// published schema does not have them, or has something stored with them.
+	Pass []string
 }
 
 // Models are the models that requests may name. The methods may be called from several goroutines at once.

@@ -174,6 +174,9 @@ func (g *Gateway) readRun(ctx context.Context, c *caller, body []byte) (*loop.Lo
 			return nil, nil, p.under()
 		}
 	}
+	if p = c.choice(req, in.Allow); p != nil {
+		return nil, nil, p
+	}
 	if req.ToolChoice.Mode != "" {
 		settings.ToolChoice = req.ToolChoice
 	}
@@ -239,12 +242,15 @@ func readRunRequest(body []byte, wanted *wish) (*openai.ChatRequest, *problem) {
 		messages = append(append([]byte(`[{"role":"user","content":`), prompt...), "}]"...)
 	}
 	add("messages", messages)
-	req, err := openai.ParseRequest(append(chat, '}'))
+	req, err := openai.ParseAny(append(chat, '}'))
+	if err == nil && req.Foreign != nil {
+		err = req.Foreign
+	}
 	if err != nil {
 		p := &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request could not be read."}
 		var bad *openai.APIError
 		if errors.As(err, &bad) {
-			p.Message, p.Param = bad.Message, bad.Param
+			p = misread(bad)
 		}
 		if strings.HasPrefix(p.Param, "tools") {
 			p.Param = "client_" + p.Param

@@ -147,10 +147,17 @@ func TestT28_RequestsNameNoServerOrProgram(t *testing.T) {
 	}
 	for _, set := range []*setting{nil, {opts: func(o *gateway.Options) { o.Setup.Tools = nil }}} { // relayed, too
 		f := serve(t, set)
-		for _, member := range []string{"api_base", "base_url", "api_key", "mcp_servers", "extra_body", "extra_headers", "models", "provider", "plugins", "fallbacks", "web_search_options", "store", "API_BASE"} {
+		for _, member := range []string{"api_base", "base_url", "api_key", "mcp_servers", "extra_body", "extra_headers", "models", "provider", "plugins", "fallbacks", "kv_transfer_params", "vllm_xargs", "logits_processors", "chat_template", "documents", "tool_resources", "keep_alive", "options", "web_search_options", "store", "API_BASE"} {
 			resp, body := f.do("POST", "/v1/chat/completions", ask("sim/demo", "hi", `,"stream":true,"`+member+`":{"url":"https://`+evil+`"}`))
-			if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Lathe-Ignored") != member || resp.Header.Get("X-Lathe-Passed") != "" {
-				t.Errorf("%s: status %d, ignored %q: %s", member, resp.StatusCode, resp.Header.Get("X-Lathe-Ignored"), body)
+			if member == "store" || member == "web_search_options" { // OpenAI's clients send them
+				if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Lathe-Ignored") != member || resp.Header.Get("X-Lathe-Passed") != "" {
+					t.Errorf("%s: status %d, ignored %q: %s", member, resp.StatusCode, resp.Header.Get("X-Lathe-Ignored"), body)
+				}
+				continue
+			}
+			checkError(t, member, resp, body, http.StatusBadRequest, "unknown_parameter", member)
+			if !strings.Contains(body, "models.sim/demo.pass") || strings.Contains(body, evil) {
+				t.Errorf("%s: %s", member, body)
 			}
 		}
 		for _, sent := range f.seen.all() {
@@ -258,7 +265,7 @@ func TestT41_NamesOfObjectsArePlainNames(t *testing.T) {
 			}
 		}
 	}
-	c := f.complete(ask("sim/x", "hi", `,"__proto__":{"owned":true},"lathe":{"labels":{"__proto__":"x","constructor":"y"}}`))
+	c := f.complete(ask("sim/x", "hi", `,"lathe":{"labels":{"__proto__":"x","constructor":"y"}}`))
 	if c.Lathe.Reason != "answered" || len(c.Lathe.ToolCalls) != 3 || c.Lathe.ToolCalls[0].OK || !c.Lathe.ToolCalls[2].OK {
 		t.Errorf("got %+v, want the first two refused and the last one done", c.Lathe)
 	}

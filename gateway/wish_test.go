@@ -100,8 +100,8 @@ func TestTheServersModeCannotBeLoosened(t *testing.T) {
 func TestUnknownMembersAreListed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
-	more := `,"metadata":{"a":"b"},"store":true,"top_k":7,"logit_bias":{},"logprobs":true,"models":["dear"],"lathe":{}`
-	ignored, passed := []string{"metadata", "store", "models", "logprobs"}, []string{"top_k", "logit_bias"}
+	more := `,"metadata":{"a":"b"},"store":true,"top_k":7,"logit_bias":{},"logprobs":true,"web_search_options":["dear"],"lathe":{}`
+	ignored, passed := []string{"metadata", "store", "logprobs", "web_search_options"}, []string{"top_k", "logit_bias"}
 	for _, got := range []*report{f.complete(ask("sim/demo", "hello", more)).Lathe, f.streamed(ask("sim/demo", "hello", more+`,"stream":true`)).report} {
 		if !slices.Equal(got.Ignored, ignored) || !slices.Equal(got.Passed, passed) {
 			t.Errorf("ignored %v, passed %v, want %v, %v", got.Ignored, got.Passed, ignored, passed)

@@ -86,6 +86,11 @@ func (r *run) startAttempt(withTools bool) {
 	if withTools && len(r.specs) > 0 {
 		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, r.choice(), r.settings.ParallelToolCalls
 	}
+	if r.req.Relay = r.in.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
+		relay := *r.in.Relay
+		relay.Request = nil // it has tools that are not sent
+		r.req.Relay = &relay
+	}
 	r.call.withTools = withTools && r.choiceAllows()
 	r.tellAttempt(0)
 }

@@ -241,7 +241,7 @@ func (a *attempt) readWhole() error {
 		return a.told(err)
 	}
 	if a.shows(false) {
-		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound(), Deltas: deltas})
+		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound() || a.relay.Opaque, Deltas: deltas})
 	}
 	if a.hand(deltas) {
 		a.finish = fin

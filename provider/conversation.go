@@ -151,6 +151,14 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 		v.sent = v.sent[:0]
 	}
 	p := v.request
+	if r.Relay != nil && r.Relay.Request != nil {
+		p.head = openai.AppendRelayed(p.head[:0], r.Relay.Request, r, &opts)
+		p.msgs, p.tail = p.msgs[:0], p.tail[:0]
+		v.head.forget()
+		v.sent = v.sent[:0]
+		v.encodeHeader(r)
+		return
+	}
 	if !v.head.matches(r) {
 		p.head = openai.AppendHead(p.head[:0], r, &opts)
 		v.head.remember(r)
@@ -164,9 +172,14 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 	n := len(v.sent)
 	p.msgs = openai.AppendMessages(p.msgs, r.Messages[n:], n == 0, &opts)
 	v.sent = append(v.sent, r.Messages[n:]...)
-	if p.tail == nil {
+	if len(p.tail) == 0 {
 		p.tail = openai.AppendTail(nil)
 	}
+	v.encodeHeader(r)
+}
+
+// encodeHeader brings v.header up to req.
+func (v *conversation) encodeHeader(r *lathe.Request) {
 	if id := r.RequestID; id != v.headerID {
 		h := v.c.header()
 		if id != "" && len(id) <= maxRequestID && validHeaderValue(id) {

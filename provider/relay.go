@@ -24,7 +24,7 @@ func (a *attempt) shows(stream bool) bool { return a.relay != nil && a.relay.Str
 func (a *attempt) show(kind string, deltas []lathe.Delta) {
 	v := a.v
 	raw := &v.raw
-	*raw = lathe.Raw{Bytes: v.events.Raw(), Sound: v.answer.Sound() && kind == "message", UsageOnly: v.answer.UsageOnly(),
+	*raw = lathe.Raw{Bytes: v.events.Raw(), Sound: (v.answer.Sound() || a.relay.Opaque) && kind == "message", UsageOnly: v.answer.UsageOnly(),
 		Finished: v.answer.Finished(), Deltas: deltas}
 	raw.ID, raw.Model = v.answer.Names()
 	if began := v.answer.AppendShown(nil); len(began) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -192,7 +193,7 @@ func (m *servedModels) Model(name string) (*gateway.Model, error) {
 	if err != nil {
 		return nil, &exitError{exitConfig, causeOf(err)}
 	}
-	made := &gateway.Model{Loop: l, Settings: settings, Limits: m.cfg.Limits()}
+	made := &gateway.Model{Loop: l, Settings: settings, Limits: m.cfg.Limits(), Pass: slices.Concat(preset.Members(entry.Profile), entry.Pass)}
 	if len(m.made) < maxMade {
 		m.made[name] = made
 	}

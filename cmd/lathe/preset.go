@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/transform"
 )
@@ -46,6 +47,11 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	if err := preset.CheckOverrides(m.RequestOverrides); err != nil {
 		problem("request_overrides", err)
 		own.RequestOverrides = nil
+	}
+	for _, name := range m.Pass {
+		if openai.Reads(name) {
+			problem("pass", fmt.Errorf("%.64q is a member that Lathe reads itself, in this or in another spelling", name))
+		}
 	}
 	for _, kind := range transform.Kinds() {
 		key := "transforms." + string(kind)

@@ -13,11 +13,12 @@ import (
 // string for text alone, else an array of parts. A user's text in several parts stays several;
 // an assistant's commentary is text like the rest, with a blank line where it ends.
 func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
-	texts, blobs := 0, 0
+	texts, blobs, extra := 0, 0, false
 	for _, p := range ps {
-		switch p.(type) {
+		switch p := p.(type) {
 		case lathe.Text:
 			texts++
+			extra = extra || len(p.Extra) > 0
 		case lathe.Blob:
 			blobs++
 		default: // members of their own
@@ -26,18 +27,19 @@ func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
 	switch {
 	case texts+blobs == 0 && nullable:
 		return append(dst, "null"...)
-	case blobs == 0:
+	case blobs == 0 && !extra:
 		return appendPlain(dst, ps)
 	}
 	dst = append(dst, '[')
 	for _, p := range ps {
 		switch p := p.(type) {
 		case lathe.Text:
-			if p.Text == "" {
+			if p.Text == "" && len(p.Extra) == 0 {
 				continue // refused by some servers
 			}
 			dst = append(appendComma(dst, '['), `{"type":"text","text":`...)
-			dst = append(rawjson.AppendQuote(dst, p.Text), '}')
+			dst = appendUnread(rawjson.AppendQuote(dst, p.Text), p.Extra, knownInText)
+			dst = append(dst, '}')
 		case lathe.Blob:
 			dst = appendBlob(appendComma(dst, '['), &p)
 		default: // members of their own
@@ -45,6 +47,8 @@ func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
 	}
 	return append(dst, ']')
 }
+
+func knownInText(name string) bool { return name == "type" || name == "text" }
 
 // appendPlain appends the text parts as one string.
 func appendPlain(dst []byte, ps []lathe.Part) []byte {
@@ -68,7 +72,7 @@ const fileScheme = "openai-file:"
 
 func appendBlob(dst []byte, b *lathe.Blob) []byte {
 	if len(b.Raw) > 0 {
-		return rawjson.AppendCompact(dst, b.Raw)
+		return append(dst, b.Raw...)
 	}
 	switch partType(b) {
 	case "input_audio":

@@ -139,12 +139,12 @@ func appendMessage(dst []byte, m *lathe.Message, reasoningField string, argument
 	}
 	if r, ok := toolResult(m); ok {
 		dst = appendText(dst, "tool_call_id", r.CallID)
-		if len(r.Blobs) == 0 {
+		if len(r.Blobs) == 0 && len(r.Extra) == 0 {
 			dst = appendText(dst, "content", r.Content)
 		} else {
 			dst = appendContent(appendKey(dst, "content"), resultParts(r), false)
 		}
-		dst = appendMembers(dst, m.Extra, knownInMessage)
+		dst = appendUnread(dst, m.Extra, knownInMessage)
 		return append(dst, '}')
 	}
 	has := shape(m)
@@ -166,7 +166,7 @@ func appendMessage(dst []byte, m *lathe.Message, reasoningField string, argument
 		}
 		dst = append(dst, ']')
 	}
-	dst = appendMembers(dst, m.Extra, func(name string) bool { return knownInMessage(name) || name == written })
+	dst = appendUnread(dst, m.Extra, func(name string) bool { return knownInMessage(name) || name == written })
 	return append(dst, '}')
 }
 
@@ -201,7 +201,7 @@ func toolResult(m *lathe.Message) (lathe.ToolResult, bool) {
 }
 
 func resultParts(r lathe.ToolResult) []lathe.Part {
-	ps := []lathe.Part{lathe.Text{Text: r.Content}}
+	ps := []lathe.Part{lathe.Text{Text: r.Content, Extra: r.Extra}}
 	for _, b := range r.Blobs {
 		ps = append(ps, b)
 	}
@@ -247,8 +247,9 @@ func appendCall(dst []byte, c *lathe.ToolCall, arguments func([]byte, string) []
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, callName(c.Name))
 	dst = append(dst, `,"arguments":`...)
-	dst = append(arguments(dst, c.Arguments), '}')
-	dst = appendMembers(dst, c.Extra, knownInCall)
+	dst = arguments(dst, c.Arguments)
+	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
+	dst = appendUnread(dst, c.Extra, knownInCall)
 	return append(dst, '}')
 }
 

@@ -44,9 +44,9 @@ func TestAppendMessage(t *testing.T) {
 		{"extra members", "", lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: "a"}}, Extra: []lathe.Member{
 			{Name: "x", Value: json.RawMessage(`1`)}, {Name: "role", Value: json.RawMessage(`"system"`)}, {Name: "y", Value: json.RawMessage(`[ 1, "a b" ]`)},
 			{Name: "x", Value: json.RawMessage(`2`)}, {Name: "z"}}},
-			`{"role":"user","content":"a","y":[1,"a b"],"x":2}`},
+			`{"role":"user","content":"a","y":[ 1, "a b" ],"x":2}`},
 		{"a part as it came", "", lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Blob{URL: "u", Raw: json.RawMessage(`{"type": "video_url"}`)}}},
-			`{"role":"user","content":[{"type":"video_url"}]}`},
+			`{"role":"user","content":[{"type": "video_url"}]}`},
 		{"no media type", "", lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{}, lathe.Blob{Data: []byte("a")}}},
 			`{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/octet-stream;base64,YQ=="}}]}`},
 		{"nothing", "", lathe.Message{Role: lathe.RoleUser}, `{"role":"user","content":""}`},

@@ -29,13 +29,13 @@ func nameResults(msgs []lathe.Message) {
 	}
 }
 
-func parseMessages(v []byte) ([]lathe.Message, *APIError) {
+func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	if kind(v) != '[' {
 		return nil, badRequest("messages", "Must be an array.")
 	}
 	var msgs []lathe.Message
 	for el := range rawjson.Elements(v) {
-		m, err := parseMessage(el)
+		m, err := r.parseMessage(el)
 		if err != nil {
 			err.Param = "messages[" + strconv.Itoa(len(msgs)) + "]" + err.Param
 			return nil, err
@@ -46,9 +46,13 @@ func parseMessages(v []byte) ([]lathe.Message, *APIError) {
 }
 
 // parseMessage reads one message of a request. Its errors name members from the message on.
-func parseMessage(v []byte) (lathe.Message, *APIError) {
+func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	var m lathe.Message
 	if err := needObject(v, ""); err != nil {
+		return m, err
+	}
+	if err := spelled(v, messageNames, ""); err != nil {
+		err.Param = "." + err.Param
 		return m, err
 	}
 	raw, _ := rawjson.Get(v, "role")
@@ -60,7 +64,10 @@ func parseMessage(v []byte) (lathe.Message, *APIError) {
 	switch m.Role {
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
 	default:
-		return m, badRequest(".role", "Must be system, developer, user, assistant or tool.")
+		err := badRequest(".role", "Must be system, developer, user, assistant or tool.")
+		if role != "function" || r.foreign(err) != nil {
+			return m, err
+		}
 	}
 	var content, refusal, callID, calls []byte
 	for key, v := range rawjson.Members(v) {
@@ -82,7 +89,9 @@ func parseMessage(v []byte) (lathe.Message, *APIError) {
 		case "tool_calls":
 			calls = v
 		case "function_call":
-			return m, badRequest(".function_call", "The old function calling is not supported: use tool_calls.")
+			if err := r.foreign(badRequest(".function_call", "The old function calling is not supported: use tool_calls.")); err != nil {
+				return m, err
+			}
 		case "reasoning_content", "reasoning", "thinking":
 			if m.Role != lathe.RoleAssistant || kind(v) != '"' {
 				m.Extra = append(m.Extra, lathe.Member{Name: name, Value: bytes.Clone(v)})
@@ -94,7 +103,7 @@ func parseMessage(v []byte) (lathe.Message, *APIError) {
 		}
 	}
 	if m.Role == lathe.RoleTool {
-		return m, parseResult(&m, content, callID)
+		return m, r.parseResult(&m, content, callID)
 	}
 	if content == nil && m.Role != lathe.RoleAssistant {
 		return m, badRequest(".content", "This message needs content.")
@@ -102,7 +111,7 @@ func parseMessage(v []byte) (lathe.Message, *APIError) {
 	if calls != nil && m.Role != lathe.RoleAssistant {
 		return m, badRequest(".tool_calls", "Only an assistant message has calls.")
 	}
-	ps, err := parseContent(content, ".content")
+	ps, err := r.parseContent(content, ".content")
 	if err != nil {
 		return m, err
 	}
@@ -114,32 +123,34 @@ func parseMessage(v []byte) (lathe.Message, *APIError) {
 		}
 		m.Parts = append(m.Parts, lathe.Refusal{Text: text})
 	}
-	return m, parseCalls(&m, calls, ".tool_calls")
+	return m, r.parseCalls(&m, calls, ".tool_calls")
 }
 
-func parseResult(m *lathe.Message, content, callID []byte) *APIError {
-	var r lathe.ToolResult
+func (r *reader) parseResult(m *lathe.Message, content, callID []byte) *APIError {
+	var res lathe.ToolResult
 	var err *APIError
-	if r.CallID, err = parseString(callID, ".tool_call_id"); err != nil {
+	if res.CallID, err = parseString(callID, ".tool_call_id"); err != nil {
 		return err
 	}
-	ps, err := parseContent(content, ".content")
+	ps, err := r.parseContent(content, ".content")
 	if err != nil {
 		return err
 	}
-	r.Content = (&lathe.Message{Parts: ps}).Text()
+	res.Content = (&lathe.Message{Parts: ps}).Text()
 	for _, p := range ps {
 		switch p := p.(type) {
+		case lathe.Text:
+			res.Extra = append(res.Extra, p.Extra...) // of equal names the last is sent
 		case lathe.Blob:
-			r.Blobs = append(r.Blobs, p)
+			res.Blobs = append(res.Blobs, p)
 		default: // content has no other parts
 		}
 	}
-	m.Parts = []lathe.Part{r}
+	m.Parts = []lathe.Part{res}
 	return nil
 }
 
-func parseCalls(m *lathe.Message, v []byte, at string) *APIError {
+func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 	if v == nil {
 		return nil
 	}
@@ -148,7 +159,7 @@ func parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 	}
 	i := 0
 	for el := range rawjson.Elements(v) {
-		c, err := parseCall(el, at+"["+strconv.Itoa(i)+"]")
+		c, err := r.parseCall(el, at+"["+strconv.Itoa(i)+"]")
 		if err != nil {
 			return err
 		}
@@ -158,12 +169,16 @@ func parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 	return nil
 }
 
-func parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
+func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 	var c lathe.ToolCall
 	if err := needObject(v, at); err != nil {
 		return c, err
 	}
+	if err := spelled(v, callNames, at); err != nil {
+		return c, err
+	}
 	var fn []byte
+	custom := false
 	for key, v := range rawjson.Members(v) {
 		if string(v) == "null" {
 			continue
@@ -173,8 +188,8 @@ func parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 		case "id":
 			c.ID, err = parseString(v, at+".id")
 		case "type":
-			if !rawjson.EqualKey(v, "function") {
-				err = badRequest(at+".type", "Only calls of type function are supported.")
+			if custom = !rawjson.EqualKey(v, "function"); custom {
+				err = r.foreign(badRequest(at+".type", "Only calls of type function are supported."))
 			}
 		case "function":
 			fn = v
@@ -189,9 +204,17 @@ func parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 	if c.ID == "" {
 		return c, badRequest(at+".id", "A call needs an id.")
 	}
+	if custom { // not read: what its type says is in Extra
+		c.Name = "custom"
+		return c, nil
+	}
 	if err := needObject(fn, at+".function"); err != nil {
 		return c, err
 	}
+	if err := spelled(fn, callNames, at+".function"); err != nil {
+		return c, err
+	}
+	c.Extra = appendInner(c.Extra, members(fn, "name", "arguments"))
 	raw, _ := rawjson.Get(fn, "name")
 	var err *APIError
 	if c.Name, err = parseString(raw, at+".function.name"); err != nil {
@@ -206,7 +229,7 @@ func parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 
 // parseContent reads a string or an array of parts. Nothing, and a string with nothing in it, is
 // no part.
-func parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
+func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 	switch kind(v) {
 	case 0:
 		return nil, nil
@@ -222,7 +245,7 @@ func parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 	var ps []lathe.Part
 	i := 0
 	for el := range rawjson.Elements(v) {
-		p, err := parsePart(el, at+"["+strconv.Itoa(i)+"]")
+		p, err := r.parsePart(el, at+"["+strconv.Itoa(i)+"]")
 		if err != nil {
 			return nil, err
 		}
@@ -232,8 +255,11 @@ func parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 	return ps, nil
 }
 
-func parsePart(v []byte, at string) (lathe.Part, *APIError) {
+func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	if err := needObject(v, at); err != nil {
+		return nil, err
+	}
+	if err := spelled(v, partNames, at); err != nil {
 		return nil, err
 	}
 	raw, _ := rawjson.Get(v, "type")
@@ -241,19 +267,67 @@ func parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	if err != nil {
 		return nil, err
 	}
+	if inner, ok := rawjson.Get(v, typ); ok {
+		if err := spelled(inner, partNames, at+"."+typ); err != nil {
+			return nil, err
+		}
+	}
 	switch typ {
 	case "text":
 		raw, _ := rawjson.Get(v, "text")
 		text, err := parseString(raw, at+".text")
-		return lathe.Text{Text: text}, err
+		return lathe.Text{Text: text, Extra: members(v, "type", "text")}, err
 	case "refusal":
+		r.drop(v, "messages"+at, "type", "refusal")
 		raw, _ := rawjson.Get(v, "refusal")
 		text, err := parseString(raw, at+".refusal")
 		return lathe.Refusal{Text: text}, err
 	}
 	b, err := parseBlob(v, at)
+	if err != nil && err.Param == at+".type" && r.foreign(err) == nil {
+		return lathe.Blob{Raw: bytes.Clone(v)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// members returns copies of the members of obj that are not among the names given and not null.
+func members(obj []byte, except ...string) (out []lathe.Member) {
+next:
+	for key, v := range rawjson.Members(obj) {
+		for _, name := range except {
+			if rawjson.EqualKey(key, name) {
+				continue next
+			}
+		}
+		if string(v) != "null" {
+			out = append(out, lathe.Member{Name: string(unquoted(key)), Value: bytes.Clone(v)})
+		}
+	}
+	return out
+}
+
+// innerMember is the name under which further members of a function object are kept. See [lathe.ToolSpec].Extra.
+const innerMember = "function"
+
+// appendInner appends the further members of a function object as one member, if there are some.
+func appendInner(dst, inner []lathe.Member) []lathe.Member {
+	if len(inner) == 0 {
+		return dst
+	}
+	return append(dst, lathe.Member{Name: innerMember, Value: append(appendUnread([]byte{'{'}, inner, nothing), '}')})
+}
+
+func nothing(string) bool { return false }
+
+// appendExtraInner appends the further members of a function object that extra keeps.
+func appendExtraInner(dst []byte, extra []lathe.Member, known func(string) bool) []byte {
+	for _, m := range extra {
+		if m.Name == innerMember {
+			dst = appendUnread(dst, members(m.Value), known)
+		}
+	}
+	return dst
 }

@@ -152,6 +152,18 @@ func appendMembers(dst []byte, members []lathe.Member, known func(string) bool) 
 	return dst
 }
 
+// appendUnread appends, byte for byte, members of a client's request that Lathe did not read, but for those that known
+// claims; of equal names the last.
+func appendUnread(dst []byte, members []lathe.Member, known func(string) bool) []byte {
+	for i, m := range members {
+		if known(m.Name) || named(members[i+1:], m.Name) || len(m.Value) == 0 {
+			continue
+		}
+		dst = append(appendKey(dst, m.Name), m.Value...)
+	}
+	return dst
+}
+
 func named(members []lathe.Member, name string) bool {
 	for _, m := range members {
 		if m.Name == name {

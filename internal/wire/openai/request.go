@@ -17,17 +17,86 @@ type ChatRequest struct {
 	Obfuscate            bool           // the sizes of events are to say nothing of what is in them
 	N                    int            // choices asked for; 1 where nothing is said
 	Unknown              []lathe.Member // members that Lathe does not know, in their order
+	// Foreign is the error of the first form in the request that no [lathe.Request] has: custom tools, the old
+	// functions, several choices, content parts of other types. Only [ParseAny] sets it.
+	Foreign *APIError
+	// Dropped are the paths of members that are neither read nor kept, such as "stream_options.x".
+	Dropped []string
+}
+
+// A reader reads a request.
+type reader struct {
+	*ChatRequest
+	lenient bool // forms that a ChatRequest cannot hold are noted in Foreign
 }
 
 // ParseRequest reads the body of a request. It is strict where a mistake would change what is
 // asked, and keeps members that it does not know; null is the same as nothing. The error is an
 // *[APIError] with status 400 that names the member at fault.
+//
+// A member whose name equals one that Lathe reads under Unicode case folding, but is not that name, is refused: a
+// server that ignores case would take it in place of the one that was checked.
 func ParseRequest(body []byte) (*ChatRequest, error) {
-	req, err := parseRequest(body)
+	req, err := parseRequest(body, false)
+	if err == nil {
+		err = req.checkChoice()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return req, nil
+}
+
+// ParseAny reads the body of a request as [ParseRequest] does, but takes forms that no [lathe.Request] has, which a
+// server can pass on without reading them: ChatRequest.Foreign says that there are some. It does not compare
+// tool_choice with the tools.
+func ParseAny(body []byte) (*ChatRequest, error) {
+	req, err := parseRequest(body, true)
+	if err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+// foreign returns err, or notes it if r takes forms that it cannot hold.
+func (r *reader) foreign(err *APIError) *APIError {
+	if !r.lenient {
+		return err
+	}
+	if r.Foreign == nil {
+		r.Foreign = err
+	}
+	return nil
+}
+
+// Names of members that are read, by the object that has them.
+var (
+	requestNames = rawjson.NewNames("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
+		"temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "reasoning_effort", "response_format", "user", "n",
+		"functions", "function_call", "lathe")
+	optionNames  = rawjson.NewNames("include_usage", "include_obfuscation")
+	formatNames  = rawjson.NewNames("type", "json_schema")
+	choiceNames  = rawjson.NewNames("type", "function", "name")
+	toolNames    = rawjson.NewNames("type", "function", "name", "description", "parameters")
+	messageNames = rawjson.NewNames("role", "content", "name", "refusal", "tool_call_id", "tool_calls", "function_call",
+		"reasoning_content", "reasoning", "thinking", "reasoning_details")
+	callNames = rawjson.NewNames("id", "type", "function", "index", "name", "arguments")
+	partNames = rawjson.NewNames("type", "text", "refusal", "image_url", "input_audio", "file", "video_url", "audio_url",
+		"url", "detail", "data", "format", "filename", "file_id", "file_data")
+)
+
+// spelled refuses an object with a member that is spelled almost as one that is read.
+func spelled(obj []byte, names *rawjson.Names, at string) *APIError {
+	member, name := names.LikeMember(obj)
+	if name == "" {
+		return nil
+	}
+	if at != "" {
+		at += "."
+	}
+	err := badRequest(at+member, "The member %.64q differs from %s in the case or the form of its letters only: servers may take one for the other. Send one of them, as %s.", member, name, name)
+	err.Code = "ambiguous_member"
+	return err
 }
 
 // badRequest makes the error for the member param. Its text is fixed: it quotes nothing.
@@ -35,20 +104,24 @@ func badRequest(param, format string, args ...any) *APIError {
 	return &APIError{Status: 400, Type: "invalid_request_error", Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-func parseRequest(body []byte) (*ChatRequest, *APIError) {
+func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		return nil, badRequest("", "The body is not acceptable JSON: %v.", err)
 	}
 	if kind(body[rawjson.SkipSpace(body, 0):]) != '{' {
 		return nil, badRequest("", "The body must be a JSON object.")
 	}
+	if err := spelled(body, requestNames, ""); err != nil {
+		return nil, err
+	}
 	req := &ChatRequest{N: 1}
+	r := &reader{req, lenient}
 	for key, v := range rawjson.Members(body) {
 		if string(v) == "null" {
 			continue
 		}
 		name := string(unquoted(key))
-		known, err := req.member(name, v)
+		known, err := r.member(name, v)
 		if err != nil {
 			return nil, err
 		}
@@ -62,26 +135,23 @@ func parseRequest(body []byte) (*ChatRequest, *APIError) {
 	if len(req.Messages) == 0 {
 		return nil, badRequest("messages", "There must be at least one message.")
 	}
-	if err := req.checkChoice(); err != nil {
-		return nil, err
-	}
 	nameResults(req.Messages)
 	return req, nil
 }
 
 // member takes in one member of the request. It reports whether it knows it.
-func (r *ChatRequest) member(name string, v []byte) (bool, *APIError) {
+func (r *reader) member(name string, v []byte) (bool, *APIError) {
 	s := &r.Sampling
 	var err *APIError
 	switch name {
 	case "model":
 		r.Model, err = parseString(v, name)
 	case "messages":
-		r.Messages, err = parseMessages(v)
+		r.Messages, err = r.parseMessages(v)
 	case "tools":
-		r.Tools, err = parseTools(v)
+		r.Tools, err = r.parseTools(v)
 	case "tool_choice":
-		r.ToolChoice, err = parseToolChoice(v)
+		r.ToolChoice, err = r.parseToolChoice(v)
 	case "parallel_tool_calls":
 		r.ParallelToolCalls, err = parsePointer(v, name, parseBool)
 	case "stream":
@@ -108,6 +178,7 @@ func (r *ChatRequest) member(name string, v []byte) (bool, *APIError) {
 		s.ReasoningEffort, err = parseString(v, name)
 	case "response_format":
 		if err = needObject(v, name); err == nil {
+			err = spelled(v, formatNames, name)
 			s.ResponseFormat = bytes.Clone(v)
 		}
 	case "user":
@@ -115,17 +186,21 @@ func (r *ChatRequest) member(name string, v []byte) (bool, *APIError) {
 	case "n":
 		r.N, err = parseCount(v, name)
 	case "functions", "function_call":
-		err = badRequest(name, "The old function calling is not supported: use tools and tool_choice.")
+		err = r.foreign(badRequest(name, "The old function calling is not supported: use tools and tool_choice."))
 	default:
 		return false, nil
 	}
 	return true, err
 }
 
-func (r *ChatRequest) streamOptions(v []byte) *APIError {
+func (r *reader) streamOptions(v []byte) *APIError {
 	if err := needObject(v, "stream_options"); err != nil {
 		return err
 	}
+	if err := spelled(v, optionNames, "stream_options"); err != nil {
+		return err
+	}
+	r.drop(v, "stream_options", "include_usage", "include_obfuscation")
 	for _, m := range []struct {
 		name string
 		dst  *bool
@@ -140,6 +215,13 @@ func (r *ChatRequest) streamOptions(v []byte) *APIError {
 		}
 	}
 	return nil
+}
+
+// drop notes the members of obj, which stands at the path at, that are not among the names given.
+func (r *reader) drop(obj []byte, at string, names ...string) {
+	for _, m := range members(obj, names...) {
+		r.Dropped = append(r.Dropped, at+"."+m.Name)
+	}
 }
 
 // checkChoice refuses a tool choice that the tools do not allow.
@@ -160,17 +242,22 @@ func (r *ChatRequest) checkChoice() *APIError {
 	return nil
 }
 
-func parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
+func (r *reader) parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 	if kind(v) != '[' {
 		return nil, badRequest("tools", "Must be an array.")
 	}
 	var tools []*lathe.ToolSpec
 	seen := map[string]bool{}
+	n := 0
 	for el := range rawjson.Elements(v) {
-		at := "tools[" + strconv.Itoa(len(tools)) + "]"
-		t, err := parseTool(el, at)
+		at := "tools[" + strconv.Itoa(n) + "]"
+		n++
+		t, err := r.parseTool(el, at)
 		if err != nil {
 			return nil, err
+		}
+		if t == nil {
+			continue
 		}
 		if seen[t.Name] {
 			return nil, badRequest(at+".function.name", "Two tools have this name.")
@@ -181,20 +268,31 @@ func parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 	return tools, nil
 }
 
-func parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
+// parseTool reads one tool. It returns nil for a tool that r takes without reading it.
+func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 	if err := needObject(v, at); err != nil {
+		return nil, err
+	}
+	if err := spelled(v, toolNames, at); err != nil {
 		return nil, err
 	}
 	typ, _ := rawjson.Get(v, "type")
 	if !rawjson.EqualKey(typ, "function") {
-		return nil, badRequest(at+".type", "Only tools of type function are supported.")
+		err := badRequest(at+".type", "Only tools of type function are supported.")
+		if !rawjson.EqualKey(typ, "custom") { // with others the model server would call servers of the client's choice
+			return nil, err
+		}
+		return nil, r.foreign(err)
 	}
+	t := &lathe.ToolSpec{Extra: members(v, "type", "function")}
 	fn, _ := rawjson.Get(v, "function")
 	at += ".function"
 	if err := needObject(fn, at); err != nil {
 		return nil, err
 	}
-	t := &lathe.ToolSpec{}
+	if err := spelled(fn, toolNames, at); err != nil {
+		return nil, err
+	}
 	var err *APIError
 	for key, v := range rawjson.Members(fn) {
 		if string(v) == "null" {
@@ -214,13 +312,18 @@ func parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 			return nil, err
 		}
 	}
+	t.Extra = appendInner(t.Extra, members(fn, "name", "description", "parameters"))
 	if t.Name == "" || callName(t.Name) != t.Name {
-		return nil, badRequest(at+".name", "A tool needs a name of at most 64 letters, digits, _ and -.")
+		err := badRequest(at+".name", "A tool needs a name of at most 64 letters, digits, _ and -.")
+		if t.Name == "" {
+			return nil, err
+		}
+		return nil, r.foreign(err)
 	}
 	return t, nil
 }
 
-func parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
+func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 	if kind(v) == '"' {
 		switch mode := string(unquoted(v)); mode {
 		case lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired:
@@ -231,14 +334,26 @@ func parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 	if err := needObject(v, "tool_choice"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
+	if err := spelled(v, choiceNames, "tool_choice"); err != nil {
+		return lathe.ToolChoice{}, err
+	}
 	typ, _ := rawjson.Get(v, "type")
 	if !rawjson.EqualKey(typ, "function") {
-		return lathe.ToolChoice{}, badRequest("tool_choice.type", "Only a choice of type function is supported.")
+		err := badRequest("tool_choice.type", "Only a choice of type function is supported.")
+		if !rawjson.EqualKey(typ, "custom") && !rawjson.EqualKey(typ, "allowed_tools") {
+			return lathe.ToolChoice{}, err
+		}
+		return lathe.ToolChoice{}, r.foreign(err)
 	}
 	fn, _ := rawjson.Get(v, "function")
 	if err := needObject(fn, "tool_choice.function"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
+	if err := spelled(fn, choiceNames, "tool_choice.function"); err != nil {
+		return lathe.ToolChoice{}, err
+	}
+	r.drop(v, "tool_choice", "type", "function")
+	r.drop(fn, "tool_choice.function", "name")
 	raw, _ := rawjson.Get(fn, "name")
 	name, err := parseString(raw, "tool_choice.function.name")
 	return lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: name}, err

@@ -25,9 +25,14 @@ func appendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 		} else {
 			dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
 		}
-		dst = append(dst, "}}"...)
+		dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
+		dst = append(appendUnread(dst, t.Extra, knownInCall), '}')
 	}
 	return append(dst, ']')
+}
+
+func knownInFunction(name string) bool {
+	return name == "name" || name == "description" || name == "parameters" || name == "arguments"
 }
 
 // appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4

@@ -1,0 +1,53 @@
+package rawjson
+
+// Names is a set of member names that a reader knows. It finds names that another reader, which ignores case, takes
+// for one of them. It is not changed after NewNames and may be used by several goroutines at once.
+type Names struct {
+	exact  map[string]bool
+	folded map[string]string // the exact name by its folded form
+}
+
+// NewNames returns the set of the names given. Of names that are equal under folding the first counts.
+func NewNames(names ...string) *Names {
+	n := &Names{exact: make(map[string]bool, len(names)), folded: make(map[string]string, len(names))}
+	for _, name := range names {
+		n.exact[name] = true
+		folded := string(AppendFold(nil, []byte(name)))
+		if _, ok := n.folded[folded]; !ok {
+			n.folded[folded] = name
+		}
+	}
+	return n
+}
+
+// Has reports whether name is one of the set.
+func (n *Names) Has(name string) bool { return n.exact[name] }
+
+// Like returns the name of the set that name equals under Unicode simple case folding without being one itself; ""
+// if there is none.
+func (n *Names) Like(name string) string {
+	if n.exact[name] {
+		return ""
+	}
+	var buf [64]byte
+	return n.folded[string(AppendFold(buf[:0], []byte(name)))]
+}
+
+// LikeMember returns the first member of obj for which [Names.Like] finds a name, and that name. obj must be a text
+// that [Check] accepts; what is no object has no members.
+func (n *Names) LikeMember(obj []byte) (member, name string) {
+	var buf [64]byte
+	for key := range Members(obj) {
+		if n.exact[string(key[1:len(key)-1])] { // most keys have no escapes
+			continue
+		}
+		text, err := unquote(buf[:0], key, keepSurrogates)
+		if err != nil {
+			continue
+		}
+		if found := n.Like(string(text)); found != "" {
+			return string(text), found
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,31 @@
+package rawjson
+
+import "testing"
+
+func TestNamesFindOtherSpellings(t *testing.T) {
+	t.Parallel()
+	n := NewNames("model", "store", "tools", "k")
+	for obj, want := range map[string]string{
+		`{"model":1,"store":2}`:       "",
+		`{"Model":1}`:                 "Model",
+		`{"model":1,"MODEL":2}`:       "MODEL",
+		`{"ſtore":1}`:                 "ſtore",
+		`{"\u017ftore":1}`:            "ſtore",
+		`{"a":{"Model":1}}`:           "",
+		"{\"\u212a\":1}":              "\u212a",
+		`{"\u006dodel":1}`:            "",
+		`{"\u004dodel":1}`:            "Model",
+		`{"modell":1,"mode":2}`:       "",
+		`{"":1,"\ud800odel":2}`:       "",
+		`[{"Model":1}]`:               "",
+		`{"x":1,"tool\u017f":"y"}`:    "toolſ",
+		`{"TOOLS":1,"k":1,"Store":1}`: "TOOLS",
+	} {
+		if got, _ := n.LikeMember([]byte(obj)); got != want {
+			t.Errorf("%s: %q, want %q", obj, got, want)
+		}
+	}
+	if n.Like("model") != "" || n.Like("mOdel") != "model" || !n.Has("k") || n.Has("K") {
+		t.Error("Like or Has")
+	}
+}
