@@ -28,7 +28,7 @@ lint: ## the linters of .golangci.yml
 	go run $(GOLANGCI) run ./...
 
 gen: ## write the generated documents and golden files again
-	go test ./config ./internal/wire/... -update
+	go test ./config ./gateway/console ./internal/wire/... -update
 
 fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	@for pkg in $$(go list ./...); do \

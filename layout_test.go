@@ -98,7 +98,7 @@ var rooms = []room{
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "eval/bfcl", imports: []string{"", "eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
 	{path: "eval/mock", imports: []string{""}},
-	{path: "config", imports: []string{"", "internal/lazy", "internal/nearest", "internal/secret"}, std: []string{"os"},
+	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "internal/secret"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "cmd/lathe", imports: []string{"*"}, std: guarded,
 		outside: []string{"github.com/spf13/", "golang.org/x/term", "go.yaml.in/yaml"}},

@@ -25,6 +25,7 @@ type Config struct {
 	Policy       Policy
 	Secrets      Secrets
 	Audit        Audit
+	Approval     Approval
 	Keep         Keep
 	Telemetry    Telemetry
 	Sim          Sim

@@ -49,6 +49,7 @@ func (c *Config) keys() []key {
 		key{"mcp.resources", "", group(&c.MCP.Resources, "resource name", isOfferName, (*MCPResource).keys), "What MCP clients of this server may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.", ""},
 		key{"mcp.prompts", "", group(&c.MCP.Prompts, "prompt name", isOfferName, (*MCPPrompt).keys), "Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.", ""},
 	)
+	rows = append(rows, c.Approval.keys()...)
 	rows = append(rows, c.Audit.keys()...)
 	rows = append(rows, c.Keep.keys()...)
 	rows = append(rows, key{"keys", "", group(&c.Keys, "key name", isRuleName, (*APIKey).keys), "Who may call the daemon; without any, everybody on this machine. The name is the principal of runs.", "api_keys"})

@@ -19,7 +19,9 @@ type Serve struct {
 	MaxMessages   int
 	MaxParts      int
 	MaxCalls      int
+	MaxText       int
 	MaxConcurrent int
+	MaxWatchers   int
 	KeepAlive     time.Duration
 	DrainDelay    time.Duration
 	DrainTimeout  time.Duration
@@ -64,7 +66,9 @@ func (s *Serve) keys() []key {
 		{"serve.max_messages", "10000", count(&s.MaxMessages, 1, maxCount), "Messages in a conversation that a request has; more are answered 413.", "max_history"},
 		{"serve.max_parts", "20000", count(&s.MaxParts, 1, maxCount), "Parts of these messages together, tool calls left out; the text parts of a tool's result count as one.", ""},
 		{"serve.max_calls", "10000", count(&s.MaxCalls, 1, maxCount), "Tool calls of these messages together.", ""},
-		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503.", "max_requests"},
+		{"serve.max_text", "1000000", count(&s.MaxText, 1, maxCount), "Characters of one text that a user sends to `/api/chat`; the page takes no longer one.", "max_prompt max_input"},
+		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429 beyond that.", "max_requests"},
+		{"serve.max_watchers", "1024", count(&s.MaxWatchers, 1, maxCount), "Streams of events of runs, and those that MCP clients listen on, at once, beside these requests; likewise.", "max_streams"},
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},

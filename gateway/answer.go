@@ -32,8 +32,14 @@ type chat struct {
 	id      string              // of the completion
 	chunks  *openai.ChunkWriter // nil: its client does not stream
 	calls   *handover
-	said    bool // some text was shown
-	turn    int  // in which it was
+	said    bool   // some text was shown
+	turn    int    // in which it was
+	last    int64  // id of the last event that was told
+	follows bool   // the run is executed elsewhere: what was not streamed here is taken from its log
+	told    string // while it follows: the text of the turn that was shown
+
+	server string     // the flag by which the command line reaches this server
+	equal  requestSum // of the request
 
 	plain   bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed bool   // the client has got bytes of the model server
@@ -52,6 +58,7 @@ const between = "\n\n"
 
 func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 	a.unlock()
+	a.last = max(a.last, e.ID)
 	if a.relayed {
 		return dst // appendRaw has said it
 	}
@@ -67,6 +74,9 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 	case *lathe.ModelCallFinished:
 		if d.Message == nil {
 			return dst
+		}
+		if a.follows {
+			dst = a.appendRest(dst, e.Turn, d.Message)
 		}
 		return a.calls.appendWhole(dst, d.Message)
 	case *lathe.ToolCallPlanned:
@@ -84,7 +94,12 @@ func (a *chat) text(dst []byte, turn int, text string) []byte {
 	if a.said && a.turn != turn {
 		dst = a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: between})
 	}
-	a.said, a.turn = true, turn
+	if a.turn != turn {
+		a.told = ""
+	}
+	if a.said, a.turn = true, turn; a.follows {
+		a.told += text
+	}
 	return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
 }
 
@@ -97,6 +112,9 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 	}
 	if !a.said && res.Answer != "" { // of a model that told it only whole
 		dst = a.text(dst, len(res.Trace), res.Answer)
+	}
+	if wait := a.waitingFor(res); wait != "" {
+		dst = a.text(dst, len(res.Trace)+1, wait)
 	}
 	f := a.finish(res, false)
 	if !a.relayed {
@@ -111,13 +129,16 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 // calls that it is to execute. Without whole it has the calls alone.
 func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
+	if res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
+		a.gateway.kept.remove(a.equal.key()) // an equal request from now on begins a run of its own
+	}
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
 	}
 	f.Message.Role = lathe.RoleAssistant
 	own := res.History[min(a.base, len(res.History)):]
 	if whole {
-		f.Message.Parts = a.shown(own)
+		f.Message.Parts = withParagraph(a.shown(own), a.waitingFor(res))
 	}
 	switch res.Reason {
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
@@ -144,6 +165,20 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		}
 	}
 	return f
+}
+
+// withParagraph returns the parts with a paragraph more at the end of their text.
+func withParagraph(parts []lathe.Part, text string) []lathe.Part {
+	if text == "" {
+		return parts
+	}
+	for i, p := range parts {
+		if t, ok := p.(lathe.Text); ok {
+			parts[i] = lathe.Text{Text: t.Text + between + text}
+			return parts
+		}
+	}
+	return append(parts, lathe.Text{Text: text})
 }
 
 // theirs returns those of the calls that the client is to execute.

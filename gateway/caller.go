@@ -21,6 +21,8 @@ type caller struct {
 	setup     *setup
 	requestID string
 	openAI    bool // errors are told in OpenAI's shape
+	rpc       bool // errors are told in JSON-RPC's shape
+	left      bool // the request does not count as work any more
 	ollama    bool // errors have Ollama's member besides those of RFC 9457
 	// For the request log.
 	pattern, named, runID, code string
@@ -30,7 +32,7 @@ type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), pattern: "none"}
+	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), rpc: r.URL.Path == mcpPath, pattern: "none"}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c}
 	h := rec.Header()
@@ -38,7 +40,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["X-Content-Type-Options"] = noSniffing
 	g.limitBody(rec, r)
 	began := g.opts.Now()
-	defer g.work.end(c.setup)
+	defer c.leave(g)
 	defer func() {
 		if v := recover(); v != nil {
 			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -66,8 +68,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(rec, r)
 }
 
-// guarded has h answer the requests of callers who may ask at all.
-func (g *Gateway) guarded(pattern string, h handler) http.Handler {
+// guarded has h answer the requests of callers whose key and limits admit them, each in a place of its kind.
+func (g *Gateway) guarded(pattern string, at place, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(w)
 		c.pattern = pattern
@@ -77,14 +79,7 @@ func (g *Gateway) guarded(pattern string, h handler) http.Handler {
 			return
 		}
 		c.key = key
-		select {
-		case g.places <- struct{}{}:
-			defer func() { <-g.places }()
-		default:
-			c.fail(w, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "The server has too many requests at work."})
-			return
-		}
-		leave, p := g.usage.enter(key)
+		leave, p := g.usage.enter(key, at, len(c.setup.Keys) > 1)
 		if p != nil {
 			c.fail(w, p)
 			return

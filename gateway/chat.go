@@ -56,13 +56,47 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 // whole returns what the run of a came to, for a client that is shown nothing before. It returns early when the
 // client leaves.
 func (g *Gateway) whole(r *http.Request, c *caller, a *chat) (*lathe.Result, *problem) {
-	if !a.job.detach {
-		return g.ride(r.Context(), c, &a.job, onEvent(a.unlock)), nil
+	var res *lathe.Result
+	if !a.job.detach && a.job.follow == "" {
+		res = g.ride(r.Context(), c, &a.job, onEvent(a.unlock))
+	} else {
+		f, leave, p := g.fly(r.Context(), c, &a.job, nil, onEvent(a.unlock))
+		if p != nil {
+			return nil, p
+		}
+		defer leave()
+		if res, p = g.landed(r, f); res == nil {
+			return nil, p
+		}
 	}
-	f, _, p := g.fly(r.Context(), c, &a.job, nil, onEvent(a.unlock))
-	if p != nil {
-		return nil, p
+	for {
+		hold := min(g.holdFor(c, &a.job, res), maxWholeHold)
+		if hold == 0 {
+			return res, nil
+		}
+		v, p := g.view(r.Context(), c, c.runID)
+		if p != nil {
+			return nil, p
+		}
+		if v.state.Finished != nil { // meanwhile
+			return v.result(), nil
+		}
+		f, leave := g.follow(r.Context(), c, c.runID, v.state.LastID, hold, nil, nil)
+		before := v.state.LastID
+		next, p := g.landed(r, f)
+		leave()
+		if next == nil {
+			return nil, p
+		}
+		if v, p = g.view(r.Context(), c, c.runID); p != nil || v.state.LastID == before { // nobody has decided
+			return next, p
+		}
+		res = next
 	}
+}
+
+// landed waits until the flight is over. The result is nil where the client leaves before that, or the server stops.
+func (g *Gateway) landed(r *http.Request, f *flight) (*lathe.Result, *problem) {
 	select {
 	case <-f.over:
 		return f.res, nil
@@ -94,6 +128,9 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 		return nil, p
 	}
 	a := &chat{gateway: g, caller: c, req: req, body: body, unlock: func() {}, created: g.opts.Now().Unix()}
+	if g.opts.Desk != nil && g.opts.Index != nil {
+		a.server, a.equal = serverFlag(r), sumRequest(c.key.Name, body)
+	}
 	asked := a.asked()
 	a.plain = asked == nil && !req.Obfuscate
 	wanted, p := parseWish(asked, "lathe")
@@ -171,13 +208,24 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	in.Messages, a.base = j.messages, len(j.messages)
 	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
 	in.Park, in.HandOver = g.opts.Index != nil, true
-	if in.Park && len(req.Tools) > 0 {
-		in.Run.Labels = j.sum.label(in.Run.Labels)
+	asks := in.Park && !relayed && g.opts.Desk != nil
+	if asks {
+		if v := g.equalRun(ctx, a); v != nil {
+			a.attach(m, v)
+			return nil
+		}
+		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.equal)
+	}
+	if in.Park && (asks || len(req.Tools) > 0) {
+		in.Run.Labels = withLabel(in.Run.Labels, labelConversation, j.sum)
 	}
 	in.Run.RunID = g.opts.Engine.NewRunID()
 	a.begin(in.Run.RunID)
 	a.calls = newHandover(a.chunks, req.Tools, settings, limits)
-	a.job = job{loop: m.Loop, in: in, detach: wanted.detach}
+	a.job = job{loop: m.Loop, in: in, detach: wanted.detach, holds: a.holds}
+	if asks {
+		a.job.note = &waitingNote{g, a.equal}
+	}
 	if !wanted.detach && wanted.session == "" {
 		a.job.due = c.due(req.Tools)
 	}

@@ -11,9 +11,9 @@ import (
 var (
 	allowedHeaders = []string{"Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id", "Idempotency-Key", "User-Agent",
 		"OpenAI-Organization", "OpenAI-Project", "OpenAI-Beta", "X-Lathe-Protocol", "X-Lathe-New-Run"}
-	allowedPrefixes = []string{"x-stainless-", "x-lathe-"}
+	allowedPrefixes = []string{"x-stainless-", "x-lathe-", "mcp-"}
 	exposedHeaders  = strings.Join([]string{"X-Request-Id", "X-Should-Retry", "Retry-After", "Location", "Idempotency-Replayed",
-		"X-Lathe-Run-Id", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Lost-Joins"}, ", ")
+		"Mcp-Session-Id", "X-Lathe-Run-Id", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Lost-Joins"}, ", ")
 )
 
 const (

@@ -28,6 +28,10 @@ func (v *runView) note(e *lathe.Event) {
 	switch d := e.Data.(type) {
 	case *lathe.ToolCallProposed:
 		v.client[d.ToolCallID] = d.Client
+	case *lathe.ToolCallResult:
+		if d.Client {
+			v.handedBack = e.ID
+		}
 	case *lathe.ApprovalRequested:
 		if v.requests == nil {
 			v.requests = map[string]approvalRequest{}

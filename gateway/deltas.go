@@ -68,6 +68,9 @@ func (c *Cluster) knows(r *http.Request) bool {
 	return ok && key != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
+// clusterPeers is the key under which requests of the other processes of the cluster are counted.
+var clusterPeers = &Key{Name: "cluster peers"}
+
 // tellDeltas streams to another process what a run says that is carried here, one JSON line for each delta,
 // until the run ends or waits.
 func (g *Gateway) tellDeltas(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -81,13 +84,12 @@ func (g *Gateway) tellDeltas(w http.ResponseWriter, r *http.Request, c *caller) 
 		c.fail(w, noRun())
 		return
 	}
-	select {
-	case g.places <- struct{}{}:
-		defer func() { <-g.places }()
-	default:
-		c.fail(w, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: relayRetry, Message: "The server has too many requests at work."})
+	leave, p := g.usage.enter(clusterPeers, watcherPlace, false)
+	if p != nil {
+		c.fail(w, p)
 		return
 	}
+	defer leave()
 	c.runID = id
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -19,6 +19,19 @@ type job struct {
 	// resume names the run that waits and that is gone on with, in place of a new one of in.
 	resume  string
 	answers map[string]lathe.Output
+	// follow names the run that answers the request and that is executed elsewhere, in place of a new one of in.
+	follow string
+	after  int64      // the event after which it is followed
+	note   lathe.Sink // one more sink; nil: none
+	// holds reports whether the answer is held open while the run waits; nil: never.
+	holds func(*lathe.Result) bool
+}
+
+func (j *job) sinks(more []lathe.Sink) []lathe.Sink {
+	if j.note != nil {
+		more = append(more, j.note)
+	}
+	return more
 }
 
 // A flight is a run that a client waits for.
@@ -81,13 +94,19 @@ func (g *Gateway) ride(ctx context.Context, c *caller, j *job, sinks ...lathe.Si
 		}
 		f.land(res)
 	}()
-	res = g.carry(ctx, j, sinks)
+	res = g.carry(ctx, j, j.sinks(sinks))
 	return res
 }
 
 // fly begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
 // where it does not go on by itself, and returns when nothing of it is at work any more.
 func (g *Gateway) fly(ctx context.Context, c *caller, j *job, wake func(), sinks ...lathe.Sink) (f *flight, leave func(), p *problem) {
+	if j.follow != "" {
+		c.runID = j.follow
+		f, leave = g.follow(ctx, c, j.follow, j.after, 0, wake, sinks)
+		return f, leave, nil
+	}
+	sinks = j.sinks(sinks)
 	if j.detach {
 		j.name(g, c)
 		f = &flight{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}

@@ -14,6 +14,7 @@ func (g *Gateway) routes() *http.ServeMux {
 		"GET /api/tools":              g.listTools,
 		"POST /api/tools/{name}/call": g.callTool,
 		"GET /api/summaries":          g.summaries,
+		"GET /api/limits":             g.showLimits,
 
 		"POST /api/runs":                       g.runs(g.createRun),
 		"GET /api/runs":                        g.runs(g.listRuns),
@@ -34,7 +35,13 @@ func (g *Gateway) routes() *http.ServeMux {
 
 		"GET /metrics": g.metrics,
 	} {
-		mux.Handle(pattern, g.guarded(pattern, h))
+		mux.Handle(pattern, g.guarded(pattern, placeOf(pattern), h))
+	}
+	if g.opts.MCP != nil {
+		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+			pattern := method + " " + mcpPath
+			mux.Handle(pattern, g.guarded(pattern, placeOf(pattern), g.mcp))
+		}
 	}
 	g.page(mux)
 	mux.HandleFunc("GET /api/openapi.json", g.openAPI)
@@ -42,4 +49,15 @@ func (g *Gateway) routes() *http.ServeMux {
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", g.elsewhere)
 	return mux
+}
+
+// placeOf returns the kind of place that requests of a route take.
+func placeOf(pattern string) place {
+	switch pattern {
+	case "GET /metrics":
+		return noPlace
+	case "GET /api/runs/{id}/events", "GET /api/chat/{id}/stream", "POST /api/chat/resume", "GET " + mcpPath:
+		return watcherPlace
+	}
+	return requestPlace
 }

@@ -45,7 +45,7 @@ func (g *Gateway) goOn(ctx context.Context, a *chat, m *Model, t *keptTurns) (bo
 	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
 	a.begin(t.runID)
 	a.calls = newHandover(a.chunks, a.req.Tools, &m.Settings, &m.Limits)
-	a.job = job{loop: l, resume: t.runID, answers: answers}
+	a.job = job{loop: l, resume: t.runID, answers: answers, holds: a.holds, note: &waitingNote{g, a.equal}}
 	return true, nil
 }
 

@@ -81,6 +81,15 @@ func (k *kept) drop(e *list.Element) {
 	k.bytes -= t.bytes
 }
 
+// remove forgets what is kept under the key.
+func (k *kept) remove(key keptKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[key]; e != nil {
+		k.drop(e)
+	}
+}
+
 func (k *kept) find(key keptKey) *keptTurns {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,16 +116,25 @@ type joined struct {
 	waits    *keptTurns      // whose run waits for the results that the conversation ends with
 }
 
-// join returns the messages with what was kept in its place. The messages passed checkAnswers, and are
-// not changed.
+// join returns the messages with what was kept in its place, and with what became of the runs that waited in the
+// place of the turns that said so. The messages passed checkAnswers, and are not changed.
 //
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
-func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message) *joined {
+func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message, waiting map[int]*waitingTurn) *joined {
 	j := &joined{messages: make([]lathe.Message, 0, len(messages))}
 	c := newConversation(who)
+	starts := map[conversationSum]int{}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
 		calls := m.Calls()
+		if len(waiting) > 0 {
+			starts[c.sum()] = len(j.messages)
+		}
+		if t := waiting[i]; t != nil {
+			j.messages = t.splice(j.messages, m, starts)
+			c.add(m)
+			continue
+		}
 		if len(calls) == 0 {
 			j.messages = append(j.messages, *m)
 			c.add(m)

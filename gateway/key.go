@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/secret"
 )
 
@@ -36,6 +35,7 @@ type setup struct {
 	hashes  [][sha256.Size]byte // of the keys' secrets
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
+	waiting *approval.Sentence
 	users   int           // of work; so is unused
 	unused  chan struct{} // closed when it was replaced and nothing uses it any more
 }
@@ -54,6 +54,10 @@ func newSetup(s *Setup) (*setup, error) {
 		return nil, errors.New("models are required")
 	}
 	out.Keys, out.Origins = slices.Clone(s.Keys), slices.Clone(s.Origins)
+	var err error
+	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
+		return nil, fmt.Errorf("waiting text: %w", err)
+	}
 	names := map[string]bool{}
 	for i := range out.Keys {
 		k := &out.Keys[i]
@@ -137,53 +141,6 @@ func noKey(r *http.Request) *problem {
 
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
-
-// usage counts what the callers of each key do now.
-type usage struct {
-	now func() time.Time
-	mu  sync.Mutex
-	of  map[string]*keyUsage
-}
-
-type keyUsage struct {
-	active int
-	tokens float64 // requests that may be made at once
-	filled time.Time
-}
-
-func newUsage(now func() time.Time) *usage { return &usage{now: now, of: map[string]*keyUsage{}} }
-
-// enter takes a place under the limits of the key. leave gives it back.
-func (u *usage) enter(k *Key) (leave func(), p *problem) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	c := u.of[k.Name]
-	if c == nil {
-		c = &keyUsage{tokens: float64(k.RequestsPerMinute), filled: u.now()}
-		u.of[k.Name] = c
-	}
-	if k.Concurrency > 0 && c.active >= k.Concurrency {
-		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
-	}
-	if most := float64(k.RequestsPerMinute); most > 0 {
-		now := u.now()
-		c.tokens = min(most, c.tokens+now.Sub(c.filled).Minutes()*most)
-		c.filled = now
-		if c.tokens < 1 {
-			return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded",
-				RetryAfter: time.Duration((1 - c.tokens) / most * float64(time.Minute)),
-				Message:    fmt.Sprintf("This key may make %d requests a minute.", k.RequestsPerMinute)}
-		}
-		c.tokens--
-	}
-	c.active++
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		c.active--
-	}, nil
-}
 
 // Narrowed returns limits narrowed by those of the key.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 )
@@ -56,6 +57,12 @@ type Setup struct {
 	Hosts []string
 	// Origins are the pages of other hosts that may call the gateway, such as https://chat.example.com.
 	Origins []string
+	// WaitingText is the template of the sentence with which a completion says that its run waits for an approval; see
+	// [approval.NewSentence]. "": [approval.DefaultSentence].
+	WaitingText string
+	// Hold is how long the answer of a completion is held open while its run waits for an approval; 0: it is given
+	// at once. It wants Options.Index and Options.Bus.
+	Hold time.Duration
 }
 
 // Options say how the gateway serves. They are copied.
@@ -73,7 +80,10 @@ type Options struct {
 	// Bus is a sink of the engine, from which runs are watched; nil: the runs under /api/runs are not served.
 	Bus *observe.Bus
 	// Desk is the approver of the runners; nil: nobody can be asked here. It keeps answers in Index.
-	Desk    *approval.Desk
+	Desk *approval.Desk
+	// MCP, when set, serves /mcp under the same keys, limits, log, Host and Origin rules as the rest. What
+	// it gets was admitted. See [Charge].
+	MCP     http.Handler
 	Metrics *observe.Metrics // counts stream clients; nil: nothing is counted
 	// NoMetrics leaves /metrics to another listener. See [Options.Metrics].
 	NoMetrics bool
@@ -92,7 +102,9 @@ type Limits struct {
 	MaxMessages   int           // 10 000 messages in a conversation that a request has
 	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
 	MaxCalls      int           // 10 000 tool calls of its messages together
-	MaxConcurrent int           // 1 024 requests at once; more are answered 503
+	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
+	MaxConcurrent int           // 1 024 requests at once; more are answered 503. With several keys one key has a quarter of them at most
+	MaxWatchers   int           // 1 024 streams of events of runs at once, beside those requests; likewise
 	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
 	MaxHeader     int           // 64 KiB of a request's head
 	HeaderTimeout time.Duration // 5 s for the head of a request
@@ -100,9 +112,11 @@ type Limits struct {
 	IdleTimeout   time.Duration // 2 min between requests of one connection
 	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
 	KeepAlive     time.Duration // 15 s without a byte until a stream gets a comment
-	Expiry        time.Duration // 10 s at most until a run goes on whose request for approval has expired
-	Claim         time.Duration // 1 s between looks for runs of a shared store that nobody carries
-	Poll          time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
+	// Expiry is 10 s: at most until a run goes on whose request for approval has expired, and between looks for runs
+	// of the store that wait for an approval.
+	Expiry time.Duration
+	Claim  time.Duration // 1 s between looks for runs of a shared store that nobody carries
+	Poll   time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
 	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
 	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
 	MaxKept      int
@@ -125,7 +139,9 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxMessages, 10_000)
 	count(&l.MaxParts, 20_000)
 	count(&l.MaxCalls, 10_000)
+	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
+	count(&l.MaxWatchers, 1024)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)
 	count(&l.MaxKept, 10_000)
@@ -147,11 +163,11 @@ type Gateway struct {
 	opts     Options
 	mux      *http.ServeMux
 	work     work
-	usage    *usage // of keys, by name; it outlives a reload
+	usage    *usage
 	kept     *kept
-	places   chan struct{} // one for each request that is worked on
 	held     *runLocks
 	recalled recall
+	seen     map[string]surveyed // by run; of the goroutine that surveys
 	flying   flying
 	facts    lathe.FactStore   // nil: nothing is kept
 	shared   lathe.SharedStore // nil: no other process carries runs of the store
@@ -194,10 +210,9 @@ func New(opts *Options) (*Gateway, error) {
 	if g.opts.Cluster.Client == nil {
 		g.opts.Cluster.Client = relayClient()
 	}
-	g.usage = newUsage(g.opts.Now)
+	g.usage = newUsage(g.opts.Now, &g.opts.Limits)
 	g.kept = newKept(&g.opts.Limits, g.opts.Now)
 	g.held = newRunLocks()
-	g.places = make(chan struct{}, g.opts.Limits.MaxConcurrent)
 	g.stopped, g.stop = context.WithCancelCause(context.Background())
 	g.leaving, g.leave = context.WithCancel(context.Background())
 	if _, err := g.Reload(&opts.Setup); err != nil {

@@ -181,14 +181,14 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 		c.fail(w, bad)
 		return
 	}
-	defer leave()
+	defer func() { leave() }()
 	defer p.close()
 	if m := g.opts.Metrics; m != nil {
 		m.AddStreamClients(1)
 		defer m.AddStreamClients(-1)
 	}
 	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
-	if f.detach {                                           // else its run ends when the client leaves, or the server
+	if f.detach || j.holds != nil {                         // else its run ends when the client leaves, or the server
 		defer context.AfterFunc(r.Context(), p.nudge)()
 		defer context.AfterFunc(g.stopped, p.nudge)()
 	}
@@ -198,11 +198,20 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 		p.nudge()
 	})
 	defer quiet.Stop()
+	held := int64(-1) // the event after which the stream was held open last
 	spare := takeBuffer()
 	defer func() { giveBack(spare) }() // when the pipe has none of it any more
 	for {
 		<-p.wake
 		over := f.isOver() // nothing is said after that
+		if over && r.Context().Err() == nil {
+			if hold := g.holdFor(c, j, f.res); hold > 0 && held != heldAt(enc) {
+				held = heldAt(enc)
+				leave()
+				f, leave = g.follow(r.Context(), c, c.runID, held, hold, p.nudge, []lathe.Sink{p})
+				over = false
+			}
+		}
 		b, full := p.take(spare)
 		spare = nil // it is the pipe's
 		switch {
@@ -252,4 +261,12 @@ func appendKeepAlive(dst []byte, enc encoder) []byte {
 		return own.appendKeepAlive(dst)
 	}
 	return sse.AppendComment(dst, "keep-alive")
+}
+
+// heldAt returns the id of the last event that the encoder was given.
+func heldAt(enc encoder) int64 {
+	if a, ok := enc.(*chat); ok {
+		return a.last
+	}
+	return 0
 }

@@ -87,6 +87,12 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 		_, _ = w.Write(openai.AppendError(nil, p.wire())) // the client left: nobody to tell
 		return
 	}
+	if c.rpc {
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(p.Status)
+		_, _ = w.Write(p.rpcError(c.requestID)) // the client left: nobody to tell
+		return
+	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	form := &problemBody{Type: "about:blank", Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Message,

@@ -9,25 +9,11 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/loop"
 )
 
 // labelConversation is the label under which the log of a run has the sum of the conversation that it was
 // begun with, as its client had it. It is not listed with those of the client.
 const labelConversation = "lathe_conversation_sha256"
-
-// label returns the labels with the sum among them, where there is room.
-func (s conversationSum) label(labels map[string]string) map[string]string {
-	if len(labels) >= loop.MaxLabels {
-		return labels
-	}
-	out := maps.Clone(labels)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[labelConversation] = hex.EncodeToString(s[:])
-	return out
-}
 
 // maxRecalled bounds the runs that one look into the store goes through.
 const maxRecalled = 1000
@@ -42,12 +28,14 @@ type recall struct {
 // join joins the conversation of a request with what was kept of it, here or in the store.
 func (g *Gateway) join(ctx context.Context, a *chat, relayed bool) *joined {
 	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
-	if (relayed || len(a.req.Tools) == 0) && !slices.ContainsFunc(a.req.Messages, answers) {
+	waiting := g.waitingTurns(ctx, a)
+	handsOver := len(a.req.Tools) > 0 || g.opts.Desk != nil
+	if (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &joined{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	j := g.kept.join(ctx, a.keeper(), a.req.Messages)
+	j := g.kept.join(ctx, a.keeper(), a.req.Messages, waiting)
 	if j.missing && !relayed && g.opts.Index != nil && g.recallTurns(ctx, a.caller) {
-		j = g.kept.join(ctx, a.keeper(), a.req.Messages)
+		j = g.kept.join(ctx, a.keeper(), a.req.Messages, waiting)
 	}
 	return j
 }

@@ -73,6 +73,13 @@ func call(id string) wireCall {
 func asksAndHands() *fake {
 	return &fake{turn: func(_ int, req *lathe.Request) lathe.Message {
 		got := transcript(req.Messages)
+		if req.Messages[len(req.Messages)-1].Text() == "and?" {
+			roles := []string{}
+			for i := range req.Messages {
+				roles = append(roles, string(req.Messages[i].Role))
+			}
+			return says(lathe.Text{Text: strings.Join(roles, " ")})
+		}
 		if strings.Contains(got, "=c1") && strings.Contains(got, "=s1") {
 			last := req.Messages[len(req.Messages)-2:]
 			return says(lathe.Text{Text: "Done: " + last[0].Parts[0].(lathe.ToolResult).Content + " " + last[1].Parts[0].(lathe.ToolResult).Content})
@@ -129,13 +136,29 @@ func TestRunWithClientToolsAndAnApprovalIsResumable(t *testing.T) {
 					if order == "person first" {
 						approve()
 					}
-					m, finish = f.answer(body(again(m, "rain")), stream)
+					conversation := again(m, "rain")
+					m, finish = f.answer(body(conversation), stream)
 					if order == "client first" {
-						if finish != "stop" || m.Content != "" || len(m.ToolCalls) != 0 {
-							t.Errorf("got %+v (%s), want nothing yet", m, finish)
+						waits := func(m message) bool {
+							return finish == "stop" && strings.Contains(m.Content, "waits for an approval") && strings.Contains(m.Content, id) && len(m.ToolCalls) == 0
+						}
+						if !waits(m) {
+							t.Errorf("got %+v (%s), want that it waits", m, finish)
+						}
+						said := m
+						if m, finish = f.answer(body(conversation), stream); !waits(m) {
+							t.Errorf("asked again: got %+v (%s), want that it waits", m, finish)
 						}
 						approve()
 						f.crew.Drain(t.Context())
+						if m, finish = f.answer(body(conversation), stream); m.Content != `Done: {"result":42,"exact":true} rain` {
+							t.Errorf("after the approval: got %+v (%s), want the answer and nothing else", m, finish)
+						}
+						next := conversation + `,{"role":"assistant","content":` + quote(said.Content) + `},{"role":"user","content":"and?"}`
+						if m, _ = f.answer(body(next), stream); m.Content != "user assistant tool tool assistant user" {
+							t.Errorf("the next turn is sent as %s", m.Content)
+						}
+						return
 					} else if finish != "stop" || m.Content != `Done: {"result":42,"exact":true} rain` {
 						t.Errorf("got %+v (%s), want the answer", m, finish)
 					}

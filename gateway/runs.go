@@ -33,6 +33,8 @@ type runView struct {
 	// requests are the requests for approval by call, decisions what was decided, the oldest first.
 	requests  map[string]approvalRequest
 	decisions []callDecision
+	// handedBack is the id of the last event that has a result of the client.
+	handedBack int64
 }
 
 // view reads the log of a run of the caller.
@@ -116,7 +118,7 @@ type runBody struct {
 func (g *Gateway) body(ctx context.Context, c *caller, v *runView) *runBody {
 	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: g.decisionsOf(ctx, v)}
 	for k, label := range v.state.Run.Labels {
-		if k != labelFingerprint && k != labelConversation {
+		if !hiddenLabel(k) {
 			if b.Labels == nil {
 				b.Labels = map[string]string{}
 			}

@@ -3,9 +3,9 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -20,6 +20,12 @@ func (g *Gateway) Tend(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.leaving, cancel)()
+	var surveyed sync.WaitGroup
+	defer surveyed.Wait()
+	if g.opts.Desk != nil {
+		g.survey(ctx)
+		surveyed.Go(func() { g.surveyOn(ctx) })
+	}
 	if g.shared != nil {
 		g.serve(ctx)
 		return
@@ -27,7 +33,6 @@ func (g *Gateway) Tend(ctx context.Context) {
 	if g.opts.Desk == nil || g.opts.Bus == nil {
 		return
 	}
-	g.recall(ctx)
 	tick := time.NewTicker(g.opts.Limits.Expiry)
 	defer tick.Stop()
 	for {
@@ -40,34 +45,6 @@ func (g *Gateway) Tend(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// recall puts what earlier processes asked on the desk.
-func (g *Gateway) recall(ctx context.Context) {
-	f := &lathe.RunFilter{Status: "parked", Limit: maxPage}
-	for {
-		rows, next, err := g.opts.Index.Runs(ctx, f)
-		if err != nil && ctx.Err() == nil {
-			g.opts.Log.Error("what earlier processes asked could not be read", "code", lathe.CodeOf(err))
-		}
-		for i := range rows {
-			if rows[i].Reason != lathe.ReasonAwaitingApproval {
-				continue
-			}
-			v, p := g.view(ctx, g.nobody(), rows[i].RunID)
-			if p != nil {
-				continue // it is gone by now
-			}
-			for k := range v.state.Open {
-				if o := &v.state.Open[k]; o.Asked {
-					g.opts.Desk.Await(v.request(o))
-				}
-			}
-		}
-		if f.After = next; next == "" {
 			return
 		}
 	}

@@ -120,6 +120,8 @@ type watch struct {
 	// enc, where it is set, has the run told as the stream of a chat page.
 	enc       *uistream.Encoder
 	keepAlive func(dst []byte) []byte
+	// sink, where it is set, gets the events in place of a stream.
+	sink func(*lathe.Event)
 }
 
 // run tells events until the run has ended, the watcher is gone, or ctx is done.
@@ -254,6 +256,10 @@ func (x *watch) tell(e *lathe.Event) error {
 }
 
 func (x *watch) encode(e *lathe.Event) error {
+	if x.sink != nil {
+		x.sink(e)
+		return nil
+	}
 	if x.enc != nil {
 		x.buf = x.enc.Append(x.buf, e)
 		return nil
@@ -271,6 +277,10 @@ func (x *watch) encode(e *lathe.Event) error {
 }
 
 func (x *watch) flush() error {
+	if x.sink != nil {
+		x.buf = x.buf[:0]
+		return nil
+	}
 	err := x.out.write(x.buf)
 	x.buf = x.buf[:0]
 	return err

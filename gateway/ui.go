@@ -116,7 +116,7 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	if p := g.takes(); p != nil {
 		return nil, p
 	}
-	limits := uistream.DefaultLimits()
+	limits := g.uiLimits()
 	u := &uiChat{caller: c, unlock: func() {}}
 	u.encode.MaxArgs, u.encode.MaxResult = limits.MaxArgs, limits.MaxResult
 	var p *problem
@@ -162,7 +162,11 @@ func badUI(err error) *problem {
 	if !errors.As(err, &bad) {
 		return badWish("", "The request could not be read.")
 	}
-	return badWish(bad.Param, "%s: %s", bad.Param, bad.Message)
+	setting := ""
+	if bad.Limit == "max_text" {
+		setting = " The server's setting serve.max_text is this limit."
+	}
+	return badWish(bad.Param, "%s: %s%s", bad.Param, bad.Message, setting)
 }
 
 // planUI makes the input of a run.

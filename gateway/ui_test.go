@@ -232,7 +232,6 @@ func TestChatTellsFailures(t *testing.T) {
 		{"protocol", "/api/chat?protocol=ag_ui", uiHello, "protocol"},
 		{"JSON", "/api/chat", `{"messages":[`, "body"},
 		{"nothing", "/api/chat", `{"messages":[]}`, "messages"},
-		{"long text", "/api/chat", strings.Replace(uiHello, "What", strings.Repeat("x", 4001), 1), "messages[0].parts[0].text"},
 		{"wish", "/api/chat", strings.Replace(uiHello, "{", `{"lathe":{"odd":1},`, 1), "lathe"},
 		{"name of ours", "/api/chat", strings.Replace(uiHello, "{", `{"tools":{"calculator":{}},`, 1), "tools[0]"},
 	} {
@@ -241,6 +240,27 @@ func TestChatTellsFailures(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &p); err != nil || resp.StatusCode != 400 || !strings.HasPrefix(p.Param, tt.param) {
 			t.Errorf("%s: %d %s", tt.name, resp.StatusCode, text)
 		}
+	}
+}
+
+// The limit of a user's text is that of the server's setting. A text beyond it is refused with the setting's name.
+func TestChatTextHasTheLimitOfTheServer(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{opts: func(o *gateway.Options) { o.Limits.MaxText = 5000 }})
+	text := func(n int) string { return strings.Replace(uiHello, "What is 7 + 35?", strings.Repeat("é", n), 1) }
+	if resp, got := f.do("POST", "/api/chat", text(5000)); resp.StatusCode != http.StatusOK {
+		t.Errorf("5000 characters: %d %s", resp.StatusCode, got)
+	}
+	resp, got := f.do("POST", "/api/chat", text(5001))
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "messages[0].parts[0].text: It has 5001 characters; max_text is 5000. The server's setting serve.max_text is this limit.") {
+		t.Errorf("5001 characters: %d %s", resp.StatusCode, got)
+	}
+	if _, got := f.do("GET", "/api/limits", ""); got != `{"max_text":5000,"max_body_bytes":16777216}`+"\n" {
+		t.Errorf("limits: %s", got)
+	}
+	f = serve(t, nil)
+	if _, got := f.do("GET", "/api/limits", ""); !strings.Contains(got, `"max_text":1000000,`) {
+		t.Errorf("default: %s", got)
 	}
 }
 

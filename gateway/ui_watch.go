@@ -29,7 +29,7 @@ func (g *Gateway) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	req, err := uistream.ParseResume(body, uistream.DefaultLimits())
+	req, err := uistream.ParseResume(body, g.uiLimits())
 	if err != nil {
 		c.fail(w, badUI(err))
 		return

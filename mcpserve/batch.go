@@ -2,9 +2,13 @@ package mcpserve
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -95,7 +99,7 @@ func spelled(id string) string {
 }
 
 // postBatch serves a batch over HTTP.
-func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []byte) {
+func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []byte, charge func(context.Context, int) (time.Duration, bool)) {
 	v, known := t.visitNamed(r.Header.Get(headerSession))
 	protocol := ""
 	if known {
@@ -116,6 +120,13 @@ func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []
 		if len(messages) == 0 {
 			w.WriteHeader(http.StatusAccepted)
 			return
+		}
+		if n := len(messages) - 1; n > 0 && charge != nil {
+			if wait, ok := charge(r.Context(), n); !ok {
+				w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+				answer(w, http.StatusTooManyRequests, &refusal{code: codeBusy, text: "the key may not make so many requests: each message of a batch counts"})
+				return
+			}
 		}
 		body = append(append([]byte{'['}, bytes.Join(messages, []byte{','})...), ']')
 		t.sync()

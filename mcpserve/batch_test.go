@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/mcpserve"
@@ -93,6 +94,31 @@ func TestBatchesOverHTTP(t *testing.T) {
 	}
 	if status, _, body := postWhole(t, c, url, batch(call(9, "echo", `{}`)), append([]string{"Mcp-Protocol-Version", "2025-03-26"}, in...)...); status != 200 || answers(t, body)["9"] == "" {
 		t.Errorf("with the header: %d %s", status, body)
+	}
+}
+
+// Each request of a batch counts, and one that may not be made has none of them made.
+func TestBatchesAreCharged(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	r := newRig(t, nil, nil, reader("count", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+		ran++
+		return &lathe.Output{Data: json.RawMessage(`{}`)}, nil
+	}))
+	url, c := r.web(), client(t)
+	in := old(t, c, url)
+	var asked []int
+	r.server.Admit(&mcpserve.HTTPOptions{Charge: func(_ context.Context, n int) (time.Duration, bool) {
+		asked = append(asked, n)
+		return 90 * time.Second, n < 3
+	}})
+	for n, want := range map[int]int{1: 200, 4: 429} {
+		if status, _, body := postWhole(t, c, url, many(n), in...); status != want || want == 429 && !strings.Contains(body, `"error"`) {
+			t.Errorf("a batch of %d: %d %s", n, status, body)
+		}
+	}
+	if len(asked) != 1 || asked[0] != 3 || ran != 1 {
+		t.Errorf("charged %v, ran %d", asked, ran)
 	}
 }
 

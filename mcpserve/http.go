@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -23,6 +24,12 @@ type HTTPOptions struct {
 	// Identify says who calls; false: nobody that is known, and the request is answered 401. nil: everybody
 	// is the caller without a name.
 	Identify func(*http.Request) (Caller, bool)
+	// Admitted says that a handler in front has checked Host, Origin and limits, and counts the request.
+	// Identify still says who calls.
+	Admitted bool
+	// Charge, when set, is called before a batch is served, with the number of its requests beyond the
+	// first: it says whether the caller may make so many, and if not, after which time.
+	Charge func(ctx context.Context, n int) (wait time.Duration, ok bool)
 	// Hosts are the host names, without ports, under which the server is asked for; "*" is any. nil: the
 	// names of this machine's loopback, which keeps pages away whose name was made to point here.
 	Hosts []string
@@ -69,7 +76,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if !o.hostAllowed(r) || !o.originAllowed(r) {
+	if !o.Admitted && (!o.hostAllowed(r) || !o.originAllowed(r)) {
 		s.opts.Log.Warn("an MCP request with a strange Host or Origin was refused")
 		answer(w, http.StatusForbidden, &refusal{code: jsonrpc.CodeInvalidRequest, text: "this Host or Origin is not served here"})
 		return
@@ -92,7 +99,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del("Authorization") // what is not there cannot go on to anybody
 	switch {
 	case r.Method == http.MethodPost:
-		s.post(guarded, r, t)
+		s.post(guarded, r, t, o)
 		return
 	case r.ContentLength != 0:
 		answer(w, http.StatusBadRequest, &refusal{code: jsonrpc.CodeInvalidRequest, text: "there is a body where none belongs"})
@@ -122,7 +129,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 func modernVersion(v string) bool { return v >= statelessEra }
 
 // post checks a message before anything decodes it, and hands it to its era.
-func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
+func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptions) {
 	select {
 	case s.posts <- struct{}{}:
 		defer func() { <-s.posts }()
@@ -136,7 +143,7 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant) {
 		return
 	}
 	if isBatch(body) {
-		s.postBatch(w, r, t, body)
+		s.postBatch(w, r, t, body, o.Charge)
 		return
 	}
 	m, no := inspect(body)

@@ -39,7 +39,8 @@ type Metrics struct {
 	approvals, clients                            prometheus.Gauge
 
 	mu      sync.Mutex
-	pending map[string]int // open approvals by run
+	pending map[string]int  // open approvals by run
+	touched map[string]bool // runs whose approvals have changed since a recount began; nil: there is none
 	rc      map[callKey]int
 }
 
@@ -230,6 +231,9 @@ func (m *Metrics) result(runID string, d *lathe.ToolCallResult) {
 func (m *Metrics) approval(runID string, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.touched != nil {
+		m.touched[runID] = true
+	}
 	open, followed := m.pending[runID]
 	if open+n < 0 || !followed && len(m.pending) >= maxFollowedRuns {
 		return
@@ -242,10 +246,43 @@ func (m *Metrics) approval(runID string, n int) {
 	}
 }
 
+// RecountApprovals sets the gauge of open approvals to what count returns, by run: those that were asked for by an
+// earlier process or by another one are not among the events of this one. A run with events meanwhile keeps the
+// number of its events. An error of count changes nothing. There is one recount at a time.
+func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
+	m.mu.Lock()
+	m.touched = map[string]bool{}
+	m.mu.Unlock()
+	open, err := count()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	touched := m.touched
+	m.touched = nil
+	if err != nil {
+		return err
+	}
+	next, sum := map[string]int{}, 0
+	keep := func(runs map[string]int, wanted bool) {
+		for run, n := range runs {
+			if n > 0 && touched[run] == wanted && len(next) < maxFollowedRuns {
+				next[run], sum = n, sum+n
+			}
+		}
+	}
+	keep(m.pending, true)
+	keep(open, false)
+	m.pending = next
+	m.approvals.Set(float64(sum))
+	return nil
+}
+
 // forget drops what is known of a run that has ended: nobody will answer its approvals.
 func (m *Metrics) forget(runID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.touched != nil {
+		m.touched[runID] = true
+	}
 	if open := m.pending[runID]; open != 0 {
 		m.approvals.Sub(float64(open))
 		delete(m.pending, runID)

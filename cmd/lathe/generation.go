@@ -115,7 +115,8 @@ func (g *generation) close() {
 }
 
 func (g *generation) setup() gateway.Setup {
-	s := gateway.Setup{Models: g.models, Tools: servedTools{g.set, g.runner, g.trail}, Policy: buildPolicy(g.cfg), Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
+	s := gateway.Setup{Models: g.models, Tools: servedTools{g.set, g.runner, g.trail}, Policy: buildPolicy(g.cfg), Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins,
+		WaitingText: g.cfg.Approval.WaitingText, Hold: g.cfg.Approval.Hold}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Keys)) {
 		k := g.cfg.Keys[name]
 		s.Keys = append(s.Keys, gateway.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Limits: k.Limits,

@@ -191,8 +191,8 @@ func (d *daemon) open(cfg *config.Config) error {
 	}
 	opts := &engine.Options{Sinks: d.sinks, Log: d.log, Lease: cfg.Cluster.Lease}
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
-		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls,
-			MaxConcurrent: cfg.Serve.MaxConcurrent, KeepAlive: cfg.Serve.KeepAlive}}
+		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls, MaxText: cfg.Serve.MaxText,
+			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
 		_, opts.StoreAtOnce = d.store.(memoryStore)
@@ -207,6 +207,7 @@ func (d *daemon) open(cfg *config.Config) error {
 	d.crew = engine.NewCrew(d.engine, 0)
 	out.Engine, out.Crew = d.engine, d.crew
 	var err error
+	out.MCP = http.HandlerFunc(d.serveMCP)
 	if d.gateway, err = gateway.New(out); err != nil {
 		return &exitError{exitConfig, causeOf(err)}
 	}

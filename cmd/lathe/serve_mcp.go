@@ -9,9 +9,10 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// callers says who may use the tools over MCP: who may use everything else.
+// callers returns the callers who may use the tools over MCP: those of everything else. The gateway, which serves the path,
+// has checked Host, Origin and limits.
 func (g *generation) callers(keys []gateway.Key) *mcpserve.HTTPOptions {
-	out := &mcpserve.HTTPOptions{Hosts: g.cfg.Serve.Hosts, Origins: g.cfg.Serve.Origins}
+	out := &mcpserve.HTTPOptions{Admitted: true, Charge: gateway.Charge}
 	if len(keys) > 0 {
 		known := make([]mcpserve.Key, len(keys))
 		for i := range keys {
@@ -23,19 +24,18 @@ func (g *generation) callers(keys []gateway.Key) *mcpserve.HTTPOptions {
 	return out
 }
 
-// handler serves the gateway, and MCP beside it.
+// handler serves the gateway, and within it MCP.
 func (d *daemon) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d.traces != nil {
 			r = r.WithContext(observe.RemoteTrace(r.Context(), r.Header))
 		}
-		if r.URL.Path == "/mcp" {
-			d.tools.Handler().ServeHTTP(w, r)
-			return
-		}
 		d.gateway.ServeHTTP(w, r)
 	})
 }
+
+// serveMCP serves the tools in force to MCP clients. The gateway has admitted the request.
+func (d *daemon) serveMCP(w http.ResponseWriter, r *http.Request) { d.tools.Handler().ServeHTTP(w, r) }
 
 // serveTools puts the tools of the generation in force for MCP clients. The channel is closed when no call uses those
 // before any more; nil: there were none. Nobody can be asked there: what would be asked about is denied.

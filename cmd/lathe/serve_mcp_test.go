@@ -37,7 +37,7 @@ func TestReloadLeavesCallsOfMCPClients(t *testing.T) {
 	d := &daemon{log: slog.New(slog.DiscardHandler)}
 	d.serveTools(with(waits), nil)
 	defer d.tools.Close()
-	srv := httptest.NewServer(d.handler())
+	srv := httptest.NewServer(http.HandlerFunc(d.serveMCP))
 	defer srv.Close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()

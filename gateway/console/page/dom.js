@@ -19,17 +19,23 @@ export function el(tag, props = {}, ...children) {
   return node;
 }
 
-// pretty writes a value for people: JSON with its lines, text as it is.
-export function pretty(value) {
-  if (value === undefined) return "";
-  if (typeof value === "string") {
-    try {
-      const v = JSON.parse(value);
-      if (typeof v === "object" && v !== null) return JSON.stringify(v, null, 2);
-    } catch { /* it is text */ }
-    return value;
+// put makes children the children of parent. One that is there already is not moved, so that it keeps the focus
+// and what is selected in it.
+export function put(parent, children) {
+  const stay = new Set(children);
+  for (const child of [...parent.childNodes]) if (!stay.has(child)) child.remove();
+  let at = parent.firstChild;
+  for (const child of children) {
+    if (child === at) at = at.nextSibling;
+    else parent.insertBefore(child, at);
   }
-  return JSON.stringify(value, null, 2);
+}
+
+// grow shows text in an element of its own. Text that was shown stays the same node, and keeps what is selected.
+export function grow(element, text) {
+  const shown = element.firstChild;
+  if (shown?.nodeType === Node.TEXT_NODE && shown === element.lastChild && text.startsWith(shown.data)) shown.appendData(text.slice(shown.length));
+  else element.textContent = text;
 }
 
 export function ago(time) {
@@ -40,4 +46,10 @@ export function ago(time) {
   return new Date(time).toLocaleDateString();
 }
 
-export const count = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
+// clock is a time of today without its date, another one with it.
+export function clock(time) {
+  const t = new Date(time);
+  return t.toDateString() === new Date().toDateString() ? t.toLocaleTimeString() : t.toLocaleString();
+}
+
+export const count = (n, one) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;

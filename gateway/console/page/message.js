@@ -1,43 +1,63 @@
-// A message of the assistant, as a UI message stream makes it.
+// A message of the assistant, as a UI message stream makes it. Arguments and results are kept as the texts that
+// they are: a number of them keeps its digits, here and on its way back to the server.
 
-// take puts one part of the stream into the message. It returns the text of an error, where it is one.
-export function take(message, part) {
+import { content, member } from "./jsontext.js";
+
+// take puts one part of the stream into the message; data is its JSON, id that of the stored event which it ends.
+// It returns the text of an error, where it is one.
+export function take(message, data, id) {
+  const problem = part(message, JSON.parse(data), data);
+  if (id) mark(message, id);
+  return problem;
+}
+
+function part(message, part, data) {
   const parts = message.parts;
   const tool = () => parts.findLast((p) => p.toolCallId === part.toolCallId);
+  const text = () => parts.findLast((p) => p.id === part.id && !p.stale);
   switch (part.type) {
     case "start":
       message.id = part.messageId ?? message.id;
       message.metadata = { ...message.metadata, ...part.messageMetadata };
       break;
     case "start-step":
-      parts.push({ type: "step-start" });
+      add(parts, { type: "step-start" });
       break;
     case "text-start":
-    case "reasoning-start":
-      parts.push({ type: part.type.replace("-start", ""), text: "", state: "streaming", providerMetadata: part.providerMetadata });
+    case "reasoning-start": {
+      const type = part.type.replace("-start", "");
+      const facts = { id: part.id, state: "streaming", providerMetadata: part.providerMetadata };
+      const stale = parts.find((p) => p.stale && p.type === type);
+      if (stale) Object.assign(stale, facts, { stale: undefined, again: "" });
+      else add(parts, { type, text: "", ...facts });
       break;
+    }
     case "text-delta":
     case "reasoning-delta":
-      parts.at(-1).text += part.delta;
+      say(text(), part.delta);
       break;
     case "text-end":
     case "reasoning-end":
-      parts.at(-1).state = "done";
+      end(text());
       break;
-    case "tool-input-start":
-      parts.push({ type: `tool-${part.toolName}`, toolCallId: part.toolCallId, state: "input-streaming", written: "" });
+    case "tool-input-start": {
+      const stale = parts.find((p) => p.stale && p.toolCallId === part.toolCallId);
+      const facts = { type: `tool-${part.toolName}`, toolCallId: part.toolCallId, state: "input-streaming", input: "" };
+      if (stale) Object.assign(stale, facts, { stale: undefined });
+      else add(parts, facts);
       break;
+    }
     case "tool-input-delta":
-      tool().written += part.inputTextDelta;
+      tool().input += part.inputTextDelta;
       break;
     case "tool-input-available":
-      Object.assign(tool(), { state: "input-available", input: part.input, written: undefined });
+      Object.assign(tool(), { state: "input-available", input: content(member(data, "input")) });
       break;
     case "tool-approval-request":
       Object.assign(tool(), { state: "approval-requested", approval: { id: part.approvalId } });
       break;
     case "tool-output-available":
-      Object.assign(tool(), { state: "output-available", output: part.output });
+      Object.assign(tool(), { state: "output-available", output: content(member(data, "output")) });
       break;
     case "tool-output-error":
       Object.assign(tool(), { state: "output-error", errorText: part.errorText });
@@ -46,7 +66,7 @@ export function take(message, part) {
       Object.assign(tool(), { state: "output-denied" });
       break;
     case "file":
-      parts.push({ type: "file", url: part.url, mediaType: part.mediaType });
+      add(parts, { type: "file", url: part.url, mediaType: part.mediaType });
       break;
     case "finish":
       message.metadata = { ...message.metadata, ...part.messageMetadata };
@@ -59,9 +79,65 @@ export function take(message, part) {
   }
 }
 
+function add(parts, part) {
+  const i = parts.findIndex((p) => p.stale);
+  parts.splice(i < 0 ? parts.length : i, 0, part);
+}
+
+// say adds to a text. One that is told again takes the place of what is shown once it is as long, or differs.
+function say(p, delta) {
+  if (p.again === undefined) {
+    p.text += delta;
+    return;
+  }
+  p.again += delta;
+  if (p.again.length >= p.text.length || !p.text.startsWith(p.again)) {
+    p.text = p.again;
+    delete p.again;
+  }
+}
+
+function end(p) {
+  p.state = "done";
+  if (p.again !== undefined) p.text = p.again;
+  delete p.again;
+}
+
+const copy = (parts) => parts.map((p) => ({ ...p }));
+
+// mark remembers the message as the stored events up to id have told it. What was told before a broken connection
+// and not again by then is not part of it.
+export function mark(message, id = message.told?.id) {
+  message.parts = message.parts.filter((p) => !p.stale);
+  message.told = { id, parts: copy(message.parts) };
+}
+
+// rewind readies a message for a stream that tells again what came after the last stored event. What is shown of
+// that stays until it is told.
+export function rewind(message) {
+  const sure = message.told?.parts ?? [];
+  const rest = message.parts.slice(sure.length).filter((p) => p.type !== "step-start" && p.type !== "file");
+  message.parts = [...copy(sure), ...rest.map((p) => ({ ...p, stale: true, again: undefined }))];
+}
+
+// settle ends what a stream has left open.
+export function settle(message) {
+  message.parts = message.parts.filter((p) => !p.stale || p.type === "text");
+  for (const p of message.parts) {
+    delete p.stale;
+    delete p.again;
+    if (p.state === "input-streaming") p.state = "input-available";
+    if (p.state === "streaming") p.state = "done";
+  }
+}
+
 export const waits = (message) => message.parts.filter((p) => p.state === "approval-requested");
 
-// sent is the message without what is the page's own.
+const own = { text: ["type", "text", "state", "providerMetadata"], call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"] };
+
+// sent is the message as the server takes it, without what is the page's own.
 export function sent(message) {
-  return { ...message, problem: undefined, working: undefined, parts: message.parts.map((p) => ({ ...p, written: undefined })) };
+  const pick = (p, names) => Object.fromEntries(names.filter((n) => p[n] !== undefined).map((n) => [n, p[n]]));
+  const parts = message.parts.map((p) => p.toolCallId ? pick(p, own.call) : p.type === "file" ? pick(p, ["type", "url", "mediaType"]) : pick(p, own.text));
+  return { id: message.id, role: message.role, metadata: message.metadata, parts };
 }

@@ -2,16 +2,42 @@
 
 const keyName = "lathe.key";
 let askForKey = async () => "";
+let tell = () => {};
+let reached; // whether the last request got an answer
 
 export function onKeyWanted(ask) { askForKey = ask; }
 
-// A Refusal is an answer that is no success; detail is what the server says of it.
+// onConnection has f called when the server is reached after it was not, and the other way round.
+export function onConnection(f) { tell = f; }
+
+function reach(now) {
+  if (reached === now) return;
+  reached = now;
+  tell(now);
+}
+
+export const isReached = () => reached !== false;
+
+// A Refusal is an answer that is no success. Its message is what the server says, problem the document about it.
 export class Refusal extends Error {
-  constructor(status, detail, code) {
-    super(detail);
+  constructor(status, problem) {
+    super(problem.detail ?? problem.error?.message ?? `The server answered ${status}.`);
     this.status = status;
-    this.code = code;
+    this.code = problem.code ?? problem.error?.code ?? "";
+    this.problem = problem;
   }
+}
+
+// A Lost is a connection that could not be made, or that ended before its answer.
+export class Lost extends Error {
+  constructor() { super("The server cannot be reached. Check that it runs, then try again."); }
+}
+
+// lost turns the failure of a connection into a Lost. An abort is none.
+function lost(e) {
+  if (e.name === "AbortError") return e;
+  reach(false);
+  return new Lost();
 }
 
 // ask makes a request. It asks the person for a key where the server wants one.
@@ -21,7 +47,8 @@ export async function ask(path, init = {}) {
     const key = sessionStorage.getItem(keyName);
     if (key) headers.set("Authorization", `Bearer ${key}`);
     if (init.body) headers.set("Content-Type", "application/json");
-    const response = await fetch(path, { ...init, headers });
+    const response = await fetch(path, { ...init, headers }).catch((e) => { throw lost(e); });
+    reach(true);
     if (response.status !== 401) return response;
     sessionStorage.setItem(keyName, await askForKey(Boolean(key)));
   }
@@ -35,28 +62,47 @@ export async function json(path, init) {
 }
 
 export async function refusal(response) {
-  let detail = `The server answered ${response.status}.`, code = "";
+  let problem = {};
   try {
-    const body = await response.json();
-    detail = body.detail ?? body.error?.message ?? detail;
-    code = body.code ?? body.error?.code ?? "";
+    problem = await response.json();
   } catch { /* no problem document */ }
-  return new Refusal(response.status, detail, code);
+  return new Refusal(response.status, problem);
 }
 
-// events yields the data of server-sent events of a response.
+// events yields the id and the data of the server-sent events of a response.
 export async function* events(response) {
   let held = "";
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { value, done } = await reader.read();
-    held += value ?? "";
-    const blocks = held.split("\n\n");
-    held = blocks.pop();
-    for (const block of blocks) {
-      const data = block.split("\n").filter((l) => l.startsWith("data: ")).map((l) => l.slice(6));
-      if (data.length) yield data.join("\n");
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch((e) => { throw lost(e); });
+      held += value ?? "";
+      const blocks = held.split("\n\n");
+      held = blocks.pop();
+      for (const block of blocks) {
+        const lines = block.split("\n");
+        const data = lines.filter((l) => l.startsWith("data: ")).map((l) => l.slice(6));
+        if (data.length) yield { id: lines.find((l) => l.startsWith("id: "))?.slice(4), data: data.join("\n") };
+      }
+      if (done) return;
     }
-    if (done) return;
+  } finally {
+    reader.cancel().catch(() => {}); // it is over, or was left
   }
 }
+
+// pause waits, or until the signal is aborted: then it throws.
+export function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const over = () => reject(new DOMException("left", "AbortError"));
+    if (signal?.aborted) return over();
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", over);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); over(); }, { once: true });
+  });
+}
+
+// delays are those between attempts to reach the server.
+export const delay = (attempt) => Math.min(500 * 2 ** attempt, 8000);

@@ -14,7 +14,7 @@ type Limits struct {
 	MaxToolName   int // 64
 	MaxArgs       int // 8 192 of the arguments of a call
 	MaxResult     int // 32 768 of the result of a call
-	MaxText       int // 4 000 of a text of a user
+	MaxText       int // 1 000 000 of a text of a user
 	MaxAnswerText int // 200 000 of a text of anybody else
 	MaxStateKey   int // 512
 	MaxFileBytes  int // 10 MiB of the address of a file, which may hold it
@@ -28,7 +28,7 @@ func (l Limits) withDefaults() Limits {
 		p *int
 		v int
 	}{{&l.MaxMessages, 1_000}, {&l.MaxParts, 1_000}, {&l.MaxID, 128}, {&l.MaxToolName, 64}, {&l.MaxArgs, 8_192}, {&l.MaxResult, 32_768},
-		{&l.MaxText, 4_000}, {&l.MaxAnswerText, 200_000}, {&l.MaxStateKey, 512}, {&l.MaxFileBytes, 10 << 20}} {
+		{&l.MaxText, 1_000_000}, {&l.MaxAnswerText, 200_000}, {&l.MaxStateKey, 512}, {&l.MaxFileBytes, 10 << 20}} {
 		if *d.p <= 0 {
 			*d.p = d.v
 		}

@@ -122,7 +122,7 @@ func TestParseRequestRefuses(t *testing.T) {
 	text := func(n int) string { return `"` + long(n) + `"` }
 	args := func(n int) string { return `{"a":"` + long(n-8) + `"}` }
 	for _, tt := range []struct{ name, ok, bad, param, limit string }{
-		{"text", user(`{"type":"text","text":` + text(4000) + `}`), user(`{"type":"text","text":` + text(4001) + `}`), "messages[0].parts[0].text", "max_text"},
+		{"text", user(`{"type":"text","text":` + text(1_000_000) + `}`), user(`{"type":"text","text":` + text(1_000_001) + `}`), "messages[0].parts[0].text", "max_text"},
 		{"call id", call(long(128), "w", "{}", "1"), call(long(129), "w", "{}", "1"), "messages[0].parts[0].toolCallId", "max_id"},
 		{"no call id", call("1", "w", "{}", "1"), call("", "w", "{}", "1"), "messages[0].parts[0].toolCallId", ""},
 		{"tool name", call("1", long(64), "{}", "1"), call("1", long(65), "{}", "1"), "messages[0].parts[0].toolName", "max_tool_name"},

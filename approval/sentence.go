@@ -1,0 +1,88 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxSentence bounds the template of the sentence, in bytes.
+const maxSentence = 2000
+
+// DefaultSentence is the template of the sentence by which the answer of a model says that its run waits.
+const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the server's page, then go on with this conversation."
+
+// A Sentence says in the text of an answer that the run of the answer waits for an approval. It is recognised where
+// a client sends the answer again. Its methods may be called from several goroutines at once.
+type Sentence struct {
+	template string
+	form     *regexp.Regexp // the sentence at the end of a text; its first group is the id of the run
+}
+
+func checkSentence(template string) error {
+	runs := 0
+	for _, name := range regexp.MustCompile(`\{[a-z_]*\}`).FindAllString(template, -1) {
+		switch name {
+		case "{run}":
+			runs++
+		case "{tool}", "{command}":
+		default:
+			return fmt.Errorf("%s is not one of {tool}, {run} and {command}", name)
+		}
+	}
+	switch {
+	case runs != 1:
+		return errors.New("the text must have {run} once: by it the text is recognised when the client sends it again")
+	case len(template) > maxSentence:
+		return fmt.Errorf("the text is longer than %d bytes", maxSentence)
+	case strings.TrimSpace(template) != template:
+		return errors.New("the text must not begin or end with white space")
+	}
+	return nil
+}
+
+// NewSentence returns the sentence of a template, "" for [DefaultSentence]. The template has {run} once, for the id of
+// the run, and may have {tool} and {command}: the names of the tools whose calls wait, and the command that answers.
+// The error says what is wrong with it.
+func NewSentence(template string) (*Sentence, error) {
+	if template == "" {
+		template = DefaultSentence
+	}
+	if err := checkSentence(template); err != nil {
+		return nil, err
+	}
+	form := regexp.QuoteMeta(template)
+	for name, group := range map[string]string{
+		"{run}":     `(run_[0-9A-Za-z]{1,64})`,
+		"{tool}":    `[\w.:/-]+(?:, [\w.:/-]+)*`,
+		"{command}": `lathe runs [a-z]+ run_\w+(?: --server [^\s` + "`" + `]+)?`,
+	} {
+		form = strings.ReplaceAll(form, regexp.QuoteMeta(name), group)
+	}
+	re, err := regexp.Compile(`(?:^|\n)[ \t]*` + form + `\s*$`)
+	if err != nil {
+		return nil, err
+	}
+	return &Sentence{template: template, form: re}, nil
+}
+
+// Render returns the sentence for a run. A tool that is named twice is listed once.
+func (t *Sentence) Render(runID string, tools []string, command string) string {
+	tools = slices.Compact(slices.Sorted(slices.Values(tools)))
+	return strings.NewReplacer("{run}", runID, "{tool}", strings.Join(tools, ", "), "{command}", command).Replace(t.template)
+}
+
+// Split returns the text without the sentence that it ends with, and the run that the sentence names. ok is false
+// where the text does not end with one.
+func (t *Sentence) Split(text string) (rest, runID string, ok bool) {
+	if !strings.Contains(text, "run_") {
+		return text, "", false
+	}
+	m := t.form.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, "", false
+	}
+	return strings.TrimRight(text[:m[0]], " \t\r\n"), text[m[2]:m[3]], true
+}

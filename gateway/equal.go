@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// labelRequest is the label under which the log of a run has the digest of the request that it was begun by. It is
+// not listed with those of the client.
+const labelRequest = "lathe_equal_request_sha256"
+
+// hiddenLabel reports whether a label is one of the gateway's own.
+func hiddenLabel(name string) bool {
+	return name == labelFingerprint || name == labelConversation || name == labelRequest
+}
+
+// withLabel returns the labels with one more, where there is room.
+func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map[string]string {
+	if len(labels) >= loop.MaxLabels {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[name] = hex.EncodeToString(sum[:])
+	return out
+}
+
+// A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
+type requestSum [sha256.Size]byte
+
+// sumRequest returns the digest of a body that was checked. The order of its members does not count.
+func sumRequest(key string, body []byte) (sum requestSum) {
+	members := map[string][]byte{}
+	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
+		if !rawjson.EqualKey(name, "stream") && !rawjson.EqualKey(name, "stream_options") {
+			members[string(name)] = v
+		}
+	}
+	c := conversation{sha256.New()}
+	c.text(key)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		c.text(name)
+		c.text(string(members[name]))
+	}
+	c.h.Sum(sum[:0])
+	return sum
+}
+
+// key is where the run that waits, begun by an equal request, is kept.
+func (s requestSum) key() (k keptKey) {
+	return sha256.Sum256(append([]byte("waiting "), s[:]...))
+}
+
+// A waitingNote is a sink that keeps the run of a request when it begins to wait for a person, so that an equal
+// request is answered by that run and does not ask again.
+type waitingNote struct {
+	gateway *Gateway
+	sum     requestSum
+}
+
+// Emit implements [lathe.Sink].
+func (n *waitingNote) Emit(_ context.Context, e lathe.Event) {
+	if d, ok := e.Data.(*lathe.RunPaused); ok && d.Reason == lathe.ReasonAwaitingApproval {
+		n.gateway.kept.put(n.sum.key(), e.RunID, nil)
+	}
+}
+
+// equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
+// got since it waited; nil: there is none.
+func (g *Gateway) equalRun(ctx context.Context, a *chat) *runView {
+	t := g.kept.find(a.equal.key())
+	if t == nil {
+		return nil
+	}
+	own := *a.caller // whose request is of another run
+	v, p := g.view(ctx, &own, t.runID)
+	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
+		return v
+	}
+	g.kept.remove(a.equal.key())
+	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
+		return nil
+	}
+	return v
+}
+
+// attach has the request answered by a run that is there.
+func (a *chat) attach(m *Model, v *runView) {
+	a.session, a.base = v.state.Run.SessionID, v.state.Start
+	after := int64(0)
+	if last := len(a.req.Messages) - 1; last >= 0 && a.req.Messages[last].Role == lathe.RoleTool {
+		// The client has the text of before it handed its results over.
+		after, a.base = v.handedBack, v.answered(answered(&a.req.Messages[last]))
+	}
+	a.begin(v.state.Run.RunID)
+	a.calls = newHandover(a.chunks, a.req.Tools, &m.Settings, &m.Limits)
+	a.follows = true
+	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
+}
+
+// answered returns how many messages the history of the run has up to the answers of the message with that call.
+func (v *runView) answered(call string) int {
+	messages := v.state.Messages
+	for i := v.state.Start; i < len(messages); i++ {
+		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+			continue
+		}
+		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
+			i++
+		}
+		return i
+	}
+	return v.state.Start
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A request can be answered by a run that it does not execute: one that waits for a person and whose stream is held
+// open until then, or one that an equal request has begun. It follows the events of that run, whichever process
+// executes it.
+
+// maxWholeHold bounds the time for which an answer that is not streamed is held: it has no keep-alives.
+const maxWholeHold = 5 * time.Minute
+
+// holdFor returns how long the answer of a run that came to res is held; 0: it is given now.
+func (g *Gateway) holdFor(c *caller, j *job, res *lathe.Result) time.Duration {
+	if j.holds == nil || g.opts.Index == nil || g.opts.Bus == nil || g.leaving.Err() != nil || !j.holds(res) {
+		return 0
+	}
+	return c.setup.Hold
+}
+
+// holds reports whether the answer of the run may be held: it waits for a person and for nothing of the client.
+func (a *chat) holds(res *lathe.Result) bool {
+	if res.Reason != lathe.ReasonAwaitingApproval || len(a.theirs(res.Pending)) > 0 {
+		return false
+	}
+	a.follows = true
+	return true
+}
+
+// follow begins to follow a run from after an event. With hold the run waits: it is followed no longer than hold
+// while it does. The flight is over when the run waits, has ended, or is followed no longer. leave must be called once.
+func (g *Gateway) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []lathe.Sink) (*flight, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &flight{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
+	x := &watch{gateway: g, runID: id, last: after, sub: g.opts.Bus.Subscribe(id), follow: "pause"}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		defer cancel()
+		defer func() { x.sub.Close() }()
+		defer context.AfterFunc(g.leaving, cancel)()
+		x.sink = func(e *lathe.Event) {
+			for _, s := range sinks {
+				s.Emit(ctx, *e)
+			}
+		}
+		f.land(x.untilRest(ctx, c, hold))
+	}()
+	return f, func() {
+		cancel()
+		<-gone
+	}
+}
+
+// untilRest tells the events of the run until it waits or has ended, or ctx is done, and returns what it has come to.
+// A run that waits when this begins is followed for the time hold, or until it goes on.
+func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *lathe.Result {
+	held, cancel := ctx, context.CancelFunc(func() {})
+	if hold > 0 {
+		held, cancel = context.WithTimeout(ctx, hold)
+	}
+	defer func() { cancel() }()
+	for {
+		_ = x.run(held) // the log says what has become of the run
+		own := *c
+		v, p := x.gateway.view(context.WithoutCancel(ctx), &own, x.runID)
+		switch {
+		case p != nil:
+			return movedOnResult(p)
+		case ctx.Err() != nil, (v.state.Finished != nil || v.state.Paused != "") && v.state.LastID <= x.last:
+			return v.result()
+		}
+		cancel() // it went on: the time of the hold does not count any more
+		held, cancel = ctx, func() {}
+	}
+}
+
+// result returns what the run has come to, as its log says it.
+func (v *runView) result() *lathe.Result {
+	s := &v.state
+	res := &lathe.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
+	for i := range s.Open {
+		if slices.Contains(v.summary.Run.Pending, s.Open[i].ID) {
+			res.Pending = append(res.Pending, s.Open[i].ToolCall)
+		}
+	}
+	switch f := s.Finished; {
+	case f != nil:
+		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
+		if f.ErrorCode != "" {
+			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "gateway: follow", Err: errors.New("the run failed")}
+		}
+	case s.Paused == "": // it goes on, and is followed no longer
+		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
+	}
+	return res
+}
+
+// appendRest appends the text of a turn that was not streamed here: the run is executed elsewhere, or was before.
+func (a *chat) appendRest(dst []byte, turn int, m *lathe.Message) []byte {
+	told := ""
+	if a.turn == turn {
+		told = a.told
+	}
+	for _, p := range a.shown([]lathe.Message{*m}) {
+		if text, ok := p.(lathe.Text); ok && len(text.Text) > len(told) && text.Text[:len(told)] == told {
+			return a.text(dst, turn, text.Text[len(told):])
+		}
+	}
+	return dst
+}
