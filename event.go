@@ -52,7 +52,10 @@ type RunStarted struct {
 	FailurePolicy FailurePolicy `json:"tool_failure_policy"`
 	Tools         ToolsDigest   `json:"tools"`
 	Limits        LimitsView    `json:"limits"`
-	Messages      []Message     `json:"-"`
+	// ParentRunID and ParentToolCallID name the tool call that started the run, "" where none did.
+	ParentRunID      string    `json:"parent_run_id,omitempty"`
+	ParentToolCallID string    `json:"parent_tool_call_id,omitempty"`
+	Messages         []Message `json:"-"`
 	// Principal, Labels and Target say for whom, as what part of what, and by which loop the run is made.
 	Principal string            `json:"-"`
 	Labels    map[string]string `json:"-"`
@@ -205,6 +208,11 @@ type ToolCallExecuted struct {
 	Cached          bool   `json:"cached"`
 	Attempts        int    `json:"attempts"`
 	RC              *int   `json:"rc,omitempty"`
+	// ChildRunID is the run that the call started, "" where it started none. ChildUsage and ChildCost are what that run
+	// spent on model calls; the run of the call counts them as its own.
+	ChildRunID string  `json:"child_run_id,omitempty"`
+	ChildUsage *Usage  `json:"child_usage,omitempty"`
+	ChildCost  float64 `json:"child_cost,omitempty"` // in US dollars, as far as servers report it
 }
 
 // ToolCallResult says what the model will be told. There is exactly one for each ToolCallPlanned.

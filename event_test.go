@@ -17,7 +17,7 @@ import (
 // contract is the table of event data: the members that every event of the type has, those that
 // it may leave out, and the members of its content.
 var contract = map[string]struct{ always, maybe, content string }{
-	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "", "input labels messages principal target"},
+	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "parent_run_id parent_tool_call_id", "input labels messages principal target"},
 	"ModelCallStarted": {"attempt messages model prompt_hash prompt_hash_v2 provider tools", "", ""},
 	"TextDelta":        {"bytes", "", "text"},
 	"ReasoningDelta":   {"bytes", "", "text"},
@@ -33,7 +33,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ApprovalRequested":  {"args_digest expires_at seq tool tool_call_id", "rule", "arguments"},
 	"ApprovalResolved":   {"by decision reason_code seq tool tool_call_id", "", "arguments"},
 	"ToolCallExecuted": {
-		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "rc", ""},
+		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "child_cost child_run_id child_usage rc", ""},
 	"ToolCallResult": {
 		"latency_ms seq status tool tool_call_id", "client error_type limit message policy_decision policy_rule repaired", "blobs result"},
 	"RunPaused":   {"pending reason", "", ""},

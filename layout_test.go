@@ -72,6 +72,7 @@ var rooms = []room{
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	{path: "tool/httptool", imports: []string{"", "tool", "internal/egress", "internal/oauth", "internal/rawjson", "internal/secret"}, std: []string{"net/http"},
 		outside: []string{"github.com/getkin/kin-openapi", "go.yaml.in/yaml"}},
+	{path: "tool/agenttool", imports: []string{"", "internal/rawjson", "loop", "tool"}},
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/lazy", "internal/rawjson", "internal/wasmrt"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "tool/remote", imports: []string{"", "tool"}},

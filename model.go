@@ -208,6 +208,9 @@ type Usage struct {
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 }
 
+// Total returns the tokens that limits count: TotalTokens, or the sum of input and output where a server reports less.
+func (u Usage) Total() int64 { return max(u.TotalTokens, u.InputTokens+u.OutputTokens) }
+
 // Add adds v to u.
 func (u *Usage) Add(v Usage) {
 	u.InputTokens += v.InputTokens

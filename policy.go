@@ -54,6 +54,8 @@ type RunInfo struct {
 	Principal                   string
 	Depth                       int
 	Labels                      map[string]string
+	// ParentRunID and ParentCallID name the tool call that started the run, empty for a run that no call started.
+	ParentRunID, ParentCallID string
 }
 
 // StepInfo describes a model call that is about to be made.

@@ -163,6 +163,52 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// Narrow returns l, its zero fields replaced by their defaults, with each limit of by that is stricter. A zero field of by
+// limits nothing. above is the key of the first limit of by that is wider than that of l, "" where none is; it has no effect.
+func (l Limits) Narrow(by Limits) (out Limits, above string) {
+	out = l.WithDefaults()
+	if by == (Limits{}) { // nearly always
+		return out, ""
+	}
+	for _, f := range []struct {
+		key   string
+		wider bool
+	}{
+		{"max_iterations", lower(&out.MaxIterations, by.MaxIterations)},
+		{"max_total_tool_calls", lower(&out.MaxToolCalls, by.MaxToolCalls)},
+		{"max_repeated_calls", lower(&out.MaxRepeatedCalls, by.MaxRepeatedCalls)},
+		{"max_unknown_tools", lower(&out.MaxUnknownTools, by.MaxUnknownTools)},
+		{"max_tool_args_bytes", lower(&out.MaxToolArgsBytes, by.MaxToolArgsBytes)},
+		{"max_payload_bytes", lower(&out.MaxPayloadBytes, by.MaxPayloadBytes)},
+		{"max_tool_output_bytes", lower(&out.MaxOutputBytes, by.MaxOutputBytes)},
+		{"max_tools", lower(&out.MaxTools, by.MaxTools)},
+		{"max_tools_bytes", lower(&out.MaxToolsBytes, by.MaxToolsBytes)},
+		{"tool_timeout", lower(&out.ToolTimeout, by.ToolTimeout)},
+		{"run_timeout", lower(&out.RunTimeout, by.RunTimeout)},
+		{"approval_ttl", lower(&out.ApprovalTTL, by.ApprovalTTL)},
+		{"max_tokens_total", lower(&out.MaxTokensTotal, by.MaxTokensTotal)},
+		{"max_cost", lower(&out.MaxCost, by.MaxCost)},
+	} {
+		if f.wider && above == "" {
+			above = f.key
+		}
+	}
+	return out, above
+}
+
+// lower sets *have to want where that is less, and reports whether want is more. A want of zero or below is no limit, and
+// so is a *have of zero or below.
+func lower[T int | int64 | float64 | time.Duration](have *T, want T) (above bool) {
+	switch {
+	case want <= 0:
+		return false
+	case *have <= 0 || want < *have:
+		*have = want
+		return false
+	}
+	return want > *have
+}
+
 // Reason says why a run ended or was parked. Reasons are part of the contract.
 type Reason string
 

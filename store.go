@@ -45,22 +45,24 @@ type RunFilter struct {
 
 // A RunSummary is what a list says of a run.
 type RunSummary struct {
-	RunID     string    `json:"run_id"`
-	RequestID string    `json:"request_id"`
-	SessionID string    `json:"session_id,omitempty"`
-	Principal string    `json:"principal,omitempty"`
-	Target    string    `json:"target,omitempty"`
-	Provider  string    `json:"provider"`
-	Model     string    `json:"model"`
-	Status    string    `json:"status"` // "running" until it is parked or ends
-	Reason    Reason    `json:"reason,omitempty"`
-	Started   time.Time `json:"started"`
-	Updated   time.Time `json:"updated"` // the time of the last event
-	LastID    int64     `json:"last_event_id"`
-	Turns     int       `json:"turns"`
-	ToolCalls int       `json:"tool_calls"` // planned
-	Usage     Usage     `json:"usage"`
-	Cost      float64   `json:"cost,omitempty"` // in US dollars, as far as servers say it
+	RunID     string `json:"run_id"`
+	RequestID string `json:"request_id"`
+	SessionID string `json:"session_id,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Target    string `json:"target,omitempty"`
+	// ParentRunID is the run whose tool call started this one, "" where no call did.
+	ParentRunID string    `json:"parent_run_id,omitempty"`
+	Provider    string    `json:"provider"`
+	Model       string    `json:"model"`
+	Status      string    `json:"status"` // "running" until it is parked or ends
+	Reason      Reason    `json:"reason,omitempty"`
+	Started     time.Time `json:"started"`
+	Updated     time.Time `json:"updated"` // the time of the last event
+	LastID      int64     `json:"last_event_id"`
+	Turns       int       `json:"turns"`
+	ToolCalls   int       `json:"tool_calls"` // planned
+	Usage       Usage     `json:"usage"`
+	Cost        float64   `json:"cost,omitempty"` // in US dollars, as far as servers say it
 	// Resumable says that the run was started as one that can be gone on with.
 	Resumable bool     `json:"resumable,omitempty"`
 	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for

@@ -126,6 +126,17 @@ type Output struct {
 	Code    Code
 	// RC is the return code of a WASM tool.
 	RC int
+	// Run is set by a tool whose call started a run of its own.
+	Run *ChildRun
+}
+
+// A ChildRun reports a run that a tool call started. Events name it, and what it spent counts against the limits of the
+// run that made the call.
+type ChildRun struct {
+	RunID string
+	Usage Usage
+	Cost  float64  // in US dollars
+	Tools []string // names of the tools that ran, for policies that follow what a run has read
 }
 
 // A CallMeta tells a tool about the call that it serves. It holds no secret.
@@ -133,6 +144,7 @@ type CallMeta struct {
 	RunID, RequestID, SessionID string
 	CallID                      string
 	Tool                        string
+	Principal                   string // of the run that made the call
 	// IdempotencyKey is the same for every attempt of one logical call.
 	IdempotencyKey string
 	Depth          int // of the run that made the call, from 0

@@ -99,6 +99,7 @@ type Tools struct {
 	HTTP    map[string]*HTTPTool
 	OpenAPI map[string]*OpenAPI
 	MCP     map[string]*MCPServer
+	Run     map[string]*Agent
 	// Pins is the file of accepted definitions of MCP tools, as the file writes it.
 	Pins string
 	// Tokens is the file of the access tokens for servers of tools, as the file writes it.

@@ -32,6 +32,7 @@ func (c *Config) keys() []key {
 		key{"tools.http", "", group(&c.Tools.HTTP, "tool name", isToolName, (*HTTPTool).keys), "Tools that are one HTTP request each; see docs/tools-http.md.", "rest"},
 		key{"tools.openapi", "", group(&c.Tools.OpenAPI, "name", isToolName, (*OpenAPI).keys), "Tools that are operations of an OpenAPI document; see docs/tools-http.md.", "swagger"},
 		key{"tools.mcp", "", group(&c.Tools.MCP, "server name", isServerName, (*MCPServer).keys), "MCP servers, whose tools are offered as `NAME__tool`; see docs/tools-mcp.md.", "mcp_servers mcpServers"},
+		key{"tools.run", "", group(&c.Tools.Run, "tool name", isToolName, (*Agent).keys), "Agents as tools: each call is a run of its own; see docs/tools-agents.md.", "agents agent"},
 		key{"tools.pins", "lathe.pins.json", text(&c.Tools.Pins), "File of the accepted definitions of MCP tools; a relative path starts at the configuration file.", "pins_file lockfile"},
 		key{"tools.tokens", "lathe.tokens.json", text(&c.Tools.Tokens), "File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at the configuration file.", "tokens_file"},
 		key{"tools.egress.private", "", addresses(&c.Tools.Egress.Private), "Prefixes, addresses and host names that tools may reach although they are not public, such as `10.1.0.0/16` or `127.0.0.1`.", "allow_private"},

@@ -282,6 +282,7 @@ func (l *loader) checkWhole() {
 	l.checkServers()
 	l.checkWorkers()
 	l.checkCatalog()
+	l.checkAgents()
 	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
 		var e *lathe.Error
 		errors.As(err, &e)

@@ -142,6 +142,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	}
 	// What keys say together: a server is a program, and shows its output.
 	c.Tools.MCP["name"].Command, c.Tools.MCP["name"].Args, c.Tools.MCP["name"].Allowlist = "server", []string{"-v", "a b", "-v"}, []string{"*"}
+	c.Tools.Run["name"].Description = "An agent."
 	c.MCP.Resources["name"].Text, c.MCP.Prompts["name"].Text = "text", "text"
 	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
 	c.Workers["name"].Token, c.Workers["name"].Tools = Ref{shown: "${KEY}", value: secret.New("secret")}, []string{"*"}

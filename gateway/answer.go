@@ -198,6 +198,9 @@ func (a *chat) shown(messages []lathe.Message) []lathe.Part {
 	var text, reasoning strings.Builder
 	var rest []lathe.Part
 	for i := range messages {
+		if messages[i].Role == lathe.RoleTool && a.settings.Executor == lathe.ExecutorNoop {
+			appendCanned(&text, &messages[i])
+		}
 		if messages[i].Role != lathe.RoleAssistant {
 			continue
 		}
@@ -229,6 +232,15 @@ func (a *chat) shown(messages []lathe.Message) []lathe.Part {
 		parts = append(parts, lathe.Text{Text: text.String()})
 	}
 	return append(parts, rest...)
+}
+
+// appendCanned adds the results that the noop executor gave, which the stream shows as commentary.
+func appendCanned(text *strings.Builder, m *lathe.Message) {
+	for _, p := range m.Parts {
+		if res, ok := p.(lathe.ToolResult); ok && !res.IsError {
+			text.WriteString(res.Content)
+		}
+	}
 }
 
 // A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.

@@ -144,6 +144,6 @@ func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Conta
 
 // Narrowed returns limits narrowed by those of the key.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
-	limits, _ = narrow(limits, k.Limits)
+	limits, _ = limits.Narrow(k.Limits)
 	return limits
 }

@@ -183,8 +183,8 @@ func (w *wish) settingsFor(m *Model, at string) (lathe.Settings, *problem) {
 
 // limitsFor narrows the limits of the model by those of the key, and those by what the request asks for.
 func (c *caller) limitsFor(w *wish, m *Model, at string) (lathe.Limits, *problem) {
-	limits, _ := narrow(m.Limits, c.key.Limits)
-	limits, above := narrow(limits, w.limits)
+	limits, _ := m.Limits.Narrow(c.key.Limits)
+	limits, above := limits.Narrow(w.limits)
 	if above != "" {
 		return limits, badWish(at+".limits."+above, "%s is above what this server allows.", above)
 	}

@@ -13,7 +13,7 @@ func (r *run) exhausted() (reason lathe.Reason, key string) {
 	switch {
 	case r.turn >= r.limits.MaxIterations:
 		return lathe.ReasonMaxIterations, "max_iterations"
-	case max(r.result.Usage.TotalTokens, r.result.Usage.InputTokens+r.result.Usage.OutputTokens) >= r.limits.MaxTokensTotal:
+	case r.result.Usage.Total() >= r.limits.MaxTokensTotal:
 		return lathe.ReasonBudgetExceeded, "max_tokens_total"
 	case r.limits.MaxCost > 0 && r.result.Cost >= r.limits.MaxCost:
 		return lathe.ReasonBudgetExceeded, "max_cost"

@@ -146,6 +146,9 @@ func (l *Loop) release(r *run) {
 func (r *run) run(parent context.Context) {
 	r.started = r.loop.opts.Now()
 	r.info.Depth = max(r.info.Depth, Depth(parent))
+	if call := lathe.CallMetaFrom(parent); call != nil && r.info.ParentRunID == "" {
+		r.info.ParentRunID, r.info.ParentCallID = call.RunID, call.CallID
+	}
 	var ctx context.Context
 	if r.limits.RunTimeout < 0 {
 		ctx, r.cancel = context.WithCancel(parent)
@@ -190,6 +193,7 @@ func (r *run) begin() {
 			MaxToolArgsBytes: r.limits.MaxToolArgsBytes, MaxOutputBytes: r.limits.MaxOutputBytes,
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
 		},
+		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Labels: r.info.Labels, Target: r.in.Target,
 	}
 	switch {

@@ -49,7 +49,13 @@ func (r *run) settle(ctx context.Context, refuse lathe.Code) tool.Outcome {
 			calls[i].Refuse = lathe.CodeTooManyCalls
 		}
 	}
+	r.work.Spent(r.result.Usage, r.result.Cost)
 	out := r.work.Execute(ctx, r.turn, calls, r.emitFn)
+	r.result.Usage.Add(out.ChildUsage)
+	r.result.Cost += out.ChildCost
+	if r.settings.Executor == lathe.ExecutorNoop {
+		r.showCanned(&out)
+	}
 	if ended := out.Reason != "" && out.Limit == ""; len(out.Pending) > 0 && (ended || ctx.Err() != nil) {
 		r.giveUp(ctx, &out)
 	}
@@ -65,6 +71,18 @@ func (r *run) settle(ctx context.Context, refuse lathe.Code) tool.Outcome {
 		r.order = nil
 	}
 	return out
+}
+
+// showCanned puts the result of each call that the noop executor answered into the stream, as commentary: a dry run shows
+// where a result would stand.
+func (r *run) showCanned(out *tool.Outcome) {
+	for _, m := range out.Messages {
+		for _, p := range m.Parts {
+			if res, ok := p.(lathe.ToolResult); ok && !res.IsError {
+				r.emit(&lathe.CommentaryDelta{Bytes: len(res.Content), Text: res.Content})
+			}
+		}
+	}
 }
 
 // giveUp answers `cancelled` to calls that wait for somebody, in a run that does not.

@@ -87,6 +87,7 @@ func (s *State) Apply(e *lathe.Event) error {
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
 		in, _ := readStart(d.Input) // check has read it
 		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
+		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 	case *lathe.ModelCallStarted:
 		s.Attempt, s.answered = d.Attempt, false
 		s.trace(d.Model).Messages = d.Messages
@@ -130,7 +131,12 @@ func (s *State) Apply(e *lathe.Event) error {
 		}
 	case *lathe.RunFinished:
 		s.Finished = d
-	case *lathe.ToolCallProposed, *lathe.ToolCallParseError, *lathe.ToolCallExecuted: // nothing that is not said again
+	case *lathe.ToolCallExecuted:
+		if d.ChildUsage != nil {
+			s.Usage.Add(*d.ChildUsage)
+			s.Cost += d.ChildCost
+		}
+	case *lathe.ToolCallProposed, *lathe.ToolCallParseError: // nothing that is not said again
 	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // check refuses them
 	}
 	return nil

@@ -48,7 +48,7 @@ func clone(e lathe.Event) (lathe.Event, error) {
 		e.Data = &c
 	case *lathe.ToolCallExecuted:
 		c := *d
-		c.RC = clonePointer(d.RC)
+		c.RC, c.ChildUsage = clonePointer(d.RC), clonePointer(d.ChildUsage)
 		e.Data = &c
 	case *lathe.ToolCallResult:
 		c := *d

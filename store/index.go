@@ -24,6 +24,7 @@ func (s *Summary) Apply(e *lathe.Event) {
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
 		r.RunID, r.RequestID, r.SessionID, r.Started = e.RunID, e.RequestID, e.SessionID, e.Time
+		r.ParentRunID = d.ParentRunID
 		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
 		r.Resumable = len(d.Input) > 0
 	case *lathe.ModelCallStarted:
@@ -64,7 +65,7 @@ func Brief(e *lathe.Event) lathe.Event {
 	b.Time = e.Time.Round(0).UTC() // as it is read again
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
-		b.Data = &lathe.RunStarted{Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))])}
+		b.Data = &lathe.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))])}
 	case *lathe.ModelCallStarted:
 		b.Data = &lathe.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
 	case *lathe.ModelCallFinished:

@@ -19,6 +19,7 @@ type callContext struct {
 	run      *lathe.RunInfo
 	entry    *entry
 	id       string // of the call
+	scope    *Scope // of a call that may start a run
 
 	mu     sync.Mutex
 	meta   *lathe.CallMeta // made when first asked for, as done is
@@ -68,9 +69,12 @@ func (c *callContext) Err() error {
 // unmade stands for the CallMeta of a call until it is asked for.
 var unmade = &lathe.CallMeta{}
 
-// Value returns the CallMeta for its key, and else the parent's value. An Asker becomes one that
+// Value returns the CallMeta and the Scope for their keys, and else the parent's value. An Asker becomes one that
 // stops the clock of the call.
 func (c *callContext) Value(key any) any {
+	if _, ok := key.(scopeKey); ok {
+		return c.scope
+	}
 	v := lathe.WithCallMeta(c.parent, unmade).Value(key)
 	if v == any(unmade) {
 		return c.makeMeta()
@@ -86,7 +90,7 @@ func (c *callContext) makeMeta() *lathe.CallMeta {
 	defer c.mu.Unlock()
 	if c.meta == nil {
 		c.meta = &lathe.CallMeta{RunID: c.run.RunID, RequestID: c.run.RequestID, SessionID: c.run.SessionID, CallID: c.id,
-			Tool: c.entry.spec.Name, IdempotencyKey: idempotencyKey(c.run.RunID, c.id), Depth: c.run.Depth}
+			Tool: c.entry.spec.Name, IdempotencyKey: idempotencyKey(c.run.RunID, c.id), Depth: c.run.Depth, Principal: c.run.Principal}
 	}
 	return c.meta
 }

@@ -52,7 +52,7 @@ func (w *Work) execute(ctx context.Context, c *call) (ended bool) {
 // attempt calls the tool once. What comes of it stands in c: its output, or the code that ends the call.
 func (w *Work) attempt(ctx context.Context, c *call) {
 	inv := &invocation{args: w.reveal(c), began: c.now, callContext: callContext{
-		parent: ctx, deadline: c.deadline, run: w.info, entry: c.entry, id: c.ID}}
+		parent: ctx, deadline: c.deadline, run: w.info, entry: c.entry, id: c.ID, scope: c.scope}}
 	c.ran = true
 	go inv.run()
 	cut, isBack := lathe.Code(""), inv.soonBack()
@@ -113,7 +113,7 @@ func (w *Work) waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe
 // returned looks at what a tool came back with.
 func (w *Work) returned(ctx context.Context, c *call, inv *invocation, cut lathe.Code) {
 	if inv.out != nil {
-		c.rc = inv.out.RC
+		c.rc, c.child = inv.out.RC, inv.out.Run
 	}
 	c.broke = !inv.returned
 	if !inv.returned {

@@ -37,6 +37,11 @@ type FuncOptions struct {
 	Backend            string
 	BackendConcurrency int
 	Origin             string // "go" when empty
+	// Labels say what the function touches, for policies: [lathe.LabelReadsPrivate] and the like.
+	Labels []string
+	// StartsRun says that the function starts runs with the context that it gets: max_depth bounds its calls, and
+	// [ScopeFrom] says what such a run may have. See also package agenttool.
+	StartsRun bool
 	// Verify, when set, finds out what became of a call that an earlier process began. See
 	// [lathe.Verifier]. What a function returned is then an Output with its JSON form as Data.
 	Verify func(ctx context.Context, call *lathe.CallMeta) (lathe.Verified, error)
@@ -61,11 +66,11 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if o.Origin == "" {
 		o.Origin = "go"
 	}
-	t := &function[In, Out]{fn: fn, verify: o.Verify, spec: lathe.ToolSpec{
+	t := &function[In, Out]{fn: fn, verify: o.Verify, startsRun: o.StartsRun, spec: lathe.ToolSpec{
 		Name: name, Description: description, Schema: slices.Clone(o.Schema), OutputSchema: slices.Clone(o.OutputSchema),
 		Effect: o.Effect, Allowlist: slices.Clone(o.Show), Hidden: o.Hidden, Target: slices.Clone(o.Target),
 		SchemaVersion: o.SchemaVersion, Timeout: o.Timeout, CacheTTL: o.CacheTTL, Concurrency: o.Concurrency, Rate: o.Rate,
-		Backend: o.Backend, BackendConcurrency: o.BackendConcurrency, Origin: o.Origin,
+		Backend: o.Backend, BackendConcurrency: o.BackendConcurrency, Origin: o.Origin, Labels: slices.Clone(o.Labels),
 	}}
 	if fn == nil {
 		t.err = errors.New("the function is nil")
@@ -85,8 +90,12 @@ type function[In, Out any] struct {
 	fn   func(context.Context, In) (Out, error)
 	err  error // told when the tool is registered
 	// verify may be nil.
-	verify func(context.Context, *lathe.CallMeta) (lathe.Verified, error)
+	verify    func(context.Context, *lathe.CallMeta) (lathe.Verified, error)
+	startsRun bool
 }
+
+// StartsRun implements [RunStarter].
+func (f *function[In, Out]) StartsRun() bool { return f.startsRun }
 
 func (f *function[In, Out]) Spec() *lathe.ToolSpec { return &f.spec }
 

@@ -51,6 +51,10 @@ func (w *Work) record(c *call) {
 			rc := c.rc
 			f.executed.RC = &rc
 		}
+		if child := c.child; child != nil {
+			usage := child.Usage
+			f.executed.ChildRunID, f.executed.ChildUsage, f.executed.ChildCost = child.RunID, &usage, child.Cost
+		}
 		c.emit(&f.executed)
 	}
 	f.result = lathe.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),

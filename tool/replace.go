@@ -17,7 +17,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.now.Load()
-	next := &registry{byName: make(map[string]*entry, len(old.byName)+len(tools)), backends: map[string]*backend{}}
+	next := &registry{byName: make(map[string]*entry, len(old.byName)+len(tools)), backends: map[string]*backend{}, startRuns: old.startRuns}
 	was := map[*lathe.ToolSpec]*entry{}
 	for _, e := range old.sorted {
 		if e.spec.Origin == origin {

@@ -31,6 +31,8 @@ type registry struct {
 	byName   map[string]*entry
 	sorted   []*entry // by name
 	backends map[string]*backend
+	// startRuns says that a tool may start runs. It stays true when the last such tool has left.
+	startRuns bool
 }
 
 // entry is a registered tool with what its definition compiles to.
@@ -85,6 +87,8 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 		byName:   make(map[string]*entry, len(old.byName)+len(tools)),
 		sorted:   slices.Clone(old.sorted),
 		backends: make(map[string]*backend, len(old.backends)),
+
+		startRuns: old.startRuns,
 	}
 	for name, e := range old.byName {
 		next.byName[name] = e
@@ -173,6 +177,7 @@ func (r *registry) add(t lathe.Tool) (name string, err error) {
 	}
 	r.byName[spec.Name] = e
 	r.sorted = append(r.sorted, e)
+	r.startRuns = r.startRuns || e.startsRun
 	return spec.Name, nil
 }
 

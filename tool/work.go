@@ -25,6 +25,8 @@ type Work struct {
 	ledger ledger
 	found  foundKeys
 	used   []lathe.ToolUse
+	usage  lathe.Usage // of the run's model calls, as the loop said last
+	cost   float64
 	// unknown counts calls to unknown tools in a row.
 	unknown int
 	// halt, when set, answers every further call: the run is over.
@@ -67,6 +69,9 @@ type Outcome struct {
 	// Reason, when set, is why the run must end, and Limit the config key of the limit behind it.
 	Reason lathe.Reason
 	Limit  string
+	// ChildUsage and ChildCost are what runs that the calls started have spent on model calls.
+	ChildUsage lathe.Usage
+	ChildCost  float64
 }
 
 // call is a call on its way through the stages. It lives on the stack of the goroutine that carries
@@ -121,10 +126,12 @@ type call struct {
 	truncated bool
 	size      int // bytes of the output
 
-	resolved bool       // the approval
-	parked   *Parked    // set: not answered now
-	code     lathe.Code // set: answered with this error
-	detail   []byte     // further members of the error object, each with a comma before it
+	resolved bool            // the approval
+	parked   *Parked         // set: not answered now
+	child    *lathe.ChildRun // the run that the call started
+	scope    *Scope          // nil: the tool starts no runs
+	code     lathe.Code      // set: answered with this error
+	detail   []byte          // further members of the error object, each with a comma before it
 	limitKey string
 	content  string
 }
@@ -175,6 +182,11 @@ func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, f *facts,
 	} else {
 		c.seq = w.next
 		w.next++
+	}
+	if w.tools.startRuns {
+		if e, _, _ := w.lookup(c.Name); e != nil {
+			c.scope = w.scopeFor(e)
+		}
 	}
 	if c.Refuse == "" {
 		c.Refuse = w.halt
@@ -227,6 +239,7 @@ func (w *Work) settle(c *call, s *settling) {
 	out.Calls = append(out.Calls, lathe.CallTrace{ID: c.ID, Tool: c.tool, Seq: c.seq, ArgsBytes: len(c.Arguments),
 		OK: c.code == "" && (!c.client || c.Answer != nil), Code: c.code, Executed: c.ran, Repaired: c.repair, LatencyMS: c.latency.Milliseconds()})
 	w.noteUse(c)
+	w.noteChild(c, out)
 	if c.client && c.code == "" && c.Answer == nil {
 		w.ids.park(c.ID) // it may come back refused, in a run that does not wait for the client
 		out.Pending = append(out.Pending, c.ToolCall)

@@ -204,11 +204,18 @@ func checkTools(cfg *config.Config, dir string) []config.Problem {
 	tools, problems := httpTools(cfg)
 	offered, bad := buildCatalog(cfg, dir)
 	offered.close()
-	return slices.Concat(problems, checkServers(cfg), bad, checkPolicyNames(cfg, tools, offered.names()))
+	known := slices.Clone(builtin.Names())
+	for _, t := range tools {
+		known = append(known, t.Spec().Name)
+	}
+	return slices.Concat(problems, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.names()))
 }
 
-// buildTools makes the set of tools that the configuration enables.
-func buildTools(cfg *config.Config) (*tool.Set, error) {
+// buildTools makes the set of tools that the configuration enables, for commands that run no agents.
+func buildTools(cfg *config.Config) (*tool.Set, error) { return buildToolsWith(cfg, nil) }
+
+// buildToolsWith is buildTools with what runs the agents among the tools.
+func buildToolsWith(cfg *config.Config, running *agents) (*tool.Set, error) {
 	all, byName := builtinTools()
 	names := cfg.Tools.Builtin
 	if slices.Equal(names, []string{"all"}) {
@@ -227,6 +234,11 @@ func buildTools(cfg *config.Config) (*tool.Set, error) {
 		return nil, &exitError{exitConfig, config.Problems(problems)}
 	}
 	tools = append(tools, overHTTP...)
+	asTools, err := running.tools(cfg)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, asTools...)
 	set, err := tool.NewSetWithin(cfg.Limits(), tools...)
 	if err != nil {
 		return nil, &exitError{exitConfig, causeOf(err)}

@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/gateway"
-	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/tool"
@@ -32,12 +32,13 @@ type generation struct {
 	catalog *catalog // what MCP clients find besides tools
 	// workshop, when set, keeps the tools of workers in the set.
 	workshop *workshop
+	agents   *agents
 }
 
 // generation starts what the configuration describes. If a part cannot be built, it stops the parts that were
 // started and returns the error.
 func (d *daemon) generation(cfg *config.Config) (*generation, error) {
-	g := &generation{cfg: cfg, trail: d.trail}
+	g := &generation{cfg: cfg, trail: d.trail, agents: &agents{}}
 	if err := g.build(d); err != nil {
 		g.close()
 		return nil, err
@@ -48,7 +49,7 @@ func (d *daemon) generation(cfg *config.Config) (*generation, error) {
 // build sets the fields of g one by one. After an error those that are set must be closed.
 func (g *generation) build(d *daemon) (err error) {
 	cfg, path := g.cfg, d.file
-	if g.set, err = buildTools(cfg); err != nil {
+	if g.set, err = buildToolsWith(cfg, g.agents); err != nil {
 		return err
 	}
 	if g.catalog, err = openCatalog(cfg, path); err != nil {
@@ -80,6 +81,12 @@ func (g *generation) build(d *daemon) (err error) {
 	simOpts.Now = time.Now
 	g.models = newServedModels(cfg, g.runner, simOpts, d.log)
 	if err := g.models.makeConfigured(); err != nil {
+		return err
+	}
+	// An agent's call cannot wait for an approval that is given later: its runner has no approver, and so what needs one
+	// is not offered to it.
+	runner := buildRunner(cfg, g.set, nil, d.trail, d.log)
+	if err := g.agents.open(cfg, func() *engine.Engine { return d.engine }, newLoopOf(cfg, runner, simOpts, d.log)); err != nil {
 		return err
 	}
 	setup := g.setup()
@@ -189,12 +196,11 @@ func (m *servedModels) Model(name string) (*gateway.Model, error) {
 		}
 		return nil, err
 	}
-	settings := m.cfg.SettingsFor(entry)
-	l, err := loop.New(chat, m.runner, &loop.Options{Settings: settings, Limits: m.cfg.Limits(), Policy: buildPolicy(m.cfg), Overrides: overrides(entry)})
+	l, err := newLoop(m.cfg, entry, chat, m.runner)
 	if err != nil {
-		return nil, &exitError{exitConfig, causeOf(err)}
+		return nil, err
 	}
-	made := &gateway.Model{Loop: l, Settings: settings, Limits: m.cfg.Limits(), Pass: slices.Concat(preset.Members(entry.Profile), entry.Pass)}
+	made := &gateway.Model{Loop: l, Settings: m.cfg.SettingsFor(entry), Limits: m.cfg.Limits(), Pass: slices.Concat(preset.Members(entry.Profile), entry.Pass)}
 	if len(m.made) < maxMade {
 		m.made[name] = made
 	}

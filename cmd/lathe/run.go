@@ -200,7 +200,8 @@ func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*scree
 	if err != nil {
 		return err
 	}
-	set, err := buildTools(cfg)
+	helpers := &agents{}
+	set, err := buildToolsWith(cfg, helpers)
 	if err != nil {
 		return err
 	}
@@ -234,10 +235,10 @@ func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*scree
 	}
 	person := approver(view)
 	withAsker(cmd, person)
-	l, err := loop.New(model, buildRunner(cfg, set, person, trail, log),
-		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry)})
+	runner := buildRunner(cfg, set, person, trail, log)
+	l, err := newLoop(cfg, entry, model, runner)
 	if err != nil {
-		return &exitError{exitConfig, causeOf(err)}
+		return err
 	}
 	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
 		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
@@ -258,7 +259,11 @@ func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*scree
 	if trail != nil {
 		opts.Audit = trail.Event
 	}
-	res, err := do(engine.New(opts), l, entry.Name)
+	eng := engine.New(opts)
+	if err := f.openAgents(cfg, path, helpers, eng, entry, model, set, person, trail, log); err != nil {
+		return err
+	}
+	res, err := do(eng, l, entry.Name)
 	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}

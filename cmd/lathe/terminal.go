@@ -32,7 +32,8 @@ type screen struct {
 	broken   error // the first error of out
 	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
 	// last attempt's failure is the run's, which the command reports itself.
-	failed string
+	failed   string
+	children map[string]bool // the runs that tool calls started: their text is not the answer
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {
@@ -51,6 +52,9 @@ func isTerminal(stream any) bool {
 func (s *screen) Emit(_ context.Context, e lathe.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ofChild(&e) {
+		return
+	}
 	switch d := e.Data.(type) {
 	case *lathe.TextDelta:
 		s.write(d.Text)
@@ -63,6 +67,7 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 			s.failed = attemptText(d)
 		}
 	case *lathe.ModelCallStarted:
+		s.endLine() // after what the noop executor has shown
 		if s.failed != "" {
 			s.say("yellow", "!", s.failed)
 			s.failed = ""
@@ -70,7 +75,7 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 	case *lathe.ToolCallPlanned:
 		s.running(d.Tool + " …")
 	case *lathe.ToolCallResult:
-		s.result(d)
+		s.result(d, "")
 	case *lathe.ToolCallParseError:
 		s.say("yellow", "!", fmt.Sprintf("a call written as text could not be read: %s, %s", d.Error, bytesText(d.ExcerptBytes)))
 	case *lathe.RunPaused:
@@ -106,9 +111,37 @@ func attemptText(d *lathe.ModelCallFinished) string {
 	return text
 }
 
-func (s *screen) result(d *lathe.ToolCallResult) {
+// ofChild shows what a run that a tool call started does, and reports whether the event is one of such a run.
+func (s *screen) ofChild(e *lathe.Event) bool {
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		if d.ParentRunID != "" {
+			if s.children == nil {
+				s.children = map[string]bool{}
+			}
+			s.children[e.RunID] = true
+		}
+	case *lathe.ToolCallPlanned:
+		if s.children[e.RunID] {
+			s.running("  " + d.Tool + " …")
+		}
+	case *lathe.ToolCallResult:
+		if s.children[e.RunID] {
+			s.result(d, "  ")
+		}
+	case *lathe.ModelCallFinished:
+		if s.children[e.RunID] && d.Status == "error" {
+			s.say("yellow", "!", "  "+attemptText(d))
+		}
+	default: // the text of such a run is the result of the call
+	}
+	return s.children[e.RunID]
+}
+
+// result shows how a call ended; indent stands before the calls of a run that a call started.
+func (s *screen) result(d *lathe.ToolCallResult, indent string) {
 	if d.Status == "ok" {
-		s.say("green", "✓", fmt.Sprintf("%s  %s in %s", d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
+		s.say("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
 		return
 	}
 	why := ""
@@ -120,7 +153,7 @@ func (s *screen) result(d *lathe.ToolCallResult) {
 	case d.Limit != "":
 		why = ": limit " + d.Limit
 	}
-	s.say("red", "✗", fmt.Sprintf("%s  %s%s", d.Tool, d.ErrorType, why))
+	s.say("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
 }
 
 // note says something about the work that is no event.
