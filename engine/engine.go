@@ -239,7 +239,7 @@ func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
 			return
 		}
 		s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: err}
-		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType())
+		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err), "cause", storeCause(err))
 		s.cancel(s.lost)
 	}
 }
@@ -296,6 +296,16 @@ func storeCode(err error) lathe.Code {
 		return lathe.CodeConflict
 	}
 	return lathe.CodeOf(err)
+}
+
+// storeCause returns the known cause of an error of the store, "" for any other: its text may hold content.
+func storeCause(err error) string {
+	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return ""
 }
 
 // failed returns the end of a run whose store failed: `internal`, whatever it would have been.

@@ -189,6 +189,6 @@ func (e *Engine) storeWhole(ctx context.Context, runID string, events []lathe.Ev
 		_, err = e.opts.Store.Append(ctx, runID, 0, events...)
 	}()
 	if err != nil {
-		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err))
+		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err), "cause", storeCause(err))
 	}
 }

@@ -113,7 +113,7 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, wake func(), sinks
 		setup := g.hold(c.setup)
 		if err := g.lift(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()
-			return nil, nil, notNow()
+			return nil, nil, notNow(err)
 		}
 		return f, func() {}, nil
 	}

@@ -81,6 +81,9 @@ type Options struct {
 	Bus *observe.Bus
 	// Desk is the approver of the runners; nil: nobody can be asked here. It keeps answers in Index.
 	Desk *approval.Desk
+	// Ready, when set, is asked by /readyz: its error says why the server should get no requests, such as
+	// that its store cannot be written. The cause is logged.
+	Ready func(ctx context.Context) error
 	// MCP, when set, serves /mcp under the same keys, limits, log, Host and Origin rules as the rest. What
 	// it gets was admitted. See [Charge].
 	MCP     http.Handler
@@ -175,6 +178,7 @@ type Gateway struct {
 	hinted   sleepers // watchers of runs
 
 	draining atomic.Bool
+	unready  atomic.Bool             // /readyz has logged why
 	stop     context.CancelCauseFunc // ends the runs of clients
 	stopped  context.Context
 	leave    context.CancelFunc // sends watchers of runs away

@@ -135,10 +135,13 @@ func failure(res *lathe.Result) *problem {
 		return &problem{Status: http.StatusConflict, Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
 	case lathe.ReasonInterrupted:
 		if code == lathe.CodeUnavailable {
-			return notNow()
+			return notNow(res.Err)
 		}
 		return &problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
+	}
+	if p := storeProblem(res.Err); p != nil {
+		return p
 	}
 	switch code {
 	case lathe.CodeUnavailable: // the store is full, or does not answer

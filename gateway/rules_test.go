@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/gateway"
 	"github.com/lathe-run/lathe/internal/secret"
 )
@@ -209,5 +210,36 @@ func TestMetricsAndHealthNeedNoPlace(t *testing.T) {
 	close(release)
 	for range 2 {
 		<-done
+	}
+}
+
+// A store that cannot be written is a server that is not ready, and the cause is named.
+func TestReadyzSaysThatTheStoreCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	var err error
+	f := serve(t, &setting{opts: func(o *gateway.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Ready = func(context.Context) error { return err }
+	}})
+	for _, c := range []struct {
+		err    error
+		status int
+		text   string
+	}{
+		{nil, 200, "ok"},
+		{&lathe.Error{Code: lathe.CodeUnavailable, Err: fmt.Errorf("%w: /secret/path", lathe.ErrStoreReplaced)}, 503, "removed or replaced"},
+		{&lathe.Error{Code: lathe.CodeUnavailable, Err: lathe.ErrStoreFull}, 503, "full"},
+		{io.ErrUnexpectedEOF, 503, "cannot be written"},
+		{nil, 200, "ok"},
+	} {
+		err = c.err
+		resp, body := f.do("GET", "/readyz", "")
+		if resp.StatusCode != c.status || !strings.Contains(body, c.text) || strings.Contains(body, "/secret") {
+			t.Errorf("%v: status %d: %s", c.err, resp.StatusCode, body)
+		}
+	}
+	if n := strings.Count(log.String(), "not ready"); n != 1 {
+		t.Errorf("%d lines in the log:\n%s", n, log.String())
 	}
 }

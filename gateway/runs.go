@@ -77,7 +77,7 @@ func (g *Gateway) runFailed(c *caller, err error) *problem {
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
 	case lathe.CodeUnavailable:
-		return notNow()
+		return notNow(err)
 	}
 	g.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
@@ -85,9 +85,23 @@ func (g *Gateway) runFailed(c *caller, err error) *problem {
 
 // notNow sends a client away for a moment: a crew that is full takes no run, nor does a server just after its
 // database has failed over.
-func notNow() *problem {
+func notNow(err error) *problem {
+	if p := storeProblem(err); p != nil {
+		return p
+	}
 	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
 		Message: "The server takes up no run now: it carries as many as it can, or its database was away. Try again in a moment."}
+}
+
+// storeProblem returns the problem of a store that cannot be written; nil if err has another cause.
+func storeProblem(err error) *problem {
+	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
+		if errors.Is(err, known) {
+			return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
+				Message: "The server cannot store runs: " + known.Error() + "."}
+		}
+	}
+	return nil
 }
 
 func conflict(code, message string) *problem {

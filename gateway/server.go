@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/lathe-run/lathe/loop"
 )
@@ -88,7 +89,7 @@ func probe(w http.ResponseWriter) {
 	}
 }
 
-func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
+func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 	probe(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if g.draining.Load() {
@@ -96,8 +97,28 @@ func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(errDraining.Error() + "\n")) // nobody to tell
 		return
 	}
+	if g.opts.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := g.opts.Ready(ctx); err != nil {
+			text := "the store cannot be written\n"
+			if p := storeProblem(err); p != nil {
+				text = p.Message + "\n"
+			}
+			if g.unready.CompareAndSwap(false, true) {
+				g.opts.Log.Error("the server is not ready", "cause", err)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(text)) // nobody to tell
+			return
+		}
+		g.unready.Store(false)
+	}
 	_, _ = w.Write([]byte("ok\n")) // nobody to tell
 }
+
+// readyTimeout bounds the check of the store for one /readyz.
+const readyTimeout = 5 * time.Second
 
 func (g *Gateway) metrics(w http.ResponseWriter, r *http.Request, c *caller) {
 	if g.opts.Metrics == nil || g.opts.NoMetrics {

@@ -210,6 +210,9 @@ func (g *Gateway) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return &problem{Status: http.StatusBadRequest, Code: string(code), Param: "after", Message: "The cursor is not one of this list."}
 	}
+	if p := storeProblem(err); p != nil {
+		return p
+	}
 	g.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
 }

@@ -195,7 +195,7 @@ func (o *mcpOutputs) close(metricsFile string) error {
 		errs = append(errs, o.lines.Err(), o.file.Close())
 	}
 	if o.metrics != nil {
-		errs = append(errs, os.WriteFile(metricsFile, scrape(o.metrics), 0o644))
+		errs = append(errs, os.WriteFile(metricsFile, scrape(o.metrics), 0o600))
 	}
 	return errors.Join(errs...)
 }

@@ -356,7 +356,7 @@ func (w wordless) Emit(ctx context.Context, e lathe.Event) {
 // close writes the metrics and returns what could not be written.
 func (o *outputs) close(metricsFile string) error {
 	if o.metrics != nil {
-		if err := os.WriteFile(metricsFile, scrape(o.metrics), 0o644); err != nil {
+		if err := os.WriteFile(metricsFile, scrape(o.metrics), 0o600); err != nil {
 			return fmt.Errorf("writing the metrics: %w", err)
 		}
 	}

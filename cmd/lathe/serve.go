@@ -110,6 +110,9 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	if d.store, err = openDaemonStore(f.store, cfg.Serve.Store.Reveal()); err != nil {
 		return err
 	}
+	for _, path := range tightened(d.store) {
+		d.log.Warn("others than its owner could open a file of the store: they cannot any more", "file", path)
+	}
 	if _, ok := d.store.(memoryStore); ok {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: runs are kept in memory and end with this process: --store sqlite:PATH keeps them")
 	}
@@ -207,6 +210,9 @@ func (d *daemon) open(cfg *config.Config) error {
 	d.crew = engine.NewCrew(d.engine, 0)
 	out.Engine, out.Crew = d.engine, d.crew
 	var err error
+	if s, ok := d.store.(interface{ Check(context.Context) error }); ok {
+		out.Ready = s.Check
+	}
 	out.MCP = http.HandlerFunc(d.serveMCP)
 	if d.gateway, err = gateway.New(out); err != nil {
 		return &exitError{exitConfig, causeOf(err)}

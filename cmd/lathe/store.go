@@ -66,7 +66,19 @@ func openStore(name string, readOnly bool) (runStore, error) {
 	if name == "" || from == storeVariable && (name == "memory" || name == "none") {
 		return nil, nil
 	}
-	return openNamed(name, from, readOnly)
+	s, err := openNamed(name, from, readOnly)
+	for _, path := range tightened(s) {
+		fmt.Fprintf(os.Stderr, "note: others than its owner could open %s: they cannot any more\n", path)
+	}
+	return s, err
+}
+
+// tightened returns the files that others could open until the store was opened.
+func tightened(s runStore) []string {
+	if t, ok := s.(interface{ Tightened() []string }); ok {
+		return t.Tightened()
+	}
+	return nil
 }
 
 // openDaemonStore opens the store of a flag, of the environment, or of the configuration; nil where runs are not

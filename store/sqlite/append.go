@@ -175,6 +175,9 @@ func (s *Store) commit(batch []*request) {
 	answers := make([]answer, len(batch))
 	ctx := context.Background() // a request that has begun is ended: the others of the batch stand on it
 	err := func() error {
+		if err := s.files.check(); err != nil {
+			return err
+		}
 		tx, err := s.write.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -195,16 +198,25 @@ func (s *Store) commit(batch []*request) {
 				return err
 			}
 		}
-		return tx.Commit()
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return s.files.check() // a file that went meanwhile does not have it
 	}()
 	if err != nil {
 		s.runs.clear() // they may say more than the file does
-		err = fmt.Errorf("the file could not be written: %w", err)
+		err = fmt.Errorf("the file could not be written: %w", cause(err))
 	}
-	for i, r := range batch {
+	failed := err
+	for i := range batch {
 		if answers[i].err == nil {
 			answers[i].err = err
+		} else if answers[i].err = cause(answers[i].err); ofDisk(answers[i].err) {
+			failed = answers[i].err
 		}
+	}
+	s.files.wrote(failed) // before a caller can ask
+	for i, r := range batch {
 		r.done <- answers[i]
 	}
 }

@@ -41,14 +41,16 @@ type Store struct {
 	read  *sql.DB
 	lock  *lock
 
-	requests chan *request
-	stop     chan struct{}
-	stopped  sync.WaitGroup
-	closing  sync.Once
-	runs     summaries
-	does     statements
-	schema   int // of the file; less than version where it is open for reading only
-	calls    store.CallHints
+	requests  chan *request
+	stop      chan struct{}
+	stopped   sync.WaitGroup
+	closing   sync.Once
+	runs      summaries
+	does      statements
+	files     files
+	tightened []string // see Tightened
+	schema    int      // of the file; less than version where it is open for reading only
+	calls     store.CallHints
 }
 
 // Options say how a file is opened.
@@ -58,7 +60,8 @@ type Options struct {
 	ReadOnly bool
 }
 
-// Open opens the file at path, and makes it where it is not there. The folder must be there.
+// Open opens the file at path, and makes it where it is not there, readable by its owner alone. The folder
+// must be there. The rights that others have to a file of the store are taken from them; see [Store.Tightened].
 // It fails with code conflict when another process has the file open for writing.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
@@ -75,6 +78,10 @@ func Open(path string, opts *Options) (*Store, error) {
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
 			return fail(lathe.CodeConflict, err)
+		}
+		if s.tightened, err = restrict(path); err != nil {
+			s.lock.release()
+			return fail(lathe.CodeUnavailable, err)
 		}
 		if s.write, err = sql.Open("sqlite", source(path, "rwc", "_txlock=immediate")); err != nil {
 			s.lock.release()
@@ -104,6 +111,7 @@ func Open(path string, opts *Options) (*Store, error) {
 		return fail(lathe.CodeUnavailable, err)
 	}
 	if !readOnly {
+		s.files.watch(path, s.lock)
 		s.stopped.Go(s.serve)
 	}
 	return s, nil

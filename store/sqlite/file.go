@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	driver "modernc.org/sqlite"
+
+	"github.com/lathe-run/lathe"
+)
+
+// suffixes are those of the files of a store: the database, its log and the index of that. SQLite makes
+// the latter two with the mode of the first.
+var suffixes = []string{"", "-wal", "-shm"}
+
+// restrict makes the database file with mode 0600 if it is not there, and takes the rights of others
+// from the files that are. It returns the files that had such rights.
+func restrict(path string) (tightened []string, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		return nil, f.Close()
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	case runtime.GOOS == "windows": // modes say nothing there
+		return nil, nil
+	}
+	for _, suffix := range suffixes {
+		info, err := os.Stat(path + suffix)
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err := os.Chmod(path+suffix, info.Mode().Perm()&^0o077); err != nil {
+			return tightened, fmt.Errorf("others than its owner may open %s, and this process may not change that: %w", path+suffix, err)
+		}
+		tightened = append(tightened, path+suffix)
+	}
+	return tightened, nil
+}
+
+// The files of an open store, by which it notices that one of them was removed or replaced: what is
+// written then is lost when the process ends.
+type files struct {
+	mu      sync.Mutex
+	paths   []string
+	infos   []fs.FileInfo
+	gone    error // set once, for good
+	failing bool  // the last write failed
+}
+
+// watch notes the files as they are.
+func (f *files) watch(path string, l *lock) {
+	for _, suffix := range suffixes {
+		if info, err := os.Stat(path + suffix); err == nil {
+			f.paths, f.infos = append(f.paths, path+suffix), append(f.infos, info)
+		}
+	}
+	if info, err := l.file.Stat(); err == nil {
+		f.paths, f.infos = append(f.paths, l.file.Name()), append(f.infos, info)
+	}
+}
+
+// check returns an error that wraps [lathe.ErrStoreReplaced] if a file is not there any more, or is
+// another one: now, or at any call before.
+func (f *files) check() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := 0; i < len(f.paths) && f.gone == nil; i++ {
+		info, err := os.Stat(f.paths[i])
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, f.infos[i]) {
+			f.gone = fmt.Errorf("%w: %s; restart with the file in its place", lathe.ErrStoreReplaced, f.paths[i])
+		}
+	}
+	return f.gone
+}
+
+// wrote notes how the last write ended.
+func (f *files) wrote(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failing = err != nil
+}
+
+func (f *files) fails() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing
+}
+
+// Check returns why the store cannot be written: a file of it was removed or replaced, or the last write
+// failed and another attempt fails, too. The error is a *[lathe.Error] of code unavailable.
+func (s *Store) Check(ctx context.Context) error {
+	const op = "sqlite: check"
+	err := s.files.check()
+	if err == nil && s.write != nil && s.files.fails() {
+		_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+			_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version))
+			return 0, err
+		})
+	}
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	return nil
+}
+
+// Tightened returns the files that others than their owner could open until Open took that from them.
+func (s *Store) Tightened() []string { return slices.Clone(s.tightened) }
+
+// The primary result codes of SQLite that say that the disk is at fault.
+const (
+	codeIOError = 10
+	codeFull    = 13
+)
+
+// cause wraps what SQLite says of the disk in the error by which callers know it.
+func cause(err error) error {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case codeFull:
+		return fmt.Errorf("%w: %w", lathe.ErrStoreFull, err)
+	case codeIOError:
+		return fmt.Errorf("%w: %w", lathe.ErrStoreDisk, err)
+	}
+	return err
+}
+
+func ofDisk(err error) bool {
+	return errors.Is(err, lathe.ErrStoreFull) || errors.Is(err, lathe.ErrStoreDisk)
+}
