@@ -158,6 +158,7 @@ export class Card {
   settle(decision, run) {
     if (this.decision) return;
     this.decision = decision;
+    this.busy(false);
     const focused = this.element.contains(document.activeElement);
     for (const part of [this.answers, this.editor]) part.hidden = true;
     this.element.classList.add("decided");

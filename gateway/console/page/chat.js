@@ -174,6 +174,7 @@ export class Chat {
       const runId = response.headers.get("X-Lathe-Run-Id");
       if (runId) message.metadata = { ...message.metadata, runId };
       message.lost = false;
+      this.talk.show(message);
       this.save(); // a page that is loaded again finds the run
       let left = false;
       for await (const { id, data } of events(response)) {
