@@ -23,7 +23,8 @@ import (
 // the test into the page, which drives it and reports what it saw.
 type stage struct {
 	script   string
-	asked    chan string // bodies that the page sent to api/chat and to api/runs/run_1/approvals/c1
+	instead  func(w http.ResponseWriter, r *http.Request) bool // answers a request in place of the stage, where it is set
+	asked    chan string                                       // bodies that the page sent to api/chat and to api/runs/run_1/approvals/c1
 	decided  atomic.Bool
 	began    atomic.Bool // a run waits for an approval
 	reported chan map[string]string
@@ -70,6 +71,9 @@ var laid = strings.NewReplacer("\u202e", `\u202e`, "\u200b", `\u200b`).Replace(`
 const poison = `<img src=x onerror=document.title='owned'><b>bold</b>`
 
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.instead != nil && s.instead(w, r) {
+		return
+	}
 	events := func(parts ...string) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Lathe-Run-Id", "run_1")
