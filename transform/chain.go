@@ -105,6 +105,11 @@ func (c *Chain) sends() bool {
 // reads reports whether the chain changes answers.
 func (c *Chain) reads() bool { return c.tagCalls || c.blankArgs || c.nineLetter }
 
+// fillsOnly reports whether the chain does nothing but fill blank arguments in, which most conversations do not have.
+func (c *Chain) fillsOnly() bool {
+	return len(c.messages)+len(c.tools)+len(c.results) == 0 && !c.tagCalls && !c.nineLetter
+}
+
 // message returns a message as it is sent. ids are those of its conversation.
 func (c *Chain) message(m lathe.Message, ids *shortIDs) lathe.Message {
 	for _, change := range c.messages {

@@ -31,7 +31,19 @@ var (
 	_ lathe.Model     = (*changed)(nil)
 	_ lathe.Describer = (*changed)(nil)
 	_ lathe.Opener    = (*changed)(nil)
+	_ lathe.Relayer   = (*changed)(nil)
+	_ lathe.Relayer   = (*session)(nil)
 )
+
+// Relays reports whether answers may be shown as the server wrote them: the model beneath does that, and the chain
+// does no more than fill blank arguments in. In a request it still does; see [conversation.request]. An
+// answer that is relayed has blank arguments where the server wrote them. See [lathe.Relayer].
+func (c *changed) Relays() bool { return relays(c.model, c.chain) }
+
+func relays(m lathe.Model, chain *Chain) bool {
+	r, ok := m.(lathe.Relayer)
+	return ok && r.Relays() && chain.fillsOnly()
+}
 
 // Describe names the model; see [lathe.Describer].
 func (c *changed) Describe() lathe.ModelInfo { return describe(c.model) }
@@ -69,6 +81,9 @@ type session struct {
 
 // Describe names the model.
 func (s *session) Describe() lathe.ModelInfo { return describe(s.model) }
+
+// Relays is Relays of the changed model.
+func (s *session) Relays() bool { return relays(s.model, s.conversation.chain) }
 
 // Generate makes the next call of the run.
 func (s *session) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
@@ -110,6 +125,11 @@ func (v *conversation) request(req *lathe.Request) *lathe.Request {
 	v.req = *req
 	if v.chain.sends() {
 		v.req.Messages = v.messages(req.Messages)
+		if req.Relay != nil && req.Relay.Request != nil && !goesOn(req.Messages, v.req.Messages) {
+			relay := *req.Relay
+			relay.Request = nil // the caller's own bytes have what the chain changes
+			v.req.Relay = &relay
+		}
 	}
 	if len(v.chain.tools) > 0 {
 		v.req.Tools = v.specs(req.Tools)
