@@ -192,6 +192,7 @@ type partJSON struct {
 	Type       string          `json:"type"` // text, reasoning, refusal, blob, tool_call, tool_result
 	Text       string          `json:"text,omitempty"`
 	Commentary bool            `json:"commentary,omitempty"`
+	Unreadable bool            `json:"unreadable,omitempty"`
 	Field      string          `json:"field,omitempty"`
 	MediaType  string          `json:"media_type,omitempty"`
 	URL        string          `json:"url,omitempty"`
@@ -231,7 +232,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 func partToJSON(p Part) (partJSON, error) {
 	switch p := p.(type) {
 	case Text:
-		return partJSON{Type: "text", Text: p.Text, Commentary: p.Commentary, Extra: p.Extra}, nil
+		return partJSON{Type: "text", Text: p.Text, Commentary: p.Commentary, Unreadable: p.Unreadable, Extra: p.Extra}, nil
 	case Reasoning:
 		return partJSON{Type: "reasoning", Text: p.Text, Field: p.Field}, nil
 	case Refusal:
@@ -282,7 +283,7 @@ func (p *partJSON) part() (Part, error) {
 	}
 	switch p.Type {
 	case "text":
-		return Text{Text: p.Text, Commentary: p.Commentary, Extra: p.Extra}, nil
+		return Text{Text: p.Text, Commentary: p.Commentary, Unreadable: p.Unreadable, Extra: p.Extra}, nil
 	case "reasoning":
 		return Reasoning{Text: p.Text, Field: p.Field}, nil
 	case "refusal":

@@ -76,9 +76,12 @@ type Part interface{ part() }
 
 // Text is text shown to people. On an assistant message, Commentary marks text that was said
 // before or between calls (Harmony's commentary channel).
+//
+// Unreadable marks the text of a call that could not be read. Models see it in their history, people do not.
 type Text struct {
 	Text       string
 	Commentary bool
+	Unreadable bool
 	// Extra keeps the members of the wire's content part that Lathe does not know (cache_control), as they came.
 	Extra []Member
 }
@@ -166,13 +169,13 @@ func textMessage(role Role, text string) Message {
 	return Message{Role: role, Parts: []Part{Text{Text: text}}}
 }
 
-// Text returns the message's text parts joined, commentary left out. It does not copy when
-// there is just one.
+// Text returns the message's text parts joined, without commentary and without calls that could not be read. It
+// does not copy when there is just one.
 func (m *Message) Text() string {
 	var first string
 	n, size := 0, 0
 	for _, p := range m.Parts {
-		if t, ok := p.(Text); ok && !t.Commentary {
+		if t, ok := p.(Text); ok && !t.Commentary && !t.Unreadable {
 			if n == 0 {
 				first = t.Text
 			}
@@ -186,7 +189,7 @@ func (m *Message) Text() string {
 	var b strings.Builder
 	b.Grow(size)
 	for _, p := range m.Parts {
-		if t, ok := p.(Text); ok && !t.Commentary {
+		if t, ok := p.(Text); ok && !t.Commentary && !t.Unreadable {
 			b.WriteString(t.Text)
 		}
 	}

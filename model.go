@@ -21,6 +21,8 @@ type ModelInfo struct {
 	Provider string // such as "openai", "sim"
 	Model    string
 	Dialect  string // "native" when empty
+	// WritesCalls says that calls are read from the model's text, all of them or those that leak into it.
+	WritesCalls bool
 	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled.
 	NoTools bool
 	// NoParallel says that the model cannot ask for several calls in one turn.
@@ -149,6 +151,7 @@ type Delta struct {
 	Kind       DeltaKind
 	Deprecated bool // DeltaCallStart: written in a deprecated syntax
 	Incomplete bool // DeltaCallEnd: cut off by the end of the output
+	Unreadable bool // DeltaText: of a call that could not be read; its DeltaParseError follows
 	Index      int  // of the call within the turn, from 0
 	Text       string
 	ID, Name   string

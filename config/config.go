@@ -81,6 +81,7 @@ type Model struct {
 type ToolCalling struct {
 	Enabled               bool
 	AllowDeprecatedSyntax bool
+	ShowUnreadableCalls   bool
 	Retention             Retention
 	Settings              lathe.Settings // see Config.Settings
 	Limits                lathe.Limits

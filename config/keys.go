@@ -92,6 +92,7 @@ func (t *ToolCalling) keys() []key {
 		{"tool_calling.tool_result_compact_envelope", "false", boolean(&s.CompactEnvelope), "Leave empty members out of the envelope.", "compact_envelope"},
 		{"tool_calling.strict_unknown_tool", "false", boolean(&s.StrictUnknownTool), "End the run when the model asks for a tool that is not there.", ""},
 		{"tool_calling.allow_deprecated_syntax", "false", boolean(&t.AllowDeprecatedSyntax), "Read the short form `<tool:NAME>{…}` as a call.", ""},
+		{"tool_calling.show_unreadable_calls", "false", boolean(&t.ShowUnreadableCalls), "Show the text of calls that could not be read as a part of the answer.", ""},
 		{"tool_calling.retention.mode", "metrics_only", words(&t.Retention.Mode, "metrics_only", "hashed_slice", "redacted_snippets", "raw_ephemeral"),
 			"What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its beginning without words that name secrets, or all of it in memory.", ""},
 		{"tool_calling.retention.store_raw_tool_output", "false", boolean(&t.Retention.StoreRawToolOutput), "Keep tool results whole in a session's history.", ""},

@@ -171,7 +171,7 @@ func TestDefaultsAreTheLibrarys(t *testing.T) {
 // The names that the contract fixes.
 func TestKeysOfTheContract(t *testing.T) {
 	t.Parallel()
-	want := strings.Fields(`enabled max_depth allow_deprecated_syntax retention.mode retention.store_raw_tool_output retention.max_output_bytes
+	want := strings.Fields(`enabled max_depth allow_deprecated_syntax show_unreadable_calls retention.mode retention.store_raw_tool_output retention.max_output_bytes
 		tool_use_mode tool_failure_policy parallel_tool_calls max_parallel_tool_calls tool_choice tool_choice_every_turn fix_empty_final
 		fix_empty_final_user_text fix_empty_final_disable_tools fallback_retry_count executor on_parse_error on_limit
 		max_iterations max_total_tool_calls max_repeated_calls max_unknown_tools max_tool_args_bytes max_payload_bytes max_tool_output_bytes

@@ -54,6 +54,7 @@ func (a *attempt) unkeep(s string) {
 
 // ruin gives the attempt as text; the ParseError follows where it ends.
 func (a *attempt) ruin(code lathe.Code) {
+	a.unreadable = true
 	if !a.lost {
 		a.say(lathe.DeltaText, string(a.raw))
 	}

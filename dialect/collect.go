@@ -14,6 +14,7 @@ type Collector struct {
 	parts    []lathe.Part
 	failures []Failure
 	kind     lathe.DeltaKind // of the part being joined, 0: none
+	bad      bool            // that part is of a call that could not be read
 	text     strings.Builder
 	call     int // place of the open call in parts
 	args     strings.Builder
@@ -31,9 +32,9 @@ type Failure struct {
 func (c *Collector) Add(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
-		if c.kind != d.Kind {
+		if c.kind != d.Kind || c.bad != d.Unreadable {
 			c.flush()
-			c.kind = d.Kind
+			c.kind, c.bad = d.Kind, d.Unreadable
 		}
 		c.text.WriteString(d.Text)
 	case lathe.DeltaCallStart:
@@ -75,13 +76,13 @@ func (c *Collector) flush() {
 	c.text.Reset()
 	switch c.kind {
 	case lathe.DeltaText:
-		c.parts = append(c.parts, lathe.Text{Text: text})
+		c.parts = append(c.parts, lathe.Text{Text: text, Unreadable: c.bad})
 	case lathe.DeltaReasoning:
 		c.parts = append(c.parts, lathe.Reasoning{Text: text})
 	case lathe.DeltaCommentary:
 		c.parts = append(c.parts, lathe.Text{Text: text, Commentary: true})
 	}
-	c.kind = 0
+	c.kind, c.bad = 0, false
 }
 
 // Message returns the assistant message: text, reasoning and calls in the order in which they

@@ -155,7 +155,7 @@ func TestCollector(t *testing.T) {
 		lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "I look.", Commentary: true},
 		lathe.ToolCall{Name: "f", Arguments: `{"a":1}`, Dialect: "harmony"},
 		lathe.ToolCall{Name: "g", Arguments: `{`, Dialect: "harmony", Incomplete: true, ParseError: lathe.CodePayloadParseError},
-		lathe.Text{Text: `{"tool":"g","arguments":{x}[]`},
+		lathe.Text{Text: `{"tool":"g","arguments":{x}[]`, Unreadable: true},
 		lathe.ToolCall{Arguments: "[]", Dialect: "harmony", ParseError: lathe.CodePayloadParseError},
 		lathe.Text{Text: "ok"},
 		lathe.ToolCall{Name: "h", Arguments: `{"b"`, Dialect: "harmony", Incomplete: true},

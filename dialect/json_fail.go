@@ -13,6 +13,7 @@ func (p *jsonParser) spoil(code lathe.Code) {
 		p.bad = ""
 	}
 	p.spillGap()
+	p.unreadable = p.bad != ""
 	if !p.lost {
 		p.prose.text(string(p.raw))
 	}

@@ -78,7 +78,9 @@ func (p *jsonParser) endSection() {
 		p.raw = p.raw[:0]
 		p.swallow = true
 	case p.spoiled:
+		p.unreadable = true
 		p.prose.text(string(p.raw))
+		p.unreadable = false
 	default:
 		p.block = nil
 		p.spoil(lathe.CodePayloadParseError)

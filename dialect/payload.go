@@ -264,7 +264,7 @@ func (p *payload) begin() {
 
 // fail turns what was read into text. The ParseError follows when the payload ends.
 func (p *payload) fail(code lathe.Code) {
-	p.bad = code
+	p.bad, p.r.unreadable = code, true
 	if !p.lost {
 		p.r.say(lathe.DeltaText, string(p.raw))
 	}

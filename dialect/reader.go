@@ -14,15 +14,17 @@ type reader struct {
 	scanner
 	out   []lathe.Delta
 	opts  Options
-	calls int    // calls started
-	open  bool   // a call is open
-	cut   bool   // the text ended inside a call
-	joins bool   // many small texts become few
-	from  int    // the first delta of this piece
-	joint int    // the delta whose text stands in small, from 1; 0: none
-	small []byte // small texts one after another
-	rune  [utf8.UTFMax]byte
-	nrune int // bytes of a rune that the piece before began
+	calls int  // calls started
+	open  bool // a call is open
+	cut   bool // the text ended inside a call
+	// unreadable is set while what is said as text is of a call that cannot be read; fail ends it.
+	unreadable bool
+	joins      bool   // many small texts become few
+	from       int    // the first delta of this piece
+	joint      int    // the delta whose text stands in small, from 1; 0: none
+	small      []byte // small texts one after another
+	rune       [utf8.UTFMax]byte
+	nrune      int // bytes of a rune that the piece before began
 }
 
 func newReader(o Options, m *marks) reader {
@@ -127,6 +129,9 @@ func (r *reader) say(kind lathe.DeltaKind, text string) {
 		return
 	}
 	r.out = appendPiece(r.out, kind, 0, text)
+	if r.unreadable && kind == lathe.DeltaText {
+		r.out[len(r.out)-1].Unreadable = true
+	}
 }
 
 // A long piece of text that is full of what could be a call and is none would make a delta of
@@ -142,7 +147,7 @@ func (r *reader) join(text string) bool {
 	n := len(r.out)
 	last := &r.out[n-1]
 	switch {
-	case len(text) > maxSmallBytes || last.Kind != lathe.DeltaText:
+	case len(text) > maxSmallBytes || last.Kind != lathe.DeltaText || last.Unreadable != r.unreadable:
 		return false
 	case r.joint == n:
 		if len(r.small)+len(text) > maxJointBytes {
@@ -193,6 +198,7 @@ func (r *reader) end(incomplete bool) {
 // fail says that a call could not be read; the open call, if there is one, is taken back.
 // excerpt is the beginning of what was read, n its whole length.
 func (r *reader) fail(code lathe.Code, name, excerpt string, n int) {
+	r.unreadable = false
 	index := -1
 	if r.open {
 		index = r.calls - 1

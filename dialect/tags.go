@@ -259,7 +259,7 @@ func (t *tags) notATag(code lathe.Code) {
 
 // spoil turns the attempt into text; the ParseError follows where it ends.
 func (t *tags) spoil(code lathe.Code) {
-	t.bad, t.depth, t.total = code, 1, len(t.raw)
+	t.bad, t.depth, t.total, t.unreadable = code, 1, len(t.raw), true
 	t.say(lathe.DeltaText, string(t.raw))
 	t.raw = t.raw[:min(len(t.raw), maxExcerptBytes)]
 	t.state = tagsBad

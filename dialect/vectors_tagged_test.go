@@ -148,8 +148,13 @@ func (v *formatVector) differ(deltas []lathe.Delta) string {
 	m := c.Message()
 	var thinking strings.Builder
 	var calls []lathe.ToolCall
+	text := ""
 	for _, p := range m.Parts {
 		switch p := p.(type) {
+		case lathe.Text:
+			if !p.Commentary {
+				text += p.Text
+			}
 		case lathe.Reasoning:
 			thinking.WriteString(p.Text)
 		case lathe.ToolCall:
@@ -219,8 +224,8 @@ func (v *formatVector) differ(deltas []lathe.Delta) string {
 	if content == nil {
 		content = x.NormalText
 	}
-	if content != nil && strings.TrimSpace(*content) != strings.TrimSpace(m.Text()) && (x.NormalText == nil || !strings.HasPrefix(strings.TrimSpace(m.Text()), strings.TrimSpace(*content))) {
-		return "content " + m.Text()
+	if content != nil && strings.TrimSpace(*content) != strings.TrimSpace(text) && (x.NormalText == nil || !strings.HasPrefix(strings.TrimSpace(text), strings.TrimSpace(*content))) {
+		return "content " + text
 	}
 	think := x.Thinking
 	if v.Thinking != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -205,7 +206,7 @@ func (a *chat) shown(messages []lathe.Message) []lathe.Part {
 			continue
 		}
 		began := false
-		for _, p := range messages[i].Parts {
+		for _, p := range visible.Parts(&messages[i]) {
 			switch p := p.(type) {
 			case lathe.Text:
 				if p.Text == "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -20,8 +21,9 @@ type call struct {
 	firstToken time.Time
 	events     *callEvents
 	err        error
-	open       []openCall // calls seen in the stream
-	parseError int        // told so far, in this attempt
+	open       []openCall    // calls seen in the stream
+	parseError int           // told so far, in this attempt
+	withheld   []lathe.Delta // of an attempt that may be taken back; its space is used again
 
 	finish  *lathe.Finish
 	message lathe.Message // what goes into the history
@@ -74,6 +76,7 @@ func (r *run) ask(ctx context.Context, withTools bool) bool {
 			withTools = false
 			continue
 		}
+		r.showWithheld()
 		r.read()
 		r.finishAttempt()
 		return true
@@ -101,7 +104,7 @@ func (r *run) tellAttempt(wait time.Duration) {
 	c.attempt++
 	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
 	c.err, c.finish, c.parseError, c.ignored = nil, nil, 0, 0
-	c.open = c.open[:0]
+	c.open, c.withheld = c.open[:0], c.withheld[:0]
 	c.events = r.newCallEvents()
 	r.prompt.Add(r.req.Messages[r.hashed:]...)
 	r.hashed = len(r.req.Messages)
@@ -253,7 +256,7 @@ func dropCalls(m *lathe.Message) int {
 // answerOf returns the text shown to people, a refusal where there is no other, and whether
 // there is nothing to show at all.
 func answerOf(m *lathe.Message) (text string, blank bool) {
-	text = m.Text()
+	text = visible.String(m)
 	blank = strings.TrimSpace(text) == ""
 	for _, p := range m.Parts {
 		switch p := p.(type) {

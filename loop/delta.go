@@ -48,6 +48,39 @@ func (r *run) delta(d lathe.Delta, err error) bool {
 	if d.Kind != lathe.DeltaRetry && d.Kind != lathe.DeltaFinish && c.firstToken.IsZero() {
 		c.firstToken = r.loop.opts.Now()
 	}
+	if r.withholds(d.Kind) {
+		c.withheld = append(c.withheld, d)
+		return !r.stopped
+	}
+	r.show(&d)
+	return !r.stopped
+}
+
+// withholds reports whether a delta waits for the end of its attempt: with on_parse_error retry_without_tools an
+// attempt with an unreadable call is dropped whole, and what was shown cannot be taken back.
+func (r *run) withholds(kind lathe.DeltaKind) bool {
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated || !r.loop.info.WritesCalls {
+		return false
+	}
+	switch kind {
+	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return true
+	default:
+		return false
+	}
+}
+
+// showWithheld shows what an attempt that is kept has withheld.
+func (r *run) showWithheld() {
+	for i := range r.call.withheld {
+		r.show(&r.call.withheld[i])
+	}
+	r.call.withheld = r.call.withheld[:0]
+}
+
+// show tells of one delta.
+func (r *run) show(d *lathe.Delta) {
+	c := &r.call
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaRefusal:
 		c.text = lathe.TextDelta{Bytes: len(d.Text), Text: d.Text}
@@ -59,9 +92,9 @@ func (r *run) delta(d lathe.Delta, err error) bool {
 		c.commentary = lathe.CommentaryDelta{Bytes: len(d.Text), Text: d.Text}
 		r.emit(&c.commentary)
 	case lathe.DeltaCallStart:
-		r.openCall(&d)
+		r.openCall(d)
 	case lathe.DeltaCallArgs:
-		r.callArgs(&d)
+		r.callArgs(d)
 	case lathe.DeltaCallEnd:
 	case lathe.DeltaParseError:
 		c.parseError++
@@ -71,7 +104,6 @@ func (r *run) delta(d lathe.Delta, err error) bool {
 	case lathe.DeltaFinish:
 		c.finish = d.Finish
 	}
-	return !r.stopped
 }
 
 // retry closes the attempt that failed and opens the next.

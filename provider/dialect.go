@@ -25,6 +25,9 @@ type DialectOptions struct {
 	// some slip into the text: tools are sent as ever, and calls in the text are taken where they
 	// name a tool that was offered. All else stays text. The dialect native stands for auto then.
 	RecoverLeakedCalls bool
+	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
+	// of the answer.
+	ShowUnreadableCalls bool
 	// Rand is the source of the ids of calls whose format carries none; nil: math/rand/v2.
 	Rand func() uint64
 }
@@ -39,8 +42,9 @@ type DialectOptions struct {
 // calls, passes as it is and its answer is not scanned; harmony is read always, since it is more
 // than calls.
 //
-// A call that cannot be read stays text, is told as a [lathe.DeltaParseError], and is a
-// [lathe.ToolCall] with its ParseError set in the message. What a parser tolerated is in the
+// A call that cannot be read is told as a [lathe.DeltaParseError], and is in the message twice: as
+// text that is Unreadable, for the model, and as a [lathe.ToolCall] with its ParseError set. The
+// deltas leave its text out, and the white space around calls, so that they are what people see. What a parser tolerated is in the
 // Faults of the [lathe.Finish]. The error is of an unknown name.
 func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Model, error) {
 	var o DialectOptions
@@ -73,7 +77,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if m, ok := model.(lathe.Describer); ok {
 		t.info = m.Describe()
 	}
-	t.info.Dialect = t.dialectOf(t.info.Model).Name()
+	t.info.Dialect, t.info.WritesCalls = t.dialectOf(t.info.Model).Name(), true
 	if o.RecoverLeakedCalls {
 		t.info.Dialect = NativeDialect
 	}

@@ -49,14 +49,14 @@ func TestUnreadableCallIsToldAndCorrected(t *testing.T) {
 			if r := all[*lathe.ToolCallResult](s)[0]; r.ErrorType != c.code || r.Limit != c.key {
 				t.Errorf("the call was answered %s with the limit %q, want %s and %q", r.ErrorType, r.Limit, c.code, c.key)
 			}
-			if want := "Let me see. " + c.text + "It is 42."; s.shown != want {
+			if want := "Let me see.It is 42."; s.shown != want {
 				t.Errorf("shown %q, want %q", s.shown, want)
 			}
 		})
 	}
 }
 
-// The same on harmony's `tool` channel: the payload is shown, its channel's marks are not.
+// The same on harmony's `tool` channel: neither the payload nor its channel's marks are shown.
 func TestUnreadableHarmonyPayload(t *testing.T) {
 	t.Parallel()
 	for payload, code := range map[string]lathe.Code{
@@ -74,7 +74,7 @@ func TestUnreadableHarmonyPayload(t *testing.T) {
 		if e := all[*lathe.ToolCallParseError](s); len(e) != 1 || e[0].Error != code || e[0].Dialect != "harmony" {
 			t.Errorf("%s: parse errors %+v", code, e)
 		}
-		if s.shown != payload+"It is 42." {
+		if s.shown != "It is 42." {
 			t.Errorf("%s: shown %q", code, s.shown)
 		}
 	}

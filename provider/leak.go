@@ -24,7 +24,11 @@ type leaks struct {
 	closed   bool // a call was taken, and no text has come since
 	mistaken int
 	off      bool
+	bad      []byte // text of a call that cannot be read, until its name is known
 }
+
+// maxBad bounds bad, in bytes; more of it is text.
+const maxBad = 64 << 10
 
 // read hands text to the parser, in pieces that end where calls may end, so that it is known where
 // the text goes on after one.
@@ -69,6 +73,12 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 		switch d.Kind {
 		case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
 			l.pass(d.Text)
+			if d.Unreadable && len(l.bad)+len(d.Text) <= maxBad {
+				l.bad = append(l.bad, d.Text...)
+				continue
+			}
+			l.sayBad(false)
+			d.Unreadable = false
 		case lathe.DeltaCallStart:
 			if !l.offered(d.Name) {
 				return l.giveUp(), true
@@ -81,8 +91,10 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 			}
 		case lathe.DeltaParseError:
 			if d.Index < 0 && !l.offered(d.Name) {
+				l.sayBad(false)
 				continue
 			}
+			l.sayBad(true)
 		}
 		l.r.sayOne(d)
 		if l.r.stopped {
@@ -90,6 +102,15 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 		}
 	}
 	return "", false
+}
+
+// sayBad gives the text of a call that could not be read: unreadable, if the call was to a tool that was offered,
+// else as any other text.
+func (l *leaks) sayBad(unreadable bool) {
+	if len(l.bad) > 0 {
+		l.r.sayOne(&lathe.Delta{Kind: lathe.DeltaText, Text: string(l.bad), Unreadable: unreadable})
+		l.bad = l.bad[:0]
+	}
 }
 
 // pass takes text that came back out of raw.

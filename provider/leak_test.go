@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/provider"
 )
 
@@ -96,7 +97,7 @@ func TestOnlyKnownLeakedCallsAreTaken(t *testing.T) {
 		calls      int
 	}{
 		"other":        {"See " + other + " so.", "See " + other + " so.", 0},
-		"other, known": {"See " + other + " then " + call + " end.", "See " + other + " then  end.", 1},
+		"other, known": {"See " + other + " then " + call + " end.", "See " + other + " then end.", 1},
 		"known, other": {call + "and " + other + " end.", "and " + other + " end.", 1},
 		"many others":  {strings.Repeat(other+"\n", 80) + "end", strings.Repeat(other+"\n", 80) + "end", 0},
 		"broken":       {`<tool_call>{"nam` + "\n</tool_call> x", `<tool_call>{"nam` + "\n</tool_call> x", 0},
@@ -104,7 +105,7 @@ func TestOnlyKnownLeakedCallsAreTaken(t *testing.T) {
 		"mark":         {"a <tool_call", "a <tool_call", 0},
 		"same text":    {call + "7" + other, "7" + other, 1},
 		"unicode":      {"é " + other + "ü", "é " + other + "ü", 0},
-		"tags":         {`<tool name="rm" args>{}</tool> and <tool name="add_numbers" args>{"a":1}</tool>`, `<tool name="rm" args>{}</tool> and `, 1},
+		"tags":         {`<tool name="rm" args>{}</tool> and <tool name="add_numbers" args>{"a":1}</tool>`, `<tool name="rm" args>{}</tool> and`, 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestOnlyKnownLeakedCallsAreTaken(t *testing.T) {
 				if got := textOf(deltas); got != c.want {
 					t.Fatalf("pieces of %d: shown %q, want %q", piece, got, c.want)
 				}
-				if got := f.Message.Text(); got != c.want {
+				if got := visible.String(&f.Message); got != c.want {
 					t.Fatalf("pieces of %d: the message says %q, want %q", piece, got, c.want)
 				}
 				calls := f.Message.Calls()

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/visible"
 )
 
 // A reading turns one turn of a model that writes calls as text into that of one that has calls:
@@ -13,6 +14,7 @@ type reading struct {
 	opts    dialect.Options
 	parser  dialect.Parser
 	message dialect.Collector
+	shown   visible.Stream
 	leaks   *leaks // set: only calls of tools that were offered are taken
 	deltas  []lathe.Delta
 	seen    bool // text came as deltas
@@ -33,6 +35,7 @@ func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, yield
 		Tools: tools, MaxPayloadBytes: t.opts.MaxPayloadBytes, AllowDeprecatedSyntax: t.opts.AllowDeprecatedSyntax, Rand: t.opts.Rand,
 	}}
 	r.parser = d.NewParser(&r.opts)
+	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls
 	if t.opts.RecoverLeakedCalls {
 		r.leaks = &leaks{r: r}
 	}
@@ -119,8 +122,9 @@ func (r *reading) sayOne(d *lathe.Delta) {
 			d.Index = r.open
 		}
 	}
+	r.shown.Mark(d)
 	r.message.Add(*d)
-	r.give(*d)
+	r.shown.Pass(d, r.give)
 }
 
 // chosen returns the name of the dialect that is being read.
@@ -145,6 +149,7 @@ func (r *reading) flush() {
 func (r *reading) broken(err error) {
 	if r.seen {
 		r.flush()
+		r.shown.End(r.give)
 	}
 	if !r.stopped {
 		r.yield(lathe.Delta{}, err)
@@ -165,6 +170,7 @@ func (r *reading) finish(of *lathe.Finish) {
 		}
 	}
 	r.flush()
+	r.shown.End(r.give)
 	if r.stopped {
 		return
 	}

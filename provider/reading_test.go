@@ -103,7 +103,7 @@ func TestWholeMessageIsRead(t *testing.T) {
 	t.Parallel()
 	m := inTags(t, &recital{finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant("Well. " + goodCall)}}, nil)
 	deltas, f := generate(t, m, &lathe.Request{Tools: addTool, Messages: []lathe.Message{lathe.User("x")}})
-	if textOf(deltas) != "Well. " || len(f.Message.Calls()) != 1 || f.Reason != lathe.FinishToolCalls {
+	if textOf(deltas) != "Well." || len(f.Message.Calls()) != 1 || f.Reason != lathe.FinishToolCalls {
 		t.Errorf("text %q, calls %v, reason %s", textOf(deltas), f.Message.Calls(), f.Reason)
 	}
 	s := play(t, simulated(t, "sim/fault-json-instead-of-stream+tags", "tags", nil, ""), twoTools, lathe.Settings{}, lathe.Limits{})

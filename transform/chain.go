@@ -36,6 +36,9 @@ func (l *List) Of(kind Kind) []string {
 type Options struct {
 	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text; 0: 8 192.
 	MaxPayloadBytes int
+	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
+	// of the answer.
+	ShowUnreadableCalls bool
 }
 
 const defaultMaxPayloadBytes = 8192
@@ -49,6 +52,7 @@ type Chain struct {
 	blankArgs  bool
 	nineLetter bool
 	maxPayload int
+	showBad    bool // show_unreadable_calls
 }
 
 // New makes a chain of the names in list. opts may be nil. A name that stands twice counts once.
@@ -56,8 +60,11 @@ type Chain struct {
 // nearest.
 func New(list List, opts *Options) (*Chain, error) {
 	c := &Chain{maxPayload: defaultMaxPayloadBytes}
-	if opts != nil && opts.MaxPayloadBytes > 0 {
-		c.maxPayload = opts.MaxPayloadBytes
+	if opts != nil {
+		c.showBad = opts.ShowUnreadableCalls
+		if opts.MaxPayloadBytes > 0 {
+			c.maxPayload = opts.MaxPayloadBytes
+		}
 	}
 	seen := map[string]bool{}
 	for _, kind := range Kinds() {

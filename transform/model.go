@@ -46,7 +46,11 @@ func relays(m lathe.Model, chain *Chain) bool {
 }
 
 // Describe names the model; see [lathe.Describer].
-func (c *changed) Describe() lathe.ModelInfo { return describe(c.model) }
+func (c *changed) Describe() lathe.ModelInfo {
+	info := describe(c.model)
+	info.WritesCalls = info.WritesCalls || c.chain.tagCalls
+	return info
+}
 
 func describe(m lathe.Model) lathe.ModelInfo {
 	if d, ok := m.(lathe.Describer); ok {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/visible"
 )
 
 // A reading is one answer on its way through the chain: what the deltas say and what the finish
@@ -16,6 +17,7 @@ type reading struct {
 
 	tags    *tagReader // nil: text passes
 	text    dialect.Collector
+	shown   visible.Stream
 	seen    bool          // text came as deltas
 	holding bool          // a call was found in the text, and the server may still send its own
 	held    []lathe.Delta // what was read since
@@ -34,11 +36,14 @@ type openCall struct {
 
 func newReading(v *conversation, req *lathe.Request, yield func(lathe.Delta, error) bool) *reading {
 	r := &reading{v: v, yield: yield}
+	r.shown.ShowUnreadable = v.chain.showBad
 	if v.chain.tagCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
 		r.tags = newTagReader(req.Tools, v.chain.maxPayload, r.said)
 	}
 	return r
 }
+
+func (r *reading) pass(d lathe.Delta) { r.give(&d) }
 
 func (r *reading) give(d *lathe.Delta) {
 	if !r.ended && !r.yield(*d, nil) {
@@ -169,8 +174,9 @@ func (r *reading) tell(d *lathe.Delta) {
 	case lathe.DeltaParseError:
 		r.text.Dialect = tagDialect
 	}
+	r.shown.Mark(d)
 	r.text.Add(*d)
-	r.give(d)
+	r.shown.Pass(d, r.pass)
 }
 
 // broken ends an answer that failed: what was held back of its text first.
@@ -178,6 +184,7 @@ func (r *reading) broken(err error) {
 	if r.tags != nil {
 		r.tags.flush()
 		r.release()
+		r.shown.End(r.pass)
 	}
 	if !r.ended {
 		r.yield(lathe.Delta{}, err)
@@ -223,6 +230,7 @@ func (r *reading) readText(f *lathe.Finish) {
 	}
 	r.tags.flush()
 	r.release()
+	r.shown.End(r.pass)
 	read := r.text.Message().Parts
 	for i, p := range read {
 		if c, ok := p.(lathe.ToolCall); ok {

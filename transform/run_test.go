@@ -87,7 +87,13 @@ func TestRunThroughTransforms(t *testing.T) {
 		t.Errorf("%d calls were made and %d could not be read, want 2 and 1", calls, parseErrors)
 	}
 	first := res.History[1]
-	if got := first.Text(); got != "Let me look.\n\n<tool_call>weather what</tool_call>" {
+	got := ""
+	for _, p := range first.Parts {
+		if text, ok := p.(lathe.Text); ok {
+			got += text.Text
+		}
+	}
+	if got != "Let me look.\n\n<tool_call>weather what</tool_call>" || first.Text() != "Let me look.\n\n" {
 		t.Errorf("the first message says %q", got)
 	}
 	// What the server is sent: each id has nine characters, is answered once, and arguments are JSON.

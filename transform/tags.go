@@ -146,6 +146,14 @@ func (t *tagReader) give(s string) {
 	t.say(&lathe.Delta{Kind: lathe.DeltaText, Text: s})
 }
 
+// giveBad gives text of a call that cannot be read.
+func (t *tagReader) giveBad(s string) {
+	t.spillGap()
+	if s != "" {
+		t.say(&lathe.Delta{Kind: lathe.DeltaText, Text: s, Unreadable: true})
+	}
+}
+
 func (t *tagReader) spillGap() {
 	gap := t.gap
 	t.gap, t.after = "", false
@@ -166,7 +174,7 @@ func (t *tagReader) bodyPiece(text string) int {
 		switch {
 		case mark == bodyEnds:
 			if t.over {
-				t.give(text[:i+1])
+				t.giveBad(text[:i+1])
 				t.tellFailure(lathe.CodePayloadTooLarge, "")
 			} else {
 				t.end()
@@ -180,14 +188,14 @@ func (t *tagReader) bodyPiece(text string) int {
 			t.body = append(t.body[:0], tagOpen...)
 			t.total, t.state = len(tagOpen), bodyScan{}
 		case !t.over && len(t.body) > t.max+len(tagOpen)+len(tagClose):
-			t.give(string(t.body))
+			t.giveBad(string(t.body))
 			t.excerpt = t.head()
 			t.over = true
 			return i + 1
 		}
 	}
 	if t.over {
-		t.give(text)
+		t.giveBad(text)
 	}
 	return len(text)
 }
@@ -230,7 +238,7 @@ func (t *tagReader) sayCalls(calls []tagCall) {
 
 // fail gives the body as text and tells that it cannot be read.
 func (t *tagReader) fail(code lathe.Code) {
-	t.give(string(t.body))
+	t.giveBad(string(t.body))
 	t.tellFailure(code, nameIn(string(t.body[len(tagOpen):])))
 }
 

@@ -149,6 +149,7 @@ func buildDialect(model lathe.Model, m *config.Model, cfg *config.Config) (lathe
 	model, err = provider.WithDialect(model, m.Dialect, &provider.DialectOptions{
 		MaxPayloadBytes:       cfg.Limits().MaxPayloadBytes,
 		AllowDeprecatedSyntax: cfg.ToolCalling.AllowDeprecatedSyntax,
+		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
 		RecoverLeakedCalls:    m.RecoverLeakedCalls,
 	})
 	if err != nil {

@@ -129,7 +129,7 @@ func setTransforms(p *preset.Patch, kind transform.Kind, names []string) {
 func buildTransforms(model lathe.Model, m *config.Model, cfg *config.Config) (lathe.Model, error) {
 	t := &m.Transforms
 	chain, err := transform.New(transform.List{Message: t.Message, Tool: t.Tool, Response: t.Response, ToolCall: t.ToolCall, ToolResult: t.ToolResult},
-		&transform.Options{MaxPayloadBytes: cfg.Limits().MaxPayloadBytes})
+		&transform.Options{MaxPayloadBytes: cfg.Limits().MaxPayloadBytes, ShowUnreadableCalls: cfg.ToolCalling.ShowUnreadableCalls})
 	if err != nil {
 		return nil, &exitError{exitConfig, fmt.Errorf("model %s: %w", m.Name, causeOf(err))}
 	}

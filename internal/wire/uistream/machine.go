@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/visible"
 )
 
 // Append appends what the stream says of ev. The frames of a stored event bear its id, on the last of
@@ -178,7 +179,7 @@ func (e *Encoder) attempted(dst []byte, d *lathe.ModelCallFinished) []byte {
 
 func (e *Encoder) rest(dst []byte, m *lathe.Message, missing bool) []byte {
 	told := e.streak.bytes
-	for _, p := range m.Parts {
+	for _, p := range visible.Parts(m) {
 		k, text := noBlock, ""
 		switch p := p.(type) {
 		case lathe.Text:

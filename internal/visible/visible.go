@@ -1,0 +1,203 @@
+// Package visible decides which text of a model's message people see, where calls are written in the text:
+// the text without the calls, without the white space that they leave, and without calls that could not be
+// read. The message itself keeps everything, since the model is sent it again.
+package visible
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// maxSpace bounds the white space that a [Text] holds back on each side of a call, in bytes.
+const maxSpace = 4 << 10
+
+// A Text takes the text of one message in pieces and returns what of it is shown. What is returned, joined, does
+// not depend on how the text is cut. The zero value is at the beginning of a message.
+//
+// Text without calls is shown byte for byte. Where a call was removed, the white space on one of its sides is
+// shown: the one with more line ends, or the one before the call. At the beginning and at the end of a message
+// there is none, but for the indentation of the first line.
+type Text struct {
+	begun   bool   // something was shown
+	removed bool   // a call was removed since then
+	before  string // white space not shown yet: before the call, if one was removed
+	after   string // and after it
+}
+
+// Add takes the next piece of text and returns what is to be shown now.
+func (t *Text) Add(s string) string {
+	start, end := len(s)-len(strings.TrimLeft(s, space)), len(strings.TrimRight(s, space))
+	shown := t.blank(s[:start])
+	if start == len(s) {
+		return shown
+	}
+	if t.removed {
+		shown += t.join()
+	} else {
+		shown += t.before
+	}
+	*t = Text{begun: true}
+	return shown + s[start:end] + t.blank(s[end:])
+}
+
+// space is the white space of every format.
+const space = " \t\r\n"
+
+// blank takes white space, and returns what exceeds the limit on one side of a call.
+func (t *Text) blank(s string) string {
+	switch {
+	case s == "":
+		return ""
+	case t.removed:
+		t.after += s[:min(len(s), maxSpace-len(t.after))]
+		return ""
+	case len(t.before)+len(s) <= maxSpace:
+		t.before += s
+		return ""
+	}
+	t.begun = true
+	all := t.before + s
+	t.before = all[len(all)-maxSpace:]
+	return all[:len(all)-maxSpace]
+}
+
+// join returns the white space that stands in place of a call.
+func (t *Text) join() string {
+	end := strings.LastIndexByte(t.after, '\n') + 1
+	before, after := strings.Count(t.before, "\n"), strings.Count(t.after, "\n")
+	switch {
+	case !t.begun && after > 0:
+		return t.after[end:]
+	case !t.begun:
+		return ""
+	case after > 0 && after >= before:
+		return t.after
+	case before > 0 && after > 0:
+		return t.before[:strings.LastIndexByte(t.before, '\n')+1] + t.after[end:]
+	case t.before != "":
+		return t.before
+	}
+	return t.after
+}
+
+// Remove says that a call stood here.
+func (t *Text) Remove() {
+	t.removed, t.after = true, ""
+}
+
+// End ends the message and returns what is still to be shown.
+func (t *Text) End() string {
+	s := t.before
+	if t.removed {
+		s = ""
+	}
+	*t = Text{}
+	return s
+}
+
+// Parts returns the parts of an assistant message as people see them. Parts other than text are unchanged. A
+// message whose text has no calls in it is returned as it is.
+func Parts(m *lathe.Message) []lathe.Part {
+	if !slices.ContainsFunc(m.Parts, removed) {
+		return m.Parts
+	}
+	var t Text
+	out := make([]lathe.Part, 0, len(m.Parts)+1)
+	last := -1 // the place of the last text
+	for _, p := range m.Parts {
+		text, ok := p.(lathe.Text)
+		switch {
+		case removed(p):
+			t.Remove()
+			if !ok {
+				out = append(out, p)
+			}
+		case ok && !text.Commentary:
+			if s := t.Add(text.Text); s != "" {
+				last = len(out)
+				out = append(out, lathe.Text{Text: s})
+			}
+		default:
+			out = append(out, p)
+		}
+	}
+	if s := t.End(); s != "" {
+		if last < 0 {
+			return append(out, lathe.Text{Text: s})
+		}
+		text := out[last].(lathe.Text)
+		text.Text += s
+		out[last] = text
+	}
+	return out
+}
+
+// removed reports whether p is a call that stood in the text.
+func removed(p lathe.Part) bool {
+	switch p := p.(type) {
+	case lathe.Text:
+		return p.Unreadable
+	case lathe.ToolCall:
+		return p.Dialect != "" && p.ParseError == ""
+	default:
+		return false
+	}
+}
+
+// String returns the visible text of a message, commentary left out.
+func String(m *lathe.Message) string {
+	shown := lathe.Message{Parts: Parts(m)}
+	return shown.Text()
+}
+
+// A Stream passes the deltas of a parser on, with the text of them as people see it. The zero value is at the
+// beginning of a message.
+type Stream struct {
+	// ShowUnreadable shows the text of calls that could not be read as any other text.
+	ShowUnreadable bool
+
+	text   Text
+	failed bool // the open call could not be read
+}
+
+// Pass passes d on to give, changed or not, or keeps it back.
+func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
+	out := *d
+	switch d.Kind {
+	case lathe.DeltaText:
+		if d.Unreadable {
+			s.text.Remove()
+			return
+		}
+		if out.Text = s.text.Add(d.Text); out.Text == "" {
+			return
+		}
+	case lathe.DeltaCallStart:
+		s.failed = false
+	case lathe.DeltaParseError:
+		s.failed = true
+	case lathe.DeltaCallEnd:
+		if !s.failed {
+			s.text.Remove()
+		}
+	default: // is no text of the answer
+	}
+	give(out)
+}
+
+// Mark takes the mark of unreadable text off d where such text is shown. It is called before d is collected
+// into a message and passed on.
+func (s *Stream) Mark(d *lathe.Delta) {
+	if s.ShowUnreadable {
+		d.Unreadable = false
+	}
+}
+
+// End ends the message: text that was kept back is given.
+func (s *Stream) End(give func(lathe.Delta)) {
+	if text := s.text.End(); text != "" {
+		give(lathe.Delta{Kind: lathe.DeltaText, Text: text})
+	}
+}
