@@ -120,7 +120,7 @@ $("prompt").addEventListener("keydown", (e) => {
 async function all() {
   await models();
   const [, durable] = await Promise.all([tools(), runs.refresh(), limits()]).then(([a, b]) => [a, b]);
-  chat.durable = durable;
+  chat.durable = durable ?? true;
 }
 
 // The mark at the top says whether the server is there. One that is gone is looked for until it is back.

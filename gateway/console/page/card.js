@@ -2,7 +2,7 @@
 // the chat, in the list of runs and in the dialog of one run.
 
 import { el, clock, count } from "./dom.js";
-import { json } from "./server.js";
+import { json, now } from "./server.js";
 import { escapes, exactly, visible, writable } from "./visible.js";
 
 const words = { approved: "approved", edited: "approved with other arguments", answered: "answered in place of the tool", denied: "denied", expired: "not decided in time, and has expired" };
@@ -41,7 +41,7 @@ export class Card {
     this.approve = el("button", { type: "button", onclick: () => this.send("approve") }, "Approve");
     this.deny = el("button", { type: "button", class: "danger", onclick: () => this.send("deny") }, "Deny");
     this.change = el("button", { type: "button", class: "quiet", onclick: () => this.edit() }, "Edit…");
-    this.scope = el("select", { onchange: () => {} }, scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => el("option", { value }, name)));
+    this.scope = el("select", {}, scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => el("option", { value }, name)));
     this.element = this.draw();
     const fault = this.fault();
     if (fault) {
@@ -83,10 +83,10 @@ export class Card {
   // tick shows the time that is left, each second while the card is on the page.
   tick() {
     if (this.decision || !this.call.expires_at) return;
-    const ms = Date.parse(this.call.expires_at) - Date.now();
+    const ms = Date.parse(this.call.expires_at) - now();
     this.expires.textContent = `${clock(this.call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`;
     if (ms <= 0) return this.settle({ decision: "expired" });
-    setTimeout(() => this.tick(), ms < 120_000 ? 1000 : 15_000);
+    setTimeout(() => { if (this.element.isConnected) this.tick(); }, ms < 120_000 ? 1000 : 15_000);
   }
 
   edit() {

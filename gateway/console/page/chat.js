@@ -1,7 +1,7 @@
 // The conversation: what was said, and what is asked of the server.
 
 import { $ } from "./dom.js";
-import { ask, delay, events, json, Lost, pause, refusal } from "./server.js";
+import { ask, delay, events, isReached, json, Lost, onConnection, pause, refusal } from "./server.js";
 import { mark, rewind, sent, settle, take, waits } from "./message.js";
 import { Card } from "./card.js";
 import { Talk } from "./talk.js";
@@ -15,12 +15,13 @@ export class Chat {
   // durable says that the server keeps runs: they go on when the page is left.
   constructor({ model, effects, showRun, onChange }) {
     Object.assign(this, { model, onChange, durable: false, aborter: null, watcher: null, more: false, cards: new Map(), savedAt: 0 });
-    this.talk = new Talk({ effects, showRun, cards: this.cards, durable: () => this.durable, isLast: (m) => m === this.messages.at(-1),
+    this.talk = new Talk({ effects, showRun, cards: this.cards, durable: () => this.durable, isLast: (m) => m === this.messages.at(-1), has: (m) => this.messages.includes(m),
       say: (t) => this.say(t), retry: () => this.retry(), edit: () => this.edit() });
     const old = JSON.parse(sessionStorage.getItem(saved) ?? "null");
     this.id = old?.id ?? crypto.randomUUID();
     this.messages = old?.messages ?? [];
     addEventListener("pagehide", () => this.save());
+    onConnection((reached) => this.connected(reached));
     this.draw();
   }
 
@@ -49,8 +50,10 @@ export class Chat {
 
   say(text) {
     const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+    const before = this.messages.at(-1);
     this.messages.push(message);
-    this.draw();
+    if (before) this.talk.show(before); // what may be done about its failure is over
+    this.talk.show(message, true);
     return this.run();
   }
 
@@ -127,8 +130,7 @@ export class Chat {
         if (!this.durable) throw new Error("The connection broke off before the answer was complete.");
         if (message.heard) attempt = 0;
         message.heard = false;
-        message.lost = true;
-        this.talk.show(message);
+        this.connected(isReached());
         await pause(delay(attempt), signal);
         const runId = message.metadata?.runId ?? await this.find().catch(() => undefined);
         if (!runId && attempt >= attempts) throw new Lost();
@@ -156,11 +158,22 @@ export class Chat {
     this.attend(message);
   }
 
+  // connected shows whether the server of the run that is followed is there.
+  connected(reached) {
+    const message = this.messages.at(-1);
+    if (!this.aborter || !message?.working) return;
+    message.lost = !reached;
+    this.talk.show(message);
+  }
+
   // read reads one stream into the message. It reports whether it was whole.
   async read(message, request, signal) {
     try {
       const response = await request(signal);
-      if (response.status === 204) return true;
+      if (response.status === 204) { // all of it was told
+        if (message.metadata?.reason === "awaiting_approval") delete message.metadata.reason;
+        return true;
+      }
       if (!response.ok) {
         const refused = await refusal(response);
         const known = message.metadata?.runId;

@@ -11,7 +11,7 @@ const every = 15_000; // ms between two looks while the page is in view
 export class Runs {
   // session returns the id of the chat that is shown.
   constructor({ showRun, session }) {
-    Object.assign(this, { showRun, session, rows: new Map(), cards: new Map(), durable: false });
+    Object.assign(this, { showRun, session, rows: new Map(), durable: undefined });
     $("again").addEventListener("click", () => this.refresh());
     $("waiting").addEventListener("click", () => this.focusWaiting());
     document.addEventListener("visibilitychange", () => this.look());
@@ -20,14 +20,14 @@ export class Runs {
 
   look() { if (!document.hidden && this.durable) this.refresh(); }
 
-  // refresh reads the list again. It reports whether the server keeps runs.
+  // refresh reads the list again. It reports whether the server keeps runs; undefined: that is not known yet.
   async refresh() {
     try {
       const [{ data: runs }, { data: calls }] = await Promise.all([json(`api/runs?limit=${listed}`), json("api/approvals")]);
       this.durable = true;
       this.show(runs, calls);
     } catch (e) {
-      this.durable = e.status === undefined ? this.durable : e.status !== 404 && this.durable;
+      if (e.status === 404) this.durable = false;
       if (e.status === 404 || this.rows.size === 0) {
         put($("runs"), [el("li", { class: "none" }, e.status === 404 ? "This server keeps no runs. Start it with a store to see them here." : e.message)]);
       }

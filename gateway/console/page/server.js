@@ -2,19 +2,23 @@
 
 const keyName = "lathe.key";
 let askForKey = async () => "";
-let tell = () => {};
+const listeners = [];
+let ahead = 0; // ms by which the server's clock is ahead of this one
 let reached; // whether the last request got an answer
 
 export function onKeyWanted(ask) { askForKey = ask; }
 
 // onConnection has f called when the server is reached after it was not, and the other way round.
-export function onConnection(f) { tell = f; }
+export function onConnection(f) { listeners.push(f); }
 
 function reach(now) {
   if (reached === now) return;
   reached = now;
-  tell(now);
+  for (const f of listeners) f(now);
 }
+
+// now is the time of the server.
+export const now = () => Date.now() + ahead;
 
 export const isReached = () => reached !== false;
 
@@ -49,6 +53,8 @@ export async function ask(path, init = {}) {
     if (init.body) headers.set("Content-Type", "application/json");
     const response = await fetch(path, { ...init, headers }).catch((e) => { throw lost(e); });
     reach(true);
+    const time = Date.parse(response.headers.get("Date") ?? "") - Date.now();
+    if (Math.abs(time) > 5000) ahead = time; // less is the way and the rounding
     if (response.status !== 401) return response;
     sessionStorage.setItem(keyName, await askForKey(Boolean(key)));
   }

@@ -35,7 +35,8 @@ class Speaker {
 }
 
 export class Talk {
-  // context has what views need, and what a person may have done: say, showRun, retry, edit.
+  // context has what views need, what a person may have done (say, showRun, retry, edit), and has and isLast, which
+  // say whether a message is of the chat, and its last.
   constructor(context) {
     Object.assign(this, { context, shown: new Map(), frame: 0, speaker: new Speaker($("spoken")) });
   }
@@ -74,9 +75,11 @@ export class Talk {
     });
   }
 
-  show(message) {
+  // show brings a message up to date; end has it seen, wherever the reader is.
+  show(message, end = false) {
+    if (!this.context.has(message)) return; // it is of a chat that was left
     const talk = $("talk");
-    const atEnd = talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
+    const atEnd = end || talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
     const node = this.node(message);
     this.fill(node, message);
     if (node.element.parentNode !== talk) {
