@@ -38,7 +38,7 @@ var other = map[string]string{
 	"oauth.provider.client_id": "other", "oauth.provider.client_secret": "${KEY}", "oauth.provider.id_token": "${KEY}", "env": "text", "headers": "text",
 	"serve.addr": "127.0.0.1:0", "serve.metrics_addr": "127.0.0.1:0", "serve.hosts": "a.example.com", "serve.origins": "https://a.example.com",
 	"models": "a,b", "keys": "a,b", "run_timeout": "5s", "max_tokens_total": "5", "max_cost": "0.25",
-	"serve.store": "sqlite:runs.db", "serve.advertise": "http://10.0.3.7:8700", "cluster.key": "${KEY}",
+	"serve.usage": "sum", "serve.store": "sqlite:runs.db", "serve.advertise": "http://10.0.3.7:8700", "cluster.key": "${KEY}",
 	"file": "a.yaml", "server": "https://example.com/v1", "operations": "a,b", "tags": "a", "prefix": "a_", "effects": "writes", "sha256": strings.Repeat("ab", 32), "rate": "0.5",
 }
 

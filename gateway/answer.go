@@ -33,6 +33,7 @@ type chat struct {
 	id      string              // of the completion
 	chunks  *openai.ChunkWriter // nil: its client does not stream
 	calls   *handover
+	alone   bool   // the answer is one JSON text: the client gets the text of the last turn alone
 	said    bool   // some text was shown
 	turn    int    // in which it was
 	last    int64  // id of the last event that was told
@@ -65,9 +66,9 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 	}
 	switch d := e.Data.(type) {
 	case *lathe.TextDelta:
-		return a.text(dst, e.Turn, d.Text)
+		return a.live(dst, e.Turn, d.Text)
 	case *lathe.CommentaryDelta:
-		return a.text(dst, e.Turn, d.Text)
+		return a.live(dst, e.Turn, d.Text)
 	case *lathe.ReasoningDelta:
 		return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
 	case *lathe.ToolCallDelta:
@@ -76,7 +77,7 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 		if d.Message == nil {
 			return dst
 		}
-		if a.follows {
+		if a.follows && !a.alone {
 			dst = a.appendRest(dst, e.Turn, d.Message)
 		}
 		return a.calls.appendWhole(dst, d.Message)
@@ -86,6 +87,15 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 	default: // is not shown
 		return dst
 	}
+}
+
+// live appends text as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
+// known at the end.
+func (a *chat) live(dst []byte, turn int, text string) []byte {
+	if a.alone {
+		return dst
+	}
+	return a.text(dst, turn, text)
 }
 
 func (a *chat) text(dst []byte, turn int, text string) []byte {
@@ -110,6 +120,13 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 	}
 	if a.asItCame(res) {
 		return dst
+	}
+	if a.alone && !a.relayed {
+		for _, p := range a.shown(res.History[min(a.base, len(res.History)):]) {
+			if t, ok := p.(lathe.Text); ok {
+				dst = a.text(dst, len(res.Trace), t.Text)
+			}
+		}
 	}
 	if !a.said && res.Answer != "" { // of a model that told it only whole
 		dst = a.text(dst, len(res.Trace), res.Answer)
@@ -136,6 +153,9 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
 	}
+	if n := len(res.Trace); n > 1 && !a.gateway.opts.SumUsage { // clients take it for the size of their conversation
+		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
+	}
 	f.Message.Role = lathe.RoleAssistant
 	own := res.History[min(a.base, len(res.History)):]
 	if whole {
@@ -149,7 +169,7 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		}
 		f.Reason = lathe.FinishToolCalls
 		for _, call := range calls {
-			f.Message.Parts = append(f.Message.Parts, call)
+			f.Message.Parts = append(f.Message.Parts, a.calls.handed(call))
 		}
 		waits := ""
 		if res.Reason != lathe.ReasonClientToolCalls {
@@ -205,11 +225,14 @@ func (a *chat) shown(messages []lathe.Message) []lathe.Part {
 		if messages[i].Role != lathe.RoleAssistant {
 			continue
 		}
+		if a.alone {
+			text.Reset()
+		}
 		began := false
 		for _, p := range visible.Parts(&messages[i]) {
 			switch p := p.(type) {
 			case lathe.Text:
-				if p.Text == "" {
+				if p.Text == "" || a.alone && p.Commentary {
 					continue
 				}
 				if !began && text.Len() > 0 {
@@ -252,6 +275,8 @@ type report struct {
 	Reason    lathe.Reason `json:"reason"`
 	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
 	Turns     []turnReport `json:"turns"`
+	Usage     lathe.Usage  `json:"usage"`             // of all model calls
+	Cost      float64      `json:"cost,omitempty"`    // in US dollars, of all model calls whose server says it
 	Pending   []string     `json:"pending,omitempty"` // the calls that wait
 	Ignored   []string     `json:"ignored,omitempty"` // members of the request that had no effect
 	Passed    []string     `json:"passed,omitempty"`  // those that the model server got although nobody here knows them
@@ -271,7 +296,7 @@ type turnReport struct {
 
 func (a *chat) extra(res *lathe.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Reason: res.Reason,
-		ToolCalls: []callReport{}, Turns: []turnReport{}, Ignored: a.ignored, Passed: a.passedNames()}
+		ToolCalls: []callReport{}, Turns: []turnReport{}, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {
 		client[t.Name] = true

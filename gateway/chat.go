@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -133,6 +134,7 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	}
 	asked := a.asked()
 	a.plain = asked == nil && !req.Obfuscate
+	a.alone = wantsJSON(req.Sampling.ResponseFormat)
 	wanted, p := parseWish(asked, "lathe")
 	if p != nil {
 		return nil, p
@@ -230,6 +232,12 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 		a.job.due = c.due(req.Tools)
 	}
 	return nil
+}
+
+// wantsJSON reports whether a response_format asks for anything but plain text.
+func wantsJSON(format []byte) bool {
+	kind, ok := rawjson.Get(format, "type")
+	return ok && !rawjson.EqualKey(kind, "text")
 }
 
 // misread is the answer to a request with a mistake.

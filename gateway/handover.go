@@ -16,6 +16,7 @@ type handover struct {
 	chunks  *openai.ChunkWriter
 	names   map[string]bool // of the client's tools
 	early   bool            // calls are told before the end of their turn
+	mends   bool            // arguments in a fence, or written as a JSON string, are unwrapped
 	single  bool            // only the first call of a turn is handed over
 	most    int             // calls of the run that are handed over
 	planned int             // calls of earlier turns
@@ -26,7 +27,8 @@ type handover struct {
 type toldCall struct {
 	id    string
 	turn  int
-	text  []byte
+	text  []byte // on the wire
+	held  bool   // it does not begin as an object: it is sent once it is whole
 	ended bool
 }
 
@@ -34,6 +36,7 @@ type toldCall struct {
 func newHandover(chunks *openai.ChunkWriter, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{chunks: chunks, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
 	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // else a turn may be taken back
+	h.mends = s.Repair != lathe.RepairOff
 	if len(tools) > 0 {
 		h.names = make(map[string]bool, len(tools))
 	}
@@ -66,10 +69,34 @@ func (h *handover) appendPiece(dst []byte, turn int, d *lathe.ToolCallDelta) []b
 		h.told = append(h.told, &toldCall{id: d.ToolCallID, turn: turn})
 		dst = h.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: k, ID: d.ToolCallID, Name: d.Tool})
 	}
-	if h.told[k].ended {
+	c := h.told[k]
+	if h.mends && !c.held && len(c.text) == 0 {
+		begin := strings.TrimLeft(d.Text, " \t\r\n")
+		c.held = begin != "" && begin[0] != '{'
+		if begin == "" {
+			return dst // sent with the rest
+		}
+	}
+	if c.ended || c.held {
 		return dst
 	}
 	return h.args(dst, k, d.Text)
+}
+
+// handed returns the call as the client gets it: with its arguments unwrapped, as those of a tool of this server are.
+func (h *handover) handed(call lathe.ToolCall) lathe.ToolCall {
+	if h.mends {
+		call.Arguments = unwrapped(call.Arguments)
+	}
+	return call
+}
+
+// unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
+func unwrapped(arguments string) string {
+	if inner, ok := rawjson.UnwrapObject([]byte(strings.TrimSpace(arguments))); ok {
+		return string(inner)
+	}
+	return arguments
 }
 
 func (h *handover) args(dst []byte, k int, text string) []byte {
@@ -96,7 +123,11 @@ func (h *handover) appendWhole(dst []byte, m *lathe.Message) []byte {
 }
 
 func (h *handover) rest(dst []byte, k int, call *lathe.ToolCall) []byte {
-	if rest, ok := strings.CutPrefix(call.Arguments, string(h.told[k].text)); ok {
+	whole := h.handed(*call).Arguments
+	if len(h.told[k].text) > 0 {
+		whole = call.Arguments // what is on the wire began as an object
+	}
+	if rest, ok := strings.CutPrefix(whole, string(h.told[k].text)); ok {
 		dst = h.args(dst, k, rest)
 	}
 	return h.end(dst, k, call.Incomplete)

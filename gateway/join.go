@@ -292,9 +292,10 @@ func (s conversationSum) key(calls []lathe.ToolCall) (k keptKey) {
 	for _, call := range calls {
 		part.text(call.ID)
 		part.text(call.Name)
-		args, err := rawjson.AppendCanonical(nil, []byte(call.Arguments)) // clients write them anew
+		said := unwrapped(call.Arguments)                       // as the client got them
+		args, err := rawjson.AppendCanonical(nil, []byte(said)) // clients write them anew
 		if err != nil {
-			args = []byte(strings.TrimSpace(call.Arguments))
+			args = []byte(strings.TrimSpace(said))
 		}
 		if len(args) == 0 {
 			args = []byte("{}") // as the wire has it

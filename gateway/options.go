@@ -90,6 +90,8 @@ type Options struct {
 	Metrics *observe.Metrics // counts stream clients; nil: nothing is counted
 	// NoMetrics leaves /metrics to another listener. See [Options.Metrics].
 	NoMetrics bool
+	// SumUsage has `usage` of a completion hold the tokens of all model calls of its run; else it holds those of the last.
+	SumUsage bool
 	// NoPage serves no page for people at /.
 	NoPage bool
 	// Removing, when set, is called before a client removes a run, with the name of the key. An error keeps the run.

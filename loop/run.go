@@ -286,7 +286,7 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 // answer ends the run with the text of the turn, once more asked for when it is blank.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
-	if r.call.blank && r.work.Called() && !r.askedFinal && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+	if r.call.blank && (r.work.Called() || r.afterResults()) && !r.askedFinal && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.askedFinal = true
 		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
 		r.askForAnswer()
@@ -296,6 +296,12 @@ func (r *run) answer() {
 	if r.settings.ToolUseMode == lathe.ModeEnforced {
 		r.enforce()
 	}
+}
+
+// afterResults reports whether the conversation that the run was given ends with results of tools, which the caller executed.
+func (r *run) afterResults() bool {
+	given := r.in.Messages
+	return r.in.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
 }
 
 // askForAnswer adds the loop's own request for an answer, unless it has just been made.

@@ -194,6 +194,7 @@ func (d *daemon) open(cfg *config.Config) error {
 	}
 	opts := &engine.Options{Sinks: d.sinks, Log: d.log, Lease: cfg.Cluster.Lease}
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
+		SumUsage: cfg.Serve.Usage == "sum",
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls, MaxText: cfg.Serve.MaxText,
 			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
