@@ -84,7 +84,7 @@ var rooms = []room{
 		std: []string{"net", "net/http", "syscall"}},
 	{path: "sim", imports: []string{"", "dialect", "internal/lazy", "internal/rawjson", "internal/sse", "internal/wire/openai"},
 		std: []string{"net", "net/http", "os"}},
-	{path: "doctor", imports: []string{"", "dialect", "internal/rawjson", "internal/reconnect", "internal/secret", "internal/sse", "internal/wire/openai"},
+	{path: "doctor", imports: []string{"", "dialect", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/secret", "internal/sse", "internal/wire/openai"},
 		std: []string{"net", "net/http"}},
 	{path: "guest", imports: []string{"", "internal/rawjson", "internal/wasmrt", "internal/wire/openai", "policy", "tool"}, std: []string{"os"}},
 	{path: "loop", imports: []string{"", "tool", "internal/digest", "internal/lazy", "internal/visible"}},

@@ -26,6 +26,7 @@ type answer struct {
 	finishes   []string
 	usage      int // chunks with usage
 	usageEarly int // of them, those with choices
+	completion int // tokens of the answer, as the server counts them; 0: it does not
 	done       bool
 	failed     bool // an error in the stream
 	cut        bool // the connection broke
@@ -150,7 +151,11 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	}
 	switch {
 	case e.timedOut:
-		x.find("hang", "in the middle of a stream")
+		if a.chunks > 0 {
+			x.find("slow", "")
+		} else {
+			x.find("hang", "in the middle of a stream")
+		}
 		a.cut = true
 	case e.err != nil:
 		a.cut = true

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -68,6 +69,9 @@ func (x *examiner) ask(ctx context.Context, method, path string, body []byte, ke
 	if !passes(e.status) {
 		return e
 	}
+	if e = x.awaitLoading(ctx, e, func() *exchange { return x.send(ctx, method, path, body, key) }); !passes(e.status) {
+		return e
+	}
 	first := e.status
 	select {
 	case <-time.After(x.wait(e.header)):
@@ -84,6 +88,29 @@ func (x *examiner) ask(ctx context.Context, method, path string, body []byte, ke
 		x.find(statusID(first, false), "HTTP "+strconv.Itoa(first))
 	}
 	return e
+}
+
+// loadingPause is the time between two requests to a server that loads its model.
+const loadingPause = time.Second
+
+// awaitLoading repeats a request while the server answers that it loads the model, for at most Options.Loading, and returns
+// the last answer.
+func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
+	until := time.Now().Add(x.opts.Loading)
+	for {
+		words, _ := e.says()
+		if !openai.Loading(e.status, words) || ctx.Err() != nil || !time.Now().Before(until) {
+			return e
+		}
+		x.find("loading", words)
+		x.opts.Progress(x.probe.Name + " (the server loads the model)")
+		select {
+		case <-time.After(loadingPause):
+		case <-ctx.Done():
+			return e
+		}
+		e = again()
+	}
 }
 
 // refusesTools reports whether the words of an error speak of the tools that the request has.
@@ -161,7 +188,10 @@ func (x *examiner) failed(ctx context.Context, err error) *exchange {
 	if e.timedOut {
 		x.timeouts++
 	}
-	if x.silent++; !x.connected && !e.timedOut && x.silent >= 2 {
+	x.silent++
+	if fault := plain.Fault(err); fault != "" {
+		x.unreachable, x.mistake = errors.New(fault), true
+	} else if !x.connected && !e.timedOut && x.silent >= 2 {
 		x.unreachable = errors.New(clip(secret.Scrub(e.err.Error(), x.secrets()...)))
 	}
 	return e

@@ -230,7 +230,7 @@ func (x *examiner) judgeArguments(a *answer) {
 	}
 	for _, g := range a.groups {
 		text := strings.TrimSpace(g.text())
-		if a.cut || limited(a) || text == "" || text[0] == '"' || a.req.Sampling.MaxTokens != nil {
+		if a.cut || limited(a) || text == "" || text[0] == '"' || x.asksLess(a.req) {
 			continue
 		}
 		if len(text) > maxArgs {
@@ -253,6 +253,11 @@ func (x *examiner) judgeArguments(a *answer) {
 			}
 		}
 	}
+}
+
+// asksLess reports whether the request asks for an answer that its limit cuts off.
+func (x *examiner) asksLess(req *lathe.Request) bool {
+	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < x.opts.MaxTokens
 }
 
 func offered(req *lathe.Request, name string) bool {

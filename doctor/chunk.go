@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -77,6 +78,11 @@ func (x *examiner) readChunk(a *answer, data []byte, member string) {
 	}
 	if u, ok := rawjson.Get(data, "usage"); ok && is(u, '{') {
 		a.usage++
+		if n, ok := rawjson.Get(u, "completion_tokens"); ok {
+			if n, err := strconv.Atoi(string(n)); err == nil {
+				a.completion = n
+			}
+		}
 		if some {
 			a.usageEarly++
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/secret"
 )
@@ -50,6 +51,10 @@ type Options struct {
 	// Wait is the pause before a request that failed with 408, 429 or 5xx is made once more, where
 	// the server asks for none, and MaxWait the longest that is waited; 1 s and 15 s.
 	Wait, MaxWait time.Duration
+	// MaxTokens bounds each answer, so that a model that rambles ends; 1024. Answers of a probe that asks for less are shorter.
+	MaxTokens int
+	// Loading is how long a server is waited for that says that it loads the model; 2 m.
+	Loading time.Duration
 	// Progress is told each probe before it starts; nil: nobody is.
 	Progress func(probe string)
 }
@@ -62,10 +67,13 @@ func (o *Options) withDefaults() Options {
 	for _, d := range []struct {
 		p   *time.Duration
 		def time.Duration
-	}{{&c.Timeout, 60 * time.Second}, {&c.Wait, time.Second}, {&c.MaxWait, 15 * time.Second}} {
+	}{{&c.Timeout, 60 * time.Second}, {&c.Wait, time.Second}, {&c.MaxWait, 15 * time.Second}, {&c.Loading, 2 * time.Minute}} {
 		if *d.p <= 0 {
 			*d.p = d.def
 		}
+	}
+	if c.MaxTokens <= 0 {
+		c.MaxTokens = 1024
 	}
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = 8 << 20
@@ -121,12 +129,16 @@ type Probe struct {
 
 // UnreachableError says that nothing answered.
 type UnreachableError struct {
-	Host string
-	Err  error
+	Host    string
+	Err     error
+	Mistake bool // the address or the certificate is wrong, and Err says what to set
 }
 
 // Error names the host, never what stands after it in the address.
 func (e *UnreachableError) Error() string {
+	if e.Mistake {
+		return fmt.Sprintf("%s: %v", e.Host, e.Err)
+	}
 	return fmt.Sprintf("nothing answers at %s: %v", e.Host, e.Err)
 }
 
@@ -156,6 +168,9 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 			MaxResponseHeaderBytes: maxHeaderBytes,
 			DisableCompression:     true, // the bytes are looked at as they are
 		}
+		if u.Scheme == "https" {
+			own.DialContext = plain.Dialer(own.DialContext)
+		}
 		defer own.CloseIdleConnections()
 		x.transport, x.fresh = own, reconnect.Fresh(own)
 	}
@@ -165,7 +180,7 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 			return fail(lathe.CodeCancelled, err)
 		}
 		if x.unreachable != nil {
-			return fail(lathe.CodeUpstream, &UnreachableError{Host: u.Scheme + "://" + u.Host, Err: x.unreachable})
+			return fail(lathe.CodeUpstream, &UnreachableError{Host: u.Scheme + "://" + u.Host, Err: x.unreachable, Mistake: x.mistake})
 		}
 	}
 	x.close()
@@ -207,11 +222,13 @@ type examiner struct {
 	found       map[string]*Finding
 	probe       *Probe // under way
 	unreachable error  // set: the examination ends
+	mistake     bool   // what the address or the certificate shows
 
 	// What earlier probes taught.
-	connected    bool // a response came
-	answered     bool // a completion came
-	silent       int  // requests without any answer
+	connected    bool     // a response came
+	listed       []string // the models that the server lists
+	answered     bool     // a completion came
+	silent       int      // requests without any answer
 	timeouts     int
 	noUsage      bool // the server refuses stream_options
 	maxComplete  bool // it wants max_completion_tokens

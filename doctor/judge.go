@@ -50,8 +50,12 @@ func (x *examiner) judgeFinish(a *answer) {
 			x.find("finish-tool-calls", "")
 		}
 	case "length":
-		if a.req.Sampling.MaxTokens == nil {
+		switch limit := a.req.Sampling.MaxTokens; {
+		case x.asksLess(a.req): // it is what the probe asks for
+		case limit == nil, a.completion > 0 && a.completion < *limit:
 			x.find("length", "")
+		default:
+			x.find("rambles", "")
 		}
 	case "content_filter":
 		x.find("content-filter", "")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -75,7 +76,12 @@ const (
 
 // request returns a request of one user message.
 func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Request {
-	return &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
+	req := &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
+	if !slices.ContainsFunc(req.Overrides, func(m lathe.Member) bool { return m.Name == "max_tokens" || m.Name == "max_completion_tokens" }) {
+		limit := x.opts.MaxTokens
+		req.Sampling.MaxTokens = &limit
+	}
+	return req
 }
 
 // body writes a request as Lathe would, as far as it is known what the server refuses.
@@ -85,7 +91,17 @@ func (x *examiner) body(req *lathe.Request, stream bool) []byte {
 
 // post sends a request to chat completions.
 func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *exchange {
-	return x.ask(ctx, http.MethodPost, "/chat/completions", x.body(req, stream), x.target.Key)
+	send := func() *exchange {
+		return x.ask(ctx, http.MethodPost, "/chat/completions", x.body(req, stream), x.target.Key)
+	}
+	e := send()
+	if words, _ := e.says(); e.status >= 400 && e.status < 500 && !x.maxComplete && strings.Contains(words, "max_completion_tokens") {
+		x.find("max-tokens-refused", words)
+		x.mend("max-tokens-refused", "max_completion_tokens", "true")
+		x.maxComplete = true
+		e = send()
+	}
+	return e
 }
 
 // answer sends a request and reads the answer. Without one, it is nil, and what went wrong is
@@ -120,8 +136,8 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 	case aboutTools && refused == "tools-failed":
 		x.refuseTools("status-400-tools", words)
 	case passes(e.status) && !aboutTools: // told by ask
-	case e.status == http.StatusNotFound && !x.answered:
-		x.find("model-unknown", words)
+	case !x.answered && (e.status == http.StatusNotFound || e.status >= 400 && e.status < 500 && aboutModel(words)):
+		x.find("model-unknown", strings.TrimRight(words, ".")+x.names())
 	default:
 		x.find(refused, e.explain())
 	}
@@ -153,11 +169,47 @@ func probeModels(ctx context.Context, x *examiner) {
 		if !is(m, '{') {
 			continue
 		}
-		if id, ok := rawjson.Get(m, "id"); ok && is(id, '"') && unquote(id) == x.target.Model {
+		id, ok := rawjson.Get(m, "id")
+		if !ok || !is(id, '"') {
+			continue
+		}
+		if sameModel(unquote(id), x.target.Model) {
+			x.listed = nil
 			return
 		}
+		if len(x.listed) < maxListed {
+			x.listed = append(x.listed, clip(unquote(id)))
+		}
 	}
-	x.find("model-not-listed", "")
+	x.find("model-not-listed", strings.TrimPrefix(x.names(), "; "))
+}
+
+// maxListed bounds the models that the doctor keeps of the server's list.
+const maxListed = 100
+
+// names says which models the server lists.
+func (x *examiner) names() string {
+	const most = 5
+	n := len(x.listed)
+	if n == 0 {
+		return ""
+	}
+	text := "; it lists " + strings.Join(x.listed[:min(n, most)], ", ")
+	if n > most {
+		text += ", …"
+	}
+	return text
+}
+
+// sameModel reports whether a server that lists a model under that id answers to name: Ollama leaves out ":latest".
+func sameModel(id, name string) bool {
+	return strings.TrimSuffix(id, ":latest") == strings.TrimSuffix(name, ":latest")
+}
+
+// aboutModel reports whether the words of a refusal say that there is no such model.
+func aboutModel(words string) bool {
+	text := strings.ToLower(words)
+	return strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "not exist") || strings.Contains(text, "unknown model"))
 }
 
 func probeChat(stream bool) func(context.Context, *examiner) {
@@ -304,12 +356,6 @@ func probeTruncation(ctx context.Context, x *examiner) {
 	n := truncateAt
 	req.Sampling.MaxTokens = &n
 	e := x.post(ctx, req, true)
-	if words, _ := e.says(); e.status >= 400 && e.status < 500 && strings.Contains(words, "max_completion_tokens") {
-		x.find("max-tokens-refused", words)
-		x.mend("max-tokens-refused", "max_completion_tokens", "true")
-		x.maxComplete = true
-		e = x.post(ctx, req, true)
-	}
 	if e.status != http.StatusOK {
 		x.refusal(e, true, "max-tokens-refused")
 		return

@@ -42,7 +42,7 @@ func TestDoctorJudgesRecordedStreams(t *testing.T) {
 			answer := strings.NewReplacer(`"weather"`, `"save_note"`, `"webSearchTool"`, `"save_note"`).Replace(stream.String())
 			clean := overSim(func(http.Header, []byte) (int, string) { return 0, "" })
 			rep := run(t, doctor.Target{Transport: tripper(func(path string, h http.Header, body []byte) (int, string, string) {
-				if bytes.Contains(body, []byte(`"stream":true`)) && bytes.Contains(body, []byte("two apples")) && !bytes.Contains(body, []byte("max_tokens")) && !bytes.Contains(body, []byte(`"role":"tool"`)) {
+				if bytes.Contains(body, []byte(`"stream":true`)) && bytes.Contains(body, []byte("two apples")) && !bytes.Contains(body, []byte(`"max_tokens":16`)) && !bytes.Contains(body, []byte(`"role":"tool"`)) {
 					return 200, "text/event-stream", answer
 				}
 				return clean(path, h, body)

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/secret"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -81,7 +82,7 @@ func (c *Chat) fromAPI(api *openai.APIError, status int) *lathe.UpstreamError {
 	case e.Kind == lathe.UpstreamRateLimited: // "maximum" and "exceeds" are about the account
 	case exceedsContext(api.Code, api.Type, text):
 		e.Kind, e.ProviderCode = lathe.Upstream4xx, lathe.CodeContextLength
-	case isLoading(status, text):
+	case openai.Loading(status, text):
 		e.Kind = lathe.UpstreamLoading
 	case e.Kind == lathe.Upstream5xx && isRequestFault(status, api.Type, text):
 		e.Kind = lathe.Upstream4xx
@@ -112,7 +113,7 @@ func (c *Chat) fromTransport(ctx context.Context, err error, body *payloadReader
 		}
 	}
 	e.Detail = causeOf(e.Err)
-	if wrong := misread(err); wrong != "" && e.Kind == lathe.UpstreamAborted {
+	if wrong := plain.Fault(err); wrong != "" && e.Kind == lathe.UpstreamAborted {
 		e.Err, e.Detail, e.Retryable = &cleaned{wrong, err}, wrong, false
 	}
 	e.Message = c.clean(e.Err.Error())

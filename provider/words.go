@@ -28,13 +28,6 @@ func exceedsContext(code, typ, text string) bool {
 	return containsAny(text, contextWords)
 }
 
-// loadingWords say that the model is not loaded yet: llama.cpp, Hugging Face's servers, Ollama, LM Studio.
-var loadingWords = []string{"loading model", "model is loading", "currently loading", "still loading", "loading the model", "model is being loaded"}
-
-func isLoading(status int, text string) bool {
-	return status >= 500 && containsAny(text, loadingWords) && !strings.Contains(text, "error loading model") && !strings.Contains(text, "failed")
-}
-
 // requestWords mark failures under a status of 500 that the request causes, so that the same request fails again:
 // llama.cpp answers so to tools without --jinja, to what its template refuses, and to arguments that are not JSON.
 var requestWords = []string{"requires --jinja", "jinja exception", "parse tool call arguments", "while executing callexpression"}

@@ -131,6 +131,8 @@ func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	switch {
 	case cmd.Context().Err() != nil:
 		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case errors.As(err, &none) && none.Mistake:
+		return &exitError{exitUpstream, errors.New(printable(none.Error()))}
 	case errors.As(err, &none):
 		return &exitError{exitUpstream, fmt.Errorf("%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))}
 	}

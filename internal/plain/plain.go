@@ -1,6 +1,6 @@
 // Package plain recognises servers that speak plain HTTP where TLS was expected. Such a server often takes the
 // first bytes of TLS for the beginning of a request and waits for the rest, so that the client learns nothing until
-// its own timeout.
+// its own timeout. [Fault] puts such mistakes of an address, and those of certificates, into words.
 package plain
 
 import (
