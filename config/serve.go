@@ -22,6 +22,7 @@ type Serve struct {
 	MaxText       int
 	MaxConcurrent int
 	MaxWatchers   int
+	MaxIdle       int
 	KeepAlive     time.Duration
 	Usage         string // last_call, sum
 	DrainDelay    time.Duration
@@ -70,6 +71,7 @@ func (s *Serve) keys() []key {
 		{"serve.max_text", "1000000", count(&s.MaxText, 1, maxCount), "Characters of one text that a user sends to `/api/chat`; the page takes no longer one.", "max_prompt max_input"},
 		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429 beyond that.", "max_requests"},
 		{"serve.max_watchers", "1024", count(&s.MaxWatchers, 1, maxCount), "Streams of events of runs, and those that MCP clients listen on, at once, beside these requests; likewise.", "max_streams"},
+		{"serve.max_idle_connections", "4096", count(&s.MaxIdle, 1, maxCount), "Connections between two requests; beyond it the one that has been idle longest is closed.", "max_connections"},
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.usage", "last_call", words(&s.Usage, "last_call=last,turn", "sum=total,run"), "What `usage` of a chat completion counts if its run made several model calls: `last_call`, which clients compare with the model's context window, or `sum`. `lathe.usage` always has the sum.", "usage_mode"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},

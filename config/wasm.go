@@ -14,6 +14,7 @@ type WASM struct {
 	Grants               []string
 	MaxTimeout           time.Duration // 0: any
 	MaxMemory, MaxModule int           // in bytes
+	MaxTotalMemory       int           // of all instances together, in bytes
 }
 
 // keys returns the rows of WebAssembly tools.
@@ -27,6 +28,7 @@ func (w *WASM) keys() []key {
 		{"tools.wasm.grants", "clock,random,read", listValue{&w.Grants, isGrant}, "What manifests may ask for: `clock`, `random`, `read` (files) and `write` (files). A module that asks for more is refused.", "permissions"},
 		{"tools.wasm.max_timeout", "10m", duration(&w.MaxTimeout, 0), "The longest `limits.timeout` of a manifest; `0s`: any.", ""},
 		{"tools.wasm.max_memory", "1GiB", size(&w.MaxMemory, 64<<10, 4<<30-1), "The largest memory that a manifest may ask for with `limits.memory_pages`.", ""},
+		{"tools.wasm.max_total_memory", "1GiB", size(&w.MaxTotalMemory, 64<<10, 1<<40), "Memory of all instances of all modules together; a call that needs more fails with this limit.", "memory"},
 		{"tools.wasm.max_module", "64MiB", size(&w.MaxModule, 1, 1<<30), "The largest `limits.module_bytes` of a manifest.", ""},
 	}
 }

@@ -110,6 +110,7 @@ type Limits struct {
 	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int           // 1 024 requests at once; more are answered 503. With several keys one key has a quarter of them at most
 	MaxWatchers   int           // 1 024 streams of events of runs at once, beside those requests; likewise
+	MaxIdle       int           // 4 096 connections between two requests; beyond it the longest idle one is closed
 	MaxBuffer     int           // 4 MiB that wait for one slow reader, which is cut beyond them
 	MaxHeader     int           // 64 KiB of a request's head
 	HeaderTimeout time.Duration // 5 s for the head of a request
@@ -147,6 +148,7 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxWatchers, 1024)
+	count(&l.MaxIdle, 4096)
 	count(&l.MaxBuffer, 4<<20)
 	count(&l.MaxHeader, 64<<10)
 	count(&l.MaxKept, 10_000)

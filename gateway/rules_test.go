@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -241,5 +243,34 @@ func TestReadyzSaysThatTheStoreCannotBeWritten(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "not ready"); n != 1 {
 		t.Errorf("%d lines in the log:\n%s", n, log.String())
+	}
+}
+
+// Connections between two requests are bounded: the one that has been idle longest is closed.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{opts: func(o *gateway.Options) { o.Limits.MaxIdle = 2 }})
+	addr := strings.TrimPrefix(f.url, "http://")
+	var conns []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		conns = append(conns, conn)
+	}
+	if _, err := conns[0].Read(make([]byte, 1)); err != io.EOF { // it waits until the server closes it
+		t.Errorf("the longest idle connection: %v", err)
+	}
+	_, _ = io.WriteString(conns[2], "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(conns[2]), nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("the latest connection: %v, %v", res, err)
 	}
 }

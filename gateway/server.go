@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/stdlog"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -18,7 +18,7 @@ import (
 func (g *Gateway) Server() *http.Server {
 	l := &g.opts.Limits
 	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
-		ErrorLog: slog.NewLogLogger(g.opts.Log.Handler(), slog.LevelDebug)}
+		ConnState: newIdleConns(l.MaxIdle).changed, ErrorLog: stdlog.Logger(g.opts.Log)}
 }
 
 // CheckAddr says whether the gateway may be served on the address: one that others reach wants keys.

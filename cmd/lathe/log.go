@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/stdlog"
 )
 
 // A daemon that answers thousands of requests a second writes its log lines together: each write by itself
@@ -100,3 +103,10 @@ func (u urgent) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup implements [slog.Handler].
 func (u urgent) WithGroup(name string) slog.Handler { return urgent{u.Handler.WithGroup(name), u.log} }
+
+// takeStandardLog has lines that libraries write to the standard logger logged by their kind, until
+// restore is called.
+func takeStandardLog(to *slog.Logger) (restore func()) {
+	log.SetOutput(stdlog.Writer(to))
+	return func() { log.SetOutput(stdlog.Writer(nil)) }
+}

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // zones by name on machines that have none
+
+	"github.com/lathe-run/lathe/internal/stdlog"
 )
 
 // Exit codes.
@@ -44,6 +47,7 @@ func usageError(format string, args ...any) error {
 }
 
 func main() {
+	log.SetOutput(stdlog.Writer(nil)) // libraries quote there what servers send; see buildLog
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		stop() // a second Ctrl-C ends the program at once

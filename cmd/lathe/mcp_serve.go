@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/stdlog"
 	"github.com/lathe-run/lathe/mcpserve"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/tool"
@@ -114,6 +115,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	defer takeStandardLog(log)()
 	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, nil)
 	if err != nil {
 		return err
@@ -263,7 +265,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.Handler())
 	fmt.Fprintf(cmd.ErrOrStderr(), "MCP is served on http://%s/mcp (stop with Ctrl-C)\n", ln.Addr())
-	if err := serveMCP(cmd.Context(), ln, mux, s); err != nil {
+	if err := serveMCP(cmd.Context(), ln, mux, s, log); err != nil {
 		return err
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
@@ -308,9 +310,9 @@ func trimKey(s string) string {
 }
 
 // serveMCP serves until ctx ends, then ends the sessions: their streams would never end by themselves.
-func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.Server) error {
+func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.Server, log *slog.Logger) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		ErrorLog: stdlog.Logger(log)}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
 	select {

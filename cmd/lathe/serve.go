@@ -99,6 +99,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	d.log = stderr.logger(d.log)
+	defer takeStandardLog(d.log)()
 	if d.file, err = findConfig(configPath(cmd)); err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (d *daemon) open(cfg *config.Config) error {
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
 		SumUsage: cfg.Serve.Usage == "sum",
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls, MaxText: cfg.Serve.MaxText,
-			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, KeepAlive: cfg.Serve.KeepAlive}}
+			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, MaxIdle: cfg.Serve.MaxIdle, KeepAlive: cfg.Serve.KeepAlive}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
 		_, opts.StoreAtOnce = d.store.(memoryStore)

@@ -103,7 +103,7 @@ func checkModules(ctx context.Context, cfg *config.Config, path string, set *too
 
 func moduleOptions(cfg *config.Config, path string) *wasmtool.Options {
 	w := &cfg.Tools.WASM
-	opts := &wasmtool.Options{Interpreter: w.Interpreter,
+	opts := &wasmtool.Options{Interpreter: w.Interpreter, TotalMemory: int64(w.MaxTotalMemory),
 		Most: &wasmtool.Most{Grants: w.Grants, Timeout: w.MaxTimeout, MemoryPages: w.MaxMemory >> 16, ModuleBytes: w.MaxModule}}
 	switch {
 	case !w.Cache:

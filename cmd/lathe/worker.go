@@ -79,6 +79,7 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	defer takeStandardLog(log)()
 	cfg, set, err := configuredTools(cmd)
 	if err != nil {
 		return err

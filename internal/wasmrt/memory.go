@@ -61,14 +61,17 @@ func (m Memory) fault(ptr uint32, n uint64) error {
 
 // heap makes the memory of one instance and keeps its limit.
 type heap struct {
-	env *env
-	buf []byte
+	env     *env
+	account *account
+	counted int64 // in the account
+	buf     []byte
 }
 
 var _ experimental.LinearMemory = (*heap)(nil)
 
 // Allocate is the engine's way to ask for a memory.
 func (h *heap) Allocate(capacity, _ uint64) experimental.LinearMemory {
+	// What an instance begins with was counted before it is made: see Module.Instantiate.
 	h.buf = make([]byte, 0, min(capacity, h.limit()))
 	return h
 }
@@ -83,6 +86,13 @@ func (h *heap) Reallocate(size uint64) []byte {
 	}
 	if size > uint64(cap(h.buf)) {
 		room := min(max(size, uint64(cap(h.buf))*3/2), h.limit())
+		if more := int64(room) - h.counted; more > 0 {
+			if !h.account.take(more) {
+				h.env.refused = totalMemory
+				return nil
+			}
+			h.counted += more
+		}
 		grown := make([]byte, size, room)
 		copy(grown, h.buf)
 		h.buf = grown
@@ -92,4 +102,7 @@ func (h *heap) Reallocate(size uint64) []byte {
 }
 
 // Free leaves the memory to the garbage collector.
-func (h *heap) Free() { h.buf = nil }
+func (h *heap) Free() {
+	h.account.give(h.counted)
+	h.buf, h.counted = nil, 0
+}

@@ -74,9 +74,17 @@ func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Insta
 	if ctx.Err() != nil {
 		return nil, stopped(ctx)
 	}
-	call := experimental.WithMemoryAllocator(&callContext{ctx, i}, &heap{env: i.env})
+	h := &heap{env: i.env, account: &m.rt.account}
+	if n := int64(m.shape.firstPages) << 16; n > 0 {
+		if !h.account.take(n) {
+			return nil, overLimit(totalMemory, "the modules together have %d bytes of memory, which is their limit", h.account.most)
+		}
+		h.counted = n
+	}
+	call := experimental.WithMemoryAllocator(&callContext{ctx, i}, h)
 	mod, err := m.rt.engine.InstantiateModule(call, m.code, i.env.config(stdout, stderr))
 	if err != nil {
+		h.Free()
 		return nil, failure(ctx, i.env, err, i.env.refused)
 	}
 	i.adopt(mod)

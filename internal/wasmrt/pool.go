@@ -44,6 +44,7 @@ func (m *Module) NewPool(opts *PoolOptions) *Pool {
 	if p.opts.RestoreBytes == 0 {
 		p.opts.RestoreBytes = 8 << 20
 	}
+	m.rt.account.add(p)
 	return p
 }
 
@@ -91,8 +92,20 @@ func (p *Pool) Put(i *Instance) error {
 	return i.Close()
 }
 
+// trim closes the instances that wait.
+func (p *Pool) trim() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, i := range idle {
+		_ = i.Close() // nothing waits for it
+	}
+}
+
 // Close closes the instances that wait, and those that are put back later.
 func (p *Pool) Close() error {
+	p.module.rt.account.remove(p)
 	p.mu.Lock()
 	idle := p.idle
 	p.idle, p.closed = nil, true

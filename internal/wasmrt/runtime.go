@@ -25,6 +25,8 @@ type Options struct {
 	CompileTimeout time.Duration
 	// Interpreter does without machine code: slower by far, and one thing less to trust.
 	Interpreter bool
+	// TotalMemory bounds the memory of all instances together, in bytes; 0: no bound.
+	TotalMemory int64
 	// NoDeadline says that guests are trusted to return: a call is cheaper, and cannot be stopped.
 	NoDeadline bool
 }
@@ -35,6 +37,7 @@ type Runtime struct {
 	cache   wazero.CompilationCache // nil: none
 	timeout time.Duration
 	imports map[string]map[string]bool // what guests may import
+	account account
 }
 
 // New returns a runtime with its host modules in place. It panics when a host function is declared
@@ -54,7 +57,7 @@ func New(opts *Options) (*Runtime, error) {
 	// The memory limit of each module is kept by its allocator, so that reaching it is noticed.
 	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithCloseOnContextDone(!o.NoDeadline).
 		WithDebugInfoEnabled(false).WithMemoryLimitPages(65_536)
-	r := &Runtime{timeout: o.CompileTimeout, imports: map[string]map[string]bool{}}
+	r := &Runtime{timeout: o.CompileTimeout, imports: map[string]map[string]bool{}, account: account{most: o.TotalMemory}}
 	if o.CacheDir != "" {
 		if err := privateDir(o.CacheDir); err != nil {
 			return nil, fmt.Errorf("wasm: cache of compiled modules: %w", err)

@@ -8,10 +8,11 @@ import (
 
 // A shape is what has to be known of a module, beyond what the engine tells: its state.
 type shape struct {
-	imports  []imported
-	funcs    int
-	memories int
-	tables   []tableExport
+	imports    []imported
+	funcs      int
+	memories   int
+	firstPages uint32 // of memory, that an instance begins with
+	tables     []tableExport
 	// globals names the exports under which the mutable globals were made reachable.
 	globals []string
 	fixed   string // why the state cannot be set back; "" when it can
@@ -221,6 +222,7 @@ func (s *shape) readMemory(r *reader, limits *Limits) error {
 		if r.err == nil && least > limits.MemoryPages {
 			return overLimit("memory_pages", "the module wants %d pages of memory, and at most %d are given", least, limits.MemoryPages)
 		}
+		s.firstPages += least
 	}
 	return nil
 }

@@ -27,10 +27,16 @@ type Options struct {
 	CompileTimeout time.Duration
 	// Interpreter does without machine code: slower by far, and one thing less to trust.
 	Interpreter bool
+	// TotalMemory bounds the memory of all instances of the folder's modules together, in bytes; 1 GiB. A
+	// module that needs more ends its call with the limit max_total_memory.
+	TotalMemory int64
 	// Most bounds what manifests ask for; a module whose manifest asks for more is refused. nil: they may
 	// ask for anything.
 	Most *Most
 }
+
+// defaultTotalMemory is Options.TotalMemory where nothing is said.
+const defaultTotalMemory = 1 << 30
 
 // maxModules bounds the modules of a folder.
 const maxModules = 256
@@ -72,7 +78,10 @@ func open(dir, only string, opts *Options) (*Folder, error) {
 	if opts != nil {
 		o = *opts
 	}
-	rt, err := wasmrt.New(&wasmrt.Options{CacheDir: o.CacheDir, CompileTimeout: o.CompileTimeout, Interpreter: o.Interpreter})
+	if o.TotalMemory == 0 {
+		o.TotalMemory = defaultTotalMemory
+	}
+	rt, err := wasmrt.New(&wasmrt.Options{CacheDir: o.CacheDir, CompileTimeout: o.CompileTimeout, Interpreter: o.Interpreter, TotalMemory: o.TotalMemory})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Manifest struct {
 // Limits of a module's calls. A zero field has the default in its comment.
 type Limits struct {
 	Timeout       time.Duration // the runner's tool_timeout
-	Concurrency   int           // calls at once; no limit
+	Concurrency   int           // calls at once; 8
 	OutputBytes   int           // 64 KiB, of one call
 	ModuleBytes   int           // 16 MiB
 	Functions     int           // 50 000
@@ -104,6 +104,10 @@ const (
 	maxCount    = 1 << 30
 )
 
+// defaultConcurrency is limits.concurrency where nothing is said: each call may have the memory of one
+// instance.
+const defaultConcurrency = 8
+
 // count is a limit that is said: from 1 on.
 type count int
 
@@ -170,6 +174,9 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	m.Limits = Limits{Concurrency: int(l.Concurrency), OutputBytes: int(l.OutputBytes), ModuleBytes: int(l.ModuleBytes),
 		Functions: int(l.Functions), FunctionBytes: int(l.FunctionBytes), MemoryPages: int(l.MemoryPages), TableElements: int(l.TableElements),
 		HostCalls: int(l.HostCalls), StdoutBytes: int(l.StdoutBytes), FileBytes: int(l.FileBytes), OpenFiles: int(l.OpenFiles), NewFiles: int(l.NewFiles)}
+	if m.Limits.Concurrency == 0 {
+		m.Limits.Concurrency = defaultConcurrency
+	}
 	if l.Timeout != "" {
 		if m.Limits.Timeout, err = time.ParseDuration(l.Timeout); err != nil || m.Limits.Timeout <= 0 {
 			return nil, errors.New("limits.timeout: want a duration such as 500ms or 10s")

@@ -50,7 +50,7 @@ func write(t testing.TB, dir, name string, b []byte) {
 
 func open(t testing.TB, dir string) *wasmtool.Folder {
 	t.Helper()
-	f, err := wasmtool.OpenFolder(dir, &wasmtool.Options{CompileTimeout: 10 * time.Minute})
+	f, err := wasmtool.OpenFolder(dir, &wasmtool.Options{CompileTimeout: 10 * time.Minute, TotalMemory: 8 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,91 @@
+// Package stdlog takes what the standard library writes to its loggers. Such lines quote what a peer
+// sent, up to 4 KB of it: only the kind of a line is logged.
+package stdlog
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// kinds are the lines that are known, by their beginning. text says that what follows is the system's
+// own words and may be shown.
+var kinds = []struct {
+	prefix, name string
+	level        slog.Level
+	text         bool
+}{
+	{"http: Accept error: ", "connections cannot be accepted", slog.LevelError, true},
+	{"http: panic serving ", "a handler panicked", slog.LevelError, false},
+	{"Unsolicited response ", "a server sent what nothing had asked for", slog.LevelWarn, false},
+	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, false},
+}
+
+// interval is the time in which lines of one kind are logged once.
+const interval = 10 * time.Second
+
+type writer struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex
+	last map[string]time.Time // by kind
+	more map[string]int       // lines of the kind that were not logged since
+}
+
+// Writer returns the writer for log.SetOutput. nil logs nothing. Lines of one kind are logged at most
+// once in ten seconds, with the number of those in between.
+func Writer(to *slog.Logger) io.Writer {
+	if to == nil {
+		return io.Discard
+	}
+	return newWriter(to, time.Now)
+}
+
+// Logger returns the logger for http.Server.ErrorLog.
+func Logger(to *slog.Logger) *log.Logger { return log.New(Writer(to), "", 0) }
+
+func newWriter(to *slog.Logger, now func() time.Time) *writer {
+	return &writer{log: to, now: now, last: map[string]time.Time{}, more: map[string]int{}}
+}
+
+// Write takes one line, as package log writes them.
+func (w *writer) Write(b []byte) (int, error) {
+	line := string(b[:min(len(b), 512)])
+	name, level := "a library wrote to the standard logger", slog.LevelDebug
+	var attrs []slog.Attr
+	for _, k := range kinds {
+		if _, rest, ok := strings.Cut(line, k.prefix); ok { // a time may stand before it
+			name, level = k.name, k.level
+			if k.text {
+				attrs = append(attrs, slog.String("error", strings.TrimSpace(rest)))
+			}
+			break
+		}
+	}
+	if more, ok := w.due(name); ok {
+		if more > 0 {
+			attrs = append(attrs, slog.Int("more", more))
+		}
+		w.log.LogAttrs(context.Background(), level, name, attrs...)
+	}
+	return len(b), nil
+}
+
+// due reports whether a line of the kind is logged now, and how many were not since the last one.
+func (w *writer) due(kind string) (more int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if last, seen := w.last[kind]; seen && now.Sub(last) < interval {
+		w.more[kind]++
+		return 0, false
+	}
+	more = w.more[kind]
+	w.last[kind], w.more[kind] = now, 0
+	return more, true
+}
