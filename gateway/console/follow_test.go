@@ -66,6 +66,7 @@ try {
   }
   Object.assign(report, JSON.parse(kept));
   report.reloaded = text();
+  report.behind = (await until("the mark of the message", () => $(".working"))).textContent;
   await cue();
   await until("the end", () => text().includes("End.") && $("#stop").hidden);
   report.final = text();
@@ -126,7 +127,7 @@ func TestPageFollowsARunOverLossAndReload(t *testing.T) {
 	report := s.browse(t, "1280,860")
 	for name, want := range map[string]string{
 		"error": "", "selected": "One.", "node": "true", "lost": "The connection to the server is lost. Trying again…", "health": "health down", "during": "One. Two. Still ",
-		"after": "One. Two. Still Three. ", "working": "working", "spoken": "One. Two. Still Three.", "unsent": "", "reloaded": "One. Two. Still Three. ", "final": "One. Two. Still Three. End.",
+		"after": "One. Two. Still Three. ", "working": "working", "spoken": "One. Two. Still Three.", "unsent": "", "reloaded": "One. Two. Still Three. ", "behind": "working: the rest of this text appears when the model call ends", "final": "One. Two. Still Three. End.",
 	} {
 		if report[name] != want {
 			t.Errorf("%s is %q, want %q", name, report[name], want)

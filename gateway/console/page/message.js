@@ -105,6 +105,9 @@ function end(p) {
 
 const copy = (parts) => parts.map((p) => ({ ...p }));
 
+// isBehind reports whether text is shown that is to be told again: more of it comes once its model call has ended.
+export const isBehind = (message) => message.parts.some((p) => p.stale && p.type === "text");
+
 // mark remembers the message as the stored events up to id have told it. What was told before a broken connection
 // and not again by then is not part of it.
 export function mark(message, id = message.told?.id) {

@@ -1,6 +1,7 @@
 // The conversation as it is shown, and as it is read aloud.
 
 import { $, el, put } from "./dom.js";
+import { isBehind } from "./message.js";
 import { facts, problem, reasons, view } from "./parts.js";
 
 const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
@@ -114,8 +115,8 @@ export class Talk {
       return ends[name].element;
     };
     if (message.working) {
-      return [keep("working", Boolean(message.lost), () => el("div", { class: message.lost ? "working lost" : "working" },
-        message.lost ? "The connection to the server is lost. Trying again…" : "working"))];
+      const text = message.lost ? "The connection to the server is lost. Trying again…" : isBehind(message) ? "working: the rest of this text appears when the model call ends" : "working";
+      return [keep("working", text, () => el("div", { class: message.lost ? "working lost" : "working" }, text))];
     }
     if (message.role !== "assistant") return [];
     const last = this.context.isLast(message);
