@@ -23,6 +23,7 @@ func (g *Gateway) routes() *http.ServeMux {
 		"GET /api/runs/{id}/events":            g.runs(g.watchRun),
 		"GET /api/runs/{id}/export":            g.runs(g.exportRun),
 		"POST /api/runs/{id}/cancel":           g.runs(g.cancelRun),
+		"POST /api/runs/{id}/resume":           g.runs(g.resumeRun),
 		"POST /api/runs/{id}/approvals/{call}": g.runs(g.answerApproval),
 		"POST /api/runs/{id}/tool_results":     g.runs(g.takeResults),
 		"GET /api/approvals":                   g.runs(g.listApprovals),

@@ -131,7 +131,7 @@ func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message, w
 			starts[c.sum()] = len(j.messages)
 		}
 		if t := waiting[i]; t != nil {
-			j.messages = t.splice(j.messages, m, starts)
+			j.messages, j.changed = t.splice(j.messages, m, starts), true
 			c.add(m)
 			continue
 		}

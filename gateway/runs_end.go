@@ -25,6 +25,32 @@ func (g *Gateway) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
+// resumeRun goes on with a run that waits, such as one that was interrupted within a call. What it waits for is
+// still open then: a run that waits for an approval waits again.
+func (g *Gateway) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	unlock, err := g.held.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, p := g.view(r.Context(), c, id)
+	if p == nil {
+		p = v.ended()
+	}
+	if p == nil && g.carries(id) {
+		p = conflict("run_running", "The run goes on already.")
+	}
+	if p == nil {
+		p = g.resume(r.Context(), c, v, nil)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	g.answerRun(w, r, c, id, http.StatusAccepted)
+}
+
 // tryCancel answers 200 when the run has ended, and 202 when it was told to and has not yet. again is
 // set where it had come to wait before it could be told; told says that this was so before.
 func (g *Gateway) tryCancel(ctx context.Context, c *caller, id string, told bool) (again bool, status int, p *problem) {

@@ -139,3 +139,23 @@ func (anyArgs) Spec() *lathe.ToolSpec {
 func (anyArgs) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return &lathe.Output{Data: json.RawMessage(`{}`)}, nil
 }
+
+// A run that waits can be gone on with, and waits again for what is open; one that has ended cannot.
+func TestResumeGoesOnWithARunThatWaits(t *testing.T) {
+	t.Parallel()
+	h := open(t, nil)
+	r := h.rest(h.begin("write {\"n\":1}").ID)
+	if resp, body := h.do("POST", "/api/runs/"+r.ID+"/resume", ""); resp.StatusCode != http.StatusAccepted {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	h.watchUntil(r.ID, r.Last, func(e *told) bool { return e.Type == "RunPaused" })
+	if r = h.rest(r.ID); r.Status != "parked" || h.shop.wrote.Load() != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if status, body := h.answer(r, "approve"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	h.rest(r.ID)
+	h.refused("POST", "/api/runs/"+r.ID+"/resume", "", 409, "run_ended")
+	h.refused("POST", "/api/runs/run_none/resume", "", 404, "run_not_found")
+}

@@ -269,6 +269,12 @@ func (d *daemon) listen(cfg *config.Config) error {
 	srv := d.gateway.Server()
 	srv.Handler = d.workshop.withWorkers(d.handler())
 	go func() { failed <- srv.Serve(ln) }()
+	store, from := namedStore(d.flags.store, cfg.Serve.Store.Reveal())
+	if remove, err := leaveNote(store, from, ln.Addr()); err != nil {
+		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
+	} else {
+		defer remove()
+	}
 	defer watchTools(d.tools)()
 	servers := []*http.Server{srv}
 	if m := d.metricsAddr(cfg); m != "" {

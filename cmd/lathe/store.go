@@ -124,6 +124,9 @@ func openNamed(name, from string, readOnly bool) (runStore, error) {
 	}
 	if kind == "sqlite" {
 		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: readOnly})
+		if lathe.CodeOf(err) == lathe.CodeConflict {
+			return nil, &exitError{exitFailed, &lockedError{path, causeOf(err)}}
+		}
 		if err != nil {
 			return nil, &exitError{exitFailed, fmt.Errorf("the store %s: %w", path, causeOf(err))}
 		}
@@ -135,6 +138,15 @@ func openNamed(name, from string, readOnly bool) (runStore, error) {
 	}
 	return s, nil
 }
+
+// A lockedError says that another process has the file of a store open.
+type lockedError struct {
+	path string
+	err  error
+}
+
+// Error implements error.
+func (e *lockedError) Error() string { return fmt.Sprintf("the store %s: %s", e.path, e.err) }
 
 // checkStore refuses a name in serve.store that no store can be opened under.
 func checkStore(name string) error {

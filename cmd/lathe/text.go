@@ -73,3 +73,14 @@ func escapeRunes(s string, escape func(rune) bool) string {
 	}
 	return b.String()
 }
+
+// clip returns at most n bytes of s, and … where there are more.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/sse"
+)
+
+// The commands under `lathe runs` work on a store, or through the API of a daemon that has it open.
+
+// The variables that name a daemon and its key where no flag does.
+const (
+	serverVariable    = "LATHE_SERVER"
+	serverKeyVariable = "LATHE_SERVER_KEY"
+)
+
+// defaultServer is asked where nothing names a store or a daemon.
+const defaultServer = "http://127.0.0.1:8700"
+
+// Limits of what is read from a daemon.
+const (
+	maxDaemonAnswer = 64 << 20
+	maxDaemonEvent  = 16 << 20
+	daemonTimeout   = 30 * time.Second // of one request but a stream
+)
+
+// serverFlags say which daemon is asked.
+type serverFlags struct{ url, keyFile, keyEnv string }
+
+// add adds the flags to the command. A command that has flags for the key of a model server uses these here, too.
+func (f *serverFlags) add(cmd *cobra.Command, hasKeys bool) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.url, "server", "", "ask the daemon at this `URL` in place of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
+	if hasKeys {
+		fl.Lookup("key-file").Usage += ", or of the daemon"
+		fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"
+	} else {
+		fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of the daemon")
+		fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of the daemon (default "+serverKeyVariable+")")
+	}
+}
+
+// key returns the key of the daemon; "" for none.
+func (f *serverFlags) key() (string, error) {
+	switch {
+	case f.keyFile != "" && f.keyEnv != "":
+		return "", usageError("give one of --key-file and --key-env")
+	case f.keyFile != "":
+		b, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return "", usageError("--key-file: %w", err)
+		}
+		return strings.TrimSpace(string(b)), nil
+	case f.keyEnv != "":
+		key := os.Getenv(f.keyEnv)
+		if key == "" {
+			return "", usageError("--key-env: the variable %s is not set", f.keyEnv)
+		}
+		return key, nil
+	}
+	return os.Getenv(serverKeyVariable), nil
+}
+
+// A daemonClient speaks to the API of a daemon.
+type daemonClient struct {
+	base string // without a slash at its end
+	flag string // that names it on a command line, " --server URL"; "": it is found without one
+	key  string
+	// instead says what to give in place of a daemon that nothing named; "": one was named.
+	instead string
+	http    *http.Client
+}
+
+func (f *serverFlags) client(base string) (*daemonClient, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, usageError("--server %q: want the address of a daemon, such as %s", base, defaultServer)
+	}
+	key, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
+	c := &daemonClient{base: base, key: key}
+	if base != defaultServer {
+		c.flag = " --server " + base
+	}
+	// A key goes to no other address than the one that was named.
+	c.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c, nil
+}
+
+// A daemonProblem is an error as the API tells it.
+type daemonProblem struct {
+	Status    int       `json:"status"`
+	Code      string    `json:"code"`
+	Detail    string    `json:"detail"`
+	Decision  string    `json:"decision"`
+	By        string    `json:"by"`
+	DecidedAt time.Time `json:"decided_at"`
+}
+
+// Error implements error.
+func (p *daemonProblem) Error() string {
+	detail := strings.TrimSuffix(printable(p.Detail), ".")
+	if detail == "" {
+		return fmt.Sprintf("the daemon answered with the status %d", p.Status)
+	}
+	return strings.ToLower(detail[:1]) + detail[1:]
+}
+
+// do makes a request and returns the answer, whose body the caller closes.
+func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, r)
+	if err != nil {
+		return nil, usageError("--server: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreached(ctx, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	p := &daemonProblem{}
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what is missing is not shown
+	if json.Unmarshal(b, p) != nil || p.Code == "" {
+		p = &daemonProblem{Status: resp.StatusCode}
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		if c.key == "" {
+			return nil, usageError("the daemon at %s wants a key: give --key-env NAME or --key-file PATH, or set %s", c.base, serverKeyVariable)
+		}
+		return nil, usageError("the daemon at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
+	case http.StatusNotFound:
+		if p.Code != "run_not_found" && p.Code != "no_store" && p.Code != "call_not_found" {
+			return nil, &exitError{exitFailed, fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, p)}
+		}
+	}
+	return nil, &exitError{exitFailed, p}
+}
+
+// unreached says what to do where no daemon answers.
+func (c *daemonClient) unreached(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the address, which is said before
+	}
+	if c.instead != "" {
+		return usageError("%s; no daemon answers at %s: %w", c.instead, c.base, err)
+	}
+	hint := "; is `lathe serve` running there?"
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		hint = ""
+	}
+	return &exitError{exitFailed, fmt.Errorf("the daemon at %s cannot be reached: %w%s", c.base, err, hint)}
+}
+
+// call makes a request and reads the JSON of the answer into out; nil: the answer has none.
+func (c *daemonClient) call(ctx context.Context, method, path string, body, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	if out == nil {
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDaemonAnswer+1))
+	if err == nil && len(b) > maxDaemonAnswer {
+		err = fmt.Errorf("the answer is larger than %d bytes", maxDaemonAnswer)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, out)
+	}
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("the answer of the daemon at %s cannot be read: %w", c.base, err)}
+	}
+	return nil
+}
+
+// events calls f for the events of a run after one. With follow it waits for further ones until the run waits or has
+// ended.
+func (c *daemonClient) events(ctx context.Context, runID string, after int64, follow string, f func(e *lathe.Event) error) error {
+	resp, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/api/runs/%s/events?follow=%s&after=%d", url.PathEscape(runID), follow, after), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	r := sse.NewReader(resp.Body, &sse.Options{MaxLine: maxDaemonEvent, MaxEvent: maxDaemonEvent})
+	for {
+		frame, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return &exitError{exitInterrupted, errors.New("interrupted")}
+		case err != nil:
+			return &exitError{exitFailed, fmt.Errorf("the events of the daemon at %s cannot be read: %w", c.base, err)}
+		}
+		var e lathe.Event
+		if err := json.Unmarshal(frame.Data, &e); err != nil {
+			return &exitError{exitFailed, fmt.Errorf("an event of the daemon at %s cannot be read: %w", c.base, err)}
+		}
+		if err := f(&e); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Where nothing names a store or a daemon and none answers at the usual address, the error names the flags.
+func TestCommandsNameTheFlagsWhereNoDaemonAnswers(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	_ = ln.Close() // nothing listens there now
+	cmd := &cobra.Command{}
+	var f serverFlags
+	var said strings.Builder
+	cmd.SetErr(&said)
+	c, err := f.usual(cmd)
+	if err != nil || c.base != defaultServer || c.flag != "" || !strings.Contains(said.String(), "asking the daemon at "+defaultServer) {
+		t.Fatalf("%+v, %v: %s", c, err, said.String())
+	}
+	c.base = "http://" + addr
+	err = c.call(t.Context(), "GET", "/api/runs", nil, nil)
+	for _, want := range []string{"which runs?", "--server URL", "LATHE_SERVER", "--store sqlite:PATH", "LATHE_STORE", "connection refused"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %s", err, want)
+		}
+	}
+}
+
+// A key is shown to the daemon that was named, and to no address that it sends the command to.
+func TestKeyOfADaemonFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s was asked for with %q", r.URL, r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer first.Close()
+	c, err := (&serverFlags{}).client(first.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.key = "0123456789abcdef"
+	if err := c.call(t.Context(), "GET", "/api/runs", nil, nil); err == nil || !strings.Contains(err.Error(), "status 307") {
+		t.Error(err)
+	}
+}
+
+// The address that a daemon leaves is one that this machine reaches.
+func TestReachableAddress(t *testing.T) {
+	t.Parallel()
+	for listen, want := range map[string]string{"0.0.0.0:87": "127.0.0.1:87", "[::]:87": "[::1]:87", "127.0.0.1:87": "127.0.0.1:87", "10.0.3.7:87": "10.0.3.7:87"} {
+		a, err := net.ResolveTCPAddr("tcp", listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reachable(a); got != want {
+			t.Errorf("%s: %s, want %s", listen, got, want)
+		}
+	}
+}

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// givenAnswer answers the approvals of the calls that a person has named; the others wait on.
+type givenAnswer struct {
+	digests map[string]bool
+	answer  lathe.Approval
+	wrong   error // with the arguments in answer: nothing was answered
+}
+
+// Approve answers what was asked about, and nothing else.
+func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	if !g.digests[req.Digest] {
+		return lathe.Approval{}, lathe.ErrPending
+	}
+	if g.answer.Arguments != nil {
+		if g.wrong = checkEdited(req.Tool, g.answer.Arguments); g.wrong != nil {
+			return lathe.Approval{}, lathe.ErrPending
+		}
+	}
+	delete(g.digests, req.Digest)
+	return g.answer, nil
+}
+
+// A runAnswer is a command that answers one call of a run that waits, in a store or at a daemon.
+type runAnswer struct {
+	runFlags
+	server           serverFlags
+	by, edit, reason string
+	result           string
+	noWait           bool
+	answer           lathe.Approval
+}
+
+func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command {
+	a := &runAnswer{answer: answer}
+	cmd := &cobra.Command{
+		Use: verb + " RUN [CALL]", Short: short, Args: oneRun(1),
+		Long: short + `. CALL may be left out where one call waits.
+
+With a store the run goes on in this process. Where a daemon has the runs, it decides and goes on, and this
+command shows the run until it waits or has ended; the log names the key.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
+	}
+	a.modelFlags(cmd)
+	a.server.add(cmd, true)
+	fl := cmd.Flags()
+	fl.StringVar(&a.by, "by", "", "`name` of who decides, for the log of a store (default \"command line\")")
+	fl.BoolVar(&a.noWait, "no-wait", false, "with a daemon: do not wait for the run")
+	switch verb {
+	case "approve":
+		fl.StringVar(&a.edit, "edit", "", "`JSON` object that takes the place of the arguments")
+	case "deny":
+		fl.StringVar(&a.reason, "reason", "", "`code` of the reason, for the log and the model")
+	default:
+		fl.StringVar(&a.result, "result", "", "`text` or JSON that is the result of the call, whose tool is not called")
+	}
+	return cmd
+}
+
+func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
+	if a.edit != "" {
+		a.answer.Arguments = json.RawMessage(a.edit)
+		if err := checkEdited(nil, a.answer.Arguments); err != nil {
+			return usageError("--edit: %w; nothing was approved", err)
+		}
+	}
+	if a.answer.ReasonCode == reasonAnswered {
+		if a.result == "" {
+			return usageError("want --result: what is the result of the call")
+		}
+		a.answer.Result = asResult(a.result)
+	}
+	if a.reason != "" {
+		a.answer.ReasonCode = a.reason
+	}
+	call := ""
+	if len(args) > 1 {
+		call = args[1]
+	}
+	a.server.keyFile, a.server.keyEnv = a.keyFile, a.keyEnv
+	return a.server.storeOrDaemon(cmd, a.store, func() error { return a.inStore(cmd, args[0], call) },
+		func(c *daemonClient) error { return a.atDaemon(cmd, c, args[0], call) })
+}
+
+const reasonAnswered = "answered_by_user"
+
+// inStore answers in a store, and goes on with the run in this process.
+func (a *runAnswer) inStore(cmd *cobra.Command, runID, call string) error {
+	if a.answer.By = a.by; a.by == "" {
+		a.answer.By = "command line"
+	}
+	given := &givenAnswer{answer: a.answer}
+	var results map[string]lathe.Output
+	resume := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
+		return e.Resume(ctx, l, id, results, sinks...)
+	}
+	err := a.goOn(cmd, runID, func(state *loop.State) (lathe.Approver, error) {
+		var open []openCallView
+		for i := range state.Open {
+			v := viewOf(&state.Open[i])
+			if v.State != "awaiting_approval" && state.Paused == lathe.ReasonAwaitingToolResults {
+				v.State = "awaiting_result"
+			}
+			open = append(open, v)
+		}
+		o, err := a.choose(open, call)
+		if err != nil {
+			return nil, err
+		}
+		if o.State == "awaiting_result" {
+			results = map[string]lathe.Output{o.ID: {Data: a.answer.Result}}
+		}
+		given.digests = map[string]bool{o.Digest: true}
+		return given, nil
+	}, resume)
+	if given.wrong != nil {
+		return usageError("--edit: %w; nothing was approved, the call waits on", given.wrong)
+	}
+	return err
+}
+
+// choose returns the call that is answered: the one that is named, or the only one.
+func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, error) {
+	states := []string{"awaiting_approval"}
+	if a.answer.ReasonCode == reasonAnswered {
+		states = append(states, "awaiting_result")
+	}
+	var waits []*openCallView
+	var ids []string
+	for i := range open {
+		if slices.Contains(states, open[i].State) {
+			waits, ids = append(waits, &open[i]), append(ids, open[i].ID)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, &exitError{exitFailed, errors.New("no call of the run waits for an approval")}
+	case call == "" && len(ids) > 1:
+		return nil, usageError("%d calls wait: name one of %s", len(ids), strings.Join(ids, ", "))
+	case call == "":
+		return waits[0], nil
+	}
+	if i := slices.Index(ids, call); i >= 0 {
+		return waits[i], nil
+	}
+	return nil, usageError("no call %q waits: %s", call, didYouMean(call, ids, "there is "+strings.Join(ids, ", ")))
+}
+
+// atDaemon has a daemon answer the call, and shows the run until it waits or has ended.
+func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
+	if err := a.onlyOfStore(cmd); err != nil {
+		return err
+	}
+	if a.by != "" {
+		return usageError("--by goes with --store: a daemon records the name of the key")
+	}
+	d, err := c.show(cmd.Context(), runID)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(d.Decisions, func(v decisionView) bool { return v.ID == call || call == "" && d.Status != "parked" }); i >= 0 &&
+		!slices.ContainsFunc(d.Open, func(o openCallView) bool { return o.State == "awaiting_approval" && (call == "" || o.ID == call) }) {
+		v := &d.Decisions[i]
+		return &exitError{exitFailed, fmt.Errorf("%s was %s before, by %s at %s; the run is %s", v.ID, v.Decision, printable(v.By), timeText(v.DecidedAt), d.Status)}
+	}
+	if d.Status != "parked" && d.Status != "running" {
+		return &exitError{exitFailed, fmt.Errorf("the run has ended: %s", d.Reason)}
+	}
+	o, err := a.choose(d.Open, call)
+	if err != nil {
+		return err
+	}
+	if a.answer.Arguments != nil {
+		if err := c.checkEdited(cmd.Context(), o.Tool, a.answer.Arguments); err != nil {
+			return err
+		}
+	}
+	if o.State == "awaiting_result" {
+		err = c.call(cmd.Context(), "POST", "/api/runs/"+runID+"/tool_results",
+			map[string]any{"results": []any{map[string]any{"tool_call_id": o.ID, "content": a.answer.Result}}}, nil)
+	} else {
+		err = c.decide(cmd.Context(), runID, o, a.decision())
+	}
+	if err != nil || a.noWait {
+		return err
+	}
+	return a.follow(cmd, c, runID, d.LastID)
+}
+
+// decision is the body of the request that answers the approval.
+func (a *runAnswer) decision() map[string]any {
+	body := map[string]any{"decision": "deny"}
+	switch {
+	case a.answer.Result != nil:
+		body["decision"], body["result"] = "answer", a.answer.Result
+	case a.answer.Arguments != nil:
+		body["decision"], body["arguments"] = "edit", a.answer.Arguments
+	case a.answer.Approved:
+		body["decision"] = "approve"
+	case a.reason != "":
+		body["reason"] = a.reason
+	}
+	return body
+}
+
+// onlyOfStore refuses flags that say how a run goes on in this process, for a run that a daemon goes on with.
+func (f *runFlags) onlyOfStore(cmd *cobra.Command) error {
+	for _, name := range []string{"model", "base-url", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s goes with --store: the daemon goes on with the run as it is configured", name)
+		}
+	}
+	return nil
+}
+
+// follow shows a run that a daemon goes on with, from after an event until it waits or has ended.
+func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	if err != nil {
+		return err
+	}
+	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON), log)
+	shown := false // the text of the last turn
+	err = c.events(cmd.Context(), runID, after, "pause", func(e *lathe.Event) error {
+		switch d := e.Data.(type) {
+		case *lathe.TextDelta:
+			shown = true
+		case *lathe.ModelCallStarted:
+			shown = false
+		case *lathe.RunFinished:
+			if !shown && d.Answer != "" && !f.asJSON { // the deltas were over before this was listening
+				out.view.Emit(cmd.Context(), lathe.Event{RunID: e.RunID, Turn: e.Turn, Data: &lathe.TextDelta{Text: d.Answer}})
+			}
+		default: // no text
+		}
+		for _, s := range out.all {
+			s.Emit(cmd.Context(), *e)
+		}
+		return nil
+	})
+	if cmd.Context().Err() != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
+	}
+	if err != nil {
+		return err
+	}
+	d, err := c.show(cmd.Context(), runID)
+	if err != nil {
+		return err
+	}
+	if err := out.close(""); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if d.Status == "parked" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
+	}
+	return f.ended(cmd.Context(), &lathe.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status))
+}
+
+func runsResumeCommand() *cobra.Command {
+	var f runFlags
+	var server serverFlags
+	cmd := &cobra.Command{
+		Use: "resume RUN", Short: "Go on with a run whose process ended", Args: oneRun(0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
+			return server.storeOrDaemon(cmd, f.store, func() error { return f.goOn(cmd, args[0], nil, (*engine.Engine).Resume) },
+				func(c *daemonClient) error {
+					if err := f.onlyOfStore(cmd); err != nil {
+						return err
+					}
+					d, err := c.show(cmd.Context(), args[0])
+					if err == nil {
+						err = c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/resume", nil, nil)
+					}
+					if err != nil {
+						return err
+					}
+					return f.follow(cmd, c, args[0], d.LastID)
+				})
+		},
+	}
+	f.modelFlags(cmd)
+	server.add(cmd, true)
+	return cmd
+}
+
+func runsCancelCommand() *cobra.Command {
+	var f runFlags
+	var server serverFlags
+	cmd := &cobra.Command{
+		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a daemon's also while it goes on", Args: oneRun(0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cancelled := false
+			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
+			cancel := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
+				res, err := e.Cancel(ctx, l, id, sinks...)
+				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
+				return res, err
+			}
+			err := server.storeOrDaemon(cmd, f.store, func() error { return f.goOn(cmd, args[0], nil, cancel) },
+				func(c *daemonClient) error {
+					if err := f.onlyOfStore(cmd); err != nil {
+						return err
+					}
+					var d runDetail
+					err := c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
+					if cancelled = err == nil && d.Reason == lathe.ReasonCancelled; err == nil && !cancelled {
+						fmt.Fprintf(cmd.ErrOrStderr(), "note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
+					}
+					return err
+				})
+			if cancelled && cmd.Context().Err() == nil {
+				return nil // which is what was asked for
+			}
+			return err
+		},
+	}
+	f.modelFlags(cmd)
+	server.add(cmd, true)
+	return cmd
+}
+
+// goOn opens the store, makes the loop that the run was started with, and goes on with it.
+func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
+	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...lathe.Sink) (*lathe.Result, error)) (err error) {
+	s, err := needStore(f.store, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	state, err := engine.New(&engine.Options{Store: s}).State(cmd.Context(), runID)
+	if err != nil {
+		return storeError(err)
+	}
+	if state.Finished != nil {
+		return &exitError{exitFailed, fmt.Errorf("the run has ended: %s", state.Finished.Reason)}
+	}
+	if f.model == "" && f.baseURL == "" {
+		if state.Target == commandLineModel {
+			return usageError("the run was started with --base-url: give --base-url and --model again")
+		}
+		f.model = state.Target
+	}
+	ask := f.approver(cmd, false, s)
+	if approver != nil {
+		given, err := approver(state)
+		if err != nil {
+			return err
+		}
+		ask = func(*screen) lathe.Approver { return given }
+	}
+	return f.carry(cmd, s, ask, func(e *engine.Engine, l *loop.Loop, _ string) (*lathe.Result, error) {
+		return do(e, cmd.Context(), l, runID, nil)
+	})
+}
+
+// parking lets every approval wait for a later command.
+type parking struct{}
+
+// Approve says that nobody has answered yet.
+func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
+	return lathe.Approval{}, lathe.ErrPending
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+)
+
+// A runSource is where the commands under `lathe runs` read runs: a store, or a daemon.
+type runSource interface {
+	list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error)
+	// waiting returns the calls that wait for a person, of one page of runs.
+	waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error)
+	show(ctx context.Context, runID string) (*runDetail, error)
+	modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error)
+	// history calls f for the stored events of a run after one.
+	history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error
+	close() error
+}
+
+var (
+	_ runSource = (*storedRuns)(nil)
+	_ runSource = (*daemonClient)(nil)
+)
+
+// A waitingRow is a call that waits for a person.
+type waitingRow struct {
+	RunID     string    `json:"run_id"`
+	SessionID string    `json:"session_id,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Model     string    `json:"model"`
+	Started   time.Time `json:"started"`
+	openCallView
+}
+
+// openRuns opens the store that the flags or the environment name, or returns the client of a daemon: the one that
+// they name, or else the one at the usual address.
+func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource, error) {
+	c, err := server.named(store)
+	if c != nil || err != nil {
+		return c, err
+	}
+	s, err := openStore(store, true)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		return &storedRuns{s, cmd}, nil
+	}
+	return server.usual(cmd)
+}
+
+// named returns the client of the daemon that a flag or the environment names; nil where none is named.
+func (f *serverFlags) named(store string) (*daemonClient, error) {
+	switch {
+	case f.url != "" && store != "":
+		return nil, usageError("give one of --server and --store")
+	case f.url != "":
+		return f.client(f.url)
+	case store == "" && os.Getenv(serverVariable) != "":
+		return f.client(os.Getenv(serverVariable))
+	}
+	return nil, nil
+}
+
+// usual returns the client of a daemon at the usual address, for a command that nothing names a store or a daemon for.
+func (f *serverFlags) usual(cmd *cobra.Command) (*daemonClient, error) {
+	c, err := f.client(defaultServer)
+	if err != nil {
+		return nil, err
+	}
+	c.instead = fmt.Sprintf("which runs? give --server URL of a daemon (or set %s), or --store sqlite:PATH or postgres://USER@HOST/DATABASE (or set %s)", serverVariable, storeVariable)
+	fmt.Fprintf(cmd.ErrOrStderr(), "note: no --store and no --server: asking the daemon at %s\n", defaultServer)
+	return c, nil
+}
+
+// storedRuns reads runs from a store.
+type storedRuns struct {
+	store runStore
+	cmd   *cobra.Command
+}
+
+func (s *storedRuns) close() error { return s.store.Close() }
+
+func (s *storedRuns) list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+	rows, next, err := s.store.Runs(ctx, f)
+	if err != nil {
+		return nil, "", storeError(err)
+	}
+	return rows, next, nil
+}
+
+func (s *storedRuns) waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error) {
+	rows, next, err := s.list(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	var out []waitingRow
+	for i := range rows {
+		r := &rows[i]
+		if r.Reason != lathe.ReasonAwaitingApproval {
+			continue
+		}
+		d, err := s.show(ctx, r.RunID)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, o := range d.Open {
+			if o.State == "awaiting_approval" {
+				out = append(out, waitingRow{r.RunID, r.SessionID, r.Principal, r.Target, r.Started, o})
+			}
+		}
+	}
+	return out, next, nil
+}
+
+func (s *storedRuns) show(ctx context.Context, runID string) (*runDetail, error) {
+	rows, _, err := s.store.Runs(ctx, &lathe.RunFilter{RunID: runID})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	state, err := engine.New(&engine.Options{Store: s.store}).State(ctx, runID)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	if len(rows) != 1 {
+		return nil, storeError(lathe.ErrNotFound)
+	}
+	d := &runDetail{RunSummary: rows[0]}
+	if state.Finished != nil {
+		d.Answer = state.Finished.Answer
+	}
+	for i := range state.Open {
+		d.Open = append(d.Open, viewOf(&state.Open[i]))
+	}
+	return d, describeOpen(s.cmd, s.store, runID, d.Open)
+}
+
+func (s *storedRuns) modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+	rows, next, err := s.store.ModelCalls(ctx, f)
+	if err != nil {
+		return nil, "", storeError(err)
+	}
+	return rows, next, nil
+}
+
+func (s *storedRuns) history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error {
+	for e, err := range s.store.Read(ctx, runID, after) {
+		if err != nil {
+			return storeError(err)
+		}
+		if err := f(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *daemonClient) close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// query is the filter as the API has it. The principal of the runs is that of the key.
+func (c *daemonClient) query(f *lathe.RunFilter) (string, error) {
+	if f.Principal != "" {
+		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
+	}
+	q := url.Values{}
+	for name, v := range map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return "?" + q.Encode(), nil
+}
+
+// A page is a part of a list.
+type page[T any] struct {
+	Data []T    `json:"data"`
+	Next string `json:"next"`
+}
+
+func readPage[T any](ctx context.Context, c *daemonClient, path string, f *lathe.RunFilter) ([]T, string, error) {
+	query, err := c.query(f)
+	if err != nil {
+		return nil, "", err
+	}
+	var p page[T]
+	err = c.call(ctx, "GET", path+query, nil, &p)
+	return p.Data, p.Next, err
+}
+
+func (c *daemonClient) list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+	return readPage[lathe.RunSummary](ctx, c, "/api/runs", f)
+}
+
+func (c *daemonClient) waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error) {
+	own := *f
+	own.Status = ""
+	return readPage[waitingRow](ctx, c, "/api/approvals", &own)
+}
+
+func (c *daemonClient) show(ctx context.Context, runID string) (*runDetail, error) {
+	var d struct {
+		runDetail
+		Calls []openCallView `json:"open_calls"`
+	}
+	err := c.call(ctx, "GET", "/api/runs/"+url.PathEscape(runID), nil, &d)
+	d.Open, d.server = d.Calls, c.flag
+	return &d.runDetail, err
+}
+
+func (c *daemonClient) modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+	return readPage[lathe.CallSummary](ctx, c, "/api/summaries", f)
+}
+
+func (c *daemonClient) history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error {
+	return c.events(ctx, runID, after, "false", f)
+}
+
+// decide answers the approval of a call, and returns the id of the last event before.
+func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallView, body map[string]any) error {
+	body["digest"] = call.Digest
+	err := c.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/approvals/"+url.PathEscape(call.ID), body, nil)
+	var p *daemonProblem
+	if errors.As(err, &p) && p.Decision != "" {
+		return &exitError{exitFailed, fmt.Errorf("the call was %s before, by %s at %s", p.Decision, printable(p.By), timeText(p.DecidedAt))}
+	}
+	return err
+}
+
+// checkEdited refuses arguments that the tool of the daemon does not take: a slip would end the call.
+func (c *daemonClient) checkEdited(ctx context.Context, tool string, args json.RawMessage) error {
+	var tools page[struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	}]
+	if err := c.call(ctx, "GET", "/api/tools", nil, &tools); err != nil {
+		return err
+	}
+	for _, t := range tools.Data {
+		if t.Name != tool {
+			continue
+		}
+		if err := checkEdited(&lathe.ToolSpec{Name: t.Name, Schema: t.Parameters}, args); err != nil {
+			return usageError("--edit: %w; nothing was approved, the call waits on", err)
+		}
+	}
+	return nil
+}
+
+func timeText(t time.Time) string { return t.Local().Format(time.DateTime) }
