@@ -80,7 +80,7 @@ func appendScaffold(dst []byte, tools []*lathe.ToolSpec) []byte {
 
 // Rewrite returns req as a server without tool support is to see it: the tools are text at the
 // end of the system text, calls are text of the assistant, and results are text of the user, those
-// of one turn in one message. A call that could not be read is in its message's text already. For
+// of one turn in one message, with the user's own text if that comes next. A call that could not be read is in its message's text already. For
 // harmony, whose servers write them in their own way, calls and results stay what they are.
 //
 // req is not changed. Messages that need no rewriting are the same values.
@@ -107,6 +107,13 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 				out.Messages[last].Parts = append(out.Messages[last].Parts, m.Parts...)
 				continue
 			}
+		case m.Role == lathe.RoleUser && results && !d.form.native: // templates may want roles to alternate
+			if d.form.clean != nil {
+				m.Parts = d.cleaned(m.Parts)
+			}
+			last := len(out.Messages) - 1
+			out.Messages[last].Parts = append(out.Messages[last].Parts, m.Parts...)
+			continue
 		case m.Role != lathe.RoleAssistant && d.form.clean != nil && !(d.form.explained && isSystem(m.Role)):
 			m.Parts = d.cleaned(m.Parts)
 		}

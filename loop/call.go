@@ -65,10 +65,11 @@ func (r *run) ask(ctx context.Context, withTools bool) bool {
 			if c.err == nil && ctx.Err() == nil && !r.stopped {
 				c.err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "loop: model call", Err: errors.New("the turn ended without a finish")}
 			}
-			if !r.recovers(ctx, withTools) {
+			again, tools := r.recovers(ctx, withTools)
+			if !again {
 				return false
 			}
-			withTools = false
+			withTools = tools
 			continue
 		}
 		if c.withTools && r.takesBack() {
@@ -129,9 +130,10 @@ func (r *run) newCallEvents() *callEvents {
 
 func (r *run) turnTrace() *lathe.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
-// recovers tells of an attempt that failed, and says whether the turn is to be made again without
-// tools: when the server cannot do tools and the settings allow it, for this turn. Else the run is over.
-func (r *run) recovers(ctx context.Context, withTools bool) bool {
+// recovers tells of an attempt that failed, and says whether the turn is to be made again, and with tools or
+// without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
+// request for an answer in another place, when the server refuses it for its role. Else the run is over.
+func (r *run) recovers(ctx context.Context, withTools bool) (again, tools bool) {
 	c := &r.call
 	if r.interrupted(ctx) {
 		c.err = r.result.Err
@@ -139,12 +141,15 @@ func (r *run) recovers(ctx context.Context, withTools bool) bool {
 			c.err = &lathe.Error{Code: lathe.CodeTimeout, Op: "loop: model call"}
 		}
 		r.failAttempt(c.err)
-		return false
+		return false, false
 	}
 	r.failAttempt(c.err)
+	if refusesRoles(c.err) && r.moveQuestion() {
+		return true, withTools
+	}
 	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
 		r.fallbacks--
-		return true
+		return true, false
 	}
 	reason, code := lathe.ReasonInternal, codeOf(c.err)
 	var up *lathe.UpstreamError
@@ -153,7 +158,7 @@ func (r *run) recovers(ctx context.Context, withTools bool) bool {
 	}
 	r.fail(reason, code, c.err)
 	r.errorCode = errorCode(c.err)
-	return false
+	return false, false
 }
 
 // maxErrorMessage is the longest text, in bytes, that an event keeps of what a server said.

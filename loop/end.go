@@ -89,6 +89,10 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 // finish tells how the run ended, or that it waits.
 func (r *run) finish() {
 	r.result.Reason = r.reason
+	if r.moved != nil {
+		r.req.Messages[r.movedTo] = *r.moved
+		r.moved = nil
+	}
 	if r.unanswered() { // nobody is to answer it in a later run
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}

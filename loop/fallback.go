@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -11,3 +12,22 @@ func refusesTools(err error) bool {
 	var up *lathe.UpstreamError
 	return errors.As(err, &up) && up.RefusesTools()
 }
+
+// refusesRoles reports whether err says that the server's chat template does not take the order of roles in the
+// conversation.
+func refusesRoles(err error) bool {
+	var up *lathe.UpstreamError
+	if !errors.As(err, &up) || up.Status < 400 {
+		return false
+	}
+	text := strings.ToLower(up.Message)
+	for _, words := range roleWords {
+		if strings.Contains(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// roleWords are the words of chat templates (Mistral's, Llama 2's, Gemma's) and of Mistral's own server.
+var roleWords = []string{"roles must alternate", "unexpected role 'user'"}

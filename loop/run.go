@@ -39,9 +39,11 @@ type run struct {
 	errorCode  string
 	toolsOff   bool // for the rest of the run: only an answer is wanted
 	askedFinal bool
-	fallbacks  int   // turns that may still be repeated without tools
-	attempts   int   // of the next model call that were made before the run was resumed
-	stale      error // why a run cannot be resumed
+	moved      *lathe.Message // as it was before moveQuestion changed it; nil: none
+	movedTo    int            // its place
+	fallbacks  int            // turns that may still be repeated without tools
+	attempts   int            // of the next model call that were made before the run was resumed
+	stale      error          // why a run cannot be resumed
 	paused     *lathe.RunPaused
 	order      []string // of a turn that was resumed: its calls
 	tail       int      // and where its answers begin
@@ -314,10 +316,41 @@ func (r *run) askForAnswer() {
 	r.req.Messages = append(r.req.Messages, m)
 }
 
-// unanswered reports whether the loop's own request for an answer is the last message.
+// unanswered reports whether the loop's own request for an answer is the last message, or stands in it.
 func (r *run) unanswered() bool {
 	n := len(r.req.Messages)
-	return n > len(r.in.Messages) && r.req.Messages[n-1].Synthetic
+	return n > len(r.in.Messages) && (r.req.Messages[n-1].Synthetic || r.moved != nil && r.movedTo == n-1)
+}
+
+// moveQuestion puts the words of the loop's own request for an answer at the end of the message before it: servers
+// whose templates want user and assistant in turn take no user message after the result of a tool. It returns
+// false if the request is not the last message.
+func (r *run) moveQuestion() bool {
+	n := len(r.req.Messages)
+	if n < 2 || r.moved != nil || !r.unanswered() {
+		return false
+	}
+	before := r.req.Messages[n-2]
+	kept, words := before, "\n\n"+r.req.Messages[n-1].Text()
+	before.Parts = slices.Clone(before.Parts)
+	switch {
+	case before.Role == lathe.RoleTool && len(before.Parts) == 1:
+		result, ok := before.Parts[0].(lathe.ToolResult)
+		if !ok {
+			return false
+		}
+		result.Content += words
+		before.Parts[0] = result
+	case before.Role == lathe.RoleUser:
+		before.Parts = append(before.Parts, lathe.Text{Text: words})
+	default:
+		return false
+	}
+	r.req.Messages = append(r.req.Messages[:n-2:n-2], before) // a copy: events have shown the one before
+	r.moved, r.movedTo = &kept, n-2
+	r.prompt.Reset(r.loop.name)
+	r.hashed = 0
+	return true
 }
 
 // enforce holds an answered run to tool_use_mode enforced: a call is required, and either no tool

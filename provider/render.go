@@ -29,8 +29,8 @@ func (n *rendering) render(d *dialect.Dialect, req *lathe.Request, tools []*lath
 	k := len(n.said)
 	goesOn := k > 0 && d == n.d && note == n.note && answered == n.answered && slices.Equal(tools, n.tools) &&
 		samePrefix(n.said, req.Messages) &&
-		// results of one turn share a message
-		!(len(req.Messages) > k && req.Messages[k].Role == lathe.RoleTool && n.said[k-1].Role == lathe.RoleTool)
+		// results of one turn share a message, and the user's text after them does
+		!(len(req.Messages) > k && n.said[k-1].Role == lathe.RoleTool && (req.Messages[k].Role == lathe.RoleTool || req.Messages[k].Role == lathe.RoleUser))
 	var part lathe.Request
 	if !goesOn {
 		k = 0

@@ -206,3 +206,25 @@ func (x *inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
 	x.n++
 	return x.list[min(x.n, len(x.list))-1].RoundTrip(r)
 }
+
+// The request for a final answer reaches servers whose templates want user and assistant in turn, natively and as
+// text, and the history keeps the result as the tool gave it.
+func TestFinalAnswerOfStrictTemplates(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"native", "tags", "hermes", "mistral", "harmony", "qwen3-coder"} {
+		for _, limits := range []lathe.Limits{{}, {MaxIterations: 1}} {
+			m := simulated(t, "sim/fault-strict-roles+"+name, name, nil, "")
+			s := play(t, m, "Add 7 and 35.", lathe.Settings{}, limits)
+			if !strings.Contains(s.result.Answer, "42") || s.result.Err != nil {
+				t.Errorf("%s, max_iterations %d: ended %s with %q: %v", name, limits.MaxIterations, s.result.Reason, s.result.Answer, s.result.Err)
+			}
+			for _, msg := range s.result.History {
+				for _, p := range msg.Parts {
+					if r, ok := p.(lathe.ToolResult); ok && strings.Contains(r.Content, lathe.DefaultFixEmptyFinalText) {
+						t.Errorf("%s: the history has the result %q", name, r.Content)
+					}
+				}
+			}
+		}
+	}
+}

@@ -60,6 +60,7 @@ func readConversation(req *lathe.Request) conversation {
 		case lathe.RoleTool:
 			for _, p := range m.Parts {
 				if r, ok := p.(lathe.ToolResult); ok {
+					r.Content = strings.TrimSuffix(r.Content, "\n\n"+lathe.DefaultFixEmptyFinalText)
 					c.results = append(c.results, r)
 				}
 			}

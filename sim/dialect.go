@@ -47,9 +47,12 @@ func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 			calls += len(m.Calls())
 			m, open = hearCalls(d, m, out.Tools, &calls)
 		case lathe.RoleUser:
-			if results := hearResults(d, m.Text(), open); len(results) > 0 {
+			text, asks := strings.CutSuffix(m.Text(), lathe.DefaultFixEmptyFinalText)
+			if results := hearResults(d, text, open); len(results) > 0 {
 				out.Messages = append(out.Messages, results...)
-				open = nil
+				if open = nil; asks {
+					out.Messages = append(out.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
+				}
 				continue
 			}
 		case lathe.RoleTool, lathe.RoleSystem, lathe.RoleDeveloper:

@@ -109,7 +109,7 @@ var faults = []Fault{
 	{Name: "status-500", Does: "500 the first time that a request comes", Ends: answered, status: 500, once: true, body: "internal error"},
 	{Name: "status-500-always", Does: "500 on every request", Ends: lathe.ReasonUpstreamError, status: 500, body: "internal error"},
 	{Name: "status-503", Does: "503 the first time that a request comes", Ends: answered, status: 503, once: true},
-	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do", Ends: answered, strictRoles: true},
+	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do, and leaves answers blank until it is asked again", Ends: answered, strictRoles: true, turn: emptyFinal},
 	{Name: "hang", Does: "accepts the request and never answers", Ends: lathe.ReasonUpstreamError, hang: true},
 	{Name: "length", Does: "stops for length in the middle of a call", Ends: lathe.ReasonLength, turn: cutByLength},
 	{Name: "content-filter", Does: "stops for the content filter", Ends: lathe.ReasonContentFilter, turn: func(_ *lathe.Request, t *Turn) { t.Finish = lathe.FinishContentFilter }},
@@ -154,9 +154,19 @@ func (t *Turn) cutCalls() {
 
 func emptyFinal(req *lathe.Request, t *Turn) {
 	last := req.Messages[len(req.Messages)-1]
-	if len(t.Calls) == 0 && last.Role == lathe.RoleTool {
+	if len(t.Calls) == 0 && last.Role == lathe.RoleTool && !asksForAnswer(&last) {
 		t.Text = ""
 	}
+}
+
+// asksForAnswer reports whether the result in m ends with a request for an answer.
+func asksForAnswer(m *lathe.Message) bool {
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.ToolResult); ok && strings.HasSuffix(r.Content, lathe.DefaultFixEmptyFinalText) {
+			return true
+		}
+	}
+	return false
 }
 
 func inventTools(req *lathe.Request, t *Turn) {
