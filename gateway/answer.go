@@ -25,6 +25,8 @@ type chat struct {
 	limits   lathe.Limits
 	base     int             // messages of the run's history that were there before it
 	sum      conversationSum // of the conversation as the client has it
+	after    keptKey         // of the last turn that was put in its place in it
+	lost     int             // turns of it that could not be put in their place
 	created  int64
 	ignored  []string       // members of the request that have no effect
 	passed   []lathe.Member // those that the model server gets
@@ -175,7 +177,7 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		a.gateway.kept.put(a.sum.key(calls), waits, own)
+		a.gateway.kept.putLinked(a.sum.key(calls), linkOf(a.keeper(), a.after, calls, own), waits, own)
 	case lathe.ReasonLength:
 		f.Reason = lathe.FinishLength
 	case lathe.ReasonContentFilter:
@@ -275,11 +277,12 @@ type report struct {
 	Reason    lathe.Reason `json:"reason"`
 	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
 	Turns     []turnReport `json:"turns"`
-	Usage     lathe.Usage  `json:"usage"`             // of all model calls
-	Cost      float64      `json:"cost,omitempty"`    // in US dollars, of all model calls whose server says it
-	Pending   []string     `json:"pending,omitempty"` // the calls that wait
-	Ignored   []string     `json:"ignored,omitempty"` // members of the request that had no effect
-	Passed    []string     `json:"passed,omitempty"`  // those that the model server got although nobody here knows them
+	LostJoins int          `json:"lost_joins,omitempty"` // turns whose calls and results of this server the model does not see
+	Usage     lathe.Usage  `json:"usage"`                // of all model calls
+	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose server says it
+	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
+	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
+	Passed    []string     `json:"passed,omitempty"`     // those that the model server got although nobody here knows them
 }
 
 type callReport struct {
@@ -296,7 +299,7 @@ type turnReport struct {
 
 func (a *chat) extra(res *lathe.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Reason: res.Reason,
-		ToolCalls: []callReport{}, Turns: []turnReport{}, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
+		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {
 		client[t.Name] = true

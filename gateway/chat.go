@@ -197,10 +197,17 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	if p = gone(ctx); p != nil {
 		return p
 	}
-	if relayed && !j.changed {
+	if relayed && !j.changed && a.acceptable() {
 		in.Relay.Request = openai.Cut(a.body, func(name string) bool { return slices.Contains(a.ignored, name) })
 	}
-	a.sum = j.sum
+	a.sum, a.after, a.lost = j.sum, j.last, j.lost
+	if j.lost > 0 {
+		g.opts.Log.Warn("turns of this server are not in the conversation that the model gets: the client has changed older messages",
+			"request_id", c.requestID, "turns", j.lost)
+		if g.opts.Metrics != nil {
+			g.opts.Metrics.AddLostJoins(j.lost)
+		}
+	}
 	if j.waits != nil {
 		done, p := g.goOn(ctx, a, m, j.waits)
 		if p != nil || done {
@@ -232,6 +239,22 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 		a.job.due = c.due(req.Tools)
 	}
 	return nil
+}
+
+// acceptable reports whether model servers take the calls of the conversation as they are. Calls of forms that are not
+// read are not judged.
+func (a *chat) acceptable() bool {
+	if a.req.Foreign != nil {
+		return true
+	}
+	for i := range a.req.Messages {
+		for _, call := range a.req.Messages[i].Calls() {
+			if !openai.Sendable(call.Arguments) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // wantsJSON reports whether a response_format asks for anything but plain text.

@@ -34,6 +34,7 @@ type kept struct {
 	of    map[keptKey]*list.Element // of *keptTurns
 	used  *list.List                // the latest first
 	bytes int
+	links links
 }
 
 type keptKey [sha256.Size]byte
@@ -44,6 +45,7 @@ type keptTurns struct {
 	messages []lathe.Message // ends with the message that has the calls, and the results of this server
 	bytes    int
 	until    time.Time
+	link     link
 }
 
 func newKept(l *Limits, now func() time.Time) *kept {
@@ -55,8 +57,13 @@ type keeper struct{ principal, user, model string }
 
 // put keeps the messages of a run that handed calls over under the key of those.
 func (k *kept) put(key keptKey, runID string, own []lathe.Message) {
+	k.putLinked(key, link{}, runID, own)
+}
+
+// putLinked is put for turns that can be found by l, too.
+func (k *kept) putLinked(key keptKey, l link, runID string, own []lathe.Message) {
 	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
-	t := &keptTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl)}
+	t := &keptTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l}
 	for i := range own {
 		t.bytes += own[i].Size()
 	}
@@ -66,9 +73,13 @@ func (k *kept) put(key keptKey, runID string, own []lathe.Message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.of[t.key]; e != nil {
+		if l == (link{}) { // read from the store again, which does not have it
+			t.link = e.Value.(*keptTurns).link
+		}
 		k.drop(e)
 	}
 	k.of[t.key] = k.used.PushFront(t)
+	k.links.add(t)
 	k.bytes += t.bytes
 	for k.bytes > k.maxBytes || k.used.Len() > k.max {
 		k.drop(k.used.Back())
@@ -78,6 +89,7 @@ func (k *kept) put(key keptKey, runID string, own []lathe.Message) {
 func (k *kept) drop(e *list.Element) {
 	t := k.used.Remove(e).(*keptTurns)
 	delete(k.of, t.key)
+	k.links.remove(t)
 	k.bytes -= t.bytes
 }
 
@@ -112,6 +124,8 @@ type joined struct {
 	messages []lathe.Message
 	sum      conversationSum // of the conversation as the client has it
 	changed  bool            // messages are not those that were given
+	lost     int             // turns that are kept and are not in messages: something before them was changed
+	last     keptKey         // of the last turn that was put in its place
 	missing  bool            // calls were answered of which nothing is kept
 	waits    *keptTurns      // whose run waits for the results that the conversation ends with
 }
@@ -142,13 +156,20 @@ func (k *kept) join(ctx context.Context, who keeper, messages []lathe.Message, w
 		}
 		answers := messages[i+1 : i+1+len(calls)]
 		t := k.find(c.sum().key(calls))
+		if t == nil {
+			t = k.follow(j.last, calls)
+		}
 		if j.missing = j.missing || t == nil; t != nil && t.runID != "" && i+1+len(calls) == len(messages) {
 			j.waits = t
 		}
 		out, ok := j.messages, false
 		if t != nil {
 			out, ok = appendJoined(j.messages, t.messages, answers)
-			j.changed = j.changed || ok
+		}
+		if ok {
+			j.changed, j.last = true, t.key
+		} else if k.hides(who, calls) {
+			j.lost++
 		}
 		if !ok {
 			out = append(append(j.messages, *m), answers...)

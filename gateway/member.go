@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -96,6 +97,9 @@ func (a *chat) header(h http.Header) {
 				h.Add(name, m)
 			}
 		}
+	}
+	if a.lost > 0 {
+		h.Set("X-Lathe-Lost-Joins", strconv.Itoa(a.lost))
 	}
 	list("X-Lathe-Passed", a.passedNames())
 	list("X-Lathe-Ignored", a.ignored[:min(len(a.ignored), maxListed)])

@@ -264,6 +264,11 @@ func TestRelaySendsTheClientsBytes(t *testing.T) {
 			t.Errorf("%s: sent\n%s\nwant\n%s", name, sent, c.want)
 		}
 	}
+	mended := serve(t, upstreamSays("application/json", `{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`))
+	mended.do("POST", "/v1/chat/completions", `{"model":"sim/x","messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]},{"role":"tool","tool_call_id":"c","content":"1"}]}`)
+	if sent := mended.seen.all()[0]; !strings.Contains(sent, `"arguments":"{}"`) {
+		t.Errorf("a call that no model server accepts is sent as it came: %s", sent)
+	}
 	f := serve(t, nil) // tools of this server may be used: the same is refused, and says when it is not
 	for _, more := range []string{`,"n":2`, `,"functions":[{"name":"f"}]`, `,"tools":[{"type":"custom","custom":{"name":"p"}}]`} {
 		resp, body := f.do("POST", "/v1/chat/completions", ask("sim/demo", "hi", more))

@@ -36,6 +36,7 @@ type Metrics struct {
 	orders    *vocabulary[prometheus.Counter]
 
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
+	lostJoins                                     prometheus.Counter
 	approvals, clients                            prometheus.Gauge
 
 	mu      sync.Mutex
@@ -100,6 +101,9 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 
 // Handler serves the metrics in the Prometheus text format.
 func (m *Metrics) Handler() http.Handler { return m.handler }
+
+// AddLostJoins counts n turns whose calls and results of this server a client's changed history has cut off.
+func (m *Metrics) AddLostJoins(n int) { m.lostJoins.Add(float64(n)) }
 
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }

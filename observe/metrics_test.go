@@ -39,6 +39,7 @@ var contract = map[string]string{
 	"lathe_upstream_faults_total":    "counter kind",
 	"lathe_stream_clients":           "gauge ",
 	"lathe_events_dropped_total":     "counter ",
+	"lathe_lost_joins_total":         "counter ",
 	"lathe_build_info":               "gauge go_version,revision,version",
 }
 
@@ -101,6 +102,7 @@ func TestMetricsContract(t *testing.T) {
 	m.AddStreamClients(3)
 	m.AddStreamClients(-1)
 	m.AddDropped(5)
+	m.AddLostJoins(3)
 	_, series := scrape(t, m)
 	if got := series["lathe_approvals_pending"]; got != "1" {
 		t.Errorf("lathe_approvals_pending while one is open: got %s, want 1", got)
@@ -149,6 +151,7 @@ func TestMetricsContract(t *testing.T) {
 		`lathe_upstream_faults_total{kind="other"}`:                "0",
 		`lathe_stream_clients`:                                     "2",
 		`lathe_events_dropped_total`:                               "5",
+		`lathe_lost_joins_total`:                                   "3",
 	}
 	for name, value := range want {
 		if series[name] != value {

@@ -125,5 +125,6 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.faults = newVocabulary(rest, nil, 64, lowerWord, child(r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind")))
 	m.approvals = r.gauge("lathe_approvals_pending", "Approvals that were asked for and not answered.").WithLabelValues()
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
+	m.lostJoins = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation because the client has changed older messages.").WithLabelValues()
 	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()
 }

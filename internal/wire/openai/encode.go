@@ -273,6 +273,9 @@ func AppendArguments(dst []byte, args string) []byte {
 	return append(dst[:start], `"{}"`...)
 }
 
+// Sendable reports whether AppendArguments sends the text as it is.
+func Sendable(args string) bool { return rawjson.IsObject([]byte(args), sendable) }
+
 // knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.
 func knownInCall(name string) bool {
 	switch name {
