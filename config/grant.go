@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe"
 )
 
 // A grantValue is a list that grants: what is in it is allowed. Unset, which `["*"]` also says, it
@@ -38,7 +40,7 @@ func (v grantValue) text() string { return strings.Join(v.list(), ",") }
 type distinct struct{ lister }
 
 // Warnings returns what is valid in the configuration and probably not meant: empty lists,
-// which grant nothing and in earlier versions granted everything.
+// which grant nothing and in earlier versions granted everything, and a guard that can hold nothing back.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	var walk func(base string, rows []key)
@@ -64,5 +66,33 @@ func (c *Config) Warnings() []Problem {
 		}
 	}
 	walk("", c.keys())
+	if c.idleTaint() {
+		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
+			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
+				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
+	}
 	return out
+}
+
+// idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change
+// something are allowed without asking, and no label says which tools read what strangers may have
+// written.
+func (c *Config) idleTaint() bool {
+	p, t := &c.Policy, &c.Tools
+	if p.Taint == lathe.Allow || len(t.HTTP)+len(t.OpenAPI)+len(t.MCP) == 0 {
+		return false
+	}
+	for _, labels := range p.Labels {
+		if slices.Contains(labels, lathe.LabelReadsUntrusted) {
+			return false
+		}
+	}
+	allows := p.Writes == lathe.Allow || p.Idempotent == lathe.Allow
+	for _, d := range p.Tools {
+		allows = allows || d == lathe.Allow
+	}
+	for _, r := range p.Rules {
+		allows = allows || r.Decision == lathe.Allow
+	}
+	return allows
 }

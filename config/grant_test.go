@@ -85,3 +85,28 @@ func TestEmptyListsAreNotUnset(t *testing.T) {
 		}
 	}
 }
+
+// A taint guard that no label feeds is warned about where calls that change something need no approval.
+func TestIdleTaintIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	const tools = "tools: {http: {x: {url: 'https://h/', allowlist: ['*']}}}\n"
+	for text, want := range map[string]bool{
+		tools: false, // writes are asked for
+		tools + "policy: {effects: {writes: allow}}":                                            true,
+		tools + "policy: {tools: {x: allow}}":                                                   true,
+		tools + "policy: {rules: {r: {decision: allow, tool: x}}}":                              true,
+		tools + "policy: {effects: {writes: allow}, labels: {x: [reads_untrusted]}}":            false,
+		tools + "policy: {effects: {writes: allow}, labels: {x: [reads_private]}}":              true,
+		tools + "policy: {effects: {writes: allow}, taint: allow}":                              false,
+		"policy: {effects: {writes: allow}}":                                                    false, // nothing reaches outside
+		"tools: {mcp: {m: {command: s, allowlist: ['*']}}}\npolicy: {effects: {writes: allow}}": true,
+	} {
+		c, err := parse("lathe.yaml", []byte(text), &LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(c.Warnings(), func(p Problem) bool { return p.Key == "policy.taint" }); got != want {
+			t.Errorf("%s: warned %t, want %t", text, got, want)
+		}
+	}
+}

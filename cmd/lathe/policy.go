@@ -210,6 +210,11 @@ func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) err
 		c.Used[i].Calls++
 	}
 	v, findings := policy.Explain(buildPolicy(cfg), c)
+	for i, idle := 0, idleGuards(cfg, set.Specs()); i < len(findings); i++ {
+		if why := idle[findings[i].Rule]; why != "" && !findings[i].Matched {
+			findings[i].Why = why
+		}
+	}
 	if err := tellExplanation(cmd, name, v, findings, o.asJSON); err != nil {
 		return err
 	}
