@@ -140,6 +140,8 @@ func (x *file) follow() error {
 		case err != nil:
 			return err
 		case !os.SameFile(own, info): // it was rotated
+		case info.Size() == x.size && x.size == 0: // its first line could not be written
+			return x.first()
 		case info.Size() == x.size:
 			return nil
 		case info.Size() < x.size:

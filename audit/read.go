@@ -52,7 +52,8 @@ type Report struct {
 
 // Verify holds each line of a log against the one before it, and the log against heads that were noted
 // elsewhere. The error is a *[Break] where something was changed, removed, added, moved or cut off.
-// Where the first files of a log are not there any more, it begins with the first that is.
+// Where the first files of a log are not there any more, it begins with the first that is. A file that is
+// empty, or does not begin with the line that each file begins with, is a Break.
 func Verify(path string, noted ...Head) (*Report, error) {
 	r := &Report{}
 	hashes := map[int64]string{}
@@ -118,6 +119,8 @@ func scan(path string, fn func(*Entry) bool) (torn int64, err error) {
 			return 0, err
 		case c.broken != nil || c.over:
 			return 0, c.end()
+		case c.at == 0 && rest == 0:
+			return 0, &Break{c.file, 1, "the file is empty: its lines were removed, or a process ended before it wrote the first"}
 		case rest > 0 && i < len(files)-1:
 			return 0, &Break{c.file, c.at + 1, "the file does not end with a whole line"}
 		default:
@@ -225,6 +228,8 @@ func (c *chain) line(raw []byte) bool {
 		here.Why = "this is no line of a log"
 	case c.held == nil && l.N == 1 && (l.Prev != none || l.Kind != Begin):
 		here.Why = "a log does not begin so"
+	case c.held == nil && l.N > 1 && l.Kind != Rotated: // each file says in its first line where it begins
+		here.Why = fmt.Sprintf("the file begins with line %d, which does not begin a file: the lines before it were removed", l.N)
 	case c.held == nil: // files before it may be elsewhere
 	case l.N > c.last.N+1:
 		here.Why = fmt.Sprintf("line %d is missing here: it was removed or moved", c.last.N+1)
