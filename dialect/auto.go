@@ -50,6 +50,7 @@ func openings(deprecated bool) autoMarks {
 	}
 	for _, d := range table {
 		add(d, d.marks)
+		add(d, d.ownMarks)
 		if deprecated {
 			add(d, d.oldMarks)
 		}

@@ -66,6 +66,7 @@ type Dialect struct {
 	form   form
 
 	oldMarks []string // openings of a deprecated syntax
+	ownMarks []string // of thinking and text, which models of no other dialect write: [NewAuto] goes by them, too
 }
 
 // Name returns the dialect's name in configuration and events.

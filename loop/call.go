@@ -296,7 +296,7 @@ func (r *run) finishAttempt() {
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
 		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
 		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID),
-		ProviderCost: price, Faults: faults(f.Faults),
+		ProviderCost: price, Faults: faults(r.choiceFaults(f)),
 	}
 	if m := token(f.Model); m != "" {
 		e.Model, t.Model = m, m
@@ -305,6 +305,21 @@ func (r *run) finishAttempt() {
 		e.Message = &r.req.Messages[len(r.req.Messages)-1]
 	}
 	r.emit(e)
+}
+
+// choiceFaults returns the faults of a turn, with one more if the request named a tool and the server let the model call
+// another one, or none, which servers without that feature do.
+func (r *run) choiceFaults(f *lathe.Finish) []lathe.Fault {
+	choice := r.req.ToolChoice
+	recorded := func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }
+	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // recorded: a replay
+		return f.Faults
+	}
+	calls := f.Message.Calls()
+	if len(calls) > 0 && !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.Name != choice.Name }) {
+		return f.Faults
+	}
+	return append(slices.Clip(f.Faults), lathe.Fault{Kind: "tool_choice_ignored", Count: 1})
 }
 
 func (c *call) firstTokenMS() int64 {

@@ -49,7 +49,7 @@ func reasonHint(r lathe.Reason) string {
 	case lathe.ReasonUnknownTool:
 		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
 	case lathe.ReasonLength:
-		return ": the model reached its token limit"
+		return ": the answer reached a token limit: max_tokens, one of the server, or the end of the model's context"
 	case lathe.ReasonContentFilter:
 		return ": the server filtered the answer"
 	default:

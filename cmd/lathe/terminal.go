@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -65,6 +66,9 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		s.failed = ""
 		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
 			s.failed = attemptText(d)
+		}
+		if slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }) {
+			s.say("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
 		}
 	case *lathe.ModelCallStarted:
 		s.endLine() // after what the noop executor has shown

@@ -1,0 +1,32 @@
+package loop_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A server that does not hold to the tool that tool_choice names has a fault of that name.
+func TestIgnoredToolChoiceIsCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn    turn
+		ignored bool
+	}{
+		"heeded":       {ask(call("a", "echo", `{}`)), false},
+		"another tool": {ask(call("a", "other", `{}`)), true},
+		"one too many": {ask(call("a", "echo", `{}`), call("b", "other", `{}`)), true},
+		"no call":      {say("ok"), true},
+	} {
+		m := &script{turns: []turn{c.turn, say("ok")}}
+		_, events := collect(t, t.Context(), newLoop(t, m, relaxed(lathe.Settings{ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "echo"}}),
+			echo("echo"), echo("other")), user("x"))
+		done := all[*lathe.ModelCallFinished](events)
+		for i, d := range done {
+			if got := slices.Contains(d.Faults, lathe.Fault{Kind: "tool_choice_ignored", Count: 1}); got != (c.ignored && i == 0) {
+				t.Errorf("%s: model call %d has the faults %v", name, i, d.Faults)
+			}
+		}
+	}
+}
