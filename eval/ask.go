@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -36,7 +35,7 @@ func (a *Ask) settings() []Setting {
 }
 
 // ask makes the run of a scenario with an [Ask]. Its error is one of the harness itself.
-func (j *job) ask(ctx context.Context, model lathe.Model, now func() time.Time, log *slog.Logger) (*Run, error) {
+func (j *job) ask(ctx context.Context, model lathe.Model, got *seen, now func() time.Time, log *slog.Logger) (*Run, error) {
 	a, r := j.scenario.Ask, j.run
 	set, err := tool.NewSetWithin(j.limits)
 	if err != nil {
@@ -53,12 +52,13 @@ func (j *job) ask(ctx context.Context, model lathe.Model, now func() time.Time, 
 	res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: a.Messages, ClientTools: a.Tools}) // its error is in the result
 	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
-	r.judgeAsk(a, res)
+	r.judgeAsk(a, res, got)
 	return &r, nil
 }
 
 // judgeAsk gives the run its class. A message that was cut off is wrong, whatever it holds.
-func (r *Run) judgeAsk(a *Ask, res *lathe.Result) {
+func (r *Run) judgeAsk(a *Ask, res *lathe.Result, got *seen) {
+	defer r.close(res, got)
 	var said []lathe.ToolCall
 	heard := len(res.History) > len(a.Messages)
 	if heard {
@@ -70,7 +70,7 @@ func (r *Run) judgeAsk(a *Ask, res *lathe.Result) {
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault:
 		r.Class = ClassException
 	case lathe.ReasonRunTimeout:
-		r.Class, r.Error = ClassTimeout, "the run's time is up"
+		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"
 	case lathe.ReasonLength, lathe.ReasonContentFilter:
 		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
 	default:
@@ -86,17 +86,8 @@ func (r *Run) judgeAsk(a *Ask, res *lathe.Result) {
 			}
 		}
 	}
-	if res.Err != nil && r.Class != "" && r.Error == "" {
-		r.Error = res.Err.Error() // holds no content: see lathe.Error
-		var up *lathe.UpstreamError
-		if errors.As(res.Err, &up) {
-			r.Hint = up.Message
-		}
-	}
-	r.OK = r.Class == ""
-	r.Scored = r.OK || modelClasses[r.Class]
-	if r.Class == ClassTimeout && !heard {
-		r.Scored = false // nothing shows that there is a model at all
+	if r.Class != "" && r.Error == "" {
+		r.hint(res)
 	}
 }
 

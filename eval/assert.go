@@ -44,6 +44,9 @@ type Assert struct {
 	Text    string          `json:"text,omitempty"`
 	// Tolerant lets case, quotes, emphasis, white space and the punctuation at the end differ.
 	Tolerant bool `json:"tolerant,omitempty"`
+	// Provoked says that the assert needs a mistake of the model first. Where only such asserts do not hold, the
+	// scenario did not apply.
+	Provoked bool `json:"provoked,omitempty"`
 }
 
 // Group says which of the three things a run is scored on the assert belongs to: "state", "trace" or "text".
@@ -62,6 +65,8 @@ type Check struct {
 	Assert string `json:"assert"` // in words
 	OK     bool   `json:"ok"`
 	Got    string `json:"got,omitempty"` // what was there instead
+	// Provoked is that of the assert.
+	Provoked bool `json:"provoked,omitempty"`
 }
 
 // maxGot bounds what a check quotes of a value, in bytes.
@@ -172,7 +177,7 @@ func (a *Assert) check(o *outcome) Check {
 		ok = strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)
 		got = o.text
 	}
-	c := Check{Group: a.Group(), Assert: words, OK: ok}
+	c := Check{Group: a.Group(), Assert: words, OK: ok, Provoked: a.Provoked}
 	if !ok {
 		c.Got = clip(got, maxGot)
 	}

@@ -14,50 +14,54 @@ type Class string
 
 // The classes. A server's other 4xx answers are HTTP_ and the number.
 const (
-	// Of the model.
+	// What the run came to.
 	ClassAssertionFailed Class = "ASSERTION_FAILED"
 	ClassNoToolCalls     Class = "NO_TOOL_CALLS"
 	ClassToolError       Class = "TOOL_ERROR" // a tool's last call failed, under the failure policy
 	ClassEmptyText       Class = "EMPTY_ASSISTANT_TEXT"
-	ClassTimeout         Class = "TIMEOUT" // of the model only when it had answered before
+	ClassTimeout         Class = "TIMEOUT"
 	ClassNoToolEndpoint  Class = "NO_TOOL_USE_ENDPOINT"
-	// Of the server or the way to it.
+	ClassConflict        Class = "CONFLICT"
+	ClassUnprocessable   Class = "UNPROCESSABLE"
+	ClassUpstream5xx     Class = "UPSTREAM_5XX"
+	ClassConnectionLost  Class = "CONNECTION_LOST" // after the server had been reached
+	ClassDecode          Class = "DECODE_ERROR"
+	// The server refused the request, whatever the model. They count in the rate, and are listed apart.
 	ClassAuth            Class = "AUTH"
 	ClassPaymentRequired Class = "PAYMENT_REQUIRED"
 	ClassForbidden       Class = "FORBIDDEN"
-	ClassNotFound        Class = "NOT_FOUND"
-	ClassConflict        Class = "CONFLICT"
+	ClassNotFound        Class = "NOT_FOUND" // the server does not have the model, or not at this path
 	ClassTooLarge        Class = "REQUEST_TOO_LARGE"
-	ClassUnprocessable   Class = "UNPROCESSABLE"
 	ClassRateLimit       Class = "RATE_LIMIT"
-	ClassUpstream5xx     Class = "UPSTREAM_5XX"
-	ClassConnection      Class = "CONNECTION_ERROR"
-	ClassDecode          Class = "DECODE_ERROR"
-	ClassReplay          Class = "REPLAY_MISS" // a recording does not hold the request
-	ClassException       Class = "EXCEPTION"
+	// Nothing was measured: no score.
+	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
+	ClassReplay      Class = "REPLAY_MISS"      // a recording does not hold the request
+	ClassException   Class = "EXCEPTION"        // of the harness
+	ClassNotProvoked Class = "NOT_PROVOKED"     // the model made no mistake where the scenario looks at how it recovers from one
 )
 
-// modelClasses are what a model can be blamed for.
-var modelClasses = map[Class]bool{ClassAssertionFailed: true, ClassNoToolCalls: true, ClassToolError: true, ClassEmptyText: true,
-	ClassTimeout: true, ClassNoToolEndpoint: true}
+// Scored reports whether a run of the class counts in the rates. Only a run that reached no server, that the harness
+// broke, or whose scenario did not apply does not.
+func (c Class) Scored() bool {
+	return c != ClassConnection && c != ClassReplay && c != ClassException && c != ClassNotProvoked
+}
 
-// judge gives the run its class, from how it ended and what was checked. Where Lathe is measured,
-// only checks and the server can fail it.
-func (r *Run) judge(res *lathe.Result, toolsOn, lathesOwn bool) {
-	defer func() {
-		r.OK = r.Class == ""
-		r.Scored = r.OK || modelClasses[r.Class]
-		if r.Class == ClassTimeout && !answered(res) {
-			r.Scored = false // nothing shows that there is a model at all
-		}
-	}()
-	if res.Err != nil {
-		r.Error = res.Err.Error() // holds no content: see lathe.Error
-		var up *lathe.UpstreamError
-		if errors.As(res.Err, &up) {
-			r.Hint = up.Message
-		}
+// Refused reports whether the server refused the request for a reason that lies with the account, the key, the model's
+// name, or the size of the request.
+func (c Class) Refused() bool {
+	switch c {
+	case ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound, ClassTooLarge, ClassRateLimit:
+		return true
+	default:
+		return false
 	}
+}
+
+// judge gives the run its class, from how it ended, what was received and what was checked. Where Lathe is measured,
+// only checks and the server can fail it.
+func (r *Run) judge(res *lathe.Result, got *seen, toolsOn, lathesOwn bool) {
+	defer r.close(res, got)
+	r.hint(res)
 	called := len(calls(res.History)) > 0
 	reason := res.Reason
 	if lathesOwn && !slices.Contains([]lathe.Reason{lathe.ReasonUpstreamError, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}, reason) {
@@ -69,11 +73,11 @@ func (r *Run) judge(res *lathe.Result, toolsOn, lathesOwn bool) {
 		return
 	case lathe.ReasonToolError:
 		r.Class = ClassToolError
-		r.Error = "the last call failed of " + strings.Join(res.FailedTools, ", ")
+		r.Error = "the last call failed of " + strings.Join(failedNames(res), ", ")
 		r.preferAssertions(res)
 		return
 	case lathe.ReasonRunTimeout:
-		r.Class, r.Error = ClassTimeout, "the run's time is up"
+		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"
 		return
 	case lathe.ReasonUpstreamError:
 		r.Class = upstreamClass(res.Err)
@@ -87,6 +91,10 @@ func (r *Run) judge(res *lathe.Result, toolsOn, lathesOwn bool) {
 	}
 	failed := r.failedChecks()
 	if len(failed) > 0 {
+		if r.Class == "" && r.notProvoked() {
+			r.Class, r.Error = ClassNotProvoked, "the scenario looks at how a model recovers from a mistake, and it made none"
+			return
+		}
 		r.Class = ClassAssertionFailed
 		if r.Error != "" {
 			failed = append([]string{r.Error}, failed...)
@@ -100,6 +108,68 @@ func (r *Run) judge(res *lathe.Result, toolsOn, lathesOwn bool) {
 	case !lathesOwn && reason == lathe.ReasonAnswered && strings.TrimSpace(res.Answer) == "":
 		r.Class = ClassEmptyText
 	}
+	if n := ignored(res); n > 0 && r.Class != "" {
+		r.Error += fmt.Sprintf("; the model made %d calls where tools are off", n)
+	}
+}
+
+// hint takes the error of the run, and the server's own words.
+func (r *Run) hint(res *lathe.Result) {
+	if res.Err == nil {
+		return
+	}
+	r.Error = res.Err.Error() // holds no content: see lathe.Error
+	var up *lathe.UpstreamError
+	if errors.As(res.Err, &up) {
+		r.Hint = up.Message
+	}
+}
+
+// close says whether the run passed and whether it counts. A run counts once its server was reached.
+func (r *Run) close(res *lathe.Result, got *seen) {
+	if r.Class == ClassConnection && (got.any || answered(res)) {
+		r.Class = ClassConnectionLost // an earlier turn of the run was answered
+	}
+	r.OK = r.Class == ""
+	r.Scored = r.Class.Scored()
+	if !r.OK && got.bytes > 0 && got.partial != "" {
+		r.Partial, r.PartialBytes = got.partial, got.bytes
+	}
+}
+
+// notProvoked reports whether the only checks that failed are those that need a mistake of the model first.
+func (r *Run) notProvoked() bool {
+	for _, c := range r.Checks {
+		if !c.OK && !c.Provoked {
+			return false
+		}
+	}
+	return true
+}
+
+// ignored counts the calls that the model made where tools are off.
+func ignored(res *lathe.Result) (n int) {
+	for i := range res.Trace {
+		n += res.Trace[i].IgnoredToolCalls
+	}
+	return n
+}
+
+// failedNames are the tools of a run that ended tool_error, with the names that the model made up in place of unknown.
+func failedNames(res *lathe.Result) []string {
+	var names []string
+	for _, name := range res.FailedTools {
+		if name != "unknown" {
+			names = append(names, name)
+			continue
+		}
+		for _, c := range calls(res.History) {
+			if c.code == lathe.CodeUnknownTool && !slices.Contains(names, c.name) {
+				names = append(names, c.name)
+			}
+		}
+	}
+	return names
 }
 
 // preferAssertions makes a tool error an assertion that failed, where the only tool that failed is
@@ -149,7 +219,7 @@ func upstreamClass(err error) Class {
 		return ClassException
 	}
 	switch {
-	case strings.Contains(strings.ToLower(up.Message), "no endpoints found that support tool use"):
+	case up.RefusesTools():
 		return ClassNoToolEndpoint
 	case statusClasses[up.Status] != "":
 		return statusClasses[up.Status]
@@ -165,7 +235,11 @@ func upstreamClass(err error) Class {
 		return ClassTimeout
 	case up.Kind == lathe.UpstreamBadProtocol:
 		return ClassDecode
+	case up.Kind == lathe.Upstream5xx:
+		return ClassUpstream5xx
+	case up.Kind == lathe.Upstream4xx:
+		return "HTTP_4XX" // of an error within a response of status 200
 	default:
-		return ClassConnection
+		return ClassConnectionLost
 	}
 }

@@ -9,7 +9,10 @@ import (
 
 // A Comparison says what changed from one report to another.
 type Comparison struct {
-	Lines []Change `json:"changes"` // all runs first, then by model, by scenario, and by both
+	Lines []Change `json:"changes"` // all that both have first, then by model, and by model and scenario
+	// ModelA and ModelB are set where each report has one model, and they differ.
+	ModelA string `json:"model_a,omitempty"`
+	ModelB string `json:"model_b,omitempty"`
 	// OnlyA and OnlyB name the models and scenarios that only one of the reports has.
 	OnlyA []string `json:"only_a,omitempty"`
 	OnlyB []string `json:"only_b,omitempty"`
@@ -30,33 +33,70 @@ type Change struct {
 // significance is the p-value below which a difference is more than noise.
 const significance = 0.05
 
-// Compare compares the rates of the scenarios that both reports have: of all their runs, by model
-// where both have it, by category where there are some, by scenario, and by both.
+// Compare compares what both reports have: each model at each scenario, each model over the scenarios that both tried
+// with it, and all of these. Runs of different models are compared only where each report has one model; then these two
+// are taken for each other.
 func Compare(a, b *Report) *Comparison {
 	c := &Comparison{}
 	wholeA, wholeB := a.Summary(), b.Summary()
+	single := one(wholeA.Models) && one(wholeB.Models)
+	if single && wholeA.Models[0].Model != wholeB.Models[0].Model {
+		c.ModelA, c.ModelB = wholeA.Models[0].Model, wholeB.Models[0].Model
+		b = b.as(c.ModelA)
+		wholeB = b.Summary()
+	}
 	c.only(wholeA.Models, wholeB.Models)
 	c.only(wholeA.Scenarios, wholeB.Scenarios)
-	sa, sb := a.within(wholeB.Scenarios).Summary(), b.within(wholeA.Scenarios).Summary()
+	a, b = a.within(wholeB.ModelsScenarios), b.within(wholeA.ModelsScenarios)
+	sa, sb := a.Summary(), b.Summary()
 	c.add("all", sa.All, sb.All)
-	for _, pair := range [][2][]Row{{sa.Models, sb.Models}, {sa.Categories, sb.Categories}, {sa.ModelsCategories, sb.ModelsCategories},
-		{sa.Scenarios, sb.Scenarios}, {sa.ModelsScenarios, sb.ModelsScenarios}} {
+	for _, pair := range [][2][]Row{{sa.Models, sb.Models}, {sa.ModelsCategories, sb.ModelsCategories}, {sa.ModelsScenarios, sb.ModelsScenarios}} {
 		others := byLabel(pair[1])
 		for i := range pair[0] {
-			if other := others[pair[0][i].label()]; other != nil {
-				c.add(pair[0][i].label(), pair[0][i], *other)
+			other := others[pair[0][i].label()]
+			label := pair[0][i]
+			if single {
+				label.Model = "" // it is that of the side
+			}
+			if name := label.label(); other != nil && name != "" {
+				c.add(name, pair[0][i], *other)
 			}
 		}
 	}
 	return c
 }
 
-// within returns the runs of those scenarios.
-func (rep *Report) within(scenarios []Row) *Report {
-	out := &Report{Suite: rep.Suite}
-	known := byLabel(scenarios)
+func one(models []Row) bool { return len(models) == 1 }
+
+// as returns the report with its model under another name.
+func (rep *Report) as(model string) *Report {
+	out := &Report{Suite: rep.Suite, Skipped: rep.Skipped}
 	for _, r := range rep.Runs {
-		if known[r.Scenario] != nil {
+		renamed := *r
+		renamed.Model = model
+		out.Runs = append(out.Runs, &renamed)
+	}
+	return out
+}
+
+// Of returns the runs of one model, false where there are none.
+func (rep *Report) Of(model string) (*Report, bool) {
+	out := &Report{Suite: rep.Suite}
+	for _, r := range rep.Runs {
+		if r.Model == model {
+			out.Runs = append(out.Runs, r)
+		}
+	}
+	return out, len(out.Runs) > 0
+}
+
+// within returns the runs of those models and scenarios.
+func (rep *Report) within(rows []Row) *Report {
+	out := &Report{Suite: rep.Suite}
+	known := byLabel(rows)
+	for _, r := range rep.Runs {
+		row := Row{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
+		if known[row.label()] != nil {
 			out.Runs = append(out.Runs, r)
 		}
 	}
@@ -95,14 +135,17 @@ func (c *Comparison) add(label string, a, b Row) {
 func (c *Comparison) WriteTable(w io.Writer) error {
 	var lines bytes.Buffer
 	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	if c.ModelA != "" {
+		fmt.Fprintf(tw, "A is %s, B is %s\n", oneLine(c.ModelA), oneLine(c.ModelB))
+	}
 	fmt.Fprintln(tw, "\tA\tB\tCHANGE\tP\t")
 	same := 0
-	for _, l := range c.Lines {
+	for i, l := range c.Lines {
 		if l.A.Runs == 0 || l.B.Runs == 0 {
 			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
 			continue
 		}
-		if l.A.OKRate == l.B.OKRate && l.Label != "all" {
+		if l.A.OKRate == l.B.OKRate && i > 0 {
 			same++
 			continue
 		}

@@ -49,17 +49,35 @@ func writeFile(path string, b []byte) error {
 
 func (b *bench) path(j *job) string { return filepath.Join(b.opts.Dir, j.name+".json") }
 
-// finished returns the run that the folder holds already, if it is the same one and says something
-// of the model.
+// finished returns the run that the folder holds already, if it is the same one and counts. What counts is never made
+// again: a rate must not depend on how often its folder was named.
 func (b *bench) finished(j *job) *Run {
 	if b.opts.Dir == "" {
 		return nil
 	}
 	r, err := readRun(b.path(j))
-	if err != nil || r.Fingerprint != j.run.Fingerprint || !r.Scored {
+	if err != nil || r.Fingerprint != j.run.Fingerprint || !kept(r) {
 		return nil // made, or made again
 	}
 	return r
+}
+
+// kept reports whether a run is a result that stays.
+func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
+
+// checkOverwrite refuses a folder that holds results of the same names that were made of something else: they would be
+// lost.
+func (b *bench) checkOverwrite(jobs []*job) error {
+	if b.opts.Dir == "" {
+		return nil
+	}
+	for _, j := range jobs {
+		r, err := readRun(b.path(j))
+		if err == nil && kept(r) && r.Fingerprint != j.run.Fingerprint {
+			return fmt.Errorf("%s holds a result of another model server, configuration or scenario under this name: choose another folder", b.path(j))
+		}
+	}
+	return nil
 }
 
 func (b *bench) save(j *job, r *Run) error {
@@ -102,6 +120,9 @@ func readRun(path string) (*Run, error) {
 	r := &Run{}
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if !r.OK {
+		r.Scored = r.Class.Scored() && (r.Scored || r.Class != ClassTimeout) // versions before counted fewer classes
 	}
 	if r.Model == "" || r.Scenario == "" || r.Fingerprint == "" {
 		return nil, fmt.Errorf("%s: not the file of a run", path)

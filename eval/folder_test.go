@@ -42,8 +42,8 @@ func TestFinishedRunsAreNotMadeAgain(t *testing.T) {
 			}
 		}
 		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "a/b:c", Model: m}}, o)
-		if err != nil || !rep.Passed() {
-			t.Fatalf("%v, passed %v", err, rep.Passed())
+		if err != nil || rep.Status() != eval.Passed {
+			t.Fatalf("%v, passed %v", err, rep.Status() == eval.Passed)
 		}
 		return reused
 	}
@@ -67,14 +67,16 @@ func TestFinishedRunsAreNotMadeAgain(t *testing.T) {
 	if n := measure(&eval.Options{Trials: 2}); n != 2 || m.n.Load() != 8 {
 		t.Fatalf("%d reused, %d requests, want 2 and 8", n, m.n.Load())
 	}
-	if n := measure(&eval.Options{Settings: []eval.Setting{{Key: "max_iterations", Value: "7"}}}); n != 0 || m.n.Load() != 12 {
-		t.Fatalf("other settings: %d reused, %d requests, want 0 and 12", n, m.n.Load())
+	// Other settings would take the place of results: nothing is overwritten, and nothing is asked.
+	_, err = eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "a/b:c", Model: m}}, &eval.Options{Dir: dir, Settings: []eval.Setting{{Key: "max_iterations", Value: "7"}}})
+	if now, rerr := os.ReadFile(path); err == nil || m.n.Load() != 8 || rerr != nil || string(now) != string(raw) {
+		t.Fatalf("other settings: %v, %d requests, want an error and 8", err, m.n.Load())
 	}
 	if err := os.WriteFile(path, raw[:len(raw)/2], 0o644); err != nil { // a file that was cut
 		t.Fatal(err)
 	}
-	if n := measure(&eval.Options{Settings: []eval.Setting{{Key: "max_iterations", Value: "7"}}}); n != 1 || m.n.Load() != 15 {
-		t.Fatalf("a cut file: %d reused, %d requests, want 1 and 15", n, m.n.Load())
+	if n := measure(&eval.Options{Trials: 2}); n != 3 || m.n.Load() != 11 {
+		t.Fatalf("a cut file: %d reused, %d requests, want 3 and 11", n, m.n.Load())
 	}
 	rep, err := eval.Load(dir)
 	if err != nil || len(rep.Runs) != 4 {
@@ -85,16 +87,42 @@ func TestFinishedRunsAreNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestRunsWithoutScoreAreMadeAgain(t *testing.T) {
+// What failed stays a failure, however often its folder is named; only what reached no server is made again.
+func TestResultsAreNotMadeAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	s, sc := scenarios(t, "happy_path")
-	for range 2 {
-		m := &counted{Model: target("sim/fault-status-401").Model}
-		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: m}}, &eval.Options{Dir: dir})
-		if err != nil || rep.Unscored() != 1 || m.n.Load() != 1 {
-			t.Fatalf("%v, %d requests", err, m.n.Load())
+	for name, requests := range map[string]int64{"sim/fault-status-500-always": 1, "sim/fault-status-429-always": 1, "sim/eval-never-calls": 1} {
+		dir := t.TempDir()
+		m := &counted{Model: target(name).Model}
+		for range 3 {
+			rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: m}}, &eval.Options{Dir: dir})
+			if err != nil || rep.Unscored() != 0 || rep.Runs[0].OK {
+				t.Fatalf("%s: %v, %+v", name, err, rep.Runs)
+			}
 		}
+		if m.n.Load() != requests {
+			t.Errorf("%s: %d requests in three calls, want %d", name, m.n.Load(), requests)
+		}
+	}
+	dir := t.TempDir()
+	unreached := &counted{Model: unreachable{}}
+	for range 2 {
+		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: unreached}}, &eval.Options{Dir: dir})
+		if err != nil || rep.Unscored() != 1 {
+			t.Fatalf("%v, %d without a score", err, rep.Unscored())
+		}
+	}
+	if unreached.n.Load() != 2 {
+		t.Errorf("%d requests where no server is reached, want 2", unreached.n.Load())
+	}
+}
+
+// unreachable is a model whose server cannot be connected to.
+type unreachable struct{}
+
+func (unreachable) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "test", Err: &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Connect: true}})
 	}
 }
 

@@ -32,6 +32,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 	s, p := rep.Summary(), newPage(w)
 	p.head(s)
 	p.lead(s, unguarded)
+	p.measured(s)
 	p.rates(s)
 	p.heat(newHeat(s))
 	p.latency(newLatency(s, rep.Runs))

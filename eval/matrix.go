@@ -17,11 +17,11 @@ type Options struct {
 	Fallbacks  []bool     // false; with true, servers that cannot do tools are asked again without
 	// Settings lie over the strategy and under the scenario.
 	Settings []Setting
-	// Timeout bounds one run; 5 min. A run that a model did not finish in it is a failure of the
-	// model, unless it had not answered at all.
+	// Timeout bounds one run; 5 min. A run that is not finished in it is a failure.
 	Timeout time.Duration
 	// Dir is the folder of results; empty: nothing is written. Runs that are there already, of the
-	// same model, scenario and settings, are not made again, unless they say nothing of the model.
+	// same model, scenario and settings, are not made again, unless they reached no server. A result of another server or
+	// other settings under the same name is an error: nothing is overwritten.
 	Dir string
 	// Record, when set, is a folder that each run's exchanges with its model and tools are written to;
 	// Replay is one that they are read from: then no model is asked, and a request that was not
@@ -46,8 +46,8 @@ type Progress struct {
 	Reused      bool // taken over from the folder
 }
 
-// maxDead is the number of runs in a row that a model's server may leave without a score before the
-// model's other runs are not tried.
+// maxDead is the number of runs in a row that may reach no server, or be refused for the key, before the model's other
+// runs are not tried.
 const maxDead = 3
 
 func (o *Options) withDefaults() Options {
@@ -90,6 +90,9 @@ func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets [
 		return nil, err
 	}
 	b := &bench{opts: &o, runs: make([]*Run, len(jobs)), dead: map[string]int{}, total: len(jobs)}
+	if err := b.checkOverwrite(jobs); err != nil {
+		return nil, err
+	}
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
@@ -170,7 +173,7 @@ type bench struct {
 	mu   sync.Mutex
 	runs []*Run
 	done int
-	dead map[string]int // by model: runs in a row that say nothing of it
+	dead map[string]int // by model: runs in a row that reached no server, or were refused
 	err  error          // the first one of the harness
 }
 
@@ -234,10 +237,11 @@ func (b *bench) tell(i int, r *Run, reused bool) {
 	defer b.mu.Unlock()
 	b.runs[i] = r
 	b.done++
-	if r.Scored || r.Class == ClassReplay { // what was not recorded says nothing of a server
-		b.dead[r.Model] = 0
-	} else {
+	switch r.Class {
+	case ClassConnection, ClassException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would end as this one
 		b.dead[r.Model]++
+	default:
+		b.dead[r.Model] = 0
 	}
 	if b.opts.Progress != nil {
 		b.opts.Progress(Progress{Done: b.done, Total: b.total, Run: r, Reused: reused})

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -73,38 +75,82 @@ func (p *page) head(s *Summary) {
 	p.put("</style>\n</head>\n<body>\n<h1>"+title+"</h1>\n", suite...)
 }
 
+// lead shows the figures of each model. Runs of several models are never one figure.
 func (p *page) lead(s *Summary, unguarded bool) {
-	all := &s.All
-	score := "no score"
-	if all.Runs > 0 {
-		score = percent(all.OKRate)
+	for i := range s.Models {
+		row := &s.Models[i]
+		if len(s.Models) > 1 {
+			p.put("<h2>{}</h2>\n", row.label())
+		}
+		p.figures(row)
 	}
-	p.put(`<div class="lead">
-<div><strong>{}</strong><span class="soft">{} of {} runs passed</span></div>
-`, score, all.OK, all.Runs)
-	if all.Runs > 0 {
-		p.put(`<div><strong>{} – {}</strong><span class="soft">95 % interval</span></div>
-<div><strong>{}</strong><span class="soft">half of the runs (p50)</span></div>
-<div><strong>{}</strong><span class="soft">95 of 100 runs (p95)</span></div>
-`, percent(all.Low), percent(all.High), duration(all.P50), duration(all.P95))
-	}
-	for _, c := range classes(all.Classes) {
-		p.put("<div><strong class=\"bad\">{}</strong><span class=\"soft\">{}</span></div>\n", c.N, c.Class)
-	}
-	p.put("</div>\n")
 	if unguarded {
 		p.put("<p class=\"bad\">Runs without guards: what failed is what would happen if nothing stood in the way.</p>\n")
 	}
-	if all.Errors > 0 || len(s.Skipped) > 0 {
+	if s.All.Errors > 0 || len(s.Skipped) > 0 {
 		p.put(`<p class="bad">`)
-		if all.Errors > 0 {
-			p.put("{} runs say nothing of the model: the server was at fault. ", all.Errors)
+		if s.All.Errors > 0 {
+			p.put("{} runs have no score: they reached no server, or the harness failed. ", s.All.Errors)
 		}
 		if len(s.Skipped) > 0 {
 			p.put("{} were not tried.", len(s.Skipped))
 		}
 		p.put("</p>\n")
 	}
+}
+
+func (p *page) figures(row *Row) {
+	score := "no score"
+	if row.Runs > 0 {
+		score = percent(row.OKRate)
+	}
+	p.put(`<div class="lead">
+<div><strong>{}</strong><span class="soft">{} of {} runs passed</span></div>
+`, score, row.OK, row.Runs)
+	if row.Runs > 0 {
+		p.put(`<div><strong>{} – {}</strong><span class="soft">95 % interval</span></div>
+<div><strong>{}</strong><span class="soft">half of the runs (p50)</span></div>
+<div><strong>{}</strong><span class="soft">95 of 100 runs (p95)</span></div>
+`, percent(row.Low), percent(row.High), duration(row.P50), duration(row.P95))
+	}
+	if row.Controls > 0 {
+		p.put("<div><strong>{}/{}</strong><span class=\"soft\">control, without tools</span></div>\n", row.ControlsOK, row.Controls)
+	}
+	if row.Refused > 0 {
+		p.put("<div><strong class=\"bad\">{}</strong><span class=\"soft\">refused by the server, in the rate</span></div>\n", row.Refused)
+	}
+	if row.NotProvoked > 0 {
+		p.put("<div><strong>{}</strong><span class=\"soft\">did not apply: no mistake to recover from</span></div>\n", row.NotProvoked)
+	}
+	for _, c := range classes(row.Classes) {
+		p.put("<div><strong class=\"bad\">{}</strong><span class=\"soft\">{}</span></div>\n", c.N, c.Class)
+	}
+	p.put("</div>\n")
+}
+
+// measured says what was measured: without it a rate means nothing to a reader.
+func (p *page) measured(s *Summary) {
+	if len(s.Measured) == 0 {
+		return
+	}
+	p.put("\n<h2>What was measured</h2>\n<div class=\"scroll\"><table>\n")
+	for i := range s.Measured {
+		m := &s.Measured[i]
+		p.put(`<tr><th>{}</th><td>{} trials, from {}`, m.Model, m.Trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
+		for _, name := range slices.Sorted(maps.Keys(m.About)) {
+			p.put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), m.About[name])
+		}
+		for j := range s.Models {
+			if row := &s.Models[j]; row.Model == m.Model {
+				p.put("<br>tokens: {} in, {} out", row.Usage.InputTokens, row.Usage.OutputTokens)
+				if row.Cost > 0 {
+					p.put(", {}", fmt.Sprintf("%.4f US dollars", row.Cost))
+				}
+			}
+		}
+		p.put("</td></tr>\n")
+	}
+	p.put("</table></div>\n")
 }
 
 func (p *page) rates(s *Summary) {
@@ -131,8 +177,8 @@ func (p *page) failed(s *Summary, failed []*Run) {
 	for i := range groups {
 		g := &groups[i]
 		p.put(`<details class="box"`+either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, g.Label)
-		if g.Row.Runs > 0 {
-			p.put("{} of {} passed:", g.Row.OK, g.Row.Runs)
+		if n := g.Row.Runs + g.Row.Controls; n > 0 {
+			p.put("{} of {} passed:", g.Row.OK+g.Row.ControlsOK, n)
 		} else {
 			p.put("no score:")
 		}
@@ -164,6 +210,10 @@ func (p *page) run(r *Run, open bool) {
 		p.put("</li>")
 	}
 	p.put("</ul>\n")
+	if r.Partial != "" {
+		p.put(`<div class="said assistant wrong"><div class="who bad">assistant, not finished ({} bytes)</div><pre>{}</pre></div>
+`, r.PartialBytes, r.Partial)
+	}
 	for _, s := range talk(r.History) {
 		p.put(`<div class="said {}`+either(s.Bad, " wrong", "")+`"><div class="who`+either(s.Bad, " bad", "")+`">{} {}</div><pre>{}</pre></div>
 `, s.Who, s.Who, s.Kind, s.Text)

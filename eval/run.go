@@ -68,6 +68,8 @@ type Target struct {
 	ModelFor func(*Scenario) lathe.Model
 	// Overrides are further members of each request to the model.
 	Overrides []lathe.Member
+	// About says for people what is measured, by name: server, model, overrides. It holds no key. It must not change.
+	About map[string]string
 }
 
 func (t *Target) model(sc *Scenario, s Strategy) lathe.Model {
@@ -90,8 +92,11 @@ type Run struct {
 	Fallback bool     `json:"fallback"`
 
 	OK bool `json:"ok"`
-	// Scored is false for a run that says nothing of the model, since the server was at fault.
-	Scored    bool      `json:"scored"`
+	// Scored is false for a run that does not count in the rates: it reached no server, the harness broke it, or its
+	// scenario did not apply.
+	Scored bool `json:"scored"`
+	// Control says that the scenario has tools turned off: it is counted apart from those with tools.
+	Control   bool      `json:"control,omitempty"`
 	Class     Class     `json:"error_class,omitempty"`
 	Error     string    `json:"error_message,omitempty"`
 	Hint      string    `json:"error_hint,omitempty"` // the server's own words, bounded and without keys
@@ -106,10 +111,16 @@ type Run struct {
 	Checks []Check           `json:"checks"`
 	Usage  lathe.Usage       `json:"usage"`
 	Cost   float64           `json:"cost,omitempty"`
+	// Partial is the beginning of what a model call that did not finish had streamed, PartialBytes the size of all of it.
+	Partial      string `json:"partial,omitempty"`
+	PartialBytes int    `json:"partial_bytes,omitempty"`
 	// Executed counts, by tool, the calls that reached the code of mocks.
 	Executed map[string]int `json:"executed,omitempty"`
 	// Unguarded says that the run had no policy.
 	Unguarded bool `json:"unguarded,omitempty"`
+
+	// About says what was measured: the model's server and name there, how it was spoken to, limits, Lathe's version.
+	About map[string]string `json:"about,omitempty"`
 
 	History []lathe.Message   `json:"history"`
 	Trace   []lathe.TurnTrace `json:"trace"`
@@ -157,7 +168,8 @@ type job struct {
 }
 
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
-	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded}}
+	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
+		Control: sc.control(), About: t.About}}
 	list := slices.Concat(s.settings(suite), suite.required(), o.Settings)
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
@@ -203,9 +215,10 @@ func (j *job) workspaceID() string {
 
 // do makes the run. Its error is one of the harness itself.
 func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.Logger) (*Run, error) {
-	model := t.model()
+	got := &seen{}
+	model := lathe.Model(&watch{t.model(), got})
 	if j.scenario.Ask != nil {
-		return j.ask(ctx, model, now, log)
+		return j.ask(ctx, model, got, now, log)
 	}
 	sc, r := j.scenario, j.run
 	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: j.workspaceID(), Facts: sc.State.Facts, Draft: sc.State.Draft, UIState: sc.State.UI})
@@ -281,7 +294,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	for i := range sc.Asserts {
 		r.Checks = append(r.Checks, sc.Asserts[i].check(o))
 	}
-	r.judge(res, j.settings.ToolUseMode != lathe.ModeDisabled, j.lathe)
+	r.judge(res, got, j.settings.ToolUseMode != lathe.ModeDisabled, j.lathe)
 	if err := t.missed(); err != nil {
 		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
 	}

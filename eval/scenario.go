@@ -216,6 +216,7 @@ func (p *parser) assert(n *yaml.Node) (Assert, error) {
 	if a.Kind == AssertCalled || a.Kind == AssertExecuted {
 		a.AtLeast = -1
 	}
+	members = append(members, p.boolean("provoked", &a.Provoked))
 	if err := p.mapping(n, "the assert "+string(a.Kind), members...); err != nil {
 		return a, err
 	}

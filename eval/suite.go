@@ -60,6 +60,13 @@ type Scenario struct {
 	Ask *Ask `json:"ask,omitempty"`
 }
 
+// control reports whether the scenario turns tools off: it says whether a model follows words, not how it uses tools.
+func (sc *Scenario) control() bool {
+	return slices.ContainsFunc(sc.Settings, func(s Setting) bool {
+		return s.Key == "tool_use_mode" && s.Value == string(lathe.ModeDisabled)
+	})
+}
+
 // A State is what the workspace of a run starts with. The values are JSON objects.
 type State struct {
 	Facts json.RawMessage `json:"facts,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -24,7 +25,7 @@ func (f *runFlags) ended(ctx context.Context, res *lathe.Result, err error) erro
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted:
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	case lathe.ReasonToolError:
-		return &exitError{exitFailed, fmt.Errorf("the run ended tool_error: the last call failed of %s; --tool-failure-policy tolerated accepts one success", strings.Join(res.FailedTools, ", "))}
+		return &exitError{exitFailed, toolError(res)}
 	case lathe.ReasonInternal:
 		return &exitError{exitFailed, fmt.Errorf("the run ended internal: %w", err)}
 	default:
@@ -108,4 +109,49 @@ func causeOf(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// toolError describes a run that ended tool_error. The setting that would accept it is named only where it would: where
+// some call succeeded.
+func toolError(res *lathe.Result) error {
+	var names []string
+	succeeded := false
+	for i := range res.Trace {
+		for _, c := range res.Trace[i].Calls {
+			succeeded = succeeded || c.OK
+		}
+	}
+	asked := map[string]string{}
+	for i := range res.History {
+		for _, c := range res.History[i].Calls() {
+			asked[c.ID] = c.Name
+		}
+	}
+	for _, name := range res.FailedTools {
+		if name == "unknown" { // which is what events call a name that the model made up
+			name = inventedNames(res, asked)
+		}
+		names = append(names, name)
+	}
+	text := "the run ended tool_error: the last call failed of " + strings.Join(names, ", ")
+	if succeeded {
+		text += "; --tool-failure-policy tolerated accepts one success"
+	}
+	return errors.New(text)
+}
+
+// inventedNames lists the names without a tool that the model called, for the person at the terminal.
+func inventedNames(res *lathe.Result, asked map[string]string) string {
+	var names []string
+	for i := range res.Trace {
+		for _, c := range res.Trace[i].Calls {
+			if name := asked[c.ID]; c.Code == lathe.CodeUnknownTool && name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "unknown"
+	}
+	return printable(strings.Join(names, ", ")) + " (no such tool)"
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,15 +11,18 @@ import (
 
 func evalCompareCommand() *cobra.Command {
 	var asJSON bool
+	var models [2]string
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Say what changed between two folders of results",
-		Long: `Compares the rates of two folders of results, by model, by scenario and by both. Fisher's exact test
-says whether a difference is more than noise: whether chance alone would make one that large in fewer
+		Long: `Compares the rates of two folders of results: each model at each scenario that both folders have, and all of
+these. Different models are compared only where each side has one; --a and --b choose one of a folder's
+models, so that two models of one folder can be compared. Fisher's exact test says whether a difference is more than noise: whether chance alone would make one that large in fewer
 than 5 of 100 cases.
 
 The exit code is 0 unless something got worse by more than noise: then it is 1.`,
-		Example: `  lathe eval compare results-before results-after`,
+		Example: `  lathe eval compare results-before results-after
+  lathe eval compare results results --a fast --b careful`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usageError("want two folders of results, got %d", len(args))
@@ -26,13 +30,13 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := eval.Load(args[0])
+			a, err := loadResults(args[0], "--a", models[0])
 			if err != nil {
-				return usageError("%w", err)
+				return err
 			}
-			b, err := eval.Load(args[1])
+			b, err := loadResults(args[1], "--b", models[1])
 			if err != nil {
-				return usageError("%w", err)
+				return err
 			}
 			c := eval.Compare(a, b)
 			if asJSON {
@@ -53,6 +57,28 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&models[0], "a", "", "`model` of the folder A to compare; default: all of them")
+	cmd.Flags().StringVar(&models[1], "b", "", "`model` of the folder B to compare; default: all of them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the comparison as JSON")
 	return cmd
+}
+
+// loadResults reads a folder of results, or those of one of its models.
+func loadResults(dir, flag, model string) (*eval.Report, error) {
+	rep, err := eval.Load(dir)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	if model == "" {
+		return rep, nil
+	}
+	of, ok := rep.Of(model)
+	if !ok {
+		var names []string
+		for _, row := range rep.Summary().Models {
+			names = append(names, row.Model)
+		}
+		return nil, usageError("%s %s: no run of this model in %s: %s", flag, model, dir, didYouMean(model, names, "it has "+strings.Join(names, ", ")))
+	}
+	return of, nil
 }

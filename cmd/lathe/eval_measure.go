@@ -79,11 +79,12 @@ calls of the model's first message (see docs/eval-bfcl.md).
 Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. With
 --out naming that folder again, only what is missing is run.
 
-A server that cannot be reached, refuses the key or breaks off is never a score. Every flag may be given
+A run that reaches no server has no score. Once a server was reached, what breaks off, times out or is
+refused counts in the rate. Results that are there are never made again and never overwritten. Every flag may be given
 as a variable, LATHE_EVAL_ and its name: LATHE_EVAL_CLIENT_TIMEOUT=60.
 
-Exit codes: 0 every run passed, 1 some did not, 2 it could not be measured, 3 config,
-130 interrupted.`,
+Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 nothing could be measured,
+3 config, 130 interrupted.`,
 		Example: `  lathe eval
   lathe eval all --model fast --model careful --trials 5 --out results
   lathe eval --base-url http://127.0.0.1:11434/v1 --model qwen3 --strategy raw,baseline,production
@@ -117,11 +118,11 @@ Exit codes: 0 every run passed, 1 some did not, 2 it could not be measured, 3 co
 	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")
 	fl.StringVar(&f.preset, "preset", "", "`name` of a preset of the suite; default: default where there is one, else all")
 	fl.StringSliceVar(&f.scenarios, "scenario", nil, "`ids` of the scenarios to run; they come before presets")
-	fl.StringSliceVar(&f.strategies, "strategy", []string{string(eval.Production)}, "`names` of what models are helped with: raw, baseline, production")
+	fl.StringSliceVar(&f.strategies, "strategy", []string{string(eval.Production)}, "`names` of what models are helped with: raw, baseline, production (production)")
 	fl.StringVar(&f.fallback, "fallback", "off", "ask servers that cannot do tools again without: `off`, on or both")
-	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario")
-	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side")
-	fl.Var(&f.timeout, "timeout", "`time` of one run")
+	fl.IntVar(&f.trials, "trials", 1, "`number` of runs of each model and scenario (1)")
+	fl.IntVar(&f.jobs, "jobs", 4, "`number` of runs side by side (4)")
+	fl.Var(&f.timeout, "timeout", "`time` of one run (5m)")
 	fl.Var(&f.client, "client-timeout", "`time` of one model call, its retries included (2m); 0: no bound")
 	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
 	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
@@ -359,13 +360,36 @@ func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view 
 	if dir != "" {
 		view.note("results are in " + dir + ", for people in report.html")
 	}
-	switch n := rep.Unscored(); {
-	case n > 0:
-		return harnessError(cmd, fmt.Errorf("%s without a score: %s; the same --out again makes up for them", count(n, "run"), unscoredHint(rep)))
-	case !rep.Passed():
+	switch rep.Status() {
+	case eval.Passed:
+		return nil
+	case eval.Failed:
 		return &exitError{exitFailed, nil}
 	}
-	return nil
+	said := fmt.Errorf("inconclusive: %s", inconclusive(rep))
+	if !rep.Scored() {
+		return harnessError(cmd, said)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", said)
+	return &exitError{exitFailed, nil}
+}
+
+// inconclusive says what kept an evaluation without a failure from passing.
+func inconclusive(rep *eval.Report) string {
+	refused := 0
+	for _, r := range rep.Runs {
+		if r.Class.Refused() {
+			refused++
+		}
+	}
+	var parts []string
+	if n := rep.Unscored(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s without a score", count(n, "run")))
+	}
+	if refused > 0 {
+		parts = append(parts, fmt.Sprintf("%s refused by the server", count(refused, "run")))
+	}
+	return strings.Join(parts, ", ") + ": " + unscoredHint(rep)
 }
 
 // harnessError says what kept the evaluation from measuring. Unlike a mistake in the call, it is not
@@ -375,10 +399,10 @@ func harnessError(cmd *cobra.Command, err error) error {
 	return &exitError{exitHarness, nil}
 }
 
-// unscoredHint says what happened to the first run without a score.
+// unscoredHint says what happened to the first run that was not measured or was refused.
 func unscoredHint(rep *eval.Report) string {
 	for _, r := range rep.Runs {
-		if r.Scored {
+		if r.OK || r.Class == eval.ClassNotProvoked || r.Scored && !r.Class.Refused() {
 			continue
 		}
 		hint := string(r.Class)
@@ -390,9 +414,7 @@ func unscoredHint(rep *eval.Report) string {
 		case eval.ClassNotFound:
 			hint += ", look at --model and the path of --base-url"
 		case eval.ClassRateLimit:
-			hint += ", use fewer --jobs, or wait"
-		case eval.ClassTimeout:
-			hint += ", no answer at all in --timeout or --client-timeout"
+			hint += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
 		case eval.ClassReplay:
 			hint += ", --record makes the recording again, and a file of --answers wants a line for each case"
 		}

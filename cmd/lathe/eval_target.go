@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +104,8 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	if err != nil {
 		return eval.Target{}, err
 	}
-	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: overrides(&entry)}
+	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: overrides(&entry),
+		About: f.about(&entry)}
 	for _, s := range f.strategies {
 		helped := entry
 		helped.Transforms = transformsUnder(eval.Strategy(s), &entry)
@@ -135,6 +138,29 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 	default:
 		return m.Transforms
 	}
+}
+
+// about says for people what is measured. The address is that of the server alone: a path or a query may hold a key.
+func (f *evalFlags) about(m *config.Model) map[string]string {
+	out := map[string]string{"provider": m.Provider, "model": m.Model, "dialect": m.Dialect, "lathe": currentVersion().Version,
+		"run_timeout": f.timeout.String(), "client_timeout": m.ClientTimeout.String()}
+	if out["model"] == "" {
+		out["model"] = m.Name
+	}
+	if u, err := url.Parse(m.BaseURL.Reveal()); err == nil && u.Host != "" {
+		out["server"] = u.Scheme + "://" + u.Host
+	}
+	if m.Profile != "" {
+		out["profile"] = m.Profile
+	}
+	for _, member := range overrides(m) {
+		out["override_"+member.Name] = string(member.Value)
+	}
+	t := m.Transforms
+	if all := slices.Concat(t.Message, t.Tool, t.Response, t.ToolCall, t.ToolResult); len(all) > 0 {
+		out["transforms"] = strings.Join(all, ", ")
+	}
+	return out
 }
 
 // identity says what makes a model the same one: where it is, its name there, and what the configuration
