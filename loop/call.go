@@ -200,7 +200,7 @@ func (r *run) takesBack() bool {
 	if c.parseError == 0 {
 		return false
 	}
-	c.repeated, c.kept, c.asked = true, false, c.asked[:0]
+	c.repeated, c.kept, c.message, c.asked = true, false, lathe.Message{}, c.asked[:0]
 	for _, p := range c.finish.Message.Parts {
 		if _, ok := p.(lathe.ToolCall); ok {
 			c.ignored++
@@ -301,8 +301,12 @@ func (r *run) finishAttempt() {
 	if m := token(f.Model); m != "" {
 		e.Model, t.Model = m, m
 	}
-	if c.kept {
+	switch {
+	case c.kept:
 		e.Message = &r.req.Messages[len(r.req.Messages)-1]
+	case len(c.message.Parts) > 0: // reasoning alone: it is on record, and no part of the history
+		m := c.message
+		e.Message = &m
 	}
 	r.emit(e)
 }

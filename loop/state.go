@@ -179,8 +179,8 @@ func (s *State) modelCalled(d *lathe.ModelCallFinished) {
 	t := s.trace(d.Model)
 	t.Model, t.Finish, t.IgnoredToolCalls = d.Model, d.FinishReason, t.IgnoredToolCalls+d.IgnoredToolCalls
 	t.Usage.Add(d.Usage)
-	s.answered = d.Message != nil
-	if d.Message == nil {
+	s.answered = d.Message != nil && inHistory(d.Message)
+	if !s.answered {
 		return
 	}
 	s.Messages = append(s.Messages, *d.Message)
@@ -191,6 +191,12 @@ func (s *State) modelCalled(d *lathe.ModelCallFinished) {
 			s.Open = append(s.Open, OpenCall{ToolCall: c})
 		}
 	}
+}
+
+// inHistory reports whether a message of the model is kept in the history: it has calls, or something to show.
+func inHistory(m *lathe.Message) bool {
+	_, blank := answerOf(m)
+	return !blank || len(m.Calls()) > 0
 }
 
 // trace returns that of the turn.

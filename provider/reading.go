@@ -24,6 +24,7 @@ type reading struct {
 	open       int       // index given to the parser's open call
 	own        []ownCall // calls of the server's own
 	deprecated int
+	old        dialect.Parser // counts deprecated syntax where it is not allowed; nil: it is, or there is none
 	recovered  int
 }
 
@@ -36,6 +37,11 @@ func newReading(t *textModel, d *dialect.Dialect, tools []*lathe.ToolSpec, yield
 	}}
 	r.parser = d.NewParser(&r.opts)
 	r.shown.ShowUnreadable = t.opts.ShowUnreadableCalls
+	if name := d.Name(); !t.opts.AllowDeprecatedSyntax && r.leaks == nil && !t.opts.RecoverLeakedCalls && (name == "tags" || name == "auto") {
+		old := r.opts
+		old.AllowDeprecatedSyntax = true
+		r.old = d.NewParser(&old)
+	}
 	if t.opts.RecoverLeakedCalls {
 		r.leaks = &leaks{r: r}
 	}
@@ -85,6 +91,14 @@ func (r *reading) read(text string) {
 	if r.leaks != nil {
 		r.leaks.read(text)
 		return
+	}
+	if r.old != nil {
+		r.deltas = r.old.Append(r.deltas[:0], text)
+		for i := range r.deltas {
+			if r.deltas[i].Kind == lathe.DeltaCallStart && r.deltas[i].Deprecated {
+				r.deprecated++
+			}
+		}
 	}
 	r.deltas = r.parser.Append(r.deltas[:0], text)
 	r.said(r.deltas)

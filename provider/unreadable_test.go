@@ -228,3 +228,19 @@ func TestFinalAnswerOfStrictTemplates(t *testing.T) {
 		}
 	}
 }
+
+// Deprecated syntax that is not allowed is text, and counted.
+func TestDeprecatedSyntaxIsCountedWhereItIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	const text = `<tool:add_numbers>{"a":7,"b":35}`
+	for _, allow := range []bool{false, true} {
+		m := inTags(t, &recital{finish: &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant(text)}}, &provider.DialectOptions{AllowDeprecatedSyntax: allow})
+		deltas, f := generate(t, m, &lathe.Request{Tools: addTool, Messages: []lathe.Message{lathe.User("x")}})
+		if len(f.Faults) != 1 || f.Faults[0] != (lathe.Fault{Kind: "deprecated_syntax", Count: 1}) {
+			t.Errorf("allowed %v: faults %v", allow, f.Faults)
+		}
+		if !allow && textOf(deltas) != text {
+			t.Errorf("shown %q", textOf(deltas))
+		}
+	}
+}
