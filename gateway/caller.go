@@ -85,6 +85,10 @@ func (g *Gateway) guarded(pattern string, at place, h handler) http.Handler {
 			return
 		}
 		defer leave()
+		if p := checkQuery(pattern, r); p != nil {
+			c.fail(w, p)
+			return
+		}
 		h(w, r, c)
 	})
 }
