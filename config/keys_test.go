@@ -31,7 +31,7 @@ var other = map[string]string{
 	"description": "text", "method": "PUT", "url": "https://example.com", "body": "form", "effect": "idempotent", "allowlist": "a.b,c",
 	"bearer": "${KEY}", "basic": "${KEY}", "in": "path", "as": "other", "schema": `{"type":"integer"}`, "style": "matrix", "explode": "true",
 	"tools.wasm.dir": "modules", "tools.wasm.grants": "clock", "tools.wasm.max_memory": "1MiB", "tools.wasm.max_total_memory": "1MiB", "tools.wasm.cache_dir": "cache",
-	"command": "server", "dir": "files", "tools": "a,b", "pin": "require", "tools.pins": "other.json", "tools.tokens": "other.json", "elicitation": "ask", "audit.path": "audit.jsonl", "approval.waiting_text": "{run} waits.", "audit.max_bytes": "2KiB",
+	"command": "server", "dir": "files", "tools": "a,b", "pin": "require", "tools.pins": "other.json", "tools.tokens": "other.json", "elicitation": "ask", "audit.path": "audit.jsonl", "approve": "others", "approval.waiting_text": "{run} waits.", "audit.max_bytes": "2KiB",
 	"oauth.grant": "cross_app", "oauth.issuer": "https://example.com", "oauth.client_id": "other", "oauth.client_secret": "${KEY}", "oauth.private_key": "${KEY}",
 	"oauth.client_metadata_url": "https://example.com/client", "oauth.assertion": "${KEY}", "oauth.token_endpoint": "https://example.com/t",
 	"oauth.authorization_endpoint": "https://example.com/a", "oauth.provider.token_endpoint": "https://example.com/token",

@@ -51,6 +51,7 @@ type APIKey struct {
 	Key               Ref
 	Models            []string // nil: every model; empty: none
 	Tools             []string // nil: every tool; empty: none
+	Approve           []string // "own", "others" and names of keys; empty: none
 	RequestsPerMinute int
 	Concurrency       int
 	// Limits narrow those of tool_calling: zero fields, and those below zero, say nothing.
@@ -89,6 +90,7 @@ func (k *APIKey) keys() []key {
 		{"key", "", reference(&k.Key, isKey), "The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "secret token value"},
 		{"models", "", grant(&k.Models, isName), "Models that the key may use. Default: `[\"*\"]`, all. An empty list: none.", "model"},
 		{"tools", "", grant(&k.Tools, isToolName), "Tools of the daemon that runs of the key may use. Default: `[\"*\"]`, all. An empty list: none.", "tool"},
+		{"approve", "own", names(&k.Approve), "Whose calls the key may approve, deny and answer: `own` those of its own runs, `others` those of the runs of all other keys, or names of keys. An empty list: none.", "approver approves approvals"},
 		{"requests_per_minute", "0", count(&k.RequestsPerMinute, 0, maxCount), "Requests in a minute; `0`: no bound.", "rpm rate rate_limit"},
 		{"concurrency", "0", count(&k.Concurrency, 0, maxCount), "Requests at once; `0`: no bound.", "max_concurrent"},
 		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Model calls of one run, where that is less than in `tool_calling`.", ""},

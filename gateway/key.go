@@ -20,6 +20,9 @@ type Key struct {
 	Secret secret.Secret
 	Models []string // nil: every model
 	Tools  []string // nil: every tool of this server
+	// Approve says whose runs' calls the key may approve, deny and answer: [ApproveOwn], [ApproveOthers] and names of
+	// keys. nil: its own; empty: none.
+	Approve []string
 	// Limits narrow those of the models; zero fields say nothing.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: no bound
@@ -76,6 +79,9 @@ func newSetup(s *Setup) (*setup, error) {
 		}
 		names[k.Name] = true
 		out.hashes = append(out.hashes, hash)
+	}
+	if err := out.checkApprove(); err != nil {
+		return nil, err
 	}
 	for _, h := range s.Hosts {
 		out.hosts[strings.ToLower(h)] = true

@@ -39,11 +39,16 @@ type runView struct {
 
 // view reads the log of a run of the caller.
 func (g *Gateway) view(ctx context.Context, c *caller, id string) (*runView, *problem) {
+	return g.viewAs(ctx, c, id, c.owns)
+}
+
+// viewAs reads the log of a run that the caller may see.
+func (g *Gateway) viewAs(ctx context.Context, c *caller, id string, may func(*lathe.RunStarted) bool) (*runView, *problem) {
 	v := &runView{client: map[string]bool{}}
 	_ = g.opts.Engine.Settle(ctx, id) // the read says what is wrong with the store
 	for e, err := range g.opts.Index.Read(ctx, id, 0) {
 		if err == nil {
-			if d, ok := e.Data.(*lathe.RunStarted); ok && !c.owns(d) {
+			if d, ok := e.Data.(*lathe.RunStarted); ok && !may(d) {
 				return nil, noRun()
 			}
 			v.note(&e)
@@ -172,12 +177,20 @@ func (g *Gateway) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
 }
 
 func (g *Gateway) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
-	v, p := g.view(r.Context(), c, r.PathValue("id"))
+	v, owned, p := g.viewToDecide(r.Context(), c, r.PathValue("id"))
+	if p == nil && !owned && len(v.requests) == 0 { // there is nothing to decide
+		p = noRun()
+	}
 	if p != nil {
+		c.runID, c.named = "", ""
 		c.fail(w, p)
 		return
 	}
-	c.answer(w, g.body(r.Context(), c, v))
+	b := g.body(r.Context(), c, v)
+	if !owned {
+		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
+	}
+	c.answer(w, b)
 }
 
 // answerRun answers with what the run has come to by now.

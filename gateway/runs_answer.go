@@ -155,20 +155,31 @@ func (g *Gateway) answerApproval(w http.ResponseWriter, r *http.Request, c *call
 		return // the client left
 	}
 	defer unlock()
-	v, p := g.view(r.Context(), c, id)
+	v, owned, p := g.viewToDecide(r.Context(), c, id)
 	status := http.StatusOK
+	switch {
+	case p != nil:
+	case !c.key.mayDecide(v.state.Run.Principal):
+		p = mayNotDecide()
+	default:
+		status, p = g.decide(r.Context(), c.acting(owned), v, r.PathValue("call"), &d, c.decider())
+	}
 	if p == nil {
-		status, p = g.decide(r.Context(), c, v, r.PathValue("call"), &d)
+		v, _, p = g.viewToDecide(r.Context(), c, id)
 	}
 	if p != nil {
 		c.fail(w, p)
 		return
 	}
-	g.answerRun(w, r, c, id, status)
+	b := g.body(r.Context(), c, v)
+	if !owned {
+		b.Answer, b.Labels = "", nil
+	}
+	c.answerAs(w, status, b)
 }
 
 // decide answers 200 when the decision is in the log, and 202 when it will be looked at.
-func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string, d *decision) (int, *problem) {
+func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string, d *decision, by string) (int, *problem) {
 	id := v.state.Run.RunID
 	o, p := g.asked(ctx, v, call)
 	if p != nil {
@@ -183,10 +194,6 @@ func (g *Gateway) decide(ctx context.Context, c *caller, v *runView, call string
 			_ = g.resume(ctx, c, v, nil) // so that it goes on; the answer is late either way
 		}
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
-	}
-	by := c.key.Name
-	if by == "" {
-		by = "http"
 	}
 	waits := g.opts.Desk.Await(v.request(o))
 	err := g.opts.Desk.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})

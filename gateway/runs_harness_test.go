@@ -143,6 +143,7 @@ type run struct {
 		Arguments string          `json:"arguments"`
 		State     string          `json:"state"`
 		Digest    string          `json:"args_digest"`
+		MayDecide bool            `json:"may_decide"`
 		Facts     []approval.Fact `json:"facts"`
 	} `json:"open_calls"`
 	Decisions []struct {

@@ -315,10 +315,10 @@ func (g *Gateway) answerUI(ctx context.Context, c *caller, v *runView, o *loop.O
 	if g.opts.Desk == nil {
 		return conflict("no_approvals", "Nobody can be asked on this server.")
 	}
-	by, verb := c.key.Name, approval.Deny
-	if by == "" {
-		by = "http"
+	if !c.key.mayDecide(v.state.Run.Principal) {
+		return mayNotDecide()
 	}
+	by, verb := c.decider(), approval.Deny
 	if approved {
 		verb = approval.Approve
 	}

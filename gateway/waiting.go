@@ -29,7 +29,8 @@ type openCall struct {
 	Effect      string          `json:"effect,omitempty"`
 	Labels      []string        `json:"tool_labels,omitempty"`
 	Rule        string          `json:"rule,omitempty"`
-	Reason      string          `json:"reason,omitempty"` // of the rule, where it is known
+	Reason      string          `json:"reason,omitempty"`     // of the rule, where it is known
+	MayDecide   *bool           `json:"may_decide,omitempty"` // whether the key that asks may decide
 	RequestedAt *time.Time      `json:"requested_at,omitempty"`
 	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
 	Facts       []approval.Fact `json:"facts,omitempty"`
@@ -66,6 +67,8 @@ func (g *Gateway) openCalls(c *caller, v *runView) []openCall {
 // known; after a restart it is nil, and the configuration says what the log does not.
 func (g *Gateway) describe(c *caller, v *runView, o *loop.OpenCall, known *approval.Request, call *openCall) {
 	r := v.request(o)
+	may := c.key.mayDecide(v.state.Run.Principal)
+	call.MayDecide = &may
 	call.State, call.Digest, call.ExpiresAt, call.Rule = "awaiting_approval", o.Digest, &o.ExpiresAt, o.Rule
 	if exact := string(r.Arguments); exact != o.Arguments {
 		call.Exact = exact
@@ -123,6 +126,9 @@ func (g *Gateway) listApprovals(w http.ResponseWriter, r *http.Request, c *calle
 		return
 	}
 	f.Status = "parked"
+	if !c.key.ownOnly() {
+		f.Principal = ""
+	}
 	if f.Limit == 0 || f.Limit > maxWaitingRuns {
 		f.Limit = maxWaitingRuns
 	}
@@ -133,7 +139,7 @@ func (g *Gateway) listApprovals(w http.ResponseWriter, r *http.Request, c *calle
 	}
 	calls := []waitingCall{}
 	for i := range rows {
-		if rows[i].Reason == lathe.ReasonAwaitingApproval {
+		if rows[i].Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(rows[i].Principal) {
 			calls = append(calls, g.waitingCalls(r.Context(), c, rows[i].RunID)...)
 		}
 	}
@@ -146,7 +152,7 @@ func (g *Gateway) listApprovals(w http.ResponseWriter, r *http.Request, c *calle
 
 // waitingCalls returns the calls of a run that nobody has decided about. A run that is gone has none.
 func (g *Gateway) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
-	v, p := g.view(ctx, c, id)
+	v, _, p := g.viewToDecide(ctx, c, id)
 	if p != nil || v.state.Finished != nil {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (g *generation) setup() gateway.Setup {
 		WaitingText: g.cfg.Approval.WaitingText, Hold: g.cfg.Approval.Hold}
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Keys)) {
 		k := g.cfg.Keys[name]
-		s.Keys = append(s.Keys, gateway.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Limits: k.Limits,
+		s.Keys = append(s.Keys, gateway.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Limits: k.Limits,
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
 	}
 	return s

@@ -253,6 +253,11 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		}
 		return nil
 	})
+	var refused *daemonProblem
+	if errors.As(err, &refused) && refused.Code == "run_not_found" { // an approver sees no events of other keys' runs
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: the call is answered; the run is of another key")
+		return nil
+	}
 	if cmd.Context().Err() != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
 	}
