@@ -42,6 +42,7 @@ const (
 	CodeInvalidConfig    Code = "invalid_config"
 	CodeConflict         Code = "conflict"
 	CodeNotFound         Code = "not_found"
+	CodeContentRemoved   Code = "content_removed"
 	CodeUpstreamProtocol Code = "upstream_protocol"
 	CodeUpstream         Code = "upstream_error"
 	CodeInternal         Code = "internal"
@@ -159,6 +160,9 @@ var (
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
 	// ErrNotFound is returned for a session, run or event that is not there.
 	ErrNotFound = errors.New("not found")
+	// ErrContentRemoved is returned for an operation that needs content which a store removed under the retention
+	// settings of the run.
+	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
 	// ErrLeft, in the cause of a context that has ended, says that another process goes on with the run:
 	// what a call has begun elsewhere goes on, too.
 	ErrLeft = errors.New("the run is left for another process")

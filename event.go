@@ -20,7 +20,10 @@ type Event struct {
 	RequestID string
 	SessionID string
 	Turn      int // 0 before the first turn
-	Data      EventData
+	// Removed is how many bytes of content a store removed from the event after the run had ended, as the retention
+	// settings of the run say; 0: none.
+	Removed int
+	Data    EventData
 }
 
 // EventData is what an [Event] says: one of the event types of this file, always as a pointer.
@@ -62,6 +65,17 @@ type RunStarted struct {
 	Target    string            `json:"-"`
 	// Input is what else the run was started from, of a run that can be resumed. It is the loop's own.
 	Input json.RawMessage `json:"-"`
+	// Retention says what a store keeps of the run's content after the run has ended; nil: all of it.
+	Retention *RunRetention `json:"retention,omitempty"`
+}
+
+// RunRetention holds the retention settings under which a run was started.
+type RunRetention struct {
+	Mode           string `json:"mode"` // of commentary
+	StoreRaw       bool   `json:"store_raw_tool_output"`
+	MaxOutputBytes int    `json:"max_output_bytes"`
+	// Applied says that the content beyond these settings has been removed.
+	Applied bool `json:"applied"`
 }
 
 // ToolsDigest counts and hashes the tools that a run may use.

@@ -17,6 +17,7 @@ type eventJSON struct {
 	RequestID string          `json:"request_id"`
 	SessionID string          `json:"session_id"`
 	Turn      int             `json:"turn"`
+	Removed   int             `json:"removed_bytes"`
 	Type      string          `json:"type"`
 	Data      json.RawMessage `json:"data"`
 	Content   json.RawMessage `json:"content"`
@@ -54,6 +55,9 @@ func (e Event) AppendJSON(dst []byte, withContent bool) ([]byte, error) {
 		w.value(e.SessionID)
 	}
 	w.b = strconv.AppendInt(append(w.b, `,"turn":`...), int64(e.Turn), 10)
+	if e.Removed != 0 {
+		w.b = strconv.AppendInt(append(w.b, `,"removed_bytes":`...), int64(e.Removed), 10)
+	}
 	w.b = append(w.b, `,"type":`...)
 	w.value(e.Data.EventType())
 	w.b = append(w.b, `,"data":`...)
@@ -128,7 +132,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		}
 	}
 	*e = Event{ID: in.ID, After: in.After, N: in.N, Time: in.Time, RunID: in.RunID, RequestID: in.RequestID,
-		SessionID: in.SessionID, Turn: in.Turn, Data: data}
+		SessionID: in.SessionID, Turn: in.Turn, Removed: in.Removed, Data: data}
 	return nil
 }
 

@@ -69,6 +69,9 @@ type RunSummary struct {
 	// WakeAt is when a parked run goes on by itself: the first of its requests for approval has expired
 	// then. Zero: it waits for an answer only.
 	WakeAt time.Time `json:"wake_at,omitzero"`
+	// Retention is "due" if content of the run is to be removed after its end, "applied" once it was, and empty if all
+	// of it is kept.
+	Retention string `json:"retention,omitempty"`
 }
 
 // A CallSummary is what a list says of one finished model call.

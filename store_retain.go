@@ -35,3 +35,15 @@ func (e *GoneError) Error() string { return "the run is not kept any more" }
 
 // Unwrap returns [ErrNotFound]: the run is not there.
 func (e *GoneError) Unwrap() error { return ErrNotFound }
+
+// A Compactor is a [RunIndex] that can remove content of runs that have ended while the runs stay listed and readable.
+// Several processes may compact one store at once: Compact with the same shrink is idempotent.
+type Compactor interface {
+	RunIndex
+	// Ended returns at most limit runs that have ended and whose last event is older than before, ordered by the time of
+	// that event and by id: those after the run that after describes, or the first ones if after is nil.
+	Ended(ctx context.Context, after *RunSummary, before time.Time, limit int) ([]RunSummary, error)
+	// Compact stores what shrink returns for each event in its place: all events or none. Ids, times and types stay. A
+	// run that has not ended is an [ErrConflict], an unknown one an [ErrNotFound].
+	Compact(ctx context.Context, runID string, shrink func(Event) Event) error
+}

@@ -95,8 +95,8 @@ func (t *ToolCalling) keys() []key {
 		{"tool_calling.show_unreadable_calls", "false", boolean(&t.ShowUnreadableCalls), "Show the text of calls that could not be read as a part of the answer.", ""},
 		{"tool_calling.retention.mode", "metrics_only", words(&t.Retention.Mode, "metrics_only", "hashed_slice", "redacted_snippets", "raw_ephemeral"),
 			"What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its beginning without words that name secrets, or all of it in memory.", ""},
-		{"tool_calling.retention.store_raw_tool_output", "false", boolean(&t.Retention.StoreRawToolOutput), "Keep tool results whole in a session's history.", ""},
-		{"tool_calling.retention.max_output_bytes", "2KiB", size(&t.Retention.MaxOutputBytes, 0, maxSize), "What is kept of each otherwise.", ""},
+		{"tool_calling.retention.store_raw_tool_output", "false", boolean(&t.Retention.StoreRawToolOutput), "Keep tool results whole, in a session's history and in the store.", ""},
+		{"tool_calling.retention.max_output_bytes", "2KiB", size(&t.Retention.MaxOutputBytes, 0, maxSize), "What is kept of each otherwise; `0`: the default, and less than 64 counts as 64.", ""},
 	}
 }
 

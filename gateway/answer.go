@@ -177,7 +177,7 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		a.gateway.kept.putLinked(a.sum.key(calls), linkOf(a.keeper(), a.after, calls, own), waits, own)
+		a.gateway.kept.putLinked(a.sum.key(calls), linkOf(a.keeper(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
 	case lathe.ReasonLength:
 		f.Reason = lathe.FinishLength
 	case lathe.ReasonContentFilter:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // labelConversation is the label under which the log of a run has the sum of the conversation that it was
@@ -109,6 +110,6 @@ func (g *Gateway) recallRun(ctx context.Context, c *caller, id string) bool {
 	if v.state.Finished == nil {
 		waits = id
 	}
-	g.kept.put(sum.key(calls), waits, v.state.Messages[v.state.Start:])
+	g.kept.put(sum.key(calls), waits, loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
 	return true
 }

@@ -41,7 +41,9 @@ type Options struct {
 	// Anything but Allow ends the run `budget_exceeded`, at once and without a closing call: what a
 	// step's policy can see is what the run has spent. Tools are guarded by the runner's policy.
 	Policy lathe.Policy
-	Now    func() time.Time // nil: time.Now
+	// Retention is recorded with each run: what a store keeps of its content after it has ended. nil: all of it.
+	Retention *Retention
+	Now       func() time.Time // nil: time.Now
 }
 
 // A Loop runs conversations with one model and one runner. It may be used by several goroutines at once.
@@ -53,6 +55,8 @@ type Loop struct {
 	opts   Options
 	runs   sync.Pool // of *run
 	tools  atomic.Pointer[toolsHash]
+	// retention is what RunStarted says; nil: nothing.
+	retention *lathe.RunRetention
 }
 
 // A toolsHash is the hash of a list of tools. Most runs of a loop have the same one.
@@ -106,6 +110,9 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	l.name = l.info.Model
 	l.info.Model, l.info.Provider = label(l.info.Model), label(l.info.Provider)
 	l.info.Dialect = dialectName(l.info.Dialect, "native")
+	if l.opts.Retention != nil {
+		l.retention = l.opts.Retention.RunRetention()
+	}
 	return l, nil
 }
 

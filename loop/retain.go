@@ -45,14 +45,10 @@ const (
 // go on waiting. Doing it twice is doing it once. msgs are not changed; what is unchanged is shared
 // with the result.
 func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
-	o := Retention{}
-	if opts != nil {
-		o = *opts
+	if opts == nil {
+		opts = &Retention{}
 	}
-	if o.MaxOutputBytes == 0 {
-		o.MaxOutputBytes = defaultRetainedBytes
-	}
-	o.MaxOutputBytes = max(o.MaxOutputBytes, minRetainedBytes)
+	o := opts.withDefaults()
 	kept := make([]lathe.Message, 0, len(msgs))
 	for i := range msgs {
 		m := msgs[i]

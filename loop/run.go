@@ -197,6 +197,7 @@ func (r *run) begin() {
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Labels: r.info.Labels, Target: r.in.Target,
+		Retention: r.loop.Retention(),
 	}
 	switch {
 	case r.in.Resume != nil:

@@ -16,6 +16,8 @@ type State struct {
 	Run    lathe.RunInfo // what the run was started as
 	LastID int64         // of the last event
 	Target string        // as of Input.Target
+	// Retention holds the retention settings that the run was started with; nil: none.
+	Retention *lathe.RunRetention
 
 	// Messages is the history: what the run started from, what the model said, and the answers, in
 	// call order.
@@ -88,6 +90,7 @@ func (s *State) Apply(e *lathe.Event) error {
 		in, _ := readStart(d.Input) // check has read it
 		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
+		s.Retention = d.Retention
 	case *lathe.ModelCallStarted:
 		s.Attempt, s.answered = d.Attempt, false
 		s.trace(d.Model).Messages = d.Messages

@@ -37,6 +37,7 @@ type Metrics struct {
 
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
 	lostJoins                                     prometheus.Counter
+	compacted, removedBytes                       prometheus.Counter
 	approvals, clients                            prometheus.Gauge
 
 	mu      sync.Mutex
@@ -107,6 +108,12 @@ func (m *Metrics) AddLostJoins(n int) { m.lostJoins.Add(float64(n)) }
 
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
+
+// AddCompacted counts runs from which a store has removed content under their retention settings, and the bytes.
+func (m *Metrics) AddCompacted(runs int, bytes int64) {
+	m.compacted.Add(float64(runs))
+	m.removedBytes.Add(float64(bytes))
+}
 
 // AddDropped counts n events that a watcher was too slow for. See [BusOptions].
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }

@@ -22,7 +22,7 @@ var codeLabels = []lathe.Code{
 	lathe.CodeUnknownTool, lathe.CodePolicyDenied, lathe.CodeApprovalDenied, lathe.CodeApprovalExpired, lathe.CodeExecutionFailed,
 	lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited, lathe.CodeOutputTooLarge,
 	lathe.CodeInvalidOutput, lathe.CodeRedactionFailed, lathe.CodeToolCallLimit, lathe.CodeMaxDepth, lathe.CodeTooManyCalls, lathe.CodeIncompleteCall,
-	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
+	lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound, lathe.CodeContentRemoved, lathe.CodeUpstreamProtocol, lathe.CodeUpstream, lathe.CodeInternal,
 }
 
 // limitLabels are the keys of limits that calls and runs may meet.
@@ -127,4 +127,6 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
 	m.lostJoins = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation because the client has changed older messages.").WithLabelValues()
 	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()
+	m.compacted = r.counter("lathe_runs_compacted_total", "Ended runs whose content was removed under their retention settings.").WithLabelValues()
+	m.removedBytes = r.counter("lathe_content_removed_bytes_total", "Bytes of content that were removed from ended runs.").WithLabelValues()
 }

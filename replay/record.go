@@ -83,6 +83,16 @@ func (r *Record) RunID() string { return r.Events[0].RunID }
 // Started returns what the run began with.
 func (r *Record) Started() *lathe.RunStarted { return r.Events[0].Data.(*lathe.RunStarted) }
 
+// checkWhole refuses a record whose content a store has removed: what it says in its place would be replayed.
+func (r *Record) checkWhole() error {
+	for i := range r.Events {
+		if n := r.Events[i].Removed; n > 0 {
+			return &lathe.Error{Code: lathe.CodeContentRemoved, Op: fmt.Sprintf("replay: event %d: %d bytes", r.Events[i].ID, n), Err: lathe.ErrContentRemoved}
+		}
+	}
+	return nil
+}
+
 // Ended reports whether the run has come to its end.
 func (r *Record) Ended() bool {
 	_, ok := r.Events[len(r.Events)-1].Data.(*lathe.RunFinished)

@@ -29,6 +29,9 @@ type Result struct {
 
 // Run plays the record with the loop that build makes. Sinks are told the events as they come.
 func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...lathe.Sink) (*Result, error) {
+	if err := r.checkWhole(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in, err := loop.Began(&r.Events[0])

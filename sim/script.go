@@ -213,6 +213,9 @@ func ReplayScript(r io.Reader) (*Script, error) {
 		if !ok || f.Status != "success" {
 			continue
 		}
+		if e.Removed > 0 {
+			return nil, fmt.Errorf("line %d: %w", n, lathe.ErrContentRemoved)
+		}
 		if f.Message == nil {
 			return nil, fmt.Errorf("line %d: this record has no content, so there is nothing to replay", n)
 		}

@@ -15,7 +15,7 @@ func clone(e lathe.Event) (lathe.Event, error) {
 	case *lathe.RunStarted:
 		c := *d
 		c.Messages = cloneMessages(d.Messages)
-		c.Input, c.Labels = slices.Clone(d.Input), maps.Clone(d.Labels)
+		c.Input, c.Labels, c.Retention = slices.Clone(d.Input), maps.Clone(d.Labels), clonePointer(d.Retention)
 		e.Data = &c
 	case *lathe.ModelCallStarted:
 		c := *d

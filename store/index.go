@@ -27,6 +27,7 @@ func (s *Summary) Apply(e *lathe.Event) {
 		r.ParentRunID = d.ParentRunID
 		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
 		r.Resumable = len(d.Input) > 0
+		r.Retention = retentionState(d.Retention)
 	case *lathe.ModelCallStarted:
 		s.started = *d
 	case *lathe.ModelCallFinished:
@@ -59,13 +60,24 @@ func (s *Summary) Apply(e *lathe.Event) {
 	}
 }
 
+func retentionState(r *lathe.RunRetention) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Applied:
+		return "applied"
+	default:
+		return "due"
+	}
+}
+
 // Brief returns what Apply needs of an event. Nothing in it is the caller's: the event may change afterwards.
 func Brief(e *lathe.Event) lathe.Event {
 	b := *e
 	b.Time = e.Time.Round(0).UTC() // as it is read again
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
-		b.Data = &lathe.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))])}
+		b.Data = &lathe.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
 	case *lathe.ModelCallStarted:
 		b.Data = &lathe.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
 	case *lathe.ModelCallFinished:

@@ -25,6 +25,11 @@ func TestMemoryRetention(t *testing.T) {
 	storetest.TestRetention(t, func() lathe.Retainer { return store.NewMemory(nil) })
 }
 
+func TestMemoryCompaction(t *testing.T) {
+	t.Parallel()
+	storetest.TestCompaction(t, func() lathe.Compactor { return store.NewMemory(nil) })
+}
+
 func finish(runID string, id int64, reason lathe.Reason) lathe.Event {
 	return lathe.Event{ID: id, RunID: runID, Data: &lathe.RunFinished{Reason: reason}}
 }

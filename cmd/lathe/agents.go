@@ -147,7 +147,7 @@ func newLoopOf(cfg *config.Config, runner *tool.Runner, simOpts *sim.Options, lo
 // newLoop makes the loop of a model entry.
 func newLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner *tool.Runner) (*loop.Loop, error) {
 	l, err := loop.New(model, runner,
-		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry)})
+		&loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: overrides(entry), Retention: retentionOf(cfg)})
 	if err != nil {
 		return nil, &exitError{exitConfig, causeOf(err)}
 	}

@@ -135,7 +135,7 @@ func (h *guestHost) Send(ctx context.Context, req *guest.Request) (*guest.Reply,
 	}
 	sampling, rest := samplingOf(req)
 	l, err := loop.New(m.model, runner, &loop.Options{Settings: settings, Limits: limits, Policy: h.policy, Sampling: sampling,
-		Overrides: joined(overrides(m.entry), rest)})
+		Overrides: joined(overrides(m.entry), rest), Retention: retentionOf(h.cfg)})
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "guest: send", Err: causeOf(err)}
 	}
@@ -144,9 +144,8 @@ func (h *guestHost) Send(ctx context.Context, req *guest.Request) (*guest.Reply,
 	if res == nil {
 		return nil, err
 	}
-	keep := h.cfg.ToolCalling.Retention
 	reply := &guest.Reply{Result: res, RunID: id.id, Backend: m.entry.Label, Model: m.entry.Name,
-		History: loop.SessionHistory(res.History, &loop.Retention{Mode: loop.RetentionMode(keep.Mode), StoreRaw: keep.StoreRawToolOutput, MaxOutputBytes: keep.MaxOutputBytes})}
+		History: loop.SessionHistory(res.History, retentionSettings(h.cfg))}
 	if reply.Backend == "" {
 		reply.Backend = m.entry.Provider
 	}

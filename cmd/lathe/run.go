@@ -259,11 +259,16 @@ func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*scree
 	if trail != nil {
 		opts.Audit = trail.Event
 	}
+	own := &startedRuns{}
+	opts.Sinks = append(opts.Sinks, own)
 	eng := engine.New(opts)
 	if err := f.openAgents(cfg, path, helpers, eng, entry, model, set, person, trail, log); err != nil {
 		return err
 	}
 	res, err := do(eng, l, entry.Name)
+	if cerr := own.compact(cmd.Context(), kept, retentionOf(cfg)); cerr != nil {
+		return &exitError{exitFailed, fmt.Errorf("removing content of the run, as tool_calling.retention says: %w", cerr)}
+	}
 	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}

@@ -32,7 +32,7 @@ answered interrupted.`,
 		runsAnswerCommand("approve", "Approve a call that waits, and go on", lathe.Approval{Approved: true, ReasonCode: "approved_by_user"}),
 		runsAnswerCommand("deny", "Deny a call that waits, and go on", lathe.Approval{ReasonCode: "denied_by_user"}),
 		runsAnswerCommand("answer", "Answer a call that waits in place of its tool, and go on", lathe.Approval{Approved: true, ReasonCode: reasonAnswered}),
-		runsResumeCommand(), runsCancelCommand(), runsDeleteCommand(), runsImportCommand(), runsCopyCommand(), runsReplayCommand())
+		runsResumeCommand(), runsCancelCommand(), runsDeleteCommand(), runsCompactCommand(), runsImportCommand(), runsCopyCommand(), runsReplayCommand())
 	return cmd
 }
 

@@ -112,7 +112,11 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	}
 	opts := runnerOptions(buildPolicy(cfg), cfg, p.Approver, nil, log)
 	opts.Now = p.Now
-	l, err := loop.New(p.Model, tool.NewRunner(set, opts), &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: given, Now: p.Now})
+	var keep *loop.Retention // as the record has it, which the repetition is compared with
+	if recorded := r.Started().Retention; recorded != nil {
+		keep = loop.RetentionOf(recorded)
+	}
+	l, err := loop.New(p.Model, tool.NewRunner(set, opts), &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: given, Retention: keep, Now: p.Now})
 	if err != nil {
 		return nil, &exitError{exitConfig, causeOf(err)}
 	}

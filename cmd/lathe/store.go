@@ -21,6 +21,7 @@ const storeVariable = "LATHE_STORE"
 // A runStore keeps runs: a file, or a database that several processes use.
 type runStore interface {
 	lathe.Retainer
+	lathe.Compactor
 	lathe.FactStore
 	Close() error
 }
@@ -35,6 +36,7 @@ type memoryStore struct{ retainedFacts }
 
 type retainedFacts interface {
 	lathe.Retainer
+	lathe.Compactor
 	lathe.FactStore
 }
 

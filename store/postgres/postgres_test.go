@@ -56,6 +56,11 @@ func TestRetention(t *testing.T) {
 	storetest.TestRetention(t, func() lathe.Retainer { return open(t, pgtest.URL(t)) })
 }
 
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	storetest.TestCompaction(t, func() lathe.Compactor { return open(t, pgtest.URL(t)) })
+}
+
 func TestShared(t *testing.T) {
 	t.Parallel()
 	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {

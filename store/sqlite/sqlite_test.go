@@ -64,6 +64,11 @@ func TestRetention(t *testing.T) {
 	storetest.TestRetention(t, func() lathe.Retainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	storetest.TestCompaction(t, func() lathe.Compactor { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+}
+
 func started(runID, text string) lathe.Event {
 	return lathe.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }

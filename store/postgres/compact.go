@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+var _ lathe.Compactor = (*Store)(nil)
+
+// Ended implements [lathe.Compactor].
+func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.Time, limit int) ([]lathe.RunSummary, error) {
+	const op = "postgres: list"
+	since, id := int64(-1<<63), ""
+	if after != nil {
+		since, id = after.Updated.UnixNano(), after.RunID
+	}
+	var out []lathe.RunSummary
+	err := s.again(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, `SELECT summary FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) AND ended_at < $3
+			ORDER BY ended_at, run_id LIMIT $4`, since, id, before.UnixNano(), limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r lathe.RunSummary, err error) {
+			var raw []byte
+			if err = row.Scan(&raw); err == nil {
+				err = json.Unmarshal(raw, &r)
+			}
+			return r, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+// Compact implements [lathe.Compactor]. The server gives the space back, and forgets the content, when it has cleaned
+// up, and its backups and its log of writes later.
+func (s *Store) Compact(ctx context.Context, runID string, shrink func(lathe.Event) lathe.Event) error {
+	const op = "postgres: compact"
+	var events []lathe.Event
+	for e, err := range s.Read(ctx, runID, 0) {
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	changes, sum, err := store.Compact(events, shrink)
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	if !store.HasEnded(sum.Run.Status) {
+		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	row, err := json.Marshal(&sum.Run)
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated. Two
+	// processes that compact one run write the same.
+	err = s.again(ctx, func(ctx context.Context) error {
+		b := &pgx.Batch{} // one transaction
+		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)
+		for _, c := range changes {
+			b.Queue("UPDATE event SET body = $3 WHERE run_id = $1 AND id = $2", runID, c.ID, c.Body)
+		}
+		b.Queue(`UPDATE run SET summary = $2, bytes = (SELECT coalesce(sum(octet_length(body)), 0) FROM event WHERE run_id = $1) WHERE run_id = $1 AND ended`, runID, row)
+		return s.pool.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+var _ lathe.Compactor = (*Store)(nil)
+
+// Ended implements [lathe.Compactor].
+func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.Time, limit int) ([]lathe.RunSummary, error) {
+	const op = "sqlite: list"
+	since, id := int64(-1<<63), ""
+	if after != nil {
+		since, id = after.Updated.UnixNano(), after.RunID
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT summary FROM run WHERE status NOT IN ('running', 'parked')
+		AND (updated, run_id) > (?, ?) AND updated < ? ORDER BY updated, run_id LIMIT ?`, since, id, before.UnixNano(), limit)
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
+	var out []lathe.RunSummary
+	for rows.Next() {
+		var raw []byte
+		var row lathe.RunSummary
+		err := rows.Scan(&raw)
+		if err == nil {
+			err = json.Unmarshal(raw, &row)
+		}
+		if err != nil {
+			return nil, failure(ctx, op, err)
+		}
+		out = append(out, row)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}
+
+// Compact implements [lathe.Compactor]. What was removed is neither in the file nor in the log beside it.
+func (s *Store) Compact(ctx context.Context, runID string, shrink func(lathe.Event) lathe.Event) error {
+	const op = "sqlite: compact"
+	var events []lathe.Event
+	for e, err := range s.Read(ctx, runID, 0) {
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	changes, sum, err := store.Compact(events, shrink)
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	if !store.HasEnded(sum.Run.Status) {
+		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	row, err := json.Marshal(&sum.Run)
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated.
+	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		for _, c := range changes {
+			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", c.Body, runID, c.ID); err != nil {
+				return 0, err
+			}
+		}
+		_, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", row, runID)
+		return 0, err
+	})
+	if err == nil {
+		err = s.checkpoint(ctx)
+	}
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// shrunk is what tests leave of a result: the settings are those of package loop.
+func shrunk(e lathe.Event) lathe.Event {
+	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		c, keep := *d, *d.Retention
+		keep.Applied, c.Retention = true, &keep
+		e.Data = &c
+	case *lathe.ToolCallResult:
+		if len(d.Result) > 10 {
+			c := *d
+			c.Result = d.Result[:10]
+			e.Removed += len(d.Result) - 10
+			e.Data = &c
+		}
+	}
+	return e
+}
+
+// TestCompaction runs the suite of stores that remove content of runs. open is as of [Test].
+func TestCompaction(t *testing.T, open func() lathe.Compactor) {
+	t.Helper()
+	t.Run("removes content of a run that has ended", func(t *testing.T) {
+		t.Parallel()
+		s := open()
+		fill := func(id string, day int, ends bool) {
+			keep := &lathe.RunRetention{Mode: "metrics_only", MaxOutputBytes: 64}
+			mustAppend(t, s, id, 0, at(id, 1, day*86400, &lathe.RunStarted{Principal: "p", Retention: keep, Messages: []lathe.Message{lathe.User("hello")}}),
+				at(id, 2, day*86400+1, &lathe.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("y", 1000) + "canary"}))
+			if ends {
+				mustAppend(t, s, id, 2, at(id, 3, day*86400+2, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "an answer"}))
+			}
+		}
+		fill("run_b", 2, true)
+		fill("run_a", 1, true)
+		fill("run_c", 3, true)
+		fill("run_going", 1, false)
+		end := epoch.Add(1000 * 24 * time.Hour)
+		if got := endedIDs(t, s, nil, end, 10); got != "run_a run_b run_c" {
+			t.Errorf("ended: %s", got)
+		}
+		if got := endedIDs(t, s, nil, epoch.Add(3*24*time.Hour), 10); got != "run_a run_b" {
+			t.Errorf("ended before day 3: %s", got)
+		}
+		first, err := s.Ended(t.Context(), nil, end, 1)
+		if err != nil || len(first) != 1 || first[0].Retention != "due" {
+			t.Fatalf("%v, %v", first, err)
+		}
+		if got := endedIDs(t, s, &first[0], end, 10); got != "run_b run_c" {
+			t.Errorf("ended after run_a: %s", got)
+		}
+		for range 2 { // the second time changes nothing
+			if err := s.Compact(t.Context(), "run_a", shrunk); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for e, err := range s.Read(t.Context(), "run_a", 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+				if d, ok := e.Data.(*lathe.ToolCallResult); ok && (d.Result != strings.Repeat("y", 10) || e.Removed != 996) {
+					t.Errorf("the result is %q, and %d bytes were removed", d.Result, e.Removed)
+				}
+				if d, ok := e.Data.(*lathe.RunFinished); ok && (d.Answer != "an answer" || e.Removed != 0) {
+					t.Errorf("the answer is %q", d.Answer)
+				}
+			}
+			if n != 3 {
+				t.Errorf("%d events, want 3", n)
+			}
+			rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{RunID: "run_a"})
+			if err != nil || len(rows) != 1 || rows[0].Retention != "applied" || rows[0].Status != "completed" {
+				t.Errorf("%+v, %v", rows, err)
+			}
+		}
+		for e, err := range s.Read(t.Context(), "run_b", 0) {
+			if err != nil || e.Removed != 0 {
+				t.Errorf("another run has changed: %+v, %v", e, err)
+			}
+		}
+		if err := s.Compact(t.Context(), "run_going", shrunk); !errors.Is(err, lathe.ErrConflict) {
+			t.Errorf("a run that has not ended: %v", err)
+		}
+		if err := s.Compact(t.Context(), "run_none", shrunk); !errors.Is(err, lathe.ErrNotFound) {
+			t.Errorf("an unknown run: %v", err)
+		}
+	})
+}
+
+func endedIDs(t *testing.T, s lathe.Compactor, after *lathe.RunSummary, before time.Time, limit int) string {
+	t.Helper()
+	rows, err := s.Ended(t.Context(), after, before, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].RunID
+	}
+	return strings.Join(ids, " ")
+}
