@@ -146,7 +146,7 @@ func (m *Model) keys() []key {
 		{"max_attempts", "3", count(&m.MaxAttempts, 1, 20), "Attempts of one model call, the first one included.", "retries max_retries"},
 		{"supports_tools", "true", boolean(&m.SupportsTools), "`false`: runs with this model use no tools.", "tools"},
 		{"supports_parallel", "true", boolean(&m.SupportsParallel), "`false`: the model asks for one call a turn.", "parallel"},
-		{"reasoning_field", "", word(&m.ReasoningField), "Member in which reasoning is sent back; `\"*\"`: the one it came in; empty: it is not sent.", ""},
+		{"reasoning_field", "", word(&m.ReasoningField), "Member in which reasoning is sent back to the entry; `\"*\"`, the default: the one it came in; `none`: it is not sent.", ""},
 		{"include_usage", "true", boolean(&m.IncludeUsage), "Ask for token counts in streams.", "stream_usage"},
 		{"max_completion_tokens", "false", boolean(&m.MaxCompletionTokens), "Send the token limit under this name, as OpenAI's reasoning models want it.", ""},
 		{"max_line_bytes", "1MiB", size(&m.MaxLineBytes, 1, maxSize), "One line of a stream.", ""},

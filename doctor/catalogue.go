@@ -131,9 +131,9 @@ var catalogue = []Finding{
 	{ID: "max-tokens-ignored", Severity: Note, Group: groupFinish, Seen: "The answer goes on past max_tokens.", Then: "Bound runs with max_tokens_total and run_timeout."},
 	{ID: "max-tokens-refused", Severity: Warning, Group: groupFinish, Seen: "The server wants max_completion_tokens in place of max_tokens.", Then: "Set max_completion_tokens: true."},
 
-	{ID: "reasoning", Severity: Note, Group: groupText, Seen: "The model thinks in the member reasoning.", Then: "Lathe shows it as reasoning; reasoning_field sends it back where the model wants it."},
-	{ID: "reasoning-content", Severity: Note, Group: groupText, Seen: "The model thinks in the member reasoning_content.", Then: "Lathe shows it as reasoning; reasoning_field sends it back where the model wants it."},
-	{ID: "thinking", Severity: Note, Group: groupText, Seen: "The model thinks in the member thinking.", Then: "Lathe shows it as reasoning; reasoning_field sends it back where the model wants it."},
+	{ID: "reasoning", Severity: Note, Group: groupText, Seen: "The model thinks in the member reasoning.", Then: "Lathe shows it as reasoning and sends it back in this member; reasoning_field changes that."},
+	{ID: "reasoning-content", Severity: Note, Group: groupText, Seen: "The model thinks in the member reasoning_content.", Then: "Lathe shows it as reasoning and sends it back in this member; reasoning_field changes that."},
+	{ID: "thinking", Severity: Note, Group: groupText, Seen: "The model thinks in the member thinking.", Then: "Lathe shows it as reasoning and sends it back in this member; reasoning_field changes that."},
 	{ID: "reasoning-twice", Severity: Note, Group: groupText, Seen: "Reasoning comes under two names at once.", Then: "Lathe takes one."},
 	{ID: "think-tags", Severity: Warning, Group: groupText, Seen: "The model thinks in its text, between tags.", Then: "Turn on the server's reasoning parser; with native calls Lathe shows such thinking as text."},
 	{ID: "calls-in-text", Severity: Warning, Group: groupText, Seen: "The model writes its calls as text, and the server lets them through.", Then: "Set the dialect, and Lathe reads them."},

@@ -120,6 +120,7 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 	if p != nil {
 		return openai.AppendErrorFrame(dst, p.wire())
 	}
+	a.noteReasoning(res)
 	if a.asItCame(res) {
 		return dst
 	}

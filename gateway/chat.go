@@ -41,6 +41,7 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
+	a.noteReasoning(res)
 	body := a.whole
 	if !a.asItCame(res) {
 		body = openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
@@ -190,6 +191,8 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 		in.Relay = &lathe.Relay{Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
 		in.Allow = []string{} // whatever tools come to be here meanwhile
 	}
+	given, moved := g.origins.apply(c.key.Name, req.Model, req.Messages)
+	req.Messages = given
 	if p = checkAnswers(req.Messages); p != nil {
 		return p
 	}
@@ -197,7 +200,7 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	if p = gone(ctx); p != nil {
 		return p
 	}
-	if relayed && !j.changed && a.acceptable() {
+	if relayed && !j.changed && !moved && a.acceptable() {
 		in.Relay.Request = openai.Cut(a.body, func(name string) bool { return slices.Contains(a.ignored, name) })
 	}
 	a.sum, a.after, a.lost = j.sum, j.last, j.lost

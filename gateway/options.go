@@ -172,6 +172,7 @@ type Gateway struct {
 	work     work
 	usage    *usage
 	kept     *kept
+	origins  origins
 	held     *runLocks
 	recalled recall
 	seen     map[string]surveyed // by run; of the goroutine that surveys

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
 // A Secret is a key that does not print: fmt, encoding/json and log/slog show "[redacted]".
@@ -55,7 +56,7 @@ type Options struct {
 	Retry Retry
 
 	// ReasoningField is the member under which reasoning is sent back to the model, such as
-	// "reasoning_content", or "*" for the member it came in; empty: reasoning is not sent back.
+	// "reasoning_content"; "*": the member it came in; "none": it is not sent back. Empty counts as "*".
 	ReasoningField string
 	// NoUsage leaves out stream_options.include_usage, for servers that refuse it.
 	NoUsage bool
@@ -94,6 +95,7 @@ const (
 	defaultClientTimeout    = 120 * time.Second
 	defaultOpenTimeout      = 10 * time.Second
 	defaultLoadingTimeout   = 2 * time.Minute
+	noReasoning             = "none"
 	defaultMaxResponseBytes = 64 << 20
 	defaultMaxErrorBytes    = 64 << 10
 
@@ -116,6 +118,10 @@ func (o *Options) withDefaults() Options {
 	c.ClientTimeout = max(c.ClientTimeout, 0)
 	c.OpenTimeout = max(c.OpenTimeout, 0)
 	c.ReadTimeout = max(c.ReadTimeout, 0)
+	def(&c.ReasoningField, openai.ReasoningSame)
+	if c.ReasoningField == noReasoning {
+		c.ReasoningField = ""
+	}
 	def(&c.Retry.Attempts, 3)
 	def(&c.Retry.Base, 500*time.Millisecond)
 	def(&c.Retry.Max, 8*time.Second)
