@@ -110,3 +110,23 @@ func TestIdleTaintIsWarnedAbout(t *testing.T) {
 		}
 	}
 }
+
+// A schema that is an empty mapping is any value, and an unset one is not shown as one.
+func TestEmptySchemaIsNotUnset(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{", schema: {}": "{}", "": ""} {
+		c, err := parse("lathe.yaml", []byte("tools: {http: {x: {url: 'https://h/', allowlist: ['*'], parameters: {a: {in: query"+schema+"}}}}}"), &LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parse("lathe.yaml", c.YAML(), &LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Config{c, again} {
+			if got := string(c.Tools.HTTP["x"].Parameters["a"].Schema); got != want {
+				t.Errorf("schema%q is read as %q, want %q", schema, got, want)
+			}
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (p *HTTPParameter) keys() []key {
 		{"as", "", word(&p.As), "Its name in the request. Default: its own.", "name rename"},
 		{"description", "", text(&p.Description), "What it means, for the model.", ""},
 		{"required", "false", boolean(&p.Required), "Whether the model must give it; those in the path are.", ""},
-		{"schema", "", object(&p.Schema), "Its JSON Schema; default `{type: string}`.", ""},
+		{"schema", "", object(&p.Schema), "Its JSON Schema; `{}` is any value. Default `{type: string}`.", ""},
 		{"style", "", optional(&p.Style, "simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject"), "How lists and objects are written, as in OpenAPI. Default: `simple` in path and header, `form` in query and cookie.", ""},
 		{"explode", "unset", unsetOrBool(&p.Explode), "Whether each item is written on its own. Default: with `form` and `deepObject`.", ""},
 		{"allow_reserved", "false", boolean(&p.AllowReserved), "Leave reserved characters of a query value as they are, as far as they do not change what the query says.", ""},

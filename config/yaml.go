@@ -39,6 +39,9 @@ func appendRow(n *yaml.Node, k *key) {
 	if d, ok := k.v.(distinct); ok && d.list() == nil {
 		return
 	}
+	if o, ok := k.v.(objectValue); ok && *o.p == nil && k.path == "schema" {
+		return // {} would be any value, and unset is a text
+	}
 	path := strings.Split(k.path, ".")
 	for _, section := range path[:len(path)-1] {
 		n = child(n, section)

@@ -130,9 +130,7 @@ func (b *httpBuilder) addHTTP(name string, c *config.HTTPTool) {
 		p := c.Parameters[arg]
 		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
 			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text"}
-		if len(p.Schema) > 0 && string(p.Schema) != "{}" {
-			one.Schema = p.Schema
-		}
+		one.Schema = p.Schema // {} is any value
 		def.Parameters = append(def.Parameters, one)
 	}
 	if c.URL.IsZero() {

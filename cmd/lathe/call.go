@@ -98,7 +98,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	}
 	var lines *observe.JSONLines
 	if asJSON {
-		lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: true})
+		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
 	run := &lathe.RunInfo{RunID: "command-line", RequestID: "command-line"}

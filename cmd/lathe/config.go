@@ -67,7 +67,7 @@ func configShowCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(out)
+				enc := json.NewEncoder(jsonOut(out))
 				enc.SetEscapeHTML(false)
 				for _, r := range rows {
 					if err := enc.Encode(r); err != nil {

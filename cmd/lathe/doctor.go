@@ -104,7 +104,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return f.ended(cmd, err)
 	}
 	if f.asJSON {
-		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		err = enc.Encode(rep)

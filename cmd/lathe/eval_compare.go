@@ -40,7 +40,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			c := eval.Compare(a, b)
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 				enc.SetIndent("", "  ")
 				err = enc.Encode(c)
 			} else {

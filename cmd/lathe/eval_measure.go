@@ -348,7 +348,7 @@ func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view 
 	}
 	var err error
 	if f.asJSON {
-		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 		enc.SetIndent("", "  ")
 		err = enc.Encode(rep.Summary())
 	} else {

@@ -246,7 +246,7 @@ func tellExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings 
 		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})
 	}
 	if asJSON {
-		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 		enc.SetEscapeHTML(false)
 		return enc.Encode(out)
 	}

@@ -322,7 +322,7 @@ type outputs struct {
 func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *outputs {
 	o := &outputs{view: view}
 	if f.asJSON {
-		o.lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: !f.noContent, Deltas: true})
+		o.lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: !f.noContent, Deltas: true})
 		o.all = append(o.all, o.lines)
 	}
 	view.quiet = f.quiet

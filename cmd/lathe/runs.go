@@ -103,7 +103,7 @@ func printRows[T any](out io.Writer, rows []T, asJSON bool, table func(io.Writer
 	if !asJSON {
 		return table(out, rows)
 	}
-	enc := json.NewEncoder(out)
+	enc := json.NewEncoder(jsonOut(out))
 	enc.SetEscapeHTML(false)
 	for i := range rows {
 		if err := enc.Encode(&rows[i]); err != nil {
@@ -221,7 +221,7 @@ func runsShowCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 				enc.SetEscapeHTML(false)
 				return enc.Encode(d)
 			}
@@ -342,7 +342,7 @@ func runsCallsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 			for i := range rows {
 				if err := enc.Encode(&rows[i]); err != nil {
 					return err

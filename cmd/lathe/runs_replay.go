@@ -78,7 +78,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	var sinks []lathe.Sink
 	var lines *observe.JSONLines
 	if f.asJSON {
-		lines = observe.NewJSONLines(cmd.OutOrStdout(), &observe.JSONLinesOptions{Content: true})
+		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
 	res, err := r.Run(cmd.Context(), func(p *replay.Parts) (*loop.Loop, error) { return f.loop(cfg, set, r, p, log) }, sinks...)

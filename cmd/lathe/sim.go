@@ -123,7 +123,7 @@ func simListCommand() *cobra.Command {
 			rows := simModels()
 			out := cmd.OutOrStdout()
 			if asJSON {
-				enc := json.NewEncoder(out)
+				enc := json.NewEncoder(jsonOut(out))
 				for _, r := range rows {
 					if err := enc.Encode(r); err != nil {
 						return err

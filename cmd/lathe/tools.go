@@ -58,7 +58,7 @@ func toolsListCommand() *cobra.Command {
 			defer modules.close()
 			pol := buildPolicy(cfg)
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
 			apis := newHTTPBuilder(cfg)
 			defer apis.close()

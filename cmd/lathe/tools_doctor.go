@@ -169,7 +169,7 @@ func lastLines(s string) []string {
 // tellSources prints the rows; something wrong is exit code 1.
 func tellSources(w io.Writer, rows []sourceRow, asJSON bool) error {
 	good := true
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(jsonOut(w))
 	enc.SetEscapeHTML(false)
 	for _, r := range rows {
 		good = good && r.OK

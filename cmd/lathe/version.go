@@ -41,7 +41,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(v)
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lathe %s %s %s\n", v.Version, v.Go, v.Platform)
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -21,7 +22,7 @@ const (
 // Found is the name under which a Finder tells of what looks like a key and is not a known value.
 const Found = "found"
 
-// A Finder finds known secrets in text, as they are and as base64, hex or URL escapes of them, and
+// A Finder finds known secrets in text, as they are and as base64, hex (also with blanks or colons), or escapes of URLs, JSON or HTML of them, and
 // on demand what looks like a key of a known kind. It looks at each byte once for all known values
 // together (the automaton of Aho and Corasick), and may be used by several goroutines at once.
 type Finder struct {
@@ -65,10 +66,34 @@ func forms(v string) []string {
 		return nil
 	}
 	out := []string{v, url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
+	out = append(out, escapes(v)...)
 	for shift, skip := range []int{0, 2, 3} { // wherever it begins in a longer text; what its neighbours share in is left out
 		padded := append(make([]byte, shift), v...)
 		std := base64.RawStdEncoding.EncodeToString(padded)[skip : len(padded)*8/6]
 		out = append(out, std, strings.NewReplacer("+", "-", "/", "_").Replace(std))
+	}
+	return out
+}
+
+// escapes returns v with every byte, or every one but letters and digits, written as one kind of
+// escape: URLs, JSON, HTML, and hex with something between the bytes.
+func escapes(v string) []string {
+	var out []string
+	for _, form := range []string{"%%%02X", "%%%02x", `\u%04x`, "&#%d;", "&#x%x;", "%02x ", "%02X ", "%02x:", "%02X:"} {
+		var whole, rest strings.Builder
+		for i := range len(v) {
+			c := v[i]
+			fmt.Fprintf(&whole, form, c)
+			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+				rest.WriteByte(c)
+			} else {
+				fmt.Fprintf(&rest, form, c)
+			}
+		}
+		out = append(out, strings.TrimRight(whole.String(), " :"))
+		if form[0] != '%' || form[1] == '%' { // not hex alone, which is read byte by byte
+			out = append(out, rest.String())
+		}
 	}
 	return out
 }

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// jsonOut returns w for JSON that is written value by value. On a terminal, what JSON leaves as it is
+// and a terminal acts on, or nobody sees (C1 controls, direction and zero-width characters), is
+// written as its escape: the value stays the same.
+func jsonOut(w io.Writer) io.Writer {
+	if isTerminal(w) {
+		return jsonTerminal{w}
+	}
+	return w
+}
+
+type jsonTerminal struct{ w io.Writer }
+
+// Write takes whole values: no character is cut in two.
+func (t jsonTerminal) Write(b []byte) (int, error) {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		switch {
+		case r == '\n' || r == '\t' || r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) && r != utf8.RuneError:
+			out = append(out, b[i:i+n]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default: // such characters stand in strings alone
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		i += n
+	}
+	if _, err := t.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
