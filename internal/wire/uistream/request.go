@@ -122,6 +122,20 @@ func (p *parser) head(req fields) error {
 			return err
 		}
 	}
+	wanted := req["lathe"]
+	if props, err := object(req["forwardedProps"], "forwardedProps"); err == nil { // AG-UI's place for both
+		if out.Model == "" {
+			if out.Model, err = props.text("model", "forwardedProps.model"); err == nil {
+				err = within("forwardedProps.model", "max_id", out.Model, p.limits.MaxID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if wanted == nil {
+			wanted = props["lathe"]
+		}
+	}
 	if out.StateKey, err = req.text("stateKey", "stateKey"); err != nil {
 		return err
 	}
@@ -131,7 +145,7 @@ func (p *parser) head(req fields) error {
 	if strings.Trim(out.StateKey, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") != "" {
 		return wrong("stateKey", "It may have letters, digits and the characters . _ : - only.")
 	}
-	if raw := req["lathe"]; raw != nil && string(raw) != "null" {
+	if raw := wanted; raw != nil && string(raw) != "null" {
 		out.Lathe = raw
 	}
 	system, err := req.text("system", "system")
