@@ -227,7 +227,10 @@ func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
 		return nil
 	}
 	id, p := g.waitingRun(ctx, c, u)
-	if p != nil || id == "" {
+	if p == nil && id == "" {
+		return g.staleApproval(ctx, nil, last)
+	}
+	if p != nil {
 		return p
 	}
 	unlock, err := g.held.lock(ctx, id)
@@ -244,9 +247,30 @@ func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
 		c.runID, u.encode.Open = "", nil
 	}
 	if p != nil && p.Code == noRun().Code { // it is kept no more: the conversation says all that there is
-		return nil
+		return g.staleApproval(ctx, nil, last)
+	}
+	if p == nil && u.job.loop == nil {
+		return g.staleApproval(ctx, v, last)
 	}
 	return p
+}
+
+// staleApproval is the answer to a request whose approvals are of no call that waits: a run of its own would ask the
+// person again, or tell the model of a decision that was not taken. nil: the request has no approval, or results of
+// the page besides.
+func (g *Gateway) staleApproval(ctx context.Context, v *runView, last *uistream.Waiting) *problem {
+	if len(last.Approvals) == 0 || len(last.Results) > 0 {
+		return nil
+	}
+	if v != nil {
+		for _, d := range g.decisionsOf(ctx, v) {
+			if slices.ContainsFunc(last.Approvals, func(a uistream.Approval) bool { return a.ID != "" && a.ID == d.Digest }) {
+				return g.decided(ctx, v, d.CallID)
+			}
+		}
+	}
+	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
+		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
 }
 
 // waitingRun returns the run that the last message is of: as the page says, else the one of its
@@ -269,6 +293,9 @@ func (g *Gateway) waitingRun(ctx context.Context, c *caller, u *uiChat) (string,
 func (g *Gateway) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView) *problem {
 	id := v.state.Run.RunID
 	if v.state.Paused == "" || g.carries(id) {
+		if p := g.staleApproval(ctx, v, u.req.Last); p != nil && p.Decision != nil {
+			return p
+		}
 		return elsewhere()
 	}
 	answers := map[string]lathe.Output{}

@@ -163,10 +163,23 @@ func TestChatGoesOnAfterApproval(t *testing.T) {
 		if a, b := uiFind(t, `"messageId":"([^"]+)"`, asked), uiFind(t, `"messageId":"([^"]+)"`, rest); a != b {
 			t.Errorf("the message is %s, then %s", a, b)
 		}
-		// The run has ended: what is sent again begins another one, and nothing is done twice.
-		f.do("POST", "/api/chat", request)
-		if (len(kept) == 1) != yes {
-			t.Errorf("kept %v", kept)
+		// The run has ended: the same answer is refused with the first one, and begins no run.
+		resp, again := f.do("POST", "/api/chat", request)
+		if word := map[bool]string{true: "approved", false: "denied"}[yes]; resp.StatusCode != http.StatusConflict ||
+			!strings.Contains(again, `"code":"already_decided"`) || !strings.Contains(again, `"decision":"`+word+`"`) || !strings.Contains(again, `"by":"http"`) {
+			t.Errorf("sent again: %d %s", resp.StatusCode, again)
+		}
+		// So is an approval that was made up, and one of a run that there is not.
+		id := uiFind(t, `"approvalId":"([0-9a-f]{64})"`, asked)
+		for name, forged := range map[string]string{"made up": strings.ReplaceAll(request, id, strings.Repeat("0", 64)),
+			"of no run": strings.ReplaceAll(request, uiFind(t, `(run_[0-9A-Z]+)`, request), "run_01")} {
+			resp, got := f.do("POST", "/api/chat", forged)
+			if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, `"code":"approval_not_found"`) || (len(kept) == 1) != yes {
+				t.Errorf("%s: %d %s", name, resp.StatusCode, got)
+			}
+		}
+		if rows, _, err := f.index.Runs(t.Context(), &lathe.RunFilter{}); err != nil || len(rows) != 1 || (len(kept) == 1) != yes {
+			t.Errorf("kept %v, %d runs, %v", kept, len(rows), err)
 		}
 	}
 }
@@ -182,6 +195,11 @@ func TestChatResumesOverAGUI(t *testing.T) {
 	id := uiFind(t, `"interrupts":\[\{"id":"([^"]+)"`, asked)
 	if !strings.Contains(asked, `"runId":"r1"`) {
 		t.Errorf("%s", asked)
+	}
+	// Without the call in the history nothing can be resumed, and nobody is asked again.
+	resp, refused := f.do("POST", "/api/chat?protocol=ag-ui", first+`],"resume":[{"interruptId":"`+id+`","status":"resolved"}]}`)
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(refused, `"param":"resume"`) || !strings.Contains(refused, "send the whole history") || len(kept) != 0 {
+		t.Errorf("%d %s", resp.StatusCode, refused)
 	}
 	rest := f.uiPage(first+`,{"id":"2","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"keep","arguments":"{\"text\":\"x\"}"}}]}],"resume":[{"interruptId":"`+id+`","status":"resolved"}]}`, "?protocol=ag-ui")
 	if !strings.Contains(rest, `"content":"kept x"`) || !strings.Contains(rest, "Done.") || len(kept) != 1 {
@@ -389,12 +407,12 @@ func TestChatKeepsTenantsApart(t *testing.T) {
 		return gateway.Key{Name: name, Secret: secret.New(name + "-0123456789abcdef")}
 	}
 	f := serve(t, &setting{desk: approval.NewDesk(nil), tools: []lathe.Tool{uiKeeper(&kept)}, policy: policy.Effects{ReadOnly: lathe.Allow, Writes: lathe.Ask},
-		model: &uiTurns{say: []lathe.Finish{uiSays("", lathe.ToolCall{ID: "c1", Name: "keep", Arguments: `{"text":"x"}`}), uiSays("Of another run."), uiSays("Done.")}},
+		model: &uiTurns{say: []lathe.Finish{uiSays("", lathe.ToolCall{ID: "c1", Name: "keep", Arguments: `{"text":"x"}`}), uiSays("Done.")}},
 		opts:  func(o *gateway.Options) { o.Setup.Keys = []gateway.Key{key("ann"), key("bob")} }})
 	asked := f.uiPage(uiHello, "")
 	request := uiApprove(t, asked, true)
 	bob := []string{"Authorization", "Bearer bob-0123456789abcdef"}
-	if resp, text := f.do("POST", "/api/chat", request, bob...); resp.StatusCode != 200 || len(kept) > 0 || !strings.Contains(text, "Of another run.") {
+	if resp, text := f.do("POST", "/api/chat", request, bob...); resp.StatusCode != 400 || len(kept) > 0 || !strings.Contains(text, `"code":"approval_not_found"`) {
 		t.Errorf("%d, kept %v:\n%s", resp.StatusCode, kept, text)
 	}
 	run := uiFind(t, `"runId":"([^"]+)"`, asked)

@@ -92,7 +92,9 @@ func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	if p.out.Messages, err = p.thread.history(); err != nil {
 		return nil, err
 	}
-	p.out.Last = p.thread.waiting()
+	if p.out.Last = p.thread.waiting(); p.out.Last == nil && len(p.thread.approvals) > 0 {
+		return nil, wrong("resume", "It answers an interrupt, but the messages do not end with the assistant's message whose call was interrupted: send the whole history.")
+	}
 	return p.out, nil
 }
 
