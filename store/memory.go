@@ -35,6 +35,7 @@ type Memory struct {
 	watchers map[*watcher]struct{}
 	gone     map[string]lathe.GoneError // by run; see retain.go
 	queue    callQueue                  // with a lock of its own, which is taken last
+	requests requests                   // by digest; see request.go
 }
 
 // MemoryOptions bound a [Memory].
@@ -203,6 +204,7 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(runID)
+	s.forgetRequests(func(id string) bool { return id == runID })
 	delete(s.gone, runID)
 	return nil
 }

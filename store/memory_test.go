@@ -30,6 +30,11 @@ func TestMemoryCompaction(t *testing.T) {
 	storetest.TestCompaction(t, func() lathe.Compactor { return store.NewMemory(nil) })
 }
 
+func TestMemoryRequests(t *testing.T) {
+	t.Parallel()
+	storetest.TestRequests(t, func() storetest.RequestRetainer { return store.NewMemory(nil) })
+}
+
 func finish(runID string, id int64, reason lathe.Reason) lathe.Event {
 	return lathe.Event{ID: id, RunID: runID, Data: &lathe.RunFinished{Reason: reason}}
 }

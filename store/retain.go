@@ -28,11 +28,14 @@ func (s *Memory) DeletePrincipal(ctx context.Context, principal string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	removed := map[string]bool{}
 	for id, g := range s.gone {
 		if principal != "" && g.Principal == principal {
 			delete(s.gone, id)
+			removed[id] = true
 		}
 	}
+	s.forgetRequests(func(id string) bool { return removed[id] })
 	return nil
 }
 
@@ -42,11 +45,14 @@ func (s *Memory) deleteWhere(ctx context.Context, fits func(*lathe.RunSummary) b
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	deleted := map[string]bool{}
 	for id, j := range s.runs {
 		if fits(&j.sum.Run) {
 			s.forget(id)
+			deleted[id] = true
 		}
 	}
+	s.forgetRequests(func(id string) bool { return deleted[id] })
 	return nil
 }
 

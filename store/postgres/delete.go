@@ -50,8 +50,10 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 			err = s.again(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}
 				if which != "session_id = $1" { // which is not remembered
+					b.Queue("DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", name)
 					b.Queue("DELETE FROM gone WHERE "+which, name)
 				}
+				b.Queue("DELETE FROM request WHERE run_id = ANY($1)", ids)
 				drop(b, ids, which, name)
 				return s.pool.SendBatch(ctx, b).Close()
 			})

@@ -74,6 +74,11 @@ func TestShared(t *testing.T) {
 	})
 }
 
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, pgtest.URL(t)) })
+}
+
 func execute(t testing.TB, url, statement string, args ...any) {
 	t.Helper()
 	ctx := context.Background() // some do it in a cleanup

@@ -47,9 +47,15 @@ func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 func (s *Store) remove(ctx context.Context, which string, arg any) error {
 	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		if !strings.HasPrefix(which, "session") { // of which is not remembered
+			if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
+				return 0, err
+			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM gone WHERE "+which, arg); err != nil {
 				return 0, err
 			}
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", arg); err != nil {
+			return 0, err
 		}
 		return s.drop(ctx, tx, which, arg)
 	})

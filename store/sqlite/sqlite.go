@@ -31,7 +31,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 6
+const version = 7
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
@@ -177,6 +177,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if has < 6 {
 		if _, err := tx.ExecContext(ctx, endedIndex); err != nil {
+			return err
+		}
+	}
+	if has < 7 {
+		if _, err := tx.ExecContext(ctx, requestTable); err != nil {
 			return err
 		}
 	}

@@ -69,6 +69,11 @@ func TestCompaction(t *testing.T) {
 	storetest.TestCompaction(t, func() lathe.Compactor { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+}
+
 func started(runID, text string) lathe.Event {
 	return lathe.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }

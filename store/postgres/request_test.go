@@ -1,0 +1,70 @@
+package postgres_test
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
+)
+
+// A schema without records of requests is brought forward while a process of the version before uses it: what
+// that process does needs nothing of the new table.
+func TestAddsRequestsToAnOldSchema(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	old := open(t, url)
+	execute(t, url, "DROP TABLE request")
+	execute(t, url, "DELETE FROM lathe_schema WHERE version = 6")
+	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, url)
+	digest := lathe.RequestDigest(sha256.Sum256([]byte("a")))
+	if err := s.PutRequest(t.Context(), digest, "run_1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Append(t.Context(), "run_1", 1, finished("run_1", 2)); err != nil {
+		t.Errorf("the process of the version before: %v", err)
+	}
+	execute(t, url, "UPDATE request SET at = at - interval '49 hours'")
+	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.FindRequest(t.Context(), digest); lathe.CodeOf(err) != lathe.CodeNotFound {
+		t.Errorf("49 hours later: %+v, %v", r, err)
+	}
+}
+
+// A role that may change runs, and not make tables, records requests after another role has brought the schema
+// forward.
+func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
+	t.Parallel()
+	source := pgtest.URL(t)
+	u, err := url.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, source, nil)
+	app := "App_" + strings.ToLower(rand.Text()) // roles are of the whole server
+	execute(t, source, `CREATE ROLE "`+app+`" LOGIN`)
+	t.Cleanup(func() { execute(t, source, `DROP OWNED BY "`+app+`"; DROP ROLE "`+app+`"`) })
+	execute(t, source, "GRANT USAGE ON SCHEMA "+u.Query().Get("search_path")+` TO "`+app+`"`)
+	execute(t, source, "DROP TABLE request")
+	execute(t, source, "DELETE FROM lathe_schema WHERE version = 6")
+	execute(t, source, `GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone TO "`+app+`"`)
+	execute(t, source, `GRANT SELECT ON lathe_schema TO "`+app+`"`)
+	accepted(t, source, nil)
+	u.User = url.User(app)
+	s := open(t, u.String())
+	digest := lathe.RequestDigest(sha256.Sum256([]byte("a")))
+	if err := s.PutRequest(t.Context(), digest, "run_1"); err != nil {
+		t.Error(err)
+	}
+	if err := s.DeliverRequest(t.Context(), digest, "run_1", 0); err != nil {
+		t.Error(err)
+	}
+}
