@@ -56,9 +56,13 @@ type RunStarted struct {
 	Tools         ToolsDigest   `json:"tools"`
 	Limits        LimitsView    `json:"limits"`
 	// ParentRunID and ParentToolCallID name the tool call that started the run, "" where none did.
-	ParentRunID      string    `json:"parent_run_id,omitempty"`
-	ParentToolCallID string    `json:"parent_tool_call_id,omitempty"`
-	Messages         []Message `json:"-"`
+	ParentRunID      string `json:"parent_run_id,omitempty"`
+	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
+	// Continues is the run whose executed calls and results this run took over: the last TakenOver of its
+	// messages. "" and 0: none.
+	Continues string    `json:"continues,omitempty"`
+	TakenOver int       `json:"taken_over,omitempty"`
+	Messages  []Message `json:"-"`
 	// Principal, Labels and Target say for whom, as what part of what, and by which loop the run is made.
 	Principal string            `json:"-"`
 	Labels    map[string]string `json:"-"`

@@ -156,6 +156,15 @@ func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func
 	return s.carry(ctx, l)
 }
 
+// A Recorder is a [lathe.Sink] of one run that records something of its own before an event of the run is
+// stored. Record is called after the audit, with each event that is stored, by the goroutine of the run. Its
+// context ends after StoreTimeout. An error, or a panic, is that of a store that failed: the event is not
+// stored, and nothing follows from it. An engine without a store and without an audit does not call Record.
+type Recorder interface {
+	lathe.Sink
+	Record(ctx context.Context, e lathe.Event) error
+}
+
 // A stamper numbers the events of one run.
 type stamper struct {
 	engine  *Engine
@@ -255,6 +264,14 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 	if audit := s.engine.opts.Audit; audit != nil {
 		if err := audit(ctx, s.run, *ev); err != nil {
 			return err
+		}
+	}
+	who = "a recorder"
+	for _, sink := range s.own {
+		if r, ok := sink.(Recorder); ok {
+			if err := r.Record(ctx, *ev); err != nil {
+				return err
+			}
 		}
 	}
 	switch who = "the store"; {

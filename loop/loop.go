@@ -151,6 +151,11 @@ type Input struct {
 	// HandOver has a run that can be resumed end where it waits for nobody but the caller's tools, as one
 	// that cannot does. It counts until the run is resumed.
 	HandOver bool
+	// Continues names the run of which the last TakenOver messages are: what its model said and what its tools
+	// returned, after the messages that both runs start from. The calls among them count as calls of this run
+	// for everything but limits.
+	Continues string
+	TakenOver int
 	// Target is kept with a run that can be resumed: the name under which its caller finds its loop again.
 	Target string
 	// Resume goes on with a run that was started with Park, from what its events came to: one that

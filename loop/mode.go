@@ -108,7 +108,7 @@ func withDefaults(s lathe.Settings, info *lathe.ModelInfo) lathe.Settings {
 func (r *run) choice() lathe.ToolChoice {
 	c := r.settings.ToolChoice
 	forced := c.Mode == lathe.ChoiceRequired || c.Mode == lathe.ChoiceFunction
-	if forced && r.turn > 1 && !r.settings.ToolChoiceEveryTurn {
+	if forced && (r.turn > 1 || r.in.Continues != "") && !r.settings.ToolChoiceEveryTurn {
 		return lathe.ToolChoice{}
 	}
 	return c

@@ -81,7 +81,7 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, Park: true, Target: s.Target, Resume: s, Answers: in.Answers}, err
+		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers}, err
 }
 
 // history is what the first request of this process has.
@@ -93,7 +93,7 @@ func (in *Input) history() []lathe.Message {
 }
 
 func (s *State) before() *tool.Resumed {
-	b := &tool.Resumed{Planned: s.Planned}
+	b := &tool.Resumed{Planned: s.Planned, Calls: takenCalls(s.Messages[s.Start-s.TakenOver : s.Start])}
 	for i := range s.Trace {
 		b.Calls = append(b.Calls, s.Trace[i].Calls...)
 	}

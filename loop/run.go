@@ -179,8 +179,11 @@ func (r *run) run(parent context.Context) {
 func (r *run) begin() {
 	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
 		HandOver: r.in.Relay != nil}
-	if r.in.Resume != nil {
+	switch {
+	case r.in.Resume != nil:
 		r.runOpts.Resumed = r.in.Resume.before()
+	case r.in.Continues != "":
+		r.runOpts.Resumed = &tool.Resumed{Calls: takenCalls(r.in.taken())}
 	}
 	r.work = r.loop.runner.Begin(&r.info, &r.runOpts)
 	if r.settings.ToolUseMode != lathe.ModeDisabled {
@@ -196,6 +199,7 @@ func (r *run) begin() {
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
+		Continues: r.in.Continues, TakenOver: len(r.in.taken()),
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}

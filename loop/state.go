@@ -23,6 +23,10 @@ type State struct {
 	// call order.
 	Messages []lathe.Message
 	Start    int // how many of Messages the run started from
+	// Continues is the run whose calls and results this run took over: the last TakenOver of the messages that
+	// it started from.
+	Continues string
+	TakenOver int
 
 	Turn    int
 	Attempt int // of the model call that has not finished; 0: none
@@ -88,6 +92,7 @@ func (s *State) Apply(e *lathe.Event) error {
 		s.Run.RunID, s.Run.RequestID, s.Run.SessionID = e.RunID, e.RequestID, e.SessionID
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
 		in, _ := readStart(d.Input) // check has read it
+		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
 		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Resumed is what a run that goes on has behind it. How often a call was repeated, and how many
+// Resumed is what a run that goes on has behind it, or a run that continues another one. How often a call was repeated, and how many
 // names in a row were unknown, is counted anew.
 type Resumed struct {
 	// Planned is the number of calls that were planned.
@@ -23,7 +23,7 @@ func (w *Work) resume(before *Resumed) {
 	if before == nil {
 		return
 	}
-	w.next = before.Planned
+	w.next, w.resumed = before.Planned, len(before.Calls) > 0
 	for _, id := range before.Open {
 		w.ids.set(id, idAdopted)
 	}

@@ -19,14 +19,16 @@ type Work struct {
 	handOver bool     // unknown names are the client's
 	surface  *surface // what is advertised, once it was asked for
 
-	ids    ids
-	next   int // seq of the next call
-	repeat repeats
-	ledger ledger
-	found  foundKeys
-	used   []lathe.ToolUse
-	usage  lathe.Usage // of the run's model calls, as the loop said last
-	cost   float64
+	ids  ids
+	next int // seq of the next call
+	// resumed is set where calls were answered before.
+	resumed bool
+	repeat  repeats
+	ledger  ledger
+	found   foundKeys
+	used    []lathe.ToolUse
+	usage   lathe.Usage // of the run's model calls, as the loop said last
+	cost    float64
 	// unknown counts calls to unknown tools in a row.
 	unknown int
 	// halt, when set, answers every further call: the run is over.
@@ -289,8 +291,8 @@ func (w *Work) stop(out *Outcome, reason lathe.Reason, limit string, halt lathe.
 	}
 }
 
-// Called reports whether the model asked for any call.
-func (w *Work) Called() bool { return w.next > 0 }
+// Called reports whether the model asked for any call, in the run that is resumed or continued included.
+func (w *Work) Called() bool { return w.next > 0 || w.resumed }
 
 // end ends the call with a code. What the tool returned is not shown then.
 func (c *call) end(code lathe.Code) bool {
