@@ -24,7 +24,8 @@ type Serve struct {
 	MaxWatchers   int
 	MaxIdle       int
 	KeepAlive     time.Duration
-	Usage         string // last_call, sum
+	Usage         string        // last_call, sum
+	RetryWindow   time.Duration // 0: off
 	DrainDelay    time.Duration
 	DrainTimeout  time.Duration
 	WorkerLease   time.Duration
@@ -75,6 +76,7 @@ func (s *Serve) keys() []key {
 		{"serve.max_idle_connections", "4096", count(&s.MaxIdle, 1, maxCount), "Connections between two requests; beyond it the one that has been idle longest is closed.", "max_connections"},
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.usage", "last_call", words(&s.Usage, "last_call=last,turn", "sum=total,run"), "What `usage` of a chat completion counts if its run made several model calls: `last_call`, which clients compare with the model's context window, or `sum`. `lathe.usage` always has the sum.", "usage_mode"},
+		{"serve.retry_window", "10m", durationUpTo(&s.RetryWindow, 24*time.Hour), "Time after the end of a run in which the same request, sent again, does not execute its calls again: see docs/gateway.md. `0`: each request has a run of its own.", "retry idempotency"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
 		{"serve.store", "", reference(&s.Store, isStore), "Where runs are kept: `memory` (the default: until the daemon ends), `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come first. See docs/cluster.md.", "database db"},

@@ -291,6 +291,24 @@ func duration(p *time.Duration, lowest time.Duration) value {
 	}}
 }
 
+// durationUpTo is a duration from 0 to most.
+func durationUpTo(p *time.Duration, most time.Duration) value {
+	v := duration(p, 0).(*fn)
+	set := v.setFn
+	v.setFn = func(s string) error {
+		before := *p
+		if err := set(s); err != nil {
+			return err
+		}
+		if *p > most {
+			*p = before
+			return fmt.Errorf("%s is too long: %s at most", quote(s), formatDuration(most))
+		}
+		return nil
+	}
+	return v
+}
+
 // durationOr is a duration above 0, or a word that turns the bound off; off is kept as a negative number.
 func durationOr(p *time.Duration, off string) value {
 	textFn := func() string {

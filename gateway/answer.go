@@ -35,15 +35,17 @@ type chat struct {
 	id      string              // of the completion
 	chunks  *openai.ChunkWriter // nil: its client does not stream
 	calls   *handover
-	alone   bool   // the answer is one JSON text: the client gets the text of the last turn alone
-	said    bool   // some text was shown
-	turn    int    // in which it was
-	last    int64  // id of the last event that was told
-	follows bool   // the run is executed elsewhere: what was not streamed here is taken from its log
-	told    string // while it follows: the text of the turn that was shown
+	alone   bool         // the answer is one JSON text: the client gets the text of the last turn alone
+	said    bool         // some text was shown
+	before  []lathe.Part // is shown first, of the run that this one continues
+	turn    int          // in which it was
+	last    int64        // id of the last event that was told
+	follows bool         // the run is executed elsewhere: what was not streamed here is taken from its log
+	told    string       // while it follows: the text of the turn that was shown
 
 	server string     // the flag by which the command line reaches this server
 	equal  requestSum // of the request
+	fresh  bool       // the client asks for a run of its own
 
 	plain   bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed bool   // the client has got bytes of the model server
@@ -51,6 +53,8 @@ type chat struct {
 	whole   []byte // of the model server, to a client that does not stream
 
 	finished bool // among those bytes was the finish reason
+
+	continues string // the run that the run continues
 
 	unlock func() // lets others at the run that it goes on with; it may be called twice
 }
@@ -72,8 +76,12 @@ func (a *chat) appendEvent(dst []byte, e *lathe.Event) []byte {
 	case *lathe.CommentaryDelta:
 		return a.live(dst, e.Turn, d.Text)
 	case *lathe.ReasoningDelta:
+		dst = a.start(dst)
 		return a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
 	case *lathe.ToolCallDelta:
+		if len(a.calls.names) > 0 {
+			dst = a.start(dst)
+		}
 		return a.calls.appendPiece(dst, e.Turn, d)
 	case *lathe.ModelCallFinished:
 		if d.Message == nil {
@@ -100,10 +108,27 @@ func (a *chat) live(dst []byte, turn int, text string) []byte {
 	return a.text(dst, turn, text)
 }
 
+// start says what the run took over, before anything else.
+func (a *chat) start(dst []byte) []byte {
+	before := a.before
+	a.before = nil
+	for _, p := range before {
+		switch p := p.(type) {
+		case lathe.Text:
+			dst = a.live(dst, 0, p.Text)
+		case lathe.Reasoning:
+			dst = a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: p.Text})
+		case lathe.Refusal, lathe.Blob, lathe.ToolCall, lathe.ToolResult: // no part of a stream's text
+		}
+	}
+	return dst
+}
+
 func (a *chat) text(dst []byte, turn int, text string) []byte {
 	if text == "" {
 		return dst
 	}
+	dst = a.start(dst)
 	if a.said && a.turn != turn {
 		dst = a.chunks.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: between})
 	}
@@ -131,6 +156,7 @@ func (a *chat) appendEnd(dst []byte, res *lathe.Result, p *problem) []byte {
 			}
 		}
 	}
+	dst = a.start(dst)
 	if !a.said && res.Answer != "" { // of a model that told it only whole
 		dst = a.text(dst, len(res.Trace), res.Answer)
 	}
@@ -275,6 +301,7 @@ type report struct {
 	RunID     string       `json:"run_id"`
 	RequestID string       `json:"request_id"`
 	Session   string       `json:"session,omitempty"`
+	Continues string       `json:"continues,omitempty"` // the run whose calls and results the run took over
 	Reason    lathe.Reason `json:"reason"`
 	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
 	Turns     []turnReport `json:"turns"`
@@ -299,7 +326,7 @@ type turnReport struct {
 }
 
 func (a *chat) extra(res *lathe.Result) []lathe.Member {
-	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Reason: res.Reason,
+	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
 		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
 	client := map[string]bool{}
 	for _, t := range a.req.Tools {

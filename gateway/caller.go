@@ -20,6 +20,7 @@ type caller struct {
 	key       *Key
 	setup     *setup
 	requestID string
+	arrived   time.Time
 	openAI    bool // errors are told in OpenAI's shape
 	rpc       bool // errors are told in JSON-RPC's shape
 	left      bool // the request does not count as work any more
@@ -32,7 +33,7 @@ type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &caller{setup: g.work.begin(), key: anyone, openAI: strings.HasPrefix(r.URL.Path, "/v1/"), rpc: r.URL.Path == mcpPath, pattern: "none"}
+	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), openAI: strings.HasPrefix(r.URL.Path, "/v1/"), rpc: r.URL.Path == mcpPath, pattern: "none"}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c}
 	h := rec.Header()

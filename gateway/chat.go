@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,26 +23,44 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	defer a.unlock()
+	defer func() { a.unlock() }()
+	if !g.repeated(w, r, a) {
+		g.answerChat(w, r, a)
+	}
+}
+
+// answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where
+// the run was to continue an earlier one and another process has begun it.
+func (g *Gateway) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
+	c := a.caller
 	if a.req.Stream {
-		g.stream(w, r, c, &a.job, a)
-		return
+		return g.stream(w, r, c, &a.job, a)
 	}
 	res, p := g.whole(r, c, a)
 	switch {
 	case r.Context().Err() != nil:
 		c.code = "client_gone"
-		return
+		return false
+	case a.job.lost():
+		return true
 	case p != nil:
 		c.fail(w, p)
-		return
+		return false
 	}
-	a.header(w.Header())
 	if p := ended(res); p != nil {
+		a.job.track.permit(res, p)
+		a.header(w.Header())
 		c.fail(w, p)
-		return
+		return false
 	}
 	a.noteReasoning(res)
+	g.writeWhole(w, r, a, res)
+	return false
+}
+
+// writeWhole writes an answer in one piece.
+func (g *Gateway) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *lathe.Result) {
+	a.header(w.Header())
 	body := a.whole
 	if !a.asItCame(res) {
 		body = openai.AppendCompletion(nil, &openai.Completion{ID: a.id, Model: a.req.Model, Created: a.created,
@@ -51,8 +70,21 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 	h["Content-Type"], h["Cache-Control"] = typeJSON, uncached
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Now().Add(g.opts.Limits.WriteTimeout)) // a test's writer has none
-	_, _ = w.Write(body)                                                // nobody to tell
+	if err := a.job.track.deliver(r.Context(), res, func() error { return writeAll(w, rc, body, a.job.track.recorded()) }); err != nil {
+		a.caller.code = "client_gone"
+	}
 	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// writeAll writes a body. With flush it returns once the body is on its way to the client.
+func writeAll(w http.ResponseWriter, rc *http.ResponseController, body []byte, flush bool) error {
+	if flush {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	if _, err := w.Write(body); err != nil || !flush {
+		return err
+	}
+	return rc.Flush()
 }
 
 // whole returns what the run of a came to, for a client that is shown nothing before. It returns early when the
@@ -133,6 +165,9 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	if g.opts.Desk != nil && g.opts.Index != nil {
 		a.server, a.equal = serverFlag(r), sumRequest(c.key.Name, body)
 	}
+	if a.fresh, p = asksAnew(r); p != nil {
+		return nil, p
+	}
 	asked := a.asked()
 	a.plain = asked == nil && !req.Obfuscate
 	a.alone = wantsJSON(req.Sampling.ResponseFormat)
@@ -145,7 +180,11 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 		return nil, p
 	}
 	c.named = req.Model
-	return a, g.plan(r.Context(), a, m, wanted)
+	if p := g.plan(r.Context(), a, m, wanted); p != nil || a.in.Relay != nil {
+		return a, p
+	}
+	g.trackChat(a)
+	return a, nil
 }
 
 // plan makes the input of the run.
@@ -222,7 +261,7 @@ func (g *Gateway) plan(ctx context.Context, a *chat, m *Model, wanted *wish) (p 
 	in.Park, in.HandOver = g.opts.Index != nil, true
 	asks := in.Park && !relayed && g.opts.Desk != nil
 	if asks {
-		if v := g.equalRun(ctx, a); v != nil {
+		if v := g.equalRun(ctx, a); v != nil && !a.fresh {
 			a.attach(m, v)
 			return nil
 		}

@@ -32,6 +32,8 @@ func (v *runView) note(e *lathe.Event) {
 		if d.Client {
 			v.handedBack = e.ID
 		}
+	case *lathe.ToolCallExecuted:
+		v.ran[d.ToolCallID] = true
 	case *lathe.ApprovalRequested:
 		if v.requests == nil {
 			v.requests = map[string]approvalRequest{}

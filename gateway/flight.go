@@ -16,6 +16,12 @@ type job struct {
 	detach bool // it goes on when its client leaves
 	// due says what of it is stored at once where nobody asked that it survives this process; nil: everything.
 	due func(lathe.EventData) bool
+	// track is the request, where a repetition of it is looked for; nil: it is not.
+	track *tracked
+	// claim tells whether the run began, where another process may begin it, too; nil: none may.
+	claim *first
+	// out is the stream, where something was written before the run began; nil: nothing was.
+	out *streamWriter
 	// resume names the run that waits and that is gone on with, in place of a new one of in.
 	resume  string
 	answers map[string]lathe.Output
@@ -27,11 +33,19 @@ type job struct {
 	holds func(*lathe.Result) bool
 }
 
+// sinks returns the sinks of the run.
 func (j *job) sinks(more []lathe.Sink) []lathe.Sink {
 	if j.note != nil {
 		more = append(more, j.note)
 	}
-	return more
+	var first []lathe.Sink // before the client sees the event
+	if j.claim != nil {
+		first = append(first, j.claim)
+	}
+	if j.track != nil {
+		first = append(first, j.track)
+	}
+	return append(first, more...)
 }
 
 // A flight is a run that a client waits for.
@@ -42,8 +56,12 @@ type flight struct {
 	detach bool
 	once   sync.Once
 	id     string
-	among  *flying // nil: the crew knows it
-	wake   func()  // when over is closed; nil: nobody has to be told
+
+	mu      sync.Mutex
+	clients int     // that wait for the run; without any it is cancelled
+	quit    func()  // removes the client that began it, once
+	among   *flying // nil: the crew knows it
+	wake    func()  // when over is closed; nil: nobody has to be told
 }
 
 var _ engine.Leaver = (*flight)(nil)
@@ -124,16 +142,39 @@ func (g *Gateway) fly(ctx context.Context, c *caller, j *job, wake func(), sinks
 		f.land(g.carry(ctx, j, sinks))
 	}()
 	return f, func() {
-		f.cancel(context.Canceled)
+		f.quit()
 		<-gone
 	}, nil
+}
+
+// join adds a client that waits for the run. leave must be called once; it is nil where the run is being cancelled.
+func (f *flight) join() (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clients == 0 {
+		return nil
+	}
+	f.clients++
+	return f.leave
+}
+
+// leave removes a client. The run is cancelled when the last one has left.
+func (f *flight) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clients--; f.clients == 0 {
+		f.cancel(context.Canceled)
+	}
 }
 
 // board makes the flight of a run that a request carries, and the context that it ends with.
 func (g *Gateway) board(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *flight) {
 	j.name(g, c)
-	f := &flight{over: make(chan struct{}), id: c.runID, among: &g.flying, wake: wake}
-	ctx, f.cancel = context.WithCancelCause(ctx)
+	f := &flight{over: make(chan struct{}), id: c.runID, among: &g.flying, wake: wake, clients: 1}
+	f.quit = sync.OnceFunc(f.leave)
+	asked := ctx
+	ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(asked, f.quit) // which ends with its request
 	g.flying.add(f)
 	if g.stopped.Err() != nil { // before it could be found
 		f.cancel(context.Cause(g.stopped))

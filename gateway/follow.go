@@ -93,8 +93,16 @@ func (v *runView) result() *lathe.Result {
 	switch f := s.Finished; {
 	case f != nil:
 		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
+		if f.Reason == lathe.ReasonClientToolCalls {
+			for i := range s.Open {
+				res.Pending = append(res.Pending, s.Open[i].ToolCall)
+			}
+		}
 		if f.ErrorCode != "" {
 			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "gateway: follow", Err: errors.New("the run failed")}
+		}
+		if f.Reason == lathe.ReasonUpstreamError {
+			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
 		}
 	case s.Paused == "": // it goes on, and is followed no longer
 		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}

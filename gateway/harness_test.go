@@ -52,6 +52,45 @@ type fixture struct {
 	tools   *tools
 	seen    *seen // what model servers were sent
 	key     string
+	busy    busy
+}
+
+// busy counts the requests that are worked on.
+type busy struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when there are none; nil: nobody waits
+}
+
+func (b *busy) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n += n; b.n == 0 && b.none != nil {
+		close(b.none)
+		b.none = nil
+	}
+}
+
+// idle waits until no request is worked on.
+func (f *fixture) idle() {
+	f.busy.mu.Lock()
+	if f.busy.n == 0 {
+		f.busy.mu.Unlock()
+		return
+	}
+	if f.busy.none == nil {
+		f.busy.none = make(chan struct{})
+	}
+	none := f.busy.none
+	f.busy.mu.Unlock()
+	<-none
+}
+
+// stop ends the process, once its runs have ended.
+func (f *fixture) stop() {
+	f.idle()
+	f.crew.Drain(context.Background())
+	f.cut()
 }
 
 // A setting changes a fixture before it is served.
@@ -70,6 +109,7 @@ type setting struct {
 	instead  func(n int, r *http.Request) (*http.Response, error)
 	pass     []string // members that models get besides those that servers are known to take
 	patient  bool     // model servers may be silent for long
+	nothing  bool     // no store keeps runs
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -102,7 +142,11 @@ func serve(t testing.TB, s *setting) *fixture {
 		f.index = kept
 	}
 	bus := observe.NewBus(s.bus)
-	eng := engine.New(&engine.Options{Store: f.index, Now: s.now, Sinks: []lathe.Sink{f.metrics, bus}})
+	kept := lathe.Store(f.index)
+	if s.nothing {
+		kept = nil
+	}
+	eng := engine.New(&engine.Options{Store: kept, Now: s.now, Sinks: []lathe.Sink{f.metrics, bus}})
 	f.engine, f.crew = eng, engine.NewCrew(eng, 0)
 	opts := &gateway.Options{Engine: eng, Crew: f.crew, Index: f.index, Bus: bus, Desk: s.desk, Metrics: f.metrics, Now: s.now,
 		Setup: gateway.Setup{Models: f.models, Tools: f.tools}}
@@ -122,6 +166,12 @@ func serve(t testing.TB, s *setting) *fixture {
 	}
 	f.url = "http://" + ln.Addr().String()
 	srv := f.gateway.Server()
+	next, busy := srv.Handler, &f.busy
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		busy.add(1)
+		defer busy.add(-1)
+		next.ServeHTTP(w, r)
+	})
 	f.cut = func() { _ = srv.Close() }
 	var done sync.WaitGroup
 	done.Go(func() { _ = srv.Serve(ln) })
@@ -320,6 +370,7 @@ type wireCall struct {
 
 type report struct {
 	RunID     string `json:"run_id"`
+	Continues string `json:"continues"`
 	Reason    string `json:"reason"`
 	Session   string `json:"session"`
 	ToolCalls []struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A Model is a model as requests name it, with the loop that runs it.
@@ -123,6 +124,8 @@ type Limits struct {
 	Expiry time.Duration
 	Claim  time.Duration // 1 s between looks for runs of a shared store that nobody carries
 	Poll   time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
+	// RetryWindow is 10 min: after the end of a run in which a repetition of its request finds it; below 0: none does.
+	RetryWindow time.Duration
 	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
 	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
 	MaxKept      int
@@ -160,6 +163,7 @@ func (l Limits) withDefaults() Limits {
 	span(&l.KeepAlive, 15*time.Second)
 	span(&l.Expiry, 10*time.Second)
 	span(&l.Claim, time.Second)
+	span(&l.RetryWindow, 10*time.Minute)
 	span(&l.Poll, 250*time.Millisecond)
 	span(&l.KeepFor, time.Hour)
 	return l
@@ -177,10 +181,15 @@ type Gateway struct {
 	recalled recall
 	seen     map[string]surveyed // by run; of the goroutine that surveys
 	flying   flying
-	facts    lathe.FactStore   // nil: nothing is kept
-	shared   lathe.SharedStore // nil: no other process carries runs of the store
-	relays   relays
-	hinted   sleepers // watchers of runs
+
+	requests   lathe.RequestStore // the store, where it records requests; else in memory
+	deliveries deliveries
+	results    results // where no store keeps runs
+
+	facts  lathe.FactStore   // nil: nothing is kept
+	shared lathe.SharedStore // nil: no other process carries runs of the store
+	relays relays
+	hinted sleepers // watchers of runs
 
 	draining atomic.Bool
 	unready  atomic.Bool             // /readyz has logged why
@@ -220,6 +229,12 @@ func New(opts *Options) (*Gateway, error) {
 		g.opts.Cluster.Client = relayClient()
 	}
 	g.usage = newUsage(g.opts.Now, &g.opts.Limits)
+	if g.requests, _ = g.opts.Index.(lathe.RequestStore); g.requests == nil {
+		g.requests = store.NewMemory(nil)
+	}
+	if g.opts.Index == nil {
+		g.results.max, g.results.maxBytes = g.opts.Limits.MaxKept, g.opts.Limits.MaxKeptBytes
+	}
 	g.kept = newKept(&g.opts.Limits, g.opts.Now)
 	g.held = newRunLocks()
 	g.stopped, g.stop = context.WithCancelCause(context.Background())

@@ -168,18 +168,30 @@ func (s *streamWriter) write(b []byte) error {
 	return s.rc.Flush()
 }
 
-// stream begins the run of a job and writes what it says to the client until it is over.
-func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) {
-	rc := http.NewResponseController(w)
-	out := &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: enc.header}
+func (g *Gateway) newStreamWriter(w http.ResponseWriter, enc encoder) *streamWriter {
+	return &streamWriter{w: w, rc: http.NewResponseController(w), timeout: g.opts.Limits.WriteTimeout, head: enc.header}
+}
+
+// stream begins the run of a job and writes what it says to the client until it is over. It reports true, and has
+// written nothing of the run, where the run was to continue an earlier one and another process has begun it.
+func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) (lost bool) {
+	out := j.out
+	if out == nil {
+		out = g.newStreamWriter(w, enc)
+	}
+	rc := out.rc
 	p := newPipe(enc, g.opts.Limits.MaxBuffer, func() { _ = rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
 	if j.in != nil && j.in.Relay != nil {
 		j.in.Relay.Take = p.takeRaw
 	}
 	f, leave, bad := g.fly(r.Context(), c, j, p.nudge, p)
+	if bad != nil && out.started {
+		_ = out.write(enc.appendEnd(nil, nil, bad)) // the client left
+		return false
+	}
 	if bad != nil {
 		c.fail(w, bad)
-		return
+		return false
 	}
 	defer func() { leave() }()
 	defer p.close()
@@ -217,23 +229,27 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 		switch {
 		case r.Context().Err() != nil:
 			c.code = "client_gone"
-			return
+			return false
 		case full:
 			c.code = "slow_reader"
-			return
+			return false
+		case over && j.lost():
+			return true
 		case over:
-			bad := ended(f.res)
+			bad = ended(f.res)
+			j.track.permit(f.res, bad)
 			if bad != nil && !out.started && len(b) == 0 {
 				enc.header(w.Header())
 				c.fail(w, bad)
-				return
+				return false
 			}
 			if bad != nil {
 				c.code = bad.Code
 			}
 			b = enc.appendEnd(b, f.res, bad)
 		case f.detach && g.stopped.Err() != nil: // it is left for a later process
-			b, over = enc.appendEnd(b, nil, failure(&lathe.Result{Reason: lathe.ReasonInterrupted})), true
+			bad = failure(&lathe.Result{Reason: lathe.ReasonInterrupted})
+			b, over = enc.appendEnd(b, nil, bad), true
 		case p.late.Swap(false):
 			left := g.opts.Limits.KeepAlive - time.Since(out.last)
 			if left <= 0 && len(b) == 0 {
@@ -245,12 +261,17 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *j
 			quiet.Reset(left)
 		}
 		spare = b
-		if err := out.write(b); err != nil {
-			c.code = "client_gone"
-			return
+		var err error
+		if over && bad == nil {
+			err = j.track.deliver(r.Context(), f.res, func() error { return out.write(b) })
+		} else {
+			err = out.write(b)
 		}
-		if over {
-			return
+		if err != nil {
+			c.code = "client_gone"
+		}
+		if over || err != nil {
+			return false
 		}
 	}
 }

@@ -35,6 +35,7 @@ type runView struct {
 	decisions []callDecision
 	// handedBack is the id of the last event that has a result of the client.
 	handedBack int64
+	ran        map[string]bool // calls whose tools ran, by id
 }
 
 // view reads the log of a run of the caller.
@@ -44,7 +45,7 @@ func (g *Gateway) view(ctx context.Context, c *caller, id string) (*runView, *pr
 
 // viewAs reads the log of a run that the caller may see.
 func (g *Gateway) viewAs(ctx context.Context, c *caller, id string, may func(*lathe.RunStarted) bool) (*runView, *problem) {
-	v := &runView{client: map[string]bool{}}
+	v := &runView{client: map[string]bool{}, ran: map[string]bool{}}
 	_ = g.opts.Engine.Settle(ctx, id) // the read says what is wrong with the store
 	for e, err := range g.opts.Index.Read(ctx, id, 0) {
 		if err == nil {

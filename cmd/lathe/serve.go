@@ -199,7 +199,8 @@ func (d *daemon) open(cfg *config.Config) error {
 	out := &gateway.Options{Setup: d.now.setup(), Metrics: d.metrics, NoMetrics: d.metricsAddr(cfg) != "", Log: d.log,
 		SumUsage: cfg.Serve.Usage == "sum",
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls, MaxText: cfg.Serve.MaxText,
-			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, MaxIdle: cfg.Serve.MaxIdle, KeepAlive: cfg.Serve.KeepAlive}}
+			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, MaxIdle: cfg.Serve.MaxIdle, KeepAlive: cfg.Serve.KeepAlive,
+			RetryWindow: windowOf(cfg.Serve.RetryWindow)}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
 		_, opts.StoreAtOnce = d.store.(memoryStore)
@@ -223,6 +224,14 @@ func (d *daemon) open(cfg *config.Config) error {
 	}
 	d.serveTools(d.now, out.Setup.Keys)
 	return nil
+}
+
+// windowOf returns the retry window as the gateway takes it: 0 is its default there.
+func windowOf(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
 }
 
 func (d *daemon) metricsAddr(cfg *config.Config) string {

@@ -38,6 +38,7 @@ type retainedFacts interface {
 	lathe.Retainer
 	lathe.Compactor
 	lathe.FactStore
+	lathe.RequestStore
 }
 
 // Close does nothing: the runs end with the process.

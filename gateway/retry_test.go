@@ -1,0 +1,178 @@
+package gateway_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/gateway"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/postgres/pgtest"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+// A place is where a request fails after its mail was sent, and how its client comes to send it again.
+type place struct {
+	name  string
+	model func(*mailer)
+	// leave, when set, has the client leave: it is called once the place is reached.
+	leave  bool
+	inTool bool // the client leaves while the tool runs, else while the model is asked
+	more   string
+	answer string // of the retry; "": mailed
+}
+
+var places = []place{
+	{name: "before the first byte", model: func(m *mailer) { m.fail.Store(1) }},
+	{name: "in the stream", model: func(m *mailer) { m.fail.Store(1); m.text = "A moment." }},
+	{name: "after some text", model: func(m *mailer) { m.fail.Store(1); m.spoken = true }},
+	{name: "the client leaves in the tool", leave: true, inTool: true, answer: `it is not known whether it took effect. Check before you repeat it."}}`},
+	{name: "the client leaves in the model call", leave: true},
+	{name: "the client leaves and the run goes on", leave: true, more: `,"lathe":{"detach":true}`},
+}
+
+// A site is which process gets the retry.
+type site struct {
+	name string
+	// open returns the store of the first process, and next, which returns that of the process that gets the retry:
+	// nil where it is the same process.
+	open func(t *testing.T) (first lathe.RunIndex, next func() lathe.RunIndex)
+}
+
+var sites = []site{
+	{"memory", func(*testing.T) (lathe.RunIndex, func() lathe.RunIndex) { return newMortal(store.NewMemory(nil)), nil }},
+	{"none", func(*testing.T) (lathe.RunIndex, func() lathe.RunIndex) { return nil, nil }},
+	{"restart", func(t *testing.T) (lathe.RunIndex, func() lathe.RunIndex) {
+		path := filepath.Join(t.TempDir(), "runs.db")
+		s := openSQLite(t, path)
+		return s, func() lathe.RunIndex {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return openSQLite(t, path)
+		}
+	}},
+	{"cluster", func(t *testing.T) (lathe.RunIndex, func() lathe.RunIndex) {
+		url := pgtest.URL(t)
+		return openPostgres(t, url), func() lathe.RunIndex { return openPostgres(t, url) }
+	}},
+}
+
+func openSQLite(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func openPostgres(t *testing.T, url string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Wherever a request fails after its run has sent a mail, and whichever process gets the retry: the mail is sent once,
+// and the retry gets the answer.
+func TestRetrySendsOneMail(t *testing.T) {
+	t.Parallel()
+	for _, where := range sites {
+		for _, place := range places {
+			for _, stream := range []string{"stream", "whole", "stream then whole"} {
+				t.Run(strings.Join([]string{where.name, place.name, stream}, "/"), func(t *testing.T) {
+					t.Parallel()
+					if where.name == "none" && place.more != "" {
+						t.Skip("no run goes on without its client here")
+					}
+					retryOnce(t, &where, &place, stream != "whole", stream == "stream")
+				})
+			}
+		}
+	}
+}
+
+func retryOnce(t *testing.T, where *site, place *place, first, second bool) {
+	m, o := &mailer{}, &postOffice{}
+	if place.model != nil {
+		place.model(m)
+	}
+	if place.leave && place.inTool {
+		o.slow, o.began = make(chan struct{}), make(chan struct{}, 1)
+	} else if place.leave {
+		m.hold, m.asked = make(chan struct{}), make(chan struct{}, 1)
+	}
+	kept, next := where.open(t)
+	change := func(s *setting) {
+		s.opts = func(opts *gateway.Options) {
+			opts.Limits.Poll = 10 * time.Millisecond
+			if where.name == "none" {
+				opts.Index, opts.Crew = nil, nil
+			}
+		}
+		s.nothing = where.name == "none"
+	}
+	r := serveRetries(t, m, o, kept, change)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	if place.leave {
+		go func() {
+			if place.inTool {
+				<-o.began
+			} else {
+				<-m.asked
+			}
+			leave()
+		}()
+	}
+	x := r.post(ctx, mailBody(first, place.more), nil)
+	if x.err == nil && x.code == "" && x.status == http.StatusOK {
+		t.Fatalf("the first request did not fail: %+v", x)
+	}
+	r.wantMails(1)
+	if place.leave {
+		r.idle() // before, the retry may attach to the run: see TestRetryAttaches
+	}
+	if m.hold != nil {
+		close(m.hold)
+	}
+	if o.slow != nil {
+		close(o.slow)
+	}
+	again := r
+	if next != nil {
+		r.stop()
+		again = serveRetries(t, m, o, next(), change)
+	}
+	y := again.post(t.Context(), mailBody(second, place.more), nil)
+	answer := place.answer
+	if answer == "" {
+		answer = mailed
+	}
+	again.wantAnswer(y, answer)
+	again.wantMails(1)
+	if m.text != "" && !strings.HasPrefix(y.text, m.text) {
+		t.Errorf("the answer is %q and does not begin with what the run before said", y.text)
+	}
+	if place.more == "" && (y.report == nil || y.report.Continues == "" || y.report.RunID == y.report.Continues) {
+		t.Errorf("the report is %+v", y.report)
+	}
+
+	// The answer was delivered: the same request on purpose is a request of its own.
+	z := again.post(t.Context(), mailBody(second, place.more), nil)
+	again.wantAnswer(z, mailed)
+	again.wantMails(2)
+	if z.report == nil || y.report == nil || z.report.Continues != "" || z.report.RunID == y.report.RunID {
+		t.Errorf("the repetition on purpose: %+v after %+v", z.report, y.report)
+	}
+}
