@@ -62,7 +62,7 @@ const (
 
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
-	h.payload = payload{r: &h.reader, whole: true, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
+	h.payload = payload{r: &h.reader, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
 	return h
 }
 

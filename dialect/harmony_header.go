@@ -133,8 +133,11 @@ func (h *header) name() []byte {
 	case "", "assistant", "user", "all", "functions", "functions.":
 		return nil
 	}
-	return bytes.TrimPrefix(h.recipient, []byte("functions."))
+	return bytes.TrimPrefix(h.recipient, []byte(functionsPrefix))
 }
+
+// functionsPrefix is the namespace of all tools. Models write it before a tool's name, or leave it out.
+const functionsPrefix = "functions."
 
 func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 	first := true

@@ -171,3 +171,19 @@ func TestHarmonyRecursiveSchema(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+// The namespace of tools is no part of a tool's name, on the `tool` channel as in a recipient.
+func TestHarmonyToolChannelTakesNamespace(t *testing.T) {
+	t.Parallel()
+	for payload, want := range map[string]string{
+		`{"tool":"functions.f","arguments":{"a":1}}`: "f", `{"arguments":{},"tool":"functions.f"}`: "f", `{"tool":"f","arguments":{}}`: "f",
+		`{"tool":"functions.","arguments":{}}`: "",
+	} {
+		var c dialect.Collector
+		c.AddAll(dialecttest.Parse(t, lookup(t, "harmony").NewParser(nil), "<|channel|>tool<|message|>"+payload+"<|end|>"))
+		m := c.Message()
+		if calls := m.Calls(); want != "" && (len(calls) != 1 || calls[0].Name != want) || want == "" && len(c.Failures()) != 1 {
+			t.Errorf("%s is read as %+v", payload, calls)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type payload struct {
 	r        *reader
 	nameKeys []string
 	argKeys  []string
-	whole    bool // max_payload_bytes bounds the object; else only what is kept of it
+	prefix   string // that may stand before the tool's name and is no part of it
 
 	js       jsonScan
 	begun    bool   // the opening brace was read
@@ -38,8 +39,7 @@ type payload struct {
 	name     []byte
 	held     []byte // argument text that came before the name
 
-	raw   []byte     // the text so far; after a failure, or past the limit, its beginning only
-	lost  bool       // raw is its beginning only
+	raw   []byte     // the text so far; after a failure its beginning only
 	total int        // its length
 	bad   lathe.Code // why it cannot be read
 }
@@ -55,7 +55,7 @@ const (
 // reset makes p ready for the next object.
 func (p *payload) reset() {
 	p.js = jsonScan{outer: ownLevels}
-	p.begun, p.inKey, p.inValue, p.foreign, p.lost = false, false, false, false, false
+	p.begun, p.inKey, p.inValue, p.foreign = false, false, false, false
 	p.nameRank, p.argRank = -1, -1
 	p.token, p.name, p.held, p.raw = p.token[:0], p.name[:0], p.held[:0], p.raw[:0]
 	p.total, p.bad = 0, ""
@@ -76,10 +76,13 @@ func (p *payload) good() bool {
 func (p *payload) add(s string) {
 	if p.bad == "" {
 		room := p.opts().MaxPayloadBytes - len(p.raw)
-		if !p.lost && len(s) > room {
+		if len(s) > room {
 			p.read(s[:room])
 			s = s[room:]
-			p.overflow()
+			if p.bad == "" {
+				p.fail(lathe.CodePayloadTooLarge)
+				p.js.outer = 0
+			}
 		}
 	}
 	if p.bad == "" {
@@ -95,23 +98,10 @@ func (p *payload) add(s string) {
 
 func (p *payload) opts() *Options { return &p.r.opts }
 
-// overflow is called when the text kept has reached the limit and more comes.
-func (p *payload) overflow() {
-	switch {
-	case p.bad != "":
-	case p.whole || !p.r.open:
-		p.fail(lathe.CodePayloadTooLarge)
-		p.js.outer = 0
-	default:
-		p.lost = true
-		p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
-	}
-}
-
 // keep counts s, and keeps it as far as raw is wanted.
 func (p *payload) keep(s string) {
 	p.total += len(s)
-	if p.lost || p.bad != "" {
+	if p.bad != "" {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(p.raw)))]
 	}
 	p.raw = append(p.raw, s...)
@@ -119,32 +109,26 @@ func (p *payload) keep(s string) {
 
 func (p *payload) read(s string) {
 	p.keep(s)
-	rest, ok := p.scan(s)
-	if ok {
-		return
-	}
-	p.fail(lathe.CodePayloadParseError)
-	if p.lost {
-		p.r.say(lathe.DeltaText, rest)
+	if !p.scan(s) {
+		p.fail(lathe.CodePayloadParseError)
 	}
 }
 
-// scan follows the object's own level. Where it is broken, rest is what comes after the good part.
-func (p *payload) scan(s string) (rest string, ok bool) {
+// scan follows the object's own level; false: it is broken.
+func (p *payload) scan(s string) bool {
 	for s != "" {
 		was := p.js.state
 		if was == jsonDone {
-			s = strings.TrimLeft(s, " \t\r\n")
-			return s, s == ""
+			return strings.TrimLeft(s, " \t\r\n") == ""
 		}
 		n := p.js.scan(s)
 		part := s[:n]
 		s = s[n:]
 		if !p.step(was, p.js.state, part) {
-			return s, false
+			return false
 		}
 	}
-	return "", true
+	return true
 }
 
 // step takes what the scan read when its state went from was to now.
@@ -245,7 +229,10 @@ func (p *payload) value(part string, end bool) bool {
 		if end {
 			var err error
 			p.name, err = rawjson.AppendUnquote(p.name[:0], p.token)
-			if err != nil || len(p.name) == 0 {
+			if err != nil {
+				return false
+			}
+			if p.name = bytes.TrimPrefix(p.name, []byte(p.prefix)); len(p.name) == 0 {
 				return false
 			}
 			if p.argRank >= 0 {
@@ -265,9 +252,7 @@ func (p *payload) begin() {
 // fail turns what was read into text. The ParseError follows when the payload ends.
 func (p *payload) fail(code lathe.Code) {
 	p.bad, p.r.unreadable = code, true
-	if !p.lost {
-		p.r.say(lathe.DeltaText, string(p.raw))
-	}
+	p.r.say(lathe.DeltaText, string(p.raw))
 	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
 	if code == lathe.CodePayloadParseError {
 		p.js.state = jsonBad

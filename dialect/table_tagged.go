@@ -115,12 +115,16 @@ var olmoPython = newPythonicForm(pythonicForm{
 	drops: []string{"<|im_end|>", "<|endoftext|>"},
 })
 
+// toolResponse are the tags that [appendToolResponse] writes.
+var toolResponse = []string{"<tool_response>", "</tool_response>"}
+
 var qwenGrammar = newGrammar(grammar{
 	wrap: []string{"<tool_call>"}, wrapClose: []string{"</tool_call>"},
 	call: []string{"<function="}, callClose: []string{"</function>"},
 	param: []string{"<parameter="}, paramClose: []string{"</parameter>"},
 	newline: true, python: true, json: true,
-	drops: []string{"<|im_end|>", "<|endoftext|>"},
+	drops:    []string{"<|im_end|>", "<|endoftext|>"},
+	reserved: toolResponse,
 	layout: layout{name: "<tool_call>\n<function=", params: ">\n", key: "<parameter=", value: ">\n", valueEnd: "\n</parameter>\n",
 		end: "</function>\n</tool_call>"},
 })
@@ -146,7 +150,7 @@ var glmGrammar = newGrammar(grammar{
 	valueTag: []string{"<arg_value>", "<longcat_arg_value>"}, paramClose: []string{"</arg_value>", "</longcat_arg_value>"},
 	json:     true,
 	drops:    []string{"<|observation|>", "<|user|>"},
-	reserved: []string{"[gMASK]", "<sop>"},
+	reserved: append([]string{"[gMASK]", "<sop>"}, toolResponse...),
 	layout: layout{name: "<tool_call>", params: "\n", key: "<arg_key>", value: "</arg_key>\n<arg_value>", valueEnd: "</arg_value>\n",
 		end: "</tool_call>"},
 })

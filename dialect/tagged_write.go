@@ -81,7 +81,8 @@ func keyRune(r rune) rune {
 }
 
 // appendToolResponse writes `<tool_response>`, the content on lines of its own, `</tool_response>`.
-// A backslash masks tags of that kind, and of calls, in what the tool said.
+// The tags in what the tool said were taken apart before, by a space: where they are tokens of the model, a
+// backslash before one leaves it a token.
 func appendToolResponse(dst []byte, r lathe.ToolResult) []byte {
 	dst = append(dst, "<tool_response>\n"...)
 	dst = append(dst, maskTags(r.Content)...)

@@ -6,7 +6,29 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-var tagsForm = form{call: appendTagCall, clean: maskTags, explained: true}
+var tagsForm = form{call: appendTagCall, clean: cleanTags, explained: true, result: func(dst []byte, r lathe.ToolResult) []byte {
+	r.Content = cleanTurns(r.Content)
+	return appendTagResult(dst, r)
+}}
+
+// turnMarks are what the templates of models put between turns and around results, but for marks of the form `<|…|>`,
+// which every cleaner takes apart. The dialect tags goes with any model, so it takes all of them apart.
+var turnMarks = []string{
+	"<s>", "</s>", "<bos>", "<eos>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
+	"[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+	"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<tool_response|>", "<|tool_response>",
+	"<start_function_response>", "<end_function_response>",
+	"<tool_response>", "</tool_response>", "<tool_call>", "</tool_call>",
+	"<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>",
+	"<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>",
+	"[gMASK]", "<sop>", "]~b]", "]~!b[", "[e~[", "<seed:bos>", "<seed:eos>",
+	"<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<extra_id_0>", "<extra_id_1>",
+}
+
+var cleanTurns = newCleaner(turnMarks)
+
+// cleanTags takes apart the marks of turns of all models, and the tags of calls and results.
+func cleanTags(s string) string { return maskTags(cleanTurns(s)) }
 
 func appendTagCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	dst = append(dst, `<tool name="`...)

@@ -70,7 +70,7 @@ func TestRewriteTags(t *testing.T) {
 	want := []lathe.Message{
 		{Role: lathe.RoleSystem, Parts: []lathe.Part{lathe.Text{Text: "Be brief."},
 			lathe.Text{Text: "\n\n" + string(lookup(t, "tags").AppendTools(nil, req.Tools))}}},
-		lathe.User("Go <|end|>."),
+		lathe.User("Go < |end|>."),
 		{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "I look. "},
 			lathe.Text{Text: `<tool name="a" args>{"x":1}</tool>`}, lathe.Text{Text: `<tool name="b__" args>{}</tool>`}}},
 		{Role: lathe.RoleUser, Parts: []lathe.Part{

@@ -16,11 +16,11 @@ func TestWrittenForms(t *testing.T) {
 	const args = `{"a":"x","n":5,"o":{"k":[true,null]}}`
 	for _, test := range []struct{ name, call, result string }{
 		{"qwen3-coder", "<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n<parameter=n>\n5\n</parameter>\n" +
-			"<parameter=o>\n{\"k\":[true,null]}\n</parameter>\n</function>\n</tool_call>", "<tool_response>\n1 \\</tool_response>\n</tool_response>"},
+			"<parameter=o>\n{\"k\":[true,null]}\n</parameter>\n</function>\n</tool_call>", "<tool_response>\n1 < /tool_response>\n</tool_response>"},
 		{"seed-oss", "<seed:tool_call>\n<function=f>\n<parameter=a>x</parameter>\n<parameter=n>5</parameter>\n" +
 			"<parameter=o>{\"k\":[true,null]}</parameter>\n</function>\n</seed:tool_call>", ""},
 		{"glm", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n<arg_key>n</arg_key>\n<arg_value>5</arg_value>\n" +
-			"<arg_key>o</arg_key>\n<arg_value>{\"k\":[true,null]}</arg_value>\n</tool_call>", ""},
+			"<arg_key>o</arg_key>\n<arg_value>{\"k\":[true,null]}</arg_value>\n</tool_call>", "<tool_response>\n1 < /tool_response>\n</tool_response>"},
 		{"minimax-m2", "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">x</parameter>\n<parameter name=\"n\">5</parameter>\n" +
 			"<parameter name=\"o\">{\"k\":[true,null]}</parameter>\n</invoke>\n</minimax:tool_call>", ""},
 		{"deepseek-dsml", "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"a\" string=\"true\">x</｜DSML｜parameter>\n" +

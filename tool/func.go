@@ -49,8 +49,8 @@ type FuncOptions struct {
 
 // Func makes a tool of a Go function. Its schema is made from In, which must be a struct or a map:
 // field names and descriptions come from the tags `json` and `jsonschema`. Arguments are decoded
-// strictly: names are case-sensitive, unknown ones are refused, an integer field takes no fraction,
-// and a number in a field of type any arrives as a [encoding/json.Number] with all its digits.
+// strictly: names are case-sensitive, unknown ones are refused, an integer field takes every number without a
+// fraction, 1.0 and 1e2 too, and a number in a field of type any arrives as a [encoding/json.Number] with all its digits.
 // What fits the schema but not the Go types is answered invalid_arguments.
 //
 // Out is written as JSON with the keys of maps in order, and a Number as the number that it is; a
@@ -131,7 +131,7 @@ func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (
 // strict holds how arguments are decoded. It is read only.
 var strict = json.JoinOptions(
 	json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(keepDigits)),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(readNumber)),
 )
 
 // plain holds how outputs are written. It is read only.
@@ -146,19 +146,6 @@ func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
 		n = "0"
 	}
 	return enc.WriteValue(jsontext.Value(n))
-}
-
-// keepDigits decodes numbers into fields of type any without a detour over float64.
-func keepDigits(dec *jsontext.Decoder, v *any) error {
-	if dec.PeekKind() != jsontext.KindNumber {
-		return errors.ErrUnsupported
-	}
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	*v = stdjson.Number(raw)
-	return nil
 }
 
 // misfit tells the model where its arguments do not fit the Go types, in words of ours: the

@@ -16,15 +16,49 @@ import (
 
 type weatherArgs struct {
 	City string `json:"city" jsonschema:"the city's name"`
-	Days int    `json:"days,omitempty"`
-	Any  any    `json:"any,omitempty"`
+	Days int    `json:"days,omitzero"`
+	Any  any    `json:"any,omitzero"`
 }
 
 type weather struct {
 	Temp    float64        `json:"temp"`
 	Notes   []string       `json:"notes"`
-	Extra   map[string]int `json:"extra,omitempty"`
+	Extra   map[string]int `json:"extra,omitzero"`
 	private int
+}
+
+type level int8
+
+type counted struct {
+	I     int             `json:"i,omitzero"`
+	U     uint16          `json:"u,omitzero"`
+	Level level           `json:"level,omitzero"`
+	List  []int64         `json:"list,omitzero"`
+	Map   map[string]int  `json:"map,omitzero"`
+	Ptr   *int            `json:"ptr,omitzero"`
+	Any   any             `json:"any,omitzero"`
+	Raw   json.RawMessage `json:"raw,omitzero"`
+}
+
+// 1.0 and 1e2 are integers to JSON Schema, so a tool that the schema lets them reach takes them.
+func TestIntegerFieldsTakeNumbersWithoutFraction(t *testing.T) {
+	t.Parallel()
+	count := tool.Func("count", "", func(_ context.Context, in counted) (counted, error) { return in, nil }, &tool.FuncOptions{Show: []string{"*"}})
+	for args, want := range map[string]string{
+		`{"i":1.0}`: `{"i":1}`, `{"i":1e2,"u":65535.0,"level":-1.28e2}`: `{"i":100,"u":65535,"level":-128}`,
+		`{"list":[9007199254740993.0,2],"map":{"a":3e0},"ptr":4.0}`: `{"list":[9007199254740993,2],"map":{"a":3},"ptr":4}`,
+		`{"any":1.0,"raw":1.0}`: `{"any":1.0,"raw":1.0}`,
+		`{"i":1.5}`:             "at /i does not fit int", `{"u":65536.0}`: "does not fit", `{"u":-1.0}`: "does not fit", `{"level":1e3}`: "does not fit", `{"i":1e30}`: "does not fit",
+	} {
+		out, err := count.Call(context.Background(), json.RawMessage(args))
+		var failure *tool.Failure
+		switch {
+		case err != nil && (!errors.As(err, &failure) || failure.Code != lathe.CodeInvalidArguments || !strings.Contains(failure.Message, want)):
+			t.Errorf("%s: %v %+v, want %s", args, err, failure, want)
+		case err == nil && string(out.Data) != want:
+			t.Errorf("%s becomes %s, want %s", args, out.Data, want)
+		}
+	}
 }
 
 func TestFunc(t *testing.T) {
@@ -48,7 +82,7 @@ func TestFunc(t *testing.T) {
 		{`{"city":"Paris","any":12345678901234567890.5}`, "", `{Paris 0 12345678901234567890.5}`},
 		{`{"city":"Paris","any":{"a":[9007199254740993]}}`, "", `{Paris 0 map[a:[9007199254740993]]}`},
 		{`{"city":"Paris","days":1.5}`, lathe.CodeInvalidArguments, ""},
-		{`{"city":"Paris","days":1e3}`, lathe.CodeInvalidArguments, ""}, // an integer to the schema, not to the decoder
+		{`{"city":"Paris","days":1e3}`, "", `{Paris 1000 <nil>}`},
 		{`{"city":"Paris","days":99999999999999999999}`, lathe.CodeInvalidArguments, ""},
 		{`{"City":"Paris"}`, lathe.CodeInvalidArguments, ""},
 		{`{"city":"Paris","x":1}`, lathe.CodeInvalidArguments, ""},

@@ -3,6 +3,7 @@ package tool
 import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // plan gives the call its place in the run: from here on it is going to be answered. A call that
@@ -14,8 +15,9 @@ func (w *Work) plan(c *call) {
 	}
 	f := c.facts
 	var space [64]byte
-	sum, flat := digest.AppendArgsPreview(space[:0], c.args, w.r.hash, w.r.opts.HashKey)
-	c.checked = flat && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
+	text, own := w.hashed(c)
+	sum, flat := digest.AppendArgsPreview(space[:0], text, w.r.hash, w.r.opts.HashKey)
+	c.checked = flat && own && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
 	hash := c.lane.keep(sum)
 	if c.ParseError == "" {
 		dialect := c.Dialect
@@ -31,6 +33,24 @@ func (w *Work) plan(c *call) {
 		f.planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
 	}
 	c.emit(&f.planned)
+}
+
+// hashed returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
+// calls have equal hashes. Blank text and null count as {}, and a fence or a string around an object does not count
+// where repair takes it off. own reports whether it is the argument text as it stands.
+func (w *Work) hashed(c *call) (text []byte, own bool) {
+	if len(c.args) > 0 && c.args[0] == '{' {
+		return c.args, true
+	}
+	if blank(c.Arguments) {
+		return []byte("{}"), false
+	}
+	if w.settings.Repair != lathe.RepairOff && len(c.args) <= w.limits.MaxToolArgsBytes {
+		if inner, ok := rawjson.UnwrapObject(trim(c.args)); ok {
+			return inner, false
+		}
+	}
+	return c.args, true
 }
 
 // record is stage 14: the result is told to those who keep it before the model is.

@@ -190,6 +190,29 @@ func TestHashModes(t *testing.T) {
 	}
 }
 
+// The hash is that of the object with which the call is executed, so that equal calls have equal hashes.
+func TestEqualCallsHaveEqualHashes(t *testing.T) {
+	t.Parallel()
+	hash := func(args string, opts *tool.RunOptions) string {
+		_, rec, _ := one(t, newRunner(t, nil, reader("t", echo)).Begin(nil, opts), call("t", args))
+		return find[*lathe.ToolCallPlanned](t, rec).ArgsPreviewHash
+	}
+	for _, equal := range [][]string{
+		{"{}", "", " ", "null", " null\n", "{ }", "```json\n{}\n```", `"{}"`, `""`},
+		{`{"a":1,"b":2}`, `{"b": 2, "a": 1}`, "```\n{\"a\":1,\"b\":2}\n```", `" {\"a\":1,\"b\":2}"`, ` {"a":1,"b":2}`},
+	} {
+		for _, args := range equal {
+			if got, want := hash(args, nil), hash(equal[0], nil); got != want {
+				t.Errorf("%q has the hash %s, %q has %s", args, got, equal[0], want)
+			}
+		}
+	}
+	off := &tool.RunOptions{Settings: &lathe.Settings{Repair: lathe.RepairOff}}
+	if hash(`"{}"`, off) == hash("{}", off) {
+		t.Error("without repair, a string that is refused has the hash of an object")
+	}
+}
+
 // A runner without a set knows no tool.
 func TestRunnerWithoutSet(t *testing.T) {
 	t.Parallel()

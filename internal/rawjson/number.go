@@ -185,3 +185,27 @@ func appendPythonNumber(dst, b []byte) []byte {
 	}
 	return dst
 }
+
+// maxIntegerDigits is the number of digits of the longest integer that [Integer] writes: that of a uint64.
+const maxIntegerDigits = 20
+
+// Integer returns the valid JSON number b without a fraction and an exponent. ok is false where its value is no
+// integer, or one of more than 20 digits.
+func Integer(b []byte) (integer []byte, ok bool) {
+	var buf [64]byte
+	d, ok := parseDecimal(buf[:0], b)
+	switch {
+	case !ok || d.point < len(d.digits) || d.point > maxIntegerDigits:
+		return nil, false
+	case len(d.digits) == 0:
+		return []byte("0"), true
+	}
+	if d.neg {
+		integer = append(integer, '-')
+	}
+	integer = append(integer, d.digits...)
+	for n := len(d.digits); n < d.point; n++ {
+		integer = append(integer, '0')
+	}
+	return integer, true
+}

@@ -1,0 +1,53 @@
+package tool
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// readNumber decodes numbers in two cases that the decoder treats in another way: a number in a field of type any keeps
+// its digits, without a detour over float64, and an integer field takes what JSON Schema calls an integer, which
+// 1.0 and 1e2 are. v is a pointer to the field.
+func readNumber(dec *jsontext.Decoder, v any) error {
+	if dec.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported
+	}
+	if free, ok := v.(*any); ok {
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		*free = stdjson.Number(raw)
+		return nil
+	}
+	field := reflect.ValueOf(v).Elem()
+	if !field.CanInt() && !field.CanUint() || decodesItself(v) {
+		return errors.ErrUnsupported
+	}
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if bytes.ContainsAny(raw, ".eE") {
+		if whole, ok := rawjson.Integer(raw); ok {
+			raw = whole
+		}
+	}
+	return json.Unmarshal(raw, v)
+}
+
+// decodesItself reports whether the type of *v has its own way to read JSON.
+func decodesItself(v any) bool {
+	switch v.(type) {
+	case json.Unmarshaler, json.UnmarshalerFrom, interface{ UnmarshalText([]byte) error }:
+		return true
+	}
+	return false
+}
