@@ -23,6 +23,7 @@ type call struct {
 	err        error
 	open       []openCall    // calls seen in the stream
 	parseError int           // told so far, in this attempt
+	shown      bool          // text of this attempt was told
 	withheld   []lathe.Delta // of an attempt that may be taken back; its space is used again
 
 	finish  *lathe.Finish
@@ -104,7 +105,7 @@ func (r *run) tellAttempt(wait time.Duration) {
 	c := &r.call
 	c.attempt++
 	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
-	c.err, c.finish, c.parseError, c.ignored = nil, nil, 0, 0
+	c.err, c.finish, c.parseError, c.ignored, c.shown = nil, nil, 0, 0, false
 	c.open, c.withheld = c.open[:0], c.withheld[:0]
 	c.events = r.newCallEvents()
 	r.prompt.Add(r.req.Messages[r.hashed:]...)
@@ -190,10 +191,11 @@ func errorCode(err error) string {
 }
 
 // takesBack reports whether the turn is to be made again without tools because a call in its text
-// could not be read. The message is dropped whole: its calls are neither planned nor answered.
+// could not be read. The message is dropped whole: its calls are neither planned nor answered. A message of which
+// text was shown already is kept.
 func (r *run) takesBack() bool {
 	c := &r.call
-	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated {
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated || c.shown {
 		return false
 	}
 	r.tellParseErrors(&c.finish.Message)

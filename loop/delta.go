@@ -57,9 +57,13 @@ func (r *run) delta(d lathe.Delta, err error) bool {
 }
 
 // withholds reports whether a delta waits for the end of its attempt: with on_parse_error retry_without_tools an
-// attempt with an unreadable call is dropped whole, and what was shown cannot be taken back.
+// attempt with an unreadable call is dropped whole, and what was shown cannot be taken back. Where the server reads the calls,
+// unreadable ones are rare, so text is shown as it comes; only calls wait, and what follows them.
 func (r *run) withholds(kind lathe.DeltaKind) bool {
-	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated || !r.loop.info.WritesCalls {
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated {
+		return false
+	}
+	if !r.loop.info.WritesCalls && kind != lathe.DeltaCallStart && len(r.call.withheld) == 0 {
 		return false
 	}
 	switch kind {
@@ -83,6 +87,7 @@ func (r *run) show(d *lathe.Delta) {
 	c := &r.call
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaRefusal:
+		c.shown = true
 		c.text = lathe.TextDelta{Bytes: len(d.Text), Text: d.Text}
 		r.emit(&c.text)
 	case lathe.DeltaReasoning:

@@ -103,7 +103,13 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	switch {
 	case a.status >= 400:
 		v.whole, _ = b.appendAll(v.whole[:0], int(c.opts.MaxErrorBytes)) // what came of it will do
-		return c.fromStatus(resp, v.whole)
+		api := openai.ParseError(a.status, v.whole)
+		if a.unreadable(api) {
+			v.answer.Reset()
+			a.endUnreadable()
+			return nil
+		}
+		return c.fromStatus(resp, api)
 	case a.status >= 300:
 		return c.fromRedirect(resp)
 	case a.status < 200:
@@ -197,7 +203,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 			err = openai.ParseError(a.status, ev.Data) // some servers name the event and not the member
 		}
 		if err != nil {
-			return a.told(err)
+			return a.failed(err)
 		}
 	}
 	fin, err := v.answer.Finish(true)
@@ -238,7 +244,7 @@ func (a *attempt) readWhole() error {
 	deltas, fin, err := v.answer.Complete(v.deltas[:0], v.whole)
 	v.deltas = deltas
 	if err != nil {
-		return a.told(err)
+		return a.failed(err)
 	}
 	if a.shows(false) {
 		a.relay.Take(&lathe.Raw{Bytes: v.whole, Sound: v.answer.Sound() || a.relay.Opaque, Deltas: deltas})
@@ -247,6 +253,34 @@ func (a *attempt) readWhole() error {
 		a.finish = fin
 	}
 	return nil
+}
+
+// failed ends an answer for which the codec returned err.
+func (a *attempt) failed(err error) error {
+	var api *openai.APIError
+	if errors.As(err, &api) && a.unreadable(api) {
+		a.endUnreadable()
+		return nil
+	}
+	return a.told(err)
+}
+
+// unreadable reports whether the server's error says that it could not parse the call that the model wrote. A client whose
+// answer is relayed gets the error itself, and a request without tools has no call that could be written again.
+func (a *attempt) unreadable(api *openai.APIError) bool {
+	req := &a.v.scratch
+	return a.relay == nil && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
+}
+
+// endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.
+func (a *attempt) endUnreadable() {
+	v := a.v
+	var fin *lathe.Finish
+	v.deltas, fin = v.answer.Unreadable(v.deltas[:0])
+	if a.hand(v.deltas) {
+		a.finish = fin
+		fin.UpstreamRequestID = a.requestID
+	}
 }
 
 // told turns what the codec found into a failure: an error that the server told, or nonsense.

@@ -259,6 +259,9 @@ func (c *Chat) log(ctx context.Context, n int, a *attempt, err *lathe.Error) {
 		kind = string(err.Code)
 	}
 	line := []any{"provider", c.opts.Name, "model", c.model, "attempt", n, "status", a.status, "failure", kind, "upstream_request_id", a.requestID}
+	if a.finish != nil && len(a.finish.Faults) > 0 {
+		line = append(line, "faults", a.finish.Faults)
+	}
 	if a.reconnected {
 		line = append(line, "reconnected", true)
 	}

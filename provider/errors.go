@@ -39,8 +39,8 @@ func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError
 }
 
 // fromStatus is the failure that a response with an error status tells.
-func (c *Chat) fromStatus(resp *http.Response, body []byte) *lathe.UpstreamError {
-	e := c.fromAPI(openai.ParseError(resp.StatusCode, body), resp.StatusCode)
+func (c *Chat) fromStatus(resp *http.Response, api *openai.APIError) *lathe.UpstreamError {
+	e := c.fromAPI(api, resp.StatusCode)
 	e.Status, e.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
 	return e
 }

@@ -58,7 +58,7 @@ func TestStatusBecomesKind(t *testing.T) {
 		{529, ``, lathe.Upstream5xx, "", true},
 		{600, ``, lathe.Upstream5xx, "", true},
 	} {
-		got := c.fromStatus(&http.Response{StatusCode: k.status, Header: http.Header{}}, []byte(k.body))
+		got := c.fromStatus(&http.Response{StatusCode: k.status, Header: http.Header{}}, openai.ParseError(k.status, []byte(k.body)))
 		if got.Kind != k.kind || got.Status != k.status || got.ProviderCode != k.code || got.Retryable != k.retryable || got.Connect {
 			t.Errorf("%d %s: got %+v", k.status, k.body, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
 // Servers say the same things in different words and under different statuses. These functions recognise what
@@ -43,4 +44,18 @@ func containsAny(text string, words []string) bool {
 		}
 	}
 	return false
+}
+
+// outputWords say that the server could not parse the call that the model wrote: llama.cpp (now, and in versions before
+// its PEG parsers), Ollama.
+var outputWords = []string{"output that does not match the expected", "failed to parse input at pos", "invalid diff: ", "error parsing tool call"}
+
+// isOutputFault reports whether an error is about what the model wrote. Groq has a code for it. llama.cpp's words about
+// a call in the conversation are similar, and no such error: they are in requestWords.
+func isOutputFault(api *openai.APIError) bool {
+	text := strings.ToLower(api.Message)
+	if api.Code == "tool_use_failed" || containsAny(text, outputWords) {
+		return true
+	}
+	return strings.Contains(text, "failed to parse") && strings.Contains(text, "tool call") && !containsAny(text, requestWords)
 }

@@ -64,7 +64,8 @@ type Assembler struct {
 	usage      lathe.Usage
 	cost       *float64
 	done       bool
-	line       int // lines walked
+	cutOff     bool // the server gave up the answer: no call is whole
+	line       int  // lines walked
 	size       int
 	faults     []lathe.Fault
 	damage     damage
@@ -218,6 +219,7 @@ func (a *Assembler) commit(dst []lathe.Delta) []lathe.Delta {
 	w := &a.w
 	a.fault(FaultDuplicateMember, w.dups)
 	a.fault(FaultExtraChoice, w.extraChoices)
+	a.fault(FaultCallsMalformed, w.badCalls)
 	if a.err = a.inBandError(); a.err != nil {
 		return dst
 	}

@@ -276,7 +276,7 @@ func hazards() []hazard {
 		{name: "tool_calls is one object", lines: []string{chunk(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"[1]"}}}`), finish("tool_calls"), done},
 			calls: []string{`a f [1]`}, reason: ok, faults: count{FaultIndexMissing: 1}},
 		{name: "tool_calls null and empty", lines: []string{chunk(`{"content":"a","tool_calls":null}`), chunk(`{"content":"b","tool_calls":[]}`), chunk(`{"content":"c","tool_calls":[null]}`), finish("stop"), done},
-			text: "abc", reason: lathe.FinishStop},
+			text: "abc", reason: lathe.FinishStop, faults: count{FaultCallsMalformed: 1}},
 		{name: "text after calls", lines: []string{chunk(`{"content":"Let me see."}`), calls(begin(0, "a", "f")), calls(args(0, "[1]")), chunk(`{"content":" Done."}`), finish("tool_calls"), done},
 			text: "Let me see. Done.", calls: []string{`a f [1]`}, reason: ok},
 		{name: "text and calls in one delta", lines: []string{chunk(`{"tool_calls":[` + begin(0, "a", "f") + `],"content":"Hm"}`), chunk(`{"content":".","tool_calls":[` + args(0, "[1]") + `]}`), finish("tool_calls"), done},

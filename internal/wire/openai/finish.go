@@ -87,6 +87,11 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	if a.broken() {
 		return nil, ErrIncomplete
 	}
+	return a.assemble(cleanEOF), nil
+}
+
+// assemble returns the answer as far as it came. cleanEOF is that of [Assembler.Finish].
+func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	a.endCalls(nil)
 	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.model, ResponseID: a.id, ProviderCost: a.cost}}
 	f.Reason = a.reason()
@@ -123,7 +128,29 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	a.fault(FaultInvalidUTF8, a.damage.invalid)
 	a.fault(FaultSplitCharacter, a.damage.joined)
 	f.Faults = a.faults
-	return &f.Finish, nil
+	return &f.Finish
+}
+
+// Unreadable ends an answer in whose place, or within which, the server reported that it could not parse the call that
+// the model wrote. It appends the deltas that end the answer and returns what was received. No call in it is
+// to be executed: the last one has its ParseError set, the others are Incomplete. If the server sent none, the answer gets a
+// call without a name. It replaces Finish.
+func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
+	a.err, a.done, a.cutOff = nil, true, true
+	a.fault(FaultUnreadableCall, 1)
+	dst = a.endCalls(dst)
+	f := a.assemble(true)
+	f.Reason = lathe.FinishToolCalls
+	parts := f.Message.Parts
+	if n := len(parts); n > 0 {
+		if c, ok := parts[n-1].(lathe.ToolCall); ok {
+			c.ParseError, c.Incomplete = lathe.CodePayloadParseError, false
+			parts[n-1] = c
+			return dst, f
+		}
+	}
+	f.Message.Parts = append(parts, lathe.ToolCall{ParseError: lathe.CodePayloadParseError})
+	return dst, f
 }
 
 // Complete reads the body of an answer that was not streamed, in place of all that the Assembler

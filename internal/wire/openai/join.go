@@ -423,8 +423,11 @@ func (a *Assembler) end(dst []lathe.Delta, c *call) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
 }
 
-// incomplete reports whether c was cut off by a limit on the output.
+// incomplete reports whether c was cut off, by a limit on the output or by the server.
 func (a *Assembler) incomplete(c *call) bool {
+	if a.cutOff {
+		return true
+	}
 	switch reason, _ := finishReason(a.finish); reason {
 	case lathe.FinishLength, lathe.FinishContentFilter:
 		return !c.whole() && (c.args.len() > 0 || c.n == len(a.calls)-1)

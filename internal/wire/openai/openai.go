@@ -56,6 +56,7 @@ const (
 	FaultArgsNotText      = "arguments_not_text"    // an object in place of its text; kept as its text
 	FaultArgsReplaced     = "arguments_replaced"    // {} first, then others
 	FaultCallRepeated     = "call_repeated"         // a whole call sent twice; counted once
+	FaultCallsMalformed   = "tool_calls_malformed"  // tool_calls, or an element of it, of a wrong JSON type; skipped
 	FaultFunctionCall     = "function_call"         // the old form of a call
 	FaultFinishMissing    = "finish_reason_missing" // inferred
 	FaultFinishMismatch   = "finish_reason_mismatch"
@@ -64,6 +65,7 @@ const (
 	FaultDoneMissing      = "done_missing"
 	FaultCutAfterFinish   = "cut_after_finish" // the connection broke after the finish reason
 	FaultUsageInvalid     = "usage_invalid"    // a count that is no number of tokens
+	FaultUnreadableCall   = "unreadable_call"  // the server itself could not parse the call that the model wrote
 	FaultReasoningRepeats = "reasoning_twice"  // two members with reasoning in one delta; one counted
 )
 

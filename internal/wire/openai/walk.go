@@ -14,6 +14,8 @@ func (s span) ok() bool { return s.hi > 0 }
 type walker struct {
 	b    []byte
 	dups int // members that came twice
+	// badCalls counts values of a wrong type: tool_calls itself, or elements of it.
+	badCalls int
 
 	id, model, usage, xgroq, failure, object span
 	hasChoices                               bool
@@ -275,6 +277,9 @@ func (w *walker) inDelta(key []byte, i int) (end int, bit uint16) {
 		if w.at(i, '{') {
 			return w.call(i), 2
 		}
+		if !w.at(i, 'n') {
+			w.badCalls++
+		}
 		return valueEnd(w.b, i), 2
 	case "reasoning_content":
 		return w.value(i, &w.reasoning[0]), 4
@@ -310,6 +315,7 @@ func (w *walker) extraMember(key []byte, i int, ofCall bool) int {
 // call walks one element of tool_calls.
 func (w *walker) call(i int) int {
 	if !w.at(i, '{') {
+		w.badCalls++
 		return valueEnd(w.b, i)
 	}
 	w.pieces = append(w.pieces, piece{extraLo: len(w.extra)})
