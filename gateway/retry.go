@@ -41,6 +41,7 @@ type tracked struct {
 	// durable is set where the run does not end with its client or its process: it is recorded at its start.
 	durable bool
 	fresh   bool // the client asks for a new run
+	before  bool // the request came before the answer was delivered
 
 	// Of the run, by its goroutine.
 	start    int // messages of the request

@@ -58,10 +58,11 @@ func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *probl
 			t.unsure = true
 			t.mu.Unlock()
 			return nil, nil
-		case record.Delivered && waited <= record.DeliveredAge: // the request came after the delivery
+		case record.Delivered && !t.before && waited <= record.DeliveredAge: // the request came after the delivery
 			return nil, nil
 		}
 		e, p := g.followEarlier(ctx, a, record.RunID)
+		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
 		switch {
 		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
 		case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone):
