@@ -28,7 +28,7 @@ func (l *loader) readFile(b []byte) {
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file
-			l.yamlProblem(err)
+			l.yamlProblem(b, err)
 		}
 		return
 	}
@@ -36,12 +36,12 @@ func (l *loader) readFile(b []byte) {
 	if err := dec.Decode(&second); err == nil {
 		l.problem(second.Line, "", "a second document: the file has one")
 	} else if !errors.Is(err, io.EOF) {
-		l.yamlProblem(err)
+		l.yamlProblem(b, err)
 	}
 	l.section(doc.Content[0], "", "", l.rows)
 }
 
-func (l *loader) yamlProblem(err error) {
+func (l *loader) yamlProblem(b []byte, err error) {
 	msg := err.Error()
 	m := yamlLine().FindStringSubmatch(msg)
 	line := 0
@@ -49,7 +49,20 @@ func (l *loader) yamlProblem(err error) {
 		line, _ = strconv.Atoi(m[1])
 		msg = msg[len(m[0]):]
 	}
+	if strings.Contains(msg, "cannot start any token") && startsWithTab(b, line) {
+		msg = "the line is indented with a tab: YAML is indented with spaces"
+	}
 	l.problem(line, "", "not YAML: %s", msg)
+}
+
+// startsWithTab reports whether the indentation of line n, from 1, has a tab.
+func startsWithTab(b []byte, n int) bool {
+	lines := bytes.SplitN(b, []byte("\n"), n+1)
+	if n < 1 || len(lines) < n {
+		return false
+	}
+	line := lines[n-1]
+	return bytes.ContainsRune(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t')
 }
 
 // section reads a mapping. base is the path that is not in the rows (models.NAME.), prefix the

@@ -217,7 +217,7 @@ func (s *servers) complaints() []string {
 		var blocked []string
 		for _, t := range st.Tools {
 			if t.State == mcptool.ToolBlocked {
-				blocked = append(blocked, t.Name)
+				blocked = append(blocked, t.Name+" ("+printable(firstLine(t.Reason))+")")
 			}
 		}
 		if len(blocked) > 0 {

@@ -31,6 +31,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.SetErr(errw)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
+	root.Version = currentVersion().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
 	root.AddCommand(runCommand(), serveCommand(), workerCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
@@ -55,6 +57,7 @@ func helpCommand() *cobra.Command {
 				return usageError("unknown command %q: `lathe help` lists them", strings.Join(args, " "))
 			}
 			c.InitDefaultHelpFlag()
+			c.InitDefaultVersionFlag()
 			return c.Help()
 		},
 	}

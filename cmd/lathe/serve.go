@@ -303,6 +303,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	if len(cfg.Models) == 0 {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
 	}
+	fmt.Fprintf(d.cmd.ErrOrStderr(), "the page with models, tools, a chat and runs is http://%s/\n", ln.Addr())
 	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
 	settle()
 	err = d.wait(failed)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -126,6 +128,9 @@ func openNamed(name, from string, readOnly bool) (runStore, error) {
 		return nil, err
 	}
 	if kind == "sqlite" {
+		if _, err := os.Stat(path); readOnly && errors.Is(err, fs.ErrNotExist) {
+			return nil, &exitError{exitFailed, fmt.Errorf("there is no store %s: `lathe run --store sqlite:%s …` and `lathe serve` with it make one", path, path)}
+		}
 		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: readOnly})
 		if lathe.CodeOf(err) == lathe.CodeConflict {
 			return nil, &exitError{exitFailed, &lockedError{path, causeOf(err)}}

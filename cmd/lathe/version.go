@@ -32,6 +32,9 @@ func currentVersion() versionInfo {
 	return v
 }
 
+// String returns the line that `lathe version` prints.
+func (v versionInfo) String() string { return "lathe " + v.Version + " " + v.Go + " " + v.Platform }
+
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -43,7 +46,7 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(v)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lathe %s %s %s\n", v.Version, v.Go, v.Platform)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), v)
 			return err
 		},
 	}
