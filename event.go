@@ -86,7 +86,30 @@ type RunRetention struct {
 type ToolsDigest struct {
 	Count int    `json:"count"`
 	Hash  string `json:"hash"` // hex SHA-256 of the definitions' canonical form, sorted by name
+	// Withheld are tools that the run could have had and that its model is not offered, sorted by name: 50 at most, of
+	// WithheldCount.
+	Withheld      []WithheldTool `json:"withheld,omitempty"`
+	WithheldCount int            `json:"withheld_count,omitempty"`
 }
+
+// A WithheldTool is a registered tool that a run's model is not offered.
+type WithheldTool struct {
+	Tool   string         `json:"tool"`
+	Reason WithheldReason `json:"reason"`
+	Rule   string         `json:"rule,omitempty"` // the policy's rule, where the policy decided
+}
+
+// A WithheldReason says why a tool is not offered.
+type WithheldReason string
+
+// The reasons.
+const (
+	WithheldPolicy     WithheldReason = "policy"            // the policy denies every call
+	WithheldApproval   WithheldReason = "needs_approval"    // the policy asks, and there is no approver
+	WithheldUndeclared WithheldReason = "undeclared_effect" // the same, of a tool without a declared effect, which counts as one that writes
+	WithheldDepth      WithheldReason = "max_depth"         // it starts runs, and the run may start none
+	WithheldMode       WithheldReason = "tool_use_mode"     // the run uses no tools
+)
 
 // LimitsView is the part of [Limits] that RunStarted tells.
 type LimitsView struct {
@@ -241,6 +264,7 @@ type ToolCallResult struct {
 	Status         string `json:"status"` // "ok" or "error"
 	ErrorType      Code   `json:"error_type,omitempty"`
 	Message        string `json:"message,omitempty"` // the fixed text of the code
+	Cause          string `json:"cause,omitempty"`   // why it failed, for operators; at most 200 bytes, no argument and no output
 	LatencyMS      int64  `json:"latency_ms"`
 	Client         bool   `json:"client,omitempty"` // the caller declared the tool, for this run
 	Repaired       bool   `json:"repaired,omitempty"`

@@ -263,6 +263,9 @@ type Result struct {
 	Trace   []TurnTrace
 	// ToolCalls counts the calls that were planned.
 	ToolCalls int
+	// Withheld are registered tools that the model was not offered, sorted by name, with the reason; those that the input's
+	// Allow leaves out are not among them.
+	Withheld []WithheldTool
 	// FailedTools are the sorted names behind ReasonToolError.
 	FailedTools []string
 	// Pending are the calls that wait for a client's results or for an approval, in call order.

@@ -126,6 +126,9 @@ type Output struct {
 	Code    Code
 	// RC is the return code of a WASM tool.
 	RC int
+	// Cause says why a call failed, for operators: logs, events and terminals show it, models do not see it. It must not
+	// hold an argument, an output or a secret; 200 bytes of it are kept.
+	Cause string
 	// Run is set by a tool whose call started a run of its own.
 	Run *ChildRun
 }

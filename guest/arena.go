@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -164,7 +165,11 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		return nil, err
 	}
 	if l == nil || fn == nil {
-		return failed(-efault), nil
+		cause := "the guest exports no function under the tool's name"
+		if l == nil {
+			cause = "the guest lends no memory for arguments: tool_arena_ptr and tool_arena_len, cabi_realloc, or malloc and free"
+		}
+		return failedBecause(-efault, cause), nil
 	}
 	if l.alloc == "cabi_realloc" { // calls within calls have blocks of their own
 		if last := len(p.spare) - 1; last >= 0 {
@@ -174,7 +179,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 	}
 	head := 8 + align8(uint64(len(args))+1)
 	if l.most() <= head {
-		return failed(-enospc), nil
+		return failedBecause(-enospc, "the arguments do not fit into the memory that the guest lends"), nil
 	}
 	fits := l.most() - head
 	room := min(firstOutput, limit, fits)
@@ -191,15 +196,15 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 			out, err := p.output(uint32(base+head), n, uint32(room))
 			return out, errors.Join(err, l.free(ctx))
 		case rc != -enospc:
-			return failed(int(rc)), l.free(ctx)
+			return failedBecause(int(rc), fmt.Sprintf("the function returned %d", rc)), l.free(ctx)
 		case uint64(n) > min(limit, fits):
 			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}, l.free(ctx)
 		case uint64(n) <= room: // it has that much already
-			return failed(-eio), l.free(ctx)
+			return failedBecause(-eio, "the function returned -ENOSPC without asking for more room"), l.free(ctx)
 		}
 		room = uint64(n)
 	}
-	return failed(-eio), l.free(ctx)
+	return failedBecause(-eio, fmt.Sprintf("the function returned -ENOSPC %d times", maxAttempts)), l.free(ctx)
 }
 
 // attempt calls the function once. n is the length word afterwards.

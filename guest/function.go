@@ -106,7 +106,7 @@ func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	if errors.As(err, &e) && !errors.Is(err, errNoMem) {
 		switch {
 		case e.Kind == wasmrt.KindTrap, e.Kind == wasmrt.KindMissing, e.Kind == wasmrt.KindLimit && e.Limit == "stack":
-			return failed(-eio), nil
+			return failedBecause(-eio, trapCause(e)), nil
 		case e.Kind == wasmrt.KindTimeout:
 			err = errors.Join(&lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}, tool.ErrGuestFault)
 		case e.Kind == wasmrt.KindCancelled:
@@ -118,6 +118,27 @@ func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	}
 	f.program.fault = err
 	return nil, err
+}
+
+// trapCause says why a function did not return, from the kind of the error: its text may quote the guest.
+func trapCause(e *wasmrt.Error) string {
+	switch {
+	case e.Kind == wasmrt.KindMissing && e.Err != nil:
+		return e.Err.Error() // written by package wasmrt
+	case e.Kind == wasmrt.KindMissing:
+		return "the function is not there"
+	case e.Kind == wasmrt.KindLimit:
+		return "the function exceeded the limit " + e.Limit
+	default:
+		return "the function trapped"
+	}
+}
+
+// failedBecause is failed with a cause for operators.
+func failedBecause(rc int, cause string) *lathe.Output {
+	out := failed(rc)
+	out.Cause = cause
+	return out
 }
 
 // failed is the failure of a call with a return code, which the model is told, too.

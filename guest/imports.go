@@ -217,6 +217,8 @@ func (c *call) writeFunction() int32 {
 		s.offered++
 		if why := s.register(c.p, c.arg(1), []byte(text)); why != "" {
 			c.p.note(fmt.Sprintf("function %d of the session was passed over: %s", s.offered, why))
+		} else if why := s.uncallable(c.p); why != "" {
+			c.p.note(why)
 		}
 		return 0
 	})

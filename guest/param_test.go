@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,7 +119,7 @@ func TestGuestFunctionDefinitions(t *testing.T) {
 	if got := w.calls()[0].Result; got != "first" {
 		t.Errorf("f answers %q", got)
 	}
-	if len(r.log) != 5 {
+	if len(r.log) != 6 || !strings.Contains(r.log[5], "plain cannot be called") {
 		t.Errorf("log: %q", r.log)
 	}
 }

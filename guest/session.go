@@ -2,10 +2,13 @@ package guest
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wasmrt"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -81,9 +84,24 @@ func (s *session) register(p *program, offset int32, text []byte) (skipped strin
 	}
 	f := &function{program: p, session: s, offset: offset, spec: *spec}
 	if _, err := tool.NewSet(f); err != nil {
-		return "its name or its parameters are not usable"
+		return fmt.Sprintf("its name %.80q or its parameters are not usable", spec.Name)
 	}
 	s.functions = append(s.functions, f)
+	return ""
+}
+
+// uncallable says why the function that was registered last cannot be called as the guest is now, "" where it can. It is
+// registered all the same: the guest may still fill its table.
+func (s *session) uncallable(p *program) string {
+	f := s.functions[len(s.functions)-1]
+	fn, err := p.look(f)
+	var e *wasmrt.Error
+	switch {
+	case errors.As(err, &e):
+		return f.spec.Name + " cannot be called: " + trapCause(e)
+	case err == nil && fn == nil:
+		return f.spec.Name + " cannot be called: no function is exported under its name"
+	}
 	return ""
 }
 

@@ -189,10 +189,11 @@ func (r *run) begin() {
 	if r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.specs = r.work.Specs()
 	}
+	r.result.Withheld = r.withheld()
 	r.opened = lathe.RunStarted{
 		Model: r.loop.info.Model, Provider: r.loop.info.Provider, Dialect: r.loop.info.Dialect,
 		ToolUseMode: r.settings.ToolUseMode, FailurePolicy: r.settings.FailurePolicy,
-		Tools: lathe.ToolsDigest{Count: len(r.specs), Hash: r.loop.toolsHash(r.specs)},
+		Tools: r.toolsDigest(),
 		Limits: lathe.LimitsView{
 			MaxIterations: r.limits.MaxIterations, MaxToolCalls: r.limits.MaxToolCalls,
 			MaxToolArgsBytes: r.limits.MaxToolArgsBytes, MaxOutputBytes: r.limits.MaxOutputBytes,
@@ -217,6 +218,31 @@ func (r *run) begin() {
 		r.emit(&r.opened)
 	}
 	r.refuse()
+}
+
+// withheld returns the tools that the run may use and that its model is not offered. Where the mode turns tools off, that is
+// the reason for each.
+func (r *run) withheld() []lathe.WithheldTool {
+	held := r.work.Withheld()
+	if r.settings.ToolUseMode != lathe.ModeDisabled {
+		return held
+	}
+	for i := range held {
+		held[i].Reason, held[i].Rule = lathe.WithheldMode, ""
+	}
+	for _, spec := range r.work.Specs() {
+		held = append(held, lathe.WithheldTool{Tool: spec.Name, Reason: lathe.WithheldMode})
+	}
+	slices.SortFunc(held, func(a, b lathe.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
+	return held
+}
+
+// maxWithheld bounds the withheld tools that RunStarted names.
+const maxWithheld = 50
+
+func (r *run) toolsDigest() lathe.ToolsDigest {
+	held := r.result.Withheld
+	return lathe.ToolsDigest{Count: len(r.specs), Hash: r.loop.toolsHash(r.specs), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
 }
 
 // refuse ends a run that must not begin.

@@ -49,6 +49,9 @@ func (s *Slog) Emit(ctx context.Context, e lathe.Event) {
 		s.line(ctx, slog.LevelInfo, "run started", e,
 			slog.String("provider", d.Provider), slog.String("model", d.Model), slog.String("dialect", d.Dialect),
 			slog.String("tool_use_mode", string(d.ToolUseMode)), slog.Int("tools", d.Tools.Count))
+		for _, held := range d.Tools.Withheld {
+			s.line(ctx, slog.LevelDebug, "tool withheld", e, slog.String("tool_name", held.Tool), slog.String("reason", string(held.Reason)), slog.String("rule", held.Rule))
+		}
 	case *lathe.ModelCallStarted: // its end says it all
 	case *lathe.ModelCallFinished:
 		s.modelCall(ctx, e, d)
@@ -121,9 +124,13 @@ func (s *Slog) toolCall(ctx context.Context, e lathe.Event, d *lathe.ToolCallRes
 	if x.rc != nil {
 		outcome = slog.Int("rc", *x.rc)
 	}
-	s.line(ctx, slog.LevelDebug, "tool call", e, slog.String("tool_name", d.Tool), slog.String("tool_call_id", d.ToolCallID), slog.Int("seq", d.Seq),
+	attrs := []slog.Attr{slog.String("tool_name", d.Tool), slog.String("tool_call_id", d.ToolCallID), slog.Int("seq", d.Seq),
 		slog.String("status", d.Status), outcome, slog.Int("output_size_bytes", x.size), slog.Int64("latency_ms", d.LatencyMS),
-		slog.String("upstream_request_id", upstream))
+		slog.String("upstream_request_id", upstream)}
+	if d.Cause != "" {
+		attrs = append(attrs, slog.String("cause", d.Cause))
+	}
+	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
 }
 
 func (s *Slog) runFinished(ctx context.Context, e lathe.Event, d *lathe.RunFinished) {

@@ -82,7 +82,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 // Close gives the memory of w to other runs. It is optional; w must not be used after it.
 func (w *Work) Close() {
 	r := w.r
-	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used)}
+	*w = Work{ids: w.ids.emptied(), repeat: w.repeat.emptied(), used: emptied(w.used), withheld: emptied(w.withheld)}
 	r.works.Put(w)
 }
 
@@ -165,10 +165,16 @@ func (w *Work) advertised() *surface {
 	}
 	var space [32]*lathe.ToolSpec
 	specs := space[:0]
+	w.withheld = w.withheld[:0]
 	for _, e := range w.tools.sorted {
-		if !e.spec.Hidden && w.may(e.spec.Name) && e.spec.For(w.info.Principal) && !w.tooDeep(e) && (e.spec.Owner == lathe.OwnerClient || w.mayRun(e.spec)) {
-			specs = append(specs, e.spec)
+		if e.spec.Hidden || !w.may(e.spec.Name) || !e.spec.For(w.info.Principal) {
+			continue
 		}
+		if held := w.holdBack(e); held.Reason != "" {
+			w.withheld = append(w.withheld, held)
+			continue
+		}
+		specs = append(specs, e.spec)
 	}
 	if len(w.client) > 0 {
 		for _, spec := range w.client {
@@ -184,11 +190,37 @@ func (w *Work) advertised() *surface {
 	return w.surface
 }
 
-// mayRun reports whether a call of the tool could ever be executed. What would be asked for is not
-// offered where nobody can be asked.
-func (w *Work) mayRun(spec *lathe.ToolSpec) bool {
-	d := w.judgeTool(spec).Decision
-	return d == lathe.Allow || d == lathe.Ask && w.r.opts.Approver != nil
+// holdBack returns why a tool is not offered, without a reason where it is. A tool that needs an approval is not offered
+// where there is no approver.
+func (w *Work) holdBack(e *entry) lathe.WithheldTool {
+	held := lathe.WithheldTool{Tool: e.spec.Name}
+	switch {
+	case w.tooDeep(e):
+		held.Reason = lathe.WithheldDepth
+		return held
+	case e.spec.Owner == lathe.OwnerClient:
+		return held
+	}
+	v := w.judgeTool(e.spec)
+	switch {
+	case v.Decision == lathe.Allow, v.Decision == lathe.Ask && w.r.opts.Approver != nil:
+		return held
+	case v.Decision == lathe.Ask && e.spec.Effect == lathe.EffectUndeclared:
+		held.Reason = lathe.WithheldUndeclared
+	case v.Decision == lathe.Ask:
+		held.Reason = lathe.WithheldApproval
+	default:
+		held.Reason = lathe.WithheldPolicy
+	}
+	held.Rule = v.Rule
+	return held
+}
+
+// Withheld returns the registered tools that the run may use and that its model is not offered, sorted by name, with the
+// reason.
+func (w *Work) Withheld() []lathe.WithheldTool {
+	w.advertised()
+	return slices.Clone(w.withheld)
 }
 
 func newSurface(specs []*lathe.ToolSpec) *surface {

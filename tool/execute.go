@@ -113,12 +113,13 @@ func (w *Work) waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe
 // returned looks at what a tool came back with.
 func (w *Work) returned(ctx context.Context, c *call, inv *invocation, cut lathe.Code) {
 	if inv.out != nil {
-		c.rc, c.child = inv.out.RC, inv.out.Run
+		c.rc, c.child, c.cause = inv.out.RC, inv.out.Run, inv.out.Cause
 	}
 	c.broke = !inv.returned
 	if !inv.returned {
 		w.logPanic(ctx, c, inv.err)
 		w.tell(ctx, c, inv.err)
+		c.cause = "the tool panicked"
 		c.end(lathe.CodeExecutionFailed)
 		return
 	}
@@ -127,6 +128,9 @@ func (w *Work) returned(ctx context.Context, c *call, inv *invocation, cut lathe
 		return
 	}
 	w.tell(ctx, c, inv.err)
+	if cause := (*CauseError)(nil); errors.As(inv.err, &cause) {
+		c.cause = cause.Cause
+	}
 	c.fault = errors.Is(inv.err, ErrGuestFault)
 	if cut != "" {
 		c.cutOff(cut)

@@ -36,3 +36,21 @@ type PanicError struct{ Stack string }
 
 // Error says that a tool panicked.
 func (*PanicError) Error() string { return "tool: the tool panicked" }
+
+// A CauseError is an error of a tool whose Cause operators may see: logs, events and terminals show it. Cause must not hold
+// an argument, an output or a secret. Err may; only [Options.OnError] gets it.
+type CauseError struct {
+	Cause string // 200 bytes of it are kept
+	Err   error  // nil where there is nothing more to say
+}
+
+// Error returns the cause and the error behind it.
+func (e *CauseError) Error() string {
+	if e.Err == nil {
+		return e.Cause
+	}
+	return e.Cause + ": " + e.Err.Error()
+}
+
+// Unwrap returns the error behind the cause.
+func (e *CauseError) Unwrap() error { return e.Err }

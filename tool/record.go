@@ -53,6 +53,9 @@ func (w *Work) hashed(c *call) (text []byte, own bool) {
 	return c.args, true
 }
 
+// maxCause bounds the cause of a failure in events, in bytes.
+const maxCause = 200
+
 // record is stage 14: the result is told to those who keep it before the model is.
 func (w *Work) record(c *call) {
 	if c.code == "" {
@@ -80,7 +83,7 @@ func (w *Work) record(c *call) {
 	f.result = lathe.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
 		Client: c.foreign, Repaired: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
-		f.result.Status, f.result.ErrorType, f.result.Message = "error", c.code, textOf(c.code)
+		f.result.Status, f.result.ErrorType, f.result.Message, f.result.Cause = "error", c.code, textOf(c.code), clip(c.cause, maxCause)
 	}
 	if c.judged {
 		f.result.PolicyDecision = c.verdict.Decision.String()

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,7 +20,7 @@ const (
 // redact is stage 12: what the model may see of the output is its projection onto the allowlist.
 // Nothing left of an output that held something means that the allowlist does not fit the tool: the
 // call fails closed. Data of an error result is left out instead, for it is an error already.
-func (w *Work) redact(c *call) (ended bool) {
+func (w *Work) redact(ctx context.Context, c *call) (ended bool) {
 	hidden := !c.entry.show.whole && len(c.blobs) > 0
 	if hidden {
 		c.blobs = nil // what has no fields is shown only by `*`
@@ -29,10 +30,29 @@ func (w *Work) redact(c *call) (ended bool) {
 	}
 	shown, ok := c.entry.show.apply(c.data, &c.lane.proj)
 	if c.toolCode == "" && (!ok || hidden && holdsNothing(shown)) {
+		c.cause = "the allowlist matches nothing of the output: it names " + clip(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
+		w.tell(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
 		return c.end(lathe.CodeRedactionFailed)
 	}
 	c.data = shown // nothing, where an error shows nothing
 	return false
+}
+
+// fieldsOf names the fields of an object, the first few, or the kind of another value.
+func fieldsOf(data []byte) string {
+	const few = 10
+	var fields []string
+	if len(data) > 0 && data[0] == '{' {
+		for name := range rawjson.Members(data) {
+			if fields = append(fields, string(name)); len(fields) == few {
+				break
+			}
+		}
+	}
+	if len(fields) == 0 {
+		return "no fields"
+	}
+	return "the fields " + strings.Join(fields, ", ")
 }
 
 // A projection is an allowlist, compiled.

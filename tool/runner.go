@@ -126,11 +126,11 @@ func (w *Work) runCall(ctx context.Context, c *call) {
 	case w.refused(c): //         by the loop, or because the run is over
 	case w.lost(ctx, c): //       begun by a process that is gone, and not to be done twice
 	case c.verified: //           begun there, and its tool knows what came of it
-		if !w.badOutput(c) && !w.redact(c) && !w.screen(c) {
+		if !w.badOutput(ctx, c) && !w.redact(ctx, c) && !w.screen(c) {
 			w.oversizeOutput(c)
 		}
 	case w.taken(c): //           from the client, whose call it was
-		if c.code == "" && !w.badOutput(c) && !w.screen(c) {
+		if c.code == "" && !w.badOutput(ctx, c) && !w.screen(c) {
 			w.oversizeOutput(c)
 		}
 	case w.unknownName(c): //         2
@@ -143,15 +143,15 @@ func (w *Work) runCall(ctx context.Context, c *call) {
 			return // answered later
 		}
 	case c.answered: //             by a person
-		if !w.badOutput(c) && !w.redact(c) && !w.screen(c) {
+		if !w.badOutput(ctx, c) && !w.redact(ctx, c) && !w.screen(c) {
 			w.oversizeOutput(c)
 		}
 	case w.recall(c): //          8 cache: all but the size is done
 		w.oversizeOutput(c)
 	case w.limit(ctx, c): //      9
 	case w.execute(ctx, c): //   10 journal the intent, call the tool
-	case w.badOutput(c): //      11
-	case w.redact(c), w.screen(c): // 12
+	case w.badOutput(ctx, c): //      11
+	case w.redact(ctx, c), w.screen(c): // 12
 	case w.oversizeOutput(c): // 13 size of the output
 	default:
 		w.keep(c) //                for the cache

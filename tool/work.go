@@ -18,6 +18,7 @@ type Work struct {
 	client   map[string]*lathe.ToolSpec
 	handOver bool     // unknown names are the client's
 	surface  *surface // what is advertised, once it was asked for
+	withheld []lathe.WithheldTool
 
 	ids  ids
 	next int // seq of the next call
@@ -130,6 +131,7 @@ type call struct {
 
 	resolved bool            // the approval
 	parked   *Parked         // set: not answered now
+	cause    string          // why the call failed, for operators
 	child    *lathe.ChildRun // the run that the call started
 	scope    *Scope          // nil: the tool starts no runs
 	code     lathe.Code      // set: answered with this error

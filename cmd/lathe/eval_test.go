@@ -74,7 +74,7 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 	t.Cleanup(srv.Close)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lathe.yaml")
-	measure := func(strategy, seed string) string {
+	into := func(strategy, seed string) (code int, said string) {
 		entry := fmt.Sprintf("models: {m: {profile: deepseek, base_url: %q, model: sim/eval, request_overrides: {seed: %s}, "+
 			"transforms: {tool: [openai_tools_strip_function_descriptions]}}}", srv.URL+"/v1", seed)
 		if err := os.WriteFile(path, []byte(entry), 0o600); err != nil {
@@ -83,8 +83,11 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 		sent.Reset()
 		var errw strings.Builder
 		args := []string{"eval", "-q", "--config", path, "--model", "m", "--scenario", "happy_path", "--strategy", strategy, "--out", filepath.Join(dir, "out")}
-		if code := run(t.Context(), args, strings.NewReader(""), io.Discard, &errw); code != exitOK {
-			t.Fatalf("%s: exit code %d: %s", strategy, code, errw.String())
+		return run(t.Context(), args, strings.NewReader(""), io.Discard, &errw), errw.String()
+	}
+	measure := func(strategy, seed string) string {
+		if code, said := into(strategy, seed); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", strategy, code, said)
 		}
 		return sent.String()
 	}
@@ -106,8 +109,8 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 	if got := measure("production", "7"); got != "" {
 		t.Error("a finished run was made again")
 	}
-	if got := measure("production", "8"); !strings.Contains(got, `"seed":8`) {
-		t.Error("a run with other request_overrides was taken for this one")
+	if code, said := into("production", "8"); code != exitHarness || !strings.Contains(said, "choose another folder") {
+		t.Errorf("other request_overrides: exit code %d, %s", code, said)
 	}
 }
 
@@ -132,7 +135,7 @@ func TestEvalWritesNoKey(t *testing.T) {
 	var out, errw strings.Builder
 	args := []string{"eval", "--base-url", srv.URL + "/v1", "--model", "m", "--key-file", keyFile, "--scenario", "happy_path",
 		"--out", filepath.Join(dir, "out"), "--record", filepath.Join(dir, "tapes")}
-	if code := run(t.Context(), args, strings.NewReader(""), &out, &errw); code != exitHarness || asked.Load() == 0 {
+	if code := run(t.Context(), args, strings.NewReader(""), &out, &errw); code != exitFailed || asked.Load() == 0 {
 		t.Fatalf("exit code %d, asked %d times with the key", code, asked.Load())
 	}
 	files := 0

@@ -57,6 +57,8 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		return
 	}
 	switch d := e.Data.(type) {
+	case *lathe.RunStarted:
+		s.withheld(&d.Tools)
 	case *lathe.TextDelta:
 		s.write(d.Text)
 	case *lathe.CommentaryDelta:
@@ -156,8 +158,40 @@ func (s *screen) result(d *lathe.ToolCallResult, indent string) {
 		why = ": rule " + d.PolicyRule + "; " + ruleHint(d.PolicyRule, d.Tool)
 	case d.Limit != "":
 		why = ": limit " + d.Limit
+	case d.Cause != "":
+		why = ": " + printable(d.Cause)
 	}
 	s.say("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+}
+
+// maxNamed bounds the tools that a line on the terminal names.
+const maxNamed = 5
+
+// withheld says which tools the model is not offered, where the policy or a missing approver is why: a tool that is
+// missing without a word is looked for in the wrong place.
+func (s *screen) withheld(tools *lathe.ToolsDigest) {
+	var denied, asked []string
+	for _, held := range tools.Withheld {
+		switch held.Reason {
+		case lathe.WithheldPolicy:
+			denied = append(denied, held.Tool)
+		case lathe.WithheldApproval, lathe.WithheldUndeclared:
+			asked = append(asked, held.Tool)
+		case lathe.WithheldDepth, lathe.WithheldMode: // the person has asked for it
+		}
+	}
+	for _, group := range []struct {
+		names []string
+		why   string
+	}{{denied, "the policy denies them"}, {asked, "they need an approval, and nobody can be asked here"}} {
+		if n := len(group.names); n > 0 {
+			names := strings.Join(group.names[:min(n, maxNamed)], ", ")
+			if n > maxNamed {
+				names += fmt.Sprintf(" and %d more", n-maxNamed)
+			}
+			s.say("dim", "·", fmt.Sprintf("not offered to the model: %s; %s (policy.tools in lathe.yaml decides by name)", names, group.why))
+		}
+	}
 }
 
 // note says something about the work that is no event.

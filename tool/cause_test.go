@@ -1,0 +1,101 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// An operator finds why a call failed in its event, and the details in OnError; the model gets neither.
+func TestFailuresNameTheirCause(t *testing.T) {
+	t.Parallel()
+	type out struct {
+		Name string `json:"name"`
+	}
+	returns := func(o *lathe.Output, err error) func(context.Context, struct{}) (*lathe.Output, error) {
+		return func(context.Context, struct{}) (*lathe.Output, error) { return o, err }
+	}
+	all := &tool.FuncOptions{Show: []string{"*"}}
+	for _, c := range []struct {
+		name        string
+		tool        lathe.Tool
+		code        lathe.Code
+		cause, told string
+	}{
+		{"the allowlist has the Go name of a field", tool.Func("t", "d", func(context.Context, struct{}) (out, error) { return out{"Ann"}, nil },
+			&tool.FuncOptions{Show: []string{"Name"}}), lathe.CodeRedactionFailed, "the allowlist matches nothing of the output: it names Name", `"name"`},
+		{"no output", tool.Func("t", "d", returns(nil, nil), all), lathe.CodeInvalidOutput, "the tool returned no output", "no output"},
+		{"not JSON", tool.Func("t", "d", returns(&lathe.Output{Data: []byte(`{"a":`)}, nil), all), lathe.CodeInvalidOutput, "not JSON", "not JSON"},
+		{"another schema", tool.Func("t", "d", returns(&lathe.Output{Data: []byte(`{"secret":"x"}`)}, nil),
+			&tool.FuncOptions{Show: []string{"*"}, OutputSchema: []byte(`{"type":"object","required":["id"]}`)}), lathe.CodeInvalidOutput, "does not follow the output schema", "id"},
+		{"its own", tool.Func("t", "d", returns(nil, &tool.CauseError{Cause: "the disk is full", Err: errors.New("secret")}), all),
+			lathe.CodeExecutionFailed, "the disk is full", "secret"},
+		{"of an output", tool.Func("t", "d", returns(&lathe.Output{IsError: true, Cause: "the function trapped"}, nil), all), lathe.CodeExecutionFailed, "the function trapped", ""},
+		{"a panic", tool.Func("t", "d", func(context.Context, struct{}) (out, error) { panic("secret") }, all), lathe.CodeExecutionFailed, "the tool panicked", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			set, err := tool.NewSet(c.tool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told string
+			r := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll(), OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { told = err.Error() }})
+			w := r.Begin(nil, nil)
+			defer w.Close()
+			var result *lathe.ToolCallResult
+			w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "t", Arguments: "{}"}}}, func(d lathe.EventData) {
+				if res, ok := d.(*lathe.ToolCallResult); ok {
+					result = res
+				}
+			})
+			if result.ErrorType != c.code || !strings.Contains(result.Cause, c.cause) || strings.Contains(result.Cause, "secret") {
+				t.Errorf("%s with the cause %q, want %s and %q", result.ErrorType, result.Cause, c.code, c.cause)
+			}
+			if !strings.Contains(told, c.told) {
+				t.Errorf("OnError got %q, want %q in it", told, c.told)
+			}
+			if strings.Contains(result.Result, c.cause) && c.cause != "" {
+				t.Errorf("the model is shown the cause: %s", result.Result)
+			}
+		})
+	}
+}
+
+// A tool that is not offered is listed with the reason.
+func TestWithheldToolsAreListed(t *testing.T) {
+	t.Parallel()
+	fn := func(context.Context, struct{}) (string, error) { return "", nil }
+	with := func(name string, e lathe.Effect, starts bool) lathe.Tool {
+		return tool.Func(name, "d", fn, &tool.FuncOptions{Show: []string{"*"}, Effect: e, StartsRun: starts})
+	}
+	set, err := tool.NewSet(with("read", lathe.ReadOnly, false), with("write", lathe.Writes, false), with("undeclared", 0, false), with("nested", lathe.ReadOnly, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Limits: lathe.Limits{MaxDepth: -1}})
+	w := r.Begin(nil, nil)
+	defer w.Close()
+	if n := len(w.Specs()); n != 1 {
+		t.Fatalf("%d tools are offered, want 1", n)
+	}
+	got := map[string]lathe.WithheldReason{}
+	for _, held := range w.Withheld() {
+		got[held.Tool] = held.Reason
+	}
+	if len(got) != 3 || got["write"] != lathe.WithheldApproval || got["undeclared"] != lathe.WithheldUndeclared || got["nested"] != lathe.WithheldDepth {
+		t.Errorf("withheld: %v", got)
+	}
+	denied := tool.NewRunner(set, &tool.Options{}).Begin(nil, nil)
+	defer denied.Close()
+	for _, held := range denied.Withheld() {
+		if held.Reason != lathe.WithheldPolicy && held.Tool != "nested" || held.Rule == "" {
+			t.Errorf("without a policy: %+v", held)
+		}
+	}
+}
