@@ -13,15 +13,13 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Times for which the content of a run is kept whole after its end, whatever the retention settings say.
 const (
-	// retryWindow is the time in which a client's retry may continue a run.
-	retryWindow = 10 * time.Minute
 	// handOverWindow is the time in which a client may return the results of calls that were handed over to it.
 	handOverWindow = time.Hour
-)
+	// compactGrace is added to the time for retries: one that began in time may still read the run, and a run may be
+	// stored a moment after it ended.
+	compactGrace = time.Minute
 
-const (
 	compactPage  = 200                   // runs that one query returns
 	compactPause = 10 * time.Millisecond // after each compacted run, so that appends are not held up
 )
@@ -43,10 +41,11 @@ func retentionSettings(cfg *config.Config) *loop.Retention {
 	return &loop.Retention{Mode: loop.RetentionMode(r.Mode), StoreRaw: r.StoreRawToolOutput, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// keptWhole returns how long after its end the content of a run is kept whole.
-func keptWhole(r *lathe.RunSummary) time.Duration {
+// keptWhole returns how long after its end the content of a run is kept whole: as long as a retry of its client may
+// continue it, or the client may return results.
+func keptWhole(r *lathe.RunSummary, retryWindow time.Duration) time.Duration {
 	if r.Reason == lathe.ReasonClientToolCalls {
-		return handOverWindow
+		return max(handOverWindow, retryWindow)
 	}
 	return retryWindow
 }
@@ -87,22 +86,24 @@ func compactRun(ctx context.Context, s lathe.Compactor, runID string, keep *loop
 // A compactor removes content of ended runs of one store, in the order of their ends. Each run is looked at once for
 // each process.
 type compactor struct {
-	store lathe.Compactor
-	last  *lathe.RunSummary // up to which all runs that have ended were looked at
-	log   *slog.Logger
+	store       lathe.Compactor
+	retryWindow time.Duration
+	last        *lathe.RunSummary // up to which all runs that have ended were looked at
+	log         *slog.Logger
 }
 
 // once compacts the runs whose content need not be kept whole any longer at now.
 func (c *compactor) once(ctx context.Context, now time.Time) (total compacted, err error) {
+	window := c.retryWindow + compactGrace
 	from, passed := c.last, true // passed: every run so far was old enough
 	for {
-		rows, err := c.store.Ended(ctx, from, now.Add(-min(retryWindow, handOverWindow)), compactPage)
+		rows, err := c.store.Ended(ctx, from, now.Add(-window), compactPage)
 		if err != nil {
 			return total, err
 		}
 		for i := range rows {
 			r := &rows[i]
-			young := r.Updated.After(now.Add(-keptWhole(r)))
+			young := r.Updated.After(now.Add(-keptWhole(r, window)))
 			passed = passed && !(young && r.Retention == "due")
 			if passed {
 				c.last = r

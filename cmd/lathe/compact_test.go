@@ -42,7 +42,8 @@ func TestCompactorWaitsForWindows(t *testing.T) {
 		add(fmt.Sprintf("e_%03d", i), nil, end.Add(2*time.Second), done)
 	}
 	add("f_done", keep, end.Add(3*time.Second), done)
-	c := &compactor{store: s, log: slog.New(slog.DiscardHandler)}
+	c := &compactor{store: s, retryWindow: 10 * time.Minute, log: slog.New(slog.DiscardHandler)}
+	retryWindow := c.retryWindow + compactGrace
 	for _, tt := range []struct {
 		after time.Duration
 		want  string

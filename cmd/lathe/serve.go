@@ -161,7 +161,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	tended.Go(func() { d.gateway.Tend(tending) })
 	if d.store != nil {
 		tended.Go(func() { retain(tending, d.store, d.keep.Load, d.log) })
-		compactor := &compactor{store: d.store, log: d.log}
+		compactor := &compactor{store: d.store, retryWindow: cfg.Serve.RetryWindow, log: d.log} // which changes with a restart only
 		tended.Go(func() { compactor.run(tending, d.metrics.AddCompacted) })
 	}
 	defer func() {
