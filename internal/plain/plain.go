@@ -84,7 +84,7 @@ func (c *conn) answersPlain() bool {
 	if err != nil {
 		return false
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }() // the answer is read, or there is none
 	if p.SetDeadline(time.Now().Add(patience)) != nil {
 		return false
 	}

@@ -23,6 +23,7 @@ func shrunk(e lathe.Event) lathe.Event {
 			e.Removed += len(d.Result) - 10
 			e.Data = &c
 		}
+	default: // stays as it is
 	}
 	return e
 }
