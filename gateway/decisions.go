@@ -25,7 +25,10 @@ type callDecision struct {
 
 // note records an event about the approval of a call.
 func (v *runView) note(e *lathe.Event) {
+	v.compacted = v.compacted || e.Removed > 0
 	switch d := e.Data.(type) {
+	case *lathe.RunStarted: // where a hash took the place of a shorter text, no byte counts as removed
+		v.compacted = v.compacted || d.Retention != nil && d.Retention.Applied
 	case *lathe.ToolCallProposed:
 		v.client[d.ToolCallID] = d.Client
 	case *lathe.ToolCallResult:

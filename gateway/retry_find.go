@@ -32,6 +32,7 @@ type earlierRun struct {
 	base      int           // messages of res.History that the request had
 	continues string
 	updated   time.Time
+	compacted bool                     // content was removed: neither its answer nor its results are whole
 	ran       func(callID string) bool // whether the tool of a call may have run
 }
 
@@ -74,6 +75,8 @@ func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *probl
 			return nil, p
 		case e.over && g.opts.Now().Sub(e.updated) > g.opts.Limits.RetryWindow:
 			return nil, nil
+		case e.compacted:
+			return nil, repeatGone()
 		case e.completed() && !record.Delivered && g.deliveries.wait(ctx, t.digest):
 			continue
 		case e.completed() && !record.Delivered && g.shared != nil && g.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
@@ -105,11 +108,11 @@ func clientGone() *problem {
 	return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
 }
 
-// repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
+// repeatGone refuses a repetition whose run called tools that may write, and of which not everything is kept any more. The
 // status is one that no client library retries.
 func repeatGone() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
-		Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
+		Message: "This request repeats one whose run called tools that may write, and that run, or content of it, is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
 }
 
 // repeatLimit refuses a repetition that was continued too often.
@@ -191,7 +194,8 @@ func (g *Gateway) readEarlier(ctx context.Context, a *chat, id string) (*earlier
 		}
 		over = true
 	}
-	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated, ran: v.mayHaveRun}
+	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated,
+		compacted: v.compacted, ran: v.mayHaveRun}
 	if e.over {
 		e.res = v.result()
 		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)

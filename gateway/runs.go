@@ -36,6 +36,7 @@ type runView struct {
 	// handedBack is the id of the last event that has a result of the client.
 	handedBack int64
 	ran        map[string]bool // calls whose tools ran, by id
+	compacted  bool            // the store has removed content that the retention settings do not keep
 }
 
 // view reads the log of a run of the caller.
