@@ -18,7 +18,7 @@ type grammar struct {
 	typed   bool // the attribute string="true" says that a value is a string
 	newline bool // one newline after the opening tag of a value and one before its closing tag are not part of it
 	python  bool // None is null
-	json    bool // the wrapper, or what follows the name, may hold JSON in place of tags
+	json    bool // the wrapper may hold a JSON object with name and arguments; what follows the name may be JSON in every grammar
 	single  bool // an only parameter `arguments` or `input` that the tool does not have is the whole arguments
 	think   thinkMarks
 	drops   []string // marks that say nothing: the end of the turn

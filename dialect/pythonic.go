@@ -57,7 +57,8 @@ type pythonic struct {
 	params  parameters
 	pending bool // the open call is whole if what follows may follow a call
 	lit     literal
-	depth   int // lists open in an attempt that cannot be read
+	dict    bool // the value is `**{…}`: all arguments of the call
+	depth   int  // lists open in an attempt that cannot be read
 }
 
 type pythonicState uint8
@@ -69,6 +70,7 @@ const (
 	pythonName
 	pythonKey   // before an argument, or in its name
 	pythonEq    // after its name
+	pythonDict  // after `**`
 	pythonValue //
 	pythonNext  // after it
 	pythonAfter // after a call
@@ -137,6 +139,7 @@ func (p *pythonic) call(name string) {
 	p.name = p.toolName([]byte(name))
 	p.start("", p.name, false)
 	p.params.reset()
+	p.dict = false
 	p.token = p.token[:0]
 	p.state = pythonKey
 }
@@ -179,6 +182,9 @@ func (p *pythonic) structure(text string, mark int) {
 		if p.state == pythonTail && !space(text[0]) || !p.byte(text[0]) {
 			p.reject(text, mark)
 			return
+		}
+		if p.state == pythonValue && p.dict {
+			continue // the brace is the value's
 		}
 		p.keep(text[:1])
 		text = text[1:]
@@ -230,6 +236,11 @@ func (p *pythonic) byte(c byte) bool {
 			}
 		case c == '=' && len(p.token) > 0:
 			return p.param()
+		case c == '*' && len(p.params.ends) == 0 && (len(p.token) == 0 || string(p.token) == "*"):
+			p.token = append(p.token, c)
+			if len(p.token) == len("**") {
+				p.state = pythonDict
+			}
 		case c == ')' && len(p.token) == 0:
 			p.state, p.pending = pythonAfter, true
 		case len(p.token) >= maxNameBytes || !isNameByte(c) && c < 0x80 || c == '.' || c == ':':
@@ -237,12 +248,20 @@ func (p *pythonic) byte(c byte) bool {
 		default:
 			p.token = append(p.token, c)
 		}
+	case pythonDict:
+		if space(c) {
+			return true
+		}
+		p.dict = true
+		p.lit.reset()
+		p.state = pythonValue
+		return c == '{'
 	case pythonEq:
 		return space(c) || c == '=' && p.param()
 	case pythonNext:
 		switch {
 		case space(c):
-		case c == ',':
+		case c == ',' && !p.dict:
 			p.state, p.token = pythonKey, p.token[:0]
 		case c == ')':
 			p.state, p.pending = pythonAfter, true
@@ -295,7 +314,9 @@ func (p *pythonic) confirm() {
 		return
 	}
 	p.pending = false
-	p.args(p.params.end())
+	if !p.dict {
+		p.args(p.params.end())
+	}
 	p.end(false)
 	p.begin("")
 }
@@ -338,7 +359,7 @@ func (p *pythonic) close() {
 		p.cut = true
 		p.spoil(lathe.CodeIncompleteCall)
 		p.giveUp()
-	case pythonKey, pythonEq, pythonValue, pythonNext:
+	case pythonKey, pythonEq, pythonDict, pythonValue, pythonNext:
 		p.end(true)
 	case pythonAfter, pythonTail:
 		p.confirm()

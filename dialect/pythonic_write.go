@@ -2,12 +2,14 @@ package dialect
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // appendCall writes a call with JSON literals for values, between the form's marks, and in brackets where lists stand without marks too.
+// Where a key cannot be the name of an argument, the arguments are written as Python does it: f(**{"a key": 1}).
 func (f *pythonicForm) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	open, end := f.open, f.close
 	if f.bare {
@@ -19,14 +21,19 @@ func (f *pythonicForm) appendCall(dst []byte, c lathe.ToolCall, args string) []b
 	dst = append(dst, open...)
 	dst = appendName(dst, c.Name)
 	dst = append(dst, '(')
-	comma := false
+	begin, comma, n := len(dst), false, 0
 	for key, value := range rawjson.Members([]byte(args)) {
 		if comma {
 			dst = append(dst, ", "...)
 		}
 		comma = true
 		name, _ := rawjson.AppendUnquote(nil, key)
-		dst = append(dst, strings.Map(argumentRune, string(name))...)
+		if n++; n > maxParameters || !isArgumentName(name) {
+			dst = append(dst[:begin], "**"...)
+			dst = append(dst, args...)
+			break
+		}
+		dst = append(dst, name...)
 		dst = append(dst, '=')
 		dst = append(dst, value...)
 	}
@@ -34,10 +41,12 @@ func (f *pythonicForm) appendCall(dst []byte, c lathe.ToolCall, args string) []b
 	return append(dst, end...)
 }
 
-// argumentRune makes what cannot stand in the name of an argument an underscore.
-func argumentRune(r rune) rune {
-	if r < 0x80 && !isNameByte(byte(r)) || r == '.' || r == ':' {
-		return '_'
+// isArgumentName reports whether key can be written as the name of an argument; letters beyond ASCII may stand in it.
+func isArgumentName(key []byte) bool {
+	for _, c := range key {
+		if !isNameByte(c) && c < utf8.RuneSelf || c == '.' || c == ':' {
+			return false
+		}
 	}
-	return r
+	return len(key) > 0 && len(key) <= maxNameBytes
 }

@@ -247,7 +247,7 @@ func (t *tagged) body(text string, r role) {
 		}
 	case r == roleCallClose, r == roleWrapClose && t.wrapped:
 		t.endCall(r)
-	case r == roleText && t.g.json && len(t.params.ends) == 0 && text[0] == '{':
+	case r == roleText && len(t.params.ends) == 0 && text[0] == '{':
 		t.js = jsonScan{}
 		t.state = taggedJSON
 		t.json(text, r)

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -25,7 +26,7 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 			list = append(list, text)
 		}
 	}
-	return cleanForm(g.layout.appendCall, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
+	return cleanForm(g.appendCall, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
 }
 
 // cleanForm makes a form that takes the marks apart in what people and tools wrote.
@@ -40,29 +41,54 @@ func cleanForm(call func([]byte, lathe.ToolCall, string) []byte, result func([]b
 	}}
 }
 
-func (l *layout) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
+// appendCall writes a parameter for each member of the arguments. Where a tag cannot hold a key, or a value would end
+// early, the arguments are written as JSON in place of all parameters, which every parser of a grammar reads.
+func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
+	l := &g.layout
 	dst = append(dst, l.name...)
 	dst = appendName(dst, c.Name)
 	dst = append(dst, l.params...)
-	if rawjson.Check([]byte(args), rawjson.Limits{}) != nil || trimSpace(args)[0] != '{' {
+	if args = strings.TrimSpace(args); !isObject(args) {
 		dst = l.appendParam(dst, "arguments", args, false)
 		return append(dst, l.end...)
 	}
+	begin := len(dst)
+	n := 0
 	for key, value := range rawjson.Members([]byte(args)) {
 		name, _ := rawjson.AppendUnquote(nil, key)
-		if value[0] == '"' {
-			text, _ := rawjson.AppendUnquote(nil, value)
-			dst = l.appendParam(dst, string(name), string(text), false)
-			continue
+		text, isString := value, value[0] == '"'
+		if isString {
+			text, _ = rawjson.AppendUnquote(nil, value)
 		}
-		dst = l.appendParam(dst, string(name), string(value), true)
+		if n++; n > maxParameters || !g.holdsKey(string(name)) || !g.holdsValue(string(text)) {
+			dst = append(dst[:begin], args...)
+			dst = append(dst, '\n')
+			break
+		}
+		dst = l.appendParam(dst, string(name), string(text), !isString)
 	}
 	return append(dst, l.end...)
 }
 
+// holdsKey reports whether the tag of a parameter can hold the key.
+func (g *grammar) holdsKey(key string) bool {
+	if key == "" || len(key) > maxNameBytes || g.single && (key == "arguments" || key == "input") {
+		return false
+	}
+	return strings.IndexFunc(key, func(r rune) bool { return r < ' ' || strings.ContainsRune(`<>"'`, r) }) < 0
+}
+
+// holdsValue reports whether text between the tags of a parameter is read as it stands.
+func (g *grammar) holdsValue(text string) bool {
+	if g.newline && (strings.HasPrefix(text, "\r") || strings.HasSuffix(text, "\r")) {
+		return false
+	}
+	return !slices.ContainsFunc(g.list, func(mark string) bool { return strings.Contains(text, mark) })
+}
+
 func (l *layout) appendParam(dst []byte, key, value string, json bool) []byte {
 	dst = append(dst, l.key...)
-	dst = append(dst, strings.Map(keyRune, key)...)
+	dst = append(dst, key...)
 	if json && l.jsonValue != "" {
 		dst = append(dst, l.jsonValue...)
 	} else {
@@ -70,14 +96,6 @@ func (l *layout) appendParam(dst []byte, key, value string, json bool) []byte {
 	}
 	dst = append(dst, value...)
 	return append(dst, l.valueEnd...)
-}
-
-// keyRune makes what would end a tag an underscore.
-func keyRune(r rune) rune {
-	if r < ' ' || strings.ContainsRune(`<>"'`, r) {
-		return '_'
-	}
-	return r
 }
 
 // appendToolResponse writes `<tool_response>`, the content on lines of its own, `</tool_response>`.

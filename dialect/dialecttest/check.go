@@ -11,8 +11,14 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
+// TB is what [Parse] needs of a test; a [testing.TB] and a property test have it.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Parse feeds text to p in pieces that end at the cuts, which ascend, and returns the joined deltas.
-func Parse(t testing.TB, p dialect.Parser, text string, cuts ...int) []lathe.Delta {
+func Parse(t TB, p dialect.Parser, text string, cuts ...int) []lathe.Delta {
 	t.Helper()
 	var deltas []lathe.Delta
 	from := 0
