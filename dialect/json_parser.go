@@ -104,6 +104,7 @@ func (p *jsonParser) token(text string, mark int) {
 	}
 	thinking := p.prose.think > 0
 	if !thinking && p.prose.mask.code() {
+		p.prose.mask.quotation.hold()
 		p.spillGap()
 		p.prose.text(text)
 		return

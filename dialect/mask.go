@@ -20,7 +20,12 @@ type mask struct {
 	closing  bool // a closing run was read; the rest of the line must be blank
 	span     int  // backticks of the open code span
 	template byte // '}' or '%' while a template is open
+
+	quotation quotation
 }
+
+// lineSigns may begin a line before a fence: they are signs of quotes and lists.
+const lineSigns = ">-*+0123456789.)"
 
 // maskBytes are the bytes that mean something to a mask, but for the first of a line.
 var maskBytes = [256]bool{'`': true, '~': true, '\n': true, '\\': true, '{': true, '%': true, '}': true}
@@ -29,8 +34,8 @@ var maskBytes = [256]bool{'`': true, '~': true, '\n': true, '\\': true, '{': tru
 func (m *mask) text(s string) {
 	for i := 0; i < len(s); {
 		n := i
-		if m.run == 0 && !m.escaped {
-			for n < len(s) && !maskBytes[s[n]] {
+		if m.run == 0 && !m.escaped && m.quotation.idle() {
+			for n < len(s) && !maskBytes[s[n]] && !quoteBytes[s[n]] {
 				n++
 			}
 		}
@@ -40,6 +45,7 @@ func (m *mask) text(s string) {
 			continue
 		}
 		m.ink(s[i:n])
+		m.quotation.skip(s[i:n])
 		m.prev = s[n-1]
 		i = n
 	}
@@ -49,7 +55,7 @@ func (m *mask) text(s string) {
 func (m *mask) ink(s string) {
 	for i := 0; i < len(s) && (!m.inked || m.closing); i++ {
 		if c := s[i]; !space(c) {
-			m.inked = m.inked || strings.IndexByte(">-*+0123456789.)", c) < 0
+			m.inked = m.inked || strings.IndexByte(lineSigns, c) < 0
 			m.closing = false
 		}
 	}
@@ -60,6 +66,7 @@ func (m *mask) byte(c byte) {
 		m.endRun()
 	}
 	escaped := m.escaped
+	m.quotation.byte(c, !escaped && m.fence == 0 && m.span == 0)
 	m.escaped = c == '\\' && !escaped && m.fence == 0 && m.span == 0
 	switch {
 	case c == '\n':
@@ -82,7 +89,7 @@ func (m *mask) byte(c byte) {
 		m.template = '%'
 	}
 	if !space(c) {
-		m.inked = m.inked || c != '`' && c != '~'
+		m.inked = m.inked || strings.IndexByte("`~"+lineSigns, c) < 0
 		m.closing = false
 	}
 	m.prev = c
@@ -112,12 +119,12 @@ func (m *mask) endRun() {
 	m.inked = true
 }
 
-// code reports whether the next byte, which is not a backtick or a tilde, is code or escaped.
+// code reports whether the next byte, which is not a backtick or a tilde, is code, escaped or quoted.
 func (m *mask) code() bool {
 	if m.run > 0 {
 		m.endRun()
 	}
-	return m.fence != 0 || m.span > 0 || m.template != 0 || m.escaped
+	return m.fence != 0 || m.span > 0 || m.template != 0 || m.escaped || m.quotation.quotes()
 }
 
 // fresh begins a new line, after a call or a block of thinking.

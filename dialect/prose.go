@@ -51,6 +51,7 @@ func (p *prose) mark(id int, text string) bool {
 		p.think = 0
 		p.mask.fresh()
 	case p.mask.code():
+		p.mask.quotation.hold()
 		p.text(text)
 	case id < p.base:
 		return false

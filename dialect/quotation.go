@@ -1,0 +1,164 @@
+package dialect
+
+// A quotation follows what prose quotes without Markdown's backticks. A call in it is text:
+//
+//   - between “ ”, „ “, « » and " ". A " opens a quotation only after white space, an opening bracket or at the beginning
+//     of a line, and only before another byte than white space; apostrophes never do. The line's end ends it, so that a
+//     quote that is never closed hides no call on another line. Once it holds a call, an empty line ends it, and a "
+//     only directly after a byte that may end a call, for calls have quotes and line ends of their own.
+//   - on a line that begins with `>`.
+//   - on a line that is indented by four spaces or a tab and follows an empty line or another such line, but for the
+//     beginning of a message.
+//   - between <code> and </code>, up to an empty line, and between <pre> and </pre>, up to the end of the message.
+//
+// The zero value is at the beginning of a message.
+type quotation struct {
+	close byte // the last byte of what closes the open quotation, 0: none is open
+	fresh bool // its " was the last byte
+	holds bool // it holds a call
+
+	prev, before byte // the last two bytes
+
+	indent int  // of the line, while it has only white space
+	begun  bool // the line has another byte than white space
+	block  bool // the line is part of a block quote
+	code   bool // the line is indented code
+	inked  bool // a line before had more than white space
+	blank  bool // the line before had only white space
+	after  bool // the line before was indented code, or is empty after such a line
+
+	tag     [maxTagName]byte // what was read of a tag's name
+	tagLen  int
+	inTag   bool
+	element element
+}
+
+type element uint8
+
+const (
+	elementNone element = iota
+	elementCode
+	elementPre
+)
+
+const maxTagName = len("/code")
+
+// quoteBytes are the bytes that mean something to a quotation, but for the first of a line: the last bytes of
+// quotation marks, and `<`.
+var quoteBytes = [256]bool{'"': true, '<': true, 0x9c: true, 0x9d: true, 0x9e: true, 0xab: true, 0xbb: true}
+
+// idle reports whether only quoteBytes and line ends mean something next.
+func (q *quotation) idle() bool { return !q.fresh && !q.inTag && q.begun }
+
+// skip follows bytes that mean nothing.
+func (q *quotation) skip(s string) {
+	if len(s) > 1 {
+		q.before = s[len(s)-2]
+	} else {
+		q.before = q.prev
+	}
+	q.prev = s[len(s)-1]
+}
+
+// hold follows a mark that begins a call: it is text where quotes reports so.
+func (q *quotation) hold() { q.holds = q.close != 0 }
+
+// quotes reports whether the next byte is quoted.
+func (q *quotation) quotes() bool {
+	return q.close != 0 || q.block || q.element != elementNone || q.code || q.indents()
+}
+
+// indents reports whether the white space so far makes the line indented code.
+func (q *quotation) indents() bool { return !q.begun && q.indent >= 4 && (q.blank || q.after) }
+
+// byte follows c. plain is false in code and after a backslash, where quotation marks and tags mean nothing.
+func (q *quotation) byte(c byte, plain bool) {
+	switch {
+	case c == '\n':
+		q.line()
+	case !q.begun && (c == ' ' || c == '\r'):
+		q.indent++
+	case !q.begun && c == '\t':
+		q.indent += 4
+	case !q.begun:
+		q.code = q.indents()
+		q.begun = true
+		q.block = c == '>' && plain
+	}
+	if q.fresh && space(c) {
+		q.close = 0
+	}
+	q.fresh = false
+	if plain {
+		q.mark(c)
+		q.name(c)
+	}
+	q.before, q.prev = q.prev, c
+}
+
+// line ends the line.
+func (q *quotation) line() {
+	q.after = q.code || q.after && !q.begun
+	q.blank = !q.begun && q.inked
+	q.inked = q.inked || q.begun
+	if !q.begun && q.element == elementCode {
+		q.element = elementNone
+	}
+	if !q.holds || !q.begun {
+		q.close, q.holds = 0, false
+	}
+	q.indent = 0
+	q.begun, q.block, q.code, q.inTag = false, false, false, false
+}
+
+// mark takes quotation marks.
+func (q *quotation) mark(c byte) {
+	general := q.before == 0xe2 && q.prev == 0x80 // “ ” „
+	angle := q.prev == 0xc2                       // « »
+	switch {
+	case q.close != 0:
+		if c == q.close && (c == '"' && (!q.holds || endsCall(q.prev)) || general && c < 0xab || angle && c == 0xbb) {
+			q.close, q.holds = 0, false
+		}
+	case c == '"' && opensAfter(q.prev):
+		q.close, q.fresh = '"', true
+	case c == 0x9c && general:
+		q.close = 0x9d
+	case c == 0x9e && general:
+		q.close = 0x9c
+	case c == 0xab && angle:
+		q.close = 0xbb
+	}
+}
+
+// opensAfter reports whether a " that follows prev may open a quotation.
+func opensAfter(prev byte) bool {
+	return prev == 0 || space(prev) || prev == '(' || prev == '[' || prev == '{' || prev == '>' || prev == ':' || prev == '*' || prev == '_'
+}
+
+// endsCall reports whether a call may end with c.
+func endsCall(c byte) bool { return c == '>' || c == ']' || c == '}' || c == ')' }
+
+// name follows the names of tags.
+func (q *quotation) name(c byte) {
+	switch {
+	case c == '<':
+		q.inTag, q.tagLen = true, 0
+	case !q.inTag:
+	case c == '>' || space(c):
+		q.inTag = false
+		switch name := string(q.tag[:q.tagLen]); {
+		case name == "code" && q.element == elementNone:
+			q.element = elementCode
+		case name == "pre":
+			q.element = elementPre
+		case name == "/code" && q.element == elementCode, name == "/pre" && q.element == elementPre:
+			q.element = elementNone
+		}
+	case q.tagLen == maxTagName:
+		q.inTag = false
+	default:
+		q.tag[q.tagLen] = lower(c)
+		q.tagLen++
+	}
+}
