@@ -110,7 +110,7 @@ func (t *ToolCalling) limitKeys() []key {
 		{"tool_calling.max_repeated_calls", "3", count(&l.MaxRepeatedCalls, 1, maxCount), "Equal calls with equal results.", ""},
 		{"tool_calling.max_unknown_tools", "3", count(&l.MaxUnknownTools, 1, maxCount), "Calls in a row to tools that are not there.", ""},
 		{"tool_calling.max_tool_args_bytes", "200000", size(&l.MaxToolArgsBytes, 1, maxSize), "Argument text of one call.", "max_args_bytes max_arguments_bytes"},
-		{"tool_calling.max_payload_bytes", "8KiB", size(&l.MaxPayloadBytes, 1, maxSize), "One call written as text.", ""},
+		{"tool_calling.max_payload_bytes", "8KiB", size(&l.MaxPayloadBytes, 1, maxSize), "One call written as text, in harmony, tags and the JSON formats; held back of a call in the others.", ""},
 		{"tool_calling.max_tool_output_bytes", "64KiB", size(&l.MaxOutputBytes, 1, maxSize), "Output of one call.", "max_output_bytes"},
 		{"tool_calling.max_json_depth", "64", count(&l.MaxJSONDepth, 1, 1000), "Nesting of arguments.", ""},
 		{"tool_calling.max_json_keys", "10000", count(&l.MaxJSONKeys, 1, maxCount), "Members of one object in arguments.", ""},

@@ -40,9 +40,9 @@ type Options struct {
 	// Tools are the tools that the model was offered. Formats without an unmistakable mark take
 	// only their names as calls, and formats without types of their own take types from the schemas.
 	Tools []*lathe.ToolSpec
-	// MaxPayloadBytes (max_payload_bytes) bounds the call of a format that is read as one payload
-	// (the `tool` channel of harmony, tags) and, in every format, what is held back of a call;
-	// 0: 8 192. A payload beyond it is a ParseError with the code tool_payload_too_large.
+	// MaxPayloadBytes (max_payload_bytes) bounds a call; 0: 8 192. A longer one is a ParseError with the code
+	// tool_payload_too_large. In harmony and tags the payload counts, in the JSON formats the call from its mark to the end
+	// of its JSON. In the tagged, Gemma and Python formats it bounds what is held back of a call.
 	MaxPayloadBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) takes `<tool:NAME>{…}` for a call. Else it is text.
 	AllowDeprecatedSyntax bool

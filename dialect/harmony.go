@@ -39,6 +39,10 @@ type harmony struct {
 	js  jsonScan // of the arguments
 	raw bool     // they are not JSON: every mark ends them
 
+	tool string // that is called
+	kept []byte // the arguments so far; at most max_payload_bytes
+	over int    // the length of arguments that are too large
+
 	payload payload // of the `tool` channel
 
 	inFinal bool // the open message is on the final channel
@@ -56,6 +60,7 @@ const (
 	harmonyHeader
 	harmonyText
 	harmonyArgs
+	harmonyOver  // in arguments that are too large
 	harmonyTool  // in the payload of the `tool` channel
 	harmonyFused // after a fused commentary: a header without marks may follow
 )
@@ -70,7 +75,7 @@ func newHarmony(o Options) Parser {
 func (h *harmony) Anomalies() Anomalies { return h.count }
 
 func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if h.state == harmonyText || h.state == harmonyArgs {
+	if h.state == harmonyText || h.state == harmonyArgs && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
 		if lead, run, ok := h.plain(text); ok {
 			if lead != "" {
 				dst = h.piece(dst, lead)
@@ -90,6 +95,7 @@ func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
 		return appendPiece(dst, h.kind, 0, text)
 	}
 	h.follow(text)
+	h.kept = append(h.kept, text...)
 	return appendPiece(dst, lathe.DeltaCallArgs, h.calls-1, text)
 }
 
@@ -122,6 +128,8 @@ func (h *harmony) text(s string) {
 		h.say(h.kind, s)
 	case harmonyArgs:
 		h.argText(s)
+	case harmonyOver:
+		h.overText(s)
 	case harmonyTool:
 		h.payload.add(s)
 	case harmonyHeader:
@@ -149,6 +157,11 @@ func (h *harmony) mark(mark int, text string) {
 	case harmonyArgs:
 		if !h.raw && h.js.inString() || !endsContent(mark) {
 			h.argText(text)
+			return
+		}
+	case harmonyOver:
+		if !h.raw && h.js.inString() || !endsContent(mark) {
+			h.overText(text)
 			return
 		}
 	case harmonyTool:
@@ -259,13 +272,35 @@ func (h *harmony) open(bare bool) {
 // begin opens a call.
 func (h *harmony) begin(name []byte) {
 	h.state, h.js, h.raw = harmonyArgs, jsonScan{}, false
-	h.start("", h.toolName(name), false)
+	if h.kept == nil {
+		h.kept = make([]byte, 0, min(h.opts.MaxPayloadBytes, defaultMaxPayloadBytes))
+	}
+	h.kept, h.tool = h.kept[:0], h.toolName(name)
+	h.start("", h.tool, false)
 }
 
-// argText passes argument text on.
+// argText passes argument text on, up to max_payload_bytes of it. A call with more is given as text.
 func (h *harmony) argText(s string) {
+	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.kept))]
+	h.follow(part)
+	h.args(part)
+	h.kept = append(h.kept, part...)
+	if s = s[len(part):]; s == "" {
+		return
+	}
+	h.state, h.over, h.unreadable = harmonyOver, len(h.kept), true
+	h.say(lathe.DeltaText, string(h.kept))
+	h.overText(s)
+}
+
+// overText takes text of a call that is too large.
+func (h *harmony) overText(s string) {
 	h.follow(s)
-	h.args(s)
+	h.over += len(s)
+	if room := maxExcerptBytes - len(h.kept); room > 0 { // the limit is smaller than the excerpt
+		h.kept = append(h.kept, s[:min(len(s), room)]...)
+	}
+	h.say(lathe.DeltaText, s)
 }
 
 // follow keeps track of argument text as long as it is JSON.
@@ -288,6 +323,8 @@ func (h *harmony) closeMessage(cut bool) {
 	switch h.state {
 	case harmonyArgs:
 		h.end(cut && !h.argsWhole())
+	case harmonyOver:
+		h.fail(lathe.CodePayloadTooLarge, h.tool, string(h.kept), h.over)
 	case harmonyTool:
 		h.payload.close(cut)
 	}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -87,6 +88,45 @@ func TestSmallTextsAreJoined(t *testing.T) {
 			}
 			if said.String() != text || len(deltas) > 100 {
 				t.Errorf("%s: %q: %d deltas that say %d of %d bytes", name, unit, len(deltas), said.Len(), len(text))
+			}
+		}
+	}
+}
+
+// max_payload_bytes bounds a call from its opening mark to the end of its JSON, to the byte, for every cut. What is in
+// the strings of a longer one is no call.
+func TestJSONCallsHavePayloadLimit(t *testing.T) {
+	t.Parallel()
+	o := &Options{Tools: []*lathe.ToolSpec{{Name: "f"}}}
+	for _, d := range jsonDialects {
+		inner := string(d.AppendCall(nil, lathe.ToolCall{ID: "call00001", Name: "f", Arguments: `{}`}))
+		quoted, _ := json.Marshal(inner)
+		write := func(fill int) string {
+			args := `{"a":"` + strings.Repeat("x", fill) + string(quoted[1:len(quoted)-1]) + `"}`
+			return string(d.AppendCall(nil, lathe.ToolCall{ID: "call00001", Name: "f", Arguments: args}))
+		}
+		text := write(200)
+		limit := strings.LastIndexByte(text, '}') + 1
+		for _, more := range []int{-1, 0, 1, 300} {
+			text := write(200 + more)
+			want := ""
+			if more > 0 {
+				want = string(lathe.CodePayloadTooLarge)
+			}
+			for _, size := range []int{1, 7, len(text)} {
+				o.MaxPayloadBytes = limit
+				p := d.NewParser(o)
+				var c Collector
+				for at := 0; at < len(text); at += size {
+					c.AddAll(p.Append(nil, text[at:min(at+size, len(text))]))
+				}
+				deltas, _ := p.Flush(nil)
+				c.AddAll(deltas)
+				m := c.Message()
+				calls := m.Calls()
+				if len(calls) != 1 || string(calls[0].ParseError) != want {
+					t.Errorf("%s: %d bytes over the limit of %d, in pieces of %d: %+v, want %q", d.name, more, limit, size, calls, want)
+				}
 			}
 		}
 	}

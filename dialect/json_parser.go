@@ -293,20 +293,12 @@ func (p *jsonParser) fenceByte(c byte) {
 
 // json reads on in the JSON of a call.
 func (p *jsonParser) json() {
-	s := p.in
-	if !p.lost {
-		room := p.opts.MaxPayloadBytes - len(p.raw)
-		switch {
-		case room > 0:
-			s = s[:min(len(s), room)]
-		case !p.reader.open:
-			p.spoil(lathe.CodePayloadTooLarge)
-			return
-		default:
-			p.lose()
-		}
+	room := p.opts.MaxPayloadBytes - p.total
+	if room <= 0 {
+		p.spoil(lathe.CodePayloadTooLarge)
+		return
 	}
-	n := p.object.read(s)
+	n := p.object.read(p.in[:min(len(p.in), room)])
 	p.keep(p.take(n))
 	switch p.object.status {
 	case objectDone:

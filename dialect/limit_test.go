@@ -114,7 +114,8 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 					deltas, _ = p.Flush(deltas[:0])
 				})
 			}
-			if small, large := measure(20), measure(800); large > small {
+			// A call beyond max_payload_bytes is given as text, once.
+			if small, large := measure(20), measure(800); large > small+2 {
 				t.Errorf("%s in pieces of %d: %v allocations for 20 units, %v for 800", name, size, small, large)
 			}
 		}
@@ -150,6 +151,7 @@ func TestPayloadLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dialect, before, payload, after string }{
 		{"harmony", "<|channel|>tool<|message|>", `{"tool":"f","arguments":{"a":"%s"}}`, "<|end|>"},
+		{"harmony", "<|channel|>commentary to=functions.f<|message|>", `{"a":"%s"}`, "<|call|>"},
 		{"tags", `<tool name="f" args>`, `{"a":"%s"}`, "</tool>"},
 	} {
 		for _, limit := range []int{0, 100} {
