@@ -68,8 +68,8 @@ func (c *Config) Warnings() []Problem {
 	walk("", c.keys())
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
-			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
-				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
+			Message: "it has no effect: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
+				"label the tools that read untrusted text (policy.labels), or set policy.taint to allow"})
 	}
 	return out
 }

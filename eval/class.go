@@ -92,7 +92,7 @@ func (r *Run) judge(res *lathe.Result, got *seen, toolsOn, lathesOwn bool) {
 	failed := r.failedChecks()
 	if len(failed) > 0 {
 		if r.Class == "" && r.notProvoked() {
-			r.Class, r.Error = ClassNotProvoked, "the scenario looks at how a model recovers from a mistake, and it made none"
+			r.Class, r.Error = ClassNotProvoked, "the scenario tests how a model recovers from a mistake, and the model made none"
 			return
 		}
 		r.Class = ClassAssertionFailed

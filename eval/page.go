@@ -85,7 +85,7 @@ func (p *page) lead(s *Summary, unguarded bool) {
 		p.figures(row)
 	}
 	if unguarded {
-		p.put("<p class=\"bad\">Runs without guards: what failed is what would happen if nothing stood in the way.</p>\n")
+		p.put("<p class=\"bad\">Runs without guards: each failure shows what a model's calls would do without a policy.</p>\n")
 	}
 	if s.All.Errors > 0 || len(s.Skipped) > 0 {
 		p.put(`<p class="bad">`)

@@ -335,7 +335,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	if n := len(rep.Skipped); n > 0 {
-		fmt.Fprintf(w, "\n%d not tried: the model's server could not be reached, or took no key, %d times in a row\n", n, maxDead)
+		fmt.Fprintf(w, "\n%d not tried: the model's server could not be reached, or refused the key, %d times in a row\n", n, maxDead)
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ func writeFailures(w io.Writer, row *Row) error {
 		fmt.Fprintf(w, "\n%s: the server refused %d of %d runs; they count in the rate\n", oneLine(row.Model), row.Refused, row.Runs)
 	}
 	if row.NotProvoked > 0 {
-		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario looks at how a model recovers from a mistake, and it made none\n", oneLine(row.Model), row.NotProvoked)
+		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario tests how a model recovers from a mistake, and the model made none\n", oneLine(row.Model), row.NotProvoked)
 	}
 	return nil
 }

@@ -112,13 +112,13 @@ func clientGone() *problem {
 // status is one that no client library retries.
 func repeatGone() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
-		Message: "This request repeats one whose run called tools that may write, and that run, or content of it, is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
+		Message: "This request repeats one whose run called tools that may write, and that run, or content of it, is no longer stored: it cannot be continued. Send " + newRunHeader + ": true to start a new run."}
 }
 
 // repeatLimit refuses a repetition that was continued too often.
 func repeatLimit() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_limit", NoRetry: true,
-		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to run the request anew."}
+		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to start a new run."}
 }
 
 // continuation is the id of the run that continues another one. Its time is that of the other.

@@ -39,7 +39,7 @@ func (g *Gateway) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
 		p = v.ended()
 	}
 	if p == nil && g.carries(id) {
-		p = conflict("run_running", "The run goes on already.")
+		p = conflict("run_running", "The run is already active.")
 	}
 	if p == nil {
 		p = g.resume(r.Context(), c, v, nil)

@@ -270,7 +270,7 @@ func (g *Gateway) staleApproval(ctx context.Context, v *runView, last *uistream.
 		}
 	}
 	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
-		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
+		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is no longer stored. Send a new message of the user."}
 }
 
 // waitingRun returns the run that the last message is of: as the page says, else the one of its

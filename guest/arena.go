@@ -167,7 +167,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 	if l == nil || fn == nil {
 		cause := "the guest exports no function under the tool's name"
 		if l == nil {
-			cause = "the guest lends no memory for arguments: tool_arena_ptr and tool_arena_len, cabi_realloc, or malloc and free"
+			cause = "the guest provides no memory for arguments: tool_arena_ptr and tool_arena_len, cabi_realloc, or malloc and free"
 		}
 		return failedBecause(-efault, cause), nil
 	}
@@ -179,7 +179,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 	}
 	head := 8 + align8(uint64(len(args))+1)
 	if l.most() <= head {
-		return failedBecause(-enospc, "the arguments do not fit into the memory that the guest lends"), nil
+		return failedBecause(-enospc, "the arguments do not fit into the memory that the guest provides"), nil
 	}
 	fits := l.most() - head
 	room := min(firstOutput, limit, fits)

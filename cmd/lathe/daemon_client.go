@@ -44,7 +44,7 @@ type serverFlags struct{ url, keyFile, keyEnv string }
 // add adds the flags to the command. A command that has flags for the key of a model server uses these here, too.
 func (f *serverFlags) add(cmd *cobra.Command, hasKeys bool) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.url, "server", "", "ask the daemon at this `URL` in place of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
+	fl.StringVar(&f.url, "server", "", "use the daemon at this `URL` instead of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
 	if hasKeys {
 		fl.Lookup("key-file").Usage += ", or of the daemon"
 		fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"

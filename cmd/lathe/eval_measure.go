@@ -414,7 +414,7 @@ func unscoredHint(rep *eval.Report) string {
 		case eval.ClassNotFound:
 			hint += ", look at --model and the path of --base-url"
 		case eval.ClassRateLimit:
-			hint += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
+			hint += ", use fewer --jobs, or wait; results are not measured again: choose another folder"
 		case eval.ClassReplay:
 			hint += ", --record makes the recording again, and a file of --answers wants a line for each case"
 		}

@@ -112,7 +112,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	for _, path := range tightened(d.store) {
-		d.log.Warn("others than its owner could open a file of the store: they cannot any more", "file", path)
+		d.log.Warn("a file of the store was open to other users; its mode is now 0600", "file", path)
 	}
 	if _, ok := d.store.(memoryStore); ok {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: runs are kept in memory and end with this process: --store sqlite:PATH keeps them")
@@ -174,7 +174,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 // warn logs what is valid in the configuration and probably not meant.
 func (d *daemon) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings() {
-		d.log.Warn("the configuration may not say what is meant", "place", w.File, "key", w.Key, "problem", w.Message)
+		d.log.Warn("the configuration has a probable mistake", "place", w.File, "key", w.Key, "problem", w.Message)
 	}
 }
 
@@ -282,7 +282,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	go func() { failed <- srv.Serve(ln) }()
 	store, from := namedStore(d.flags.store, cfg.Serve.Store.Reveal())
 	if remove, err := leaveNote(store, from, ln.Addr()); err != nil {
-		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
+		d.log.Warn("the daemon's address could not be written beside the store: lathe runs needs --server", "error", err)
 	} else {
 		defer remove()
 	}

@@ -183,7 +183,7 @@ func (s *screen) withheld(tools *lathe.ToolsDigest) {
 	for _, group := range []struct {
 		names []string
 		why   string
-	}{{denied, "the policy denies them"}, {asked, "they need an approval, and nobody can be asked here"}} {
+	}{{denied, "the policy denies them"}, {asked, "they need an approval, and no approver is configured here"}} {
 		if n := len(group.names); n > 0 {
 			names := strings.Join(group.names[:min(n, maxNamed)], ", ")
 			if n > maxNamed {

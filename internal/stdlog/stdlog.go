@@ -21,7 +21,7 @@ var kinds = []struct {
 }{
 	{"http: Accept error: ", "connections cannot be accepted", slog.LevelError, true},
 	{"http: panic serving ", "a handler panicked", slog.LevelError, false},
-	{"Unsolicited response ", "a server sent what nothing had asked for", slog.LevelWarn, false},
+	{"Unsolicited response ", "a server sent an unsolicited response", slog.LevelWarn, false},
 	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, false},
 }
 

@@ -25,7 +25,7 @@ func TestLinesAreLoggedByTheirKind(t *testing.T) {
 	if strings.Contains(text, "Jane") || strings.Contains(text, "4111") {
 		t.Errorf("the log has what a peer sent:\n%s", text)
 	}
-	if n := strings.Count(text, "nothing had asked for"); n != 1 || !strings.Contains(text, "too many open files") || !strings.Contains(text, "a handler panicked") {
+	if n := strings.Count(text, "an unsolicited response"); n != 1 || !strings.Contains(text, "too many open files") || !strings.Contains(text, "a handler panicked") {
 		t.Errorf("%d lines of one kind:\n%s", n, text)
 	}
 	now = now.Add(interval)

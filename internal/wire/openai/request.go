@@ -94,7 +94,7 @@ func spelled(obj []byte, names *rawjson.Names, at string) *APIError {
 	if at != "" {
 		at += "."
 	}
-	err := badRequest(at+member, "The member %.64q differs from %s in the case or the form of its letters only: servers may take one for the other. Send one of them, as %s.", member, name, name)
+	err := badRequest(at+member, "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", member, name, name)
 	err.Code = "ambiguous_member"
 	return err
 }
