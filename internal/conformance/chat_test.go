@@ -144,7 +144,7 @@ func TestNpmAI(t *testing.T) {
 		"no tool":       {text: []string{"sim/demo"}},
 		"two turns":     {states: "calculator:output-available", text: []string{"2 * 3 = 6"}},
 		"own tool":      {states: "where_am_i:output-available calculator:output-available", text: []string{"Tokyo", "42"}},
-		"status":        {err: `"status":502`},
+		"status":        {err: `"status":400`},
 		"cut":           {states: "calculator:output-available get_current_time:output-available", text: []string{"42"}, err: "provider_unavailable"},
 		"unknown model": {err: `"code":"model_not_found"`},
 		"approved":      {states: "calculator:output-available get_current_time:output-available", text: []string{"42", "Tokyo"}},
