@@ -301,6 +301,7 @@ type RunFinished struct {
 	LatencyMS int64   `json:"latency_ms"`
 	ErrorCode string  `json:"error_code,omitempty"`
 	Limit     string  `json:"limit,omitempty"` // the limit that ended the run, by its config key
+	Blank     Blank   `json:"blank,omitempty"` // why the answer is blank, where the run itself did not fail
 	Answer    string  `json:"-"`
 	Result    *Result `json:"-"` // for the caller in the same process; not part of the JSON form
 }

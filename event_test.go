@@ -38,7 +38,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 		"latency_ms seq status tool tool_call_id", "cause client error_type limit message policy_decision policy_rule repaired", "blobs result"},
 	"RunPaused":   {"pending reason", "", ""},
 	"RunResumed":  {"pending reason", "", ""},
-	"RunFinished": {"latency_ms reason status tool_calls turns usage", "error_code limit", "answer"},
+	"RunFinished": {"latency_ms reason status tool_calls turns usage", "blank error_code limit", "answer"},
 }
 
 // newData returns a zero event of the type, as a reader of the JSON form gets it.

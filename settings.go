@@ -266,6 +266,10 @@ type Result struct {
 	// Withheld are registered tools that the model was not offered, sorted by name, with the reason; those that the input's
 	// Allow leaves out are not among them.
 	Withheld []WithheldTool
+	// Blank is the likely cause of a blank Answer of a run that did not fail; empty for other runs.
+	Blank Blank
+	// Reasoning is that of a last message which has nothing else, and so is not in History.
+	Reasoning string
 	// FailedTools are the sorted names behind ReasonToolError.
 	FailedTools []string
 	// Pending are the calls that wait for a client's results or for an approval, in call order.
@@ -273,6 +277,18 @@ type Result struct {
 	// Err is set when the run failed or was cancelled.
 	Err error
 }
+
+// Blank is the likely cause of a blank answer.
+type Blank string
+
+// The causes, the most certain first.
+const (
+	BlankCallsIgnored  Blank = "calls_ignored"  // the model called tools where calls have no effect
+	BlankLength        Blank = "length"         // the limit on output tokens was reached before the answer began
+	BlankReasoning     Blank = "reasoning_only" // the model wrote reasoning and ended
+	BlankOutputDropped Blank = "output_dropped" // output tokens were counted and none was sent: the server discarded them, as Ollama does with calls that it cannot parse
+	BlankEmpty         Blank = "empty"          // the model ended at once
+)
 
 // A TurnTrace says what happened in one turn. It holds no argument and no output text.
 type TurnTrace struct {

@@ -92,7 +92,10 @@ func (v *runView) result() *lathe.Result {
 	}
 	switch f := s.Finished; {
 	case f != nil:
-		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
+		res.Reason, res.Answer, res.Pending, res.Blank = f.Reason, f.Answer, nil, f.Blank
+		if f.Blank != "" {
+			res.Reasoning = s.Reasoning
+		}
 		if f.Reason == lathe.ReasonClientToolCalls {
 			for i := range s.Open {
 				res.Pending = append(res.Pending, s.Open[i].ToolCall)

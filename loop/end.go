@@ -97,6 +97,7 @@ func (r *run) finish() {
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}
 	r.result.History = r.req.Messages
+	r.result.Blank, r.result.Reasoning = r.blank()
 	if r.paused != nil {
 		if r.in.Park {
 			r.paused.Result = &r.result
@@ -109,7 +110,7 @@ func (r *run) finish() {
 	r.finished = lathe.RunFinished{
 		Reason: r.reason, Status: r.reason.Status(), Turns: r.turn, ToolCalls: r.result.ToolCalls,
 		Usage: r.result.Usage, LatencyMS: r.since(r.started), ErrorCode: r.errorCode, Limit: r.limit,
-		Answer: r.result.Answer, Result: &r.result,
+		Answer: r.result.Answer, Blank: r.result.Blank, Result: &r.result,
 	}
 	r.emit(&r.finished)
 }

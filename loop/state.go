@@ -41,6 +41,8 @@ type State struct {
 	Paused lathe.Reason
 	// Finished is the end of the run; nil: it has not ended.
 	Finished *lathe.RunFinished
+	// Reasoning is that of a last message which has nothing else, and so is not in Messages.
+	Reasoning string
 	// ErrorMessage is what the server said about the last attempt of a model call, if that failed.
 	ErrorMessage string
 
@@ -188,6 +190,10 @@ func (s *State) modelCalled(d *lathe.ModelCallFinished) {
 	t.Model, t.Finish, t.IgnoredToolCalls = d.Model, d.FinishReason, t.IgnoredToolCalls+d.IgnoredToolCalls
 	t.Usage.Add(d.Usage)
 	s.answered = d.Message != nil && inHistory(d.Message)
+	s.Reasoning = ""
+	if d.Message != nil && !s.answered {
+		s.Reasoning = reasoningOf(d.Message)
+	}
 	if !s.answered {
 		return
 	}

@@ -149,6 +149,9 @@ func (s *Slog) runFinished(ctx context.Context, e lathe.Event, d *lathe.RunFinis
 	if d.Limit != "" {
 		attrs = append(attrs, slog.String("limit", d.Limit))
 	}
+	if d.Blank != "" {
+		attrs = append(attrs, slog.String("blank", string(d.Blank)))
+	}
 	s.line(ctx, level, "run finished", e, attrs...)
 }
 

@@ -160,3 +160,30 @@ func TestUnreadableCallsWithoutEnd(t *testing.T) {
 		t.Errorf("ended %s after %d requests", s.result.Reason, requests)
 	}
 }
+
+// A run that ends with a blank answer says why, in its result and its last event.
+func TestBlankAnswerHasACause(t *testing.T) {
+	t.Parallel()
+	spent := func(n string) string {
+		return strings.ReplaceAll(usage, `"completion_tokens":4`, `"completion_tokens":`+n)
+	}
+	for name, c := range map[string]struct {
+		stream string
+		mode   lathe.ToolUseMode
+		want   lathe.Blank
+	}{
+		"reasoning":       {data(chunk(`{"reasoning_content":"hm"}`), finished("stop"), done), "", lathe.BlankReasoning},
+		"cut in thinking": {data(chunk(`{"reasoning_content":"hm"}`), finished("length"), done), "", lathe.BlankLength},
+		"cut at once":     {data(chunk(`{"content":""}`), finished("length"), done), "", lathe.BlankLength},
+		"swallowed":       {data(chunk(`{"content":""}`), finished("stop"), spent("14"), done), "", lathe.BlankOutputDropped},
+		"nothing":         {data(chunk(`{"content":""}`), finished("stop"), spent("1"), done), "", lathe.BlankEmpty},
+		"disabled":        {data(chunk(callHead), args("{}"), finished("tool_calls"), done), lathe.ModeDisabled, lathe.BlankCallsIgnored},
+		"text":            {data(text("42"), finished("stop"), done), "", ""},
+	} {
+		m := serve(t, func(w http.ResponseWriter, _ *http.Request) { stream(w, c.stream) }, nil)
+		s := play(t, m, "x", lathe.Settings{ToolUseMode: c.mode}, lathe.Limits{})
+		if end := all[*lathe.RunFinished](s); s.result.Blank != c.want || end[0].Blank != c.want {
+			t.Errorf("%s: %q, and %q in the event, want %q", name, s.result.Blank, end[0].Blank, c.want)
+		}
+	}
+}

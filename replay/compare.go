@@ -163,6 +163,9 @@ func (c *comparison) values(path string, was, is any) {
 	if times[path] || c.recordedTools && notRecorded[path] {
 		return
 	}
+	if _, older := was.(missing); older && path == "data.blank" { // versions before that member
+		return
+	}
 	switch a := was.(type) {
 	case map[string]any:
 		if b, ok := is.(map[string]any); ok {

@@ -18,6 +18,7 @@ type attempt struct {
 	turn     int
 	started  *lathe.ModelCallStarted
 	finished *lathe.ModelCallFinished // nil: the process ended before
+	unread   []*lathe.ToolCallParseError
 }
 
 // A model says what the record says, call by call.
@@ -44,6 +45,10 @@ func (r *Record) model(cancel func()) *model {
 		case *lathe.ModelCallFinished:
 			if n := len(m.attempts); n > 0 {
 				m.attempts[n-1].finished = d
+			}
+		case *lathe.ToolCallParseError:
+			if n := len(m.attempts); n > 0 {
+				m.attempts[n-1].unread = append(m.attempts[n-1].unread, d)
 			}
 		default: // of tools and people
 		}
@@ -81,6 +86,9 @@ func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.
 				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: errOver})
 				return
 			case a.finished.Status == "success":
+				if !a.unreadable(yield) {
+					return
+				}
 				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: finish(a.finished)}, nil)
 				return
 			case a.finished.ErrorCode == string(lathe.CodeCancelled):
@@ -99,6 +107,25 @@ func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.
 			}
 		}
 	}
+}
+
+// unreadable yields the calls that could not be read. The recorded excerpt is shorter than their text. The text of the
+// message comes before them: what was shown of an attempt decides whether it is repeated. It returns false if yield did.
+func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
+	if len(a.unread) == 0 {
+		return true
+	}
+	if m := a.finished.Message; m != nil {
+		if text := m.Text(); text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: text}, nil) {
+			return false
+		}
+	}
+	for _, e := range a.unread {
+		if !yield(lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: e.Error, Text: e.RawExcerpt, Bytes: e.ExcerptBytes}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // finish returns what the model finished with. Calls that were ignored left nothing but their number.

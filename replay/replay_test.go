@@ -31,6 +31,7 @@ type saying struct {
 	calls []lathe.ToolCall
 	err   *lathe.Error
 	retry *lathe.Error // before it says the rest
+	bad   bool         // a call of 300 bytes cannot be read
 }
 
 type scripted struct {
@@ -57,6 +58,12 @@ func (s *scripted) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Del
 				return
 			}
 			m.Parts = append(m.Parts, lathe.Text{Text: now.text})
+		}
+		if now.bad {
+			if !yield(lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: lathe.CodePayloadParseError, Text: "{", Bytes: 300}, nil) {
+				return
+			}
+			m.Parts = append(m.Parts, lathe.ToolCall{Name: "good", Arguments: "{", ParseError: lathe.CodePayloadParseError})
 		}
 		reason := lathe.FinishStop
 		for _, c := range now.calls {
@@ -200,6 +207,10 @@ func TestComesOutTheSame(t *testing.T) {
 		"enforced":          {settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []saying{done}},
 		"disabled":          {settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []saying{{text: "Done.", calls: []lathe.ToolCall{call("a", "good", ``)}}}},
 		"a retry":           {turns: []saying{{retry: upstream(lathe.Upstream5xx, 502, ""), text: "Done."}}},
+		"unreadable":        {turns: []saying{{text: "I call.", bad: true}, done}},
+		"repeated":          {settings: lathe.Settings{OnParseError: lathe.ParseErrorRetryWithout}, turns: []saying{{bad: true}, done}},
+		"not repeated":      {settings: lathe.Settings{OnParseError: lathe.ParseErrorRetryWithout}, turns: []saying{{text: "I call.", bad: true}, done}},
+		"a blank answer":    {turns: []saying{{}}},
 		"an upstream error": {turns: []saying{{err: upstream(lathe.UpstreamRateLimited, 429, "")}}},
 		"no tools upstream": {settings: lathe.Settings{FallbackRetryCount: 1}, turns: []saying{{err: upstream(lathe.Upstream4xx, 400, "tools are not supported")}, done}},
 		"approved at once": {approve: func(*lathe.ApprovalRequest) (lathe.Approval, error) {

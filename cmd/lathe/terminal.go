@@ -34,6 +34,7 @@ type screen struct {
 	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
 	// last attempt's failure is the run's, which the command reports itself.
 	failed   string
+	ignored  int             // calls of the model that had no effect
 	children map[string]bool // the runs that tool calls started: their text is not the answer
 }
 
@@ -66,6 +67,9 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 	case *lathe.ModelCallFinished:
 		s.endLine()
 		s.failed = ""
+		if s.ignored += d.IgnoredToolCalls; slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "unreadable_call" }) {
+			s.say("yellow", "!", "the model server could not parse the tool call that the model wrote")
+		}
 		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
 			s.failed = attemptText(d)
 		}
@@ -91,9 +95,33 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		}
 	case *lathe.RunFinished:
 		s.endLine()
+		switch text := blankText(d.Blank); {
+		case text != "":
+			s.say("yellow", "!", text)
+		case s.ignored > 0:
+			s.say("yellow", "!", count(s.ignored, "tool call")+" of the model had no effect: calls were not allowed there")
+		}
 		s.say("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
 	default: // of no use to a person who watches
 	}
+}
+
+// blankText describes a blank answer, with its likely cause and the next step; it is empty for other answers.
+func blankText(b lathe.Blank) string {
+	const blank = "the answer is blank: "
+	switch b {
+	case "":
+		return ""
+	case lathe.BlankCallsIgnored:
+		return blank + "the model called tools where calls have no effect; see --tool-use-mode and --tool-choice"
+	case lathe.BlankLength:
+		return blank + "the limit on output tokens was reached before it began; raise --max-tokens, or the server's context size"
+	case lathe.BlankReasoning:
+		return blank + "the model wrote reasoning and ended; --json shows it; ask again, or turn thinking off at the server"
+	case lathe.BlankOutputDropped:
+		return blank + "the server counted output tokens and sent none, as servers do that discard a tool call which they cannot parse; try --dialect auto, and `lathe doctor` says what the server can do"
+	}
+	return blank + "the model ended at once; check the prompt and the server's chat template"
 }
 
 // attemptText describes an attempt of a model call that failed. The server's words may hold what a person wrote, but

@@ -1,0 +1,44 @@
+package loop
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// blank returns why the answer of a run that did not fail is blank, and the reasoning of a last message that has nothing
+// else. Both are empty for other runs.
+func (r *run) blank() (cause lathe.Blank, reasoning string) {
+	c := &r.call
+	if c.finish == nil || !c.blank || len(c.asked) > 0 || strings.TrimSpace(r.result.Answer) != "" {
+		return "", ""
+	}
+	switch r.reason.Status() {
+	case "completed", "limited":
+	default:
+		return "", ""
+	}
+	reasoning = reasoningOf(&c.message)
+	switch spent := c.finish.Usage; {
+	case c.ignored > 0:
+		return lathe.BlankCallsIgnored, reasoning
+	case c.finish.Reason == lathe.FinishLength:
+		return lathe.BlankLength, reasoning
+	case reasoning != "":
+		return lathe.BlankReasoning, reasoning
+	case spent.OutputTokens > 1: // one token is the end of the turn
+		return lathe.BlankOutputDropped, ""
+	}
+	return lathe.BlankEmpty, ""
+}
+
+// reasoningOf returns the reasoning in m.
+func reasoningOf(m *lathe.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		if t, ok := p.(lathe.Reasoning); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
