@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -45,6 +46,8 @@ type Chat struct {
 	assemble  openai.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation
+	// shortIDs is set once the server has refused ids of calls that are not nine letters and digits.
+	shortIDs atomic.Bool
 }
 
 // sealed gives away a header with keys in it. It is a function for the reason that secret.Secret

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/callid"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
 	"github.com/lathe-run/lathe/internal/wire/openai"
@@ -37,6 +38,9 @@ type conversation struct {
 	head    headKey
 	sent    []lathe.Message // encoded in request.msgs
 	scratch lathe.Request
+	callIDs callid.Short    // of the calls in request.msgs, if short is set
+	short   bool            // ids are sent in their short form
+	changed []lathe.Message // memory for messages with short ids
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
@@ -81,6 +85,8 @@ func (v *conversation) forget() {
 	clear(v.deltas[:cap(v.deltas)])
 	v.answer.Reset()
 	v.scratch = lathe.Request{}
+	v.callIDs.Forget()
+	v.short = false
 	v.setHeader(v.c.header())
 	v.headerID = ""
 	if cap(v.whole) > maxKept {
@@ -111,6 +117,14 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: a.finish}, nil)
 			return
 		}
+		if v.shortenIDs(req, &a, err) {
+			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
+				return
+			}
+			n-- // it is not one of Retry.Attempts: the server refuses the request each time
+			now = time.Now()
+			continue
+		}
 		wait, again := load.wait(v, &a, err)
 		loads := again
 		if !again {
@@ -134,6 +148,18 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			v.watch.begin(now) // the time in which the server loads the model is not the call's
 		}
 	}
+}
+
+// shortenIDs encodes the request anew with short ids of calls and returns true, if the server refused the ids that were
+// sent. From then on all conversations with the server send short ids. A request that is relayed byte for byte has the
+// ids of its client and is left as it is.
+func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
+	if v.short || a.begun || req.Relay != nil && req.Relay.Request != nil || !refusesIDs(err) {
+		return false
+	}
+	v.c.shortIDs.Store(true)
+	v.encodeRequest(req)
+	return v.short
 }
 
 // encodeRequest brings v.request up to req. Of a conversation that goes on, only what is new is encoded.
@@ -163,14 +189,26 @@ func (v *conversation) encodeRequest(req *lathe.Request) {
 		p.head = openai.AppendHead(p.head[:0], r, &opts)
 		v.head.remember(r)
 	}
-	if !samePrefix(v.sent, r.Messages) {
+	short := v.c.shortIDs.Load()
+	if !samePrefix(v.sent, r.Messages) || short != v.short {
 		v.sent = v.sent[:0]
 	}
+	v.short = short
 	if len(v.sent) == 0 {
 		p.msgs = p.msgs[:0]
+		v.callIDs.Forget()
 	}
 	n := len(v.sent)
-	p.msgs = openai.AppendMessages(p.msgs, r.Messages[n:], n == 0, &opts)
+	added := r.Messages[n:]
+	if v.short {
+		v.changed = v.changed[:0]
+		for i := range added {
+			v.changed = append(v.changed, v.callIDs.Apply(added[i]))
+		}
+		added = v.changed
+	}
+	p.msgs = openai.AppendMessages(p.msgs, added, n == 0, &opts)
+	clear(v.changed)
 	v.sent = append(v.sent, r.Messages[n:]...)
 	if len(p.tail) == 0 {
 		p.tail = openai.AppendTail(nil)

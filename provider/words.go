@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -58,4 +59,13 @@ func isOutputFault(api *openai.APIError) bool {
 		return true
 	}
 	return strings.Contains(text, "failed to parse") && strings.Contains(text, "tool call") && !containsAny(text, requestWords)
+}
+
+// idWords say that ids of calls must be nine letters and digits: Mistral's templates, and its server.
+var idWords = []string{"tool call ids should be alphanumeric", "tool call id was"}
+
+// refusesIDs reports whether an error is about the ids of the calls in the conversation.
+func refusesIDs(err *lathe.Error) bool {
+	var up *lathe.UpstreamError
+	return errors.As(err, &up) && up.Status >= 400 && containsAny(strings.ToLower(up.Message), idWords)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/callid"
 )
 
 // A List names transforms, by kind, in the order in which they are applied.
@@ -118,7 +119,7 @@ func (c *Chain) fillsOnly() bool {
 }
 
 // message returns a message as it is sent. ids are those of its conversation.
-func (c *Chain) message(m lathe.Message, ids *shortIDs) lathe.Message {
+func (c *Chain) message(m lathe.Message, ids *callid.Short) lathe.Message {
 	for _, change := range c.messages {
 		m = change(m)
 	}
@@ -129,7 +130,7 @@ func (c *Chain) message(m lathe.Message, ids *shortIDs) lathe.Message {
 		m = eachCall(m, fillArguments)
 	}
 	if c.nineLetter {
-		m = ids.apply(m)
+		m = ids.Apply(m)
 	}
 	for _, change := range c.results {
 		m = eachResult(m, func(r *lathe.ToolResult) bool {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/callid"
 )
 
 // Wrap returns model with the chain between it and its caller. Around nothing to do there is
@@ -100,7 +101,7 @@ func (s *session) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[la
 type conversation struct {
 	chain       *Chain
 	given, sent []lathe.Message
-	ids         shortIDs
+	ids         callid.Short
 	tools       []*lathe.ToolSpec
 	sentTools   []*lathe.ToolSpec
 	req         lathe.Request
@@ -144,7 +145,7 @@ func (v *conversation) request(req *lathe.Request) *lathe.Request {
 func (v *conversation) messages(given []lathe.Message) []lathe.Message {
 	if !goesOn(v.given, given) {
 		v.given, v.sent = v.given[:0], nil // the model beneath may still look at what it was sent
-		v.ids.forget()
+		v.ids.Forget()
 	}
 	for _, m := range given[len(v.given):] {
 		v.sent = append(v.sent, v.chain.message(m, &v.ids))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/callid"
 )
 
 // A recorder notes the requests that reach it.
@@ -92,7 +93,7 @@ func TestOpenedConversationGoesOn(t *testing.T) {
 		t.Error("the tools are not the same values in each request, or the wrong ones changed")
 	}
 	call, result := last[2].Calls()[0], last[3].Parts[0].(lathe.ToolResult)
-	if call.ID != result.CallID || !isShort(call.ID) || call.Arguments != "{}" || result.Content != `{"ok":true}` {
+	if call.ID != result.CallID || !callid.IsShort(call.ID) || call.Arguments != "{}" || result.Content != `{"ok":true}` {
 		t.Errorf("got %+v and %+v", call, result)
 	}
 	if history[2].Calls()[0].ID != "call_0" {
@@ -113,8 +114,8 @@ func TestOpenedConversationGoesOn(t *testing.T) {
 func TestShortIDsComeBack(t *testing.T) {
 	t.Parallel()
 	list := List{ToolCall: []string{nineLetter}}
-	var ids shortIDs
-	short := ids.of("call_0")
+	var ids callid.Short
+	short := ids.Of("call_0")
 	again := lathe.ToolCall{ID: short, Name: "clock"}
 	m := &recorder{script: script{{Kind: lathe.DeltaCallStart, ID: short, Name: "clock"}, {Kind: lathe.DeltaCallEnd},
 		{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{again}}}}}}

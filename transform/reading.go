@@ -123,7 +123,7 @@ func (r *reading) passCall(d *lathe.Delta, index int) {
 	c := *d
 	c.Index = index
 	if r.v.chain.nineLetter && c.ID != "" {
-		c.ID = r.v.ids.back(c.ID)
+		c.ID = r.v.ids.Back(c.ID)
 	}
 	r.give(&c)
 }
@@ -209,7 +209,7 @@ func (r *reading) finish(of *lathe.Finish) {
 	if r.v.chain.nineLetter {
 		f.Message = eachCall(f.Message, func(c *lathe.ToolCall) bool {
 			was := c.ID
-			c.ID = r.v.ids.back(was)
+			c.ID = r.v.ids.Back(was)
 			return c.ID != was
 		})
 	}

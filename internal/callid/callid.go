@@ -1,0 +1,106 @@
+// Package callid gives tool calls ids that strict model servers accept: Mistral's server and its chat templates refuse
+// ids that are not nine letters and digits.
+package callid
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Short gives each id of a conversation one of nine letters and digits, and knows the way back.
+// What an id becomes depends on it and on the ids before it, so that a conversation that goes on
+// keeps its ids. The zero value is ready.
+type Short struct {
+	short map[string]string // by the first id
+	long  map[string]string // by the short id
+}
+
+const (
+	idLetters = 9
+	alphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// Forget ends the conversation.
+func (s *Short) Forget() { *s = Short{} }
+
+// Of returns the short id of id: id itself where it is one and no other id became it.
+func (s *Short) Of(id string) string {
+	if short, ok := s.short[id]; ok {
+		return short
+	}
+	if s.short == nil {
+		s.short, s.long = map[string]string{}, map[string]string{}
+	}
+	short := id
+	for n := uint32(0); !IsShort(short) || s.taken(short); n++ {
+		short = hashed(id, n)
+	}
+	s.short[id], s.long[short] = short, id
+	return short
+}
+
+func (s *Short) taken(short string) bool { _, ok := s.long[short]; return ok }
+
+// Back returns the first id of a short one; ids that are not known stay.
+func (s *Short) Back(short string) string {
+	if id, ok := s.long[short]; ok {
+		return id
+	}
+	return short
+}
+
+// IsShort reports whether id is nine letters and digits.
+func IsShort(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return len(id) == idLetters
+}
+
+// hashed returns nine letters and digits made of id; the n-th choice.
+func hashed(id string, n uint32) string {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(id), n))
+	v := binary.BigEndian.Uint64(sum[:])
+	var out [idLetters]byte
+	for i := range out {
+		out[i] = alphabet[v%uint64(len(alphabet))]
+		v /= uint64(len(alphabet))
+	}
+	return string(out[:])
+}
+
+// Apply returns m with the ids of its calls, or of its result, in their short form. m is not changed.
+func (s *Short) Apply(m lathe.Message) lathe.Message {
+	copied := false
+	for i, p := range m.Parts {
+		switch part := p.(type) {
+		case lathe.ToolCall:
+			short := s.Of(part.ID)
+			if short == part.ID {
+				continue
+			}
+			part.ID = short
+			p = part
+		case lathe.ToolResult:
+			short := s.Of(part.CallID)
+			if short == part.CallID {
+				continue
+			}
+			part.CallID = short
+			p = part
+		default:
+			continue
+		}
+		if !copied {
+			m.Parts, copied = slices.Clone(m.Parts), true
+		}
+		m.Parts[i] = p
+	}
+	return m
+}
