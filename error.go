@@ -153,10 +153,10 @@ var (
 	ErrConflict = errors.New("the log has moved on")
 	// ErrStoreFull is wrapped by the errors of a [Store] whose disk has no room left.
 	ErrStoreFull = errors.New("the disk of the store is full")
-	// ErrStoreDisk is wrapped by the errors of a [Store] whose disk does not take what is written.
+	// ErrStoreDisk is wrapped by the errors of a [Store] whose disk fails to write.
 	ErrStoreDisk = errors.New("the disk of the store fails")
 	// ErrStoreReplaced is wrapped by the errors of a [Store] of which a file was removed or replaced while
-	// it was open. It does not take anything any more: that would be lost.
+	// it was open. The store refuses further writes, because they would be lost.
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
 	// ErrNotFound is returned for a session, run or event that is not there.
 	ErrNotFound = errors.New("not found")

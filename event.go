@@ -99,7 +99,7 @@ type WithheldTool struct {
 	Rule   string         `json:"rule,omitempty"` // the policy's rule, where the policy decided
 }
 
-// A WithheldReason says why a tool is not offered.
+// A WithheldReason is the reason for which a tool is not offered.
 type WithheldReason string
 
 // The reasons.

@@ -14,7 +14,7 @@ const maxSentence = 2000
 // DefaultSentence is the template of the sentence by which the answer of a model says that its run waits.
 const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the server's page, then go on with this conversation."
 
-// A Sentence says in the text of an answer that the run of the answer waits for an approval. It is recognised where
+// A Sentence states in the text of an answer that the run of the answer waits for an approval. It is recognised if
 // a client sends the answer again. Its methods may be called from several goroutines at once.
 type Sentence struct {
 	template string

@@ -39,8 +39,8 @@ func (v grantValue) text() string { return strings.Join(v.list(), ",") }
 // A distinct list is one whose unset value cannot be written: `config show` leaves it out.
 type distinct struct{ lister }
 
-// Warnings returns what is valid in the configuration and probably not meant: empty lists,
-// which grant nothing and in earlier versions granted everything, and a guard that can hold nothing back.
+// Warnings returns valid settings that are probably a mistake: empty lists,
+// which grant nothing and in earlier versions granted everything, and a guard without effect.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	var walk func(base string, rows []key)
@@ -74,9 +74,9 @@ func (c *Config) Warnings() []Problem {
 	return out
 }
 
-// idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change
-// something are allowed without asking, and no label says which tools read what strangers may have
-// written.
+// idleTaint reports whether policy.taint is on, tools that reach outside are configured, calls that change
+// something are allowed without asking, and no label says which tools read untrusted
+// text.
 func (c *Config) idleTaint() bool {
 	p, t := &c.Policy, &c.Tools
 	if p.Taint == lathe.Allow || len(t.HTTP)+len(t.OpenAPI)+len(t.MCP) == 0 {

@@ -53,7 +53,7 @@ type Options struct {
 	Wait, MaxWait time.Duration
 	// MaxTokens bounds each answer, so that a model that rambles ends; 1024. Answers of a probe that asks for less are shorter.
 	MaxTokens int
-	// Loading is how long a server is waited for that says that it loads the model; 2 m.
+	// Loading is how long the doctor waits for a server that answers that it is loading the model; 2 min.
 	Loading time.Duration
 	// Progress is told each probe before it starts; nil: nobody is.
 	Progress func(probe string)

@@ -14,7 +14,7 @@ type Class string
 
 // The classes. A server's other 4xx answers are HTTP_ and the number.
 const (
-	// What the run came to.
+	// Outcomes of a run.
 	ClassAssertionFailed Class = "ASSERTION_FAILED"
 	ClassNoToolCalls     Class = "NO_TOOL_CALLS"
 	ClassToolError       Class = "TOOL_ERROR" // a tool's last call failed, under the failure policy

@@ -100,7 +100,7 @@ type Summary struct {
 	Skipped          []string `json:"skipped,omitempty"`
 }
 
-// An About says what was measured under a model's name.
+// An About describes what was measured under a model's name.
 type About struct {
 	Model   string            `json:"model"`
 	About   map[string]string `json:"about"`
@@ -108,7 +108,7 @@ type About struct {
 	Trials  int               `json:"trials"`
 }
 
-// Status says what an evaluation came to.
+// Status is the outcome of an evaluation.
 type Status string
 
 // The statuses.
@@ -118,7 +118,7 @@ const (
 	Inconclusive Status = "inconclusive" // nothing failed but what was not measured, or what the server refused
 )
 
-// Status returns what the evaluation came to. Runs whose scenario did not apply do not matter.
+// Status returns the outcome of the evaluation. Runs whose scenario did not apply do not matter.
 func (rep *Report) Status() Status {
 	status := Passed
 	if len(rep.Skipped) > 0 {

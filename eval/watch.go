@@ -19,7 +19,7 @@ type seen struct {
 	bytes   int    // their whole size
 }
 
-// A watch passes a model's turns on, and records what arrives.
+// A watch forwards a model's turns, and records what arrives.
 type watch struct {
 	lathe.Model
 	seen *seen

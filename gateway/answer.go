@@ -39,7 +39,7 @@ type chat struct {
 	said    bool         // some text was shown
 	before  []lathe.Part // is shown first, of the run that this one continues
 	turn    int          // in which it was
-	last    int64        // id of the last event that was told
+	last    int64        // id of the last event that was written
 	follows bool         // the run is executed elsewhere: what was not streamed here is taken from its log
 	told    string       // while it follows: the text of the turn that was shown
 
@@ -108,7 +108,7 @@ func (a *chat) live(dst []byte, turn int, text string) []byte {
 	return a.text(dst, turn, text)
 }
 
-// start says what the run took over, before anything else.
+// start emits first what the run took over.
 func (a *chat) start(dst []byte) []byte {
 	before := a.before
 	a.before = nil
@@ -325,7 +325,7 @@ type report struct {
 	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
 	Blank     *blankReport `json:"blank,omitempty"`      // set if the answer is blank
 	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
-	Passed    []string     `json:"passed,omitempty"`     // those that the model server got although nobody here knows them
+	Passed    []string     `json:"passed,omitempty"`     // members that Lathe does not read and that the model server got
 }
 
 // A blankReport is the likely cause of a blank answer.

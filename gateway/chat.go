@@ -29,7 +29,7 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where
+// answerChat runs the job of a and answers with its result. It reports true, and has answered nothing, if
 // the run was to continue an earlier one and another process has begun it.
 func (g *Gateway) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
 	c := a.caller

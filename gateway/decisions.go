@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A callDecision is what was decided about one call of a run, by whom and when.
+// A callDecision is the decision about one call of a run, with its author and time.
 type callDecision struct {
 	CallID     string    `json:"tool_call_id"`
 	Tool       string    `json:"tool"`
@@ -19,7 +19,7 @@ type callDecision struct {
 	By         string    `json:"by,omitempty"`
 	ReasonCode string    `json:"reason,omitempty"`
 	DecidedAt  time.Time `json:"decided_at"`
-	// Stored says that the decision is in the store and not yet in the log of the run.
+	// Stored is true if the decision is in the store and not yet in the log of the run.
 	Stored bool `json:"stored,omitempty"`
 }
 

@@ -28,10 +28,10 @@ import (
 // The id of a run that continues another one is derived from the id of the other. So the store, which takes one
 // first event for each run id, decides which of several processes continues the run; the others attach.
 
-// newRunHeader is the header of a request that is to start a run of its own, whatever was asked before.
+// newRunHeader is the header of a request that must start a new run, even if it repeats an earlier request.
 const newRunHeader = "X-Lathe-New-Run"
 
-// A tracked request is one whose run may call tools that write. It is a sink of its run.
+// A tracked request is a request whose run may call tools that write. It is a sink of its run.
 type tracked struct {
 	gateway *Gateway
 	digest  lathe.RequestDigest
@@ -55,7 +55,7 @@ type tracked struct {
 
 var _ engine.Recorder = (*tracked)(nil)
 
-// asksAnew reports whether the request is to have a run of its own, whatever was asked before.
+// asksAnew reports whether the request must start a new run, even if it repeats an earlier request.
 func asksAnew(r *http.Request) (bool, *problem) {
 	switch given := r.Header.Values(newRunHeader); {
 	case len(given) == 0:
@@ -119,7 +119,7 @@ func (t *tracked) Emit(ctx context.Context, e lathe.Event) {
 	}
 }
 
-// withdraw has no repetition find the run.
+// withdraw removes the record, so that no repetition finds the run.
 func (t *tracked) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func (t *tracked) recorded() bool {
 	return t.runID != ""
 }
 
-// deliver has write send the last bytes of the answer, and marks the record as delivered if the client has received
+// deliver calls write to send the last bytes of the answer, and marks the record as delivered if the client has received
 // them. That a run waits is no answer. ctx is that of the request.
 func (t *tracked) deliver(ctx context.Context, res *lathe.Result, write func() error) error {
 	if !t.recorded() || res.Reason.Status() == "parked" {

@@ -59,7 +59,7 @@ func (g *Gateway) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool
 	return true
 }
 
-// forget has the run of the request recorded anew.
+// forget clears the record, so that the run of the request is recorded again.
 func (t *tracked) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +141,7 @@ func (g *Gateway) awaitEarlier(ctx context.Context, a *chat, id string) (*earlie
 	}
 }
 
-// awaitHint waits for a hint of the store, for at most d.
+// awaitHint waits for a notification of the store, for at most d.
 func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *problem {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -154,7 +154,7 @@ func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *prob
 	return nil
 }
 
-// replay answers with what a run came to whose client did not receive it.
+// replay answers with the result of a run whose client did not receive it.
 func (g *Gateway) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
@@ -174,7 +174,7 @@ func (g *Gateway) replay(w http.ResponseWriter, r *http.Request, a *chat, e *ear
 	}
 }
 
-// answerAs has the answer be that of a run.
+// answerAs replaces the answer by that of a run.
 func (a *chat) answerAs(runID string, e *earlierRun) {
 	a.begin(runID)
 	a.calls = newHandover(a.chunks, a.req.Tools, &a.settings, &a.limits)

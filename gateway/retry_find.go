@@ -20,14 +20,14 @@ const (
 	goneGrace = time.Hour
 	// deliverGrace is how long after its end another process may take to record the delivery of an answer.
 	deliverGrace = time.Second
-	// findPause is the pause between looks of a request that waits for another process.
+	// findPause is the pause between the store reads of a request that waits for another process.
 	findPause = 25 * time.Millisecond
 )
 
 // An earlierRun is the run of an earlier request that asked for the same thing.
 type earlierRun struct {
 	id        string
-	over      bool          // the run has ended, or waits for someone
+	over      bool          // the run has ended, or waits for external input
 	res       *lathe.Result // set if over
 	base      int           // messages of res.History that the request had
 	continues string

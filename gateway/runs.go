@@ -163,7 +163,7 @@ func (g *Gateway) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	_ = g.opts.Engine.Settle(r.Context(), "") // the list says what is wrong with the store
+	_ = g.opts.Engine.Settle(r.Context(), "") // the list reports an error of the store
 	rows, next, err := g.opts.Index.Runs(r.Context(), f)
 	if err != nil {
 		c.fail(w, g.storeFailed(c, err))
@@ -190,7 +190,7 @@ func (g *Gateway) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	b := g.body(r.Context(), c, v)
 	if !owned {
-		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
+		b.Answer, b.Labels = "", nil // an approver reads only the open calls
 	}
 	c.answer(w, b)
 }

@@ -25,7 +25,7 @@ func (g *Gateway) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// resumeRun goes on with a run that waits, such as one that was interrupted within a call. What it waits for is
+// resumeRun resumes a run that waits, such as one that was interrupted within a call. What it waits for is
 // still open then: a run that waits for an approval waits again.
 func (g *Gateway) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")

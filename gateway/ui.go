@@ -256,7 +256,7 @@ func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
 }
 
 // staleApproval is the answer to a request whose approvals are of no call that waits: a run of its own would ask the
-// person again, or tell the model of a decision that was not taken. nil: the request has no approval, or results of
+// person again, or report a decision to the model that was not made. nil: the request has no approval, or results of
 // the page besides.
 func (g *Gateway) staleApproval(ctx context.Context, v *runView, last *uistream.Waiting) *problem {
 	if len(last.Approvals) == 0 || len(last.Results) > 0 {

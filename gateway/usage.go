@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A place is what a request takes for as long as it is worked on, out of as many as a limit allows.
+// A place is one unit of a concurrency limit. A request holds it until it is answered.
 type place int
 
 const (
@@ -22,7 +22,7 @@ const (
 // several keys: one key cannot take the places of the others.
 const shares = 4
 
-// usage counts what the callers of each key do now. It outlives a reload.
+// usage counts the active requests of each key. It survives a reload.
 type usage struct {
 	now  func() time.Time
 	most [places]int

@@ -22,8 +22,8 @@ type call struct {
 	events     *callEvents
 	err        error
 	open       []openCall    // calls seen in the stream
-	parseError int           // told so far, in this attempt
-	shown      bool          // text of this attempt was told
+	parseError int           // emitted so far, in this attempt
+	shown      bool          // text of this attempt was emitted
 	withheld   []lathe.Delta // of an attempt that may be taken back; its space is used again
 
 	finish  *lathe.Finish
@@ -131,7 +131,7 @@ func (r *run) newCallEvents() *callEvents {
 
 func (r *run) turnTrace() *lathe.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
 
-// recovers tells of an attempt that failed, and says whether the turn is to be made again, and with tools or
+// recovers emits the event of a failed attempt, and reports whether the turn is to be repeated, and with tools or
 // without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
 // request for an answer in another place, when the server refuses it for its role. Else the run is over.
 func (r *run) recovers(ctx context.Context, withTools bool) (again, tools bool) {

@@ -82,7 +82,7 @@ func (r *run) showWithheld() {
 	r.call.withheld = r.call.withheld[:0]
 }
 
-// show tells of one delta.
+// show emits one delta.
 func (r *run) show(d *lathe.Delta) {
 	c := &r.call
 	switch d.Kind {

@@ -146,7 +146,7 @@ func (s *State) Apply(e *lathe.Event) error {
 			s.Usage.Add(*d.ChildUsage)
 			s.Cost += d.ChildCost
 		}
-	case *lathe.ToolCallProposed, *lathe.ToolCallParseError: // nothing that is not said again
+	case *lathe.ToolCallProposed, *lathe.ToolCallParseError: // later events repeat it
 	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // check refuses them
 	}
 	return nil

@@ -25,7 +25,7 @@ type HTTPOptions struct {
 	// is the caller without a name.
 	Identify func(*http.Request) (Caller, bool)
 	// Admitted says that a handler in front has checked Host, Origin and limits, and counts the request.
-	// Identify still says who calls.
+	// Identify still returns the caller.
 	Admitted bool
 	// Charge, when set, is called before a batch is served, with the number of its requests beyond the
 	// first: it says whether the caller may make so many, and if not, after which time.

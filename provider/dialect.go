@@ -42,7 +42,7 @@ type DialectOptions struct {
 // calls, passes as it is and its answer is not scanned; harmony is read always, since it is more
 // than calls.
 //
-// A call that cannot be read is told as a [lathe.DeltaParseError], and is in the message twice: as
+// A call that cannot be read yields a [lathe.DeltaParseError], and is in the message twice: as
 // text that is Unreadable, for the model, and as a [lathe.ToolCall] with its ParseError set. The
 // deltas leave its text out, and the white space around calls, so that they are what people see. What a parser tolerated is in the
 // Faults of the [lathe.Finish]. The error is of an unknown name.

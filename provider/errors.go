@@ -66,7 +66,7 @@ func (c *Chat) fromInBand(api *openai.APIError) *lathe.UpstreamError {
 	return e
 }
 
-// fromAPI is the failure that an error of the wire tells; status is 0 if it came without one.
+// fromAPI converts an error of the wire; status is 0 if it came without one.
 func (c *Chat) fromAPI(api *openai.APIError, status int) *lathe.UpstreamError {
 	e := &lathe.UpstreamError{Message: c.clean(api.Message), Kind: kindOf(status)}
 	if status == 0 {

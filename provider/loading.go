@@ -20,7 +20,7 @@ type loading struct {
 	polls int // requests that were answered so
 }
 
-// told returns how many of the call's attempts the wait is: it counts as one.
+// told returns the number of attempts that the wait counts as: one.
 func (l *loading) told() int { return min(l.polls, 1) }
 
 // wait returns the pause before the next request, and false if the call does not wait: the failure is another one, or

@@ -49,7 +49,7 @@ type Options struct {
 	OpenTimeout time.Duration
 	// ReadTimeout bounds the wait for the response and for each further byte; ClientTimeout.
 	ReadTimeout time.Duration
-	// LoadingTimeout bounds the wait for a server that says that it loads the model; 2 m. That time is no part of
+	// LoadingTimeout bounds the wait for a server that answers that it is loading the model; 2 min. That time is not part of
 	// ClientTimeout. A negative value turns any of the four off.
 	LoadingTimeout time.Duration
 

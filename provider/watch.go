@@ -40,7 +40,7 @@ func (w *watch) begin(now time.Time) {
 	}
 }
 
-// begun says that the first delta came: from now on only silence ends the call.
+// begun notes that the first delta arrived: from now on only read_timeout ends the call.
 func (w *watch) begun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// Servers say the same things in different words and under different statuses. These functions recognise what
-// changes how a call goes on; text is the message in lower case.
+// Servers report the same failures in different words and under different statuses. These functions recognise what
+// changes how a call continues; text is the message in lower case.
 
 // contextWords say that the conversation is longer than the context window: llama.cpp, vLLM and OpenAI's kin,
 // Ollama, SGLang, LM Studio, Anthropic's kin and Gemini, in this order.

@@ -35,7 +35,7 @@ func (s *Sim) Handler() http.Handler {
 func fail(w http.ResponseWriter, e *openai.APIError) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
-	_, _ = w.Write(openai.AppendError(nil, e)) // the client left: nobody to tell
+	_, _ = w.Write(openai.AppendError(nil, e)) // the client left
 }
 
 func (s *Sim) models(w http.ResponseWriter, _ *http.Request) {
@@ -52,7 +52,7 @@ func (s *Sim) models(w http.ResponseWriter, _ *http.Request) {
 	}
 	dst = append(dst, `]}`...)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(dst) // the client left: nobody to tell
+	_, _ = w.Write(dst) // the client left
 }
 
 func (s *Sim) complete(w http.ResponseWriter, r *http.Request) {

@@ -190,8 +190,8 @@ func (w *Work) advertised() *surface {
 	return w.surface
 }
 
-// holdBack returns why a tool is not offered, without a reason where it is. A tool that needs an approval is not offered
-// where there is no approver.
+// holdBack returns why a tool is not offered, without a reason if it is. A tool that needs an approval is not offered
+// if no approver is configured.
 func (w *Work) holdBack(e *entry) lathe.WithheldTool {
 	held := lathe.WithheldTool{Tool: e.spec.Name}
 	switch {

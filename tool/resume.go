@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Resumed is what a run that goes on has behind it, or a run that continues another one. How often a call was repeated, and how many
+// Resumed is the state of a run before it was resumed, or of the run that it continues. How often a call was repeated, and how many
 // names in a row were unknown, is counted anew.
 type Resumed struct {
 	// Planned is the number of calls that were planned.

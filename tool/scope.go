@@ -58,7 +58,7 @@ func (w *Work) scopeFor(e *entry) *Scope {
 }
 
 // noteChild counts the tools that ran in a run which the call started as tools of this run: a policy that follows what a
-// run has read must not lose sight of it.
+// run has read must include them.
 func (w *Work) noteChild(c *call, out *Outcome) {
 	child := c.child
 	if child == nil {

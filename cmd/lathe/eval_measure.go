@@ -374,7 +374,7 @@ func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view 
 	return &exitError{exitFailed, nil}
 }
 
-// inconclusive says what kept an evaluation without a failure from passing.
+// inconclusive returns why an evaluation without a failure did not pass.
 func inconclusive(rep *eval.Report) string {
 	refused := 0
 	for _, r := range rep.Runs {

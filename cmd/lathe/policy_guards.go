@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// idleGuards returns, by rule, why a guard can hold nothing back with these tools: no tool has a label
+// idleGuards returns, by rule, why a guard has no effect with these tools: no tool has a label
 // that it looks for.
 func idleGuards(cfg *config.Config, specs []*lathe.ToolSpec) map[string]string {
 	labels := policy.Labels(cfg.Policy.Labels)

@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// givenAnswer answers the approvals of the calls that a person has named; the others wait on.
+// givenAnswer answers the approvals of the calls that the command names; the others keep waiting.
 type givenAnswer struct {
 	digests map[string]bool
 	answer  lathe.Approval
@@ -99,7 +99,7 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 
 const reasonAnswered = "answered_by_user"
 
-// inStore answers in a store, and goes on with the run in this process.
+// inStore stores the answer, and resumes the run in this process.
 func (a *runAnswer) inStore(cmd *cobra.Command, runID, call string) error {
 	if a.answer.By = a.by; a.by == "" {
 		a.answer.By = "command line"
@@ -218,7 +218,7 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// onlyOfStore refuses flags that say how a run goes on in this process, for a run that a daemon goes on with.
+// onlyOfStore refuses flags that configure how this process resumes a run, for a run that a daemon resumes.
 func (f *runFlags) onlyOfStore(cmd *cobra.Command) error {
 	for _, name := range []string{"model", "base-url", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
 		if cmd.Flags().Changed(name) {
@@ -228,7 +228,7 @@ func (f *runFlags) onlyOfStore(cmd *cobra.Command) error {
 	return nil
 }
 
-// follow shows a run that a daemon goes on with, from after an event until it waits or has ended.
+// follow shows a run that a daemon executes, from after an event until it waits or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
@@ -341,7 +341,7 @@ func runsCancelCommand() *cobra.Command {
 	return cmd
 }
 
-// goOn opens the store, makes the loop that the run was started with, and goes on with it.
+// goOn opens the store, makes the loop that the run was started with, and resumes the run.
 func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...lathe.Sink) (*lathe.Result, error)) (err error) {
 	s, err := needStore(f.store, false)
@@ -378,7 +378,7 @@ func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.St
 // parking lets every approval wait for a later command.
 type parking struct{}
 
-// Approve says that nobody has answered yet.
+// Approve returns that no answer exists yet.
 func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }

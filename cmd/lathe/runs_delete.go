@@ -69,7 +69,7 @@ ended or not. Nothing of them is left in the files of the store. On a terminal i
 	return cmd
 }
 
-// confirmed asks the person at the terminal. Without a terminal nobody can be asked, and the answer is no.
+// confirmed asks for a confirmation on the terminal. Without a terminal it returns an error.
 func confirmed(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if !isTerminal(in) || !isTerminal(cmd.ErrOrStderr()) {

@@ -171,7 +171,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	return d.listen(cfg)
 }
 
-// warn logs what is valid in the configuration and probably not meant.
+// warn logs valid settings that are probably a mistake.
 func (d *daemon) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings() {
 		d.log.Warn("the configuration has a probable mistake", "place", w.File, "key", w.Key, "problem", w.Message)

@@ -145,7 +145,7 @@ func attemptText(d *lathe.ModelCallFinished) string {
 	return text
 }
 
-// ofChild shows what a run that a tool call started does, and reports whether the event is one of such a run.
+// ofChild shows the events of a run that a tool call started, and reports whether the event is one of such a run.
 func (s *screen) ofChild(e *lathe.Event) bool {
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
@@ -195,7 +195,7 @@ func (s *screen) result(d *lathe.ToolCallResult, indent string) {
 // maxNamed bounds the tools that a line on the terminal names.
 const maxNamed = 5
 
-// withheld says which tools the model is not offered, where the policy or a missing approver is why: a tool that is
+// withheld lists the tools that the model is not offered because of the policy or a missing approver: a tool that is
 // missing without a word is looked for in the wrong place.
 func (s *screen) withheld(tools *lathe.ToolsDigest) {
 	var denied, asked []string

@@ -1,6 +1,6 @@
 // Package plain recognises servers that speak plain HTTP where TLS was expected. Such a server often takes the
 // first bytes of TLS for the beginning of a request and waits for the rest, so that the client learns nothing until
-// its own timeout. [Fault] puts such mistakes of an address, and those of certificates, into words.
+// its own timeout. [Fault] describes such mistakes of an address, and those of certificates.
 package plain
 
 import (
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// ErrSpoken says that the server answered a plain HTTP request on a port where TLS was expected.
+// ErrSpoken is returned if the server answered a plain HTTP request on a port where TLS was expected.
 var ErrSpoken = errors.New("the server speaks plain HTTP, and https:// was expected")
 
-// patience is how long a server may take for the first byte of its part of the TLS handshake before it is asked
-// whether it speaks plain HTTP, and how long it may take to answer that.
+// patience is how long a server may take for the first byte of its part of the TLS handshake before Dialer tests
+// whether it speaks plain HTTP, and how long it may take to answer that test.
 const patience = time.Second
 
 // A Dial connects, as [net.Dialer.DialContext] does.

@@ -1,4 +1,4 @@
-// Package stdlog takes what the standard library writes to its loggers. Such lines quote what a peer
+// Package stdlog is the writer behind the standard library's loggers. Such lines quote what a peer
 // sent, up to 4 KB of it: only the kind of a line is logged.
 package stdlog
 

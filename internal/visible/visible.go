@@ -1,4 +1,4 @@
-// Package visible decides which text of a model's message people see, where calls are written in the text:
+// Package visible returns the text of a model's message that users see if calls are written in the text:
 // the text without the calls, without the white space that they leave, and without calls that could not be
 // read. The message itself keeps everything, since the model is sent it again.
 package visible
@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxSpace bounds the white space that a [Text] holds back on each side of a call, in bytes.
+// maxSpace bounds the white space that a [Text] buffers on each side of a call, in bytes.
 const maxSpace = 4 << 10
 
 // A Text takes the text of one message in pieces and returns what of it is shown. What is returned, joined, does
@@ -162,7 +162,7 @@ type Stream struct {
 	failed bool // the open call could not be read
 }
 
-// Pass passes d on to give, changed or not, or keeps it back.
+// Pass calls give with d, changed or not, or buffers it.
 func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
 	out := *d
 	switch d.Kind {
@@ -195,7 +195,7 @@ func (s *Stream) Mark(d *lathe.Delta) {
 	}
 }
 
-// End ends the message: text that was kept back is given.
+// End ends the message and gives the buffered text.
 func (s *Stream) End(give func(lathe.Delta)) {
 	if text := s.text.End(); text != "" {
 		give(lathe.Delta{Kind: lathe.DeltaText, Text: text})
