@@ -314,6 +314,24 @@ func TestFoldIsAFunctionOfTheEvents(t *testing.T) {
 	}
 }
 
+// The trace of a resumed run and that of its first process say the same of each call: whether its tool ran, and how long its
+// arguments are.
+func TestFoldTracesCallsAsTheRunDid(t *testing.T) {
+	t.Parallel()
+	w, l := &world{}, &log{}
+	lp, err := loop.New(byHistory{ask(call("a", "read", `{}`), call("b", "absent", `{"n":1}`)), say("done")}, newRunner(t, nil, w.tool("read", lathe.ReadOnly)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := l.run(t, lp, user("x"), 1_000)
+	if res == nil || len(res.Trace) != 2 || len(res.Trace[0].Calls) != 2 || !res.Trace[0].Calls[0].Executed || res.Trace[0].Calls[1].Executed {
+		t.Fatalf("%+v", res)
+	}
+	if diff := cmp.Diff(res.Trace[0].Calls, l.fold(t).Trace[0].Calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A log that cannot be is refused, and no order of events makes the fold panic.
 func TestFoldRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()

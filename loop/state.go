@@ -70,6 +70,8 @@ type OpenCall struct {
 	Begun bool
 	// Refused is the code of an approval that was not given, "" for one that was or was not asked for.
 	Refused lathe.Code
+
+	ran bool // its tool ran to its end, and the result is not stored yet
 }
 
 // Fold returns the state after all events of a log, which begins with the run's first.
@@ -142,6 +144,7 @@ func (s *State) Apply(e *lathe.Event) error {
 	case *lathe.RunFinished:
 		s.Finished = d
 	case *lathe.ToolCallExecuted:
+		s.change(d.ToolCallID, func(o *OpenCall) { o.ran = !d.Cached })
 		if d.ChildUsage != nil {
 			s.Usage.Add(*d.ChildUsage)
 			s.Cost += d.ChildCost
@@ -237,14 +240,14 @@ func (s *State) answer(d *lathe.ToolCallResult) {
 	if i < 0 {
 		return
 	}
-	name := s.Open[i].Name
+	open := s.Open[i]
 	s.Open = slices.Delete(s.Open, i, i+1)
 	s.Messages = append(s.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{
-		CallID: d.ToolCallID, Name: name, Content: d.Result, Blobs: d.Blobs, IsError: d.Status != "ok", Code: d.ErrorType}}})
+		CallID: d.ToolCallID, Name: open.Name, Content: d.Result, Blobs: d.Blobs, IsError: d.Status != "ok", Code: d.ErrorType}}})
 	sortAnswers(s.order, s.Messages[s.tail:])
 	t := s.trace("")
-	t.Calls = append(t.Calls, lathe.CallTrace{ID: d.ToolCallID, Tool: d.Tool, Seq: d.Seq, OK: d.Status == "ok", Code: d.ErrorType,
-		Repaired: d.Repaired, LatencyMS: d.LatencyMS})
+	t.Calls = append(t.Calls, lathe.CallTrace{ID: d.ToolCallID, Tool: d.Tool, Seq: d.Seq, ArgsBytes: len(open.Arguments),
+		OK: d.Status == "ok", Code: d.ErrorType, Executed: open.ran, Repaired: d.Repaired, LatencyMS: d.LatencyMS})
 }
 
 // sortAnswers sorts tool messages by the order of the calls that they answer.
