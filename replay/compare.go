@@ -25,10 +25,13 @@ type Difference struct {
 // times are the members that say when, or for how long.
 var times = map[string]bool{"time": true, "data.latency_ms": true, "data.first_token_ms": true, "data.expires_at": true}
 
+// stored are the members that a store writes into an event after the run.
+var stored = map[string]bool{"data.retention.applied": true}
+
 // notRecorded are the members that tools which answer from the record cannot have as they were.
 var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts": true}
 
-// Compare returns where the events of two runs differ, in order; times do not count, and where tools
+// Compare returns where the events of two runs differ, in order; times and what a store wrote into an event after the run do not count, and where tools
 // answered from the record, the size of what they said before it was cut to what may be shown, and
 // how often they were tried, do not either. From the first event of another type on there is one
 // difference only.
@@ -160,7 +163,7 @@ type comparison struct {
 }
 
 func (c *comparison) values(path string, was, is any) {
-	if times[path] || c.recordedTools && notRecorded[path] {
+	if times[path] || stored[path] || c.recordedTools && notRecorded[path] {
 		return
 	}
 	if _, older := was.(missing); older && path == "data.blank" { // versions before that member

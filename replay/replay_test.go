@@ -321,6 +321,25 @@ func TestSaysWhatDiffers(t *testing.T) {
 	}
 }
 
+// A run from which the store had nothing to remove is replayed: the mark that the store wrote into the event is no difference.
+func TestMarkOfRetentionIsNoDifference(t *testing.T) {
+	t.Parallel()
+	r := record(t, lathe.Settings{})
+	res := play(t, r, lathe.Settings{})
+	keep := lathe.RunRetention{Mode: "metrics_only", MaxOutputBytes: 2048}
+	res.Events[0].Data.(*lathe.RunStarted).Retention = &keep
+	applied := keep
+	applied.Applied = true
+	r.Events[0].Data.(*lathe.RunStarted).Retention = &applied
+	if differences, err := r.Compare(res, true); err != nil || len(differences) != 0 {
+		t.Errorf("%+v, %v", differences, err)
+	}
+	applied.MaxOutputBytes = 64
+	if differences, err := r.Compare(res, true); err != nil || len(differences) != 1 {
+		t.Errorf("%+v, %v", differences, err)
+	}
+}
+
 // A record that ends before its run does, and one whose process ended in between, are compared as far
 // as they go.
 func TestComparesAsFarAsItGoes(t *testing.T) {
