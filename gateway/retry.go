@@ -33,9 +33,11 @@ const newRunHeader = "X-Lathe-New-Run"
 
 // A tracked request is a request whose run may call tools that write. It is a sink of its run.
 type tracked struct {
-	gateway *Gateway
-	digest  lathe.RequestDigest
-	arrived time.Time
+	gateway  *Gateway
+	caller   *caller
+	messages []lathe.Message // of the request
+	digest   lathe.RequestDigest
+	arrived  time.Time
 	// mayWrite reports whether a call to the tool, by its name in events, may do more than read.
 	mayWrite func(tool string) bool
 	// durable is set where the run does not end with its client or its process: it is recorded at its start.
@@ -76,7 +78,7 @@ func (g *Gateway) trackChat(a *chat) {
 	if a.equal == (requestSum{}) {
 		a.equal = sumRequest(c.key.Name, a.body)
 	}
-	a.job.track = &tracked{gateway: g, digest: lathe.RequestDigest(a.equal), arrived: c.arrived, mayWrite: c.setup.mayWrite,
+	a.job.track = &tracked{gateway: g, caller: c, messages: a.req.Messages, digest: lathe.RequestDigest(a.equal), arrived: c.arrived, mayWrite: c.setup.mayWrite,
 		durable: a.job.due == nil, fresh: a.fresh, runID: a.job.follow}
 }
 

@@ -17,7 +17,7 @@ func (g *Gateway) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool
 		return false
 	}
 	for range maxContinued {
-		e, p := g.findEarlier(r.Context(), a)
+		e, p := g.findEarlier(r.Context(), t)
 		if e == nil && p == nil {
 			return false
 		}
@@ -81,13 +81,13 @@ func (g *Gateway) failChat(w http.ResponseWriter, a *chat, p *problem) {
 func (g *Gateway) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat, id string) (e *earlierRun, p *problem) {
 	a.caller.runID = id
 	if !a.req.Stream {
-		return g.awaitEarlier(r.Context(), a, id)
+		return g.awaitEarlier(r.Context(), a.job.track, id)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e, p = g.awaitEarlier(ctx, a, id)
+		e, p = g.awaitEarlier(ctx, a.job.track, id)
 	}()
 	defer func() {
 		cancel()
@@ -112,7 +112,7 @@ func (g *Gateway) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat,
 
 // awaitEarlier waits until a run is over, here or in another process. While it waits, a run that a request of this
 // process executes does not end with the client of that request.
-func (g *Gateway) awaitEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (g *Gateway) awaitEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	if f := g.flying.find(id); f != nil {
 		if leave := f.join(); leave != nil {
 			defer leave()
@@ -126,7 +126,7 @@ func (g *Gateway) awaitEarlier(ctx context.Context, a *chat, id string) (*earlie
 		}
 	})()
 	for {
-		e, p := g.readEarlier(ctx, a, id)
+		e, p := g.readEarlier(ctx, t, id)
 		if p != nil || e.over {
 			return e, p
 		}
@@ -184,24 +184,33 @@ func (a *chat) answerAs(runID string, e *earlierRun) {
 // takeOver makes the job of the request a run that continues e. It reports false where another request has begun that
 // run: then this one attaches to it. Until the run has begun no other request of this process may begin it.
 func (g *Gateway) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
+	unlock, p := g.continueRun(ctx, &a.job, e, taken)
+	if unlock == nil {
+		return false, p
+	}
+	a.unlock, a.continues = unlock, e.id
+	a.answerAs(a.job.in.Run.RunID, e)
+	a.before = a.shown(taken)
+	return true, nil
+}
+
+// continueRun makes the job a run that continues e. unlock is nil where another request has begun that run; else it must
+// be called once the run has begun, and may be called again.
+func (g *Gateway) continueRun(ctx context.Context, j *job, e *earlierRun, taken []lathe.Message) (unlock func(), p *problem) {
 	next := continuation(e.id)
 	unlock, err := g.held.lock(ctx, "continue "+e.id)
 	if err != nil {
-		return false, clientGone()
+		return nil, clientGone()
 	}
-	if has, p := g.hasRun(ctx, a.caller, next); has || p != nil {
+	if has, p := g.hasRun(ctx, j.track.caller, next); has || p != nil {
 		unlock()
-		return false, p
+		return nil, p
 	}
-	a.unlock = sync.OnceFunc(unlock)
-	in := &a.in
+	in := j.in
 	in.Messages = slices.Concat(e.res.History[:e.base], taken)
 	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
-	a.continues = e.id
-	a.answerAs(next, e)
-	a.before = a.shown(taken)
-	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
-	return true, nil
+	j.due, j.claim = nil, newFirst() // its first event is the claim, which is stored at once
+	return sync.OnceFunc(unlock), nil
 }
 
 // lost reports whether another process has begun the run of the job, which continues an earlier one.

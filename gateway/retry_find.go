@@ -32,6 +32,7 @@ type earlierRun struct {
 	base      int           // messages of res.History that the request had
 	continues string
 	updated   time.Time
+	handed    int64                    // id of its last event with a result of the client
 	compacted bool                     // content was removed: neither its answer nor its results are whole
 	ran       func(callID string) bool // whether the tool of a call may have run
 }
@@ -45,8 +46,8 @@ func (e *earlierRun) abandoned() bool {
 }
 
 // findEarlier returns the run that answers the request; nil if there is none.
-func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
-	t, began := a.job.track, time.Now()
+func (g *Gateway) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *problem) {
+	began := time.Now()
 	for {
 		waited := time.Since(t.arrived)
 		record, err := g.requests.FindRequest(ctx, t.digest)
@@ -54,7 +55,7 @@ func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *probl
 		case lathe.CodeOf(err) == lathe.CodeNotFound:
 			return nil, nil
 		case err != nil: // before the first call that writes the store is asked again
-			g.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+			g.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
 			t.mu.Lock()
 			t.unsure = true
 			t.mu.Unlock()
@@ -62,7 +63,7 @@ func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *probl
 		case record.Delivered && !t.before && waited <= record.DeliveredAge: // the request came after the delivery
 			return nil, nil
 		}
-		e, p := g.followEarlier(ctx, a, record.RunID)
+		e, p := g.followEarlier(ctx, t, record.RunID)
 		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
 		switch {
 		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
@@ -141,15 +142,15 @@ func continuation(runID string) string {
 }
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.
-func (g *Gateway) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (g *Gateway) followEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	for range maxContinued {
 		next := continuation(id)
-		has, p := g.hasRun(ctx, a.caller, next)
+		has, p := g.hasRun(ctx, t.caller, next)
 		switch {
 		case p != nil:
 			return nil, p
 		case !has:
-			return g.readEarlier(ctx, a, id)
+			return g.readEarlier(ctx, t, id)
 		}
 		id = next
 	}
@@ -169,17 +170,17 @@ func (g *Gateway) hasRun(ctx context.Context, c *caller, id string) (bool, *prob
 }
 
 // readEarlier returns the run of that id.
-func (g *Gateway) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (g *Gateway) readEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	if g.opts.Index == nil {
 		if r := g.results.find(id); r != nil {
-			return r.earlier(id, a.req.Messages), nil
+			return r.earlier(id, t.messages), nil
 		}
 		if g.flying.find(id) != nil {
 			return &earlierRun{id: id}, nil
 		}
 		return nil, noRun()
 	}
-	own := *a.caller // whose request is of another run
+	own := *t.caller // whose request is of another run
 	v, p := g.view(ctx, &own, id)
 	if p != nil {
 		return nil, p
@@ -195,10 +196,10 @@ func (g *Gateway) readEarlier(ctx context.Context, a *chat, id string) (*earlier
 		over = true
 	}
 	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated,
-		compacted: v.compacted, ran: v.mayHaveRun}
+		compacted: v.compacted, handed: v.handedBack, ran: v.mayHaveRun}
 	if e.over {
 		e.res = v.result()
-		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
+		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, t.messages)
 	}
 	return e, nil
 }

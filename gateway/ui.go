@@ -26,19 +26,28 @@ func (g *Gateway) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
+	defer func() { u.unlock() }()
+	if g.repeatedUI(w, r, u) {
+		return
+	}
 	if p := g.goOnUI(r.Context(), c, u); p != nil {
 		c.fail(w, p)
 		return
 	}
-	defer u.unlock()
 	if u.job.loop == nil { // nothing waits for this request: it begins a run
 		if p = g.planUI(c, u); p != nil {
 			c.fail(w, p)
 			return
 		}
 	}
-	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
-	g.stream(w, r, c, &u.job, u)
+	u.job.track = u.track
+	g.streamUI(w, r, u)
+}
+
+// streamUI runs the job of u and writes its stream. lost is as of [Gateway.stream].
+func (g *Gateway) streamUI(w http.ResponseWriter, r *http.Request, u *uiChat) (lost bool) {
+	u.enc, u.held, u.told = uistream.NewEncoder(u.protocol, &u.encode), nil, false
+	return g.stream(w, r, u.caller, &u.job, u)
 }
 
 // A uiChat is one request of a chat page and its stream.
@@ -49,6 +58,7 @@ type uiChat struct {
 	encode   uistream.Options
 	enc      *uistream.Encoder
 	job      job
+	track    *tracked // nil: a repetition of the request is not looked for
 	caller   *caller
 	held     []byte // what is not worth a head yet: a run that fails before it says anything is a status
 	told     bool
@@ -148,6 +158,9 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	}
 	if u.wanted.session == "" {
 		u.wanted.session = req.ID
+	}
+	if p = g.trackUI(r, u, body); p != nil {
+		return nil, p
 	}
 	u.encode.ThreadID, u.encode.Approvals = req.ID, g.opts.Desk != nil
 	if u.protocol == uistream.AGUI {

@@ -31,7 +31,9 @@ func (e *Encoder) Append(dst []byte, ev *lathe.Event) []byte {
 func (e *Encoder) event(dst []byte, ev *lathe.Event) []byte {
 	dst = e.begin(dst, ev)
 	switch d := ev.Data.(type) {
-	case *lathe.RunStarted, *lathe.ToolCallParseError, *lathe.ToolCallExecuted:
+	case *lathe.RunStarted:
+		dst = e.takenOver(dst, d)
+	case *lathe.ToolCallParseError, *lathe.ToolCallExecuted:
 		// A call that could not be read is told when it is planned, what a tool did by its result.
 	case *lathe.RunResumed:
 		e.paused = nil
@@ -99,6 +101,37 @@ func (e *Encoder) begin(dst []byte, ev *lathe.Event) []byte {
 		h.model = d.Model
 	}
 	return e.w.begin(dst, h)
+}
+
+// takenOver tells the messages that the run took over from the run that it continues, as one step before its own.
+func (e *Encoder) takenOver(dst []byte, d *lathe.RunStarted) []byte {
+	taken := d.Messages[len(d.Messages)-min(max(d.TakenOver, 0), len(d.Messages)):]
+	if len(taken) == 0 {
+		return dst
+	}
+	dst = e.attempt(dst, 0)
+	e.step.finish = lathe.FinishToolCalls
+	for i := range taken {
+		m := &taken[i]
+		if m.Role == lathe.RoleAssistant {
+			e.streak = streak{next: 1}
+			dst = e.closeBlock(e.rest(dst, m, true))
+			for _, c := range m.Calls() {
+				dst = e.proposed(dst, &lathe.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments})
+			}
+			continue
+		}
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				status := "ok"
+				if r.IsError {
+					status = "error"
+				}
+				dst = e.result(dst, &lathe.ToolCallResult{ToolCallID: r.CallID, Tool: r.Name, Status: status, ErrorType: r.Code, Result: r.Content, Blobs: r.Blobs})
+			}
+		}
+	}
+	return dst
 }
 
 // attempt opens the step of a turn, or the next attempt within it.
