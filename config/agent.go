@@ -31,10 +31,10 @@ func (a *Agent) keys() []key {
 		{"tools", "", listValue{&a.Tools, isAgentTool}, "Tools that the agent may call, by name, of those that the calling run has; `\"*\"`: all of them. Default: none.", "tool allow"},
 		{"effect", "writes", effect(&a.Effect), "What a call does. An agent that is `read_only` or `idempotent` gets no tool with a stronger effect.", "effects"},
 		{"timeout", "5m", duration(&a.Timeout, 1), "Time of one call.", ""},
-		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Most model calls in one call of the agent. It applies if it is lower than that of `tool_calling`.", ""},
-		{"max_total_tool_calls", "0", count(&l.MaxToolCalls, 0, maxCount), "Most tool calls in one call of the agent. It applies if it is lower than what the calling run has left.", "max_tool_calls"},
-		{"max_tokens_total", "none", tokens(&l.MaxTokensTotal), "Most tokens in one call of the agent, likewise.", "max_tokens"},
-		{"max_cost", "none", dollars(&l.MaxCost), "Most US dollars in one call of the agent, likewise.", ""},
+		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Model calls of one call of the agent, where that is less than in `tool_calling`.", ""},
+		{"max_total_tool_calls", "0", count(&l.MaxToolCalls, 0, maxCount), "Tool calls of one call of the agent, where that is less than the calling run has left.", "max_tool_calls"},
+		{"max_tokens_total", "none", tokens(&l.MaxTokensTotal), "Tokens of one call of the agent, likewise.", "max_tokens"},
+		{"max_cost", "none", dollars(&l.MaxCost), "US dollars of one call of the agent, likewise.", ""},
 	}
 }
 

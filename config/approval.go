@@ -15,8 +15,8 @@ type Approval struct {
 // keys returns the rows of approvals, bound to a.
 func (a *Approval) keys() []key {
 	return []key{
-		{"approval.hold", "0s", duration(&a.Hold, 0), "How long the answer of a chat completion is held open while its run waits for an approval, at most 5m where it is not streamed; then the run resumes in the same answer. `0s`: the answer ends with `approval.waiting_text` at once.", "wait hold_open"},
-		{"approval.waiting_text", approval.DefaultSentence, sentence(&a.WaitingText), "Sentence at the end of a chat completion whose run waits for an approval. `{run}` stands for the run and must be there once, `{tool}` for the tools, `{command}` for the command that answers. The gateway removes the sentence before the model reads the conversation.", "pending_text"},
+		{"approval.hold", "0s", duration(&a.Hold, 0), "How long the answer of a chat completion is held open while its run waits for an approval, at most 5m where it is not streamed; then the run goes on in the same answer. `0s`: the answer ends with `approval.waiting_text` at once.", "wait hold_open"},
+		{"approval.waiting_text", approval.DefaultSentence, sentence(&a.WaitingText), "Sentence at the end of a chat completion whose run waits for an approval. `{run}` stands for the run and must be there once, `{tool}` for the tools, `{command}` for the command that answers. It is taken out of what the model sees.", "pending_text"},
 	}
 }
 

@@ -39,8 +39,8 @@ func (v grantValue) text() string { return strings.Join(v.list(), ",") }
 // A distinct list is one whose unset value cannot be written: `config show` leaves it out.
 type distinct struct{ lister }
 
-// Warnings returns valid settings that are probably a mistake: empty lists,
-// which grant nothing and in earlier versions granted everything, and a guard without effect.
+// Warnings returns what is valid in the configuration and probably not meant: empty lists,
+// which grant nothing and in earlier versions granted everything, and a guard that can hold nothing back.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	var walk func(base string, rows []key)
@@ -68,15 +68,15 @@ func (c *Config) Warnings() []Problem {
 	walk("", c.keys())
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
-			Message: "it has no effect: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
-				"label the tools that read untrusted text (policy.labels), or set policy.taint to allow"})
+			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +
+				"label the tools that read what strangers may have written (policy.labels), or set policy.taint to allow"})
 	}
 	return out
 }
 
-// idleTaint reports whether policy.taint is on, tools that reach outside are configured, calls that change
-// something are allowed without asking, and no label says which tools read untrusted
-// text.
+// idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change
+// something are allowed without asking, and no label says which tools read what strangers may have
+// written.
 func (c *Config) idleTaint() bool {
 	p, t := &c.Policy, &c.Tools
 	if p.Taint == lathe.Allow || len(t.HTTP)+len(t.OpenAPI)+len(t.MCP) == 0 {

@@ -96,7 +96,7 @@ func (t *ToolCalling) keys() []key {
 		{"tool_calling.retention.mode", "metrics_only", words(&t.Retention.Mode, "metrics_only", "hashed_slice", "redacted_snippets", "raw_ephemeral"),
 			"What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its beginning without words that name secrets, or all of it in memory.", ""},
 		{"tool_calling.retention.store_raw_tool_output", "false", boolean(&t.Retention.StoreRawToolOutput), "Keep tool results whole, in a session's history and in the store.", ""},
-		{"tool_calling.retention.max_output_bytes", "2KiB", size(&t.Retention.MaxOutputBytes, 0, maxSize), "Bytes that are kept of each tool result otherwise; `0`: the default; less than 64 counts as 64.", ""},
+		{"tool_calling.retention.max_output_bytes", "2KiB", size(&t.Retention.MaxOutputBytes, 0, maxSize), "What is kept of each otherwise; `0`: the default, and less than 64 counts as 64.", ""},
 	}
 }
 
@@ -110,7 +110,7 @@ func (t *ToolCalling) limitKeys() []key {
 		{"tool_calling.max_repeated_calls", "3", count(&l.MaxRepeatedCalls, 1, maxCount), "Equal calls with equal results.", ""},
 		{"tool_calling.max_unknown_tools", "3", count(&l.MaxUnknownTools, 1, maxCount), "Calls in a row to tools that are not there.", ""},
 		{"tool_calling.max_tool_args_bytes", "200000", size(&l.MaxToolArgsBytes, 1, maxSize), "Argument text of one call.", "max_args_bytes max_arguments_bytes"},
-		{"tool_calling.max_payload_bytes", "8KiB", size(&l.MaxPayloadBytes, 1, maxSize), "One call written as text, in harmony, tags and the JSON formats; held back of a call in the others.", ""},
+		{"tool_calling.max_payload_bytes", "8KiB", size(&l.MaxPayloadBytes, 1, maxSize), "One call written as text.", ""},
 		{"tool_calling.max_tool_output_bytes", "64KiB", size(&l.MaxOutputBytes, 1, maxSize), "Output of one call.", "max_output_bytes"},
 		{"tool_calling.max_json_depth", "64", count(&l.MaxJSONDepth, 1, 1000), "Nesting of arguments.", ""},
 		{"tool_calling.max_json_keys", "10000", count(&l.MaxJSONKeys, 1, maxCount), "Members of one object in arguments.", ""},
@@ -139,10 +139,10 @@ func (m *Model) keys() []key {
 		{"presets", "", names(&m.Presets), "Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.", "preset"},
 		{"dialect", "native", word(&m.Dialect), "How the model writes tool calls: `native`, `auto` or a dialect by name.", "format"},
 		{"recover_leaked_calls", "false", boolean(&m.RecoverLeakedCalls), "Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.", "leaked_calls recover"},
-		{"client_timeout", "120s", durationOr(&m.ClientTimeout, "0"), "Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and `run_timeout` apply: `client_timeout` does not end an active stream.", "timeout request_timeout"},
+		{"client_timeout", "120s", durationOr(&m.ClientTimeout, "0"), "Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and `run_timeout` apply: a stream that moves is not cut.", "timeout request_timeout"},
 		{"open_timeout", "10s", durationOr(&m.OpenTimeout, "0"), "Time to connect; `0`: no bound.", "connect_timeout"},
 		{"read_timeout", "", durationOr(&m.ReadTimeout, "0"), "Wait for each next byte; `0`: no bound. Default: `client_timeout`.", "idle_timeout"},
-		{"loading_timeout", "2m", durationOr(&m.LoadingTimeout, "0"), "How long to wait for a server that answers that it is loading the model, in addition to `client_timeout`; `0`: such an answer is a failed attempt.", "startup_timeout wait_for_model"},
+		{"loading_timeout", "2m", durationOr(&m.LoadingTimeout, "0"), "Wait for a server that says that it loads the model, no part of `client_timeout`; `0`: such an answer is a failed attempt.", "startup_timeout wait_for_model"},
 		{"max_attempts", "3", count(&m.MaxAttempts, 1, 20), "Attempts of one model call, the first one included.", "retries max_retries"},
 		{"supports_tools", "true", boolean(&m.SupportsTools), "`false`: runs with this model use no tools.", "tools"},
 		{"supports_parallel", "true", boolean(&m.SupportsParallel), "`false`: the model asks for one call a turn.", "parallel"},
@@ -156,7 +156,7 @@ func (m *Model) keys() []key {
 		{"transforms.response", "", names(&t.Response), "The same for answers.", "response_transforms"},
 		{"transforms.tool_call", "", names(&t.ToolCall), "The same for calls, in answers and in the history.", "tool_call_transforms"},
 		{"transforms.tool_result", "", names(&t.ToolResult), "The same for results as they enter the request.", "tool_result_transforms"},
-		{"pass", "", names(&m.Pass), "Members of a request that are sent to the model server, besides those of OpenAI's published schema and of the profile.", "pass_through forward extra_members"},
+		{"pass", "", names(&m.Pass), "Members of a request that go to the model server besides those of OpenAI's published schema and of the profile.", "pass_through forward extra_members"},
 		{"request_overrides", "", object(&m.RequestOverrides), "Further members of each request, merged with those of presets; not model, messages, tools, tool_choice, response_format or stream.", "extra_body overrides"},
 	}
 }

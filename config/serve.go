@@ -26,6 +26,7 @@ type Serve struct {
 	KeepAlive     time.Duration
 	Usage         string        // last_call, sum
 	RetryWindow   time.Duration // 0: off
+	RepeatWindow  time.Duration
 	DrainDelay    time.Duration
 	DrainTimeout  time.Duration
 	WorkerLease   time.Duration
@@ -70,13 +71,14 @@ func (s *Serve) keys() []key {
 		{"serve.max_messages", "10000", count(&s.MaxMessages, 1, maxCount), "Messages in a conversation that a request has; more are answered 413.", "max_history"},
 		{"serve.max_parts", "20000", count(&s.MaxParts, 1, maxCount), "Parts of these messages together, tool calls left out; the text parts of a tool's result count as one.", ""},
 		{"serve.max_calls", "10000", count(&s.MaxCalls, 1, maxCount), "Tool calls of these messages together.", ""},
-		{"serve.max_text", "1000000", count(&s.MaxText, 1, maxCount), "Characters of one text that a user sends to `/api/chat`; the page refuses longer texts.", "max_prompt max_input"},
+		{"serve.max_text", "1000000", count(&s.MaxText, 1, maxCount), "Characters of one text that a user sends to `/api/chat`; the page takes no longer one.", "max_prompt max_input"},
 		{"serve.max_concurrent", "1024", count(&s.MaxConcurrent, 1, maxCount), "Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429 beyond that.", "max_requests"},
-		{"serve.max_watchers", "1024", count(&s.MaxWatchers, 1, maxCount), "Event streams of runs and of MCP clients at once, besides these requests. The same statuses and shares apply.", "max_streams"},
+		{"serve.max_watchers", "1024", count(&s.MaxWatchers, 1, maxCount), "Streams of events of runs, and those that MCP clients listen on, at once, beside these requests; likewise.", "max_streams"},
 		{"serve.max_idle_connections", "4096", count(&s.MaxIdle, 1, maxCount), "Connections between two requests; beyond it the one that has been idle longest is closed.", "max_connections"},
 		{"serve.keep_alive", "15s", duration(&s.KeepAlive, time.Second), "Time without a byte after which a stream gets a comment.", "ping heartbeat"},
 		{"serve.usage", "last_call", words(&s.Usage, "last_call=last,turn", "sum=total,run"), "What `usage` of a chat completion counts if its run made several model calls: `last_call`, which clients compare with the model's context window, or `sum`. `lathe.usage` always has the sum.", "usage_mode"},
-		{"serve.retry_window", "10m", durationUpTo(&s.RetryWindow, 24*time.Hour), "Time after the end of a run in which the same request, sent again, does not execute its calls again: see docs/gateway.md. `0`: each request starts a new run.", "retry idempotency"},
+		{"serve.retry_window", "10m", durationUpTo(&s.RetryWindow, 24*time.Hour), "Time after the end of a run in which the same request, sent again, does not execute its calls again: see docs/gateway.md. `0`: each request has a run of its own.", "retry idempotency"},
+		{"serve.repeat_window", "0s", durationUpTo(&s.RepeatWindow, 24*time.Hour), "Time after the delivery of an answer in which the same request gets the same answer, if its run called a tool that may write and `serve.retry_window` has not passed: for proxies that can lose an answer which they have received. `0`: such a request has a run of its own.", "retry idempotency proxy"},
 		{"serve.drain_delay", "0s", duration(&s.DrainDelay, 0), "Time between the answer that the daemon is not ready and the end of its listening, for balancers.", ""},
 		{"serve.drain_timeout", "30s", duration(&s.DrainTimeout, 0), "Time in which requests may finish before the daemon stops.", "shutdown_timeout grace"},
 		{"serve.store", "", reference(&s.Store, isStore), "Where runs are kept: `memory` (the default: until the daemon ends), `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come first. See docs/cluster.md.", "database db"},

@@ -24,7 +24,7 @@ func (w *Workers) keys() []key {
 		{"token", "", reference(&w.Token, isKey), "What its workers show, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.", "key secret"},
 		{"tools", "", listValue{&w.Tools, isToolHead}, "Tools that its workers may serve, by name, or by the beginning of names with a `*` behind; `\"*\"`: all.", "tool allow"},
 		{"effects", "", listValue{&w.Effects, isEffect}, "Effects that are believed when a worker claims them for a tool: `read_only`, `idempotent`. What is not believed counts as `writes`.", "effect"},
-		{"keys", "", grant(&w.Keys, isRuleName), "Keys whose runs have the tools of its workers, by name. Default: `[\"*\"]`, all. An empty list: none. Other keys do not have these tools.", "tenants"},
+		{"keys", "", grant(&w.Keys, isRuleName), "Keys whose runs have the tools of its workers, by name. Default: `[\"*\"]`, all. An empty list: none. For other keys the tools are not there.", "tenants"},
 		{"max_concurrency", "0", count(&w.MaxConcurrency, 0, 1024), "Calls that one worker has at once; `0`: as many as it takes.", "concurrency"},
 	}
 }

@@ -39,7 +39,7 @@ type chat struct {
 	said    bool         // some text was shown
 	before  []lathe.Part // is shown first, of the run that this one continues
 	turn    int          // in which it was
-	last    int64        // id of the last event that was written
+	last    int64        // id of the last event that was told
 	follows bool         // the run is executed elsewhere: what was not streamed here is taken from its log
 	told    string       // while it follows: the text of the turn that was shown
 
@@ -108,7 +108,7 @@ func (a *chat) live(dst []byte, turn int, text string) []byte {
 	return a.text(dst, turn, text)
 }
 
-// start emits first what the run took over.
+// start says what the run took over, before anything else.
 func (a *chat) start(dst []byte) []byte {
 	before := a.before
 	a.before = nil
@@ -188,7 +188,7 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 	f.Message.Role = lathe.RoleAssistant
 	own := res.History[min(a.base, len(res.History)):]
 	if whole {
-		f.Message.Parts = withReasoning(withParagraph(a.shown(own), a.waitingFor(res)), res.Reasoning)
+		f.Message.Parts = withParagraph(a.shown(own), a.waitingFor(res))
 	}
 	switch res.Reason {
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
@@ -215,20 +215,6 @@ func (a *chat) finish(res *lathe.Result, whole bool) *lathe.Finish {
 		}
 	}
 	return f
-}
-
-// withReasoning returns the parts with further reasoning, which stands first.
-func withReasoning(parts []lathe.Part, text string) []lathe.Part {
-	if text == "" {
-		return parts
-	}
-	if len(parts) > 0 {
-		if first, ok := parts[0].(lathe.Reasoning); ok {
-			parts[0] = lathe.Reasoning{Text: first.Text + text}
-			return parts
-		}
-	}
-	return slices.Insert(parts, 0, lathe.Part(lathe.Reasoning{Text: text}))
 }
 
 // withParagraph returns the parts with a paragraph more at the end of their text.
@@ -323,14 +309,8 @@ type report struct {
 	Usage     lathe.Usage  `json:"usage"`                // of all model calls
 	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose server says it
 	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
-	Blank     *blankReport `json:"blank,omitempty"`      // set if the answer is blank
 	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
-	Passed    []string     `json:"passed,omitempty"`     // members that Lathe does not read and that the model server got
-}
-
-// A blankReport is the likely cause of a blank answer.
-type blankReport struct {
-	Reason lathe.Blank `json:"reason"`
+	Passed    []string     `json:"passed,omitempty"`     // those that the model server got although nobody here knows them
 }
 
 type callReport struct {
@@ -363,9 +343,6 @@ func (a *chat) extra(res *lathe.Result) []lathe.Member {
 	}
 	for _, call := range res.Pending {
 		r.Pending = append(r.Pending, call.ID)
-	}
-	if res.Blank != "" {
-		r.Blank = &blankReport{res.Blank}
 	}
 	raw, err := json.Marshal(&r)
 	if err != nil {

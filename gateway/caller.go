@@ -22,7 +22,7 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	openAI    bool // errors are told in OpenAI's shape
-	rpc       bool // errors have the form of JSON-RPC
+	rpc       bool // errors are told in JSON-RPC's shape
 	left      bool // the request does not count as work any more
 	ollama    bool // errors have Ollama's member besides those of RFC 9457
 	// For the request log.

@@ -29,7 +29,7 @@ func (g *Gateway) chat(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// answerChat runs the job of a and answers with its result. It reports true, and has answered nothing, if
+// answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where
 // the run was to continue an earlier one and another process has begun it.
 func (g *Gateway) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
 	c := a.caller
@@ -181,6 +181,9 @@ func (g *Gateway) readChat(w http.ResponseWriter, r *http.Request, c *caller) (*
 	}
 	c.named = req.Model
 	if p := g.plan(r.Context(), a, m, wanted); p != nil || a.in.Relay != nil {
+		return a, p
+	}
+	if p := g.spliceResumed(r.Context(), a); p != nil {
 		return a, p
 	}
 	g.trackChat(a)

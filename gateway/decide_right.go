@@ -51,8 +51,8 @@ func mayNotDecide() *problem {
 		Message: "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may."}
 }
 
-// viewToDecide reads a run that is the caller's, or that the caller may decide about: for other runs it returns
-// not found. owned is true if the run is the caller's.
+// viewToDecide reads a run that is the caller's, or that the caller may decide about: others are as if they did not
+// exist. owned says which it is.
 func (g *Gateway) viewToDecide(ctx context.Context, c *caller, id string) (v *runView, owned bool, p *problem) {
 	v, p = g.viewAs(ctx, c, id, func(d *lathe.RunStarted) bool {
 		owned = c.owns(d)
@@ -61,8 +61,8 @@ func (g *Gateway) viewToDecide(ctx context.Context, c *caller, id string) (v *ru
 	return v, owned, p
 }
 
-// acting returns the caller for what follows from its decision about a run: the run resumes with the rights of the key that it was
-// begun with, not with the approver's.
+// acting returns the caller for what follows from its decision about a run: the run goes on as the key that it was
+// begun with may have it, not as the approver's.
 func (c *caller) acting(owned bool) *caller {
 	own := *c
 	if !owned {
@@ -71,7 +71,7 @@ func (c *caller) acting(owned bool) *caller {
 	return &own
 }
 
-// decider is the name of the approver in the log.
+// decider is the name by which the log knows who decides.
 func (c *caller) decider() string {
 	if c.key.Name == "" {
 		return "http"

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A callDecision is the decision about one call of a run, with its author and time.
+// A callDecision is what was decided about one call of a run, by whom and when.
 type callDecision struct {
 	CallID     string    `json:"tool_call_id"`
 	Tool       string    `json:"tool"`
@@ -19,16 +19,13 @@ type callDecision struct {
 	By         string    `json:"by,omitempty"`
 	ReasonCode string    `json:"reason,omitempty"`
 	DecidedAt  time.Time `json:"decided_at"`
-	// Stored is true if the decision is in the store and not yet in the log of the run.
+	// Stored says that the decision is in the store and not yet in the log of the run.
 	Stored bool `json:"stored,omitempty"`
 }
 
 // note records an event about the approval of a call.
 func (v *runView) note(e *lathe.Event) {
-	v.compacted = v.compacted || e.Removed > 0
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted: // where a hash took the place of a shorter text, no byte counts as removed
-		v.compacted = v.compacted || d.Retention != nil && d.Retention.Applied
 	case *lathe.ToolCallProposed:
 		v.client[d.ToolCallID] = d.Client
 	case *lathe.ToolCallResult:

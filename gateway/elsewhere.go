@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// elsewhere answers requests for paths that are not served.
+// elsewhere answers requests to paths that are not served.
 func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 	c := callerOf(w)
 	var allowed []string
@@ -45,7 +45,7 @@ var (
 	ollamaPaths = []string{"tags", "show", "version", "embed", "embeddings", "generate", "ps", "pull", "push", "create", "copy", "delete", "blobs", "me"}
 )
 
-// foreignPath returns the hint for a path that other APIs have, and the form in which their clients read errors.
+// foreignPath returns what to say of a path that other APIs have, and the form in which their clients read errors.
 func foreignPath(path string) (hint string, form errorForm) {
 	const useChat = "; this server has chat completions at /v1/chat/completions."
 	if rest, ok := strings.CutPrefix(path, "/api/"); ok {
@@ -80,7 +80,7 @@ var (
 // take for a conversation without an id.
 func foreignBody(c *caller, body []byte) *problem {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
-		return nil // the reader reports the error
+		return nil // the reader says what is wrong with it
 	}
 	body = body[rawjson.SkipSpace(body, 0):]
 	if body[0] != '{' {

@@ -37,13 +37,17 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 // A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
 type requestSum [sha256.Size]byte
 
-// sumRequest returns the digest of a body that was checked. The order of its members does not count, and neither do
-// those of the names in without.
-func sumRequest(key string, body []byte, without ...string) (sum requestSum) {
+// sumRequest returns the digest of a body that was checked. The order of its members does not count.
+func sumRequest(key string, body []byte) requestSum { return sumFirst(key, body, -1) }
+
+// sumFirst returns the digest that the request would have with its first n messages alone; with all below 0.
+func sumFirst(key string, body []byte, n int) (sum requestSum) {
 	members := map[string][]byte{}
 	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
-		if !rawjson.EqualKey(name, "stream") && !rawjson.EqualKey(name, "stream_options") &&
-			!slices.ContainsFunc(without, func(other string) bool { return rawjson.EqualKey(name, other) }) {
+		if n >= 0 && rawjson.EqualKey(name, "messages") {
+			v = firstElements(v, n)
+		}
+		if !rawjson.EqualKey(name, "stream") && !rawjson.EqualKey(name, "stream_options") {
 			members[string(name)] = v
 		}
 	}

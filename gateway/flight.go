@@ -18,7 +18,7 @@ type job struct {
 	due func(lathe.EventData) bool
 	// track is the request, where a repetition of it is looked for; nil: it is not.
 	track *tracked
-	// claim reports whether the run began, if another process may also begin it; nil: none may.
+	// claim tells whether the run began, where another process may begin it, too; nil: none may.
 	claim *first
 	// out is the stream, where something was written before the run began; nil: nothing was.
 	out *streamWriter
@@ -61,7 +61,7 @@ type flight struct {
 	clients int     // that wait for the run; without any it is cancelled
 	quit    func()  // removes the client that began it, once
 	among   *flying // nil: the crew knows it
-	wake    func()  // runs when over is closed; nil: nothing to do
+	wake    func()  // when over is closed; nil: nobody has to be told
 }
 
 var _ engine.Leaver = (*flight)(nil)

@@ -16,7 +16,7 @@ import (
 // maxWholeHold bounds the time for which an answer that is not streamed is held: it has no keep-alives.
 const maxWholeHold = 5 * time.Minute
 
-// holdFor returns how long the answer of a run with the result res is held open; 0: it is not.
+// holdFor returns how long the answer of a run that came to res is held; 0: it is given now.
 func (g *Gateway) holdFor(c *caller, j *job, res *lathe.Result) time.Duration {
 	if j.holds == nil || g.opts.Index == nil || g.opts.Bus == nil || g.leaving.Err() != nil || !j.holds(res) {
 		return 0
@@ -58,7 +58,7 @@ func (g *Gateway) follow(ctx context.Context, c *caller, id string, after int64,
 	}
 }
 
-// untilRest publishes the events of the run until it waits or has ended, or ctx is done, and returns the run's result.
+// untilRest tells the events of the run until it waits or has ended, or ctx is done, and returns what it has come to.
 // A run that waits when this begins is followed for the time hold, or until it goes on.
 func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *lathe.Result {
 	held, cancel := ctx, context.CancelFunc(func() {})
@@ -67,7 +67,7 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *l
 	}
 	defer func() { cancel() }()
 	for {
-		_ = x.run(held) // the log has the outcome of the run
+		_ = x.run(held) // the log says what has become of the run
 		own := *c
 		v, p := x.gateway.view(context.WithoutCancel(ctx), &own, x.runID)
 		switch {
@@ -76,12 +76,12 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *l
 		case ctx.Err() != nil, (v.state.Finished != nil || v.state.Paused != "") && v.state.LastID <= x.last:
 			return v.result()
 		}
-		cancel() // it resumed: the time of the hold no longer counts
+		cancel() // it went on: the time of the hold does not count any more
 		held, cancel = ctx, func() {}
 	}
 }
 
-// result returns the run's result, read from its log.
+// result returns what the run has come to, as its log says it.
 func (v *runView) result() *lathe.Result {
 	s := &v.state
 	res := &lathe.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
@@ -92,10 +92,7 @@ func (v *runView) result() *lathe.Result {
 	}
 	switch f := s.Finished; {
 	case f != nil:
-		res.Reason, res.Answer, res.Pending, res.Blank = f.Reason, f.Answer, nil, f.Blank
-		if f.Blank != "" {
-			res.Reasoning = s.Reasoning
-		}
+		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
 		if f.Reason == lathe.ReasonClientToolCalls {
 			for i := range s.Open {
 				res.Pending = append(res.Pending, s.Open[i].ToolCall)
@@ -107,7 +104,7 @@ func (v *runView) result() *lathe.Result {
 		if f.Reason == lathe.ReasonUpstreamError {
 			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
 		}
-	case s.Paused == "": // it is active, and is followed no longer
+	case s.Paused == "": // it goes on, and is followed no longer
 		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
 	}
 	return res

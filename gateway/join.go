@@ -130,7 +130,7 @@ type joined struct {
 	waits    *keptTurns      // whose run waits for the results that the conversation ends with
 }
 
-// join returns the messages with the stored turns in their places, and with the outcome of the runs that waited in the
+// join returns the messages with what was kept in its place, and with what became of the runs that waited in the
 // place of the turns that said so. The messages passed checkAnswers, and are not changed.
 //
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.

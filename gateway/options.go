@@ -82,7 +82,7 @@ type Options struct {
 	Bus *observe.Bus
 	// Desk is the approver of the runners; nil: nobody can be asked here. It keeps answers in Index.
 	Desk *approval.Desk
-	// Ready, if set, is called by /readyz: its error says why the server should get no requests, such as
+	// Ready, when set, is asked by /readyz: its error says why the server should get no requests, such as
 	// that its store cannot be written. The cause is logged.
 	Ready func(ctx context.Context) error
 	// MCP, when set, serves /mcp under the same keys, limits, log, Host and Origin rules as the rest. What
@@ -122,10 +122,12 @@ type Limits struct {
 	// Expiry is 10 s: at most until a run goes on whose request for approval has expired, and between looks for runs
 	// of the store that wait for an approval.
 	Expiry time.Duration
-	Claim  time.Duration // 1 s between queries for runs of a shared store that no process owns
-	Poll   time.Duration // 250 ms between reads of a followed run that another process owns
+	Claim  time.Duration // 1 s between looks for runs of a shared store that nobody carries
+	Poll   time.Duration // 250 ms between looks for news of a watched run that is carried elsewhere
 	// RetryWindow is 10 min: after the end of a run in which a repetition of its request finds it; below 0: none does.
 	RetryWindow time.Duration
+	// RepeatWindow is 0: after the delivery of an answer in which a repetition of its request gets the same answer.
+	RepeatWindow time.Duration
 	// MaxKept and MaxKeptBytes bound what is kept of runs that handed calls over, and KeepFor how
 	// long: 10 000, 64 MiB, 1 h. Without it a conversation goes on, without what the server's tools said.
 	MaxKept      int
@@ -187,7 +189,7 @@ type Gateway struct {
 	results    results // where no store keeps runs
 
 	facts  lathe.FactStore   // nil: nothing is kept
-	shared lathe.SharedStore // nil: no other process owns runs of the store
+	shared lathe.SharedStore // nil: no other process carries runs of the store
 	relays relays
 	hinted sleepers // watchers of runs
 

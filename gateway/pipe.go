@@ -172,7 +172,7 @@ func (g *Gateway) newStreamWriter(w http.ResponseWriter, enc encoder) *streamWri
 	return &streamWriter{w: w, rc: http.NewResponseController(w), timeout: g.opts.Limits.WriteTimeout, head: enc.header}
 }
 
-// stream begins the run of a job and writes its events to the client until it is over. It reports true, and has
+// stream begins the run of a job and writes what it says to the client until it is over. It reports true, and has
 // written nothing of the run, where the run was to continue an earlier one and another process has begun it.
 func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) (lost bool) {
 	out := j.out

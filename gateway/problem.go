@@ -84,13 +84,13 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	if c.openAI {
 		h.Set("Content-Type", "application/json")
 		w.WriteHeader(p.Status)
-		_, _ = w.Write(openai.AppendError(nil, p.wire())) // the client left
+		_, _ = w.Write(openai.AppendError(nil, p.wire())) // the client left: nobody to tell
 		return
 	}
 	if c.rpc {
 		h.Set("Content-Type", "application/json")
 		w.WriteHeader(p.Status)
-		_, _ = w.Write(p.rpcError(c.requestID)) // the client left
+		_, _ = w.Write(p.rpcError(c.requestID)) // the client left: nobody to tell
 		return
 	}
 	h.Set("Content-Type", "application/problem+json")

@@ -28,16 +28,14 @@ import (
 // The id of a run that continues another one is derived from the id of the other. So the store, which takes one
 // first event for each run id, decides which of several processes continues the run; the others attach.
 
-// newRunHeader is the header of a request that must start a new run, even if it repeats an earlier request.
+// newRunHeader is the header of a request that is to start a run of its own, whatever was asked before.
 const newRunHeader = "X-Lathe-New-Run"
 
-// A tracked request is a request whose run may call tools that write. It is a sink of its run.
+// A tracked request is one whose run may call tools that write. It is a sink of its run.
 type tracked struct {
-	gateway  *Gateway
-	caller   *caller
-	messages []lathe.Message // of the request
-	digest   lathe.RequestDigest
-	arrived  time.Time
+	gateway *Gateway
+	digest  lathe.RequestDigest
+	arrived time.Time
 	// mayWrite reports whether a call to the tool, by its name in events, may do more than read.
 	mayWrite func(tool string) bool
 	// durable is set where the run does not end with its client or its process: it is recorded at its start.
@@ -57,7 +55,7 @@ type tracked struct {
 
 var _ engine.Recorder = (*tracked)(nil)
 
-// asksAnew reports whether the request must start a new run, even if it repeats an earlier request.
+// asksAnew reports whether the request is to have a run of its own, whatever was asked before.
 func asksAnew(r *http.Request) (bool, *problem) {
 	switch given := r.Header.Values(newRunHeader); {
 	case len(given) == 0:
@@ -78,7 +76,7 @@ func (g *Gateway) trackChat(a *chat) {
 	if a.equal == (requestSum{}) {
 		a.equal = sumRequest(c.key.Name, a.body)
 	}
-	a.job.track = &tracked{gateway: g, caller: c, messages: a.req.Messages, digest: lathe.RequestDigest(a.equal), arrived: c.arrived, mayWrite: c.setup.mayWrite,
+	a.job.track = &tracked{gateway: g, digest: lathe.RequestDigest(a.equal), arrived: c.arrived, mayWrite: c.setup.mayWrite,
 		durable: a.job.due == nil, fresh: a.fresh, runID: a.job.follow}
 }
 
@@ -121,7 +119,7 @@ func (t *tracked) Emit(ctx context.Context, e lathe.Event) {
 	}
 }
 
-// withdraw removes the record, so that no repetition finds the run.
+// withdraw has no repetition find the run.
 func (t *tracked) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
@@ -181,7 +179,7 @@ func (t *tracked) recorded() bool {
 	return t.runID != ""
 }
 
-// deliver calls write to send the last bytes of the answer, and marks the record as delivered if the client has received
+// deliver has write send the last bytes of the answer, and marks the record as delivered if the client has received
 // them. That a run waits is no answer. ctx is that of the request.
 func (t *tracked) deliver(ctx context.Context, res *lathe.Result, write func() error) error {
 	if !t.recorded() || res.Reason.Status() == "parked" {

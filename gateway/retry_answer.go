@@ -17,7 +17,7 @@ func (g *Gateway) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool
 		return false
 	}
 	for range maxContinued {
-		e, p := g.findEarlier(r.Context(), t)
+		e, p := g.findEarlier(r.Context(), a)
 		if e == nil && p == nil {
 			return false
 		}
@@ -59,7 +59,7 @@ func (g *Gateway) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool
 	return true
 }
 
-// forget clears the record, so that the run of the request is recorded again.
+// forget has the run of the request recorded anew.
 func (t *tracked) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,13 +81,13 @@ func (g *Gateway) failChat(w http.ResponseWriter, a *chat, p *problem) {
 func (g *Gateway) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat, id string) (e *earlierRun, p *problem) {
 	a.caller.runID = id
 	if !a.req.Stream {
-		return g.awaitEarlier(r.Context(), a.job.track, id)
+		return g.awaitEarlier(r.Context(), a, id)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e, p = g.awaitEarlier(ctx, a.job.track, id)
+		e, p = g.awaitEarlier(ctx, a, id)
 	}()
 	defer func() {
 		cancel()
@@ -112,7 +112,7 @@ func (g *Gateway) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat,
 
 // awaitEarlier waits until a run is over, here or in another process. While it waits, a run that a request of this
 // process executes does not end with the client of that request.
-func (g *Gateway) awaitEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
+func (g *Gateway) awaitEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	if f := g.flying.find(id); f != nil {
 		if leave := f.join(); leave != nil {
 			defer leave()
@@ -126,7 +126,7 @@ func (g *Gateway) awaitEarlier(ctx context.Context, t *tracked, id string) (*ear
 		}
 	})()
 	for {
-		e, p := g.readEarlier(ctx, t, id)
+		e, p := g.readEarlier(ctx, a, id)
 		if p != nil || e.over {
 			return e, p
 		}
@@ -141,7 +141,7 @@ func (g *Gateway) awaitEarlier(ctx context.Context, t *tracked, id string) (*ear
 	}
 }
 
-// awaitHint waits for a notification of the store, for at most d.
+// awaitHint waits for a hint of the store, for at most d.
 func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *problem {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -154,7 +154,7 @@ func awaitHint(ctx context.Context, hint <-chan struct{}, d time.Duration) *prob
 	return nil
 }
 
-// replay answers with the result of a run whose client did not receive it.
+// replay answers with what a run came to whose client did not receive it.
 func (g *Gateway) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
@@ -174,7 +174,7 @@ func (g *Gateway) replay(w http.ResponseWriter, r *http.Request, a *chat, e *ear
 	}
 }
 
-// answerAs replaces the answer by that of a run.
+// answerAs has the answer be that of a run.
 func (a *chat) answerAs(runID string, e *earlierRun) {
 	a.begin(runID)
 	a.calls = newHandover(a.chunks, a.req.Tools, &a.settings, &a.limits)
@@ -184,33 +184,24 @@ func (a *chat) answerAs(runID string, e *earlierRun) {
 // takeOver makes the job of the request a run that continues e. It reports false where another request has begun that
 // run: then this one attaches to it. Until the run has begun no other request of this process may begin it.
 func (g *Gateway) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
-	unlock, p := g.continueRun(ctx, &a.job, e, taken)
-	if unlock == nil {
-		return false, p
-	}
-	a.unlock, a.continues = unlock, e.id
-	a.answerAs(a.job.in.Run.RunID, e)
-	a.before = a.shown(taken)
-	return true, nil
-}
-
-// continueRun makes the job a run that continues e. unlock is nil where another request has begun that run; else it must
-// be called once the run has begun, and may be called again.
-func (g *Gateway) continueRun(ctx context.Context, j *job, e *earlierRun, taken []lathe.Message) (unlock func(), p *problem) {
 	next := continuation(e.id)
 	unlock, err := g.held.lock(ctx, "continue "+e.id)
 	if err != nil {
-		return nil, clientGone()
+		return false, clientGone()
 	}
-	if has, p := g.hasRun(ctx, j.track.caller, next); has || p != nil {
+	if has, p := g.hasRun(ctx, a.caller, next); has || p != nil {
 		unlock()
-		return nil, p
+		return false, p
 	}
-	in := j.in
+	a.unlock = sync.OnceFunc(unlock)
+	in := &a.in
 	in.Messages = slices.Concat(e.res.History[:e.base], taken)
 	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
-	j.due, j.claim = nil, newFirst() // its first event is the claim, which is stored at once
-	return sync.OnceFunc(unlock), nil
+	a.continues = e.id
+	a.answerAs(next, e)
+	a.before = a.shown(taken)
+	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
+	return true, nil
 }
 
 // lost reports whether another process has begun the run of the job, which continues an earlier one.

@@ -20,20 +20,18 @@ const (
 	goneGrace = time.Hour
 	// deliverGrace is how long after its end another process may take to record the delivery of an answer.
 	deliverGrace = time.Second
-	// findPause is the pause between the store reads of a request that waits for another process.
+	// findPause is the pause between looks of a request that waits for another process.
 	findPause = 25 * time.Millisecond
 )
 
 // An earlierRun is the run of an earlier request that asked for the same thing.
 type earlierRun struct {
 	id        string
-	over      bool          // the run has ended, or waits for external input
+	over      bool          // the run has ended, or waits for someone
 	res       *lathe.Result // set if over
 	base      int           // messages of res.History that the request had
 	continues string
 	updated   time.Time
-	handed    int64                    // id of its last event with a result of the client
-	compacted bool                     // content was removed: neither its answer nor its results are whole
 	ran       func(callID string) bool // whether the tool of a call may have run
 }
 
@@ -46,8 +44,8 @@ func (e *earlierRun) abandoned() bool {
 }
 
 // findEarlier returns the run that answers the request; nil if there is none.
-func (g *Gateway) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *problem) {
-	began := time.Now()
+func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
+	t, began := a.job.track, time.Now()
 	for {
 		waited := time.Since(t.arrived)
 		record, err := g.requests.FindRequest(ctx, t.digest)
@@ -55,15 +53,15 @@ func (g *Gateway) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *pr
 		case lathe.CodeOf(err) == lathe.CodeNotFound:
 			return nil, nil
 		case err != nil: // before the first call that writes the store is asked again
-			g.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
+			g.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
 			t.mu.Lock()
 			t.unsure = true
 			t.mu.Unlock()
 			return nil, nil
-		case record.Delivered && !t.before && waited <= record.DeliveredAge: // the request came after the delivery
+		case record.Delivered && !t.before && waited+g.opts.Limits.RepeatWindow <= record.DeliveredAge: // the request came after the delivery
 			return nil, nil
 		}
-		e, p := g.followEarlier(ctx, t, record.RunID)
+		e, p := g.followEarlier(ctx, a, record.RunID)
 		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
 		switch {
 		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
@@ -76,8 +74,6 @@ func (g *Gateway) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *pr
 			return nil, p
 		case e.over && g.opts.Now().Sub(e.updated) > g.opts.Limits.RetryWindow:
 			return nil, nil
-		case e.compacted:
-			return nil, repeatGone()
 		case e.completed() && !record.Delivered && g.deliveries.wait(ctx, t.digest):
 			continue
 		case e.completed() && !record.Delivered && g.shared != nil && g.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
@@ -109,17 +105,17 @@ func clientGone() *problem {
 	return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
 }
 
-// repeatGone refuses a repetition whose run called tools that may write, and of which not everything is kept any more. The
+// repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
 // status is one that no client library retries.
 func repeatGone() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
-		Message: "This request repeats one whose run called tools that may write, and that run, or content of it, is no longer stored: it cannot be continued. Send " + newRunHeader + ": true to start a new run."}
+		Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
 }
 
 // repeatLimit refuses a repetition that was continued too often.
 func repeatLimit() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_limit", NoRetry: true,
-		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to start a new run."}
+		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to run the request anew."}
 }
 
 // continuation is the id of the run that continues another one. Its time is that of the other.
@@ -142,15 +138,15 @@ func continuation(runID string) string {
 }
 
 // followEarlier returns the last run of the chain that begins with id: each continues the one before.
-func (g *Gateway) followEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
+func (g *Gateway) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	for range maxContinued {
 		next := continuation(id)
-		has, p := g.hasRun(ctx, t.caller, next)
+		has, p := g.hasRun(ctx, a.caller, next)
 		switch {
 		case p != nil:
 			return nil, p
 		case !has:
-			return g.readEarlier(ctx, t, id)
+			return g.readEarlier(ctx, a, id)
 		}
 		id = next
 	}
@@ -170,17 +166,17 @@ func (g *Gateway) hasRun(ctx context.Context, c *caller, id string) (bool, *prob
 }
 
 // readEarlier returns the run of that id.
-func (g *Gateway) readEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
+func (g *Gateway) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	if g.opts.Index == nil {
 		if r := g.results.find(id); r != nil {
-			return r.earlier(id, t.messages), nil
+			return r.earlier(id, a.req.Messages), nil
 		}
 		if g.flying.find(id) != nil {
 			return &earlierRun{id: id}, nil
 		}
 		return nil, noRun()
 	}
-	own := *t.caller // whose request is of another run
+	own := *a.caller // whose request is of another run
 	v, p := g.view(ctx, &own, id)
 	if p != nil {
 		return nil, p
@@ -195,11 +191,10 @@ func (g *Gateway) readEarlier(ctx context.Context, t *tracked, id string) (*earl
 		}
 		over = true
 	}
-	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated,
-		compacted: v.compacted, handed: v.handedBack, ran: v.mayHaveRun}
+	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated, ran: v.mayHaveRun}
 	if e.over {
 		e.res = v.result()
-		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, t.messages)
+		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
 	}
 	return e, nil
 }

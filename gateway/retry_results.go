@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// results are the results of runs of tracked requests, if no store keeps runs. The zero value is empty.
+// results are what runs of tracked requests came to, where no store keeps runs. The zero value keeps none.
 type results struct {
 	max, maxBytes int
 
@@ -26,7 +26,7 @@ type runResult struct {
 	bytes    int
 }
 
-// put stores the result of a run. start is as in [runResult].
+// put keeps what a run came to. start is as of [runResult].
 func (r *results) put(runID string, res *lathe.Result, start int, now time.Time, executed map[string]bool) {
 	if r.max == 0 {
 		return

@@ -176,3 +176,28 @@ func retryOnce(t *testing.T, where *site, place *place, first, second bool) {
 		t.Errorf("the repetition on purpose: %+v after %+v", z.report, y.report)
 	}
 }
+
+// With a repeat window the same request gets the answer that was delivered, in any form; X-Lathe-New-Run asks for a run.
+func TestRepeatWindowRepeatsDeliveredAnswers(t *testing.T) {
+	t.Parallel()
+	for _, window := range []time.Duration{0, time.Hour} {
+		o := &postOffice{}
+		r := serveRetries(t, &mailer{text: "A moment. "}, o, newMortal(store.NewMemory(nil)), func(s *setting) {
+			s.opts = func(opts *gateway.Options) { opts.Limits.RepeatWindow = window }
+		})
+		want := int64(1)
+		for i, stream := range []bool{true, false, true} {
+			if i > 0 && window == 0 {
+				want++
+			}
+			x := r.post(t.Context(), mailBody(stream, ""), nil)
+			r.wantAnswer(x, mailed)
+			if !strings.HasPrefix(x.text, "A moment.") {
+				t.Errorf("window %v: the answer is %q", window, x.text)
+			}
+			r.wantMails(want)
+		}
+		r.wantAnswer(r.post(t.Context(), mailBody(true, ""), nil, "X-Lathe-New-Run", "true"), mailed)
+		r.wantMails(want + 1)
+	}
+}

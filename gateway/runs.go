@@ -36,7 +36,6 @@ type runView struct {
 	// handedBack is the id of the last event that has a result of the client.
 	handedBack int64
 	ran        map[string]bool // calls whose tools ran, by id
-	compacted  bool            // the store has removed content that the retention settings do not keep
 }
 
 // view reads the log of a run of the caller.
@@ -163,7 +162,7 @@ func (g *Gateway) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	_ = g.opts.Engine.Settle(r.Context(), "") // the list reports an error of the store
+	_ = g.opts.Engine.Settle(r.Context(), "") // the list says what is wrong with the store
 	rows, next, err := g.opts.Index.Runs(r.Context(), f)
 	if err != nil {
 		c.fail(w, g.storeFailed(c, err))
@@ -190,7 +189,7 @@ func (g *Gateway) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	b := g.body(r.Context(), c, v)
 	if !owned {
-		b.Answer, b.Labels = "", nil // an approver reads only the open calls
+		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
 	}
 	c.answer(w, b)
 }

@@ -25,7 +25,7 @@ func (g *Gateway) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// resumeRun resumes a run that waits, such as one that was interrupted within a call. What it waits for is
+// resumeRun goes on with a run that waits, such as one that was interrupted within a call. What it waits for is
 // still open then: a run that waits for an approval waits again.
 func (g *Gateway) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
@@ -39,7 +39,7 @@ func (g *Gateway) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
 		p = v.ended()
 	}
 	if p == nil && g.carries(id) {
-		p = conflict("run_running", "The run is already active.")
+		p = conflict("run_running", "The run goes on already.")
 	}
 	if p == nil {
 		p = g.resume(r.Context(), c, v, nil)

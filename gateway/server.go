@@ -109,7 +109,7 @@ func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 				g.opts.Log.Error("the server is not ready", "cause", err)
 			}
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(text)) // the client left
+			_, _ = w.Write([]byte(text)) // nobody to tell
 			return
 		}
 		g.unready.Store(false)

@@ -41,11 +41,11 @@ func (g *Gateway) checkSize(ctx context.Context, messages []lathe.Message) *prob
 	return nil
 }
 
-// statusClientGone is the status in the log for a request whose client closed the connection before it was
+// statusClientGone is what the log says of a request whose client closed the connection before it was
 // answered. No client reads it.
 const statusClientGone = 499
 
-// gone is the answer to a request whose client has left.
+// gone ends the work on a request whose client has left.
 func gone(ctx context.Context) *problem {
 	if ctx.Err() == nil {
 		return nil

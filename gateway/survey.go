@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A surveyed holds what survey read in the log of a waiting run.
+// A surveyed is what the log of a run that waits said when it was read.
 type surveyed struct {
 	lastID int64
 	asked  int // calls that wait for a person
@@ -18,7 +18,7 @@ type surveyed struct {
 // approvals, keeps the runs for equal requests, and, on a store of this process alone, has the desk hold what was
 // asked. A log is read again only where it has changed.
 func (g *Gateway) survey(ctx context.Context) {
-	_ = g.opts.Engine.Settle(ctx, "") // the list reports an error of the store
+	_ = g.opts.Engine.Settle(ctx, "") // the list says what is wrong with the store
 	count := func() (map[string]int, error) {
 		next, open := map[string]surveyed{}, map[string]int{}
 		f := &lathe.RunFilter{Status: "parked", Limit: maxPage}
@@ -80,7 +80,7 @@ func (g *Gateway) surveyRun(ctx context.Context, id string) surveyed {
 	return s
 }
 
-// surveyOn calls survey repeatedly until ctx is done.
+// surveyOn surveys again and again until ctx is done.
 func (g *Gateway) surveyOn(ctx context.Context) {
 	tick := time.NewTicker(g.opts.Limits.Expiry)
 	defer tick.Stop()

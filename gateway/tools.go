@@ -186,7 +186,7 @@ func (g *Gateway) summaries(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	_ = g.opts.Engine.Settle(r.Context(), "") // the list reports an error of the store
+	_ = g.opts.Engine.Settle(r.Context(), "") // the list says what is wrong with the store
 	rows, next, err := g.opts.Index.ModelCalls(r.Context(), f)
 	if err != nil {
 		c.fail(w, g.storeFailed(c, err))

@@ -26,28 +26,19 @@ func (g *Gateway) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.fail(w, p)
 		return
 	}
-	defer func() { u.unlock() }()
-	if g.repeatedUI(w, r, u) {
-		return
-	}
 	if p := g.goOnUI(r.Context(), c, u); p != nil {
 		c.fail(w, p)
 		return
 	}
+	defer u.unlock()
 	if u.job.loop == nil { // nothing waits for this request: it begins a run
 		if p = g.planUI(c, u); p != nil {
 			c.fail(w, p)
 			return
 		}
 	}
-	u.job.track = u.track
-	g.streamUI(w, r, u)
-}
-
-// streamUI runs the job of u and writes its stream. lost is as of [Gateway.stream].
-func (g *Gateway) streamUI(w http.ResponseWriter, r *http.Request, u *uiChat) (lost bool) {
-	u.enc, u.held, u.told = uistream.NewEncoder(u.protocol, &u.encode), nil, false
-	return g.stream(w, r, u.caller, &u.job, u)
+	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
+	g.stream(w, r, c, &u.job, u)
 }
 
 // A uiChat is one request of a chat page and its stream.
@@ -58,7 +49,6 @@ type uiChat struct {
 	encode   uistream.Options
 	enc      *uistream.Encoder
 	job      job
-	track    *tracked // nil: a repetition of the request is not looked for
 	caller   *caller
 	held     []byte // what is not worth a head yet: a run that fails before it says anything is a status
 	told     bool
@@ -158,9 +148,6 @@ func (g *Gateway) readUI(w http.ResponseWriter, r *http.Request, c *caller) (*ui
 	}
 	if u.wanted.session == "" {
 		u.wanted.session = req.ID
-	}
-	if p = g.trackUI(r, u, body); p != nil {
-		return nil, p
 	}
 	u.encode.ThreadID, u.encode.Approvals = req.ID, g.opts.Desk != nil
 	if u.protocol == uistream.AGUI {
@@ -269,7 +256,7 @@ func (g *Gateway) goOnUI(ctx context.Context, c *caller, u *uiChat) *problem {
 }
 
 // staleApproval is the answer to a request whose approvals are of no call that waits: a run of its own would ask the
-// person again, or report a decision to the model that was not made. nil: the request has no approval, or results of
+// person again, or tell the model of a decision that was not taken. nil: the request has no approval, or results of
 // the page besides.
 func (g *Gateway) staleApproval(ctx context.Context, v *runView, last *uistream.Waiting) *problem {
 	if len(last.Approvals) == 0 || len(last.Results) > 0 {
@@ -283,7 +270,7 @@ func (g *Gateway) staleApproval(ctx context.Context, v *runView, last *uistream.
 		}
 	}
 	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
-		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is no longer stored. Send a new message of the user."}
+		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
 }
 
 // waitingRun returns the run that the last message is of: as the page says, else the one of its

@@ -12,9 +12,9 @@ import (
 // loadingRetry is the Retry-After of a run that ended because the model was not loaded in time.
 const loadingRetry = 10 * time.Second
 
-// upstream returns the answer to a request whose model server failed. A failure that a repetition cannot fix gets a
+// upstream returns the answer to a request whose model server failed. A failure that a repeat cannot mend gets a
 // status that clients do not retry: OpenAI's SDKs and the AI SDK retry 408, 409, 429 and 5xx, LangChain everything but
-// 400 to 407 and 409, so that 400 and 404 are left. Its text says whether the operator or the client can fix it. Of a
+// 400 to 407 and 409, so that 400 and 404 are left. Its text says whether the operator or the client can mend it. Of a
 // refused request the client reads the server's words, which are about what it sent. Of a failure it reads a fixed text,
 // because applications show that to their users: the words are in the run's view (error_message) and in the log.
 func upstream(err error) *problem {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A place is one unit of a concurrency limit. A request holds it until it is answered.
+// A place is what a request takes for as long as it is worked on, out of as many as a limit allows.
 type place int
 
 const (
@@ -22,7 +22,7 @@ const (
 // several keys: one key cannot take the places of the others.
 const shares = 4
 
-// usage counts the active requests of each key. It survives a reload.
+// usage counts what the callers of each key do now. It outlives a reload.
 type usage struct {
 	now  func() time.Time
 	most [places]int
@@ -63,15 +63,15 @@ func (u *usage) enter(k *Key, at place, shared bool) (leave func(), p *problem) 
 	}
 	if at != noPlace && u.taken[at] >= u.most[at] {
 		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("The server has %d active requests of this kind, which is its limit (%s).", u.taken[at], at.setting())}
+			Message: fmt.Sprintf("The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())}
 	}
 	if share := max(1, u.most[at]/shares); at != noPlace && shared && c.taken[at] >= share {
 		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("This key has %d active requests of this kind, which is its share of %s.", share, at.setting())}
+			Message: fmt.Sprintf("This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())}
 	}
 	if k.Concurrency > 0 && c.active >= k.Concurrency {
 		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
-			Message: fmt.Sprintf("This key has %d active requests, which is its limit.", k.Concurrency)}
+			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
 	}
 	if p := u.charge(k, c, 1); p != nil {
 		return nil, p

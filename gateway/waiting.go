@@ -150,7 +150,7 @@ func (g *Gateway) listApprovals(w http.ResponseWriter, r *http.Request, c *calle
 	}{calls, next})
 }
 
-// waitingCalls returns the undecided calls of a run. A deleted run has none.
+// waitingCalls returns the calls of a run that nobody has decided about. A run that is gone has none.
 func (g *Gateway) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
 	v, _, p := g.viewToDecide(ctx, c, id)
 	if p != nil || v.state.Finished != nil {

@@ -52,7 +52,7 @@ func (g *Gateway) waitingTurns(ctx context.Context, a *chat) map[int]*waitingTur
 	return turns
 }
 
-// lookUp reads the outcome of the run of the turn. It waits for an active run, for a limited time.
+// lookUp reads what the run of the turn has come to. A run that goes on is waited for, for a while.
 func (g *Gateway) lookUp(ctx context.Context, c *caller, t *waitingTurn) {
 	own := *c // whose request is of another run
 	v, p := g.rested(ctx, &own, t.runID)

@@ -28,7 +28,7 @@ const (
 	serverKeyVariable = "LATHE_SERVER_KEY"
 )
 
-// defaultServer is the daemon that commands use if neither a store nor a daemon is named.
+// defaultServer is asked where nothing names a store or a daemon.
 const defaultServer = "http://127.0.0.1:8700"
 
 // Limits of what is read from a daemon.
@@ -38,13 +38,13 @@ const (
 	daemonTimeout   = 30 * time.Second // of one request but a stream
 )
 
-// serverFlags are the flags that name a daemon and its key.
+// serverFlags say which daemon is asked.
 type serverFlags struct{ url, keyFile, keyEnv string }
 
 // add adds the flags to the command. A command that has flags for the key of a model server uses these here, too.
 func (f *serverFlags) add(cmd *cobra.Command, hasKeys bool) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.url, "server", "", "use the daemon at this `URL` instead of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
+	fl.StringVar(&f.url, "server", "", "ask the daemon at this `URL` in place of a store (default $"+serverVariable+"; without a store\n"+defaultServer+")")
 	if hasKeys {
 		fl.Lookup("key-file").Usage += ", or of the daemon"
 		fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"
@@ -80,7 +80,7 @@ type daemonClient struct {
 	base string // without a slash at its end
 	flag string // that names it on a command line, " --server URL"; "": it is found without one
 	key  string
-	// instead is the hint to print if the command named no daemon; "": it named one.
+	// instead says what to give in place of a daemon that nothing named; "": one was named.
 	instead string
 	http    *http.Client
 }
@@ -104,7 +104,7 @@ func (f *serverFlags) client(base string) (*daemonClient, error) {
 	return c, nil
 }
 
-// A daemonProblem is the body of an error response of the API.
+// A daemonProblem is an error as the API tells it.
 type daemonProblem struct {
 	Status    int       `json:"status"`
 	Code      string    `json:"code"`
@@ -170,7 +170,7 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	return nil, &exitError{exitFailed, p}
 }
 
-// unreached returns the error for a daemon that does not answer, with the next step.
+// unreached says what to do where no daemon answers.
 func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted")}

@@ -29,7 +29,7 @@ func TestCommandsNameTheFlagsWhereNoDaemonAnswers(t *testing.T) {
 	}
 	c.base = "http://" + addr
 	err = c.call(t.Context(), "GET", "/api/runs", nil, nil)
-	for _, want := range []string{"neither a daemon nor a store is named", "--server URL", "LATHE_SERVER", "--store sqlite:PATH", "LATHE_STORE", "connection refused"} {
+	for _, want := range []string{"which runs?", "--server URL", "LATHE_SERVER", "--store sqlite:PATH", "LATHE_STORE", "connection refused"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %s", err, want)
 		}

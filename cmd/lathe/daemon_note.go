@@ -15,7 +15,7 @@ import (
 // A daemon that has the file of a store open keeps other processes from writing it. It leaves its address in a file
 // beside that of the store, readable by its user alone, so that `lathe runs` asks it.
 
-// A daemonNote is the content of that file.
+// A daemonNote is what the file says.
 type daemonNote struct {
 	URL string `json:"url"`
 	PID int    `json:"pid"`

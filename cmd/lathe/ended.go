@@ -71,10 +71,10 @@ func upstreamHint(err error, words bool) error {
 	}
 	switch {
 	case up.RefusesTools():
-		msg += "; try --dialect auto, and `lathe doctor` reports what the server can do"
+		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
 	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // it says what to do
 	case up.Kind == lathe.UpstreamLoading:
-		msg += "; raise loading_timeout in lathe.yaml to wait longer"
+		msg += "; loading_timeout in lathe.yaml gives it longer"
 	case up.ProviderCode == lathe.CodeContextLength:
 		msg += "; shorten the conversation, or give the model a larger context"
 	case up.Connect:

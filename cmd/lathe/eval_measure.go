@@ -374,7 +374,7 @@ func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view 
 	return &exitError{exitFailed, nil}
 }
 
-// inconclusive returns why an evaluation without a failure did not pass.
+// inconclusive says what kept an evaluation without a failure from passing.
 func inconclusive(rep *eval.Report) string {
 	refused := 0
 	for _, r := range rep.Runs {
@@ -414,7 +414,7 @@ func unscoredHint(rep *eval.Report) string {
 		case eval.ClassNotFound:
 			hint += ", look at --model and the path of --base-url"
 		case eval.ClassRateLimit:
-			hint += ", use fewer --jobs, or wait; results are not measured again: choose another folder"
+			hint += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
 		case eval.ClassReplay:
 			hint += ", --record makes the recording again, and a file of --answers wants a line for each case"
 		}

@@ -140,7 +140,7 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 	}
 }
 
-// about describes what is measured, for reports. The address is that of the server alone: a path or a query may hold a key.
+// about says for people what is measured. The address is that of the server alone: a path or a query may hold a key.
 func (f *evalFlags) about(m *config.Model) map[string]string {
 	out := map[string]string{"provider": m.Provider, "model": m.Model, "dialect": m.Dialect, "lathe": currentVersion().Version,
 		"run_timeout": f.timeout.String(), "client_timeout": m.ClientTimeout.String()}

@@ -9,7 +9,7 @@ import (
 )
 
 // jsonOut returns w for JSON that is written value by value. On a terminal, what JSON leaves as it is
-// and a terminal interprets or does not show (C1 controls, direction and zero-width characters), is
+// and a terminal acts on, or nobody sees (C1 controls, direction and zero-width characters), is
 // written as its escape: the value stays the same.
 func jsonOut(w io.Writer) io.Writer {
 	if isTerminal(w) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// idleGuards returns, by rule, why a guard has no effect with these tools: no tool has a label
+// idleGuards returns, by rule, why a guard can hold nothing back with these tools: no tool has a label
 // that it looks for.
 func idleGuards(cfg *config.Config, specs []*lathe.ToolSpec) map[string]string {
 	labels := policy.Labels(cfg.Policy.Labels)
@@ -22,7 +22,7 @@ func idleGuards(cfg *config.Config, specs []*lathe.ToolSpec) map[string]string {
 		policy.RuleTrifecta: {lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate},
 	} {
 		if missing := slices.DeleteFunc(needs, func(l string) bool { return !lacks(l) }); len(missing) > 0 {
-			out[rule] = "it has no effect: no tool has the label " + strings.Join(missing, ", none ") + " (policy.labels)"
+			out[rule] = "it holds nothing back: no tool has the label " + strings.Join(missing, ", none ") + " (policy.labels)"
 		}
 	}
 	return out

@@ -345,10 +345,10 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 	return o
 }
 
-// A wordless sink forwards events without the model servers' error messages.
+// A wordless sink passes events on without what model servers said about their failures.
 type wordless struct{ lathe.Sink }
 
-// Emit forwards e.
+// Emit passes e on.
 func (w wordless) Emit(ctx context.Context, e lathe.Event) {
 	if d, ok := e.Data.(*lathe.ModelCallFinished); ok && d.ErrorMessage != "" {
 		c := *d

@@ -19,7 +19,7 @@ import (
 func runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List, show, answer and resume the runs of a store or a daemon",
+		Short: "List, show, answer and go on with the runs of a store or a daemon",
 		Long: `Works on the runs that a store keeps: those of ` + "`lathe run --store sqlite:PATH`" + `, and of a daemon, whatever its store.
 A daemon is named by --server, or found beside the file of a store that it has open. Where nothing names a store or a
 daemon, the one at ` + defaultServer + ` is asked.
@@ -29,9 +29,9 @@ what was done is not done again, and a call to a tool that writes, of which nobo
 answered interrupted.`,
 	}
 	cmd.AddCommand(runsListCommand(), runsShowCommand(), runsEventsCommand(), runsExportCommand(), runsCallsCommand(),
-		runsAnswerCommand("approve", "Approve a call that waits, and resume the run", lathe.Approval{Approved: true, ReasonCode: "approved_by_user"}),
-		runsAnswerCommand("deny", "Deny a call that waits, and resume the run", lathe.Approval{ReasonCode: "denied_by_user"}),
-		runsAnswerCommand("answer", "Answer a call that waits in place of its tool, and resume the run", lathe.Approval{Approved: true, ReasonCode: reasonAnswered}),
+		runsAnswerCommand("approve", "Approve a call that waits, and go on", lathe.Approval{Approved: true, ReasonCode: "approved_by_user"}),
+		runsAnswerCommand("deny", "Deny a call that waits, and go on", lathe.Approval{ReasonCode: "denied_by_user"}),
+		runsAnswerCommand("answer", "Answer a call that waits in place of its tool, and go on", lathe.Approval{Approved: true, ReasonCode: reasonAnswered}),
 		runsResumeCommand(), runsCancelCommand(), runsDeleteCommand(), runsCompactCommand(), runsImportCommand(), runsCopyCommand(), runsReplayCommand())
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// givenAnswer answers the approvals of the calls that the command names; the others keep waiting.
+// givenAnswer answers the approvals of the calls that a person has named; the others wait on.
 type givenAnswer struct {
 	digests map[string]bool
 	answer  lathe.Approval
@@ -99,7 +99,7 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 
 const reasonAnswered = "answered_by_user"
 
-// inStore stores the answer, and resumes the run in this process.
+// inStore answers in a store, and goes on with the run in this process.
 func (a *runAnswer) inStore(cmd *cobra.Command, runID, call string) error {
 	if a.answer.By = a.by; a.by == "" {
 		a.answer.By = "command line"
@@ -167,7 +167,7 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 		return err
 	}
 	if a.by != "" {
-		return usageError("--by needs --store: a daemon records the name of the key")
+		return usageError("--by goes with --store: a daemon records the name of the key")
 	}
 	d, err := c.show(cmd.Context(), runID)
 	if err != nil {
@@ -218,17 +218,17 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// onlyOfStore refuses flags that configure how this process resumes a run, for a run that a daemon resumes.
+// onlyOfStore refuses flags that say how a run goes on in this process, for a run that a daemon goes on with.
 func (f *runFlags) onlyOfStore(cmd *cobra.Command) error {
 	for _, name := range []string{"model", "base-url", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s needs --store: the daemon resumes the run with its own configuration", name)
+			return usageError("--%s goes with --store: the daemon goes on with the run as it is configured", name)
 		}
 	}
 	return nil
 }
 
-// follow shows a run that a daemon executes, from after an event until it waits or has ended.
+// follow shows a run that a daemon goes on with, from after an event until it waits or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
@@ -259,7 +259,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		return nil
 	}
 	if cmd.Context().Err() != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: the run continues: lathe runs show %s%s\n", runID, c.flag)
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
 	}
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func runsResumeCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
 	cmd := &cobra.Command{
-		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
+		Use: "resume RUN", Short: "Go on with a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
 			return server.storeOrDaemon(cmd, f.store, func() error { return f.goOn(cmd, args[0], nil, (*engine.Engine).Resume) },
@@ -309,7 +309,7 @@ func runsCancelCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
 	cmd := &cobra.Command{
-		Use: "cancel RUN", Short: "Cancel a run that waits or whose process ended; at a daemon, also an active run", Args: oneRun(0),
+		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a daemon's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
 			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
@@ -326,7 +326,7 @@ func runsCancelCommand() *cobra.Command {
 					var d runDetail
 					err := c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
 					if cancelled = err == nil && d.Reason == lathe.ReasonCancelled; err == nil && !cancelled {
-						fmt.Fprintf(cmd.ErrOrStderr(), "note: the run ends after its current step: lathe runs show %s%s\n", args[0], c.flag)
+						fmt.Fprintf(cmd.ErrOrStderr(), "note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
 					}
 					return err
 				})
@@ -341,7 +341,7 @@ func runsCancelCommand() *cobra.Command {
 	return cmd
 }
 
-// goOn opens the store, makes the loop that the run was started with, and resumes the run.
+// goOn opens the store, makes the loop that the run was started with, and goes on with it.
 func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...lathe.Sink) (*lathe.Result, error)) (err error) {
 	s, err := needStore(f.store, false)
@@ -378,7 +378,7 @@ func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.St
 // parking lets every approval wait for a later command.
 type parking struct{}
 
-// Approve returns that no answer exists yet.
+// Approve says that nobody has answered yet.
 func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }

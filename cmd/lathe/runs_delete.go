@@ -21,7 +21,7 @@ func runsDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete RUN", Short: "Remove runs from the store, for good",
 		Long: `Removes a run, or with --session or --principal all runs of a session or of a principal, whether they have
-ended or not. Nothing of them is left in the files of the store. On a terminal it asks first; elsewhere it requires --yes.`,
+ended or not. Nothing of them is left in the files of the store. It asks before on a terminal; elsewhere it wants --yes.`,
 		Example: `  lathe runs delete run_01
   lathe runs delete --yes --principal ann`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -69,11 +69,11 @@ ended or not. Nothing of them is left in the files of the store. On a terminal i
 	return cmd
 }
 
-// confirmed asks for a confirmation on the terminal. Without a terminal it returns an error.
+// confirmed asks the person at the terminal. Without a terminal nobody can be asked, and the answer is no.
 func confirmed(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if !isTerminal(in) || !isTerminal(cmd.ErrOrStderr()) {
-		return usageError("%s there is no terminal to ask on: give --yes", question)
+		return usageError("%s give --yes: nobody can be asked here", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, _ := bufio.NewReader(interruptible(cmd.Context(), in)).ReadString('\n') // the end of input is a no

@@ -79,7 +79,7 @@ func (f *serverFlags) usual(cmd *cobra.Command) (*daemonClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.instead = fmt.Sprintf("neither a daemon nor a store is named: give --server URL of a daemon (or set %s), or --store sqlite:PATH or postgres://USER@HOST/DATABASE (or set %s)", serverVariable, storeVariable)
+	c.instead = fmt.Sprintf("which runs? give --server URL of a daemon (or set %s), or --store sqlite:PATH or postgres://USER@HOST/DATABASE (or set %s)", serverVariable, storeVariable)
 	fmt.Fprintf(cmd.ErrOrStderr(), "note: no --store and no --server: asking the daemon at %s\n", defaultServer)
 	return c, nil
 }
@@ -174,7 +174,7 @@ func (c *daemonClient) close() error {
 // query is the filter as the API has it. The principal of the runs is that of the key.
 func (c *daemonClient) query(f *lathe.RunFilter) (string, error) {
 	if f.Principal != "" {
-		return "", usageError("--principal needs --store: a daemon lists the runs of the key")
+		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
 	}
 	q := url.Values{}
 	for name, v := range map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After} {

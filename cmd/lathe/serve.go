@@ -112,7 +112,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	for _, path := range tightened(d.store) {
-		d.log.Warn("a file of the store was open to other users; its mode is now 0600", "file", path)
+		d.log.Warn("others than its owner could open a file of the store: they cannot any more", "file", path)
 	}
 	if _, ok := d.store.(memoryStore); ok {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: runs are kept in memory and end with this process: --store sqlite:PATH keeps them")
@@ -171,10 +171,10 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	return d.listen(cfg)
 }
 
-// warn logs valid settings that are probably a mistake.
+// warn logs what is valid in the configuration and probably not meant.
 func (d *daemon) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings() {
-		d.log.Warn("the configuration has a probable mistake", "place", w.File, "key", w.Key, "problem", w.Message)
+		d.log.Warn("the configuration may not say what is meant", "place", w.File, "key", w.Key, "problem", w.Message)
 	}
 }
 
@@ -200,7 +200,7 @@ func (d *daemon) open(cfg *config.Config) error {
 		SumUsage: cfg.Serve.Usage == "sum",
 		Limits: gateway.Limits{MaxBody: cfg.Serve.MaxBodyBytes, MaxMessages: cfg.Serve.MaxMessages, MaxParts: cfg.Serve.MaxParts, MaxCalls: cfg.Serve.MaxCalls, MaxText: cfg.Serve.MaxText,
 			MaxConcurrent: cfg.Serve.MaxConcurrent, MaxWatchers: cfg.Serve.MaxWatchers, MaxIdle: cfg.Serve.MaxIdle, KeepAlive: cfg.Serve.KeepAlive,
-			RetryWindow: windowOf(cfg.Serve.RetryWindow)}}
+			RetryWindow: windowOf(cfg.Serve.RetryWindow), RepeatWindow: cfg.Serve.RepeatWindow}}
 	if d.store != nil {
 		opts.Store, out.Index, out.Bus, out.Desk = d.store, d.store, bus, d.desk
 		_, opts.StoreAtOnce = d.store.(memoryStore)
@@ -282,7 +282,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 	go func() { failed <- srv.Serve(ln) }()
 	store, from := namedStore(d.flags.store, cfg.Serve.Store.Reveal())
 	if remove, err := leaveNote(store, from, ln.Addr()); err != nil {
-		d.log.Warn("the daemon's address could not be written beside the store: lathe runs needs --server", "error", err)
+		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
 	} else {
 		defer remove()
 	}

@@ -73,7 +73,7 @@ func openStore(name string, readOnly bool) (runStore, error) {
 	}
 	s, err := openNamed(name, from, readOnly)
 	for _, path := range tightened(s) {
-		fmt.Fprintf(os.Stderr, "note: %s was open to other users; its mode is now 0600\n", path)
+		fmt.Fprintf(os.Stderr, "note: others than its owner could open %s: they cannot any more\n", path)
 	}
 	return s, err
 }

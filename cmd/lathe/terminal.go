@@ -34,7 +34,6 @@ type screen struct {
 	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
 	// last attempt's failure is the run's, which the command reports itself.
 	failed   string
-	ignored  int             // calls of the model that had no effect
 	children map[string]bool // the runs that tool calls started: their text is not the answer
 }
 
@@ -67,9 +66,6 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 	case *lathe.ModelCallFinished:
 		s.endLine()
 		s.failed = ""
-		if s.ignored += d.IgnoredToolCalls; slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "unreadable_call" }) {
-			s.say("yellow", "!", "the model server could not parse the tool call that the model wrote")
-		}
 		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
 			s.failed = attemptText(d)
 		}
@@ -95,33 +91,9 @@ func (s *screen) Emit(_ context.Context, e lathe.Event) {
 		}
 	case *lathe.RunFinished:
 		s.endLine()
-		switch text := blankText(d.Blank); {
-		case text != "":
-			s.say("yellow", "!", text)
-		case s.ignored > 0:
-			s.say("yellow", "!", count(s.ignored, "tool call")+" of the model had no effect: calls were not allowed there")
-		}
 		s.say("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
 	default: // of no use to a person who watches
 	}
-}
-
-// blankText describes a blank answer, with its likely cause and the next step; it is empty for other answers.
-func blankText(b lathe.Blank) string {
-	const blank = "the answer is blank: "
-	switch b {
-	case "":
-		return ""
-	case lathe.BlankCallsIgnored:
-		return blank + "the model called tools where calls have no effect; see --tool-use-mode and --tool-choice"
-	case lathe.BlankLength:
-		return blank + "the limit on output tokens was reached before it began; raise --max-tokens, or the server's context size"
-	case lathe.BlankReasoning:
-		return blank + "the model wrote reasoning and ended; --json shows it; ask again, or turn thinking off at the server"
-	case lathe.BlankOutputDropped:
-		return blank + "the server counted output tokens and sent none, as servers do that discard a tool call which they cannot parse; try --dialect auto, and `lathe doctor` says what the server can do"
-	}
-	return blank + "the model ended at once; check the prompt and the server's chat template"
 }
 
 // attemptText describes an attempt of a model call that failed. The server's words may hold what a person wrote, but
@@ -145,7 +117,7 @@ func attemptText(d *lathe.ModelCallFinished) string {
 	return text
 }
 
-// ofChild shows the events of a run that a tool call started, and reports whether the event is one of such a run.
+// ofChild shows what a run that a tool call started does, and reports whether the event is one of such a run.
 func (s *screen) ofChild(e *lathe.Event) bool {
 	switch d := e.Data.(type) {
 	case *lathe.RunStarted:
@@ -195,7 +167,7 @@ func (s *screen) result(d *lathe.ToolCallResult, indent string) {
 // maxNamed bounds the tools that a line on the terminal names.
 const maxNamed = 5
 
-// withheld lists the tools that the model is not offered because of the policy or a missing approver: a tool that is
+// withheld says which tools the model is not offered, where the policy or a missing approver is why: a tool that is
 // missing without a word is looked for in the wrong place.
 func (s *screen) withheld(tools *lathe.ToolsDigest) {
 	var denied, asked []string
@@ -211,7 +183,7 @@ func (s *screen) withheld(tools *lathe.ToolsDigest) {
 	for _, group := range []struct {
 		names []string
 		why   string
-	}{{denied, "the policy denies them"}, {asked, "they need an approval, and no approver is configured here"}} {
+	}{{denied, "the policy denies them"}, {asked, "they need an approval, and nobody can be asked here"}} {
 		if n := len(group.names); n > 0 {
 			names := strings.Join(group.names[:min(n, maxNamed)], ", ")
 			if n > maxNamed {
