@@ -39,6 +39,7 @@ func (g *Gateway) follow(ctx context.Context, c *caller, id string, after int64,
 	ctx, cancel := context.WithCancel(ctx)
 	f := &flight{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
 	x := &watch{gateway: g, runID: id, last: after, sub: g.opts.Bus.Subscribe(id), follow: "pause"}
+	own := *c // which the goroutine of the request changes
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -50,7 +51,7 @@ func (g *Gateway) follow(ctx context.Context, c *caller, id string, after int64,
 				s.Emit(ctx, *e)
 			}
 		}
-		f.land(x.untilRest(ctx, c, hold))
+		f.land(x.untilRest(ctx, &own, hold))
 	}()
 	return f, func() {
 		cancel()

@@ -50,7 +50,11 @@ func (g *Gateway) spliceResumed(ctx context.Context, a *chat) *problem {
 		return nil
 	}
 	record, err := g.requests.FindRequest(ctx, lathe.RequestDigest(sumFirst(a.caller.key.Name, a.body, k)))
-	if err != nil || record.Delivered {
+	switch code := lathe.CodeOf(err); {
+	case err != nil && code != lathe.CodeNotFound:
+		g.opts.Log.Warn("the store could not say whether a request resumes a stream", "request_id", a.caller.requestID, "code", code)
+		fallthrough
+	case err != nil, record.Delivered:
 		return nil // without it the conversation is valid as the client has it
 	}
 	first, req := *a, *a.req
