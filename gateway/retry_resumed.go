@@ -49,12 +49,8 @@ func (g *Gateway) spliceResumed(ctx context.Context, a *chat) *problem {
 		g.opts.Limits.RetryWindow < 0 || !a.caller.offersWrites(&a.settings, a.in.Allow) {
 		return nil
 	}
-	record, err := g.requests.FindRequest(ctx, lathe.RequestDigest(sumFirst(a.caller.key.Name, a.body, k)))
-	switch code := lathe.CodeOf(err); {
-	case err != nil && code != lathe.CodeNotFound:
-		g.opts.Log.Warn("the store could not say whether a request resumes a stream", "request_id", a.caller.requestID, "code", code)
-		fallthrough
-	case err != nil, record.Delivered:
+	record, found := g.resumed(ctx, a, lathe.RequestDigest(sumFirst(a.caller.key.Name, a.body, k)))
+	if !found {
 		return nil // without it the conversation is valid as the client has it
 	}
 	first, req := *a, *a.req
@@ -79,6 +75,15 @@ func (g *Gateway) spliceResumed(ctx context.Context, a *chat) *problem {
 	a.in.Messages = append(spliced, a.in.Messages[k+1:]...)
 	a.base = len(a.in.Messages)
 	return nil
+}
+
+// resumed returns the record of the request whose stream another one resumes, if its answer was not delivered.
+func (g *Gateway) resumed(ctx context.Context, a *chat, digest lathe.RequestDigest) (record lathe.RequestRecord, found bool) {
+	record, err := g.requests.FindRequest(ctx, digest)
+	if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {
+		g.opts.Log.Warn("the store could not say whether a request resumes a stream", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+	}
+	return record, err == nil && !record.Delivered
 }
 
 // textOf returns the text of parts.
