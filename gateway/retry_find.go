@@ -14,8 +14,10 @@ import (
 const (
 	// maxContinued bounds how often a run is continued: a request that is repeated more often is refused.
 	maxContinued = 100
-	// maxLookups bounds how often the store is asked whether a request came before a delivery or after it.
-	maxLookups = 5
+	// slowLookup is how long a lookup may take that decides whether a request came before a delivery; maxLookups bounds
+	// how many slower ones are repeated.
+	slowLookup = 5 * time.Millisecond
+	maxLookups = 100
 	// beginGrace is how long a recorded run may take to appear in the store.
 	beginGrace = 2 * time.Second
 	// goneGrace is how long a run of which nothing is kept may have taken.
@@ -48,7 +50,7 @@ func (e *earlierRun) abandoned() bool {
 // findEarlier returns the run that answers the request; nil if there is none.
 func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
 	t, began := a.job.track, time.Now()
-	asked := 0
+	lookups := 0
 	for {
 		waited := time.Since(t.arrived)
 		record, err := g.requests.FindRequest(ctx, t.digest)
@@ -62,12 +64,16 @@ func (g *Gateway) findEarlier(ctx context.Context, a *chat) (*earlierRun, *probl
 			t.mu.Unlock()
 			return nil, nil
 		case record.Delivered && !t.before && waited+g.opts.Limits.RepeatWindow <= record.DeliveredAge: // the request came after the delivery
-			// Unless the question has waited for a connection to the store while the answer was delivered: then the age is
-			// that of a later time than waited, and the next question tells.
-			if asked++; asked < maxLookups && time.Since(t.arrived) > record.DeliveredAge {
-				continue
+			// Unless the lookup waited for a connection to the store while the answer was delivered: then the age is that of a
+			// later time than waited, and a faster lookup decides.
+			after := time.Since(t.arrived)
+			if lookups++; after-waited <= slowLookup || after <= record.DeliveredAge || lookups >= maxLookups {
+				return nil, nil
 			}
-			return nil, nil
+			if p := pause(ctx, findPause); p != nil {
+				return nil, p
+			}
+			continue
 		}
 		e, p := g.followEarlier(ctx, a, record.RunID)
 		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
