@@ -112,6 +112,7 @@ func (t *tracked) Emit(ctx context.Context, e lathe.Event) {
 	res := loop.Ended(e.Data)
 	switch {
 	case res == nil || !t.recorded():
+	case !t.stored && t.runID != e.RunID: // the record is that of the run that this one was to continue: it stays
 	case !t.stored: // the store took the record, and then not the run
 		t.withdraw(ctx)
 	default:
