@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance
+.PHONY: help build check test race lint fuzz soak gen bench conformance agents
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -28,7 +28,10 @@ lint: ## the linters of .golangci.yml
 	go run $(GOLANGCI) run ./...
 
 gen: ## write the generated documents and golden files again
-	go test ./config ./gateway/console ./internal/wire/... -update
+	go test ./config -run '^TestReferenceIsWritten$$' -update
+	go test ./config ./preset ./server/console ./internal/wire/openai ./internal/wire/uistream -update
+	go test ./lab/doctor -run '^TestDocument$$' -update
+	go test ./cmd/lathe -run '^TestDialectsPageListsEveryDialect$$' -update
 
 fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	@for pkg in $$(go list ./...); do \
@@ -46,3 +49,6 @@ bench: ## loop, assembly and decode beside their peers; prints a table with rati
 
 conformance: ## official clients against `lathe sim serve`
 	cd internal/conformance && go test ./...
+
+agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes docs/agents.md
+	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents

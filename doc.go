@@ -1,19 +1,19 @@
-// Package lathe is the vocabulary of a tool-calling runtime: the nouns (messages, calls, deltas,
-// tool specs, events, errors) and the seams ([Model], [Tool], [ToolSource], [Policy], [Approver],
-// [Store], [Sink]). It holds no I/O and no clock, and imports the standard library only.
+// Package lathe is the vocabulary of a runtime between a model and its tools: messages, calls, models ([Model]), tools
+// ([Tool], [ToolSource]), policies ([Policy]), approvals ([Approver]), settings, limits and errors. It holds no I/O and no
+// clock, and imports the standard library only.
 //
-// The tour, from the ground up:
+// The other packages, in the order in which a request passes them:
 //
-//   - internal/rawjson, internal/sse, internal/secret and internal/schema are mechanisms without
-//     opinions: strict JSON text, server-sent events, keys that do not print, JSON Schema.
-//   - internal/wire/openai turns the OpenAI chat completions JSON into these nouns and back.
-//   - provider reaches model servers over HTTP; sim is the simulated model, in process and on the wire.
-//   - dialect reads and writes tool calls that models write as text.
-//   - tool holds the set of tools, typed Go functions, and the one runner that calls tools.
-//   - policy has ready-made policies.
-//   - loop takes model and tools in turn until the model is done.
-//   - engine stamps what the loop says, stores it, and tells the sinks of observe.
-//   - cmd/lathe puts the parts together.
+//   - app makes the parts of a configuration (package config); cmd/lathe is flags and a terminal over it.
+//   - server serves OpenAI's API with tools on the server; server/mcp serves the tools to MCP clients.
+//   - engine stamps the events of a run, stores them (package store) and publishes them (packages event and observe).
+//   - loop takes model and tools in turns until there is an answer.
+//   - provider reaches model servers over HTTP; sim is the simulated model. Package dialect reads and writes calls that models
+//     write as text.
+//   - tool holds the set of tools, typed Go functions, and the one runner that executes calls. Its subpackages make tools of
+//     HTTP endpoints, MCP servers, WebAssembly modules, agents and workers on other machines.
+//   - policy and approval decide about calls.
+//   - lathetest helps to test programs that use all this.
 //
-// The smallest program is in the README and in the Example of package loop.
+// The smallest program is examples/quickstart; examples has one for each feature. ARCHITECTURE.md has the whole table.
 package lathe

@@ -48,8 +48,8 @@ const (
 	CodeInternal         Code = "internal"
 )
 
-// An Error crosses a seam: what went wrong (Code), doing what (Op), and why (Err). Its text holds
-// no secret and no argument, output or message text.
+// An Error is the error type of exported functions: what went wrong (Code), in which operation (Op), and the cause (Err). Its
+// text holds no secret and no argument, output or message text.
 type Error struct {
 	Code Code
 	Op   string // such as "provider: call openai"
@@ -74,7 +74,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first [Error] in err's tree, "" for nil and [CodeInternal] where there is none.
+// CodeOf returns the code of the first [Error] in err's tree. It returns "" if err is nil, and [CodeInternal] if the tree has
+// no [Error].
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -119,6 +120,7 @@ type UpstreamError struct {
 	InBand     bool // said within a response of status 200; Status is the one that the error itself gives
 	Connect    bool // the connection could not be made: the request was not sent
 	Retryable  bool
+	Unparsed   bool // the server could not parse what the model wrote, such as a call or marks of another template
 	RetryAfter time.Duration
 	Err        error // the transport's error, nil for an answer of the server
 }
@@ -151,19 +153,19 @@ var (
 	ErrPending = errors.New("approval pending")
 	// ErrConflict is returned by [Store.Append] when the log has moved on.
 	ErrConflict = errors.New("the log has moved on")
-	// ErrStoreFull is wrapped by the errors of a [Store] whose disk has no room left.
+	// ErrStoreFull is wrapped by the errors of a [Store] whose disk is full.
 	ErrStoreFull = errors.New("the disk of the store is full")
 	// ErrStoreDisk is wrapped by the errors of a [Store] whose disk fails to write.
 	ErrStoreDisk = errors.New("the disk of the store fails")
 	// ErrStoreReplaced is wrapped by the errors of a [Store] of which a file was removed or replaced while
 	// it was open. The store refuses further writes, because they would be lost.
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
-	// ErrNotFound is returned for a session, run or event that is not there.
+	// ErrNotFound is returned for a session, run or event that does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrContentRemoved is returned for an operation that needs content which a store removed under the retention
 	// settings of the run.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
-	// ErrLeft, in the cause of a context that has ended, says that another process goes on with the run:
-	// what a call has begun elsewhere goes on, too.
+	// ErrLeft, in the cause of a context that has ended, says that another process continues the run:
+	// what a call has begun in a worker continues, too.
 	ErrLeft = errors.New("the run is left for another process")
 )

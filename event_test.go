@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // contract is the table of event data: the members that every event of the type has, those that
@@ -25,7 +26,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ToolCallDelta":    {"bytes index", "tool tool_call_id", "text"},
 	"ModelCallFinished": {
 		"attempt finish_reason first_token_ms latency_ms model provider status tool_calls upstream_request_id usage",
-		"error_code faults ignored_tool_calls provider_code provider_cost upstream_status", "error_message message"},
+		"dropped error_code faults ignored_tool_calls provider_code provider_cost upstream_status", "error_message message"},
 	"ToolCallProposed": {
 		"args_bytes args_preview_hash deprecated_syntax dialect seq tool_call_id tool_name", "client recovered", "raw_args tool_name"},
 	"ToolCallParseError": {"dialect error excerpt_bytes", "", "raw_excerpt"},
@@ -42,9 +43,9 @@ var contract = map[string]struct{ always, maybe, content string }{
 }
 
 // newData returns a zero event of the type, as a reader of the JSON form gets it.
-func newData(t testing.TB, name string) lathe.EventData {
+func newData(t testing.TB, name string) event.Data {
 	t.Helper()
-	var e lathe.Event
+	var e event.Event
 	line := fmt.Sprintf(`{"event_id":1,"time":"2026-01-02T03:04:05Z","run_id":"run_1","request_id":"r","turn":1,"type":%q,"data":{}}`, name)
 	if err := json.Unmarshal([]byte(line), &e); err != nil {
 		t.Fatalf("event type %s: %v", name, err)
@@ -87,11 +88,11 @@ func split(t testing.TB, line []byte) envelope {
 
 func TestEventTypesAreComplete(t *testing.T) {
 	t.Parallel()
-	want := methodReceivers(t, "event.go", "EventType")
-	if diff := cmp.Diff(want, lathe.EventTypes); diff != "" {
+	want := methodReceivers(t, "event/event.go", "EventType")
+	if diff := cmp.Diff(want, event.Types()); diff != "" {
 		t.Errorf("EventTypes against the types of event.go (-declared +listed):\n%s", diff)
 	}
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		if got := newData(t, name).EventType(); got != name {
 			t.Errorf("reading %s gives %s", name, got)
 		}
@@ -99,16 +100,16 @@ func TestEventTypesAreComplete(t *testing.T) {
 			t.Errorf("%s has no row in the contract table", name)
 		}
 	}
-	if len(contract) != len(lathe.EventTypes) {
-		t.Errorf("the contract table has %d rows, want %d", len(contract), len(lathe.EventTypes))
+	if len(contract) != len(event.Types()) {
+		t.Errorf("the contract table has %d rows, want %d", len(contract), len(event.Types()))
 	}
 }
 
 func TestEventMembersAreTheContracts(t *testing.T) {
 	t.Parallel()
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		row := contract[name]
-		zero, err := lathe.Event{ID: 1, Data: newData(t, name)}.MarshalJSON()
+		zero, err := event.Event{ID: 1, Data: newData(t, name)}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestEventMembersAreTheContracts(t *testing.T) {
 		}
 		full := newData(t, name)
 		fill(reflect.ValueOf(full).Elem(), "x")
-		line, err := lathe.Event{ID: 1, Data: full}.MarshalJSON()
+		line, err := event.Event{ID: 1, Data: full}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,7 @@ const canary = "canary-7f3a"
 // it must stay out of MarshalData, be in MarshalJSON, and come back.
 func TestContentStaysOutOfData(t *testing.T) {
 	t.Parallel()
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		typ := reflect.TypeOf(newData(t, name)).Elem()
 		for i := range typ.NumField() {
 			field := typ.Field(i)
@@ -147,7 +148,7 @@ func TestContentStaysOutOfData(t *testing.T) {
 			}
 			data := newData(t, name)
 			fill(reflect.ValueOf(data).Elem().Field(i), canary)
-			e := lathe.Event{Time: time.Unix(0, 0).UTC(), RunID: "run_1", Data: data}
+			e := event.Event{Time: time.Unix(0, 0).UTC(), RunID: "run_1", Data: data}
 			public, err := e.MarshalData()
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +160,7 @@ func TestContentStaysOutOfData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if field.Type == reflect.TypeFor[*lathe.Result]() {
+			if field.Type == reflect.TypeFor[*event.Result]() {
 				if bytes.Contains(whole, []byte(canary)) {
 					t.Errorf("%s.%s is for the same process only but is written: %s", name, field.Name, whole)
 				}
@@ -168,7 +169,7 @@ func TestContentStaysOutOfData(t *testing.T) {
 			if !bytes.Contains(whole, []byte(canary)) {
 				t.Errorf("%s.%s is missing from MarshalJSON: %s", name, field.Name, whole)
 			}
-			var back lathe.Event
+			var back event.Event
 			if err := json.Unmarshal(whole, &back); err != nil {
 				t.Errorf("%s.%s: %v", name, field.Name, err)
 			} else if diff := cmp.Diff(e, back); diff != "" {
@@ -180,17 +181,17 @@ func TestContentStaysOutOfData(t *testing.T) {
 
 func TestEventRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		data := newData(t, name)
 		fill(reflect.ValueOf(data).Elem(), "text <&> \u2028 \u00e9 \"q\"")
 		switch d := data.(type) { // results are for the caller in the same process
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			d.Result = nil
-		case *lathe.RunPaused:
+		case *event.RunPaused:
 			d.Result = nil
 		}
-		e := lathe.Event{Time: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC), RunID: "run_1", RequestID: "req \"1\"", SessionID: "s", Turn: 2, Data: data}
-		if lathe.IsDelta(data) {
+		e := event.Event{Time: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC), RunID: "run_1", RequestID: "req \"1\"", SessionID: "s", Turn: 2, Data: data}
+		if event.IsDelta(data) {
 			e.After, e.N = 7, 3
 		} else {
 			e.ID = 8
@@ -202,7 +203,7 @@ func TestEventRoundTrip(t *testing.T) {
 		if bytes.ContainsAny(line, "\n") || bytes.Contains(line, []byte(`\u003c`)) {
 			t.Errorf("%s is not one plain line: %s", name, line)
 		}
-		var back lathe.Event
+		var back event.Event
 		if err := json.Unmarshal(line, &back); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -221,18 +222,18 @@ func TestEventEnvelope(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 60_000_000, time.FixedZone("", 3600))
 	tests := []struct {
 		name string
-		e    lathe.Event
+		e    event.Event
 		want string
 	}{
-		{"stored", lathe.Event{ID: 3, After: 9, N: 9, Time: at, RunID: "run_1", RequestID: "q", Turn: 1, Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}},
+		{"stored", event.Event{ID: 3, After: 9, N: 9, Time: at, RunID: "run_1", RequestID: "q", Turn: 1, Data: &event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}},
 			`{"event_id":3,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","turn":1,"type":"RunPaused","data":{"reason":"awaiting_approval","pending":["c1"]}}`},
-		{"delta before the first stored event", lathe.Event{N: 1, Time: at.UTC(), RunID: "run_1", RequestID: "q", SessionID: "s", Turn: 1, Data: &lathe.TextDelta{Bytes: 3, Text: "<a>"}},
+		{"delta before the first stored event", event.Event{N: 1, Time: at.UTC(), RunID: "run_1", RequestID: "q", SessionID: "s", Turn: 1, Data: &event.TextDelta{Bytes: 3, Text: "<a>"}},
 			`{"after":0,"n":1,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","session_id":"s","turn":1,"type":"TextDelta","data":{"bytes":3},"content":{"text":"<a>"}}`},
-		{"an end that was not stored", lathe.Event{After: 7, Time: at, RunID: "run_1", RequestID: "q", Turn: 2, Data: &lathe.RunResumed{Reason: lathe.ReasonInternal, Pending: []string{}}},
+		{"an end that was not stored", event.Event{After: 7, Time: at, RunID: "run_1", RequestID: "q", Turn: 2, Data: &event.RunResumed{Reason: lathe.ReasonInternal, Pending: []string{}}},
 			`{"after":7,"time":"2026-01-02T02:04:05.06Z","run_id":"run_1","request_id":"q","turn":2,"type":"RunResumed","data":{"reason":"internal","pending":[]}}`},
-		{"nothing edited", lathe.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q\n", Data: &lathe.ApprovalResolved{ToolCallID: "c", Tool: "t", Decision: "approved", By: "ann", ReasonCode: "ok"}},
+		{"nothing edited", event.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q\n", Data: &event.ApprovalResolved{ToolCallID: "c", Tool: "t", Decision: "approved", By: "ann", ReasonCode: "ok"}},
 			`{"event_id":1,"time":"2026-01-02T02:04:05.06Z","run_id":"r","request_id":"q\n","turn":0,"type":"ApprovalResolved","data":{"tool_call_id":"c","tool":"t","seq":0,"decision":"approved","by":"ann","reason_code":"ok"}}`},
-		{"nothing pending", lathe.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q", Data: &lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}},
+		{"nothing pending", event.Event{ID: 1, Time: at.UTC(), RunID: "r", RequestID: "q", Data: &event.RunResumed{Reason: lathe.ReasonAwaitingApproval}},
 			`{"event_id":1,"time":"2026-01-02T02:04:05.06Z","run_id":"r","request_id":"q","turn":0,"type":"RunResumed","data":{"reason":"awaiting_approval","pending":[]}}`},
 	}
 	for _, tt := range tests {
@@ -243,7 +244,7 @@ func TestEventEnvelope(t *testing.T) {
 		if string(got) != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
-		appended, err := tt.e.AppendJSON([]byte("before "), true)
+		appended, err := tt.e.AppendWithContent([]byte("before "))
 		if err != nil || string(appended) != "before "+tt.want {
 			t.Errorf("%s: AppendJSON: %v %s", tt.name, err, appended)
 		}
@@ -263,16 +264,16 @@ func TestEventErrors(t *testing.T) {
 			`lathe: reading RunStarted: lathe: unknown part type "hologram"`},
 	}
 	for _, tt := range tests {
-		var e lathe.Event
+		var e event.Event
 		err := json.Unmarshal([]byte(tt.in), &e)
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %s…", tt.name, err, tt.want)
 		}
 	}
-	if _, err := (lathe.Event{ID: 4}).MarshalJSON(); err == nil || err.Error() != "lathe: event 4 has no data" {
+	if _, err := (event.Event{ID: 4}).MarshalJSON(); err == nil || err.Error() != "lathe: event 4 has no data" {
 		t.Errorf("event without data: got %v", err)
 	}
-	if dst, err := (lathe.Event{ID: 4}).AppendJSON([]byte("kept"), true); err == nil || string(dst) != "kept" {
+	if dst, err := (event.Event{ID: 4}).AppendWithContent([]byte("kept")); err == nil || string(dst) != "kept" {
 		t.Errorf("a failed append leaves %q, %v", dst, err)
 	}
 }
@@ -280,12 +281,34 @@ func TestEventErrors(t *testing.T) {
 func TestIsDelta(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, name := range lathe.EventTypes {
-		if lathe.IsDelta(newData(t, name)) {
+	for _, name := range event.Types() {
+		if event.IsDelta(newData(t, name)) {
 			got = append(got, name)
 		}
 	}
 	if want := "TextDelta ReasoningDelta CommentaryDelta ToolCallDelta"; strings.Join(got, " ") != want {
 		t.Errorf("delta events: got %v, want %s", got, want)
+	}
+}
+
+// A caller that changes the list of event types changes its own copy.
+func TestTypesAreACopy(t *testing.T) {
+	t.Parallel()
+	types := event.Types()
+	types[0] = "changed"
+	if got := event.Types()[0]; got != "RunStarted" {
+		t.Errorf("the first type is %q now", got)
+	}
+}
+
+// Raw.Clone shares no memory with the original, which is reused.
+func TestRawCloneMayBeKept(t *testing.T) {
+	t.Parallel()
+	raw := &lathe.Raw{Bytes: []byte("data: 1"), Deltas: []lathe.Delta{{Text: "1"}}}
+	kept := raw.Clone()
+	copy(raw.Bytes, "xxxxxxx")
+	raw.Deltas[0].Text = "x"
+	if string(kept.Bytes) != "data: 1" || kept.Deltas[0].Text != "1" {
+		t.Errorf("the clone is now %q, %q", kept.Bytes, kept.Deltas[0].Text)
 	}
 }

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // What was read once is written and read again without a change, and data shows no content.
 func FuzzEvent(f *testing.F) {
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		data := newData(f, name)
 		fill(reflect.ValueOf(data).Elem(), "x <é>")
-		line, err := lathe.Event{ID: 1, N: 2, RunID: "run_1", RequestID: "q", Turn: 1, Data: data}.MarshalJSON()
+		line, err := event.Event{ID: 1, N: 2, RunID: "run_1", RequestID: "q", Turn: 1, Data: data}.MarshalJSON()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -24,7 +25,7 @@ func FuzzEvent(f *testing.F) {
 	f.Add([]byte(`{"type":"ModelCallFinished","data":{},"content":null}`))
 	f.Add([]byte(`{"type":"RunPaused","data":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e lathe.Event
+		var e event.Event
 		if json.Unmarshal(b, &e) != nil {
 			return
 		}
@@ -35,7 +36,7 @@ func FuzzEvent(f *testing.F) {
 		if !json.Valid(first) {
 			t.Fatalf("not JSON: %s", first)
 		}
-		var back lathe.Event
+		var back event.Event
 		if err := json.Unmarshal(first, &back); err != nil {
 			t.Fatalf("what was written cannot be read: %v\n%s", err, first)
 		}
@@ -82,13 +83,13 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-func BenchmarkEventAppendJSON(b *testing.B) {
-	e := lathe.Event{ID: 7, RunID: "run_01", RequestID: "req_01", Turn: 1, Data: &lathe.ToolCallResult{ToolCallID: "call_1", Tool: "clock", Status: "ok", LatencyMS: 3, Result: "12:00"}}
+func BenchmarkEventAppendWithContent(b *testing.B) {
+	e := event.Event{ID: 7, RunID: "run_01", RequestID: "req_01", Turn: 1, Data: &event.ToolCallResult{ToolCallID: "call_1", Tool: "clock", Status: "ok", LatencyMS: 3, Result: "12:00"}}
 	b.ReportAllocs()
 	var buf []byte
 	for b.Loop() {
 		var err error
-		if buf, err = e.AppendJSON(buf[:0], true); err != nil {
+		if buf, err = e.AppendWithContent(buf[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -16,100 +16,123 @@ import (
 
 const module = "github.com/lathe-run/lathe"
 
-// A room is one row of the table that says who may import whom. The files are read with
-// go/parser rather than asked of `go list`, so that the answer is never one from the test cache.
-type room struct {
+// A rule is one row of the table of allowed imports. The test parses the files with
+// go/parser instead of calling `go list`, so that a cached test result is never out of date.
+type rule struct {
 	path    string   // folder under the module; "" is the root, "x/*" every folder below x
-	imports []string // rooms it may import; "*" all
+	imports []string // packages of this module that it may import; "*" all
 	outside []string // outside modules (by prefix) it may import
 	std     []string // standard packages among `guarded` that it may import
 }
 
-// guarded are the standard packages that only the rooms which name them may import.
+// guarded are the standard packages that only packages with a rule for them may import.
 var guarded = []string{"net", "net/http", "os", "os/exec", "os/signal", "database/sql", "syscall"}
 
-var rooms = []room{
+var rules = []rule{
 	{path: ""},
 	{path: "internal/rawjson"},
 	{path: "internal/nearest"},
+	{path: "internal/shorten"},
+	{path: "internal/unseen"},
+	{path: "internal/stack"},
+	{path: "internal/connect", std: []string{"os"}, outside: []string{"github.com/BurntSushi/toml", "go.yaml.in/yaml"}},
+	{path: "internal/httpname", std: []string{"net"}},
+	{path: "internal/jsonlines"},
+	{path: "internal/jsonrpc2", imports: []string{"internal/rawjson"}},
 	{path: "internal/lazy"},
 	{path: "internal/stdlog"},
-	{path: "internal/secret"},
+	{path: "secret"},
+	{path: "internal/seal", imports: []string{"secret"}},
 	{path: "internal/sse", std: []string{"net/http"}},
-	{path: "internal/egress", std: []string{"net", "net/http", "syscall"}},
+	{path: "event", imports: []string{""}},
+	{path: "remote", imports: []string{"", "event"}},
+	{path: "egress", std: []string{"net", "net/http", "syscall"}},
 	{path: "internal/plain", std: []string{"net", "os"}},
 	{path: "internal/reconnect", std: []string{"net/http", "syscall"}},
-	{path: "internal/form", imports: []string{"internal/rawjson"}},
-	{path: "internal/oauth", imports: []string{"internal/egress", "internal/private", "internal/rawjson", "internal/secret"}, std: []string{"net", "net/http"}},
+	{path: "internal/form", imports: []string{"internal/rawjson", "internal/shorten"}},
+	{path: "internal/oauth", imports: []string{"egress", "internal/private", "internal/rawjson", "secret", "internal/httpname"}, std: []string{"net", "net/http"},
+		outside: []string{"github.com/modelcontextprotocol/go-sdk/oauthex", "golang.org/x/oauth2"}},
 	{path: "internal/private", std: []string{"os", "syscall"}},
-	{path: "internal/schema", imports: []string{"internal/rawjson"},
+	{path: "internal/schema", imports: []string{"internal/rawjson", "internal/shorten"},
 		outside: []string{"github.com/santhosh-tekuri/jsonschema", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{path: "internal/wasmrt", std: []string{"os"}, outside: []string{"github.com/tetratelabs/wazero"}},
+	{path: "internal/wasmrt", imports: []string{"internal/shorten"}, std: []string{"os"}, outside: []string{"github.com/tetratelabs/wazero"}},
 	{path: "internal/wasmrt/wasmtest", std: []string{"os", "os/exec"}},
 	{path: "internal/digest", imports: []string{"", "internal/rawjson"}},
-	{path: "internal/wire/openai", imports: []string{"", "internal/rawjson"}},
+	{path: "internal/wire", imports: []string{"", "internal/rawjson"}},
+	// OpenAI's two protocols have one form of errors.
+	{path: "internal/wire/responses", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire", "internal/wire/openai"}},
+	{path: "internal/wire/upstreams", imports: []string{"", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses"}},
+	{path: "internal/wire/wiretest", imports: []string{"", "internal/wire"}, std: []string{"net/http"}},
+	{path: "internal/wire/openai", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
+	{path: "internal/wire/messages", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
+	{path: "internal/wire/gemini", imports: []string{"", "internal/rawjson", "internal/shorten", "internal/wire"}},
 	{path: "internal/callid", imports: []string{""}},
 	{path: "internal/visible", imports: []string{""}},
-	{path: "internal/wire/uistream", imports: []string{"", "internal/rawjson", "internal/visible"}},
-	{path: "internal/wire/fleet", imports: []string{""}},
+	{path: "internal/wire/uistream", imports: []string{"", "event", "internal/rawjson", "internal/visible"}},
+	{path: "internal/wire/workers", imports: []string{"", "remote"}},
 	{path: "internal/testdata", std: []string{"os"}},
+	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
 	{path: "dialect", imports: []string{"", "internal/rawjson"}},
 	{path: "dialect/dialecttest", imports: []string{"", "dialect"}},
-	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/nearest", "internal/rawjson", "internal/visible"}},
+	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/nearest", "internal/rawjson", "internal/visible", "internal/shorten"}},
 	{path: "preset", imports: []string{"", "transform", "internal/nearest", "internal/rawjson"}},
-	{path: "audit", imports: []string{"", "internal/digest"}, std: []string{"os", "syscall"}},
-	{path: "approval", imports: []string{"", "internal/digest", "internal/rawjson"}},
+	{path: "audit", imports: []string{"", "event", "internal/digest"}, std: []string{"os", "syscall"}},
+	{path: "approval", imports: []string{"", "internal/digest", "internal/rawjson", "store", "tool", "internal/shorten", "internal/unseen"}},
 	{path: "policy", imports: []string{""}},
-	{path: "policy/rules", imports: []string{"", "policy", "internal/rawjson"}, outside: []string{"cel.dev/cel-go"}},
-	{path: "store", imports: []string{""}},
-	{path: "store/storetest", imports: []string{""}, outside: []string{"github.com/google/go-cmp"}},
-	{path: "store/sqlite", imports: []string{"", "store"}, std: []string{"database/sql", "os", "syscall"}, outside: []string{"modernc.org/sqlite"}},
-	{path: "store/postgres", imports: []string{"", "store"}, outside: []string{"github.com/jackc/pgx/v5"}},
+	{path: "policy/rules", imports: []string{"", "policy", "internal/rawjson", "internal/shorten"}, outside: []string{"cel.dev/cel-go"}},
+	{path: "store", imports: []string{"", "event", "remote"}},
+	{path: "store/storetest", imports: []string{"", "event", "remote", "store"}, outside: []string{"github.com/google/go-cmp"}},
+	{path: "store/sqlite", imports: []string{"", "event", "remote", "store"}, std: []string{"database/sql", "os", "syscall"}, outside: []string{"modernc.org/sqlite"}},
+	{path: "store/postgres", imports: []string{"", "event", "remote", "store"}, outside: []string{"github.com/jackc/pgx/v5"}},
 	{path: "store/postgres/pgtest", std: []string{"net", "os", "os/exec", "syscall"}, outside: []string{"github.com/jackc/pgx/v5"}},
-	{path: "observe", imports: []string{"", "internal/digest"}, std: []string{"net/http"},
+	{path: "observe", imports: []string{"", "event", "internal/digest"}, std: []string{"net/http"},
 		outside: []string{"github.com/prometheus/", "go.opentelemetry.io/otel"}},
-	{path: "tool", imports: []string{"", "internal/rawjson", "internal/schema", "internal/digest", "internal/secret"},
+	{path: "tool", imports: []string{"", "event", "internal/digest", "internal/rawjson", "internal/schema", "secret", "internal/shorten", "internal/stack"},
 		outside: []string{"github.com/go-json-experiment/json"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},
-	{path: "tool/mcptool", imports: []string{"", "tool", "internal/egress", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/secret", "internal/sse"},
+	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/sse", "secret", "tool", "internal/shorten", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	{path: "tool/httptool", imports: []string{"", "tool", "internal/egress", "internal/oauth", "internal/rawjson", "internal/secret"}, std: []string{"net/http"},
+	{path: "tool/httptool", imports: []string{"", "egress", "event", "internal/oauth", "internal/rawjson", "secret", "tool", "internal/shorten", "internal/httpname", "internal/unseen"}, std: []string{"net/http"},
 		outside: []string{"github.com/getkin/kin-openapi", "go.yaml.in/yaml"}},
-	{path: "tool/agenttool", imports: []string{"", "internal/rawjson", "loop", "tool"}},
+	{path: "tool/agenttool", imports: []string{"", "event", "internal/rawjson", "loop", "tool"}},
 	{path: "tool/wasmtool", imports: []string{"", "tool", "internal/lazy", "internal/rawjson", "internal/wasmrt"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
-	{path: "tool/remote", imports: []string{"", "tool"}},
-	{path: "tool/remote/remotetest", imports: []string{"", "policy", "tool", "tool/remote"}},
-	{path: "mcpserve", imports: []string{"", "tool", "internal/digest", "internal/lazy", "internal/rawjson", "internal/schema", "internal/secret"}, std: []string{"net", "net/http"},
+	{path: "tool/remotetool", imports: []string{"", "event", "remote", "tool"}},
+	{path: "tool/remotetool/remotetest", imports: []string{"", "event", "policy", "remote", "tool", "tool/remotetool"}},
+	{path: "server/internal/middleware", imports: []string{"secret", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/klauspost/compress"}},
+	{path: "server/mcp", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/rawjson", "internal/schema", "secret", "server/internal/middleware", "tool", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	{path: "provider", imports: []string{"", "dialect", "internal/callid", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/secret", "internal/sse", "internal/visible", "internal/wire/openai"},
+	{path: "provider", imports: []string{"", "dialect", "event", "internal/callid", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/sse", "internal/visible", "internal/wire", "internal/wire/openai", "internal/wire/upstreams", "secret", "internal/shorten"},
 		std: []string{"net", "net/http", "syscall"}},
-	{path: "sim", imports: []string{"", "dialect", "internal/lazy", "internal/rawjson", "internal/sse", "internal/wire/openai"},
+	{path: "sim", imports: []string{"", "dialect", "event", "internal/lazy", "internal/rawjson", "internal/sse", "internal/shorten",
+		"internal/wire", "internal/wire/openai", "internal/wire/responses", "internal/wire/messages", "internal/wire/gemini"},
 		std: []string{"net", "net/http", "os"}},
-	{path: "doctor", imports: []string{"", "dialect", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/secret", "internal/sse", "internal/wire/openai"},
+	{path: "lab/doctor", imports: []string{"", "dialect", "internal/plain", "internal/rawjson", "internal/reconnect", "secret", "internal/sse", "internal/wire", "internal/wire/openai", "internal/wire/upstreams", "internal/shorten"},
 		std: []string{"net", "net/http"}},
-	{path: "guest", imports: []string{"", "internal/rawjson", "internal/wasmrt", "internal/wire/openai", "policy", "tool"}, std: []string{"os"}},
-	{path: "loop", imports: []string{"", "tool", "internal/digest", "internal/lazy", "internal/visible"}},
-	{path: "engine", imports: []string{"", "loop"}},
-	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "loop", "observe", "tool"}},
-	{path: "replay", imports: []string{"", "engine", "loop", "store", "tool"}},
-	{path: "gateway/console", std: []string{"net/http"}},
-	{path: "gateway", imports: []string{"", "approval", "engine", "loop", "observe", "store", "internal/nearest", "internal/rawjson", "internal/secret", "internal/sse", "internal/stdlog",
-		"gateway/console", "internal/visible", "internal/wire/fleet", "internal/wire/openai", "internal/wire/uistream"}, std: []string{"net", "net/http"}, outside: []string{"github.com/klauspost/compress", "github.com/coder/websocket"}},
-	{path: "worker", imports: []string{"", "tool", "internal/rawjson", "internal/secret", "internal/wire/fleet"}, std: []string{"net", "net/http"},
+	{path: "guest", imports: []string{"", "engine", "event", "internal/rawjson", "internal/wasmrt", "internal/wire/openai", "loop", "policy", "tool"}, std: []string{"os"}},
+	{path: "lathetest", imports: []string{"", "event", "loop", "policy", "tool"}},
+	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/visible", "tool", "internal/shorten", "internal/stack"}},
+	{path: "engine", imports: []string{"", "event", "loop", "store"}},
+	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "store", "tool"}},
+	{path: "lab/replay", imports: []string{"", "engine", "event", "loop", "store", "tool"}},
+	{path: "server/console", std: []string{"net/http"}},
+	{path: "server", imports: []string{"", "approval", "engine", "event", "internal/nearest", "internal/rawjson", "internal/seal", "internal/sse", "internal/stdlog", "internal/visible", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses", "internal/wire/uistream", "internal/wire/workers", "loop", "observe", "remote", "secret", "server/console", "server/internal/middleware", "store", "internal/shorten", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/coder/websocket"}},
+	{path: "remote/worker", imports: []string{"", "event", "internal/rawjson", "internal/wire/workers", "remote", "secret", "tool", "internal/httpname"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/coder/websocket"}},
-	{path: "eval", imports: []string{"", "config", "eval/mock", "internal/lazy", "internal/rawjson", "loop", "policy", "tool", "tool/builtin"}, std: []string{"os"},
+	{path: "lab/eval", imports: []string{"", "config", "event", "internal/lazy", "internal/rawjson", "lab/mock", "loop", "policy", "tool", "tool/builtin", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
-	{path: "eval/bfcl", imports: []string{"", "eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
-	{path: "eval/mock", imports: []string{""}},
-	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "internal/secret"}, std: []string{"os"},
+	{path: "lab/bfcl", imports: []string{"", "lab/eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
+	{path: "lab/mock", imports: []string{""}},
+	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "secret", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
+	// Only app, cmd/lathe and the examples import everything; lab is imported by app and cmd/lathe alone.
+	{path: "app", imports: []string{"*"}, std: []string{"net", "net/http", "os"}},
 	{path: "cmd/lathe", imports: []string{"*"}, std: guarded,
 		outside: []string{"github.com/spf13/", "golang.org/x/term", "go.yaml.in/yaml"}},
 	{path: "examples/*", imports: []string{"*"}, std: guarded},
 }
 
-// apart are folders with a go.mod of their own: the rules of this module do not reach them.
+// apart reports whether a folder has its own go.mod: the rules of this module do not apply to it.
 func apart(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return dir != "." && err == nil
@@ -119,7 +142,7 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for dir, files := range packages(t) {
-		r := findRoom(dir)
+		r := findRule(dir)
 		if r == nil {
 			t.Errorf("%s: no row in layout_test.go: say what it may import", dir)
 			continue
@@ -137,7 +160,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range rooms {
+	for _, r := range rules {
 		if !seen[r.path] && !strings.HasSuffix(r.path, "/*") {
 			t.Errorf("layout_test.go has a row for %q, which holds no Go file", r.path)
 		}
@@ -145,7 +168,7 @@ func TestLayout(t *testing.T) {
 }
 
 // tape is the one tool that stands around another: the runner calls it, and it keeps what the other says.
-const tape = "eval/tape_tools.go"
+const tape = "lab/eval/tape_tools.go"
 
 // Only the runner may call a tool: Call with a context and arguments, on anything, stands once there.
 func TestOnlyRunnerCallsTools(t *testing.T) {
@@ -183,17 +206,17 @@ func mentionsContext(e ast.Expr) bool {
 	return ok && strings.Contains(strings.ToLower(id.Name), "ctx")
 }
 
-func (r *room) forbids(name string) string {
+func (r *rule) forbids(name string) string {
 	if name == module || strings.HasPrefix(name, module+"/") {
 		to := strings.TrimPrefix(strings.TrimPrefix(name, module), "/")
 		if slices.Contains(r.imports, "*") || slices.Contains(r.imports, to) {
 			return ""
 		}
-		return "the row of " + strconv.Quote(r.path) + " does not list that room"
+		return "the row of " + strconv.Quote(r.path) + " does not list that package"
 	}
 	if !strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
 		if slices.Contains(guarded, name) && !slices.Contains(r.std, name) {
-			return "this room does no I/O of that kind"
+			return "the package's rule does not list it: it does no I/O of that kind"
 		}
 		return ""
 	}
@@ -202,16 +225,16 @@ func (r *room) forbids(name string) string {
 			return ""
 		}
 	}
-	return "outside modules enter through the rooms that list them"
+	return "only packages whose rule lists an outside module may import it"
 }
 
-func findRoom(dir string) *room {
-	for i := range rooms {
-		if rooms[i].path == dir {
-			return &rooms[i]
+func findRule(dir string) *rule {
+	for i := range rules {
+		if rules[i].path == dir {
+			return &rules[i]
 		}
-		if base, ok := strings.CutSuffix(rooms[i].path, "/*"); ok && path.Dir(dir) == base {
-			return &rooms[i]
+		if base, ok := strings.CutSuffix(rules[i].path, "/*"); ok && path.Dir(dir) == base {
+			return &rules[i]
 		}
 	}
 	return nil
@@ -271,5 +294,35 @@ func TestFilesStaySmall(t *testing.T) {
 				t.Errorf("%s has %d lines, want at most 800", f.name, n)
 			}
 		}
+	}
+}
+
+// The root package is what a reader learns first: it stays small.
+func TestRootStaysSmall(t *testing.T) {
+	t.Parallel()
+	types, interfaces := 0, 0
+	for _, f := range packages(t)[""] {
+		for _, d := range f.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, s := range g.Specs {
+				s := s.(*ast.TypeSpec)
+				if !s.Name.IsExported() {
+					continue
+				}
+				types++
+				if _, ok := s.Type.(*ast.InterfaceType); ok {
+					interfaces++
+				}
+			}
+		}
+	}
+	if types > 60 || types < 40 {
+		t.Errorf("the root package exports %d types, want at most 60", types)
+	}
+	if interfaces > 7 || interfaces < 4 {
+		t.Errorf("the root package exports %d interfaces, want at most 7", interfaces)
 	}
 }

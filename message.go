@@ -30,12 +30,15 @@ type Message struct {
 	// Extra keeps the members of the wire's message object that Lathe does not know, in the
 	// order in which they came. They are sent again as they are.
 	Extra []Member
+	// Wire is the wire that the message was read from, "" standing for [WireOpenAIChat]: that of Extra, here and in
+	// Parts, of Blob.Raw, of Opaque parts and of the data of Reasoning. Models of another wire are not sent these.
+	Wire Wire
 	// Synthetic marks a message that the loop made up (the request for a final answer). It is
 	// sent to the model within its run and is not kept in the history of a session.
 	Synthetic bool
 }
 
-// Size estimates what the message holds, in bytes: its texts, and a round sum for each part.
+// Size estimates the memory that the message holds, in bytes: its texts, and a fixed estimate for each part.
 func (m *Message) Size() int {
 	n := 128 + sizeOf(m.Extra)
 	for _, p := range m.Parts {
@@ -44,7 +47,9 @@ func (m *Message) Size() int {
 		case Text:
 			n += len(p.Text) + sizeOf(p.Extra)
 		case Reasoning:
-			n += len(p.Text)
+			n += len(p.Text) + len(p.Data)
+		case Opaque:
+			n += len(p.JSON)
 		case Refusal:
 			n += len(p.Text)
 		case Blob:
@@ -68,16 +73,16 @@ func sizeOf(members []Member) (n int) {
 	return n
 }
 
-// A Part is a piece of a message: [Text], [Reasoning], [Blob], [Refusal], [ToolCall] or [ToolResult].
+// A Part is a piece of a message: [Text], [Reasoning], [Blob], [Refusal], [ToolCall], [ToolResult] or [Opaque].
 // The set is closed.
 //
 //sumtype:decl
 type Part interface{ part() }
 
-// Text is text shown to people. On an assistant message, Commentary marks text that was said
+// Text is text shown to users. On an assistant message, Commentary marks text that was written
 // before or between calls (Harmony's commentary channel).
 //
-// Unreadable marks the text of a call that could not be read. Models see it in their history, people do not.
+// Unreadable marks the text of a call that could not be parsed. It is sent to models in their history and not shown to users.
 type Text struct {
 	Text       string
 	Commentary bool
@@ -88,9 +93,18 @@ type Text struct {
 
 // Reasoning is what a model thought aloud. Field names the wire member it came in
 // ("reasoning_content", "reasoning", "thinking"); empty means the provider's default.
+//
+// Some vendors protect reasoning: they send opaque data with it, and require that it comes back unchanged and in its place,
+// before the text or call that it led to. Data is that, byte for byte: the signature of Field "thinking", the data of
+// "redacted_thinking" and "encrypted_content", and the signature of the next part for "thoughtSignature". Reasoning with
+// Data is sent to a model only if Entry names it.
 type Reasoning struct {
 	Text  string
 	Field string
+	Data  string
+	ID    string // of the wire's reasoning item, where it has one
+	// Entry is the name of the model that wrote it, as its provider was given it; "": not known.
+	Entry string
 }
 
 // Refusal is the text of a model that refuses (OpenAI's `refusal`).
@@ -131,7 +145,7 @@ type ToolCall struct {
 	Extra []Member
 }
 
-// A ToolResult answers one [ToolCall]. Content is exactly what the model is told.
+// A ToolResult answers one [ToolCall]. Content is exactly what the model is sent.
 type ToolResult struct {
 	CallID  string
 	Name    string // the name the model used
@@ -142,6 +156,9 @@ type ToolResult struct {
 	// Extra keeps the members of the wire's content parts that Lathe does not know. Content is all of their texts.
 	Extra []Member
 }
+
+// Opaque is a part of a kind that Lathe does not know, as its wire has it. It is sent to models of that wire, in its place.
+type Opaque struct{ JSON json.RawMessage }
 
 // A Member is one member of a JSON object, kept raw.
 type Member struct {
@@ -155,6 +172,7 @@ func (Refusal) part()    {}
 func (Blob) part()       {}
 func (ToolCall) part()   {}
 func (ToolResult) part() {}
+func (Opaque) part()     {}
 
 // System makes a system message of one text part.
 func System(text string) Message { return textMessage(RoleSystem, text) }

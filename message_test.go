@@ -99,7 +99,7 @@ func TestMessageTextOfOnePartDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Whoever bounds what it keeps by Size counts every text.
+// Size counts every text, so that a caller can bound its memory by it.
 func TestSizeCountsEveryText(t *testing.T) {
 	t.Parallel()
 	const n = 1_000

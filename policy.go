@@ -9,8 +9,8 @@ import (
 // A Policy decides what a run may do next. It is pure: the same input gives the same verdict.
 // The zero [Verdict] denies. Its methods may be called from several goroutines at once.
 type Policy interface {
-	// Tool says whether a tool may be advertised. Its verdict is Deny when no call could be
-	// allowed or asked for, whatever the arguments.
+	// Tool says whether a tool may be advertised. Its verdict is Deny if Call would return Deny for all
+	// arguments.
 	Tool(*RunInfo, *ToolSpec) Verdict
 	// Step is asked before a model call.
 	Step(*StepInfo) Verdict
@@ -63,12 +63,12 @@ type StepInfo struct {
 	Run       *RunInfo
 	Turn      int // from 1
 	Usage     Usage
-	Cost      float64 // in US dollars, as far as servers say it
+	Cost      float64 // in US dollars: the sum of the costs that servers report
 	ToolCalls int     // calls planned so far
 }
 
-// CallInfo describes a tool call that is about to be made. A [Policy] and the runner's journal must not
-// keep it, nor what Call points to: it is used again.
+// CallInfo describes a tool call that is about to be made. A receiver may keep it and must not change it, nor what it
+// points to.
 type CallInfo struct {
 	Run  *RunInfo
 	Turn int
@@ -77,34 +77,27 @@ type CallInfo struct {
 	Tool *ToolSpec
 	// Args is the argument value that the tool would get. It is valid and must not be changed.
 	Args json.RawMessage
-	// Used are the tools that the run has used before this call, in the order of their first use. A
-	// policy is told them, and must neither keep nor change them; to others it is nil.
+	// Used are the tools that the run has used before this call, in the order of their first use. It is set for policies
+	// and journals, and nil for others.
 	Used []ToolUse
 }
 
 // A ToolUse says how much a run has used a tool. Calls that were refused before the tool ran do not count.
 type ToolUse struct {
 	Name  string
-	Spec  *ToolSpec // nil where the tool is not there any more
-	Calls int       // of this run in which the tool ran, or the cache answered in its place
-	// Earlier says that the history the run began with holds a result of the tool.
+	Spec  *ToolSpec // nil if the tool is no longer registered
+	Calls int       // calls of this run in which the tool ran, or the cache answered in its place
+	// Earlier says that the messages with which the run started hold a result of the tool.
 	Earlier bool
 }
 
-// An Approver answers an Ask. It may return [ErrPending]: then the run is parked, and no
-// goroutine waits. It may block until ctx is done. It may be called from several goroutines at once.
+// An Approver decides a call for which the policy's verdict is Ask. It may return [ErrPending]: then the run is parked, and
+// no goroutine waits. It may block until ctx is done. It may be called from several goroutines at once.
 type Approver interface {
 	Approve(ctx context.Context, req *ApprovalRequest) (Approval, error)
 }
 
-// A Recaller is an [Approver] that knows answers which were given before their requests expired, and
-// which are taken up late.
-type Recaller interface {
-	Approver
-	Recall(ctx context.Context, req *ApprovalRequest) (a Approval, ok bool)
-}
-
-// An ApprovalRequest asks a person about one call. An approval is good for exactly the call
+// An ApprovalRequest asks an approver about one call. An approval is valid for exactly the call
 // whose Digest it names, once, until ExpiresAt.
 type ApprovalRequest struct {
 	CallInfo
@@ -115,14 +108,14 @@ type ApprovalRequest struct {
 	ExpiresAt time.Time
 }
 
-// An Approval is a person's answer. The zero value denies.
+// An Approval is an approver's decision. The zero value denies.
 type Approval struct {
 	Approved   bool
 	By         string
 	ReasonCode string // from the approver's fixed vocabulary, such as "denied_by_user"
 	// Arguments, when set, replace the arguments of the call. They are validated again.
 	Arguments json.RawMessage
-	// Result, when set, is the JSON value that answers the call in place of the tool, which is not
-	// called then. It passes the same limits as an output of the tool.
+	// Result, when set, is the JSON value that answers the call. The tool is not called. Result is
+	// subject to the same limits as an output of the tool.
 	Result json.RawMessage
 }

@@ -87,7 +87,7 @@ func fullParts(text string) []lathe.Part {
 	return out
 }
 
-var zeroParts = []lathe.Part{lathe.Text{}, lathe.Reasoning{}, lathe.Refusal{}, lathe.Blob{}, lathe.ToolCall{}, lathe.ToolResult{}}
+var zeroParts = []lathe.Part{lathe.Text{}, lathe.Reasoning{}, lathe.Refusal{}, lathe.Blob{}, lathe.ToolCall{}, lathe.ToolResult{}, lathe.Opaque{}}
 
 // methodReceivers returns the names of the types that a file declares the method for, in order.
 func methodReceivers(t testing.TB, file, method string) []string {

@@ -15,7 +15,7 @@ const (
 	ModeDisabled ToolUseMode = "disabled"
 )
 
-// FailurePolicy says when failed tools fail a run. It is looked at only in [ModeEnforced].
+// FailurePolicy says when failed tools fail a run. It has an effect only in [ModeEnforced].
 type FailurePolicy string
 
 // The failure policies. The zero value counts as FailureFatal.
@@ -51,7 +51,7 @@ const (
 	RepairOff  Repair = "off"
 )
 
-// ResultFormat is the form in which the model is told a result.
+// ResultFormat is the form in which tool results are sent to the model.
 type ResultFormat string
 
 // The result formats. The zero value counts as ResultPlain.
@@ -60,7 +60,7 @@ const (
 	ResultEnvelope ResultFormat = "envelope"
 )
 
-// OnParseError says what follows a call written as text that cannot be read.
+// OnParseError says how a run continues after a call written as text that cannot be parsed.
 type OnParseError string
 
 // The choices after a parse error. The zero value counts as ParseErrorTell.
@@ -86,12 +86,12 @@ type Settings struct {
 	MaxParallel         int           // 1; above it ReadOnly calls of a turn run side by side
 	ToolChoice          ToolChoice    // auto
 	ToolChoiceEveryTurn bool          // required applies to the first turn only unless set
-	// NoFixEmptyFinal turns off fix_empty_final: a blank answer after at least one call is asked
-	// for once more.
+	// NoFixEmptyFinal turns off fix_empty_final: if the answer is blank after at least one call, the
+	// loop asks the model for it once more.
 	NoFixEmptyFinal bool
 	// FixEmptyFinalText is the text of that request; "Please provide your final answer.".
 	FixEmptyFinalText string
-	// FixEmptyFinalKeepTools is the negation of fix_empty_final_disable_tools.
+	// FixEmptyFinalKeepTools offers tools in that request, too. It is the negation of fix_empty_final_disable_tools.
 	FixEmptyFinalKeepTools bool
 	FallbackRetryCount     int            // 0; turns of a run that may be repeated without tools; relaxed only
 	Executor               Executor       // real, noop
@@ -104,7 +104,7 @@ type Settings struct {
 	StrictUnknownTool      bool           // the run ends unknown_tool
 }
 
-// DefaultFixEmptyFinalText asks a model for the answer it left blank.
+// DefaultFixEmptyFinalText is the default of Settings.FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
 // Limits bound a run. A zero field has the default in its comment. For the fields that say so,
@@ -163,8 +163,9 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Narrow returns l, its zero fields replaced by their defaults, with each limit of by that is stricter. A zero field of by
-// limits nothing. above is the key of the first limit of by that is wider than that of l, "" where none is; it has no effect.
+// Narrow returns l with its zero fields replaced by their defaults, and each limit replaced by that of by where by is stricter.
+// A zero or negative field of by has no effect, nor has one that is wider than that of l: above is the key of the first such
+// limit, or "". MaxDepth, MaxJSONDepth and MaxJSONKeys of by are ignored.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by == (Limits{}) { // nearly always
@@ -252,32 +253,6 @@ func (r Reason) Status() string {
 	}
 }
 
-// A Result is how a run ended. History can always be sent to a model again: each call id in it
-// is answered exactly once, but for the Pending ones of a run that was parked or handed over.
-type Result struct {
-	Reason  Reason
-	Answer  string
-	History []Message // everything from the first message on, the answer included
-	Usage   Usage
-	Cost    float64 // in US dollars, as far as servers say it
-	Trace   []TurnTrace
-	// ToolCalls counts the calls that were planned.
-	ToolCalls int
-	// Withheld are registered tools that the model was not offered, sorted by name, with the reason; those that the input's
-	// Allow leaves out are not among them.
-	Withheld []WithheldTool
-	// Blank is the likely cause of a blank Answer of a run that did not fail; empty for other runs.
-	Blank Blank
-	// Reasoning is that of a last message which has nothing else, and so is not in History.
-	Reasoning string
-	// FailedTools are the sorted names behind ReasonToolError.
-	FailedTools []string
-	// Pending are the calls that wait for a client's results or for an approval, in call order.
-	Pending []ToolCall
-	// Err is set when the run failed or was cancelled.
-	Err error
-}
-
 // Blank is the likely cause of a blank answer.
 type Blank string
 
@@ -289,28 +264,3 @@ const (
 	BlankOutputDropped Blank = "output_dropped" // output tokens were counted and none was sent: the server discarded them, as Ollama does with calls that it cannot parse
 	BlankEmpty         Blank = "empty"          // the model ended at once
 )
-
-// A TurnTrace says what happened in one turn. It holds no argument and no output text.
-type TurnTrace struct {
-	Turn             int          `json:"turn"`
-	Model            string       `json:"model"`
-	Messages         int          `json:"messages"`
-	Tools            int          `json:"tools"`
-	Finish           FinishReason `json:"finish_reason"`
-	Usage            Usage        `json:"usage"`
-	IgnoredToolCalls int          `json:"ignored_tool_calls,omitempty"`
-	Calls            []CallTrace  `json:"tool_calls,omitempty"`
-}
-
-// A CallTrace says how one call went.
-type CallTrace struct {
-	ID        string `json:"id"`
-	Tool      string `json:"tool"` // a registered name or "unknown"
-	Seq       int    `json:"seq"`
-	ArgsBytes int    `json:"args_bytes"`
-	OK        bool   `json:"ok"`
-	Code      Code   `json:"code,omitempty"`
-	Executed  bool   `json:"executed"`
-	Repaired  bool   `json:"repaired,omitempty"`
-	LatencyMS int64  `json:"latency_ms"`
-}

@@ -41,8 +41,8 @@ type ToolSpec struct {
 	// Target names the argument fields that say what the tool acts on. "Last result" of the
 	// failure policy is kept per name and target.
 	Target []string
-	// Labels say what the tool touches, for policies: [LabelReadsPrivate] and the like, or words of
-	// the operator.
+	// Labels say what data the tool reads or sends, for policies: [LabelReadsPrivate] and the like, or
+	// labels that the operator defines.
 	Labels []string
 	// SchemaVersion is an opaque version of Schema for events.
 	SchemaVersion string
@@ -55,12 +55,14 @@ type ToolSpec struct {
 	BackendConcurrency int
 	// Origin says where the tool comes from, for errors and listings: "go", "builtin", "mcp:files".
 	Origin string
-	// Principals are those whose runs have the tool; nil: everybody's. For the others it is not there.
+	// Principals are those whose runs have the tool; nil: all. For runs of other principals the tool is not registered.
 	Principals []string
 	// Extra keeps, of a tool that a client declared, the members of the wire's tool object that ToolSpec has no field
 	// for (strict, cache_control, defer_loading), as they came. They are sent to models of the same wire. The member
 	// `function`, if there is one, is an object of the further members of the wire's function object.
 	Extra []Member `json:",omitempty"`
+	// Wire is the wire of Extra; "": [WireOpenAIChat].
+	Wire Wire `json:",omitempty"`
 }
 
 // For reports whether the runs of a principal have the tool.
@@ -68,12 +70,12 @@ func (s *ToolSpec) For(principal string) bool {
 	return s.Principals == nil || slices.Contains(s.Principals, principal)
 }
 
-// The labels of tools that policies of this module know. Together the three let a model be talked
-// into giving private data away.
+// The labels of tools that policies of this module know. In a run with tools of all three labels, an injected instruction
+// can make the model give private data away.
 const (
 	LabelReadsPrivate   = "reads_private"   // shows the model what is not public
 	LabelReadsUntrusted = "reads_untrusted" // shows the model what strangers may have written
-	LabelCanExfiltrate  = "can_exfiltrate"  // carries what the model says to where others may read it
+	LabelCanExfiltrate  = "can_exfiltrate"  // sends the model's text to where others may read it
 )
 
 // Effect says what a tool does to the world. The zero value counts as [Writes].

@@ -1,8 +1,8 @@
-// Package approval holds what stands between an Ask of a policy and the person who answers it: what
-// is shown of a call ([Facts]), what a person has allowed beyond one call ([Grants]), and a [Desk]
-// where requests wait for their answer while nobody's goroutine does.
+// Package approval connects a policy's Ask verdict with the approver who answers it. [Details] describe a call to
+// an approver, [Grants] are approvals that apply beyond one call, and a [Queue] stores
+// pending requests, so that no goroutine has to block until an approver answers.
 //
-// Nothing is approved by default: what is unknown, expired, or answered twice is refused.
+// Nothing is approved by default: an answer to an unknown, expired or already answered request is refused.
 package approval
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Scope says what an approval is good for besides the one call it was asked for.
+// A Scope says to which further calls an approval applies, besides the requested one.
 type Scope string
 
 // The scopes. They end with their run or session, and do not outlive a change of the tool's schema.
-// They answer the rule that asked: who allowed a tool before the run had read what strangers wrote
-// is asked again by the guard that watches for that.
+// A grant applies to the policy rule that required the approval. For example, if an approver allowed a tool
+// before the run has read untrusted content, the taint guard requires another approval afterwards.
 const (
 	ScopeOnce    Scope = ""        // nothing else
 	ScopeCall    Scope = "call"    // the same call, with equal arguments, again in this run
@@ -35,8 +35,8 @@ const MaxGrants = 10_000
 // Grants are what people have allowed beyond one call. The zero value allows nothing. Its methods
 // may be called from several goroutines at once.
 type Grants struct {
-	mu   sync.Mutex
-	held map[grant]string // by whom
+	mu      sync.Mutex
+	granted map[grant]string // by whom
 }
 
 // grant is what a later call must agree with.
@@ -74,8 +74,8 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	return g, true
 }
 
-// Add grants what the scope says. It fails for a scope that there is not, for a session where the
-// run has none, and beyond [MaxGrants].
+// Add adds a grant with that scope. It returns an error for an unknown scope, for the session scope if the
+// run has no session, and beyond [MaxGrants].
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -83,26 +83,26 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.held) >= MaxGrants {
+	if len(g.granted) >= MaxGrants {
 		return errors.New("approval: too many grants are held")
 	}
-	if g.held == nil {
-		g.held = map[grant]string{}
+	if g.granted == nil {
+		g.granted = map[grant]string{}
 	}
-	g.held[key] = by
+	g.granted[key] = by
 	return nil
 }
 
-// Allows reports whether an earlier grant allows the call, and whose it is.
+// Allows reports whether an earlier grant allows the call; by is the approver who gave the grant.
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.held) == 0 {
+	if len(g.granted) == 0 {
 		return "", false
 	}
 	for _, scope := range []Scope{ScopeCall, ScopeRun, ScopeSession} {
 		if key, has := grantOf(req, scope); has {
-			if by, ok = g.held[key]; ok {
+			if by, ok = g.granted[key]; ok {
 				return by, true
 			}
 		}
@@ -119,10 +119,10 @@ func (g *Grants) EndSession(id string) { g.drop(id, ScopeSession) }
 func (g *Grants) drop(in string, scopes ...Scope) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for key := range g.held {
+	for key := range g.granted {
 		for _, s := range scopes {
 			if key.scope == s && key.in == in {
-				delete(g.held, key)
+				delete(g.granted, key)
 			}
 		}
 	}
@@ -137,7 +137,7 @@ const (
 // Text returns the JSON form of a person's text, for [lathe.Approval].Result.
 func Text(s string) json.RawMessage { return rawjson.AppendQuote(nil, s) }
 
-// fingerprint tells answers apart.
+// fingerprint is equal for equal answers only.
 func fingerprint(a *Answer) string {
 	h := sha256.New()
 	for _, part := range []string{string(a.Verb), a.By, a.ReasonCode, string(a.Scope), string(a.Arguments), string(a.Result)} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
@@ -103,11 +104,11 @@ func code(err error) lathe.Code { return lathe.CodeOf(err) }
 // An answer is bound to its digest, is given once in effect, and is used once.
 func TestT24_AnswersAreUsedOnce(t *testing.T) {
 	t.Parallel()
-	d := approval.NewDesk(nil)
+	d := approval.NewQueue(nil)
 	req := request("r", "", "write", `{"a":1}`)
 	yes := approval.Answer{Verb: approval.Approve, By: "ann"}
 	if err := d.Answer(t.Context(), req.Digest, yes); code(err) != lathe.CodeNotFound {
-		t.Errorf("an answer to what nobody asked: got %v", err)
+		t.Errorf("an answer without a request: got %v", err)
 	}
 	for range 2 {
 		if _, err := d.Approve(t.Context(), req); !errors.Is(err, lathe.ErrPending) {
@@ -145,7 +146,7 @@ func TestT24_AnswersAreUsedOnce(t *testing.T) {
 
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
-	d := approval.NewDesk(nil)
+	d := approval.NewQueue(nil)
 	req := request("r", "", "write", `{}`)
 	if _, err := d.Approve(t.Context(), req); !errors.Is(err, lathe.ErrPending) {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestRequestsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := approval.NewDesk(&approval.DeskOptions{MaxHeld: 2})
+		d := approval.NewQueue(&approval.QueueOptions{MaxPending: 2})
 		a, b := request("r", "", "a", `{}`), request("r", "", "b", `{}`)
 		b.ExpiresAt = b.ExpiresAt.Add(time.Minute)
 		for _, req := range []*lathe.ApprovalRequest{b, a} {
@@ -196,8 +197,8 @@ func TestRequestsExpire(t *testing.T) {
 	})
 }
 
-// The desk with a runner: two calls are parked, answered in the wrong order, and each runs once.
-func TestDeskHoldsTheCallsOfARun(t *testing.T) {
+// The queue with a runner: two calls are parked, answered in the wrong order, and each runs once.
+func TestQueueKeepsTheCallsOfARun(t *testing.T) {
 	t.Parallel()
 	ran := ""
 	mk := func(name string) lathe.Tool { return &written{name: name, ran: &ran} }
@@ -205,11 +206,15 @@ func TestDeskHoldsTheCallsOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := approval.NewDesk(nil)
-	w := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Approver: d}).Begin(&lathe.RunInfo{RunID: "r"}, nil)
+	d := approval.NewQueue(nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Approver: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := runner.Begin(&lathe.RunInfo{RunID: "r"}, nil)
 	var resolved []string
-	emit := func(e lathe.EventData) {
-		if r, ok := e.(*lathe.ApprovalResolved); ok {
+	emit := func(e event.Data) {
+		if r, ok := e.(*event.ApprovalResolved); ok {
 			resolved = append(resolved, r.Tool+" "+r.Decision)
 		}
 	}
@@ -248,12 +253,12 @@ func TestDeskHoldsTheCallsOfARun(t *testing.T) {
 	}
 }
 
-func TestT23_FactsComeFirstAndAreVisible(t *testing.T) {
+func TestT23_DetailsComeFirstAndAreVisible(t *testing.T) {
 	t.Parallel()
 	req := request("r", "", "write", `{"path":"\u202etxt.exe\u200b","note":"line\n  origin      builtin","\u0007k":1,"zz":"`+strings.Repeat("é", 300)+`"}`)
-	facts := approval.Facts(req, req.ExpiresAt.Add(-time.Hour))
+	details := approval.Details(req, req.ExpiresAt.Add(-time.Hour))
 	var b strings.Builder
-	for _, f := range facts {
+	for _, f := range details {
 		fmt.Fprintf(&b, "%s=%s %v\n", f.Name, f.Value, f.Model)
 	}
 	want := "tool=write false\norigin=mcp:files false\neffect=writes false\nwhy asked=rule effect.writes false\ndigest=" + req.Digest + " false\nexpires in=1h0m0s false\n" +
@@ -265,9 +270,9 @@ func TestT23_FactsComeFirstAndAreVisible(t *testing.T) {
 	for i := range 60 {
 		many += fmt.Sprintf(`"k%02d":1,`, i)
 	}
-	facts = approval.Facts(request("r", "", "w", strings.TrimSuffix(many, ",")+`}`), time.Now())
-	if last := facts[len(facts)-1]; last.Value != "20 more arguments" || len(facts) != 6+40+1 {
-		t.Errorf("got %d facts, the last %+v", len(facts), last)
+	details = approval.Details(request("r", "", "w", strings.TrimSuffix(many, ",")+`}`), time.Now())
+	if last := details[len(details)-1]; last.Value != "20 more arguments" || len(details) != 6+40+1 {
+		t.Errorf("got %d details, the last %+v", len(details), last)
 	}
 }
 
@@ -284,8 +289,8 @@ func TestVisible(t *testing.T) {
 }
 
 // A run asks, a person answers, the run goes on.
-func ExampleDesk() {
-	d := approval.NewDesk(nil)
+func ExampleQueue() {
+	d := approval.NewQueue(nil)
 	req := &lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Tool: &lathe.ToolSpec{Name: "send_mail"}, Args: json.RawMessage(`{"to":"ann"}`)},
 		Digest: "d1", ExpiresAt: time.Now().Add(time.Hour)}
 	_, err := d.Approve(context.Background(), req)
@@ -319,16 +324,16 @@ func (w *written) Call(_ context.Context, args json.RawMessage) (*lathe.Output, 
 }
 
 // What the log of a run says that an earlier process asked can be answered before it is asked again.
-func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
+func TestQueueAwaitsWhatAnotherAsked(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	d := approval.NewDesk(&approval.DeskOptions{Now: func() time.Time { return now }, MaxHeld: 2})
+	d := approval.NewQueue(&approval.QueueOptions{Now: func() time.Time { return now }, MaxPending: 2})
 	asked := request("r1", "s1", "write", `{"a":1}`)
 	asked.ExpiresAt = now.Add(time.Hour)
 	seen := approval.Request{Digest: asked.Digest, RunID: asked.Run.RunID, ExpiresAt: asked.ExpiresAt}
 	for range 2 {
 		if !d.Await(seen) {
-			t.Fatal("the desk does not await it")
+			t.Fatal("the queue does not await it")
 		}
 	}
 	if err := d.Answer(t.Context(), seen.Digest, approval.Answer{Verb: approval.Approve, Scope: "ever"}); lathe.CodeOf(err) != lathe.CodeInvalidRequest {
@@ -348,7 +353,7 @@ func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
 	late := approval.Request{Digest: "d2", RunID: "run_2", ExpiresAt: now.Add(time.Minute)}
 	gone := approval.Request{Digest: "d3", RunID: "run_3", ExpiresAt: now.Add(time.Minute)}
 	if !d.Await(late) || d.Await(gone) {
-		t.Error("the bound of the desk does not hold")
+		t.Error("the bound of the queue does not hold")
 	}
 	if err := d.Answer(t.Context(), "d2", approval.Answer{Verb: approval.Deny}); err != nil {
 		t.Error(err)
@@ -367,13 +372,13 @@ func TestDeskAwaitsWhatAnotherAsked(t *testing.T) {
 func TestF12_AnswersAreStored(t *testing.T) {
 	t.Parallel()
 	kept := store.NewMemory(nil)
-	if _, err := kept.Append(t.Context(), "run_1", 0, lathe.Event{ID: 1, RunID: "run_1", Data: &lathe.RunStarted{}}); err != nil {
+	if _, err := kept.Append(t.Context(), "run_1", 0, event.Event{ID: 1, RunID: "run_1", Data: &event.RunStarted{}}); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
 	clock := func() time.Time { return now }
-	first := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
-	second := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
+	first := approval.NewQueue(&approval.QueueOptions{Signals: kept, Now: clock})
+	second := approval.NewQueue(&approval.QueueOptions{Signals: kept, Now: clock})
 	ask := func(call string) *lathe.ApprovalRequest {
 		return &lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Run: &lathe.RunInfo{RunID: "run_1"}, Call: &lathe.ToolCall{ID: call}, Tool: &lathe.ToolSpec{Name: "x"},
 			Args: json.RawMessage(`{"a":1}`)}, Digest: "digest of " + call, ExpiresAt: now.Add(time.Hour)}
@@ -383,17 +388,17 @@ func TestF12_AnswersAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !second.Await(first.Pending("")[0]) {
-		t.Fatal("the second desk does not wait")
+		t.Fatal("the second queue does not wait")
 	}
 	edit := approval.Answer{Verb: approval.Edit, By: "ann", Arguments: json.RawMessage(`{"a": "<&>"}`)}
-	for range 2 { // the same answer may be given again, at either desk
-		for _, d := range []*approval.Desk{second, first} {
+	for range 2 { // the same answer may be given again, at either queue
+		for _, d := range []*approval.Queue{second, first} {
 			if err := d.Answer(t.Context(), req.Digest, edit); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	third := approval.NewDesk(&approval.DeskOptions{Facts: kept, Now: clock})
+	third := approval.NewQueue(&approval.QueueOptions{Signals: kept, Now: clock})
 	third.Await(approval.Request{Digest: req.Digest, RunID: "run_1", ToolCallID: "c1", ExpiresAt: req.ExpiresAt})
 	if err := third.Answer(t.Context(), req.Digest, approval.Answer{Verb: approval.Deny, By: "bob"}); lathe.CodeOf(err) != lathe.CodeConflict {
 		t.Errorf("a second decision: %v", err)
@@ -404,12 +409,12 @@ func TestF12_AnswersAreStored(t *testing.T) {
 		t.Errorf("the answer was taken for something else: %v", err)
 	}
 	now = now.Add(2 * time.Hour)
-	for _, d := range []*approval.Desk{first, second, third} {
-		if a, ok := d.Recall(t.Context(), req); !ok || !a.Approved || a.By != "ann" || string(a.Arguments) != `{"a": "<&>"}` {
+	for _, d := range []*approval.Queue{first, second, third} {
+		if a, ok := d.StoredApproval(t.Context(), req); !ok || !a.Approved || a.By != "ann" || string(a.Arguments) != `{"a": "<&>"}` {
 			t.Errorf("%+v, %v", a, ok)
 		}
 	}
-	if _, ok := first.Recall(t.Context(), ask("c2")); ok {
-		t.Error("nobody has answered that")
+	if _, ok := first.StoredApproval(t.Context(), ask("c2")); ok {
+		t.Error("no approver has answered that")
 	}
 }

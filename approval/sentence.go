@@ -45,7 +45,7 @@ func checkSentence(template string) error {
 
 // NewSentence returns the sentence of a template, "" for [DefaultSentence]. The template has {run} once, for the id of
 // the run, and may have {tool} and {command}: the names of the tools whose calls wait, and the command that answers.
-// The error says what is wrong with it.
+// If the template is not valid, the error states why.
 func NewSentence(template string) (*Sentence, error) {
 	if template == "" {
 		template = DefaultSentence

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // A badDisk fails at one of its operations.
@@ -46,7 +47,7 @@ func (d *badDisk) sync(f *os.File) error {
 func TestDiskFailures(t *testing.T) {
 	t.Parallel()
 	run := &lathe.RunInfo{}
-	event := lathe.Event{ID: 1, RunID: "run_1", Data: &lathe.ToolCallPlanned{ToolCallID: "call_1"}}
+	event := event.Event{ID: 1, RunID: "run_1", Data: &event.ToolCallPlanned{ToolCallID: "call_1"}}
 	for at := 1; at <= 12; at++ {
 		for _, d := range []*badDisk{{at: at}, {at: at, short: true}, {at: at, fails: true}} {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")

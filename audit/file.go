@@ -28,8 +28,8 @@ func (realDisk) sync(f *os.File) error                   { return f.Sync() }
 
 var errClosed = errors.New("the log is closed")
 
-// A file is the one that is written now. Another process may append to it or rotate it in between: it
-// holds the lock while it does, and so does this one, which first looks at what has become of the file.
+// A file is the current file of the log. Other processes may append to it or rotate it between two writes.
+// Each process holds the lock while it writes, and first checks how the file has changed.
 type file struct {
 	path string
 	max  int64
@@ -68,7 +68,7 @@ func (x *file) close() error {
 }
 
 func (x *file) locked(do func() error) error {
-	if err := x.lock.take(); err != nil {
+	if err := x.lock.acquire(); err != nil {
 		return err
 	}
 	defer x.lock.give()
@@ -111,7 +111,7 @@ func (x *file) write(bodies ...[]byte) error {
 	if err == nil && n < len(buf) {
 		err = io.ErrShortWrite
 	}
-	if err != nil { // there may be room again later
+	if err != nil { // the disk may have space again later
 		if terr := x.f.Truncate(x.size); terr != nil {
 			x.err = fmt.Errorf("what was half written could not be removed: %w", terr)
 		}
@@ -125,7 +125,7 @@ func (x *file) write(bodies ...[]byte) error {
 	return nil
 }
 
-// follow looks at what has become of the file since it was last written.
+// follow checks how the file has changed since this process last wrote to it.
 func (x *file) follow() error {
 	info, err := os.Stat(x.path)
 	switch {
@@ -231,7 +231,7 @@ func (x *file) first() error {
 	return x.write(body)
 }
 
-// rotate gives the file a number, and goes on in a new one.
+// rotate renames the file to its number, and creates a new one.
 func (x *file) rotate() error {
 	old, err := rotated(x.path)
 	if err != nil {
@@ -251,7 +251,7 @@ func (x *file) rotate() error {
 	return x.create()
 }
 
-// before returns the head of the last file that was rotated; the zero head where there is none.
+// before returns the head of the last rotated file, or the zero head if no file was rotated.
 func (x *file) before() (Head, error) {
 	old, err := rotated(x.path)
 	if err != nil || len(old) == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 )
 
@@ -23,7 +24,7 @@ type Kind string
 // The kinds of lines.
 const (
 	Begin     Kind = "begin"     // the first line of a log
-	Rotated   Kind = "rotated"   // the first line of a file that goes on where another ended
+	Rotated   Kind = "rotated"   // the first line of a file that continues another
 	Recovered Kind = "recovered" // a process ended while it wrote: what it had begun to write was removed
 	OfEvent   Kind = "event"
 	OfCall    Kind = "call"    // a tool is about to be called
@@ -46,14 +47,14 @@ type Line struct {
 	Torn        *Torn           `json:"torn,omitempty"`
 }
 
-// A Removed says which run somebody removes, and whose it is.
+// A Removed names the run that a caller removes, and the key that asked for it.
 type Removed struct {
 	RunID     string `json:"run_id"`
 	SessionID string `json:"session_id,omitempty"`
 	By        string `json:"by,omitempty"` // the name of the key that asked for it
 }
 
-// A Call says which call is about to be made, and under which verdict.
+// A Call describes a tool call that is about to be made, and its policy verdict.
 type Call struct {
 	RunID      string          `json:"run_id"`
 	RequestID  string          `json:"request_id"`
@@ -72,13 +73,13 @@ type Call struct {
 	Arguments  json.RawMessage `json:"arguments,omitempty"` // with content only
 }
 
-// A Torn says what was removed from the end of a file.
+// A Torn describes the incomplete bytes that were removed from the end of a file.
 type Torn struct {
 	Bytes int64  `json:"bytes"`
 	Hash  string `json:"hash"` // hex SHA-256
 }
 
-// A Head names a line: its number and its hash. Who has it can tell whether a log still has that line.
+// A Head names a line: its number and its hash. With it, [Verify] can check whether a log still has that line.
 type Head struct {
 	N    int64
 	Hash string // hex SHA-256
@@ -143,11 +144,14 @@ func (r *rest) body() ([]byte, error) {
 }
 
 // eventBody makes the line of an event.
-func (o *Options) eventBody(principal string, e *lathe.Event) ([]byte, error) {
+func (o *Options) eventBody(principal string, e *event.Event) ([]byte, error) {
 	r := rest{Kind: OfEvent, Principal: principal, ContentHash: o.hash(textOf(e.Data))}
 	var err error
-	if r.Event, err = e.AppendJSON(nil, o.Content); err == nil && len(r.Event) > MaxLine/2 { // which may grow by what JSON escapes
-		r.Event, err = e.AppendJSON(nil, false)
+	if o.Content {
+		r.Event, err = e.AppendWithContent(nil)
+	}
+	if !o.Content || err == nil && len(r.Event) > MaxLine/2 { // which may grow by what JSON escapes
+		r.Event, err = e.AppendWithoutContent(nil)
 	}
 	if err != nil {
 		return nil, err
@@ -156,23 +160,23 @@ func (o *Options) eventBody(principal string, e *lathe.Event) ([]byte, error) {
 }
 
 // textOf returns the text whose hash stands for an event's content; nil: it has none.
-func textOf(d lathe.EventData) []byte {
+func textOf(d event.Data) []byte {
 	var v any
 	switch d := d.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		v = d.Messages
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		if d.Message == nil {
 			return nil
 		}
 		v = d.Message
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		return []byte(d.RawArgs)
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		return []byte(d.Result)
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		return d.Arguments
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		return []byte(d.Answer)
 	default: // no text, or that of another event
 		return nil

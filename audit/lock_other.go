@@ -13,13 +13,13 @@ import (
 // lockPatience is how long a process waits for another one's lines.
 const lockPatience = 10 * time.Second
 
-// A lock lets one process write at a time: it is a file that is there while somebody writes. After a
-// crash it has to be removed by hand.
+// A lock lets one process write at a time: its file exists while a process writes. After a crash an
+// operator has to remove the file.
 type lock struct{ path string }
 
 func openLock(path string) (*lock, error) { return &lock{path}, nil }
 
-func (l *lock) take() error {
+func (l *lock) acquire() error {
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {

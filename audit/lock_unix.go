@@ -19,7 +19,7 @@ func openLock(path string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-func (l *lock) take() error {
+func (l *lock) acquire() error {
 	for {
 		err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX)
 		if !errors.Is(err, syscall.EINTR) {

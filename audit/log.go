@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// DefaultMaxBytes is how large a file grows before the log goes on in another.
+// DefaultMaxBytes is the size, in bytes, at which the log starts a new file.
 const DefaultMaxBytes = 100 << 20
 
 // Options say what a [Log] writes. They are copied.
@@ -18,40 +19,40 @@ type Options struct {
 	Content bool
 	// HashKey makes the hashes of texts keyed ones (HMAC), which cannot be tried out without the key.
 	HashKey []byte
-	// MaxBytes is how large a file grows before it is renamed and another goes on: [DefaultMaxBytes].
-	// A file is larger by what was written at once.
+	// MaxBytes is the size, in bytes, at which the file is renamed and a new one is started; default [DefaultMaxBytes].
+	// A file may exceed it by one batch of lines.
 	MaxBytes int64
 	Now      func() time.Time // nil: time.Now
 }
 
-// A Log appends to one file, which several processes may do at once. What a method has returned
-// without an error survives the end of the process and of the machine. Its methods may be called
-// from several goroutines at once; lines that come together are written together.
+// A Log appends to one file, to which several processes may append at once. When a method has returned
+// without an error, its line survives a crash of the process and of the machine. Its methods may be called
+// from several goroutines at once; concurrent lines are written and synced in one batch.
 //
-// Errors are *[lathe.Error] of code unavailable, cancelled or timeout. Where ctx ends while a line is
-// on its way, it may be written or not. When the disk does not say that it has kept what was written,
-// the log takes nothing more until it is opened again.
+// Errors are *[lathe.Error] of code unavailable, cancelled or timeout. If ctx ends during a write, the
+// line may be written or not. If a write or sync fails, the log refuses all further lines until it is
+// opened again.
 type Log struct {
 	path string
 	opts Options
 
 	mu     sync.Mutex
 	next   *batch
-	actors map[string]string // whose the runs are that are told by Emit
+	actors map[string]string // principals by run ID, of the runs whose events Emit received
 
-	turn chan struct{} // has room for who writes; the file is theirs
+	turn chan struct{} // buffers one token: its holder may write to the file
 	file file
 }
 
-// A batch is what is written at once.
+// A batch is the lines of one write.
 type batch struct {
 	bodies [][]byte
 	done   chan struct{}
 	err    error // good once done is closed
 }
 
-// Open opens the log at path, and makes it where it is not there; the folder must be there. What a
-// process left half written at its end is removed, and a line says so.
+// Open opens the log at path, and creates it if it does not exist; its folder must exist. An incomplete
+// line that a crashed process left at the end is removed, and a line of kind Recovered records that.
 func Open(path string, opts *Options) (*Log, error) {
 	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
 	if opts != nil {
@@ -72,43 +73,44 @@ func Open(path string, opts *Options) (*Log, error) {
 }
 
 // Event writes an event of a run. Deltas are left out. It fits engine.Options.Audit.
-func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e lathe.Event) error {
-	if lathe.IsDelta(e.Data) {
+func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e event.Event) error {
+	if event.IsDelta(e.Data) {
 		return nil
 	}
 	body, err := l.opts.eventBody(run.Principal, &e)
 	return l.add(ctx, body, err)
 }
 
-// Call writes that a tool is about to be called. It fits tool.Options.Journal.
+// Call records that a tool is about to be called. It fits tool.Options.Journal.
 func (l *Log) Call(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error {
 	body, err := l.opts.callBody(call, v)
 	return l.add(ctx, body, err)
 }
 
-// Remove writes that somebody is about to remove a run from the store. It fits gateway.Options.Removing.
+// Remove records that a caller is about to remove a run from the store; by is the name of the caller's key.
+// It fits gateway.Options.Removing.
 func (l *Log) Remove(ctx context.Context, by string, run *lathe.RunInfo) error {
 	body, err := (&rest{Kind: OfRemoval, Principal: run.Principal, Removed: &Removed{RunID: run.RunID, SessionID: run.SessionID, By: by}}).body()
 	return l.add(ctx, body, err)
 }
 
-var _ lathe.Sink = (*Log)(nil)
+var _ event.Sink = (*Log)(nil)
 
 // maxActors bounds the runs of Emit whose principal is remembered.
 const maxActors = 10_000
 
-// Emit implements [lathe.Sink], for calls that are made outside of the engine: it waits until the event
-// is kept. That it could not be kept is seen by the next Call, before the tool is called.
-func (l *Log) Emit(ctx context.Context, e lathe.Event) {
+// Emit implements [event.Sink], for calls that are made outside of the engine. It returns when the event
+// is on the disk. If the write fails, the next Call returns an error, before the tool is called.
+func (l *Log) Emit(ctx context.Context, e event.Event) {
 	run := lathe.RunInfo{RunID: e.RunID}
 	l.mu.Lock()
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		if len(l.actors) < maxActors {
 			l.actors[e.RunID] = d.Principal
 		}
 		run.Principal = d.Principal
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		run.Principal = l.actors[e.RunID]
 		delete(l.actors, e.RunID)
 	default:
@@ -169,7 +171,7 @@ func (l *Log) Head() Head {
 	return l.file.head
 }
 
-// Close closes the file, once what was begun is written. A closed log takes nothing more.
+// Close finishes the pending writes and closes the file. A closed log refuses further lines.
 func (l *Log) Close() error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/event"
 )
 
 func TestMain(m *testing.M) {
@@ -44,9 +45,9 @@ func open(t testing.TB, path string, opts *audit.Options) *audit.Log {
 	return l
 }
 
-func result(id int64) lathe.Event {
-	return lathe.Event{ID: id, RunID: "run_1", RequestID: "req_1", SessionID: "s1", Time: time.Unix(0, id).UTC(), Turn: 1,
-		Data: &lathe.ToolCallResult{ToolCallID: "call_1", Tool: "calculator", Status: "ok", PolicyDecision: "allow", PolicyRule: "r1", Result: canary}}
+func result(id int64) event.Event {
+	return event.Event{ID: id, RunID: "run_1", RequestID: "req_1", SessionID: "s1", Time: time.Unix(0, id).UTC(), Turn: 1,
+		Data: &event.ToolCallResult{ToolCallID: "call_1", Tool: "calculator", Status: "ok", PolicyDecision: "allow", PolicyRule: "r1", Result: canary}}
 }
 
 var ann = &lathe.RunInfo{RunID: "run_1", RequestID: "req_1", Principal: "ann"}
@@ -87,22 +88,22 @@ func callInfo() *lathe.CallInfo {
 		Tool: &lathe.ToolSpec{Name: "calculator", Effect: lathe.ReadOnly, Schema: json.RawMessage(`{"type":"object"}`), Origin: "builtin"}}
 }
 
-func TestLinesHoldNoText(t *testing.T) {
+func TestLinesHaveNoText(t *testing.T) {
 	t.Parallel()
 	for _, content := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		l := open(t, path, &audit.Options{Content: content})
-		events := []lathe.EventData{
-			&lathe.RunStarted{Model: "m", Messages: []lathe.Message{lathe.User(canary)}, Principal: "ann"},
-			&lathe.ModelCallFinished{Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: canary}}}},
-			&lathe.ToolCallProposed{ToolCallID: "call_1", ToolName: "calculator", RawArgs: canary},
-			&lathe.ApprovalResolved{ToolCallID: "call_1", By: "bob", Arguments: json.RawMessage(`"` + canary + `"`)},
-			&lathe.ToolCallResult{Result: canary},
-			&lathe.TextDelta{Text: canary},
-			&lathe.RunFinished{Answer: canary},
+		events := []event.Data{
+			&event.RunStarted{Model: "m", Messages: []lathe.Message{lathe.User(canary)}, Principal: "ann"},
+			&event.ModelCallFinished{Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: canary}}}},
+			&event.ToolCallProposed{ToolCallID: "call_1", ToolName: "calculator", RawArgs: canary},
+			&event.ApprovalResolved{ToolCallID: "call_1", By: "bob", Arguments: json.RawMessage(`"` + canary + `"`)},
+			&event.ToolCallResult{Result: canary},
+			&event.TextDelta{Text: canary},
+			&event.RunFinished{Answer: canary},
 		}
 		for i, d := range events {
-			if err := l.Event(t.Context(), ann, lathe.Event{ID: int64(i + 1), RunID: "run_1", Data: d}); err != nil {
+			if err := l.Event(t.Context(), ann, event.Event{ID: int64(i + 1), RunID: "run_1", Data: d}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +149,7 @@ func TestRemovals(t *testing.T) {
 	if e.Kind != audit.OfRemoval || e.Principal != "ann" || e.Removed == nil || *e.Removed != (audit.Removed{RunID: "run_1", SessionID: "s1", By: "ann"}) {
 		t.Errorf("%s", e.Raw)
 	}
-	if f, err := e.Facts(); err != nil || f != (audit.Facts{RunID: "run_1", SessionID: "s1", Type: "Removed", By: "ann"}) {
+	if f, err := e.Fields(); err != nil || f != (audit.Fields{RunID: "run_1", SessionID: "s1", Type: "Removed", By: "ann"}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -173,8 +174,8 @@ func TestSinkKnowsThePrincipal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := open(t, path, nil)
-	for i, d := range []lathe.EventData{&lathe.RunStarted{Principal: "bob"}, &lathe.ToolCallPlanned{}, &lathe.RunFinished{}, &lathe.ToolCallPlanned{}} {
-		l.Emit(t.Context(), lathe.Event{ID: int64(i + 1), RunID: "call_9", Data: d})
+	for i, d := range []event.Data{&event.RunStarted{Principal: "bob"}, &event.ToolCallPlanned{}, &event.RunFinished{}, &event.ToolCallPlanned{}} {
+		l.Emit(t.Context(), event.Event{ID: int64(i + 1), RunID: "call_9", Data: d})
 	}
 	var got []string
 	for _, e := range read(t, path)[1:] {
@@ -294,7 +295,7 @@ func TestLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := open(t, path, &audit.Options{Content: true})
 	long := result(1)
-	long.Data.(*lathe.ToolCallResult).Result = strings.Repeat(canary, 100_000)
+	long.Data.(*event.ToolCallResult).Result = strings.Repeat(canary, 100_000)
 	if err := l.Event(t.Context(), ann, long); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// A Break says where a log is not what was written, and why.
+// A Break reports where a log was altered, and how that was detected.
 type Break struct {
 	File string
 	Line int // in the file, from 1
@@ -22,7 +22,7 @@ type Break struct {
 // Error returns "file:line: why".
 func (b *Break) Error() string { return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Why) }
 
-// An Entry is a line as it was read: its bytes, and what they say.
+// An Entry is a line as it was read: its decoded form and its bytes.
 type Entry struct {
 	Line
 	Raw  []byte // without the line's end
@@ -30,9 +30,9 @@ type Entry struct {
 	At   int // its line in the file, from 1
 }
 
-// Lines yields the lines of the log at path, those of files that were rotated first, each held against
-// the one before it. At the first that is not what was written it yields a *[Break] and ends; what a
-// process was writing, or had half written when it ended, is no break. The files may be written in between.
+// Lines yields the lines of the log at path, those of rotated files first, and verifies each against the
+// hash of the line before it. At the first altered line it yields a *[Break] and ends. An incomplete last
+// line, which a process is writing or left when it crashed, is no break. Processes may append meanwhile.
 func Lines(path string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if _, err := scan(path, func(e *Entry) bool { return yield(*e, nil) }); err != nil {
@@ -50,10 +50,10 @@ type Report struct {
 	Torn int64
 }
 
-// Verify holds each line of a log against the one before it, and the log against heads that were noted
-// elsewhere. The error is a *[Break] where something was changed, removed, added, moved or cut off.
-// Where the first files of a log are not there any more, it begins with the first that is. A file that is
-// empty, or does not begin with the line that each file begins with, is a Break.
+// Verify checks each line of a log against the line before it, and the log against heads that were saved
+// elsewhere. The error is a *[Break] if a line was changed, removed, added or moved, or the end cut off.
+// If the first files of a log no longer exist, Verify begins with the first one that does. A file that is
+// empty, or does not begin with a line of kind Begin or Rotated, is a Break.
 func Verify(path string, noted ...Head) (*Report, error) {
 	r := &Report{}
 	hashes := map[int64]string{}
@@ -201,10 +201,10 @@ type chain struct {
 	fn   func(*Entry) bool
 	file string
 	at   int
-	over bool // fn wants no more
+	over bool // fn returned false
 
-	last Head
-	held *Entry
+	last    Head
+	pending *Entry
 	// doubt is the first of two lines of which the second does not hold the hash of the first. The
 	// line after them shows whether it was the first that was changed.
 	doubt  *Break
@@ -226,25 +226,25 @@ func (c *chain) line(raw []byte) bool {
 	switch {
 	case err != nil || l.N < 1 || len(l.Prev) != len(none):
 		here.Why = "this is no line of a log"
-	case c.held == nil && l.N == 1 && (l.Prev != none || l.Kind != Begin):
+	case c.pending == nil && l.N == 1 && (l.Prev != none || l.Kind != Begin):
 		here.Why = "a log does not begin so"
-	case c.held == nil && l.N > 1 && l.Kind != Rotated: // each file says in its first line where it begins
+	case c.pending == nil && l.N > 1 && l.Kind != Rotated: // each file says in its first line where it begins
 		here.Why = fmt.Sprintf("the file begins with line %d, which does not begin a file: the lines before it were removed", l.N)
-	case c.held == nil: // files before it may be elsewhere
+	case c.pending == nil: // files before it may be elsewhere
 	case l.N > c.last.N+1:
 		here.Why = fmt.Sprintf("line %d is missing here: it was removed or moved", c.last.N+1)
 	case l.N < c.last.N+1:
 		here.Why = fmt.Sprintf("line %d stands where line %d is expected: it was moved or added", l.N, c.last.N+1)
 	case l.Prev != c.last.Hash:
-		c.doubt, c.last = &Break{c.held.File, c.held.At, "the line, or the one after it, was changed"}, Head{l.N, sumOf(raw)}
+		c.doubt, c.last = &Break{c.pending.File, c.pending.At, "the line, or the one after it, was changed"}, Head{l.N, sumOf(raw)}
 		return true
 	}
 	if here.Why != "" {
 		c.broken = here
 		return false
 	}
-	before := c.held
-	c.last, c.held = Head{l.N, sumOf(raw)}, &Entry{Line: l, Raw: bytes.Clone(raw), File: c.file, At: c.at}
+	before := c.pending
+	c.last, c.pending = Head{l.N, sumOf(raw)}, &Entry{Line: l, Raw: bytes.Clone(raw), File: c.file, At: c.at}
 	c.over = before != nil && !c.fn(before)
 	return !c.over
 }
@@ -256,8 +256,8 @@ func (c *chain) end() error {
 		return nil
 	case c.broken == nil && c.doubt != nil:
 		c.broken = c.doubt
-	case c.broken == nil && c.held != nil:
-		c.fn(c.held)
+	case c.broken == nil && c.pending != nil:
+		c.fn(c.pending)
 	}
 	if c.broken != nil { // a nil *Break is no nil error
 		return c.broken

@@ -29,13 +29,13 @@ import (
 func toolBody(n int, vary bool) (body []byte, want int) {
 	args := `{"path":"main.go","text":"` + strings.Repeat("package main\\n\\tx := \\\"y\\\" ", n/24) + `"}`
 	var b bytes.Buffer
-	event(&b, `{"role":"assistant","content":null}`)
-	event(&b, fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":%q,"arguments":""}}]}`, toolName))
+	sseEvent(&b, `{"role":"assistant","content":null}`)
+	sseEvent(&b, fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":%q,"arguments":""}}]}`, toolName))
 	k := 0
 	for rest := args; rest != ""; k++ {
 		m := min(16, len(rest))
 		start := b.Len()
-		event(&b, fmt.Sprintf(`{"tool_calls":[{"index":0,"function":{"arguments":%q}}]}`, rest[:m]))
+		sseEvent(&b, fmt.Sprintf(`{"tool_calls":[{"index":0,"function":{"arguments":%q}}]}`, rest[:m]))
 		if vary {
 			varied := strings.Replace(b.String()[start:], `"service_tier":"default"`, fmt.Sprintf(`"obfuscation":"%0*d"`, 1+k%9, k), 1)
 			b.Truncate(start)
@@ -49,11 +49,11 @@ func toolBody(n int, vary bool) (body []byte, want int) {
 
 func textBody(words int) (body []byte, want int) {
 	var b bytes.Buffer
-	event(&b, `{"role":"assistant","content":null}`)
+	sseEvent(&b, `{"role":"assistant","content":null}`)
 	for i := range words {
 		w := fmt.Sprintf("word%d ", i%10)
 		want += len(w)
-		event(&b, fmt.Sprintf(`{"content":%q}`, w))
+		sseEvent(&b, fmt.Sprintf(`{"content":%q}`, w))
 	}
 	finish(&b, "stop")
 	return b.Bytes(), want

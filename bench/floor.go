@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// floorStd is what most people write by hand: net/http, bufio and encoding/json structs.
+// floorStd is a typical client written by hand: net/http, bufio and encoding/json structs.
 func floorStd(v variant, client *http.Client, base string) (func() error, error) {
 	type function struct {
 		Name      string `json:"name,omitempty"`

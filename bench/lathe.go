@@ -7,10 +7,12 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -28,9 +30,9 @@ func (l *lookup) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
 // counted is the caller's own sink: it looks at every event.
 type counted struct{ events, bytes int }
 
-func (c *counted) Emit(_ context.Context, e lathe.Event) {
+func (c *counted) Emit(_ context.Context, e event.Event) {
 	c.events++
-	if d, ok := e.Data.(*lathe.TextDelta); ok {
+	if d, ok := e.Data.(*event.TextDelta); ok {
 		c.bytes += len(d.Text)
 	}
 }
@@ -38,7 +40,7 @@ func (c *counted) Emit(_ context.Context, e lathe.Event) {
 // runLathe is the whole of Lathe: engine, loop, provider and runner, with policy, schema validation,
 // limits, redaction, hashes, every event, and metrics on.
 func runLathe(v variant, client *http.Client, base string) (func() error, error) {
-	model, err := provider.OpenAI("gpt-4o-mini", &provider.Options{BaseURL: base, Key: provider.NewSecret("k"), Transport: client.Transport, Retry: provider.Retry{Attempts: 1}})
+	model, err := provider.OpenAI("gpt-4o-mini", &provider.Options{BaseURL: base, Key: secret.New("k"), Transport: client.Transport, Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +50,23 @@ func runLathe(v variant, client *http.Client, base string) (func() error, error)
 		return nil, err
 	}
 	limits := lathe.Limits{MaxIterations: v.rounds + 2, MaxToolCalls: v.rounds*v.parallel + 1, MaxRepeatedCalls: v.rounds*v.parallel + 2}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Limits: limits})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Limits: limits})
+	if err != nil {
+		return nil, err
+	}
 	l, err := loop.New(model, runner, &loop.Options{Limits: limits})
 	if err != nil {
 		return nil, err
 	}
 	sink := &counted{}
-	e := engine.New(&engine.Options{Sinks: []lathe.Sink{observe.NewMetrics(nil), sink}})
+	e, err := engine.New(&engine.Options{Sinks: []event.Sink{observe.NewMetrics(nil), sink}})
+	if err != nil {
+		return nil, err
+	}
 	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}}
 	return func() error {
 		sink.events = 0
-		res, err := e.Run(context.Background(), l, in)
+		res, err := e.Run(context.Background(), l, in, nil)
 		if err != nil {
 			return err
 		}

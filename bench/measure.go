@@ -16,7 +16,7 @@ type figure struct {
 	kib    float64
 }
 
-// A lane is one contender of a table.
+// A lane is one contender of a table: a name and the operation to measure.
 type lane struct {
 	name string
 	op   func() error

@@ -58,7 +58,7 @@ func newReplies(v variant) *replies {
 const head = `{"id":"chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG","object":"chat.completion.chunk","created":1741570283,"model":"gpt-4o-mini-2024-07-18","service_tier":"default","system_fingerprint":"fp_06737a9306","choices":[{"index":0,"delta":`
 const tail = `,"logprobs":null,"finish_reason":null}]}`
 
-func event(b *bytes.Buffer, delta string) { b.WriteString("data: " + head + delta + tail + "\n\n") }
+func sseEvent(b *bytes.Buffer, delta string) { b.WriteString("data: " + head + delta + tail + "\n\n") }
 
 func finish(b *bytes.Buffer, reason string) {
 	b.WriteString("data: " + head + `{},"logprobs":null,"finish_reason":"` + reason + `"}]}` + "\n\n")
@@ -80,12 +80,12 @@ func callBody(v variant, round int) []byte {
 		b.WriteString(`]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`)
 		return b.Bytes()
 	}
-	event(&b, `{"role":"assistant","content":null}`)
+	sseEvent(&b, `{"role":"assistant","content":null}`)
 	for i := range v.parallel {
-		event(&b, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}`, i, callID(round, i), toolName))
+		sseEvent(&b, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}`, i, callID(round, i), toolName))
 		for rest := toolArgs; rest != ""; {
 			n := min(16, len(rest))
-			event(&b, fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}`, i, rest[:n]))
+			sseEvent(&b, fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}`, i, rest[:n]))
 			rest = rest[n:]
 		}
 	}
@@ -99,9 +99,9 @@ func answerBody(stream bool) []byte {
 		fmt.Fprintf(&b, `{"id":"chatcmpl-1","object":"chat.completion","created":1741570283,"model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":%q},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}}`, answer)
 		return b.Bytes()
 	}
-	event(&b, `{"role":"assistant","content":null}`)
+	sseEvent(&b, `{"role":"assistant","content":null}`)
 	for w := range strings.SplitAfterSeq(answer, " ") {
-		event(&b, fmt.Sprintf(`{"content":%q}`, w))
+		sseEvent(&b, fmt.Sprintf(`{"content":%q}`, w))
 	}
 	finish(&b, "stop")
 	return b.Bytes()

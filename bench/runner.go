@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -62,7 +63,10 @@ func runnerLanes() ([]*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Journal: func(context.Context, *lathe.CallInfo, lathe.Verdict) error { return nil }})
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Journal: func(context.Context, *lathe.CallInfo, lathe.Verdict) error { return nil }})
+	if err != nil {
+		return nil, err
+	}
 	calls := make([]tool.Call, len(all))
 	for i := range calls {
 		calls[i] = tool.Call{ToolCall: lathe.ToolCall{ID: fmt.Sprint("call_", i), Name: "forecast", Arguments: all[i]}}
@@ -72,7 +76,7 @@ func runnerLanes() ([]*lane, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // as a server's request has
 	_ = cancel
 	told, next := 0, 0
-	emit := func(lathe.EventData) { told++ }
+	emit := func(event.Data) { told++ }
 	whole := func() error {
 		w := r.Begin(run, opts)
 		defer w.Close()

@@ -11,38 +11,32 @@ import (
 
 // An Agent is a tool whose calls are runs of their own.
 type Agent struct {
-	Description  string
-	Model        string // an entry of models; empty: the default
-	Instructions string
-	Tools        []string // names, or the single entry *; empty: none
-	Effect       lathe.Effect
-	Timeout      time.Duration
-	// Limits narrow those of the run that calls the agent: zero fields, and those below zero, say nothing.
-	Limits lathe.Limits
+	// What the agent does, for the model that calls it. Required.
+	Description string `key:"description" also:"summary"`
+	// Entry of `models` that answers. Default: the default model, or in `lathe run` the model of the run.
+	Model string `key:"model"`
+	// System text of the agent's runs.
+	Instructions string `key:"instructions" also:"system prompt system_prompt"`
+	// Tools that the agent may call, by name, of those that the calling run has; `"*"`: all of them. Default: none.
+	Tools []string `key:"tools" is:"tool or *" also:"tool allow"`
+	// What a call does. An agent that is `read_only` or `idempotent` gets no tool with a stronger effect.
+	Effect lathe.Effect `key:"effect" default:"writes" also:"effects"`
+	// Time of one call.
+	Timeout time.Duration `key:"timeout" default:"5m" range:"1ns.."`
+	// Model calls of one call of the agent, where that is less than in `tool_calling`.
+	MaxIterations int `key:"max_iterations" default:"0" range:"0.."`
+	// Tool calls of one call of the agent, where that is less than the calling run has left.
+	MaxToolCalls int `key:"max_total_tool_calls" default:"0" range:"0.." also:"max_tool_calls"`
+	// Tokens of one call of the agent, likewise.
+	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"`
+	// US dollars of one call of the agent, likewise.
+	MaxCost float64 `key:"max_cost" default:"none" is:"dollars"`
 }
 
-// keys returns the rows of one agent, bound to a.
-func (a *Agent) keys() []key {
-	l := &a.Limits
-	return []key{
-		{"description", "", text(&a.Description), "What the agent does, for the model that calls it. Required.", "summary"},
-		{"model", "", text(&a.Model), "Entry of `models` that answers. Default: the default model, or in `lathe run` the model of the run.", ""},
-		{"instructions", "", text(&a.Instructions), "System text of the agent's runs.", "system prompt system_prompt"},
-		{"tools", "", listValue{&a.Tools, isAgentTool}, "Tools that the agent may call, by name, of those that the calling run has; `\"*\"`: all of them. Default: none.", "tool allow"},
-		{"effect", "writes", effect(&a.Effect), "What a call does. An agent that is `read_only` or `idempotent` gets no tool with a stronger effect.", "effects"},
-		{"timeout", "5m", duration(&a.Timeout, 1), "Time of one call.", ""},
-		{"max_iterations", "0", count(&l.MaxIterations, 0, maxCount), "Model calls of one call of the agent, where that is less than in `tool_calling`.", ""},
-		{"max_total_tool_calls", "0", count(&l.MaxToolCalls, 0, maxCount), "Tool calls of one call of the agent, where that is less than the calling run has left.", "max_tool_calls"},
-		{"max_tokens_total", "none", tokens(&l.MaxTokensTotal), "Tokens of one call of the agent, likewise.", "max_tokens"},
-		{"max_cost", "none", dollars(&l.MaxCost), "US dollars of one call of the agent, likewise.", ""},
-	}
-}
-
-func isAgentTool(s string) error {
-	if s == "*" {
-		return nil
-	}
-	return isToolName(s)
+// Limits returns the limits of the runs of the agent. They narrow those of the run that calls it: fields that are not
+// above 0 say nothing.
+func (a *Agent) Limits() lathe.Limits {
+	return lathe.Limits{MaxIterations: a.MaxIterations, MaxToolCalls: a.MaxToolCalls, MaxTokensTotal: a.MaxTokensTotal, MaxCost: a.MaxCost}
 }
 
 // checkAgents reports what agents lack.
@@ -55,10 +49,29 @@ func (l *loader) checkAgents() {
 		if slices.Contains(a.Tools, "*") && len(a.Tools) > 1 {
 			l.at(base+".tools", `"*" stands alone: it is every tool of the calling run`)
 		}
+		for _, t := range a.Tools {
+			switch {
+			case t == name:
+				l.at(base+".tools", quote(t)+" is the agent itself, and an agent never gets its own tool: remove the name")
+			case l.cfg.ToolCalling.MaxDepth < 2 && l.leadsTo(t, name, map[string]bool{}):
+				l.at(base+".tools", quote(t)+" leads back to this agent, and agents get no agents while tool_calling.max_depth is below 2: remove the name, or raise max_depth")
+			}
+		}
 		if _, err := l.cfg.Model(a.Model); err != nil && a.Model != "" {
 			var e *lathe.Error
 			errors.As(err, &e)
 			l.at(base+".model", e.Err.Error())
 		}
 	}
+}
+
+// leadsTo reports whether the agent from has the agent to among its tools, or among those of agents that it has. It adds
+// the agents that it has looked at to seen.
+func (l *loader) leadsTo(from, to string, seen map[string]bool) bool {
+	a := l.cfg.Tools.Run[from]
+	if a == nil || seen[from] {
+		return false
+	}
+	seen[from] = true
+	return slices.ContainsFunc(a.Tools, func(t string) bool { return t == to || l.leadsTo(t, to, seen) })
 }

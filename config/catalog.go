@@ -1,71 +1,64 @@
 package config
 
 import (
-	"errors"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // MCP says what MCP clients of this server find besides tools.
 type MCP struct {
-	Resources map[string]*MCPResource // by name
-	Prompts   map[string]*MCPPrompt
+	// What MCP clients of this server may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.
+	Resources map[string]*MCPResource `key:"resources" names:"offer" per:"resource name"`
+	// Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.
+	Prompts map[string]*MCPPrompt `key:"prompts" names:"offer" per:"prompt name"`
 }
 
 // An MCPResource is a text, or the files of a folder.
 type MCPResource struct {
-	URI, Title, Description, MediaType string
-	Folder                             string   // as the file writes it
-	Files                              []string // patterns; nil: all; empty: none
-	Text                               string
-	Labels                             []string
-	Values                             map[string][]string // of the parts of the uri
-	MaxBytes                           int
+	// Where clients find it, such as `docs:///`; a part `{name}` stands for any text without a slash. What the names
+	// of files are put after ends in a slash. Default: `lathe:///NAME`.
+	URI string `key:"uri" is:"word" also:"url"`
+	// Its name for people.
+	Title string `key:"title"`
+	// What it is, for people and models.
+	Description string `key:"description"`
+	// Folder whose files are offered, without those that begin with a dot; a relative path starts at the
+	// configuration file. No link leads out of it.
+	Folder string `key:"folder" also:"dir path"`
+	// Patterns of the files, such as `*.md`; one with a slash fits the whole path. Default: `["*"]`, all. An empty
+	// list: none.
+	Files []string `key:"files" unset:"all" also:"match include"` // patterns; nil: all; empty: none
+	// Its text, in place of `folder`. Parts of the uri in it, as `{name}`, are filled in.
+	Text string `key:"text" also:"content"`
+	// What the parts may be completed to; others are read, too.
+	Values map[string][]string `key:"values" per:"part of the uri to list of texts" is:"text" also:"complete"`
+	// Its media type. Default: what names and first bytes of files say.
+	MediaType string `key:"media_type" is:"word" also:"mime_type"`
+	// What it touches, as `policy.labels` says it of tools.
+	Labels []string `key:"labels" also:"label"`
+	// The largest that is read.
+	MaxBytes int `key:"max_bytes" default:"1MiB" is:"size" range:"1..8MiB" also:"max_file_bytes"`
 }
 
 // An MCPPrompt is a message to begin with.
 type MCPPrompt struct {
-	Title, Description string
-	Text               string
-	Arguments          map[string]string // what they are, by name
-	Required           []string
-	Values             map[string][]string
-	Resources          []string // by URI, in front of the text
-	Labels             []string
+	// Its name for people.
+	Title string `key:"title"`
+	// What it is for.
+	Description string `key:"description"`
+	// What it says. Arguments in it, as `{name}`, are filled in.
+	Text string `key:"text" also:"content message"`
+	// What the person fills in.
+	Arguments map[string]string `key:"arguments" per:"name to what it is" also:"args parameters"`
+	// The arguments that must be filled in.
+	Required []string `key:"required"`
+	// What arguments may be completed to; others are taken, too.
+	Values map[string][]string `key:"values" per:"argument to list of texts" is:"text" also:"complete"`
+	// Resources that stand before the text, by uri; arguments in it are filled in.
+	Resources []string `key:"resources" also:"embed"`
+	// What it touches, as `policy.labels` says it of tools.
+	Labels []string `key:"labels" also:"label"`
 }
-
-// keys returns the rows of one resource, bound to r.
-func (r *MCPResource) keys() []key {
-	return []key{
-		{"uri", "", word(&r.URI), "Where clients find it, such as `docs:///`; a part `{name}` stands for any text without a slash. What the names of files are put after ends in a slash. Default: `lathe:///NAME`.", "url"},
-		{"title", "", text(&r.Title), "Its name for people.", ""},
-		{"description", "", text(&r.Description), "What it is, for people and models.", ""},
-		{"folder", "", text(&r.Folder), "Folder whose files are offered, without those that begin with a dot; a relative path starts at the configuration file. No link leads out of it.", "dir path"},
-		{"files", "", grant(&r.Files, isName), "Patterns of the files, such as `*.md`; one with a slash fits the whole path. Default: `[\"*\"]`, all. An empty list: none.", "match include"},
-		{"text", "", text(&r.Text), "Its text, in place of `folder`. Parts of the uri in it, as `{name}`, are filled in.", "content"},
-		{"values", "", table(&r.Values, "part of the uri", "list of texts", isName, newTexts), "What the parts may be completed to; others are read, too.", "complete"},
-		{"media_type", "", word(&r.MediaType), "Its media type. Default: what names and first bytes of files say.", "mime_type"},
-		{"labels", "", names(&r.Labels), "What it touches, as `policy.labels` says it of tools.", "label"},
-		{"max_bytes", "1MiB", size(&r.MaxBytes, 1, 8<<20), "The largest that is read.", "max_file_bytes"},
-	}
-}
-
-// keys returns the rows of one prompt, bound to p.
-func (p *MCPPrompt) keys() []key {
-	return []key{
-		{"title", "", text(&p.Title), "Its name for people.", ""},
-		{"description", "", text(&p.Description), "What it is for.", ""},
-		{"text", "", text(&p.Text), "What it says. Arguments in it, as `{name}`, are filled in.", "content message"},
-		{"arguments", "", table(&p.Arguments, "name", "what it is", isName, newText), "What the person fills in.", "args parameters"},
-		{"required", "", names(&p.Required), "The arguments that must be filled in.", ""},
-		{"values", "", table(&p.Values, "argument", "list of texts", isName, newTexts), "What arguments may be completed to; others are taken, too.", "complete"},
-		{"resources", "", names(&p.Resources), "Resources that stand before the text, by uri; arguments in it are filled in.", "embed"},
-		{"labels", "", names(&p.Labels), "What it touches, as `policy.labels` says it of tools.", "label"},
-	}
-}
-
-func newTexts(p *[]string) value { return texts(p) }
 
 // checkCatalog looks at what the keys of resources and prompts say together.
 func (l *loader) checkCatalog() {
@@ -91,12 +84,4 @@ func (l *loader) checkCatalog() {
 			}
 		}
 	}
-}
-
-// isOfferName takes the names of resources and prompts.
-func isOfferName(s string) error {
-	if isToolName(s) != nil || len(s) > 50 || strings.Contains(s, "__") {
-		return errors.New("a name has 1 to 50 letters, digits, _ and -, with no __ in it")
-	}
-	return nil
 }

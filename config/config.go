@@ -1,9 +1,10 @@
 // Package config reads lathe.yaml: one strict file, overlaid by LATHE_… variables of the
 // environment and those by flags. It describes and checks; it builds nothing.
 //
-// Every key stands once in the tables of keys.go, with its default and what it means; the reference
-// in docs/config.md is written from them. Whatever is not in the tables is an error that names file,
-// line and the nearest right word, and all problems are reported at once.
+// Each setting is one field of a struct: tags hold its key, its default and its kind, and the comment
+// before the field is its documentation (see the type setting). docs/config.md and comments.txt are
+// generated from the fields. A key of the file that no field has is an error that names file, line and
+// the nearest key; all problems are reported at once.
 package config
 
 import (
@@ -18,22 +19,28 @@ import (
 
 // A Config is what a configuration says, defaults filled in.
 type Config struct {
-	DefaultModel string // the model of runs that name none; "" when nothing says so
-	Models       map[string]*Model
-	ToolCalling  ToolCalling
-	Tools        Tools
-	Policy       Policy
-	Secrets      Secrets
-	Audit        Audit
-	Approval     Approval
-	Keep         Keep
-	Telemetry    Telemetry
-	Sim          Sim
-	Serve        Serve
-	Cluster      Cluster
-	MCP          MCP
-	Keys         map[string]*APIKey // by name, which is who runs
-	Workers      map[string]*Workers
+	// Model of runs that name none: a name under `models`, or `sim/…`. Default: the only model there is, else
+	// `sim/demo`.
+	DefaultModel string `key:"default_model" also:"model"`
+	// Models that runs may name.
+	Models      map[string]*Model `key:"models" names:"model" per:"name"`
+	ToolCalling ToolCalling       `key:"tool_calling"`
+	Tools       Tools             `key:"tools"`
+	Policy      Policy            `key:"policy"`
+	Secrets     Secrets           `key:"secrets"`
+	Serve       Serve             `key:"serve"`
+	Cluster     Cluster           `key:"cluster"`
+	MCP         MCP               `key:"mcp"`
+	Approval    Approval          `key:"approval"`
+	Audit       Audit             `key:"audit"`
+	Keep        Keep              `key:"retention"`
+	// Keys of the clients that may call the daemon; without any, every process on this machine may. The name of the
+	// key is the principal of runs.
+	Keys map[string]*APIKey `key:"keys" names:"rule" per:"key name" also:"api_keys"`
+	// Workers on other machines that may execute tools for the daemon, over `GET /v1/worker`; see docs/workers.md.
+	Workers   map[string]*Workers `key:"workers" names:"rule" per:"name" also:"worker fleets"`
+	Telemetry Telemetry           `key:"telemetry"`
+	Sim       Sim                 `key:"sim"`
 
 	origin map[string]string // by key; a key that is not in it has its default
 	dir    string
@@ -44,101 +51,257 @@ func (c *Config) Dir() string { return c.dir }
 
 // A Model says how one model is reached and what it can do.
 type Model struct {
-	Name     string // its name in `models`
-	Provider string // "openai" or "sim"
-	Label    string // the provider's name in events and metrics; empty: it goes by Provider
-	BaseURL  Ref    // empty: the provider's own
-	Key      Ref
-	Headers  map[string]Ref
-	Model    string // as the server calls it; Name where nothing is said
-	// Profile and Presets are as they were written; what they say is in the other fields.
-	Profile string
-	Presets []string
-	Dialect string
-	// RecoverLeakedCalls takes calls out of the text of a server that has calls of its own.
-	RecoverLeakedCalls bool
-
-	// A negative timeout is off. ReadTimeout is ClientTimeout where nothing is said.
-	ClientTimeout, OpenTimeout, ReadTimeout, LoadingTimeout time.Duration
-	MaxAttempts                                             int
-
-	SupportsTools       bool
-	SupportsParallel    bool
-	ReasoningField      string
-	IncludeUsage        bool
-	MaxCompletionTokens bool
-	MaxLineBytes        int
-	MaxEventBytes       int
-
-	Transforms       Transforms
-	RequestOverrides json.RawMessage // an object; nil: none
-	Pass             []string        // members of a request that go to the server besides those that are known
+	Name string `key:"-"` // its name in `models`
+	// `openai`: every server that speaks one of the wires; `sim`: the simulated model. What a vendor needs besides is its
+	// `profile`.
+	Provider string `key:"provider" default:"openai" of:"openai=openrouter,vllm,ollama,llamacpp,litellm,sglang,lmstudio,openai_compatible sim=simulated,fake" also:"type kind"`
+	// The protocol of the server: `openai`, chat completions, which most servers speak; `responses` of OpenAI; `anthropic`,
+	// messages; `gemini`, generateContent of Google. Default: `anthropic` or `gemini` where `base_url` is that of the
+	// vendor, else `openai`.
+	Wire lathe.Wire `key:"wire" also:"api protocol api_type wire_api"`
+	// The provider's name in events and metrics. Default: that of the `profile`, else by `wire`: `openai`, `anthropic` or
+	// `gemini`.
+	Label string `key:"label" is:"label" also:"name"`
+	// Address of the server, with its version. Default: that of the vendor of the `wire`, such as
+	// `https://api.openai.com/v1`. May be a reference.
+	BaseURL Ref `key:"base_url" is:"url" also:"url endpoint api_base"` // empty: the provider's own
+	// Key of the server, as a reference: `${OPENAI_API_KEY}` or `${file:/run/secrets/key}`.
+	Key Ref `key:"key" is:"key" also:"api_key token secret"`
+	// Further headers of each request.
+	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
+	// The model's name on the server. Default: the entry's name.
+	Model string `key:"model" also:"id"`
+	// What the provider or server needs, its address included, by name: `openrouter`, `mistral`, `vllm` and others
+	// in docs/presets.md. Keys that are set here win.
+	Profile string `key:"profile" is:"word" also:"vendor"`
+	// Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.
+	Presets []string `key:"presets" also:"preset"`
+	// How the model writes tool calls: `native`, `auto` or a dialect by name.
+	Dialect string `key:"dialect" default:"native" is:"word" also:"format"`
+	// Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.
+	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
+	// Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and
+	// `run_timeout` apply: a stream that moves is not cut.
+	ClientTimeout time.Duration `key:"client_timeout" default:"120s" off:"0" also:"timeout request_timeout"`
+	// Time to connect; `0`: no bound.
+	OpenTimeout time.Duration `key:"open_timeout" default:"10s" off:"0" also:"connect_timeout"`
+	// Wait for each next byte; `0`: no bound. Default: `client_timeout`.
+	ReadTimeout time.Duration `key:"read_timeout" off:"0" also:"idle_timeout"` // negative: no bound, as of the other timeouts
+	// Wait for a server that says that it loads the model, no part of `client_timeout`; `0`: such an answer is a
+	// failed attempt.
+	LoadingTimeout time.Duration `key:"loading_timeout" default:"2m" off:"0" also:"startup_timeout wait_for_model"`
+	// Attempts of one model call, the first one included.
+	MaxAttempts int `key:"max_attempts" default:"3" range:"1..20" also:"retries max_retries"`
+	// `false`: runs with this model use no tools.
+	SupportsTools bool `key:"supports_tools" default:"true" also:"tools"`
+	// `false`: the model asks for one call a turn.
+	SupportsParallel bool `key:"supports_parallel" default:"true" also:"parallel"`
+	// Member in which reasoning is sent back to the entry; `"*"`, the default: the one it came in; `none`: it is not
+	// sent.
+	ReasoningField string `key:"reasoning_field" is:"word"`
+	// Ask for token counts in streams.
+	IncludeUsage bool `key:"include_usage" default:"true" also:"stream_usage"`
+	// Send the token limit under this name, as OpenAI's reasoning models want it.
+	MaxCompletionTokens bool `key:"max_completion_tokens" default:"false"`
+	// Token limit of one answer where the request has none and the wire demands one, as `anthropic` does.
+	MaxTokens int `key:"max_tokens" default:"8192" range:"1.." also:"max_output_tokens"`
+	// One line of a stream.
+	MaxLineBytes int `key:"max_line_bytes" default:"1MiB" is:"size" range:"1.."`
+	// One event of a stream.
+	MaxEventBytes int `key:"max_event_bytes" default:"8MiB" is:"size" range:"1.."`
+	// One response, all its events together.
+	MaxResponseBytes int `key:"max_response_bytes" default:"64MiB" is:"size" range:"1.."`
+	// Text, reasoning and arguments of one answer.
+	MaxAnswerBytes int `key:"max_answer_bytes" default:"32MiB" is:"size" range:"1.."`
+	// Tool calls of one answer.
+	MaxAnswerCalls int        `key:"max_answer_calls" default:"256" range:"1.."`
+	Transforms     Transforms `key:"transforms"`
+	// Members of a request that go to the model server besides those of OpenAI's published schema and of the
+	// profile.
+	Pass []string `key:"pass" also:"pass_through forward extra_members"`
+	// Further members of each request, merged with those of presets; not model, messages, tools, tool_choice,
+	// response_format or stream.
+	RequestOverrides json.RawMessage `key:"request_overrides" also:"extra_body overrides"` // an object; nil: none
 
 	run []Expanded // see Config.SettingsFor
 }
 
 // ToolCalling holds the settings and limits of runs.
 type ToolCalling struct {
-	Enabled               bool
-	AllowDeprecatedSyntax bool
-	ShowUnreadableCalls   bool
-	Retention             Retention
-	Settings              lathe.Settings // see Config.Settings
-	Limits                lathe.Limits
+	// Whether runs may use tools; `false` is `tool_use_mode: disabled` for all.
+	Enabled bool `key:"enabled" default:"true"`
+	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
+	ToolUseMode lathe.ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" or:"mode"`
+	// With `enforced`: whether a tool that failed last fails the run, or one success is enough.
+	FailurePolicy lathe.FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
+	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
+	ToolChoice lathe.ToolChoice `key:"tool_choice" default:"auto"`
+	// Tell `required` or a function in every turn instead of the first only.
+	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
+	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
+	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"`
+	// Calls of one turn that run side by side, where their tools only read.
+	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
+	// Ask once more when the answer after tool calls is blank.
+	FixEmptyFinal bool `key:"fix_empty_final" default:"true"`
+	// The words of that request.
+	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."`
+	// Send that request without tools.
+	FixEmptyFinalDisableTools bool `key:"fix_empty_final_disable_tools" default:"true"`
+	// Times a turn is repeated without tools when the server says that it cannot do tools.
+	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"`
+	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
+	Executor lathe.Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
+	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
+	OnParseError lathe.OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
+	// At a limit: one last model call without tools, or end at once.
+	OnLimit lathe.OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
+	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
+	OversizeOutput lathe.OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
+	// Unwrap fenced and doubly encoded arguments once.
+	Repair lathe.Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
+	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
+	ResultFormat lathe.ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
+	// Leave empty members out of the envelope.
+	CompactEnvelope bool `key:"tool_result_compact_envelope" default:"false" also:"compact_envelope"`
+	// End the run when the model asks for a tool that is not there.
+	StrictUnknownTool bool `key:"strict_unknown_tool" default:"false"`
+	// Read the short form `<tool:NAME>{…}` as a call.
+	AllowDeprecatedSyntax bool `key:"allow_deprecated_syntax" default:"false"`
+	// Show the text of calls that could not be read as a part of the answer.
+	ShowUnreadableCalls bool      `key:"show_unreadable_calls" default:"false"`
+	Retention           Retention `key:"retention"`
+	// Model calls of one run.
+	MaxIterations int `key:"max_iterations" default:"8" range:"1.." also:"max_turns max_steps max_rounds"`
+	// Tool calls of one run.
+	MaxToolCalls int `key:"max_total_tool_calls" default:"32" range:"1.." also:"max_tool_calls max_calls"`
+	// Runs that a tool may start inside a run; `0`: none.
+	MaxDepth int `key:"max_depth" default:"1" range:"0..100"`
+	// Equal calls with equal results.
+	MaxRepeatedCalls int `key:"max_repeated_calls" default:"3" range:"1.."`
+	// Calls in a row to tools that are not there.
+	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.."`
+	// Argument text of one call.
+	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." also:"max_args_bytes max_arguments_bytes"`
+	// One call written as text.
+	MaxPayloadBytes int `key:"max_payload_bytes" default:"8KiB" is:"size" range:"1.."`
+	// Output of one call.
+	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." also:"max_output_bytes"`
+	// Nesting of arguments.
+	MaxJSONDepth int `key:"max_json_depth" default:"64" range:"1..1000"`
+	// Members of one object in arguments.
+	MaxJSONKeys int `key:"max_json_keys" default:"10000" range:"1.."`
+	// Tool definitions sent.
+	MaxTools int `key:"max_tools" default:"128" range:"1.."`
+	// Tool definitions sent, in bytes.
+	MaxToolsBytes int `key:"max_tools_bytes" default:"200000" is:"size" range:"1.."`
+	// Time of one call; a tool may have its own.
+	ToolTimeout time.Duration `key:"tool_timeout" default:"30s" range:"1ns.."`
+	// Time of one run, or `none`.
+	RunTimeout time.Duration `key:"run_timeout" default:"15m" off:"none"` // negative: none
+	// Time in which a person may approve a call.
+	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." also:"approval_timeout"`
+	// Tokens of one run, or `none`.
+	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"` // the largest number: no bound
+	// US dollars of one run, as far as servers say it, or `none`.
+	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" also:"max_cost_usd"` // 0: no bound
 }
 
 // Retention says what a session's history keeps of tool results after a run.
 type Retention struct {
-	Mode               string // metrics_only, hashed_slice, redacted_snippets, raw_ephemeral
-	StoreRawToolOutput bool
-	MaxOutputBytes     int
+	// What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its
+	// beginning without words that name secrets, or all of it in memory.
+	Mode string `key:"mode" default:"metrics_only" of:"metrics_only hashed_slice redacted_snippets raw_ephemeral"`
+	// Keep tool results whole, in a session's history and in the store.
+	StoreRawToolOutput bool `key:"store_raw_tool_output" default:"false"`
+	// What is kept of each otherwise; `0`: the default, and less than 64 counts as 64.
+	MaxOutputBytes int `key:"max_output_bytes" default:"2KiB" is:"size" range:"0.."`
 }
 
 // Tools says which tools there are.
 type Tools struct {
-	Builtin []string // names of builtin tools; the single name "all" stands for every one
-	HTTP    map[string]*HTTPTool
-	OpenAPI map[string]*OpenAPI
-	MCP     map[string]*MCPServer
-	Run     map[string]*Agent
-	// Pins is the file of accepted definitions of MCP tools, as the file writes it.
-	Pins string
-	// Tokens is the file of the access tokens for servers of tools, as the file writes it.
-	Tokens  string
-	WASM    WASM
-	Egress  Egress
-	Circuit Circuit
-	Retry   ToolRetry
+	// Built-in tools that runs may use, by name; `all` for every one, an empty list for none.
+	Builtin []string `key:"builtin" default:"all" is:"tool" also:"enabled"`
+	// Tools that are one HTTP request each; see docs/tools-http.md.
+	HTTP map[string]*HTTPTool `key:"http" names:"tool" per:"tool name" also:"rest"`
+	// Tools that are operations of an OpenAPI document; see docs/tools-http.md.
+	OpenAPI map[string]*OpenAPI `key:"openapi" names:"tool" per:"name" also:"swagger"`
+	// MCP servers, whose tools are offered as `NAME__tool`; see docs/tools-mcp.md.
+	MCP map[string]*MCPServer `key:"mcp" names:"server" per:"server name" also:"mcp_servers mcpServers"`
+	// Agents as tools: each call is a run of its own; see docs/tools-agents.md.
+	Run map[string]*Agent `key:"run" names:"tool" per:"tool name" also:"agents agent"`
+	// File of the accepted definitions of MCP tools; a relative path starts at the configuration file.
+	Pins string `key:"pins" default:"lathe.pins.json" also:"pins_file lockfile"`
+	// File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at the
+	// configuration file.
+	Tokens  string    `key:"tokens" default:"lathe.tokens.json" also:"tokens_file"`
+	Egress  Egress    `key:"egress"`
+	WASM    WASM      `key:"wasm"`
+	Circuit Circuit   `key:"circuit"`
+	Retry   ToolRetry `key:"retry"`
 }
 
 // Telemetry says what events, logs and traces show.
 type Telemetry struct {
-	Content         bool
-	ArgsPreviewHash string // compat, full, keyed
-	ArgsPreviewKey  Ref    // for keyed
-	OTLPEndpoint    Ref    // of a collector; empty: none is told
+	// Put message, argument and output text into traces and audit lines.
+	Content bool `key:"content" default:"false"`
+	// How arguments are hashed for events: `compat` the first 200 characters, `full` all, `keyed` all under
+	// `args_preview_key`.
+	ArgsPreviewHash string `key:"args_preview_hash" default:"compat" of:"compat full keyed" also:"hash_mode"`
+	// Address of an OpenTelemetry collector that takes spans over HTTP, such as `http://127.0.0.1:4318`; see
+	// docs/telemetry.md. Read at start.
+	OTLPEndpoint Ref `key:"otlp_endpoint" is:"url" also:"otel otlp traces collector"`
+	// Key of the `keyed` hash, as a reference.
+	ArgsPreviewKey Ref `key:"args_preview_key" is:"key"`
 }
 
 // Sim sets up the simulated model.
 type Sim struct {
-	TokenDelay time.Duration
-	Scripts    map[string]string // script files by name, as the file writes them
+	// Pause between the tokens of the model `sim/slow`.
+	TokenDelay time.Duration `key:"token_delay" default:"30ms" range:"0s.." also:"delay"`
+	// Script files; `NAME` is the model `sim/script-NAME`.
+	Scripts map[string]string `key:"scripts" names:"script" per:"name to path" also:"script"`
 }
 
 // Settings returns the settings of runs. Without tool_calling.enabled no tools are used.
 func (c *Config) Settings() lathe.Settings {
-	s := c.ToolCalling.Settings
-	if !c.ToolCalling.Enabled {
+	t := &c.ToolCalling
+	s := lathe.Settings{
+		ToolUseMode: t.ToolUseMode, FailurePolicy: t.FailurePolicy, ParallelToolCalls: t.ParallelToolCalls, MaxParallel: t.MaxParallel,
+		ToolChoice: t.ToolChoice, ToolChoiceEveryTurn: t.ToolChoiceEveryTurn,
+		NoFixEmptyFinal: !t.FixEmptyFinal, FixEmptyFinalText: t.FixEmptyFinalText, FixEmptyFinalKeepTools: !t.FixEmptyFinalDisableTools,
+		FallbackRetryCount: t.FallbackRetryCount, Executor: t.Executor, OnParseError: t.OnParseError, OnLimit: t.OnLimit,
+		OversizeOutput: t.OversizeOutput, Repair: t.Repair, ResultFormat: t.ResultFormat, CompactEnvelope: t.CompactEnvelope,
+		StrictUnknownTool: t.StrictUnknownTool,
+	}
+	if !t.Enabled {
 		s.ToolUseMode = lathe.ModeDisabled
 	}
 	return s
 }
 
 // Limits returns the limits of runs.
-func (c *Config) Limits() lathe.Limits { return c.ToolCalling.Limits }
+func (c *Config) Limits() lathe.Limits {
+	t := &c.ToolCalling
+	l := lathe.Limits{
+		MaxIterations: t.MaxIterations, MaxToolCalls: t.MaxToolCalls, MaxDepth: t.MaxDepth,
+		MaxRepeatedCalls: t.MaxRepeatedCalls, MaxUnknownTools: t.MaxUnknownTools,
+		MaxToolArgsBytes: t.MaxToolArgsBytes, MaxPayloadBytes: t.MaxPayloadBytes, MaxOutputBytes: t.MaxOutputBytes,
+		MaxJSONDepth: t.MaxJSONDepth, MaxJSONKeys: t.MaxJSONKeys, MaxTools: t.MaxTools, MaxToolsBytes: t.MaxToolsBytes,
+		ToolTimeout: t.ToolTimeout, RunTimeout: t.RunTimeout, ApprovalTTL: t.ApprovalTTL,
+		MaxTokensTotal: t.MaxTokensTotal, MaxCost: t.MaxCost,
+	}
+	if t.MaxDepth == 0 {
+		l.MaxDepth = -1 // in lathe.Limits 0 is the default
+	}
+	return l
+}
 
 // SimModel is the model that answers where none is configured.
 const SimModel = "sim/demo"
+
+// CommandLineModel is the name of the entry that a flag with an address makes: at each start that of another model.
+const CommandLineModel = "command-line"
 
 // Model returns the model of that name. With an empty name it returns the default model: what
 // default_model says, else the only one in `models`, else [SimModel] where there are none. A name

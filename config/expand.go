@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -9,7 +10,17 @@ import (
 
 // Transforms are the names of the transforms of a model, by kind.
 type Transforms struct {
-	Message, Tool, Response, ToolCall, ToolResult []string
+	// Transforms of docs/presets.md that change messages on their way out; added to those of presets. An empty list
+	// clears.
+	Message []string `key:"message" also:"message_transforms"`
+	// The same for tool definitions.
+	Tool []string `key:"tool" also:"tool_transforms"`
+	// The same for answers.
+	Response []string `key:"response" also:"response_transforms"`
+	// The same for calls, in answers and in the history.
+	ToolCall []string `key:"tool_call" also:"tool_call_transforms"`
+	// The same for results as they enter the request.
+	ToolResult []string `key:"tool_result" also:"tool_result_transforms"`
 }
 
 // An Expansion is what the profile and the presets of a model come to.
@@ -29,13 +40,13 @@ type Expanded struct {
 	Whole bool
 }
 
-// wantsExpansion reports whether the entry says anything that only Expand can tell.
+// wantsExpansion reports whether the entry has a key that only Expand applies.
 func (m *Model) wantsExpansion() bool {
 	t := &m.Transforms
 	return m.Profile != "" || len(m.Presets)+len(t.Message)+len(t.Tool)+len(t.Response)+len(t.ToolCall)+len(t.ToolResult)+len(m.RequestOverrides) > 0
 }
 
-// expand sets what profiles and presets say, where nobody has said otherwise.
+// expand sets what profiles and presets say, unless the file, a variable or a flag says otherwise.
 func (l *loader) expand() {
 	if l.opts.Expand == nil {
 		return
@@ -52,56 +63,46 @@ func (l *loader) expand() {
 			l.at(base+p.Key, p.Message)
 		}
 		runs := l.cfg.ToolCalling // a copy: its keys are set only to see whether they can be
-		rows := append(m.keys(), runs.keys()...)
+		rows, runRows := rowsOf(reflect.ValueOf(m)), rowsOf(reflect.ValueOf(&runs))
 		for _, e := range out.Set {
+			r := find(rows, e.Key)
 			if e.Run {
 				m.run = append(m.run, e)
-				e.Key = "tool_calling." + e.Key
+				r, e.Key = find(runRows, e.Key), "tool_calling."+e.Key
 			}
-			l.setExpanded(base, isSet, e, rows)
+			l.setExpanded(base, isSet(e.Key), e, r)
 		}
 	}
 }
 
-func (l *loader) setExpanded(base string, isSet func(string) bool, e Expanded, rows []key) {
-	if isSet(e.Key) && !e.Whole {
+func (l *loader) setExpanded(base string, isSet bool, e Expanded, r *row) {
+	switch {
+	case isSet && !e.Whole:
+		return
+	case r == nil:
+		l.problem(0, base+e.Key, "%s sets a key that is not there", e.From)
 		return
 	}
-	for i := range rows {
-		if rows[i].path != e.Key {
-			continue
-		}
-		err := rows[i].v.set(e.Value)
-		if ref, ok := rows[i].v.(referrer); ok && err == nil {
-			err = ref.resolve(&l.resolver)
-		}
-		if err != nil {
-			l.problem(0, base+e.Key, "%s: %s", e.From, err)
-		}
-		if !e.Run && !isSet(e.Key) {
-			l.cfg.origin[base+e.Key] = e.From
-		}
-		return
+	if err := l.set(r.kind, r.v, e.Value); err != nil {
+		l.problem(0, base+e.Key, "%s: %s", e.From, err)
 	}
-	l.problem(0, base+e.Key, "%s sets a key that is not there", e.From)
+	if !e.Run && !isSet {
+		l.cfg.origin[base+e.Key] = e.From
+	}
 }
 
-// SettingsFor returns the settings of runs with a model: those of [Config.Settings], and what the
-// model's profile and presets say where nobody else does.
+// SettingsFor returns the settings of runs with a model: those of [Config.Settings], and those of the
+// model's profile and presets for each key that the configuration does not set.
 func (c *Config) SettingsFor(m *Model) lathe.Settings {
 	of := *c
-	rows := of.ToolCalling.keys()
+	rows := rowsOf(reflect.ValueOf(&of.ToolCalling))
 	for _, e := range m.run {
-		path := "tool_calling." + e.Key
-		if _, said := c.origin[path]; said {
+		if _, set := c.origin["tool_calling."+e.Key]; set {
 			continue
 		}
-		for i := range rows {
-			if rows[i].path == path {
-				if err := rows[i].v.set(e.Value); err != nil {
-					panic("config: " + path + " was good when it was read: " + err.Error())
-				}
-			}
+		r := find(rows, e.Key)
+		if err := r.kind.set(r.v, e.Value); err != nil {
+			panic("config: tool_calling." + e.Key + " was good when it was read: " + err.Error())
 		}
 	}
 	return of.Settings()

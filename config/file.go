@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe/internal/lazy"
-	"github.com/lathe-run/lathe/internal/nearest"
 )
-
-// maxListed bounds the words that an error lists where none is near.
-const maxListed = 12
 
 // yamlLine finds the line in the errors of the YAML reader.
 var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
@@ -65,51 +62,33 @@ func startsWithTab(b []byte, n int) bool {
 	return bytes.ContainsRune(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t')
 }
 
-// section reads a mapping. base is the path that is not in the rows (models.NAME.), prefix the
-// path within the rows.
-func (l *loader) section(n *yaml.Node, base, prefix string, rows []key) {
+// section reads a mapping. base is the path of the struct that has the rows (models.NAME.), prefix the
+// path within the struct.
+func (l *loader) section(n *yaml.Node, base, prefix string, rows []row) {
 	name := strings.TrimSuffix(base+prefix, ".")
 	l.eachEntry(n, name, func(k, v *yaml.Node) {
 		path := prefix + k.Value
-		full := base + path
-		if full == "models" {
-			l.models(v)
-			return
-		}
-		for i := range rows {
-			if rows[i].path == path {
-				l.lines[full] = k.Line
-				l.cfg.origin[full] = l.place(k.Line)
-				l.setValue(rows[i].v, v, full)
-				return
+		switch r := find(rows, path); {
+		case r != nil && r.or != "" && l.lines[base+r.path] > 0:
+			l.problem(k.Line, base+path, "%s and %s are one setting, which stands in line %d already", r.path, r.or, l.lines[base+r.path])
+		case r != nil:
+			full := base + r.path
+			if full != "models" { // what an entry of models leaves out has its default as its origin
+				l.note(full, k.Line)
 			}
-		}
-		if hasSection(rows, path) {
+			l.setValue(r.kind, r.v, v, full)
+		case hasSection(rows, path):
 			l.section(v, base, path+".", rows)
-			return
+		default:
+			l.problem(k.Line, base+path, "%s", l.unknownKey(rows, prefix, k.Value))
 		}
-		l.problem(k.Line, full, "%s", l.unknownKey(rows, prefix, k.Value))
 	})
 }
 
-func (l *loader) models(n *yaml.Node) {
-	l.eachEntry(n, "models", func(k, v *yaml.Node) {
-		full := "models." + k.Value
-		if !isModelName(k.Value) {
-			l.problem(k.Line, full, "a model's name has 1 to 64 letters, digits, _ . : / and -, and does not begin with sim/")
-			return
-		}
-		l.section(v, full+".", "", l.model(k.Value).keys())
-	})
-}
-
-func isModelName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c != '/' && c != ':' && !isLabel(strings.ToLower(string(c))) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 64 && !strings.HasPrefix(s, "sim/")
+// note notes where a key stands.
+func (l *loader) note(key string, line int) {
+	l.lines[key] = line
+	l.cfg.origin[key] = l.place(line)
 }
 
 // eachEntry calls fn for the entries of a mapping. An empty value is an empty mapping.
@@ -139,35 +118,17 @@ func (l *loader) eachEntry(n *yaml.Node, full string, fn func(k, v *yaml.Node)) 
 	}
 }
 
-// setValue reads one value. A scalar, a list and a mapping go where they fit.
-func (l *loader) setValue(v value, n *yaml.Node, full string) {
-	note := func(line int, key string, err error) {
-		if err != nil {
-			l.problem(line, key, "%s", err)
-		}
-	}
-	lister, isList := v.(lister)
-	tabler, isTable := v.(tabler)
-	object, isObject := v.(objectValue)
-	grouper, isGroup := v.(grouper)
+// setValue reads one value. A scalar, a list and a mapping are read only by kinds that have their shape.
+func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
+	var err error
 	switch {
-	case isGroup:
-		l.eachEntry(n, full, func(k, v *yaml.Node) { l.entry(grouper, k, v, full) })
-	case isTable:
-		l.eachEntry(n, full, func(k, v *yaml.Node) {
-			entry, err := tabler.entry(k.Value)
-			path := full + "." + k.Value
-			l.lines[path] = k.Line
-			if inner := listIn(entry); inner != nil && v.Kind == yaml.SequenceNode {
-				l.setValue(inner, v, path)
-				return
-			}
-			if err == nil {
-				err = l.scalar(entry, v)
-			}
-			note(k.Line, path, err)
-		})
-	case isList && n.Kind == yaml.SequenceNode:
+	case k.shape == group:
+		l.eachEntry(n, full, func(name, n *yaml.Node) { l.setEntry(k, v, name, n, full) })
+		return
+	case k.shape == table:
+		l.eachEntry(n, full, func(name, n *yaml.Node) { l.setTableEntry(k, v, name, n, full+"."+name.Value) })
+		return
+	case k.shape == list && n.Kind == yaml.SequenceNode:
 		items := []string{} // an empty list is not an unset one
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode || isNull(item) {
@@ -176,26 +137,66 @@ func (l *loader) setValue(v value, n *yaml.Node, full string) {
 			}
 			items = append(items, item.Value)
 		}
-		note(n.Line, full, lister.setList(items))
-	case isObject && n.Kind == yaml.MappingNode:
-		text, err := appendJSON(nil, n, maxObjectDepth)
-		if err == nil {
-			err = l.assign(object, string(text))
+		err = k.setList(v, items)
+	case k.shape == object && n.Kind == yaml.MappingNode:
+		var text []byte
+		if text, err = appendJSON(nil, n, maxObjectDepth); err == nil {
+			err = l.assign(k, v, string(text))
 		}
-		note(n.Line, full, err)
 	default:
-		note(n.Line, full, l.scalar(v, n))
+		err = l.setScalar(k, v, n)
+	}
+	if err != nil {
+		l.problem(n.Line, full, "%s", err)
 	}
 }
 
-func (l *loader) scalar(v value, n *yaml.Node) error {
+// setEntry reads an entry of a map of structs.
+func (l *loader) setEntry(k *kind, m reflect.Value, name, n *yaml.Node, full string) {
+	path := full + "." + name.Value
+	if err := k.check(name.Value); err != nil {
+		l.problem(name.Line, path, "%s", err)
+		return
+	}
+	if full != "models" {
+		l.note(path, name.Line)
+	}
+	l.section(n, path+".", "", rowsOf(entry(m, name.Value)))
+}
+
+// setTableEntry reads an entry of a map of values. A value that is refused is left out, unless it is a
+// reference: checks of other keys take it as set.
+func (l *loader) setTableEntry(k *kind, m reflect.Value, name, n *yaml.Node, path string) {
+	l.lines[path] = name.Line
+	held := reflect.New(m.Type().Elem()).Elem()
+	err := k.check(name.Value)
+	if err == nil {
+		if k.values.shape == list && n.Kind == yaml.SequenceNode {
+			l.setValue(k.values, held, n, path)
+		} else {
+			err = l.setScalar(k.values, held, n)
+		}
+	}
+	if err != nil {
+		l.problem(name.Line, path, "%s", err)
+	}
+	if held.IsZero() && err != nil {
+		return
+	}
+	if m.IsNil() {
+		m.Set(reflect.MakeMap(m.Type()))
+	}
+	m.SetMapIndex(reflect.ValueOf(name.Value), held)
+}
+
+func (l *loader) setScalar(k *kind, v reflect.Value, n *yaml.Node) error {
 	switch {
 	case isNull(n):
 		return errors.New("has no value")
 	case n.Kind != yaml.ScalarNode:
 		return fmt.Errorf("wants one value, not %s", nodeKind(n))
 	}
-	return l.assign(v, n.Value)
+	return l.assign(k, v, n.Value)
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
@@ -214,51 +215,6 @@ func nodeKind(n *yaml.Node) string {
 }
 
 // hasSection reports whether some row stands below the path.
-func hasSection(rows []key, path string) bool {
-	return slices.ContainsFunc(rows, func(k key) bool { return strings.HasPrefix(k.path, path+".") })
-}
-
-// unknownKey says what a key that is not there was probably meant to be: the same thing under
-// another word, the same word in another place, or a word with a slip in it.
-func (l *loader) unknownKey(rows []key, prefix, name string) string {
-	var here []string
-	for i := range rows {
-		rest, ok := strings.CutPrefix(rows[i].path, prefix)
-		if !ok {
-			continue
-		}
-		word, deeper, _ := strings.Cut(rest, ".")
-		if deeper == "" && slices.Contains(strings.Fields(rows[i].also), name) {
-			return "unknown key, it is called " + word + " here"
-		}
-		if !slices.Contains(here, word) {
-			here = append(here, word)
-		}
-	}
-	if len(rows) == len(l.rows) && prefix == "" {
-		here = append(here, "models")
-	}
-	if near := nearest.Word(name, here); near != "" {
-		return "unknown key, did you mean " + near + "?"
-	}
-	for _, k := range append(everyKey(l.rows), flat(l.rows)...) {
-		if k.last() == name || slices.Contains(strings.Fields(k.also), name) {
-			return "unknown key here, did you mean " + k.path + "?"
-		}
-	}
-	if len(here) == 0 || len(here) > maxListed {
-		return "unknown key"
-	}
-	slices.Sort(here)
-	return "unknown key (" + strings.Join(here, ", ") + ")"
-}
-
-// everyKey returns the rows with their whole paths, those of a model under models.NAME.
-func everyKey(rows []key) []key {
-	all := slices.Clone(rows)
-	for _, k := range (&Model{}).keys() {
-		k.path = "models.NAME." + k.path
-		all = append(all, k)
-	}
-	return all
+func hasSection(rows []row, path string) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.path, path+".") })
 }

@@ -3,69 +3,25 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 )
 
-// A grantValue is a list that grants: what is in it is allowed. Unset, which `["*"]` also says, it
-// grants everything and is nil; an empty list grants nothing.
-type grantValue struct{ listValue }
-
-// everything is the only word of a list that grants everything.
-const everything = "*"
-
-func grant(p *[]string, check func(string) error) lister { return grantValue{listValue{p, check}} }
-
-func (v grantValue) set(s string) error { return setWords(v, s) }
-
-func (v grantValue) setList(items []string) error {
-	if slices.Equal(items, []string{everything}) {
-		*v.p = nil
-		return nil
-	}
-	return v.listValue.setList(items)
-}
-
-func (v grantValue) list() []string {
-	if *v.p == nil {
-		return []string{everything}
-	}
-	return *v.p
-}
-
-func (v grantValue) text() string { return strings.Join(v.list(), ",") }
-
-// A distinct list is one whose unset value cannot be written: `config show` leaves it out.
-type distinct struct{ lister }
-
-// Warnings returns what is valid in the configuration and probably not meant: empty lists,
-// which grant nothing and in earlier versions granted everything, and a guard that can hold nothing back.
+// Warnings returns settings that are valid but probably not intended: empty lists, which grant
+// nothing and in earlier versions granted everything, and a taint guard that can block no call.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
-	var walk func(base string, rows []key)
-	walk = func(base string, rows []key) {
-		for _, k := range rows {
-			path := base + k.path
-			switch v := k.v.(type) {
-			case grouper:
-				for _, e := range v.groups() {
-					walk(path+"."+e.name+".", e.rows)
-				}
-			case grantValue:
-				if *v.p != nil && len(*v.p) == 0 {
-					out = append(out, Problem{File: c.Origin(path), Key: path,
-						Message: fmt.Sprintf("the list is empty and grants nothing; earlier versions granted everything: remove the key or write [%q] for all", everything)})
-				}
-			case distinct:
-				if l := v.list(); l != nil && len(l) == 0 {
-					out = append(out, Problem{File: c.Origin(path), Key: path,
-						Message: "the list is empty and grants nothing; earlier versions took it for unset: remove the key for the default"})
-				}
-			}
+	walk("", c.rows(), func(path string, r *row) {
+		k := r.kind
+		if k.shape != list || r.v.IsNil() || r.v.Len() > 0 || !k.everything && !k.omit {
+			return
 		}
-	}
-	walk("", c.keys())
+		msg := "the list is empty and grants nothing; earlier versions took it for unset: remove the key for the default"
+		if k.everything {
+			msg = fmt.Sprintf("the list is empty and grants nothing; earlier versions granted everything: remove the key or write [%q] for all", everything)
+		}
+		out = append(out, Problem{File: c.Origin(path), Key: path, Message: msg})
+	})
 	if c.idleTaint() {
 		out = append(out, Problem{File: c.Origin("policy.taint"), Key: "policy.taint",
 			Message: "it holds nothing back: no tool has the label " + lathe.LabelReadsUntrusted + ", and calls that change something are allowed without asking; " +

@@ -4,143 +4,138 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
 )
 
-// other is a value for each key that is not its default.
-var other = map[string]string{
-	"default_model": "sim/x", "tool_calling.tool_use_mode": "enforced", "tool_calling.tool_failure_policy": "tolerated",
-	"tool_calling.tool_choice": "function:clock", "tool_calling.parallel_tool_calls": "false", "tool_calling.fix_empty_final_user_text": "Well?",
-	"tool_calling.executor": "noop", "tool_calling.on_parse_error": "retry_without_tools", "tool_calling.on_limit": "stop",
-	"tool_calling.oversize_output": "truncate", "tool_calling.repair": "off", "tool_calling.result_format": "envelope",
-	"tool_calling.run_timeout": "none", "tool_calling.max_tokens_total": "5", "tool_calling.max_cost": "0.25", "tools.builtin": "clock,echo",
-	"policy.trifecta": "deny", "policy.taint": "deny", "policy.labels": "a,b", "policy.budget.tools": "7", "policy.budget.tokens": "5", "policy.budget.cost": "0.25",
-	"decision": "ask", "tool": "a*", "when": "args.a == 1", "principal": "ci-*", "labels": "x", "reason": "no", "secrets.values": "${KEY}", "secrets.grants": "a",
-	"policy.effects.read_only": "deny", "policy.effects.idempotent": "deny", "policy.effects.writes": "deny",
-	"tool_calling.retention.mode": "raw_ephemeral",
-	"telemetry.args_preview_hash": "full", "telemetry.args_preview_key": "${KEY}", "telemetry.otlp_endpoint": "http://127.0.0.1:4318",
-	"provider": "sim", "label": "openrouter", "token": "${KEY}", "base_url": "http://localhost:11434/v1", "key": "${KEY}", "model": "other", "dialect": "tags", "reasoning_field": "*",
-	"profile": "vllm", "presets": "a,b", "pass": "a", "transforms.message": "a", "transforms.tool": "a", "transforms.response": "a", "transforms.tool_call": "a",
-	"transforms.tool_result": "a", "request_overrides": `{"top_k":1}`,
-	"tools.egress.private": "127.0.0.1", "tools.egress.redirect_hosts": "*.example.com",
-	"description": "text", "method": "PUT", "url": "https://example.com", "body": "form", "effect": "idempotent", "allowlist": "a.b,c",
-	"bearer": "${KEY}", "basic": "${KEY}", "in": "path", "as": "other", "schema": `{"type":"integer"}`, "style": "matrix", "explode": "true",
-	"tools.wasm.dir": "modules", "tools.wasm.grants": "clock", "tools.wasm.max_memory": "1MiB", "tools.wasm.max_total_memory": "1MiB", "tools.wasm.cache_dir": "cache",
-	"command": "server", "dir": "files", "tools": "a,b", "pin": "require", "tools.pins": "other.json", "tools.tokens": "other.json", "elicitation": "ask", "audit.path": "audit.jsonl", "approve": "others", "approval.waiting_text": "{run} waits.", "audit.max_bytes": "2KiB",
-	"oauth.grant": "cross_app", "oauth.issuer": "https://example.com", "oauth.client_id": "other", "oauth.client_secret": "${KEY}", "oauth.private_key": "${KEY}",
-	"oauth.client_metadata_url": "https://example.com/client", "oauth.assertion": "${KEY}", "oauth.token_endpoint": "https://example.com/t",
-	"oauth.authorization_endpoint": "https://example.com/a", "oauth.provider.token_endpoint": "https://example.com/token",
-	"oauth.provider.client_id": "other", "oauth.provider.client_secret": "${KEY}", "oauth.provider.id_token": "${KEY}", "env": "text", "headers": "text",
-	"serve.addr": "127.0.0.1:0", "serve.metrics_addr": "127.0.0.1:0", "serve.hosts": "a.example.com", "serve.origins": "https://a.example.com",
-	"models": "a,b", "keys": "a,b", "run_timeout": "5s", "max_tokens_total": "5", "max_cost": "0.25",
-	"serve.usage": "sum", "serve.store": "sqlite:runs.db", "serve.advertise": "http://10.0.3.7:8700", "cluster.key": "${KEY}",
-	"file": "a.yaml", "server": "https://example.com/v1", "operations": "a,b", "tags": "a", "prefix": "a_", "effects": "writes", "sha256": strings.Repeat("ab", 32), "rate": "0.5",
-}
+// samples are texts among which each kind of setting that has no vocabulary finds one that it takes.
+var samples = []string{"7", "7s", "1MiB", "text", "${KEY}", "127.0.0.1:0", "https://example.com", "{run} waits.", `{"a":1}`, strings.Repeat("ab", 32)}
 
-func change(t *testing.T, k *key) {
+// change sets a setting to a value that is not its default.
+func change(t *testing.T, k *kind, v reflect.Value) {
 	t.Helper()
-	text, ok := other[k.path]
-	if g, isGroup := k.v.(grouper); isGroup {
-		if _, err := g.group("name"); err != nil {
-			t.Fatalf("%s: %v", k.path, err)
-		}
+	r := resolver{env: map[string]string{"KEY": "secret"}}
+	switch k.shape {
+	case group:
+		entry(v, "name")
 		return
-	}
-	if tab, isTable := k.v.(tabler); isTable {
-		if !ok {
-			text = "allow"
-		}
-		e, err := tab.entry("name")
-		if err == nil {
-			err = e.set(text)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", k.path, err)
-		}
+	case table:
+		held := reflect.New(v.Type().Elem()).Elem()
+		change(t, k.values, held)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("name"), held)
 		return
-	}
-	v := k.v
-	if d, isDistinct := v.(distinct); isDistinct {
-		v = d.lister
-	}
-	if l, isTexts := v.(textsValue); isTexts {
-		if err := l.setList([]string{"-v", "a b", "-v"}); err != nil {
-			t.Fatalf("%s: %v", k.path, err)
+	case list:
+		for _, items := range [][]string{{"-v", "a b", "-v"}, {"a", "b"}, {"read"}, {"idempotent"}, {"https://a.example.com"}} {
+			if k.setList(v, items) == nil {
+				return
+			}
 		}
-		return
-	}
-	switch was := k.v.text(); {
-	case ok:
-	case was == "true":
-		text = "false"
-	case was == "false":
-		text = "true"
-	case strings.Contains(k.v.kind(), "duration"):
-		text = "7s"
-	case strings.HasPrefix(k.v.kind(), "size"), strings.HasPrefix(k.v.kind(), "number"):
-		text = "7"
 	default:
-		t.Fatalf("%s: the test knows no other value", k.path)
+		was := k.text(v)
+		for _, text := range append(slices.Clone(k.words), samples...) {
+			if text == was || k.set(v, text) != nil || k.ref != nil && r.resolve(v.Addr().Interface().(*Ref), k.ref) != nil {
+				continue
+			}
+			if got := k.text(v); got != text && got != "[redacted]" {
+				t.Errorf("set to %s, reads %s", text, got)
+			}
+			return
+		}
 	}
-	if err := k.v.set(text); err != nil {
-		t.Fatalf("%s: %v", k.path, err)
-	}
-	if got := k.v.text(); got != text && got != "[redacted]" {
-		t.Errorf("%s: set to %s, reads %s", k.path, text, got)
-	}
+	t.Fatalf("no sample is a value of the kind %q: add one that is to samples", k.what)
 }
 
-// Each field has its key and each key its field: a setting that was forgotten, or bound twice, shows.
+// tagNames are the tags of fields; tagPair finds one.
+var (
+	tagNames = strings.Fields("key or default is of range off names per unset also")
+	tagPair  = regexp.MustCompile(`([a-z]+):"(?:[^"\\]|\\.)*"`)
+)
+
+// structsOf returns the struct and those of its sections and entries.
+func structsOf(t reflect.Type) []reflect.Type {
+	out := []reflect.Type{t}
+	for i := range t.NumField() {
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Map {
+			f = f.Elem()
+		}
+		if f.Kind() == reflect.Pointer {
+			f = f.Elem()
+		}
+		if _, ok := t.Field(i).Tag.Lookup("key"); ok && f.Kind() == reflect.Struct && scalarOf(f, `is:"key"`, "") == nil {
+			out = append(out, structsOf(f)...)
+		}
+	}
+	return out
+}
+
+// Each field has a key, and setting a key changes its field: a setting that was forgotten shows.
 func TestEveryFieldHasOneKey(t *testing.T) {
 	t.Parallel()
-	c := Default()
-	m := newModel("m", "openai")
-	c.Models["m"] = m
-	var h HTTPTool
-	var p HTTPParameter
-	var o OpenAPI
-	var r PolicyRule
-	var s MCPServer
-	var a APIKey
-	var w Workers
-	for name, rows := range map[string][]key{"config": c.keys(), "model": m.keys(), "http": h.keys(), "parameter": p.keys(), "openapi": o.keys(), "rule": r.keys(), "mcp": s.keys(), "key": a.keys(), "workers": w.keys()} {
+	structs := structsOf(reflect.TypeFor[Config]())
+	if len(structs) < 30 {
+		t.Errorf("found %d structs", len(structs))
+	}
+	for _, s := range structs {
+		for i := range s.NumField() {
+			if f := s.Field(i); f.IsExported() && f.Tag.Get("key") == "" {
+				t.Errorf("%s.%s has no tag `key`; a field that is no setting has `key:\"-\"`", s.Name(), f.Name)
+			}
+		}
+		for i := range s.NumField() {
+			tag := string(s.Field(i).Tag)
+			for _, pair := range tagPair.FindAllStringSubmatch(tag, -1) {
+				if !slices.Contains(tagNames, pair[1]) {
+					t.Errorf("%s.%s: there is no tag %q", s.Name(), s.Field(i).Name, pair[1])
+				}
+			}
+			if rest := strings.TrimSpace(tagPair.ReplaceAllString(tag, "")); rest != "" {
+				t.Errorf("%s.%s: this is no tag: %s", s.Name(), s.Field(i).Name, rest)
+			}
+		}
+		v, unset := reflect.New(s), reflect.New(s)
+		rows, defaults := rowsOf(v), rowsOf(unset)
+		applyDefaults(rows)
+		applyDefaults(defaults)
 		seen := map[string]bool{}
-		for i := range rows {
-			if seen[rows[i].path] {
-				t.Errorf("%s: %s stands twice", name, rows[i].path)
+		for i, r := range rows {
+			for _, path := range []string{r.path, r.or} {
+				if seen[path] {
+					t.Errorf("%s: %s stands twice", s.Name(), path)
+				}
+				seen[path] = path != ""
 			}
-			seen[rows[i].path] = true
-			change(t, &rows[i])
-		}
-	}
-	want, wantModel := Default(), newModel("m", "openai")
-	var equal func(name string, a, b reflect.Value)
-	equal = func(name string, a, b reflect.Value) {
-		switch {
-		case strings.HasSuffix(name, ".origin"), name == "Config.dir", strings.HasSuffix(name, ".Models"), name == "Model.Name", name == "Model.run":
-		case a.Kind() == reflect.Struct && a.Type() != reflect.TypeFor[Ref]() && a.Type() != reflect.TypeFor[lathe.ToolChoice]():
-			for i := range a.NumField() {
-				equal(name+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
-			}
-		default:
-			if fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) {
-				t.Errorf("no key changes %s", name)
+			change(t, r.kind, r.v)
+			if fmt.Sprintf("%#v", r.v) == fmt.Sprintf("%#v", defaults[i].v) {
+				t.Errorf("%s: no key changes %s", s.Name(), r.field)
 			}
 		}
 	}
-	equal("Config", reflect.ValueOf(*c), reflect.ValueOf(*want))
-	equal("Model", reflect.ValueOf(*m), reflect.ValueOf(*wantModel))
-	equal("HTTPTool", reflect.ValueOf(h), reflect.ValueOf(HTTPTool{}))
-	equal("HTTPParameter", reflect.ValueOf(p), reflect.ValueOf(HTTPParameter{}))
-	equal("OpenAPI", reflect.ValueOf(o), reflect.ValueOf(OpenAPI{}))
-	equal("PolicyRule", reflect.ValueOf(r), reflect.ValueOf(PolicyRule{}))
-	equal("Workers", reflect.ValueOf(w), reflect.ValueOf(Workers{}))
-	equal("MCPServer", reflect.ValueOf(s), reflect.ValueOf(MCPServer{}))
+}
+
+// Settings and Limits carry every setting of tool_calling to the library.
+func TestSettingsOfRunsReachTheLibrary(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	for _, r := range rowsOf(reflect.ValueOf(&c.ToolCalling)) {
+		change(t, r.kind, r.v)
+	}
+	c.ToolCalling.Enabled, c.ToolCalling.ToolUseMode = true, lathe.ModeEnforced
+	for _, pair := range [][2]any{{c.Settings(), Default().Settings()}, {c.Limits(), Default().Limits()}} {
+		got, was := reflect.ValueOf(pair[0]), reflect.ValueOf(pair[1])
+		for i := range got.NumField() {
+			if reflect.DeepEqual(got.Field(i).Interface(), was.Field(i).Interface()) {
+				t.Errorf("no setting reaches %s.%s", got.Type(), got.Type().Field(i).Name)
+			}
+		}
+	}
 }
 
 func TestDefaultsAreTheLibrarys(t *testing.T) {
@@ -157,6 +152,9 @@ func TestDefaultsAreTheLibrarys(t *testing.T) {
 	}
 	if p := c.Policy; p.ReadOnly != lathe.Allow || p.Idempotent != lathe.Ask || p.Writes != lathe.Ask {
 		t.Errorf("policy: got %+v", p)
+	}
+	if c.Approval.WaitingText != approval.DefaultSentence {
+		t.Errorf("approval.waiting_text: got %q, want %q", c.Approval.WaitingText, approval.DefaultSentence)
 	}
 	c.ToolCalling.Enabled = false
 	if got := c.Settings().ToolUseMode; got != lathe.ModeDisabled {
@@ -178,12 +176,12 @@ func TestKeysOfTheContract(t *testing.T) {
 		max_json_depth max_json_keys max_tools max_tools_bytes tool_timeout run_timeout approval_ttl max_tokens_total max_cost
 		oversize_output repair result_format tool_result_compact_envelope strict_unknown_tool`)
 	var got []string
-	for _, k := range Default().keys() {
+	for _, k := range Default().rows() {
 		if rest, ok := strings.CutPrefix(k.path, "tool_calling."); ok {
 			got = append(got, rest)
 		}
-		if k.doc == "" || strings.Contains(k.doc, "\n") || !strings.HasSuffix(k.doc, ".") {
-			t.Errorf("%s: its comment is not one line that ends with a full stop: %q", k.path, k.doc)
+		if doc := k.doc(); doc == "" || strings.Contains(doc, "\n") || !strings.HasSuffix(doc, ".") {
+			t.Errorf("%s: its comment is not one line that ends with a full stop: %q", k.path, doc)
 		}
 	}
 	slices.Sort(got)
@@ -196,28 +194,24 @@ func TestKeysOfTheContract(t *testing.T) {
 func TestVariablesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	for _, k := range Default().keys() {
-		name := variable(k.path)
-		if seen[name] != "" {
-			t.Errorf("%s sets %s and %s", name, seen[name], k.path)
+	for _, k := range Default().rows() {
+		for _, path := range []string{k.path, k.or} {
+			if name := variable(path); path != "" {
+				if seen[name] != "" {
+					t.Errorf("%s sets %s and %s", name, seen[name], path)
+				}
+				seen[name] = path
+			}
 		}
-		seen[name] = k.path
 	}
 }
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	byPath := map[string]*key{}
 	c := Default()
-	rows := c.keys()
-	for i := range rows {
-		byPath[rows[i].path] = &rows[i]
-	}
-	m := newModel("m", "openai")
-	mrows := m.keys()
-	for i := range mrows {
-		byPath["models.m."+mrows[i].path] = &mrows[i]
-	}
+	entry(reflect.ValueOf(&c.Models).Elem(), "m")
+	byPath := map[string]*row{}
+	walk("", c.rows(), func(path string, r *row) { byPath[path] = r })
 	tests := []struct{ key, in, want, err string }{
 		{"tool_calling.max_iterations", "1", "1", ""},
 		{"tool_calling.max_iterations", "0", "", "0 is not from 1 to 1000000"},
@@ -276,11 +270,11 @@ func TestValues(t *testing.T) {
 	}
 	for _, tt := range tests {
 		k := byPath[tt.key]
-		err := k.v.set(tt.in)
+		err := k.kind.set(k.v, tt.in)
 		if (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %q: got %v, want %s", tt.key, tt.in, err, tt.err)
 		}
-		if got := k.v.text(); err == nil && got != tt.want {
+		if got := textOf(k.kind, k.v); err == nil && got != tt.want {
 			t.Errorf("%s: %q reads back as %q, want %q", tt.key, tt.in, got, tt.want)
 		}
 	}

@@ -1,49 +1,35 @@
 package config
 
 import (
-	"maps"
-	"slices"
+	"reflect"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // KnownSecrets returns the values that the configuration refers to outside of itself, addresses
 // left out: those of secrets.values under their name, others under their key, such as models.fast.key.
 func (c *Config) KnownSecrets() map[string]secret.Secret {
 	out := map[string]secret.Secret{}
-	collect(out, "", c.keys())
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		collect(out, "models."+name+".", c.Models[name].keys())
-	}
-	return out
-}
-
-func collect(out map[string]secret.Secret, base string, rows []key) {
-	add := func(path string, v value) {
-		if ref, ok := v.(refValue); ok && ref.p.shown != "" && ref.p.shown != ref.p.Reveal() && !ref.p.IsZero() {
-			out[secretName(strings.TrimPrefix(path, "secrets.values."))] = ref.p.Secret()
+	add := func(path string, v reflect.Value) {
+		if ref, ok := v.Interface().(Ref); ok && ref.shown != "" && ref.shown != ref.Reveal() && !ref.IsZero() {
+			out[secretName(strings.TrimPrefix(path, "secrets.values."))] = ref.Secret()
 		}
 	}
-	for i := range rows {
-		path := base + rows[i].path
-		switch v := rows[i].v.(type) {
-		case grouper:
-			for _, g := range v.groups() {
-				collect(out, path+"."+g.name+".", g.rows)
+	walk("", c.rows(), func(path string, r *row) {
+		if r.kind.shape == table {
+			for _, name := range namesIn(r.v) {
+				add(path+"."+name, r.v.MapIndex(reflect.ValueOf(name)))
 			}
-		case tabler:
-			for _, e := range v.entries() {
-				add(path+"."+e.name, e.v)
-			}
+			return
+		}
+		switch r.last() {
+		case "base_url", "url", "server": // addresses
 		default:
-			switch rows[i].last() {
-			case "base_url", "url", "server": // addresses
-			default:
-				add(path, v)
-			}
+			add(path, r.v)
 		}
-	}
+	})
+	return out
 }
 
 // secretName keeps the characters that a name in a token may have.

@@ -6,8 +6,10 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -49,37 +51,42 @@ type Override struct {
 // Default returns the configuration of an empty file.
 func Default() *Config {
 	c := &Config{Models: map[string]*Model{}, origin: map[string]string{}}
-	applyDefaults(c.keys())
+	applyDefaults(c.rows())
 	return c
 }
 
 func newModel(name, provider string) *Model {
 	m := &Model{Name: name}
-	applyDefaults(m.keys())
+	applyDefaults(rowsOf(reflect.ValueOf(m)))
 	m.Provider = provider
-	m.settle()
+	m.setDerived()
 	return m
 }
 
-func applyDefaults(rows []key) {
-	for _, k := range rows {
-		if k.def == "" {
-			continue
-		}
-		if err := k.v.set(k.def); err != nil {
-			panic("config: default of " + k.path + ": " + err.Error())
-		}
-	}
-}
-
-// settle fills what depends on other keys.
-func (m *Model) settle() {
+// setDerived fills what depends on other keys.
+func (m *Model) setDerived() {
 	if m.ReadTimeout == 0 {
 		m.ReadTimeout = m.ClientTimeout
 	}
 	if m.Model == "" {
 		m.Model = m.Name
 	}
+	if m.Wire == "" {
+		m.Wire = wireAt(m.BaseURL.Reveal())
+	}
+}
+
+// wireAt returns the wire of the server at an address.
+func wireAt(base string) lathe.Wire {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+	case u.Hostname() == "api.anthropic.com":
+		return lathe.WireMessages
+	case u.Hostname() == "generativelanguage.googleapis.com" && !strings.Contains(u.Path+"/", "/openai/"):
+		return lathe.WireGemini
+	}
+	return lathe.WireOpenAIChat
 }
 
 // Load reads the file at path, none when path is empty, and lays environment and flags over it.
@@ -119,7 +126,7 @@ type loader struct {
 	file     string
 	resolver resolver
 	cfg      *Config
-	rows     []key
+	rows     []row
 	lines    map[string]int // by key that stands in the file
 	problems Problems
 }
@@ -133,7 +140,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 		}
 	}
 	l.cfg.dir = l.resolver.dir
-	l.rows = l.cfg.keys()
+	l.rows = l.cfg.rows()
 	l.readFile(b)
 	l.resolver.dir = "" // paths in variables and flags start where the program does
 	l.readEnvironment()
@@ -156,7 +163,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: l.problems}
 	}
 	for _, m := range l.cfg.Models {
-		m.settle()
+		m.setDerived()
 	}
 	return l.cfg, nil
 }
@@ -174,33 +181,35 @@ func (l *loader) problem(line int, key, format string, args ...any) {
 }
 
 // assign sets one value from text and resolves its references.
-func (l *loader) assign(v value, text string) error {
-	ref, ok := v.(referrer)
-	if s, isStored := v.(*stored); isStored && !s.refers() {
-		ok = false
-	}
-	if !ok && strings.Contains(text, "${") {
+func (l *loader) assign(k *kind, v reflect.Value, text string) error {
+	if k.ref == nil && !k.path && strings.Contains(text, "${") {
 		return errors.New("references ${…} are read in keys, headers and addresses only")
 	}
-	if err := v.set(text); err != nil || !ok {
+	return l.set(k, v, text)
+}
+
+func (l *loader) set(k *kind, v reflect.Value, text string) error {
+	if err := k.set(v, text); err != nil || k.ref == nil || k.shape != scalar {
 		return err
 	}
-	return ref.resolve(&l.resolver)
+	return l.resolver.resolve(v.Addr().Interface().(*Ref), k.ref)
 }
 
 // readEnvironment lays LATHE_… variables over the file. A name that is near a right one is an error;
 // others are not ours: container platforms make up names with that beginning.
 func (l *loader) readEnvironment() {
-	rows := map[string]*key{}
+	rows := map[string]*row{}
 	var names []string
 	for i := range l.rows {
-		switch l.rows[i].v.(type) {
-		case tabler, grouper:
+		r := &l.rows[i]
+		if r.kind.shape == table || r.kind.shape == group {
 			continue
 		}
-		name := variable(l.rows[i].path)
-		rows[name] = &l.rows[i]
-		names = append(names, name)
+		names = append(names, variable(r.path))
+		rows[variable(r.path)] = r
+		if r.or != "" {
+			rows[variable(r.or)] = r
+		}
 	}
 	var ours []string
 	for name := range l.resolver.env {
@@ -209,21 +218,22 @@ func (l *loader) readEnvironment() {
 		}
 	}
 	slices.Sort(ours)
+	problem := func(name, msg string) { l.problems = append(l.problems, Problem{File: name, Message: msg}) }
 	for _, name := range ours {
-		k := rows[name]
-		if k == nil {
-			for _, right := range names {
-				if nearest.Distance(name, right) <= 2 {
-					l.problems = append(l.problems, Problem{File: name, Message: "unknown variable, did you mean " + right + "?"})
-					break
-				}
+		r := rows[name]
+		if r == nil {
+			if i := slices.IndexFunc(names, func(right string) bool { return nearest.Distance(name, right) <= 2 }); i >= 0 {
+				problem(name, "unknown variable, did you mean "+names[i]+"?")
 			}
 			continue
 		}
-		if err := l.assign(k.v, l.resolver.env[name]); err != nil {
-			l.problems = append(l.problems, Problem{File: name, Message: err.Error()})
+		if first := l.cfg.origin[r.path]; r.or != "" && rows[first] == r {
+			problem(name, first+" and "+name+" are one setting: set one of them")
 		}
-		l.cfg.origin[k.path] = name
+		if err := l.assign(r.kind, r.v, l.resolver.env[name]); err != nil {
+			problem(name, err.Error())
+		}
+		l.cfg.origin[r.path] = name
 	}
 }
 
@@ -232,53 +242,45 @@ func variable(path string) string {
 }
 
 func (l *loader) override(o Override) {
-	rows, path := l.rows, o.Key
+	rows, base, path := l.rows, "", o.Key
 	if rest, ok := strings.CutPrefix(o.Key, "models."); ok {
 		i := strings.LastIndexByte(rest, '.')
-		for _, k := range (&Model{}).keys() { // whose path may have a dot, as a model's name may
-			if name, ok := strings.CutSuffix(rest, "."+k.path); ok {
+		for _, s := range settingsOf(reflect.TypeFor[Model]()) { // whose path may have a dot, as a model's name may
+			if name, ok := strings.CutSuffix(rest, "."+s.path); ok {
 				i = len(name)
 				break
 			}
 		}
 		if i > 0 {
-			rows, path = l.model(rest[:i]).keys(), rest[i+1:]
+			rows, base, path = rowsOf(entry(reflect.ValueOf(&l.cfg.Models).Elem(), rest[:i])), o.Key[:len("models.")+i+1], rest[i+1:]
 		}
 	}
 	note := func(msg string) {
 		l.problems = append(l.problems, Problem{File: o.From, Key: o.Key, Message: msg})
 	}
-	for _, k := range rows {
-		if k.path == path {
-			if err := l.assign(k.v, o.Value); err != nil {
-				note(err.Error())
-			}
-			l.cfg.origin[o.Key] = o.From
-			return
-		}
-	}
-	if path == "models" || hasSection(rows, path) {
+	r := find(rows, path)
+	switch {
+	case o.Key == "models" || hasSection(rows, path):
 		note("stands for several keys: set one of them")
-		return
+	case r == nil:
+		i := strings.LastIndexByte(path, '.') + 1
+		note(l.unknownKey(rows, path[:i], path[i:]))
+	default:
+		if err := l.assign(r.kind, r.v, o.Value); err != nil {
+			note(err.Error())
+		}
+		l.cfg.origin[base+r.path] = o.From
 	}
-	i := strings.LastIndexByte(path, '.') + 1
-	note(l.unknownKey(rows, path[:i], path[i:]))
 }
 
-// model returns the entry of that name, made if need be.
-func (l *loader) model(name string) *Model {
-	m := l.cfg.Models[name]
-	if m == nil {
-		m = &Model{Name: name}
-		applyDefaults(m.keys())
-		l.cfg.Models[name] = m
-	}
-	return m
-}
-
-// checkWhole looks at what one key alone cannot tell.
+// checkWhole checks settings against each other.
 func (l *loader) checkWhole() {
 	c := l.cfg
+	for _, o := range c.Tools.OpenAPI {
+		if o.Path = o.File; o.File != "" && !filepath.IsAbs(o.File) {
+			o.Path = filepath.Join(c.dir, o.File)
+		}
+	}
 	l.checkServers()
 	l.checkWorkers()
 	l.checkCatalog()

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -12,56 +11,53 @@ import (
 
 // An MCPServer is an MCP server whose tools runs may use. It has either a Command or a URL.
 type MCPServer struct {
-	Command string
-	Args    []string
-	Dir     string // as the file writes it
-	Env     map[string]Ref
-	URL     Ref
-	Headers map[string]Ref
-	OAuth   OAuth
-
-	Tools      []string // by the server's names; nil: all; empty: none
-	Effects    map[string]lathe.Effect
-	Allowlist  []string
-	Allowlists map[string][]string
-
-	Elicitation                            string // refuse, defaults, ask, ask-urls
-	Required                               bool
-	Pin                                    string // trust-first-use, require
-	StartTimeout, IdleTimeout, CallTimeout time.Duration
-	KeepAlive                              time.Duration // 0: none
-	MaxMessageBytes                        int
-	MaxTools                               int
-	Concurrency                            int // 0: no limit
-}
-
-// keys returns the rows of one server, bound to s.
-func (s *MCPServer) keys() []key {
-	rows := []key{
-		{"command", "", program(&s.Command), "Program of a stdio server, without its arguments; no shell is used.", "cmd exec"},
-		{"args", "", texts(&s.Args), "Its arguments, a list.", "arguments argv"},
-		{"dir", "", text(&s.Dir), "Its working directory; a relative path starts at the configuration file. Default: that of lathe.", "cwd workdir"},
-		{"env", "", table(&s.Env, "variable", "text, may be a reference", isEnvName, newHeader), "Its environment, besides PATH, HOME and LANG: it inherits nothing else.", "environment"},
-		{"url", "", reference(&s.URL, isURL), "Endpoint of an HTTP server, in place of `command`. May be a reference. What is private needs `tools.egress.private`.", "endpoint address"},
-		{"headers", "", table(&s.Headers, "header name", "text, may be a reference", isHeaderName, newHeader), "Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.", "extra_headers"},
-	}
-	rows = append(rows, s.OAuth.serverKeys()...)
-	return append(rows, []key{
-		{"tools", "", grant(&s.Tools, isName), "The tools to offer, by the server's names. Default: `[\"*\"]`, all. An empty list: none.", "include allow_tools"},
-		{"effects", "", table(&s.Effects, "the server's name of a tool", "`read_only`, `idempotent` or `writes`", isName, newEffect), "What tools do. What is not listed writes, whatever the server says of it.", "effect"},
-		{"allowlist", "", names(&s.Allowlist), "Fields of the output that the model may see, as dotted paths; `[\"*\"]` for all. Required, unless `allowlists` has every tool.", "allow fields show"},
-		{"allowlists", "", table(&s.Allowlists, "the server's name of a tool", "list of paths", isName, newPaths), "Allowlists of single tools; they come before `allowlist`.", ""},
-		{"elicitation", "refuse", words(&s.Elicitation, "refuse=off,deny", "defaults=accept", "ask=prompt", "ask-urls=urls"), "What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are accepted, where they are enough; whoever is behind the call is asked, at the terminal for instance, and with `ask-urls` also to visit addresses.", "input"},
-		{"required", "false", boolean(&s.Required), "Whether nothing starts without it.", "mandatory"},
-		{"pin", "trust-first-use", words(&s.Pin, "trust-first-use=tofu,first-use", "require=required,strict"), "Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A definition that changes later always waits.", "pins trust"},
-		{"start_timeout", "30s", duration(&s.StartTimeout, 1), "Time to connect and to list the tools.", "connect_timeout"},
-		{"idle_timeout", "30s", duration(&s.IdleTimeout, 1), "Time of one call without a sign of progress.", "timeout"},
-		{"call_timeout", "10m", duration(&s.CallTimeout, 1), "Time of one call with all its progress.", "max_timeout total_timeout"},
-		{"keep_alive", "1m", duration(&s.KeepAlive, 0), "Time between signs of life that are asked for; after three that are missing the server is started again. `0`: none are asked for.", "ping heartbeat"},
-		{"max_message_bytes", "8MiB", size(&s.MaxMessageBytes, 1, maxSize), "One message of the server.", "max_line_bytes"},
-		{"max_tools", "256", count(&s.MaxTools, 1, 10_000), "Tools that the server may have.", ""},
-		{"concurrency", "0", count(&s.Concurrency, 0, maxCount), "Calls of one tool at once; `0`: no limit.", ""},
-	}...)
+	// Program of a stdio server, without its arguments; no shell is used.
+	Command string `key:"command" is:"program" also:"cmd exec"`
+	// Its arguments, a list.
+	Args []string `key:"args" is:"text" also:"arguments argv"`
+	// Its working directory; a relative path starts at the configuration file. Default: that of lathe.
+	Dir string `key:"dir" also:"cwd workdir"`
+	// Its environment, besides PATH, HOME and LANG: it inherits nothing else.
+	Env map[string]Ref `key:"env" names:"variable" per:"variable to text, may be a reference" is:"header" also:"environment"`
+	// Endpoint of an HTTP server, in place of `command`. May be a reference. What is private needs
+	// `tools.egress.private`.
+	URL Ref `key:"url" is:"url" also:"endpoint address"`
+	// Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.
+	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
+	OAuth   OAuth          `key:"oauth" default:"grant=authorization_code"`
+	// The tools to offer, by the server's names. Default: `["*"]`, all. An empty list: none.
+	Tools []string `key:"tools" unset:"all" also:"include allow_tools"` // by the server's names; nil: all; empty: none
+	// What tools do. What is not listed writes, whatever the server says of it.
+	Effects map[string]lathe.Effect `key:"effects" per:"the server's name of a tool" also:"effect"`
+	// Fields of the output that the model may see, as dotted paths; `["*"]` for all. Required, unless `allowlists`
+	// has every tool.
+	Allowlist []string `key:"allowlist" also:"allow fields show"`
+	// Allowlists of single tools; they come before `allowlist`.
+	Allowlists map[string][]string `key:"allowlists" per:"the server's name of a tool to list of paths"`
+	// What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are
+	// accepted, where they are enough; the client of the call is asked, at the terminal for instance, and with
+	// `ask-urls` also to visit addresses.
+	Elicitation string `key:"elicitation" default:"refuse" of:"refuse=off,deny defaults=accept ask=prompt ask-urls=urls" also:"input"`
+	// Whether nothing starts without it.
+	Required bool `key:"required" default:"false" also:"mandatory"`
+	// Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A
+	// definition that changes later always waits.
+	Pin string `key:"pin" default:"trust-first-use" of:"trust-first-use=tofu,first-use require=required,strict" also:"pins trust"`
+	// Time to connect and to list the tools.
+	StartTimeout time.Duration `key:"start_timeout" default:"30s" range:"1ns.." also:"connect_timeout"`
+	// Time of one call without a sign of progress.
+	IdleTimeout time.Duration `key:"idle_timeout" default:"30s" range:"1ns.." also:"timeout"`
+	// Time of one call with all its progress.
+	CallTimeout time.Duration `key:"call_timeout" default:"10m" range:"1ns.." also:"max_timeout total_timeout"`
+	// Time between signs of life that are asked for; after three that are missing the server is started again. `0`:
+	// none are asked for.
+	KeepAlive time.Duration `key:"keep_alive" default:"1m" range:"0s.." also:"ping heartbeat"` // 0: none
+	// One message of the server.
+	MaxMessageBytes int `key:"max_message_bytes" default:"8MiB" is:"size" range:"1.." also:"max_line_bytes"`
+	// Tools that the server may have.
+	MaxTools int `key:"max_tools" default:"256" range:"1..10000"`
+	// Calls of one tool at once; `0`: no limit.
+	Concurrency int `key:"concurrency" default:"0" range:"0.."` // 0: no limit
 }
 
 // checkServers looks at what the keys of an MCP server say together.
@@ -106,71 +102,4 @@ func (l *loader) everyToolListed(s *MCPServer) bool {
 		}
 	}
 	return s.Tools != nil
-}
-
-// texts is a list of any texts, in their order.
-func texts(p *[]string) lister { return textsValue{p} }
-
-type textsValue struct{ p *[]string }
-
-func (v textsValue) kind() string   { return "list of texts" }
-func (v textsValue) text() string   { return strings.Join(*v.p, ",") }
-func (v textsValue) list() []string { return *v.p }
-
-func (v textsValue) set(s string) error {
-	if s != "" {
-		return errors.New("wants a list: one entry for each argument")
-	}
-	*v.p = nil
-	return nil
-}
-
-func (v textsValue) setList(items []string) error {
-	for _, item := range items {
-		if strings.ContainsRune(item, 0) {
-			return errors.New("a text has a NUL in it")
-		}
-		if strings.Contains(item, "${") {
-			return errors.New("references ${…} are not read in arguments, which others can see: pass a secret in env")
-		}
-	}
-	*v.p = slices.Clone(items)
-	return nil
-}
-
-// program is the path or name of a program, without arguments.
-func program(p *string) value {
-	v := text(p).(*fn)
-	v.what = "path or name"
-	v.setFn = func(s string) error {
-		if strings.ContainsAny(s, "\t\r\n\x00") || strings.Contains(s, " -") {
-			return errors.New("is the program alone: its arguments go into args, one entry each")
-		}
-		*p = s
-		return nil
-	}
-	return v
-}
-
-func isEnvName(s string) error {
-	if !isVariable(s) {
-		return errors.New("this is not the name of a variable")
-	}
-	return nil
-}
-
-// isServerName takes the names under which tools of a server are offered: NAME__tool.
-func isServerName(s string) error {
-	ok := s != "" && len(s) <= 32
-	mark := true // what stands before is no letter or digit
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		ok = ok && (letter || (c == '_' || c == '-') && !mark)
-		mark = !letter
-	}
-	if !ok || mark {
-		return errors.New("a server's name has 1 to 32 lower-case letters and digits, with single _ or - between them")
-	}
-	return nil
 }

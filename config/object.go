@@ -13,30 +13,22 @@ import (
 // maxObjectDepth bounds the nesting of a mapping of anything.
 const maxObjectDepth = 32
 
-// An objectValue is a mapping of anything, kept as a JSON object; nothing is no mapping.
-type objectValue struct{ p *json.RawMessage }
-
-func object(p *json.RawMessage) value { return objectValue{p} }
-
-func (v objectValue) kind() string { return "mapping of anything" }
-func (v objectValue) text() string { return string(*v.p) }
-
-func (v objectValue) set(s string) error {
-	if strings.TrimSpace(s) == "" {
-		*v.p = nil
-		return nil
+// parseObject reads a mapping of anything, kept as a JSON object; the empty text is no mapping.
+func parseObject(s string) (any, error) {
+	trimmed := strings.TrimSpace(s)
+	switch {
+	case trimmed == "":
+		return json.RawMessage(nil), nil
+	case trimmed[0] != '{' || !json.Valid([]byte(s)):
+		return nil, errors.New("wants a mapping, or a JSON object")
 	}
-	if !json.Valid([]byte(s)) || strings.TrimSpace(s)[0] != '{' {
-		return errors.New("wants a mapping, or a JSON object")
-	}
-	*v.p = json.RawMessage(s)
-	return nil
+	return json.RawMessage(s), nil
 }
 
-// node returns the mapping as YAML.
-func (v objectValue) node() *yaml.Node {
+// objectNode returns a JSON object as YAML.
+func objectNode(b []byte) *yaml.Node {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(*v.p, &doc); err != nil || len(doc.Content) == 0 {
+	if err := yaml.Unmarshal(b, &doc); err != nil || len(doc.Content) == 0 {
 		return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	}
 	return doc.Content[0]

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A Ref is a value of the file that may stand elsewhere: ${NAME} in the environment, ${file:path} in
@@ -70,36 +70,20 @@ func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // maxSecretBytes bounds a file that ${file:…} names.
 const maxSecretBytes = 64 << 10
 
-// A referrer is a value whose references are resolved after it was set.
-type referrer interface {
-	value
-	resolve(*resolver) error
-}
-
 // A resolver knows what references mean.
 type resolver struct {
 	env map[string]string
 	dir string // relative files are looked for here
 }
 
-type refValue struct {
-	p     *Ref
-	check func(*Ref) error
+// refChecks are what a resolved value may be, by the name that the tag `is` has for them.
+var refChecks = map[string]func(*Ref) error{
+	"header": isHeaderValue, "key": isKey, "reference": isReference, "shown": isShown, "store": isStore, "url": isURL,
 }
 
-// reference is a value that may hold references. check looks at it once it is resolved.
-func reference(p *Ref, check func(*Ref) error) referrer { return refValue{p, check} }
-
-func (v refValue) kind() string { return "text or reference" }
-func (v refValue) text() string { return v.p.String() }
-
-func (v refValue) set(s string) error {
-	*v.p = Ref{value: secret.New(s)}
-	return nil
-}
-
-func (v refValue) resolve(r *resolver) error {
-	written := v.p.Reveal()
+// resolve replaces the references in r and checks the value.
+func (r *resolver) resolve(ref *Ref, check func(*Ref) error) error {
+	written := ref.Reveal()
 	if written == "" {
 		return nil
 	}
@@ -107,14 +91,14 @@ func (v refValue) resolve(r *resolver) error {
 	if err != nil {
 		return err
 	}
-	v.p.value = secret.New(value)
+	ref.value = secret.New(value)
 	if found {
-		v.p.shown = written
+		ref.shown = written
 	}
 	if path, whole := strings.CutPrefix(strings.TrimSuffix(written, "}"), "${file:"); whole && !strings.ContainsAny(path, "${}") {
-		v.p.file = r.full(path)
+		ref.file = r.full(path)
 	}
-	return v.check(v.p)
+	return check(ref)
 }
 
 // expand replaces the references in s and reports whether there were any. $${ stands for ${ itself.

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 const canary = "canary-7f3a"
@@ -95,11 +96,8 @@ func TestFreshReferences(t *testing.T) {
 	var whole, part, env Ref
 	r := resolver{env: map[string]string{"KEY": "first"}, dir: dir}
 	for ref, text := range map[*Ref]string{&whole: "${file:key}", &part: "a ${file:key}", &env: "${KEY}"} {
-		v := reference(ref, isKey)
-		if err := v.set(text); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.resolve(&r); err != nil {
+		*ref = Ref{value: secret.New(text)}
+		if err := r.resolve(ref, isKey); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,20 +125,14 @@ func TestYAMLRoundTrip(t *testing.T) {
 	c := Default()
 	m := newModel("m", "openai")
 	c.Models["m"] = m
-	rows, mrows := c.keys(), m.keys()
+	rows := c.rows()
 	opts := &LoadOptions{Environ: []string{"KEY=secret"}}
-	r := resolver{env: map[string]string{"KEY": "secret"}}
-	for _, rs := range [][]key{rows, mrows} {
-		for i := range rs {
-			change(t, &rs[i])
-			if ref, ok := rs[i].v.(referrer); ok {
-				if err := ref.resolve(&r); err != nil {
-					t.Fatalf("%s: %v", rs[i].path, err)
-				}
-			}
-		}
+	for _, r := range append(rows, rowsOf(reflect.ValueOf(m))...) {
+		change(t, r.kind, r.v)
 	}
+	c.Models = map[string]*Model{"m": m}
 	// What keys say together: a server is a program, and shows its output.
+	c.DefaultModel = "sim/x"
 	c.Tools.MCP["name"].Command, c.Tools.MCP["name"].Args, c.Tools.MCP["name"].Allowlist = "server", []string{"-v", "a b", "-v"}, []string{"*"}
 	c.Tools.Run["name"].Description = "An agent."
 	c.MCP.Resources["name"].Text, c.MCP.Prompts["name"].Text = "text", "text"
@@ -154,9 +146,9 @@ func TestYAMLRoundTrip(t *testing.T) {
 	if got := string(back.YAML()); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	for i, k := range back.keys() {
-		if got, want := k.v.text(), rows[i].v.text(); got != want {
-			t.Errorf("%s: got %s, want %s", k.path, got, want)
+	for i, r := range back.rows() {
+		if got, want := textOf(r.kind, r.v), textOf(r.kind, rows[i].v); got != want {
+			t.Errorf("%s: got %s, want %s", r.path, got, want)
 		}
 	}
 }
@@ -189,7 +181,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-func TestMarksTellValuesApart(t *testing.T) {
+func TestMarksDistinguishValues(t *testing.T) {
 	t.Parallel()
 	marks := map[string]bool{}
 	for _, r := range []Ref{{}, {value: secret.New(canary)}, {value: secret.New(canary + "x")}, {shown: "${KEY}", value: secret.New(canary)}, {shown: "${file:key}", value: secret.New(canary)}} {

@@ -1,6 +1,201 @@
 package config
 
-import "strings"
+import (
+	_ "embed"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A setting is a field of a configuration struct that has a key. Everything about it stands at the
+// field. The comment before the field is its text in docs/config.md and in the help of flags. Its tags are:
+//
+//	key      name of the setting; a dot begins a section; ",inline": the settings of the struct stand in
+//	         the section of the field; "-": no setting
+//	or       second name that is read as well and documented nowhere
+//	default  default as one would write it; none: the zero value of the field. On a struct:
+//	         "KEY=VALUE", the default of one of its settings there
+//	is       what the text must be, if the type of the field does not say it: see textChecks,
+//	         nameChecks and refChecks; "size", "dollars" and "rate" of numbers
+//	of       words of a closed vocabulary; after "=", what people write instead of the word
+//	range    lowest and highest number, size or duration: "1..20", "1s.."
+//	off      word that turns a bound off
+//	names    of a map: what the names of its entries must be, as in nameChecks
+//	per      of a map: what a name is, or "NAME to VALUE", for the reference and errors
+//	unset    of a list: "all", if nil grants everything and ["*"] is read as nil; "omit", if
+//	         an unset value cannot be written, so that `config show` leaves it out
+//	also     other words that people look for, separated by blanks; errors name the key
+type setting struct {
+	path  string // from the struct that was asked for its settings: "retention.mode"
+	or    string // likewise; "": none
+	field string // "Retention.Mode", where its comment is found
+	index []int
+	def   string
+	also  []string
+	kind  *kind
+}
+
+// A row is a setting of one value of a struct.
+type row struct {
+	*setting
+	v reflect.Value
+}
+
+// last returns the last word of the path.
+func (s *setting) last() string { return s.path[strings.LastIndexByte(s.path, '.')+1:] }
+
+// doc returns the comment of the field, in one line.
+func (s *setting) doc() string { return comments()[s.field] }
+
+//go:embed comments.txt
+var commentText string
+
+// comments are the comments of fields, by "Struct.Field". The file is generated from the source.
+var comments = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(commentText) {
+		field, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		out[field] = text
+	}
+	return out
+})
+
+var settingsByType sync.Map // from reflect.Type to []*setting
+
+// settingsOf returns the settings of a struct and of its sections in the order of the fields. It
+// panics if tags are wrong, which every test of this package shows.
+func settingsOf(t reflect.Type) []*setting {
+	if known, ok := settingsByType.Load(t); ok {
+		return known.([]*setting)
+	}
+	list := appendSettings(nil, t, "", "", nil)
+	settingsByType.Store(t, list)
+	return list
+}
+
+// appendSettings appends the settings of a struct whose keys begin with prefix. override is "KEY=VALUE",
+// the default of one of them.
+func appendSettings(dst []*setting, t reflect.Type, prefix, override string, index []int) []*setting {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, ok := f.Tag.Lookup("key")
+		if !ok || name == "-" {
+			continue
+		}
+		at, def := append(slices.Clone(index), i), f.Tag.Get("default")
+		if f.Type.Kind() == reflect.Struct && scalarOf(f.Type, f.Tag, def) == nil {
+			section := prefix + name + "."
+			if name == ",inline" {
+				section = prefix
+			}
+			dst = appendSettings(dst, f.Type, section, def, at)
+			continue
+		}
+		if key, value, _ := strings.Cut(override, "="); key == name {
+			def = value
+		}
+		s := &setting{path: prefix + name, field: t.Name() + "." + f.Name, index: at, def: def, kind: kindOf(f.Type, f.Tag, def)}
+		if or := f.Tag.Get("or"); or != "" {
+			s.or = prefix + or
+		}
+		s.also = strings.Fields(f.Tag.Get("also") + " " + f.Tag.Get("or"))
+		dst = append(dst, s)
+	}
+	return dst
+}
+
+// rowsOf returns the settings of the struct that v points to.
+func rowsOf(v reflect.Value) []row {
+	settings := settingsOf(v.Type().Elem())
+	rows := make([]row, len(settings))
+	for i, s := range settings {
+		rows[i] = row{s, v.Elem().FieldByIndex(s.index)}
+	}
+	return rows
+}
+
+func (c *Config) rows() []row { return rowsOf(reflect.ValueOf(c)) }
+
+// find returns the row of a path, or of the second name of one; nil if there is none.
+func find(rows []row, path string) *row {
+	for i := range rows {
+		if rows[i].path == path || rows[i].or != "" && rows[i].or == path {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
+// applyDefaults sets each setting that has a default.
+func applyDefaults(rows []row) {
+	for _, r := range rows {
+		if r.def == "" {
+			continue
+		}
+		if err := r.kind.set(r.v, r.def); err != nil {
+			panic("config: default of " + r.path + ": " + err.Error())
+		}
+	}
+}
+
+// entry returns the entry of a map of structs. It makes the entry if there is none.
+func entry(m reflect.Value, name string) reflect.Value {
+	if m.IsNil() {
+		m.Set(reflect.MakeMap(m.Type()))
+	}
+	e := m.MapIndex(reflect.ValueOf(name))
+	if !e.IsValid() {
+		e = reflect.New(m.Type().Elem().Elem())
+		applyDefaults(rowsOf(e))
+		if model, ok := e.Interface().(*Model); ok {
+			model.Name = name
+		}
+		m.SetMapIndex(reflect.ValueOf(name), e)
+	}
+	return e
+}
+
+// namesIn returns the names of the entries of a map, sorted.
+func namesIn(m reflect.Value) []string {
+	var out []string
+	for _, k := range m.MapKeys() {
+		out = append(out, k.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// walk calls fn with each setting and its path from the top, those of entries included.
+func walk(base string, rows []row, fn func(path string, r *row)) {
+	for i := range rows {
+		r := &rows[i]
+		if r.kind.shape != group {
+			fn(base+r.path, r)
+			continue
+		}
+		for _, name := range namesIn(r.v) {
+			walk(base+r.path+"."+name+".", rowsOf(r.v.MapIndex(reflect.ValueOf(name))), fn)
+		}
+	}
+}
+
+// flat returns the settings with those of an entry, under NAME, after each map of structs.
+func flat(settings []*setting) []*setting {
+	var out []*setting
+	for _, s := range settings {
+		out = append(out, s)
+		if s.kind.shape != group {
+			continue
+		}
+		for _, inner := range flat(settingsOf(s.kind.entries)) {
+			under := *inner
+			under.path = s.path + ".NAME." + inner.path
+			out = append(out, &under)
+		}
+	}
+	return out
+}
 
 // A Setting describes one key of the section tool_calling, for programs that offer it as a flag.
 type Setting struct {
@@ -12,13 +207,12 @@ type Setting struct {
 
 // RunSettings returns the settings and limits of runs, in the order of the reference.
 func RunSettings() []Setting {
-	c := &Config{}
 	var out []Setting
-	for _, k := range append(c.ToolCalling.keys(), c.ToolCalling.limitKeys()...) {
-		if strings.Contains(k.path, ".retention.") || k.last() == "enabled" {
-			continue // of sessions and of the house, not of one run
+	for _, s := range settingsOf(reflect.TypeFor[ToolCalling]()) {
+		if strings.HasPrefix(s.path, "retention.") || s.path == "enabled" {
+			continue // of sessions and of the daemon, not of one run
 		}
-		out = append(out, Setting{Key: k.path, Flag: strings.ReplaceAll(k.last(), "_", "-"), Default: k.def, Doc: k.doc})
+		out = append(out, Setting{Key: "tool_calling." + s.path, Flag: strings.ReplaceAll(s.path, "_", "-"), Default: s.def, Doc: s.doc()})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -26,5 +27,22 @@ func TestRunSettings(t *testing.T) {
 	}
 	if len(flags) < 30 || flags["enabled"] || !flags["max-iterations"] || !flags["tool-use-mode"] {
 		t.Errorf("got flags %v", flags)
+	}
+}
+
+// kindOf completes the kind of one setting, also while another goroutine loads a file.
+func TestSettingsShareNoKind(t *testing.T) {
+	t.Parallel()
+	owners := map[*kind]string{}
+	for _, in := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Model]()} {
+		for _, s := range settingsOf(in) {
+			if other := owners[s.kind]; other != "" {
+				t.Errorf("%s and %s share a kind", s.path, other)
+			}
+			owners[s.kind] = s.path
+		}
+	}
+	if len(owners) < 100 {
+		t.Errorf("got %d settings", len(owners))
 	}
 }

@@ -2,25 +2,43 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // A vocabulary is a closed list of words, and what people write instead of them.
 type vocabulary struct {
 	words  []string
 	others [][2]string // what is written, what it is called
+	empty  bool        // the empty text is read, too
 }
 
-// String lists the words for the reference.
-func (v *vocabulary) String() string { return "`" + strings.Join(v.words, "`, `") + "`" }
+// newVocabulary reads words separated by blanks, each "word" or "word=other,words".
+func newVocabulary(of string) *vocabulary {
+	v := &vocabulary{}
+	for _, o := range strings.Fields(of) {
+		w, others, _ := strings.Cut(o, "=")
+		v.words = append(v.words, w)
+		for _, other := range strings.FieldsFunc(others, func(r rune) bool { return r == ',' }) {
+			v.others = append(v.others, [2]string{other, w})
+		}
+	}
+	return v
+}
+
+// kind returns the kind of the words. value returns what a word stands for.
+func (v *vocabulary) kind(value func(word string) any, text func(reflect.Value) string) *kind {
+	return &kind{what: "`" + strings.Join(v.words, "`, `") + "`", words: v.words, text: text, parse: func(s string) (any, error) { return value(s), v.check(s) }}
+}
 
 // check returns nil for a word, else an error that names the right one where there is one.
 func (v *vocabulary) check(s string) error {
-	if slices.Contains(v.words, s) && s != "function:NAME" {
+	if slices.Contains(v.words, s) && s != "function:NAME" || v.empty && s == "" {
 		return nil
 	}
 	all := strings.Join(v.words, ", ")
@@ -48,11 +66,50 @@ func unknownModel(name string, names []string) error {
 	}
 }
 
-// quote quotes what somebody wrote, cut to a length that fits a line.
+// quote quotes a value of the user's, cut to a length that fits a line.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {
-		return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "…"
+		return strconv.Quote(shorten.Cut(s, most)) + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// maxListed bounds the words that an error lists if none is near.
+const maxListed = 12
+
+// unknownKey says what an unknown key was probably meant to be: the same thing under another word, the
+// same word in another place, or a misspelt word.
+func (l *loader) unknownKey(rows []row, prefix, name string) string {
+	var here []string
+	for _, r := range rows {
+		rest, ok := strings.CutPrefix(r.path, prefix)
+		if !ok {
+			continue
+		}
+		word, deeper, _ := strings.Cut(rest, ".")
+		if deeper == "" && slices.Contains(r.also, name) {
+			return "unknown key, it is called " + word + " here"
+		}
+		if !slices.Contains(here, word) {
+			here = append(here, word)
+		}
+	}
+	if near := nearest.Word(name, here); near != "" {
+		return "unknown key, did you mean " + near + "?"
+	}
+	all := settingsOf(reflect.TypeFor[Config]())
+	for i, s := range append(slices.Clone(all), flat(all)...) { // a key of a section before one of an entry
+		if inEntry := i >= len(all); inEntry && s.kind.shape == group {
+			continue
+		}
+		if s.last() == name || slices.Contains(s.also, name) {
+			return "unknown key here, did you mean " + s.path + "?"
+		}
+	}
+	if len(here) == 0 || len(here) > maxListed {
+		return "unknown key"
+	}
+	slices.Sort(here)
+	return "unknown key (" + strings.Join(here, ", ") + ")"
 }

@@ -2,8 +2,7 @@ package config
 
 import (
 	"bytes"
-	"maps"
-	"slices"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,18 +12,7 @@ import (
 // reference, or "[redacted]" where the file holds the value itself.
 func (c *Config) YAML() []byte {
 	root := &yaml.Node{Kind: yaml.MappingNode}
-	rows := c.keys()
-	appendRow(root, &rows[0])
-	models := child(root, "models")
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		entry := child(models, name)
-		for _, k := range c.Models[name].keys() {
-			appendRow(entry, &k)
-		}
-	}
-	for i := range rows[1:] {
-		appendRow(root, &rows[i+1])
-	}
+	appendRows(root, c.rows())
 	var buf bytes.Buffer
 	enc := yaml.NewEncoder(&buf)
 	enc.SetIndent(2)
@@ -34,19 +22,18 @@ func (c *Config) YAML() []byte {
 	return buf.Bytes()
 }
 
-// appendRow adds a row's value below the sections of its path.
-func appendRow(n *yaml.Node, k *key) {
-	if d, ok := k.v.(distinct); ok && d.list() == nil {
-		return
+// appendRows adds each row's value below the sections of its path.
+func appendRows(root *yaml.Node, rows []row) {
+	for _, r := range rows {
+		if r.kind.omit && r.v.IsNil() {
+			continue
+		}
+		n, path := root, strings.Split(r.path, ".")
+		for _, section := range path[:len(path)-1] {
+			n = child(n, section)
+		}
+		n.Content = append(n.Content, stringNode(r.last()), valueNode(r.kind, r.v))
 	}
-	if o, ok := k.v.(objectValue); ok && *o.p == nil && k.path == "schema" {
-		return // {} would be any value, and unset is a text
-	}
-	path := strings.Split(k.path, ".")
-	for _, section := range path[:len(path)-1] {
-		n = child(n, section)
-	}
-	n.Content = append(n.Content, stringNode(k.last()), valueNode(k.v))
 }
 
 // child returns the mapping under a name, made if need be.
@@ -61,37 +48,30 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return m
 }
 
-func valueNode(v value) *yaml.Node {
-	switch v := v.(type) {
-	case lister:
-		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for _, item := range v.list() {
+func valueNode(k *kind, v reflect.Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	switch k.shape {
+	case list:
+		n.Kind, n.Style = yaml.SequenceNode, yaml.FlowStyle
+		for _, item := range k.items(v) {
 			n.Content = append(n.Content, stringNode(item))
 		}
-		return n
-	case tabler:
-		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, e := range v.entries() {
-			n.Content = append(n.Content, stringNode(e.name), valueNode(e.v))
+	case table:
+		for _, name := range namesIn(v) {
+			n.Content = append(n.Content, stringNode(name), valueNode(k.values, v.MapIndex(reflect.ValueOf(name))))
 		}
-		return n
-	case grouper:
-		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, e := range v.groups() {
-			entry := child(n, e.name)
-			for _, k := range e.rows {
-				appendRow(entry, &k)
-			}
+	case group:
+		for _, name := range namesIn(v) {
+			appendRows(child(n, name), rowsOf(v.MapIndex(reflect.ValueOf(name))))
 		}
-		return n
-	case objectValue:
-		return v.node()
-	case *fn:
-		if !v.str {
-			return &yaml.Node{Kind: yaml.ScalarNode, Value: v.text()}
+	case object:
+		return objectNode(v.Bytes())
+	default:
+		if n = stringNode(k.text(v)); !k.str {
+			n.Tag = ""
 		}
 	}
-	return stringNode(v.text())
+	return n
 }
 
 // stringNode is a scalar that stays text: the writer quotes it where it would read as something else.

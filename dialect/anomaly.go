@@ -2,11 +2,10 @@ package dialect
 
 import "iter"
 
-// Anomalies counts what a harmony parser tolerated. Its parser has a method Anomalies that returns
-// them; see [Counter].
+// Anomalies counts the deviations from the format that a harmony parser tolerated. The parser implements [Counter].
 type Anomalies struct {
 	// The stages of harmony_parse_error_total.
-	UnknownChannel int // a channel that is not known, nor near one that is: its content is text
+	UnknownChannel int // an unknown channel that resembles none: its content is text
 	ForeignRole    int // a message of another role than the assistant's
 	Header         int // a header that is too long, or that ends without `<|message|>`
 	Truncated      int // a header cut off by the end of the text
@@ -16,21 +15,21 @@ type Anomalies struct {
 	ExtraFinal           int
 	AnalysisAfterFinal   int
 	CommentaryAfterFinal int
-	InterleavedFinal     int // a further final message with another message before it
+	InterleavedFinal     int // another final message after one of another channel
 }
 
-// A Counter is a [Parser] that counts what it tolerated. It is an optional second interface.
+// A Counter is a [Parser] that counts tolerated deviations. Test for it with a type assertion.
 type Counter interface {
 	Anomalies() Anomalies
 }
 
-// ParseErrors yields the label `stage` of harmony_parse_error_total and its count, where it is not 0.
+// ParseErrors yields each value of the label `stage` of harmony_parse_error_total with its count, if the count is not 0.
 func (a Anomalies) ParseErrors() iter.Seq2[string, int] {
 	return counts([]count{{"unknown_channel", a.UnknownChannel}, {"foreign_role", a.ForeignRole},
 		{"header", a.Header}, {"truncated_header", a.Truncated}, {"stray_text", a.Stray}})
 }
 
-// UnexpectedOrder yields the label `type` of harmony_unexpected_order_total and its count, where it is not 0.
+// UnexpectedOrder yields each value of the label `type` of harmony_unexpected_order_total with its count, if the count is not 0.
 func (a Anomalies) UnexpectedOrder() iter.Seq2[string, int] {
 	return counts([]count{{"extra_final", a.ExtraFinal}, {"analysis_after_final", a.AnalysisAfterFinal},
 		{"commentary_after_final", a.CommentaryAfterFinal}, {"interleaved_final", a.InterleavedFinal}})

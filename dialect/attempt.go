@@ -2,15 +2,17 @@ package dialect
 
 import "github.com/lathe-run/lathe"
 
-// An attempt is what the parsers share that write arguments themselves: the text of a call, kept
-// so that it can be given as text when the call cannot be read. While a call is open,
-// max_payload_bytes bounds what is kept: of a longer one only what comes after its fault is given.
+// An attempt is the state of one call for parsers that write the arguments themselves. It keeps the text of the
+// call, so that the parser can emit it as text if the call is unreadable.
+//
+// If a call exceeds max_payload_bytes, the parser stays in its state, so that it finds the end of the call where a
+// shorter one would end: keep emits the text of the call as unreadable, args drops the arguments, and end reports
+// the error in place of the call's end.
 type attempt struct {
 	reader
 	prose prose
 	name  string     // of the tool, once it is known
-	raw   []byte     // the text; after a failure, or past the limit, its beginning only
-	lost  bool       // raw is its beginning only
+	raw   []byte     // the text; after a failure its beginning only
 	total int        // its length
 	bad   lathe.Code // why it cannot be read
 }
@@ -20,57 +22,74 @@ func (a *attempt) WritesArguments() bool { return true }
 
 // begin begins an attempt with its first text.
 func (a *attempt) begin(text string) {
-	a.raw, a.lost, a.total, a.bad, a.name = a.raw[:0], false, 0, "", ""
+	a.raw, a.total, a.bad, a.name = a.raw[:0], 0, "", ""
 	a.keep(text)
 }
 
-// limit bounds raw.
-func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + maxTagBytes }
-
 // full reports whether s is too much for an attempt whose call is not open yet.
-func (a *attempt) full(s string) bool { return !a.open && len(a.raw)+len(s) > a.limit() }
+func (a *attempt) full(s string) bool {
+	return !a.open && len(a.raw)+len(s) > a.opts.MaxPayloadBytes+maxTagBytes
+}
 
-// keep counts s as a part of the attempt, and keeps it as far as it is wanted.
+// fit returns how many bytes of s, which is not empty, may be read at once: those that max_payload_bytes
+// leaves room for, at the end of a rune, or all of s in a call that is too long already.
+func (a *attempt) fit(s string) int {
+	if a.bad != "" || !a.open {
+		return len(s)
+	}
+	n := runeCut(s, min(len(s), max(0, a.opts.MaxPayloadBytes-a.total)))
+	if n == 0 {
+		a.ruin(lathe.CodePayloadTooLarge)
+		return len(s)
+	}
+	return n
+}
+
+// keep counts s as a part of the attempt. It keeps s for the case that the attempt cannot be read, and gives s as
+// text if that is known.
 func (a *attempt) keep(s string) {
 	a.total += len(s)
-	switch {
-	case a.bad != "" || a.lost:
+	if a.open && a.bad == "" && a.total > a.opts.MaxPayloadBytes {
+		a.ruin(lathe.CodePayloadTooLarge)
+	}
+	if a.bad != "" {
+		a.emit(lathe.DeltaText, s)
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(a.raw)))]
-	case a.open && len(a.raw)+len(s) > a.limit():
-		a.lost = true
-		a.raw = a.raw[:min(len(a.raw), maxExcerptBytes)]
-		s = s[:min(len(s), maxExcerptBytes-len(a.raw))]
 	}
 	a.raw = append(a.raw, s...)
 }
 
-// unkeep takes back the last text that was kept.
-func (a *attempt) unkeep(s string) {
-	a.total -= len(s)
-	if !a.lost {
-		a.raw = a.raw[:len(a.raw)-len(s)]
-	}
-}
-
-// ruin gives the attempt as text; the ParseError follows where it ends.
+// ruin gives the attempt as text; the ParseError follows where it ends. The first code counts.
 func (a *attempt) ruin(code lathe.Code) {
-	a.unreadable = true
-	if !a.lost {
-		a.say(lathe.DeltaText, string(a.raw))
+	if a.bad != "" {
+		return
 	}
+	a.bad, a.unreadable, a.joins = code, true, true
+	a.emit(lathe.DeltaText, string(a.raw))
 	a.raw = a.raw[:min(len(a.raw), maxExcerptBytes)]
-	a.bad = code
 }
 
-// more reads on in an attempt that cannot be read.
-func (a *attempt) more(s string) {
-	a.keep(s)
-	a.say(lathe.DeltaText, s)
+// end closes the open call, or reports why it cannot be read.
+func (a *attempt) end(incomplete bool) {
+	if a.open && a.total > a.opts.MaxPayloadBytes {
+		a.ruin(lathe.CodePayloadTooLarge)
+	}
+	if a.bad != "" {
+		a.report()
+		return
+	}
+	a.reader.end(incomplete)
+}
+
+// report says that the attempt could not be read.
+func (a *attempt) report() {
+	a.fail(a.bad, a.name, string(a.raw), a.total)
+	a.bad = ""
 }
 
 // giveUp ends an attempt that cannot be read.
 func (a *attempt) giveUp() {
-	a.fail(a.bad, a.name, string(a.raw), a.total)
+	a.report()
 	a.leave()
 }
 

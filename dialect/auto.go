@@ -7,17 +7,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// NewAuto returns a parser that chooses the dialect by the first mark in the text; until then,
-// all is text or thinking. In Markdown code a mark decides nothing. The parser is a [Chooser].
+// NewAuto returns a parser that chooses the dialect by the first mark in the text. Until then,
+// all is text or reasoning. It ignores marks in Markdown code. The parser is a [Chooser]. opts may be nil.
 func NewAuto(opts *Options) Parser { return auto.NewParser(opts) }
 
-// A Chooser is a [Parser] that finds out which dialect it reads. It is an optional second interface.
+// A Chooser is a [Parser] that detects which dialect it reads. Test for it with a type assertion.
 type Chooser interface {
-	// Chosen returns the name of the dialect; "" before the first mark.
+	// Chosen returns the name of the dialect, or "" before the first mark.
 	Chosen() string
 }
 
-// An autoParser reads prose until it finds a mark, and hands everything from there on to the
+// An autoParser reads prose until it finds a mark, and passes everything from there on to the
 // parser of that mark's dialect.
 type autoParser struct {
 	reader

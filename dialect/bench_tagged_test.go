@@ -40,7 +40,7 @@ func BenchmarkWrittenArguments(b *testing.B) {
 				}
 				b.Run(fmt.Sprintf("%s/bytes=%d/piece=%s", name, n, piece), func(b *testing.B) {
 					d, _ := dialect.Lookup(name)
-					opts := &dialect.Options{Tools: tools}
+					opts := &dialect.Options{Tools: tools, MaxPayloadBytes: 1 << 20}
 					var deltas []lathe.Delta
 					b.SetBytes(int64(len(text)))
 					b.ReportAllocs()
@@ -69,7 +69,7 @@ func TestWrittenArgumentsFlow(t *testing.T) {
 	for _, name := range written {
 		d, _ := dialect.Lookup(name)
 		text := longCall(t, name, 256<<10)
-		p := d.NewParser(&dialect.Options{Tools: writeTool})
+		p := d.NewParser(&dialect.Options{Tools: writeTool, MaxPayloadBytes: 1 << 20})
 		deltas := make([]lathe.Delta, 0, 64)
 		at, args := 0, 0
 		next := func() {

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Collector joins the deltas of a [Parser] into the message that they say. The zero value is ready.
+// A Collector joins the deltas of a [Parser] into the message that they describe. The zero value is ready to use. It is used by one goroutine at a time.
 type Collector struct {
 	// Dialect is set on the calls of the message.
 	Dialect string
@@ -20,15 +20,15 @@ type Collector struct {
 	args     strings.Builder
 }
 
-// A Failure is a call that could not be read.
+// A Failure is an unreadable call.
 type Failure struct {
 	Code    lathe.Code
-	Name    string // the tool, where it could be read
+	Name    string // the tool, if its name was readable
 	Excerpt string // the beginning, at most 200 bytes
 	Bytes   int    // the whole length
 }
 
-// Add takes the next delta. Kinds that no parser says are passed over.
+// Add adds the next delta. It ignores kinds that no parser returns.
 func (c *Collector) Add(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
@@ -64,7 +64,7 @@ func (c *Collector) Add(d lathe.Delta) {
 	}
 }
 
-// AddAll takes deltas in order.
+// AddAll adds deltas in order.
 func (c *Collector) AddAll(deltas []lathe.Delta) {
 	for _, d := range deltas {
 		c.Add(d)
@@ -85,12 +85,12 @@ func (c *Collector) flush() {
 	c.kind, c.bad = 0, false
 }
 
-// Message returns the assistant message: text, reasoning and calls in the order in which they
-// came. A call that could not be read has its ParseError set.
+// Message returns the assistant message: text, reasoning and calls in the order of the deltas.
+// An unreadable call has its ParseError set.
 func (c *Collector) Message() lathe.Message {
 	c.flush()
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}
 }
 
-// Failures returns the calls that could not be read, in order.
+// Failures returns the unreadable calls, in order. The slice belongs to the Collector.
 func (c *Collector) Failures() []Failure { return c.failures }

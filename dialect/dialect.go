@@ -11,71 +11,71 @@ import (
 // A Parser turns the text of one model turn into deltas of the kinds Text, Reasoning, Commentary,
 // CallStart, CallArgs, CallEnd and ParseError.
 //
-// Joined (neighbouring pieces of one kind made one), the deltas do not depend on how the text was
-// cut into pieces. At most one call is open at a time; its Index counts from 0. Where a call's id
-// stands after its arguments, CallEnd has it, and CallStart has none. Argument text is
-// the model's own, byte for byte, or JSON that the parser writes (see [ArgumentWriter]), and comes as it is read. The strings of the deltas may be kept;
-// the text that is handed in is kept as long as they are.
+// The joined deltas (neighbouring pieces of one kind concatenated) do not depend on how the text was
+// divided into pieces. At most one call is open at a time; its Index counts from 0. If a call's id
+// follows its arguments, CallEnd has the id and CallStart has none. Argument text is
+// the model's own, byte for byte, or JSON that the parser writes (see [ArgumentWriter]); it is returned as it arrives.
+// The caller may keep the strings of the deltas; they share memory with the text that was passed in.
 //
-// What cannot be read stays text and is followed by a ParseError: its Text is the beginning
-// (at most 200 bytes), Bytes the whole length, Name the tool where it could be read. A ParseError
-// while a call is open takes that call back: it has the call's Index, the text of the whole
-// attempt has been given as text, and CallEnd follows. Otherwise its Index is -1.
-//
+// Unreadable text stays text and is followed by a ParseError: its Text is the beginning
+// (at most 200 bytes), Bytes the whole length, Name the tool if it was readable. A ParseError
+// during an open call revokes that call: it has the call's Index, the text of the whole
+// attempt has been returned as text, and CallEnd follows. Otherwise its Index is -1.
 // A Parser is used by one goroutine at a time.
 type Parser interface {
-	// Append reads the next piece and appends what it says to dst.
+	// Append parses the next piece and appends the resulting deltas to dst.
 	Append(dst []lathe.Delta, text string) []lathe.Delta
-	// Flush ends the text. The deltas are complete whatever the error, which is [ErrIncomplete]
-	// or nil. After it the Parser must not be used.
+	// Flush ends the text. The deltas are complete with either error, [ErrIncomplete] or nil.
+	// The Parser must not be used afterwards.
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
-// ErrIncomplete says that the text ended inside a call. The call's CallEnd, or its ParseError,
-// says the same.
+// ErrIncomplete reports that the text ended inside a call. The call's CallEnd, or its ParseError,
+// reports the same.
 var ErrIncomplete = errors.New("dialect: the text ends inside a call")
 
-// Options are the choices of a [Parser]. The zero value is useful.
+// Options configure a [Parser]. The zero value is useful.
 type Options struct {
-	// Tools are the tools that the model was offered. Formats without an unmistakable mark take
-	// only their names as calls, and formats without types of their own take types from the schemas.
+	// Tools are the offered tools. Formats without an unambiguous mark accept calls of these names only,
+	// and formats without types take the types of values from their schemas.
 	Tools []*lathe.ToolSpec
-	// MaxPayloadBytes (max_payload_bytes) bounds a call; 0: 8 192. A longer one is a ParseError with the code
-	// tool_payload_too_large. In harmony and tags the payload counts, in the JSON formats the call from its mark to the end
-	// of its JSON. In the tagged, Gemma and Python formats it bounds what is held back of a call.
+	// MaxPayloadBytes (max_payload_bytes) bounds a call; 0: 8 192. A longer call is a ParseError with the code
+	// tool_payload_too_large. In harmony and tags the limit applies to the payload, in the JSON formats to the call from its
+	// mark to the end of its JSON, and in the others to the call from its mark to its end. The parser reads a longer call to
+	// its end, so that the text after it is text.
 	MaxPayloadBytes int
-	// AllowDeprecatedSyntax (allow_deprecated_syntax) takes `<tool:NAME>{…}` for a call. Else it is text.
+	// AllowDeprecatedSyntax (allow_deprecated_syntax) accepts `<tool:NAME>{…}` as a call. Otherwise it is text.
 	AllowDeprecatedSyntax bool
-	// Prefix is text that stands in the prompt before the model's own: the beginning of its turn,
-	// such as an open think tag. It is read and says nothing, but for a call that it leaves open.
+	// Prefix is the end of the prompt that belongs to the model's turn, such as an open think tag.
+	// The parser reads it without returning deltas, except for a call that it leaves open.
 	Prefix string
-	// Rand is a source of random numbers for the ids of calls whose format carries none; nil: such
+	// Rand is a source of random numbers for the ids of calls whose format has none. If it is nil, such
 	// calls have no id.
 	Rand func() uint64
 }
 
 const defaultMaxPayloadBytes = 8192
 
-// A Dialect is one way to write tool calls as text: how they are read and how they are written.
+// A Dialect is one format of tool calls in text, with its parser and its encoder.
 // Its methods may be called from several goroutines at once.
 type Dialect struct {
 	name   string
 	models []string // parts of the names of models that write it, lower case
-	marks  []string // unmistakable openings, by which auto knows it
+	marks  []string // unambiguous openings, by which auto chooses it
 	parser func(o Options) Parser
 	form   form
 
 	oldMarks []string // openings of a deprecated syntax
-	ownMarks []string // of thinking and text, which models of no other dialect write: [NewAuto] goes by them, too
+	ownMarks []string // of reasoning and text, used by models of this dialect only: [NewAuto] uses them, too
 }
 
 // Name returns the dialect's name in configuration and events.
 func (d *Dialect) Name() string { return d.name }
 
-// Models returns the words in the names of models by which [ForModel] knows the dialect.
+// Models returns the words in the names of models by which [ForModel] chooses the dialect.
 func (d *Dialect) Models() []string { return slices.Clone(d.models) }
 
-// NewParser returns a parser for one turn. opts may be nil and is copied.
+// NewParser returns a parser for one turn. opts may be nil; NewParser copies it.
 func (d *Dialect) NewParser(opts *Options) Parser {
 	return withPrefix(d.parser, opts)
 }
@@ -101,7 +101,7 @@ var table = slices.Concat([]*Dialect{
 // auto is apart from table because it reads it.
 var auto = &Dialect{name: "auto", parser: newAuto, form: tagsForm}
 
-// Lookup returns the dialect of that name, `auto` among them.
+// Lookup returns the dialect of that name, including `auto`.
 func Lookup(name string) (*Dialect, bool) {
 	if name == auto.name {
 		return auto, true
@@ -123,9 +123,9 @@ func Names() []string {
 	return append(names, auto.name)
 }
 
-// ForModel returns the name of the dialect that a model of that name writes. It looks for the
-// names of families anywhere in it, without regard to case. The first in the name decides, for a
-// model that was tuned from another has its own family before the other's; then the longest.
+// ForModel returns the name of the dialect that the named model writes. It searches for the
+// names of families anywhere in the name, without regard to case. The first match in the name decides, because the name
+// of a fine-tuned model begins with its own family; among matches at one place the longest decides.
 func ForModel(model string) (name string, ok bool) {
 	model = strings.ToLower(model)
 	first, longest := len(model), 0

@@ -41,7 +41,7 @@ func TestForModel(t *testing.T) {
 	}
 }
 
-func TestFlushSaysIncomplete(t *testing.T) {
+func TestFlushReportsIncomplete(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dialect, text string }{
 		{"harmony", `<|channel|>commentary to=functions.f<|message|>{"a":`}, {"harmony", "<|channel|>commentary to=functions.f"},

@@ -95,7 +95,7 @@ func (g *gemma) run() {
 			}
 			g.outside(text, mark)
 		case gemmaBad:
-			g.more(text)
+			g.keep(text)
 			g.inBad(mark)
 		default:
 			g.inside(text, mark)
@@ -160,7 +160,7 @@ func (g *gemma) structure(text string) {
 		case space(c) && len(g.head) == 0:
 			if g.full(text[:1]) {
 				g.spoil(lathe.CodePayloadTooLarge)
-				g.more(text)
+				g.keep(text)
 				return
 			}
 		case c == '{' && len(g.head) > len(gemmaCall):
@@ -178,23 +178,29 @@ func (g *gemma) structure(text string) {
 		case len(g.head) >= len(gemmaCall)+maxNameBytes || len(g.head) < len(gemmaCall) && c != gemmaCall[len(g.head)]:
 			g.reject(text, -1)
 			return
-		default:
-			if g.head = append(g.head, c); g.state == gemmaTail && len(g.head) == len(gemmaCall) {
+		case g.state == gemmaTail: // of the next call, if it is one
+			text = text[1:]
+			if g.head = append(g.head, c); len(g.head) == len(gemmaCall) {
 				g.end(false)
-				g.begin(gemmaCall[:len(gemmaCall)-1])
+				g.begin(gemmaCall)
 				g.state = gemmaHead
 			}
+			continue
+		default:
+			g.head = append(g.head, c)
 		}
 		g.keep(text[:1])
 		text = text[1:]
 	}
 }
 
-// value goes on with the arguments.
+// value reads the next part of the arguments.
 func (g *gemma) value(text string) {
-	n := g.lit.scan(text)
-	g.keep(text[:n])
-	text = text[n:]
+	for text != "" && g.lit.state < literalDone {
+		n := g.lit.scan(text[:g.fit(text)])
+		g.keep(text[:n])
+		text = text[n:]
+	}
 	switch g.lit.state {
 	case literalDone:
 		g.head = g.head[:0]
@@ -207,10 +213,11 @@ func (g *gemma) value(text string) {
 
 // reject spoils an attempt at what cannot stand where it does.
 func (g *gemma) reject(text string, mark int) {
-	g.spoil(lathe.CodePayloadParseError)
-	if text != "" {
-		g.more(text)
+	if g.state == gemmaTail {
+		g.keep(string(g.head))
 	}
+	g.spoil(lathe.CodePayloadParseError)
+	g.keep(text)
 	g.inBad(mark)
 }
 

@@ -74,7 +74,7 @@ func (f *gemmaForm) appendString(dst, quoted []byte) []byte {
 	return append(dst, strings.ReplaceAll(q, "<", `\u003c`)...)
 }
 
-// appendResponse writes a result as FunctionGemma is told it, as one string.
+// appendResponse writes a result in the form that FunctionGemma reads: one string.
 func (f *gemmaForm) appendResponse(dst []byte, r lathe.ToolResult) []byte {
 	dst = append(dst, "<start_function_response>response:"...)
 	dst = appendName(dst, r.Name)

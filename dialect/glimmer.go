@@ -37,7 +37,7 @@ func (t *tagged) inTurn(text string, mark int, r role) bool {
 		t.prose.mask.fresh()
 		return true
 	case t.turn.to == toSelf:
-		t.say(lathe.DeltaReasoning, text)
+		t.emit(lathe.DeltaReasoning, text)
 		return true
 	case r == roleWrap:
 		t.turn.called = true
@@ -57,7 +57,7 @@ func (t *tagged) inTurn(text string, mark int, r role) bool {
 		t.name = t.toolName([]byte(t.turn.to))
 		t.turn.junk = true
 		t.spoil(lathe.CodePayloadParseError)
-		t.more(text)
+		t.keep(text)
 		return true
 	}
 	t.turn.inked = t.turn.inked || !blank

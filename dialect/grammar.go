@@ -101,9 +101,9 @@ func (g *grammar) parser(o Options) Parser {
 	return t
 }
 
-// An ArgumentWriter is a [Parser] of a format whose arguments are not JSON: the argument text is
-// JSON that the parser writes as it reads, not the model's own. Where a format knows both, it says
-// whether such arguments were read. It is an optional second interface.
+// An ArgumentWriter is a [Parser] of a format whose arguments are not JSON: the parser writes the argument text as
+// JSON. For a format with both kinds, WritesArguments reports
+// whether the parser has read such arguments. Test for it with a type assertion.
 type ArgumentWriter interface {
 	WritesArguments() bool
 }

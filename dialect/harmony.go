@@ -41,6 +41,7 @@ type harmony struct {
 
 	tool string // that is called
 	kept []byte // the arguments so far; at most max_payload_bytes
+	shut []byte // marks in a string of theirs that end the turn if no text follows
 	over int    // the length of arguments that are too large
 
 	payload payload // of the `tool` channel
@@ -67,6 +68,7 @@ const (
 
 func newHarmony(o Options) Parser {
 	h := &harmony{reader: newReader(o, harmonyMarks)}
+	h.ends = false
 	h.payload = payload{r: &h.reader, prefix: functionsPrefix, nameKeys: []string{"tool", "name"}, argKeys: []string{"arguments", "args"}}
 	return h
 }
@@ -75,7 +77,7 @@ func newHarmony(o Options) Parser {
 func (h *harmony) Anomalies() Anomalies { return h.count }
 
 func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if h.state == harmonyText || h.state == harmonyArgs && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
+	if h.state == harmonyText || h.state == harmonyArgs && len(h.shut) == 0 && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
 		if lead, run, ok := h.plain(text); ok {
 			if lead != "" {
 				dst = h.piece(dst, lead)
@@ -123,9 +125,10 @@ func (h *harmony) run() {
 }
 
 func (h *harmony) text(s string) {
+	h.unshut()
 	switch h.state {
 	case harmonyText:
-		h.say(h.kind, s)
+		h.emit(h.kind, s)
 	case harmonyArgs:
 		h.argText(s)
 	case harmonyOver:
@@ -136,7 +139,7 @@ func (h *harmony) text(s string) {
 		if !h.header.add(s) {
 			h.count.Header++
 			h.spill()
-			h.say(h.kind, s)
+			h.emit(h.kind, s)
 		}
 	case harmonyBetween:
 		s = trimSpace(string(h.lead) + s)
@@ -145,7 +148,7 @@ func (h *harmony) text(s string) {
 		}
 	case harmonyLead:
 		h.leadIsText()
-		h.say(h.kind, s)
+		h.emit(h.kind, s)
 	}
 }
 
@@ -153,6 +156,11 @@ func (h *harmony) mark(mark int, text string) {
 	if h.state == harmonyBetween && len(h.lead) > 0 {
 		h.roleLead(mark)
 	}
+	if (mark == markEnd || mark == markReturn || mark == markCall) && h.inString() && len(h.shut)+len(text) <= maxTurnEndBytes {
+		h.shut = append(h.shut, text...)
+		return
+	}
+	h.unshut()
 	switch h.state {
 	case harmonyArgs:
 		if !h.raw && h.js.inString() || !endsContent(mark) {
@@ -171,7 +179,7 @@ func (h *harmony) mark(mark int, text string) {
 		}
 	case harmonyText:
 		if !endsContent(mark) {
-			h.say(h.kind, text)
+			h.emit(h.kind, text)
 			return
 		}
 	case harmonyLead:
@@ -223,6 +231,25 @@ func (h *harmony) mark(mark int, text string) {
 	}
 }
 
+// inString reports whether the next byte belongs to a string of a call's arguments.
+func (h *harmony) inString() bool {
+	return h.state == harmonyArgs && !h.raw && h.js.inString() || h.state == harmonyTool && h.payload.inString()
+}
+
+// unshut makes the marks that ended no turn part of the string that they stand in.
+func (h *harmony) unshut() {
+	if len(h.shut) == 0 {
+		return
+	}
+	s := string(h.shut)
+	h.shut = h.shut[:0]
+	if h.state == harmonyTool {
+		h.payload.add(s)
+	} else {
+		h.argText(s)
+	}
+}
+
 // endsContent reports whether a mark ends the content of a message; the others are text there.
 func endsContent(mark int) bool {
 	return mark != markMessage && mark != markConstrain && mark != markRecipient
@@ -243,7 +270,7 @@ func trimSpace(s string) string {
 // spill gives a header that cannot be one as text.
 func (h *harmony) spill() {
 	h.content(lathe.DeltaText)
-	h.say(h.kind, h.header.text())
+	h.emit(h.kind, h.header.text())
 }
 
 // open begins the content that the header announces. bare says that the header ended without
@@ -265,7 +292,7 @@ func (h *harmony) open(bare bool) {
 		h.payload.add(rest)
 	default:
 		h.content(kind.delta())
-		h.say(h.kind, rest)
+		h.emit(h.kind, rest)
 	}
 }
 
@@ -289,7 +316,7 @@ func (h *harmony) argText(s string) {
 		return
 	}
 	h.state, h.over, h.unreadable = harmonyOver, len(h.kept), true
-	h.say(lathe.DeltaText, string(h.kept))
+	h.emit(lathe.DeltaText, string(h.kept))
 	h.overText(s)
 }
 
@@ -300,7 +327,7 @@ func (h *harmony) overText(s string) {
 	if room := maxExcerptBytes - len(h.kept); room > 0 { // the limit is smaller than the excerpt
 		h.kept = append(h.kept, s[:min(len(s), room)]...)
 	}
-	h.say(lathe.DeltaText, s)
+	h.emit(lathe.DeltaText, s)
 }
 
 // follow keeps track of argument text as long as it is JSON.
@@ -361,8 +388,8 @@ func (h *harmony) close() {
 	h.closeMessage(true)
 }
 
-// closeHeader ends a header that the text ended in. It is markup, not text; but a call that it
-// was to be is told.
+// closeHeader ends a header at the end of the text. The header is markup and is not shown; an unfinished
+// call in it is reported.
 func (h *harmony) closeHeader() {
 	if h.header.implicit {
 		h.spill()
@@ -376,7 +403,7 @@ func (h *harmony) closeHeader() {
 		h.cut = true
 	default:
 		if rest := string(h.header.rest); !beginsToken(rest) {
-			h.say(kind.delta(), rest)
+			h.emit(kind.delta(), rest)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // text, a header whose recipient stands in the role part (` to=functions.N<|channel|>…`), or
 // messages whose special tokens the server has taken out (`analysisWe need…assistantfinalFour`).
 
-// maxLeadBytes bounds what is held back of a beginning.
+// maxLeadBytes bounds what is buffered of a beginning.
 const maxLeadBytes = 256
 
 // leadWords are the beginnings that more text has to decide.
@@ -63,7 +63,7 @@ func (h *harmony) leadIsText() {
 		h.kind = lathe.DeltaText
 	}
 	h.content(h.kind)
-	h.say(h.kind, string(h.lead))
+	h.emit(h.kind, string(h.lead))
 	h.lead = h.lead[:0]
 }
 
@@ -110,7 +110,7 @@ func (h *harmony) beginning(word string, lead []byte) (took, decided bool) {
 // beginsSentence reports whether c, right after a channel's name, shows that the two were fused.
 func beginsSentence(c byte) bool { return 'A' <= c && c <= 'Z' || c == '"' || c >= 0x80 }
 
-// fuse goes on without marks.
+// fuse continues without marks.
 func (h *harmony) fuse(kind lathe.DeltaKind) {
 	h.marks = fusedMarks
 	h.content(kind)
@@ -182,6 +182,6 @@ func (h *harmony) roleLead(mark int) {
 func (h *harmony) stray() {
 	h.count.Stray++
 	h.content(lathe.DeltaText)
-	h.say(h.kind, string(h.lead))
+	h.emit(h.kind, string(h.lead))
 	h.lead = h.lead[:0]
 }

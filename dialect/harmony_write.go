@@ -35,10 +35,10 @@ type HarmonyOptions struct {
 // AppendHarmony appends req as a harmony prompt: system message, developer message with the
 // instructions, the tools and the response format, and the history.
 //
-// Calls, reasoning and commentary of the history are written on their channels. Reasoning is kept
-// between the calls of one turn and left out once the turn has its answer. Text beside calls is
-// commentary. Marks in text from outside are taken apart. A call that could not be read is left
-// out, for its text is in the message.
+// It writes calls, reasoning and commentary of the history on their channels. It keeps reasoning
+// between the calls of one turn and omits it once the turn has its answer. Text beside calls becomes
+// commentary. Marks in text of users and tools are split. An unreadable call is omitted, because the
+// message already contains its text.
 func AppendHarmony(dst []byte, req *lathe.Request, opts *HarmonyOptions) []byte {
 	var o HarmonyOptions
 	if opts != nil {
@@ -183,7 +183,7 @@ func appendHarmonyTurn(dst []byte, m *lathe.Message, reasoning bool) []byte {
 				dst = append(dst, "<|start|>"...)
 				dst = (&Dialect{form: harmonyForm}).AppendCall(dst, p)
 			}
-		case lathe.Blob, lathe.ToolResult: // an assistant says neither
+		case lathe.Blob, lathe.ToolResult, lathe.Opaque: // not in an assistant's text
 		}
 	}
 	return dst
@@ -249,7 +249,7 @@ func replaceTokens(s, less string) string {
 	return b.String()
 }
 
-// tokenLen returns the length of a special token at the front of s, 0 when there is none.
+// tokenLen returns the length of a special token at the front of s, or 0.
 func tokenLen(s string) int {
 	const maxToken = 40
 	if !strings.HasPrefix(s, "<|") {

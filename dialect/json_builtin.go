@@ -2,6 +2,8 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 )
@@ -26,6 +28,7 @@ const (
 	builtinEq                 // after its name
 	builtinValue              //
 	builtinNext               // after it
+	builtinEnd                // after the call
 )
 
 func (b *builtinCall) init(p *jsonParser) {
@@ -40,26 +43,74 @@ func (p *jsonParser) WritesArguments() bool { return p.builtin.wrote }
 func (b *builtinCall) begin() {
 	b.state, b.token = builtinName, b.token[:0]
 	b.params.reset()
+	b.p.bad = ""
 }
 
 // read reads on.
 func (b *builtinCall) read() {
 	p := b.p
+	in := p.in[:b.fit()]
 	if b.state == builtinValue {
-		p.keep(p.take(b.lit.scan(p.in)))
+		b.keep(b.lit.scan(in))
 		switch b.lit.state {
 		case literalDone:
 			b.state = builtinNext
 		case literalBad:
-			p.spoil(lathe.CodePayloadParseError)
+			p.spoil(cmp.Or(p.bad, lathe.CodePayloadParseError))
 		}
 		return
 	}
-	if !b.byte(p.in[0]) {
-		p.spoil(lathe.CodePayloadParseError)
+	_, size := utf8.DecodeRuneInString(in)
+	for i := range size {
+		if !b.byte(in[i]) {
+			p.spoil(cmp.Or(p.bad, lathe.CodePayloadParseError))
+			return
+		}
+	}
+	b.keep(size)
+	if b.state == builtinEnd {
+		b.end()
+	}
+}
+
+// fit returns how many bytes may be read at once. Once the open call is longer than max_payload_bytes, its text
+// is given as unreadable, and it is read on to its end.
+func (b *builtinCall) fit() int {
+	p := b.p
+	if !p.reader.open || p.bad != "" {
+		return len(p.in)
+	}
+	n := runeCut(p.in, min(len(p.in), max(0, p.opts.MaxPayloadBytes-p.total)))
+	if n == 0 {
+		p.bad, p.unreadable = lathe.CodePayloadTooLarge, true
+		p.prose.text(string(p.raw))
+		p.lose()
+		return len(p.in)
+	}
+	return n
+}
+
+// keep takes n bytes of the call.
+func (b *builtinCall) keep(n int) {
+	p := b.p
+	if s := p.take(n); p.bad != "" {
+		p.more(s)
+	} else {
+		p.keep(s)
+	}
+}
+
+// end ends the call.
+func (b *builtinCall) end() {
+	p := b.p
+	if p.bad != "" {
+		p.giveUp()
 		return
 	}
-	p.eat()
+	p.args(b.params.end())
+	p.pending = true
+	p.confirm()
+	p.state = blockNext
 }
 
 // byte takes one byte outside of a value; false: it cannot stand there.
@@ -81,17 +132,13 @@ func (b *builtinCall) byte(c byte) bool {
 		b.state, b.token = builtinKey, b.token[:0]
 		return true
 	case c == ')' && (b.state == builtinNext || b.state == builtinKey && len(b.token) == 0):
-		p := b.p
-		p.args(b.params.end())
-		p.pending = true
-		p.confirm()
-		p.state = blockNext
+		b.state = builtinEnd
 		return true
 	}
 	return false
 }
 
-// named opens the call of the tool in token; false: there is none.
+// named opens the call of the tool in token. It returns false if no such tool was offered.
 func (b *builtinCall) named() bool {
 	name, ok := bytes.CutSuffix(b.token, []byte(".call"))
 	if !ok || !b.p.knows(string(name)) {

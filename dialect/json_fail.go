@@ -117,7 +117,11 @@ func (p *jsonParser) close() {
 		p.confirm()
 		return
 	case blockJSON, blockBuiltin:
-		if p.reader.open {
+		switch {
+		case p.unreadable: // a call that is too long
+			p.giveUp()
+			return
+		case p.reader.open:
 			p.endCall(true)
 			return
 		}

@@ -133,7 +133,7 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
-// nameOfID returns the name in functions.NAME:0 or NAME:0; nil: there is none.
+// nameOfID returns the name in functions.NAME:0 or NAME:0, or nil.
 func (p *jsonParser) nameOfID(id []byte) []byte {
 	name := bytes.TrimPrefix(id, []byte("functions."))
 	i := bytes.LastIndexByte(name, ':')

@@ -37,7 +37,7 @@ func fits(t *lathe.ToolSpec, args []byte) bool {
 	}
 	properties, _ := rawjson.Get(t.Schema, "properties")
 	for key := range rawjson.Members(args) {
-		if _, ok := rawjson.Get(properties, unquoted(key)); !ok {
+		if _, ok := rawjson.Get(properties, rawjson.Text(key)); !ok {
 			return false
 		}
 	}
@@ -46,11 +46,9 @@ func fits(t *lathe.ToolSpec, args []byte) bool {
 		return len(required) == 0
 	}
 	for key := range rawjson.Elements(required) {
-		if _, ok := rawjson.Get(args, unquoted(key)); !ok {
+		if _, ok := rawjson.Get(args, rawjson.Text(key)); !ok {
 			return false
 		}
 	}
 	return true
 }
-
-func unquoted(key []byte) string { return string(rawjson.AppendUnquoteLossy(nil, key)) }

@@ -17,7 +17,7 @@ var hostileJSON = []string{
 	"<|tools_prefix|>[{\"a\"", "<function=", ">>>f\n", ">>>", "<|python_tag|>f.call(", "<|python_tag|>f.call(a=\"", "a=1,", "{\"function\": {", "functools[", "<|tool_call:begin|>", "<think>", ",", ";", "]", "}", `\"`, "\"",
 }
 
-// Whatever the text, each byte is looked at a bounded number of times, and what is held back, and
+// Whatever the text, each byte is looked at a bounded number of times, and what is buffered, and
 // what is said, does not grow beyond it.
 func TestJSONWorkIsLinear(t *testing.T) {
 	t.Parallel()
@@ -32,21 +32,21 @@ func TestJSONWorkIsLinear(t *testing.T) {
 				for _, size := range []int{1, len(text)} {
 					p := d.NewParser(o).(*jsonParser)
 					var deltas []lathe.Delta
-					said, held := 0, 0
+					emitted, most := 0, 0
 					for at := 0; at < len(text); at += size {
 						deltas = p.Append(deltas[:0], text[at:min(at+size, len(text))])
 						for _, d := range deltas {
-							said += len(d.Text)
+							emitted += len(d.Text)
 						}
-						held = max(held, cap(p.raw), cap(p.object.held), cap(p.gap), cap(p.seg), cap(p.name), cap(p.id))
+						most = max(most, cap(p.raw), cap(p.object.held), cap(p.gap), cap(p.seg), cap(p.name), cap(p.id))
 					}
 					deltas, _ = p.Flush(deltas[:0])
 					for _, d := range deltas {
-						said += len(d.Text)
+						emitted += len(d.Text)
 					}
-					if p.looked > 40*len(text) || said > 4*len(text) || held > 3*(payload+maxHeadBytes) {
+					if p.looked > 40*len(text) || emitted > 4*len(text) || most > 3*(payload+maxHeadBytes) {
 						t.Errorf("%s: %q and %q in pieces of %d: %d looks, %d bytes said, %d held for %d bytes",
-							d.name, lead, unit, size, p.looked, said, held, len(text))
+							d.name, lead, unit, size, p.looked, emitted, most, len(text))
 					}
 				}
 			}
@@ -82,12 +82,12 @@ func TestSmallTextsAreJoined(t *testing.T) {
 			p := d.NewParser(&Options{Tools: []*lathe.ToolSpec{{Name: "g"}}})
 			deltas := p.Append(nil, text)
 			deltas, _ = p.Flush(deltas)
-			var said strings.Builder
+			var emitted strings.Builder
 			for _, d := range deltas {
-				said.WriteString(d.Text)
+				emitted.WriteString(d.Text)
 			}
-			if said.String() != text || len(deltas) > 100 {
-				t.Errorf("%s: %q: %d deltas that say %d of %d bytes", name, unit, len(deltas), said.Len(), len(text))
+			if emitted.String() != text || len(deltas) > 100 {
+				t.Errorf("%s: %q: %d deltas that say %d of %d bytes", name, unit, len(deltas), emitted.Len(), len(text))
 			}
 		}
 	}

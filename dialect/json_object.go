@@ -31,7 +31,7 @@ var (
 
 // A callObject reads one call's JSON: an object that holds the name and the arguments, or, where
 // form is nil, the arguments alone. The arguments are said as they come, from the moment that the
-// name is known; before that they are held back.
+// name is known; before that they are buffered.
 type callObject struct {
 	p    *jsonParser
 	form *objectForm
@@ -106,7 +106,7 @@ func (o *callObject) read(s string) int {
 	return i
 }
 
-// readArgs reads on in arguments that stand alone. Without a name they are held back, to find it.
+// readArgs reads on in arguments that stand alone. Without a name they are buffered, to find it.
 func (o *callObject) readArgs(s string) int {
 	if !o.p.reader.open && len(o.p.name) > 0 {
 		o.p.begin()
@@ -171,7 +171,7 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 	return objectMore
 }
 
-// endKey goes on with a key of the object and, at its end, says whose value comes.
+// endKey reads the next part of an object's key. At the end of the key it decides which member's value follows.
 func (o *callObject) endKey(part string, end bool) objectStatus {
 	if len(o.token) <= maxNameBytes {
 		o.token = append(o.token, part[:min(len(part), maxNameBytes+1-len(o.token))]...)

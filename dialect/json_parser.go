@@ -104,7 +104,7 @@ func (p *jsonParser) token(text string, mark int) {
 	}
 	thinking := p.prose.think > 0
 	if !thinking && p.prose.mask.code() {
-		p.prose.mask.quotation.hold()
+		p.prose.mask.quotation.noteCall()
 		p.spillGap()
 		p.prose.text(text)
 		return
@@ -367,7 +367,7 @@ func (p *jsonParser) endCall(incomplete bool) {
 	p.out[len(p.out)-1].ID = p.nineLetters(string(p.id))
 }
 
-// nineLetters returns id, or one that is made where there is none.
+// nineLetters returns id, or a generated one if id is empty.
 func (p *jsonParser) nineLetters(id string) string {
 	if id == "" && p.opts.Rand != nil {
 		return randomLetters(p.opts.Rand, 9)

@@ -212,7 +212,7 @@ func (j *jsonScan) value(c byte) bool {
 	return false
 }
 
-// number goes on with a number. The byte that ends it is not part of it and is read in the next state.
+// number reads the next byte of a number. The byte that ends the number is not part of it and is read in the next state.
 func (j *jsonScan) number(c byte) bool {
 	digit := '0' <= c && c <= '9'
 	next := jsonBad

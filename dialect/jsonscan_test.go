@@ -32,7 +32,7 @@ func scanAll(text string, size, outer int) bool {
 func TestJSONScanSuite(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(testdata.Dir(t, "JSONTestSuite", "test_parsing"), "*.json"))
-	if err != nil || len(files) != 318 {
+	if err != nil || len(files) < 293 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 	for _, file := range files {

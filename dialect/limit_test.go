@@ -123,7 +123,7 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 }
 
 // Text that cannot become a mark flows at once.
-func TestNothingIsHeldBack(t *testing.T) {
+func TestNothingIsBuffered(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dialect, lead string }{
 		{"harmony", "Answer"}, {"harmony", "<|channel|>final<|message|>"}, {"harmony", "<|channel|>analysis<|message|>"},

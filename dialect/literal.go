@@ -82,7 +82,7 @@ func (l *literal) scan(s string) int {
 		l.flush(l.mark)
 	case literalNext, literalNextKey, literalBare:
 		l.flush(l.mark)
-		l.hold(s[l.mark:l.i])
+		l.buffer(s[l.mark:l.i])
 	case literalWord:
 		if l.none {
 			l.from = l.i
@@ -113,7 +113,7 @@ func (l *literal) bad() { l.state = literalBad }
 // flush says what was read up to i.
 func (l *literal) flush(i int) {
 	if l.from < i {
-		sayUTF8(l.emit, l.s[l.from:i])
+		emitUTF8(l.emit, l.s[l.from:i])
 	}
 	l.from = i
 }
@@ -128,8 +128,8 @@ func (l *literal) put(text string, n int) {
 	l.from = l.i
 }
 
-// hold keeps s, which its piece ends in.
-func (l *literal) hold(s string) { l.held = append(l.held, s...) }
+// buffer keeps s, which its piece ends in.
+func (l *literal) buffer(s string) { l.held = append(l.held, s...) }
 
 func (l *literal) step(c byte) {
 	switch l.state {
@@ -148,7 +148,7 @@ func (l *literal) step(c byte) {
 			l.dropGap()
 			l.close(false)
 		default:
-			l.sayGap()
+			l.emitGap()
 			l.value(c)
 		}
 	case literalKey, literalNextKey:
@@ -159,10 +159,10 @@ func (l *literal) step(c byte) {
 			l.dropGap()
 			l.close(true)
 		case c == '"' || c == '\'':
-			l.sayGap()
+			l.emitGap()
 			l.open(c, true)
 		case l.bare && keyByte(c):
-			l.sayGap()
+			l.emitGap()
 			l.put(`"`, 0)
 			l.state = literalBareKey
 		case l.state == literalNextKey:
@@ -175,8 +175,10 @@ func (l *literal) step(c byte) {
 		case c == ':':
 			l.put(`"`, 0)
 			l.state = literalColon
-		case keyByte(c):
+		case keyByte(c) || c == '\'':
 			l.i++
+		case c == '"' || c == '\\':
+			l.put(escapes[c], 1)
 		default:
 			l.bad()
 		}
@@ -218,15 +220,15 @@ func (l *literal) blank() {
 	l.i++
 }
 
-// drop leaves out what is held back, which is broken.
+// drop leaves out what is buffered, which is broken.
 func (l *literal) drop() {
 	l.flush(l.mark)
 	l.from = l.i
 	l.bad()
 }
 
-// sayGap says the comma and the white space before a value.
-func (l *literal) sayGap() {
+// emitGap says the comma and the white space before a value.
+func (l *literal) emitGap() {
 	if len(l.held) == 0 {
 		return
 	}

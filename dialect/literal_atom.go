@@ -82,7 +82,7 @@ func (l *literal) literalWord(c byte) {
 	l.end()
 }
 
-// bareWord goes on with a value without quotes, up to a comma or a bracket.
+// bareWord reads the next part of a value without quotes, up to a comma or a bracket.
 func (l *literal) bareWord(c byte) {
 	switch c {
 	case ',', '}', ']':

@@ -29,7 +29,7 @@ func (l *literal) atMark() bool {
 			l.bad()
 			return true
 		}
-		if l.sayGap(); l.state != literalBad {
+		if l.emitGap(); l.state != literalBad {
 			l.emit(`"`)
 			l.state = literalRaw
 		}

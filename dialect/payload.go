@@ -16,7 +16,7 @@ const (
 
 // A payload reads a call that is one JSON object with the tool's name and its arguments, such as
 // {"name":…,"arguments":{…}}. The argument text is said as it is read, from the moment that the
-// name is known; before that it is held back.
+// name is known; before that it is buffered.
 //
 // The text of the object is kept until it turns out to be good, so that it can be given as text
 // when it is not. nameKeys and argKeys are the members' names, the better one first; a member
@@ -93,7 +93,7 @@ func (p *payload) add(s string) {
 		p.js.scan(s) // on, to know which marks are data
 	}
 	p.keep(s)
-	p.r.say(lathe.DeltaText, s)
+	p.r.emit(lathe.DeltaText, s)
 }
 
 func (p *payload) opts() *Options { return &p.r.opts }
@@ -159,7 +159,7 @@ func (p *payload) step(was, now jsonState, part string) bool {
 	return true
 }
 
-// key goes on with a key of the object and, at its end, says whose value comes.
+// key reads the next part of an object's key. At the end of the key it decides which member's value follows.
 func (p *payload) key(part string, end bool) bool {
 	if len(p.token) <= maxKeyBytes {
 		p.token = append(p.token, part[:min(len(part), maxKeyBytes+1-len(p.token))]...)
@@ -252,7 +252,7 @@ func (p *payload) begin() {
 // fail turns what was read into text. The ParseError follows when the payload ends.
 func (p *payload) fail(code lathe.Code) {
 	p.bad, p.r.unreadable = code, true
-	p.r.say(lathe.DeltaText, string(p.raw))
+	p.r.emit(lathe.DeltaText, string(p.raw))
 	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
 	if code == lathe.CodePayloadParseError {
 		p.js.state = jsonBad

@@ -16,10 +16,10 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	if o.Prefix == "" {
 		return p
 	}
-	said := p.Append(nil, o.Prefix)
+	rendered := p.Append(nil, o.Prefix)
 	q := &prefixed{Parser: p}
 	openAt := -1
-	for i, d := range said {
+	for i, d := range rendered {
 		switch d.Kind {
 		case lathe.DeltaCallStart:
 			q.skip, openAt = d.Index, i
@@ -28,7 +28,7 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 		}
 	}
 	if openAt >= 0 {
-		q.open = said[openAt:]
+		q.open = rendered[openAt:]
 	}
 	if q.skip == 0 && q.open == nil {
 		return p

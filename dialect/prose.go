@@ -32,11 +32,11 @@ func withThink(calls []string, blocks ...thinkMarks) []string {
 
 func (p *prose) text(s string) {
 	if p.think > 0 {
-		p.r.say(lathe.DeltaReasoning, s)
+		p.r.emit(lathe.DeltaReasoning, s)
 		return
 	}
 	p.mask.text(s)
-	p.r.say(lathe.DeltaText, s)
+	p.r.emit(lathe.DeltaText, s)
 }
 
 // mark takes a mark of the scanner; false: it opens a call.
@@ -51,7 +51,7 @@ func (p *prose) mark(id int, text string) bool {
 		p.think = 0
 		p.mask.fresh()
 	case p.mask.code():
-		p.mask.quotation.hold()
+		p.mask.quotation.noteCall()
 		p.text(text)
 	case id < p.base:
 		return false

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 )
@@ -105,7 +106,7 @@ func (p *pythonic) run() {
 			}
 			p.outside(text, mark)
 		case pythonBad:
-			p.more(text)
+			p.keep(text)
 			p.inBad(mark)
 		default:
 			p.inside(text, mark)
@@ -162,7 +163,7 @@ func (p *pythonic) inside(text string, mark int) {
 func (p *pythonic) structure(text string, mark int) {
 	for text != "" {
 		if p.state == pythonValue {
-			n := p.lit.scan(text)
+			n := p.lit.scan(text[:p.fit(text)])
 			p.keep(text[:n])
 			text = text[n:]
 			switch p.lit.state {
@@ -176,18 +177,19 @@ func (p *pythonic) structure(text string, mark int) {
 		}
 		if p.full(text[:1]) {
 			p.spoil(lathe.CodePayloadTooLarge)
-			p.more(text)
+			p.keep(text)
 			return
 		}
-		if p.state == pythonTail && !space(text[0]) || !p.byte(text[0]) {
+		_, size := utf8.DecodeRuneInString(text)
+		if p.state == pythonTail && !space(text[0]) || !p.bytes(text[:size]) {
 			p.reject(text, mark)
 			return
 		}
 		if p.state == pythonValue && p.dict {
 			continue // the brace is the value's
 		}
-		p.keep(text[:1])
-		text = text[1:]
+		p.keep(text[:size])
+		text = text[size:]
 		if p.state == pythonTail && !p.wrapped {
 			p.confirm()
 			p.leave()
@@ -199,6 +201,16 @@ func (p *pythonic) structure(text string, mark int) {
 			return
 		}
 	}
+}
+
+// bytes reads one rune outside of a value; false: it cannot stand there.
+func (p *pythonic) bytes(s string) bool {
+	for i := range len(s) {
+		if !p.byte(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // byte reads one byte outside of a value; false: it cannot stand there.
@@ -243,7 +255,7 @@ func (p *pythonic) byte(c byte) bool {
 			}
 		case c == ')' && len(p.token) == 0:
 			p.state, p.pending = pythonAfter, true
-		case len(p.token) >= maxNameBytes || !isNameByte(c) && c < 0x80 || c == '.' || c == ':':
+		case len(p.token) >= maxNameBytes || !keywordByte(c):
 			return false
 		default:
 			p.token = append(p.token, c)
@@ -286,6 +298,12 @@ func (p *pythonic) byte(c byte) bool {
 	return true
 }
 
+// keywordByte reports whether c may stand in the name of an argument. Models write the names of a tool's schema as they
+// are, with punctuation that Python does not allow.
+func keywordByte(c byte) bool {
+	return c > ' ' && c != 0x7f && strings.IndexByte("=,()[]{}'\"`<>\\", c) < 0
+}
+
 // isPythonName reports whether s can be the name of a tool; letters beyond ASCII may stand in it.
 func isPythonName(s string) bool {
 	for i := range len(s) {
@@ -298,6 +316,9 @@ func isPythonName(s string) bool {
 
 // param begins the value of the argument in token.
 func (p *pythonic) param() bool {
+	if last := p.token[len(p.token)-1]; strings.IndexByte("!+*/%&|^:@", last) >= 0 && !declares(p.schema(p.name), string(p.token)) {
+		return false // an operator such as !=
+	}
 	prefix, ok := p.params.add(p.token)
 	if !ok {
 		return false
@@ -324,9 +345,7 @@ func (p *pythonic) confirm() {
 // reject spoils an attempt at what cannot stand where it does.
 func (p *pythonic) reject(text string, mark int) {
 	p.spoil(lathe.CodePayloadParseError)
-	if text != "" {
-		p.more(text)
-	}
+	p.keep(text)
 	p.inBad(mark)
 }
 

@@ -13,9 +13,9 @@ package dialect
 //
 // The zero value is at the beginning of a message.
 type quotation struct {
-	close byte // the last byte of what closes the open quotation, 0: none is open
-	fresh bool // its " was the last byte
-	holds bool // it holds a call
+	close   byte // the last byte of what closes the open quotation, 0: none is open
+	fresh   bool // its " was the last byte
+	hasCall bool // it holds a call
 
 	prev, before byte // the last two bytes
 
@@ -60,8 +60,8 @@ func (q *quotation) skip(s string) {
 	q.prev = s[len(s)-1]
 }
 
-// hold follows a mark that begins a call: it is text where quotes reports so.
-func (q *quotation) hold() { q.holds = q.close != 0 }
+// noteCall follows a mark that begins a call: it is text where quotes reports so.
+func (q *quotation) noteCall() { q.hasCall = q.close != 0 }
 
 // quotes reports whether the next byte is quoted.
 func (q *quotation) quotes() bool {
@@ -104,8 +104,8 @@ func (q *quotation) line() {
 	if !q.begun && q.element == elementCode {
 		q.element = elementNone
 	}
-	if !q.holds || !q.begun {
-		q.close, q.holds = 0, false
+	if !q.hasCall || !q.begun {
+		q.close, q.hasCall = 0, false
 	}
 	q.indent = 0
 	q.begun, q.block, q.code, q.inTag = false, false, false, false
@@ -117,8 +117,8 @@ func (q *quotation) mark(c byte) {
 	angle := q.prev == 0xc2                       // « »
 	switch {
 	case q.close != 0:
-		if c == q.close && (c == '"' && (!q.holds || endsCall(q.prev)) || general && c < 0xab || angle && c == 0xbb) {
-			q.close, q.holds = 0, false
+		if c == q.close && (c == '"' && (!q.hasCall || endsCall(q.prev)) || general && c < 0xab || angle && c == 0xbb) {
+			q.close, q.hasCall = 0, false
 		}
 	case c == '"' && opensAfter(q.prev):
 		q.close, q.fresh = '"', true

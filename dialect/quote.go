@@ -16,25 +16,25 @@ var escapes = func() (e [256]string) {
 	return e
 }()
 
-// sayQuoted says text as it stands inside of a JSON string, in pieces that are parts of it or constant.
-func sayQuoted(say func(string), text string) {
+// emitQuoted says text as it stands inside of a JSON string, in pieces that are parts of it or constant.
+func emitQuoted(emit func(string), text string) {
 	for text != "" {
 		n := plainRun(text)
 		if n > 0 {
-			sayUTF8(say, text[:n])
+			emitUTF8(emit, text[:n])
 		}
 		if n == len(text) {
 			return
 		}
-		say(escapes[text[n]])
+		emit(escapes[text[n]])
 		text = text[n+1:]
 	}
 }
 
-// sayUTF8 says s with U+FFFD for each byte that is not UTF-8.
-func sayUTF8(say func(string), s string) {
+// emitUTF8 says s with U+FFFD for each byte that is not UTF-8.
+func emitUTF8(emit func(string), s string) {
 	if utf8.ValidString(s) {
-		say(s)
+		emit(s)
 		return
 	}
 	from := 0
@@ -42,15 +42,15 @@ func sayUTF8(say func(string), s string) {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && n == 1 {
 			if from < i {
-				say(s[from:i])
+				emit(s[from:i])
 			}
-			say("\uFFFD")
+			emit("\uFFFD")
 			from = i + 1
 		}
 		i += n
 	}
 	if from < len(s) {
-		say(s[from:])
+		emit(s[from:])
 	}
 }
 

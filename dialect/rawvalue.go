@@ -7,10 +7,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A rawValue is a parameter's value that stands raw between tags. It is said as JSON of the type
-// that the tool's schema allows: where that is a string alone, the text as it stands, as it comes.
-// Of another type the value is read as a literal and held back until it is whole, or until
-// max_payload_bytes of it were good. What is no literal then is a string after all.
+// A rawValue reads a parameter's value that stands raw between tags, and emits it as JSON of the type
+// that the tool's schema allows. If only a string is allowed, it emits the text as it arrives.
+// For other types it parses the value as a literal and buffers it until it is complete; text that is not
+// a literal becomes a string.
 type rawValue struct {
 	r      *reader
 	lit    literal
@@ -20,28 +20,27 @@ type rawValue struct {
 	types  valueTypes
 	prefix string // what stands before the value, until it is said
 	single bool   // an object may take the place of the whole arguments
-	text   []byte // what is held back, as the model wrote it
+	text   []byte // what is buffered, as the model wrote it
 	json   []byte // and as JSON
 }
 
 type valueMode uint8
 
 const (
-	valueString valueMode = iota
-	valueNull             // a string, or null
-	valueHeld             // a literal, held back
-	valueSaid             // a literal, said as it comes
-	valueBad
+	valueString   valueMode = iota
+	valueNull               // a string, or null
+	valueBuffered           // a literal, buffered
+	valueLong               // a literal beyond max_payload_bytes, so of a call that is too long: only its strings are followed
 )
 
 func (v *rawValue) init(r *reader) {
 	v.r = r
-	v.lit.emit = v.say
+	v.lit.emit = v.emit
 }
 
-// say takes the JSON of a literal.
-func (v *rawValue) say(s string) {
-	if v.mode == valueHeld {
+// emit takes the JSON of a literal.
+func (v *rawValue) emit(s string) {
+	if v.mode == valueBuffered {
 		v.json = append(v.json, s...)
 		return
 	}
@@ -56,7 +55,7 @@ func (v *rawValue) begin(prefix string, types valueTypes, alone bool) {
 	v.lit.reset()
 	switch {
 	case alone:
-		v.mode = valueHeld
+		v.mode = valueBuffered
 	case types == typeString:
 		v.string()
 	case types&typeString != 0 && types&typeNull != 0:
@@ -64,11 +63,11 @@ func (v *rawValue) begin(prefix string, types valueTypes, alone bool) {
 	case types&typeString != 0:
 		v.string()
 	default:
-		v.mode = valueHeld
+		v.mode = valueBuffered
 	}
 }
 
-func (v *rawValue) sayPrefix() {
+func (v *rawValue) emitPrefix() {
 	if v.prefix != "" {
 		v.r.args(v.prefix)
 		v.prefix = ""
@@ -78,43 +77,39 @@ func (v *rawValue) sayPrefix() {
 // string makes the value a string.
 func (v *rawValue) string() {
 	v.mode = valueString
-	v.sayPrefix()
+	v.emitPrefix()
 	v.r.args(`"`)
-	sayQuoted(v.r.args, string(v.text))
+	emitQuoted(v.r.args, string(v.text))
 }
 
 // inString reports whether the next byte belongs to a string of a value that is to be a literal.
 func (v *rawValue) inString() bool {
-	return v.types != 0 && (v.mode == valueHeld || v.mode == valueSaid) && v.lit.inString()
+	return v.types != 0 && (v.mode == valueBuffered || v.mode == valueLong) && v.lit.inString()
 }
 
-// add goes on with the value.
+// add reads the next piece of the value.
 func (v *rawValue) add(s string) {
 	switch v.mode {
 	case valueString:
-		sayQuoted(v.r.args, s)
+		emitQuoted(v.r.args, s)
 	case valueNull:
 		v.text = append(v.text, s...)
 		if t := string(v.text); !strings.HasPrefix("null", t) && !(v.python && strings.HasPrefix("None", t)) {
 			v.string()
 		}
-	case valueHeld:
+	case valueBuffered:
 		n := runeCut(s, min(len(s), v.r.opts.MaxPayloadBytes-len(v.text)))
 		v.text = append(v.text, s[:n]...)
 		if !v.read(s[:n]) {
 			v.string()
 		} else if n < len(s) {
-			v.mode = valueSaid
-			v.sayPrefix()
-			v.r.args(string(v.json))
+			v.mode = valueLong
 		}
 		if n < len(s) {
 			v.add(s[n:])
 		}
-	case valueSaid:
-		if !v.read(s) {
-			v.mode = valueBad
-		}
+	case valueLong:
+		v.read(s)
 	}
 }
 
@@ -131,7 +126,7 @@ func runeCut(s string, n int) int {
 	return n
 }
 
-// read goes on with the literal and reports whether it is one so far.
+// read reads the next piece of the literal and reports whether the text is a literal so far.
 func (v *rawValue) read(s string) bool {
 	if t := trimSpace(s); v.types == 0 && v.lit.state == literalValue && v.lit.depth == 0 && t != "" && (t[0] == '"' || t[0] == '\'') {
 		return false // where no type is known, quotes are part of a string
@@ -141,45 +136,41 @@ func (v *rawValue) read(s string) bool {
 }
 
 // end ends the value; last says that no other follows. It reports whether the value took the place
-// of the whole arguments, and whether it could be read.
-func (v *rawValue) end(last bool) (alone, ok bool) {
+// of the whole arguments.
+func (v *rawValue) end(last bool) (alone bool) {
 	switch v.mode {
 	case valueString:
 		v.r.args(`"`)
 	case valueNull:
 		if len(v.text) == len("null") {
-			v.sayPrefix()
+			v.emitPrefix()
 			v.r.args("null")
-			return false, true
+			return false
 		}
 		v.string()
 		v.r.args(`"`)
-	case valueHeld:
+	case valueBuffered:
 		if !v.lit.finish() {
 			v.string()
 			v.r.args(`"`)
-			return false, true
+			return false
 		}
 		alone = last && v.alone()
 		if !alone {
-			v.sayPrefix()
+			v.emitPrefix()
 		}
 		v.r.args(string(v.json))
-	case valueSaid:
-		return false, v.lit.finish()
-	case valueBad:
-		return false, false
 	}
-	return alone, true
+	return alone
 }
 
-// cut says what is held back of a value that the text's end cut off.
+// cut says what is buffered of a value that the text's end cut off.
 func (v *rawValue) cut() {
 	switch v.mode {
 	case valueNull:
 		v.string()
-	case valueHeld:
-		v.sayPrefix()
+	case valueBuffered:
+		v.emitPrefix()
 		v.r.args(string(v.json))
 	}
 }

@@ -17,22 +17,42 @@ type reader struct {
 	calls int  // calls started
 	open  bool // a call is open
 	cut   bool // the text ended inside a call
-	// unreadable is set while what is said as text is of a call that cannot be read; fail ends it.
+	// unreadable is set while a call is read that is known to be unreadable: its text is said as such, and its
+	// arguments are not said. fail ends it.
 	unreadable bool
 	joins      bool   // many small texts become few
 	from       int    // the first delta of this piece
 	joint      int    // the delta whose text stands in small, from 1; 0: none
 	small      []byte // small texts one after another
+	ends       bool   // a token that ends the turn is no part of a call that it cuts off
+	tail       string // such tokens at the end of the text so far: buffered
 	rune       [utf8.UTFMax]byte
 	nrune      int // bytes of a rune that the piece before began
 }
 
 func newReader(o Options, m *marks) reader {
-	return reader{scanner: scanner{marks: m}, opts: o}
+	return reader{scanner: scanner{marks: m}, opts: o, ends: true}
 }
 
-// feed hands text to run in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
+// feed hands text to run, but for tokens at its end that may end the turn: they come with the next text.
 func (r *reader) feed(dst []lathe.Delta, text string, run func()) []lathe.Delta {
+	if !r.ends || text == "" {
+		return r.pass(dst, text, run)
+	}
+	switch {
+	case r.tail == "":
+	case continuesTurnEnd(r.tail, text):
+		text = r.tail + text
+	default:
+		dst = r.pass(dst, r.tail, run)
+	}
+	n, _ := turnTail(text)
+	r.tail = text[len(text)-n:]
+	return r.pass(dst, text[:len(text)-n], run)
+}
+
+// pass hands text to run in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
+func (r *reader) pass(dst []lathe.Delta, text string, run func()) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	if r.nrune > 0 && text != "" {
 		for text != "" && r.nrune < utf8.UTFMax && !utf8.RuneStart(text[0]) && !utf8.FullRune(r.rune[:r.nrune]) {
@@ -55,7 +75,7 @@ func (r *reader) feed(dst []lathe.Delta, text string, run func()) []lathe.Delta 
 		r.in = text
 		run()
 	}
-	r.settle()
+	r.flushJoined()
 	dst, r.out = r.out, nil
 	return dst
 }
@@ -80,15 +100,21 @@ func (r *reader) plain(text string) (lead, run string, ok bool) {
 	return lead, text, true
 }
 
-// finish hands run the rest of a rune that was cut off, and then what the scanner holds back.
+// finish hands run the tokens that were buffered, but for those that cut a call off, the rest of a rune that was cut
+// off, and then what the scanner holds back.
 func (r *reader) finish(dst []lathe.Delta, run, end func()) ([]lathe.Delta, error) {
+	if tail := r.tail; tail != "" {
+		if _, whole := turnTail(tail); !whole || !r.open {
+			dst = r.pass(dst, tail, run)
+		}
+	}
 	r.out, r.from = dst, len(dst)
 	r.last = true
 	r.in = string(r.rune[:r.nrune])
 	r.nrune = 0
 	run()
 	end()
-	r.settle()
+	r.flushJoined()
 	dst, r.out = r.out, nil
 	if r.cut {
 		return dst, ErrIncomplete
@@ -123,8 +149,8 @@ func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string
 	return dst
 }
 
-// say appends a delta of text.
-func (r *reader) say(kind lathe.DeltaKind, text string) {
+// emit appends a delta of text.
+func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
 		return
 	}
@@ -156,15 +182,15 @@ func (r *reader) join(text string) bool {
 	case len(last.Text) > maxSmallBytes:
 		return false
 	default:
-		r.settle()
+		r.flushJoined()
 		r.joint, r.small = n, append(r.small, last.Text...)
 	}
 	r.small = append(r.small, text...)
 	return true
 }
 
-// settle gives the joined texts to their delta.
-func (r *reader) settle() {
+// flushJoined gives the joined texts to their delta.
+func (r *reader) flushJoined() {
 	if r.joint > 0 {
 		r.out[r.joint-1].Text = string(r.small)
 		r.joint, r.small = 0, r.small[:0]
@@ -183,7 +209,7 @@ func (r *reader) start(id, name string, deprecated bool) {
 
 // args gives the next piece of the open call's argument text.
 func (r *reader) args(text string) {
-	if text != "" {
+	if text != "" && !r.unreadable {
 		r.out = appendPiece(r.out, lathe.DeltaCallArgs, r.calls-1, text)
 	}
 }
@@ -213,14 +239,11 @@ func (r *reader) fail(code lathe.Code, name, excerpt string, n int) {
 
 // head returns the front of s, at most maxExcerptBytes long, cut between runes.
 func head(s string) string {
-	if len(s) <= maxExcerptBytes {
+	if len(s) < maxExcerptBytes {
 		return s
 	}
-	n := maxExcerptBytes
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	s = s[:maxExcerptBytes]
+	return s[:len(s)-brokenTail(s)]
 }
 
 // toolName returns name as a string, that of the offered tool where there is one.

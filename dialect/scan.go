@@ -192,7 +192,7 @@ func (s *scanner) next() (text string, mark int, ok bool) {
 		s.looked++
 		id, part := s.marks.at(s.held, s.in)
 		if part >= 0 && !s.last {
-			s.hold(s.marks.list[part])
+			s.buffer(s.marks.list[part])
 			return "", -1, false
 		}
 		if id >= 0 {
@@ -225,7 +225,7 @@ func (s *scanner) next() (text string, mark int, ok bool) {
 			return s.take(len(s.marks.list[id])), id, true
 		}
 		text = s.take(i)
-		s.hold(s.marks.list[part])
+		s.buffer(s.marks.list[part])
 		return text, -1, text != ""
 	}
 	return s.take(len(s.in)), -1, true
@@ -252,8 +252,8 @@ func (s *scanner) takeMark(mark string) string {
 	return text
 }
 
-// hold keeps all that is unread: the beginning of mark.
-func (s *scanner) hold(mark string) {
+// buffer keeps all that is unread: the beginning of mark.
+func (s *scanner) buffer(mark string) {
 	s.held = s.join(mark, s.take(len(s.in)))
 }
 

@@ -22,7 +22,7 @@ type tagged struct {
 	value  rawValue
 	fresh  bool   // nothing of the value was read, and a line break there is the tag's
 	empty  bool   // the value is empty but for a line break of the tag's
-	tail   string // the line break, or its beginning, at the value's end: held back
+	tail   string // the line break, or its beginning, at the value's end: buffered
 	pend   []byte // what may close the value
 	closed bool   // pend has closed the call too
 	inner  int    // tags of parameters inside of the value that were not closed in it
@@ -39,7 +39,7 @@ type taggedState uint8
 
 const (
 	taggedText    taggedState = iota
-	taggedGap                 // after a call: white space is held back
+	taggedGap                 // after a call: white space is buffered
 	taggedWrap                // inside of the wrapper, before the call
 	taggedName                // the name behind the wrapper
 	taggedHead                // the tag that opens a call
@@ -92,7 +92,6 @@ func (t *tagged) scanned(text string, mark int) {
 	case taggedGap:
 		t.gap(text, mark, r)
 	case taggedValue:
-		t.keep(text)
 		t.inValue(text, r)
 	case taggedClose:
 		t.closing(text, mark, r)
@@ -108,7 +107,7 @@ func (t *tagged) scanned(text string, mark int) {
 			t.turn = turn{header: true}
 			return
 		}
-		t.more(text)
+		t.keep(text)
 		t.inBad(r)
 	case taggedName, taggedKey:
 		t.words(text, r)
@@ -190,7 +189,7 @@ func (t *tagged) inside(text string, r role) {
 			t.reject(text, r)
 		case t.g.json && text[0] == '{' && len(t.raw) > t.opts.MaxPayloadBytes:
 			t.spoil(lathe.CodePayloadTooLarge)
-			t.more(text)
+			t.keep(text)
 		case t.g.json && text[0] == '{':
 			t.state = taggedObject
 			t.payload.reset()
@@ -222,8 +221,6 @@ func (t *tagged) inside(text string, r role) {
 func (t *tagged) blanks(s string) {
 	if t.full(s) {
 		t.spoil(lathe.CodePayloadTooLarge)
-		t.more(s)
-		return
 	}
 	t.keep(s)
 }
@@ -231,7 +228,7 @@ func (t *tagged) blanks(s string) {
 // reject spoils an attempt at what cannot stand where it does.
 func (t *tagged) reject(text string, r role) {
 	t.spoil(lathe.CodePayloadParseError)
-	t.more(text)
+	t.keep(text)
 	t.inBad(r)
 }
 

@@ -10,12 +10,13 @@ import (
 func (t *tagged) closing(text string, mark int, r role) {
 	wrapped := t.wrapped && t.g.call != nil
 	switch {
-	case r == roleText && trimSpace(text) == "" && mark < 0 && t.holds(text):
+	case r == roleText && trimSpace(text) == "" && mark < 0 && t.contains(text):
 		t.pend = append(t.pend, text...)
 	case r == roleParam && !t.closed:
-		if t.endValue(false, false, r, text); t.state == taggedBody {
-			t.unkeep(text)
+		if t.endValue(false, false, roleText, ""); t.state == taggedBody {
 			t.body(text, r)
+		} else {
+			t.keep(text)
 		}
 	case r == roleCallClose && !t.closed && wrapped:
 		t.pend = append(t.pend, text...)
@@ -57,7 +58,7 @@ func (t *tagged) peeking(text string, mark int, r role) {
 	case t.state == taggedPeekKey && r == roleKeyClose:
 		t.pend = append(t.pend, text...)
 		t.state = taggedPeekEq
-	case t.state == taggedPeekEq && r == roleText && mark < 0 && trimSpace(text) == "" && t.holds(text):
+	case t.state == taggedPeekEq && r == roleText && mark < 0 && trimSpace(text) == "" && t.contains(text):
 		t.pend = append(t.pend, text...)
 	case t.state == taggedPeekEq && r == roleValue:
 		t.pend = append(t.pend, text...)
@@ -87,7 +88,7 @@ func (t *tagged) peeked(key string, types valueTypes) {
 // where nothing but the next call comes after it.
 func (t *tagged) ending(text string, mark int, r role) {
 	switch {
-	case !t.holds(text):
+	case !t.contains(text):
 		t.notClosed()
 		t.scanned(text, mark)
 	case r == roleText && mark < 0 && trimSpace(text) == "":
@@ -115,8 +116,10 @@ func (t *tagged) ended() {
 	}
 }
 
-// holds reports whether text may still be held back.
-func (t *tagged) holds(text string) bool { return len(t.pend)+len(text) <= t.opts.MaxPayloadBytes }
+// contains reports whether text may still be buffered.
+func (t *tagged) contains(text string) bool {
+	return len(t.pend)+len(text) <= t.opts.MaxPayloadBytes+maxTagBytes
+}
 
 // notClosed makes what seemed to close the value part of it.
 func (t *tagged) notClosed() {
@@ -124,8 +127,7 @@ func (t *tagged) notClosed() {
 		t.inner--
 	}
 	t.state = taggedValue
-	t.keep(string(t.pend))
-	t.data(string(t.pend))
+	t.piece(string(t.pend))
 }
 
 // endValue ends the value; last says that the call ends with it, missing that its closing tag did
@@ -137,8 +139,7 @@ func (t *tagged) endValue(last, missing bool, r role, text string) {
 		t.addTail()
 	}
 	t.state = taggedBody
-	whole, ok := t.value.end(last)
-	if t.whole = whole; !ok || t.inner > 0 {
+	if t.whole = t.value.end(last); t.inner > 0 {
 		t.spoil(lathe.CodePayloadParseError)
 		t.inBad(r)
 	}

@@ -10,9 +10,7 @@ func (t *tagged) param(types valueTypes) bool {
 		return false
 	}
 	schema := t.schema(t.name)
-	if known := propertyTypes(schema, string(key)); known != 0 && (types == 0 || types == typeString) {
-		types = known
-	}
+	types = parameterTypes(schema, string(key), types)
 	alone := t.g.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") && len(schema) > 0 &&
 		!declares(schema, string(key))
 	t.value.begin(prefix, types, alone)
@@ -24,7 +22,7 @@ func (t *tagged) param(types valueTypes) bool {
 // inValue takes a piece of a value, or a mark in it.
 func (t *tagged) inValue(text string, r role) {
 	if r == roleText || t.value.inString() {
-		t.data(text)
+		t.piece(text)
 		return
 	}
 	inside := t.inWraps+t.inCalls > 0
@@ -43,7 +41,17 @@ func (t *tagged) inValue(text string, r role) {
 		t.closed = r == roleWrapClose || !t.wrapped
 	default:
 		t.nested(r)
-		t.data(text)
+		t.piece(text)
+	}
+}
+
+// piece takes the next text of the value.
+func (t *tagged) piece(s string) {
+	for s != "" {
+		n := t.fit(s)
+		t.keep(s[:n])
+		t.data(s[:n])
+		s = s[n:]
 	}
 }
 
@@ -63,7 +71,6 @@ func (t *tagged) nested(r role) {
 
 // maybe holds back a mark of the value that may end it.
 func (t *tagged) maybe(state taggedState, text string) {
-	t.unkeep(text)
 	t.pend = append(t.pend[:0], text...)
 	t.state = state
 }
@@ -71,7 +78,7 @@ func (t *tagged) maybe(state taggedState, text string) {
 // atLine reports whether the value has come to the beginning of a line.
 func (t *tagged) atLine() bool { return strings.HasSuffix(t.tail, "\n") || t.empty && !t.fresh }
 
-// data goes on with the value. A line break at its end is held back: it may belong to a tag.
+// data reads the next part of the value. It buffers a line break at the end, which may belong to a tag.
 func (t *tagged) data(s string) {
 	if s == "" {
 		return
@@ -119,7 +126,7 @@ func lineEnd(s string) string {
 	return ""
 }
 
-// addTail makes the end of the value, held back, part of it.
+// addTail makes the end of the value, buffered, part of it.
 func (t *tagged) addTail() {
 	if t.tail != "" {
 		t.value.add(t.tail)
@@ -148,10 +155,12 @@ func (t *tagged) json(text string, r role) {
 		}
 		return
 	}
-	n := t.js.scan(text)
-	t.args(text[:n])
-	t.keep(text[:n])
-	text = text[n:]
+	for text != "" && t.js.state != jsonDone && t.js.state != jsonBad {
+		n := t.js.scan(text[:t.fit(text)])
+		t.args(text[:n])
+		t.keep(text[:n])
+		text = text[n:]
+	}
 	t.whole = t.js.state == jsonDone
 	rest := trimSpace(text)
 	if !t.whole {

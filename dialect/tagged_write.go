@@ -26,7 +26,13 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 			list = append(list, text)
 		}
 	}
-	return cleanForm(g.appendCall, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
+	f := cleanForm(func(dst []byte, c lathe.ToolCall, args string) []byte {
+		return g.appendCall(dst, c, args, nil)
+	}, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
+	f.typed = func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte {
+		return g.appendCall(dst, c, args, func(key string, tag valueTypes) valueTypes { return parameterTypes(schema, key, tag) })
+	}
+	return f
 }
 
 // cleanForm makes a form that takes the marks apart in what people and tools wrote.
@@ -42,8 +48,9 @@ func cleanForm(call func([]byte, lathe.ToolCall, string) []byte, result func([]b
 }
 
 // appendCall writes a parameter for each member of the arguments. Where a tag cannot hold a key, or a value would end
-// early, the arguments are written as JSON in place of all parameters, which every parser of a grammar reads.
-func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
+// early or be read as another, the arguments are written as JSON in place of all parameters, which every parser of a
+// grammar reads. types returns the types that a value is read as; nil: that of the value alone.
+func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string, types func(key string, tag valueTypes) valueTypes) []byte {
 	l := &g.layout
 	dst = append(dst, l.name...)
 	dst = appendName(dst, c.Name)
@@ -60,7 +67,8 @@ func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
 		if isString {
 			text, _ = rawjson.AppendUnquote(nil, value)
 		}
-		if n++; n > maxParameters || !g.holdsKey(string(name)) || !g.holdsValue(string(text)) {
+		if n++; n > maxParameters || !g.allowsKey(string(name)) || !g.allowsValue(string(text)) ||
+			types != nil && !g.readsSame(string(text), value, types(string(name), g.tagTypes(isString))) {
 			dst = append(dst[:begin], args...)
 			dst = append(dst, '\n')
 			break
@@ -70,20 +78,50 @@ func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	return append(dst, l.end...)
 }
 
-// holdsKey reports whether the tag of a parameter can hold the key.
-func (g *grammar) holdsKey(key string) bool {
+// allowsKey reports whether the tag of a parameter can hold the key.
+func (g *grammar) allowsKey(key string) bool {
 	if key == "" || len(key) > maxNameBytes || g.single && (key == "arguments" || key == "input") {
 		return false
 	}
 	return strings.IndexFunc(key, func(r rune) bool { return r < ' ' || strings.ContainsRune(`<>"'`, r) }) < 0
 }
 
-// holdsValue reports whether text between the tags of a parameter is read as it stands.
-func (g *grammar) holdsValue(text string) bool {
+// allowsValue reports whether text between the tags of a parameter is read as it stands.
+func (g *grammar) allowsValue(text string) bool {
 	if g.newline && (strings.HasPrefix(text, "\r") || strings.HasSuffix(text, "\r")) {
 		return false
 	}
 	return !slices.ContainsFunc(g.list, func(mark string) bool { return strings.Contains(text, mark) })
+}
+
+// tagTypes returns what the tag of a parameter says of its value.
+func (g *grammar) tagTypes(isString bool) valueTypes {
+	switch {
+	case !g.typed:
+		return 0
+	case isString:
+		return typeString
+	}
+	return typeOther
+}
+
+// readsSame reports whether text, the value without its tags, is read as value.
+func (g *grammar) readsSame(text string, value []byte, types valueTypes) bool {
+	r := &reader{opts: Options{MaxPayloadBytes: len(text)}}
+	v := rawValue{python: g.python}
+	v.init(r)
+	v.begin("", types, false)
+	v.add(text)
+	v.end(false)
+	var got []byte
+	for _, d := range r.out {
+		got = append(got, d.Text...)
+	}
+	if value[0] != '"' {
+		return string(got) == string(value)
+	}
+	unquoted, err := rawjson.AppendUnquote(nil, got)
+	return err == nil && string(unquoted) == text
 }
 
 func (l *layout) appendParam(dst []byte, key, value string, json bool) []byte {

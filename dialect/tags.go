@@ -9,6 +9,9 @@ import (
 // maxTagBytes bounds an opening tag; beyond it, it is text.
 const maxTagBytes = 512
 
+// maxShutSpaceBytes bounds the white space between a call of the short form and a closing tag that belongs to it.
+const maxShutSpaceBytes = 16
+
 // The marks of tags, by their place in the list.
 const (
 	tagClose = iota
@@ -52,6 +55,7 @@ const (
 	tagsArgs
 	tagsOver // inside arguments that are too large
 	tagsEnd  // after them
+	tagsShut // after a call of the short form: a closing tag, which it does not need, may follow
 	tagsBad  // inside an attempt that cannot be read, up to its closing tag
 )
 
@@ -75,7 +79,7 @@ func (t *tags) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 func (t *tags) run() {
 	for {
 		switch t.state {
-		case tagsHead, tagsBody, tagsArgs, tagsOver:
+		case tagsHead, tagsBody, tagsArgs, tagsOver, tagsShut:
 			if t.in == "" {
 				return
 			}
@@ -174,13 +178,15 @@ func (t *tags) attempt() {
 			t.state = tagsEnd
 			if t.short {
 				t.end(false)
-				t.text()
+				t.after()
 			}
 		case t.js.state == jsonBad:
 			t.spoil(lathe.CodePayloadParseError)
 		case t.in != "":
 			t.spoil(lathe.CodePayloadTooLarge)
 		}
+	case tagsShut:
+		t.shut()
 	case tagsOver:
 		t.more(t.take(t.js.scan(t.in)))
 		if t.js.state == jsonDone || t.js.state == jsonBad {
@@ -190,6 +196,42 @@ func (t *tags) attempt() {
 			}
 		}
 	}
+}
+
+// after begins to look for a closing tag that a call of the short form does not need.
+func (t *tags) after() {
+	t.state, t.raw = tagsShut, t.raw[:0]
+}
+
+// shut reads the closing tag after a call of the short form, and white space before it. Anything else is text.
+func (t *tags) shut() {
+	for t.in != "" {
+		t.raw = append(t.raw, t.in[0])
+		switch whole, begun := t.closesShort(); {
+		case whole:
+			t.in = t.in[1:]
+			t.text()
+			return
+		case !begun:
+			t.in = string(t.raw[:len(t.raw)-1]) + t.in
+			t.text()
+			return
+		}
+		t.in = t.in[1:]
+	}
+}
+
+// closesShort reports whether raw is a closing tag of the call after white space, or the beginning of one.
+func (t *tags) closesShort() (whole, begun bool) {
+	tag := strings.ToLower(trimSpace(string(t.raw)))
+	if tag == "" {
+		return false, len(t.raw) <= maxShutSpaceBytes
+	}
+	for _, shut := range [...]string{"</tool>", "</tool_call>", "</tool:" + strings.ToLower(t.name) + ">"} {
+		whole = whole || tag == shut
+		begun = begun || strings.HasPrefix(shut, tag)
+	}
+	return whole, begun
 }
 
 // head reads on in the opening tag.
@@ -244,7 +286,7 @@ func (t *tags) headDone() {
 	}
 }
 
-// notATag gives as text what began like an opening tag. Where it was meant as one, that is told.
+// notATag emits as text what began like an opening tag. If code is set, the text was meant as a tag, and it reports an error.
 func (t *tags) notATag(code lathe.Code) {
 	inner := string(t.raw[len("<tool"):])
 	t.state = tagsText
@@ -260,7 +302,7 @@ func (t *tags) notATag(code lathe.Code) {
 // spoil turns the attempt into text; the ParseError follows where it ends.
 func (t *tags) spoil(code lathe.Code) {
 	t.bad, t.depth, t.total, t.unreadable = code, 1, len(t.raw), true
-	t.say(lathe.DeltaText, string(t.raw))
+	t.emit(lathe.DeltaText, string(t.raw))
 	t.raw = t.raw[:min(len(t.raw), maxExcerptBytes)]
 	t.state = tagsBad
 	switch {
@@ -275,13 +317,15 @@ func (t *tags) spoil(code lathe.Code) {
 func (t *tags) more(s string) {
 	t.total += len(s)
 	t.raw = append(t.raw, s[:min(len(s), max(0, maxExcerptBytes-len(t.raw)))]...)
-	t.say(lathe.DeltaText, s)
+	t.emit(lathe.DeltaText, s)
 }
 
 // giveUp ends the attempt.
 func (t *tags) giveUp() {
 	t.fail(t.bad, t.toolName([]byte(t.name)), string(t.raw), t.total)
-	t.text()
+	if t.text(); t.short {
+		t.after()
+	}
 }
 
 // close ends the text.
@@ -299,6 +343,9 @@ func (t *tags) close() {
 		t.end(true)
 	case tagsEnd:
 		t.end(false)
+	case tagsShut:
+		t.text()
+		t.prose.text(string(t.raw))
 	case tagsOver, tagsBad:
 		t.giveUp()
 	}

@@ -8,8 +8,8 @@ var thinkBlocks = []thinkMarks{plainThink, {"<seed:think>", "</seed:think>"}, {"
 
 var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
 
-// NewThink returns a parser that knows no calls. It says what stands between think marks as
-// reasoning: for models that make native calls and think aloud in their text.
+// NewThink returns a parser that reads no calls. It emits text between think marks as reasoning. It is for models that make
+// native calls and write their reasoning into their text.
 func NewThink(opts *Options) Parser {
 	return withPrefix(func(o Options) Parser {
 		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}

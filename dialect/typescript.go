@@ -92,11 +92,11 @@ func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte 
 			if len(dst) > n {
 				dst = append(dst, " | "...)
 			}
-			dst = w.named(dst, schema, unquote(name), indent, depth)
+			dst = w.named(dst, schema, rawjson.Text(name), indent, depth)
 		}
 		return dst
 	}
-	return w.nullable(w.named(dst, schema, unquote(types), indent, depth), schema, n)
+	return w.nullable(w.named(dst, schema, rawjson.Text(types), indent, depth), schema, n)
 }
 
 // nullable adds null to the type that was written from n on, where the schema says so.
@@ -144,12 +144,12 @@ func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte
 	required := map[string]bool{}
 	if list, ok := getObject(schema, "required"); ok && list[0] == '[' {
 		for name := range rawjson.Elements(list) {
-			required[unquote(name)] = true
+			required[rawjson.Text(name)] = true
 		}
 	}
 	dst = append(dst, "{\n"...)
 	for key, value := range rawjson.Members(props) {
-		name := unquote(key)
+		name := rawjson.Text(key)
 		dst = w.property(dst, name, value, !required[name], indent, depth+1)
 	}
 	dst = append(dst, indent...)
@@ -202,15 +202,15 @@ func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, dept
 		v = w.resolve(v)
 		dst = append(append(dst, indent...), " | "...)
 		dst = w.value(dst, v, indent+"    ", depth+1)
-		var said []string
+		var comment []string
 		if text := member(v, "description"); text != "" && member(v, "type") != "object" {
-			said = append(said, strings.Join(strings.Fields(cleanHarmony(text)), " "))
+			comment = append(comment, strings.Join(strings.Fields(cleanHarmony(text)), " "))
 		}
 		if fallback := defaultOf(v); fallback != "" {
-			said = append(said, fallback)
+			comment = append(comment, fallback)
 		}
-		if len(said) > 0 {
-			dst = append(append(dst, " // "...), strings.Join(said, " ")...)
+		if len(comment) > 0 {
+			dst = append(append(dst, " // "...), strings.Join(comment, " ")...)
 		}
 		dst = append(dst, '\n')
 	}
@@ -257,7 +257,7 @@ func defaultOf(schema []byte) string {
 		return ""
 	}
 	if _, isEnum := getObject(schema, "enum"); isEnum && v[0] == '"' {
-		return "default: " + cleanHarmony(unquote(v))
+		return "default: " + cleanHarmony(rawjson.Text(v))
 	}
 	return "default: " + string(appendLiteral(nil, v))
 }
@@ -290,12 +290,5 @@ func member(schema []byte, key string) string {
 	if !ok {
 		return ""
 	}
-	return unquote(v)
-}
-
-func unquote(quoted []byte) string {
-	if len(quoted) == 0 || quoted[0] != '"' {
-		return ""
-	}
-	return string(rawjson.AppendUnquoteLossy(nil, quoted))
+	return rawjson.Text(v)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -19,9 +20,11 @@ const (
 // maxSchemaDepth bounds how far references and combinations are followed.
 const maxSchemaDepth = 8
 
-// schema returns the schema of the tool's arguments; nil where there is none.
-func (r *reader) schema(name string) []byte {
-	for _, t := range r.opts.Tools {
+// schema returns the schema of the tool's arguments, or nil if the tool is unknown.
+func (r *reader) schema(name string) []byte { return schemaOf(r.opts.Tools, name) }
+
+func schemaOf(tools []*lathe.ToolSpec, name string) []byte {
+	for _, t := range tools {
 		if t.Name == name {
 			return t.Schema
 		}
@@ -38,6 +41,14 @@ func declares(schema []byte, property string) bool {
 func properties(schema []byte) []byte {
 	p, _ := rawjson.Get(schema, "properties")
 	return p
+}
+
+// parameterTypes returns the types that a value is read as: those of the schema, or those that its tag says.
+func parameterTypes(schema []byte, key string, tag valueTypes) valueTypes {
+	if known := propertyTypes(schema, key); known != 0 && (tag == 0 || tag == typeString) {
+		return known
+	}
+	return tag
 }
 
 // propertyTypes returns what schema allows for the property.

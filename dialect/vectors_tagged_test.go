@@ -134,7 +134,7 @@ func (v *formatVector) on(flag string) bool {
 	return b
 }
 
-// hidesThinking reports whether the other parser was told to drop thinking, which is no matter of the format.
+// hidesThinking reports whether the other parser was configured to drop reasoning, which is not part of the format.
 func (v *formatVector) hidesThinking() bool {
 	_, enabled := v.InitFlags["thinkingEnabled"]
 	_, emits := v.InitFlags["emitThinking"]

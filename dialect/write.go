@@ -12,6 +12,8 @@ import (
 type form struct {
 	// call appends one call. args is never blank.
 	call func(dst []byte, c lathe.ToolCall, args string) []byte
+	// typed is call for a tool whose schema is known; nil: call.
+	typed func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte
 	// result appends one result; nil: as tags do.
 	result func(dst []byte, r lathe.ToolResult) []byte
 	// tools appends what tells the model about its tools; nil: the scaffold and a line that shows call.
@@ -42,16 +44,28 @@ func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return d.form.call(dst, lathe.ToolCall{ID: "call00001", Name: "NAME"}, `{"argument":"value"}`)
 }
 
-// AppendCall appends a call as the model writes it.
+// AppendCall appends a call as the model writes it. Formats without types of their own write a value as it is read if
+// the tool's schema allows its type alone; [Dialect.Rewrite], which knows the schemas, writes other values as JSON.
 func (d *Dialect) AppendCall(dst []byte, c lathe.ToolCall) []byte {
-	args := c.Arguments
-	if strings.TrimSpace(args) == "" {
-		args = "{}"
-	}
-	return d.form.call(dst, c, args)
+	return d.form.call(dst, c, argumentsOf(c))
 }
 
-// AppendResult appends the result of a call as the model is told it.
+func argumentsOf(c lathe.ToolCall) string {
+	if strings.TrimSpace(c.Arguments) == "" {
+		return "{}"
+	}
+	return c.Arguments
+}
+
+// appendCallOf appends a call of one of the tools so that a parser that knows them reads the same arguments.
+func (d *Dialect) appendCallOf(dst []byte, c lathe.ToolCall, tools []*lathe.ToolSpec) []byte {
+	if d.form.typed == nil {
+		return d.AppendCall(dst, c)
+	}
+	return d.form.typed(dst, c, argumentsOf(c), schemaOf(tools, c.Name))
+}
+
+// AppendResult appends the result of a call in the form that the model reads.
 func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
 	if d.form.result != nil {
 		return d.form.result(dst, r)
@@ -59,7 +73,7 @@ func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
 	return appendTagResult(dst, r)
 }
 
-// appendScaffold appends the list of tools, one line for each fact about one.
+// appendScaffold appends the list of tools, one line for each property of one.
 func appendScaffold(dst []byte, tools []*lathe.ToolSpec) []byte {
 	dst = append(dst, "TOOLS:\n"...)
 	for _, t := range tools {
@@ -100,7 +114,7 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		results := len(out.Messages) > 0 && i > 0 && req.Messages[i-1].Role == lathe.RoleTool
 		switch {
 		case m.Role == lathe.RoleAssistant && !d.form.native:
-			m.Parts = d.assistant(m.Parts)
+			m.Parts = d.assistant(m.Parts, req.Tools)
 		case m.Role == lathe.RoleTool && !d.form.native:
 			m = d.results(m)
 			if last := len(out.Messages) - 1; results {
@@ -129,7 +143,7 @@ func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.Ro
 
 // assistant writes the calls among parts as text. It drops calls that could not be read, whose text is
 // in the message: a server that takes calls as text must not get one in `tool_calls`.
-func (d *Dialect) assistant(parts []lathe.Part) []lathe.Part {
+func (d *Dialect) assistant(parts []lathe.Part, tools []*lathe.ToolSpec) []lathe.Part {
 	var out []lathe.Part
 	for i, p := range parts {
 		c, ok := p.(lathe.ToolCall)
@@ -143,7 +157,7 @@ func (d *Dialect) assistant(parts []lathe.Part) []lathe.Part {
 			if d.form.arguments != nil {
 				c.Arguments = d.form.arguments(c.Arguments)
 			}
-			out = append(out, lathe.Text{Text: string(d.AppendCall(nil, c))})
+			out = append(out, lathe.Text{Text: string(d.appendCallOf(nil, c, tools))})
 		}
 	}
 	if out == nil {

@@ -46,7 +46,7 @@ func TestToolsKeepTheirExample(t *testing.T) {
 }
 
 // Descriptions and schemas come from the servers of tools.
-func TestToolsHoldNoMarks(t *testing.T) {
+func TestToolsHaveNoMarks(t *testing.T) {
 	t.Parallel()
 	for _, name := range dialect.Names() {
 		d := lookup(t, name)
@@ -62,7 +62,7 @@ func TestToolsHoldNoMarks(t *testing.T) {
 }
 
 // What people and tools wrote ends no turn and begins no call.
-func TestRewriteHoldsNoMarks(t *testing.T) {
+func TestRewriteHasNoMarks(t *testing.T) {
 	t.Parallel()
 	for _, name := range dialect.Names() {
 		d := lookup(t, name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 )
 
 // What was not audited is not stored, not shown and not done.
@@ -17,10 +18,10 @@ func TestAuditComesFirst(t *testing.T) {
 	for _, failAt := range []string{"", "RunStarted", "ModelCallStarted", "ModelCallFinished", "ToolCallProposed", "ToolCallPlanned", "ToolCallExecuted", "ToolCallResult", "RunFinished"} {
 		for _, kept := range []bool{true, false} {
 			store := &memory{}
-			var audited []lathe.Event
+			var audited []event.Event
 			c := &counter{}
 			w := &watcher{}
-			opts := &engine.Options{Sinks: []lathe.Sink{w}, Audit: func(_ context.Context, run *lathe.RunInfo, e lathe.Event) error {
+			opts := &engine.Options{Sinks: []event.Sink{w}, Audit: func(_ context.Context, run *lathe.RunInfo, e event.Event) error {
 				if e.Data.EventType() == failAt {
 					return full
 				}
@@ -40,7 +41,7 @@ func TestAuditComesFirst(t *testing.T) {
 			}
 			in := input()
 			in.Run.RunID, in.Run.Principal = "run_1", "ann"
-			res, err := engine.New(opts).Run(t.Context(), newLoop(t, model{pieces: 2}, c), in)
+			res, err := newEngine(t, opts).Run(t.Context(), newLoop(t, model{pieces: 2}, c), in, nil)
 			if failed := failAt != ""; failed != (res.Reason == lathe.ReasonInternal) || failed != errors.Is(err, full) {
 				t.Errorf("%s: %q, %v", failAt, res.Reason, err)
 			}
@@ -48,9 +49,9 @@ func TestAuditComesFirst(t *testing.T) {
 			if called := slices.Contains(late, failAt); c.count() > 0 != called {
 				t.Errorf("%s: the tool was called %d times", failAt, c.count())
 			}
-			told := slices.DeleteFunc(slices.Clone(w.events), func(e lathe.Event) bool { return e.ID == 0 })
-			if len(told) != len(audited) || kept && len(store.log["run_1"]) != len(audited) {
-				t.Errorf("%s: %d audited, %d stored, %d told", failAt, len(audited), len(store.log["run_1"]), len(told))
+			published := slices.DeleteFunc(slices.Clone(w.events), func(e event.Event) bool { return e.ID == 0 })
+			if len(published) != len(audited) || kept && len(store.log["run_1"]) != len(audited) {
+				t.Errorf("%s: %d audited, %d stored, %d published", failAt, len(audited), len(store.log["run_1"]), len(published))
 			}
 		}
 	}
@@ -59,13 +60,13 @@ func TestAuditComesFirst(t *testing.T) {
 func TestAuditThatPanicsEndsTheRun(t *testing.T) {
 	t.Parallel()
 	c := &counter{}
-	e := engine.New(&engine.Options{Audit: func(_ context.Context, _ *lathe.RunInfo, e lathe.Event) error {
+	e := newEngine(t, &engine.Options{Audit: func(_ context.Context, _ *lathe.RunInfo, e event.Event) error {
 		if e.Data.EventType() == "ToolCallPlanned" {
 			panic("secret")
 		}
 		return nil
 	}})
-	res, err := e.Run(t.Context(), newLoop(t, model{}, c), input())
+	res, err := e.Run(t.Context(), newLoop(t, model{}, c), input(), nil)
 	if res.Reason != lathe.ReasonInternal || err == nil || c.count() != 0 {
 		t.Errorf("%q, %v, %d calls", res.Reason, err, c.count())
 	}

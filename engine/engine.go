@@ -1,6 +1,8 @@
-// Package engine carries runs: it stamps what the loop says with ids and times, appends it to the
-// store, and then tells the sinks. What is stored and what is shown cannot differ; only a run that nobody asked
-// to survive the process may be stored after it was told, see [Engine.RunLazily].
+// Package engine executes runs: it stamps the events of the loop with ids and times, appends them to the store, and then
+// publishes them to the sinks, so that what is stored and what is shown cannot differ. A run whose caller does not depend on
+// the store may be stored after its events were published; see [Durability].
+//
+// A [Supervisor] executes runs in the background and acquires runs that no process executes.
 package engine
 
 import (
@@ -9,36 +11,38 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
 // Options say where events go. They are copied.
 type Options struct {
-	// Store keeps the events; nil: nobody does. Where it is a [lathe.SharedStore] each run is claimed
-	// while it is carried here; where it is a [lathe.FactStore] what is kept there of a run is taken up
-	// when the run is gone on with.
-	Store lathe.Store
-	// StoreAtOnce says that the store takes a run in no time, as one in memory does: those of RunLazily are
-	// stored before their end is told, not beside it.
-	StoreAtOnce bool
+	// Store stores the events; nil: they are not stored. If it is a [store.Shared], the engine claims each run while it
+	// executes it. If it is a [store.SignalStore], a run that is resumed reads its signals.
+	Store store.Store
+	// FlushBeforeEnd stores a deferred run before its end is published, not concurrently with that. It is for a store that
+	// appends without waiting, such as one in memory.
+	FlushBeforeEnd bool
 	// Node is the name of this process among those that use a shared store; "": one that is made here.
 	// No two processes may have the same, not even one after the other.
 	Node string
-	// Lease is for how long the claims on runs hold without being renewed; 0: 10 s. A process that cannot
-	// renew them stops its runs a fifth of that earlier, and others go on with them.
+	// Lease is how long a claim on a run is valid without being renewed; 0: 10 s. A process that cannot renew its claims
+	// stops its runs a fifth of the lease earlier; other processes then acquire them.
 	Lease time.Duration
 	// StoreTimeout bounds one append; 0: 10 s. A run that was cancelled is still recorded to its end.
 	StoreTimeout time.Duration
-	// Audit, when set, is called with each event before it is stored, so that whatever is done or shown
-	// was audited; deltas and the ends of runs whose store failed are left out. An error, a panic, or
-	// no return within StoreTimeout is that of a store that failed. Neither run nor what e holds may be kept or changed.
-	Audit func(ctx context.Context, run *lathe.RunInfo, e lathe.Event) error
-	// Sinks are told each event in this order, after it was stored. A sink that panics is logged,
-	// and the others are told. One that is a [lathe.Tracer] names the spans of runs for models and tools.
-	Sinks []lathe.Sink
+	// Audit, when set, is called with each event before it is stored, so that all that is done or shown was audited;
+	// deltas and the ends of runs whose store failed are left out. An error, a panic, or no return within StoreTimeout
+	// has the effect of a store that failed. Audit must not keep or change run, nor what e points to.
+	Audit func(ctx context.Context, run *lathe.RunInfo, e event.Event) error
+	// Sinks receive each event in this order, after it was stored. If a sink panics, the panic is logged and the other
+	// sinks receive the event. A sink that is an [event.Tracer] names the spans of runs for models and tools.
+	Sinks []event.Sink
 	Now   func() time.Time // nil: time.Now
 	// NewID makes an id that begins with prefix and sorts by time; nil: a ULID after the prefix.
 	NewID func(prefix string) string
@@ -48,47 +52,72 @@ type Options struct {
 // An Engine runs loops. It may be used by several goroutines at once.
 type Engine struct {
 	opts     Options
-	stampers sync.Pool       // of *stamper
-	ownClock bool            // Options.Now is the caller's
-	node     *node           // nil: the store is not shared
-	kept     lathe.FactStore // nil: the store keeps no facts
+	stampers sync.Pool         // of *stamper
+	ownClock bool              // Options.Now is the caller's
+	node     *node             // nil: the store is not shared
+	signals  store.SignalStore // nil: the store keeps no signals
 
-	mu   sync.Mutex
-	lazy map[string]*reserve      // of the runs of RunLazily that go on
-	late map[string]chan struct{} // runs that have ended and are being stored; closed when they are
+	supervised atomic.Bool // it has a supervisor
+
+	mu       sync.Mutex
+	deferred map[string]*deferredRun  // runs of durability Deferred that are under way
+	flushing map[string]chan struct{} // runs that have ended and are being stored; closed when they are
 }
 
-// New makes an engine.
-func New(opts *Options) *Engine {
-	e := &Engine{lazy: map[string]*reserve{}, late: map[string]chan struct{}{}}
+// New returns an engine. opts may be nil. A negative duration and a nil sink are errors.
+func New(opts *Options) (*Engine, error) {
+	e := &Engine{deferred: map[string]*deferredRun{}, flushing: map[string]chan struct{}{}}
 	if opts != nil {
 		e.opts = *opts
-		e.opts.Sinks = append([]lathe.Sink(nil), opts.Sinks...)
+		e.opts.Sinks = append([]event.Sink(nil), opts.Sinks...)
 	}
-	if e.opts.StoreTimeout == 0 {
-		e.opts.StoreTimeout = 10 * time.Second
+	if err := e.opts.check(); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "engine: new", Err: err}
 	}
 	e.ownClock = e.opts.Now != nil
-	if !e.ownClock {
-		e.opts.Now = time.Now
-	}
-	if e.opts.NewID == nil {
-		e.opts.NewID = (&idSource{now: e.opts.Now}).next
-	}
-	if e.opts.Log == nil {
-		e.opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if e.opts.Lease <= 0 {
-		e.opts.Lease = defaultLease
-	}
-	e.kept, _ = e.opts.Store.(lathe.FactStore)
-	if shared, ok := e.opts.Store.(lathe.SharedStore); ok {
+	e.opts.setDefaults()
+	e.signals, _ = e.opts.Store.(store.SignalStore)
+	if shared, ok := e.opts.Store.(store.Shared); ok {
 		if e.opts.Node == "" {
 			e.opts.Node = e.opts.NewID("node_")
 		}
 		e.node = newNode(&e.opts, shared)
 	}
-	return e
+	return e, nil
+}
+
+// check returns an error for the first option that has no meaning.
+func (o *Options) check() error {
+	switch {
+	case o.Lease < 0:
+		return fmt.Errorf("the lease is %v, want more than 0", o.Lease)
+	case o.StoreTimeout < 0:
+		return fmt.Errorf("the store timeout is %v, want more than 0", o.StoreTimeout)
+	}
+	for i, s := range o.Sinks {
+		if s == nil {
+			return fmt.Errorf("sink %d is nil", i)
+		}
+	}
+	return nil
+}
+
+func (o *Options) setDefaults() {
+	if o.StoreTimeout == 0 {
+		o.StoreTimeout = 10 * time.Second
+	}
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = (&idSource{now: o.Now}).next
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 }
 
 // Node is the name of this process among those that use a shared store, "" where it is not shared.
@@ -108,28 +137,32 @@ func (e *Engine) since(then time.Time) time.Time {
 	return then.Add(time.Since(then))
 }
 
-// NewRunID returns an id for a run that is about to begin, for callers who want to know it before.
+// NewRunID returns an id for a new run, for callers that need the id before they start the run.
 func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 
-// Run carries one run to its end. A run without an id gets one (`run_…`), and one without a
-// request id too (`req_…`). Events have IDs dense from 1; each is stored before any sink is told.
+// Run executes one run to its end. opts may be nil. A run without an id gets one (`run_…`), and one without a
+// request id too (`req_…`). Events have IDs dense from 1. Each is stored before any sink receives it, unless
+// opts.Durability says otherwise.
 //
 // When the store fails or panics, the run is cancelled before it does anything that was not stored,
-// and it ends `internal`. Its RunFinished is then told without an ID, as it is the one event that no log has.
+// and it ends `internal`. Its RunFinished is then published without an ID, as it is the one event that no log has.
 //
-// Sinks given here are told this run only, after those of the engine.
-//
-// The result is never nil; the error is as of [loop.Loop.Do].
-func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...lathe.Sink) (*lathe.Result, error) {
-	return e.run(ctx, l, in, nil, sinks)
-}
-
-func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func(lathe.EventData) bool, sinks []lathe.Sink) (*lathe.Result, error) {
+// The result is never nil; the error is as of [loop.Loop.Do], or that of options that contradict each other.
+func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (*event.Result, error) {
+	if opts == nil {
+		opts = &RunOptions{}
+	}
+	if err := opts.check(in); err != nil {
+		return &event.Result{Reason: lathe.ReasonInternal, Err: err}, err
+	}
 	s, _ := e.stampers.Get().(*stamper)
 	if s == nil {
 		s = &stamper{}
 	}
-	s.engine, s.own = e, sinks
+	s.engine, s.own = e, opts.Sinks
+	if opts.Durability != None {
+		s.log = e.opts.Store
+	}
 	if in != nil {
 		s.in = *in
 	}
@@ -140,51 +173,64 @@ func (e *Engine) run(ctx context.Context, l *loop.Loop, in *loop.Input, due func
 	if s.run.RequestID == "" {
 		s.run.RequestID = e.opts.NewID("req_")
 	}
-	if e.opts.Store == nil && e.opts.Audit == nil { // nothing here can end the run
-		return s.carry(ctx, l)
+	if s.log == nil && e.opts.Audit == nil { // nothing here can end the run
+		return s.execute(ctx, l)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.cancel = cancel
+	if s.log == nil {
+		return s.execute(ctx, l)
+	}
 	if h := e.node.begin(s.run.RunID, cancel); h != nil {
-		s.hold = h
+		s.owned = h
 		defer func() { h.end(false) }()
 	}
-	if due != nil && e.opts.Store != nil {
-		defer s.keepBack(due)()
+	if opts.Durability == Deferred {
+		mustPersist := opts.MustPersist
+		if mustPersist == nil {
+			mustPersist = func(event.Data) bool { return false }
+		}
+		defer s.deferPersistence(mustPersist)()
 	}
-	return s.carry(ctx, l)
+	return s.execute(ctx, l)
 }
 
-// A Recorder is a [lathe.Sink] of one run that records something of its own before an event of the run is
-// stored. Record is called after the audit, with each event that is stored, by the goroutine of the run. Its
-// context ends after StoreTimeout. An error, or a panic, is that of a store that failed: the event is not
-// stored, and nothing follows from it. An engine without a store and without an audit does not call Record.
+// A Recorder is an [event.Sink] of one run that records something of its own before an event of the run is
+// stored. The goroutine of the run calls Record, after the audit, with each event that is to be stored. The
+// context of Record ends after StoreTimeout. An error or a panic has the effect of a store that failed: the event
+// is not stored, and nothing follows from it. An engine without a store and without an audit does not call Record.
+//
+// An error that wraps [ErrSuperseded] ends the run, too, but is logged as information.
 type Recorder interface {
-	lathe.Sink
-	Record(ctx context.Context, e lathe.Event) error
+	event.Sink
+	Record(ctx context.Context, e event.Event) error
 }
+
+// ErrSuperseded is the error of a [Recorder] that ends a run because another run does its work.
+var ErrSuperseded = errors.New("another run takes the place of this one")
 
 // A stamper numbers the events of one run.
 type stamper struct {
-	engine  *Engine
-	in      loop.Input
-	run     *lathe.RunInfo // of in
-	cancel  context.CancelCauseFunc
-	own     []lathe.Sink
-	hold    *hold     // nil: nobody else could carry the run
-	last    int64     // the ID of the last stored event
-	n       int64     // of the last delta within the model call
-	told    time.Time // when the last event that is no delta was
-	lost    error     // why the store no longer takes events
-	reserve *reserve  // nil: each event is stored at once
-	result  *lathe.Result
+	engine    *Engine
+	in        loop.Input
+	run       *lathe.RunInfo // of in
+	cancel    context.CancelCauseFunc
+	own       []event.Sink
+	log       store.Store  // nil: the events of the run are not stored
+	owned     *claimHandle // nil: the store is not shared
+	last      int64        // the ID of the last stored event
+	n         int64        // of the last delta within the model call
+	eventTime time.Time    // when the last event that is no delta was
+	lost      error        // why the store no longer takes events
+	deferred  *deferredRun // nil: each event is stored at once
+	result    *event.Result
 }
 
-func (s *stamper) carry(ctx context.Context, l *loop.Loop) (*lathe.Result, error) {
-	ctx = lathe.WithTracer(ctx, s.run.RunID, s.engine.opts.Sinks)
-	l.Run(ctx, &s.in)(func(ev lathe.Event) bool {
-		s.take(ctx, &ev)
+func (s *stamper) execute(ctx context.Context, l *loop.Loop) (*event.Result, error) {
+	ctx = event.WithTracer(ctx, s.run.RunID, s.engine.opts.Sinks)
+	l.RunReusing(ctx, &s.in)(func(ev event.Event) bool {
+		s.emit(ctx, &ev)
 		return true
 	})
 	e, res := s.engine, s.result
@@ -193,17 +239,17 @@ func (s *stamper) carry(ctx context.Context, l *loop.Loop) (*lathe.Result, error
 	return res, loop.Failure(res)
 }
 
-func (s *stamper) take(ctx context.Context, ev *lathe.Event) {
+func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	ev.RunID, ev.RequestID, ev.SessionID = s.run.RunID, s.run.RequestID, s.run.SessionID
-	if lathe.IsDelta(ev.Data) {
+	if event.IsDelta(ev.Data) {
 		s.n++
 		ev.After, ev.N = s.last, s.n
-		ev.Time = s.engine.since(s.told)
-		s.tell(ctx, ev)
+		ev.Time = s.engine.since(s.eventTime)
+		s.publish(ctx, ev)
 		return
 	}
-	s.told = s.engine.opts.Now()
-	ev.Time = s.told
+	s.eventTime = s.engine.opts.Now()
+	ev.Time = s.eventTime
 	if s.lost == nil && errors.Is(context.Cause(ctx), errLeft) {
 		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
 	}
@@ -211,7 +257,7 @@ func (s *stamper) take(ctx context.Context, ev *lathe.Event) {
 		ev.ID = s.last + 1
 		s.store(ctx, ev)
 	}
-	if _, ok := ev.Data.(*lathe.ModelCallStarted); ok {
+	if _, ok := ev.Data.(*event.ModelCallStarted); ok {
 		s.n = 0
 	}
 	if res := loop.Ended(ev.Data); res != nil {
@@ -222,39 +268,44 @@ func (s *stamper) take(ctx context.Context, ev *lathe.Event) {
 		case s.lost != nil:
 			ev.Data = s.failed(ev.Data)
 			ev.ID, ev.After = 0, s.last
-			s.tell(ctx, ev)
+			s.publish(ctx, ev)
 		}
 	}
 	if s.lost != nil {
 		return // what was not stored is not shown
 	}
 	s.last = ev.ID
-	s.tell(ctx, ev)
+	s.publish(ctx, ev)
 }
 
 // store has ev audited and appends it. The first failure cancels the run; nothing is stored after it,
 // since the log would have a gap.
-func (s *stamper) store(ctx context.Context, ev *lathe.Event) {
-	if s.engine.opts.Store == nil && s.engine.opts.Audit == nil {
+func (s *stamper) store(ctx context.Context, ev *event.Event) {
+	if s.log == nil && s.engine.opts.Audit == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
 	defer cancel()
 	if err := s.append(ctx, ev); err != nil {
 		if s.leaves(err) {
-			s.engine.opts.Log.Warn("a run is left for another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
+			s.engine.opts.Log.Warn("a run is released to another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
 			s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: append " + ev.Data.EventType(), Err: errLeft}
 			s.cancel(s.lost)
 			return
 		}
 		s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: err}
+		if errors.Is(err, ErrSuperseded) {
+			s.engine.opts.Log.Info("a run ends: another run takes its place", "run_id", s.run.RunID, "type", ev.Data.EventType())
+			s.cancel(s.lost)
+			return
+		}
 		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err), "cause", storeCause(err))
 		s.cancel(s.lost)
 	}
 }
 
-// append has ev audited and appends it. A store that panics has not kept it.
-func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
+// append has ev audited and appends it. An append that panics has failed.
+func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	who := "the audit"
 	defer func() {
 		if recover() != nil { // its value may hold content
@@ -275,16 +326,16 @@ func (s *stamper) append(ctx context.Context, ev *lathe.Event) (err error) {
 		}
 	}
 	switch who = "the store"; {
-	case s.engine.opts.Store == nil:
+	case s.log == nil:
 		return nil
-	case s.reserve != nil:
-		return s.reserve.take(ctx, ev)
+	case s.deferred != nil:
+		return s.deferred.add(ctx, ev)
 	}
-	return s.engine.put(ctx, s.hold, s.run.RunID, s.last, []lathe.Event{*ev})
+	return s.engine.put(ctx, s.owned, s.run.RunID, s.last, []event.Event{*ev})
 }
 
 // put appends events to the log, as the holder of the claim where there is one.
-func (e *Engine) put(ctx context.Context, h *hold, runID string, last int64, events []lathe.Event) error {
+func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int64, events []event.Event) error {
 	if h != nil {
 		return h.append(ctx, last, events)
 	}
@@ -292,10 +343,9 @@ func (e *Engine) put(ctx context.Context, h *hold, runID string, last int64, eve
 	return err
 }
 
-// leaves reports whether a run whose event could not be stored is not over: another process carries it, or
-// may go on with it.
+// leaves reports whether a run whose event could not be stored is not over: another process owns it, or may resume it.
 func (s *stamper) leaves(err error) bool {
-	if s.hold == nil || s.last == 0 || s.reserve != nil && s.reserve.untouched() {
+	if s.owned == nil || s.last == 0 || s.deferred != nil && s.deferred.untouched() {
 		return false
 	}
 	switch storeCode(err) {
@@ -326,28 +376,28 @@ func storeCause(err error) string {
 }
 
 // failed returns the end of a run whose store failed: `internal`, whatever it would have been.
-func (s *stamper) failed(end lathe.EventData) *lathe.RunFinished {
+func (s *stamper) failed(end event.Data) *event.RunFinished {
 	res := s.result
 	res.Reason, res.Err = lathe.ReasonInternal, s.lost
-	f, ok := end.(*lathe.RunFinished)
+	f, ok := end.(*event.RunFinished)
 	if !ok { // it would have waited
-		f = &lathe.RunFinished{Turns: len(res.Trace), ToolCalls: res.ToolCalls, Usage: res.Usage, Result: res}
+		f = &event.RunFinished{Turns: len(res.Trace), ToolCalls: res.ToolCalls, Usage: res.Usage, Result: res}
 	}
 	f.Reason, f.Status, f.ErrorCode = lathe.ReasonInternal, lathe.ReasonInternal.Status(), string(lathe.CodeOf(s.lost))
 	f.Limit = ""
 	return f
 }
 
-func (s *stamper) tell(ctx context.Context, ev *lathe.Event) {
+func (s *stamper) publish(ctx context.Context, ev *event.Event) {
 	for _, sink := range s.engine.opts.Sinks {
-		s.tellOne(ctx, sink, ev)
+		s.publishTo(ctx, sink, ev)
 	}
 	for _, sink := range s.own {
-		s.tellOne(ctx, sink, ev)
+		s.publishTo(ctx, sink, ev)
 	}
 }
 
-func (s *stamper) tellOne(ctx context.Context, sink lathe.Sink, ev *lathe.Event) {
+func (s *stamper) publishTo(ctx context.Context, sink event.Sink, ev *event.Event) {
 	defer func() {
 		if recover() != nil { // its value may hold content
 			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sink), "type", ev.Data.EventType())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
@@ -30,6 +31,8 @@ type model struct {
 	pieces int
 	wait   time.Duration
 }
+
+func (model) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -84,7 +87,11 @@ func newLoop(t testing.TB, m lathe.Model, tools ...lathe.Tool) *loop.Loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(m, tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(m, runner, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,13 +105,13 @@ func input() *loop.Input {
 // memory keeps events and fails at the append of one type, with err or, where that is nil, a panic.
 type memory struct {
 	mu     sync.Mutex
-	log    map[string][]lathe.Event
+	log    map[string][]event.Event
 	failAt string
 	err    error
 	slow   time.Duration
 }
 
-func (m *memory) Append(ctx context.Context, id string, last int64, events ...lathe.Event) (int64, error) {
+func (m *memory) Append(ctx context.Context, id string, last int64, events ...event.Event) (int64, error) {
 	if m.slow > 0 {
 		select {
 		case <-time.After(m.slow):
@@ -118,7 +125,7 @@ func (m *memory) Append(ctx context.Context, id string, last int64, events ...la
 		return 0, err
 	}
 	if m.log == nil {
-		m.log = map[string][]lathe.Event{}
+		m.log = map[string][]event.Event{}
 	}
 	if int64(len(m.log[id])) != last {
 		return 0, lathe.ErrConflict
@@ -135,8 +142,8 @@ func (m *memory) Append(ctx context.Context, id string, last int64, events ...la
 	return int64(len(m.log[id])), nil
 }
 
-func (m *memory) Read(_ context.Context, id string, after int64) iter.Seq2[lathe.Event, error] {
-	return func(yield func(lathe.Event, error) bool) {
+func (m *memory) Read(_ context.Context, id string, after int64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		for _, e := range m.log[id][after:] {
 			if !yield(e, nil) {
 				return
@@ -153,14 +160,14 @@ func (m *memory) len(id string) int {
 	return len(m.log[id])
 }
 
-// watcher keeps what it is told, and how long the log was then.
+// watcher is a sink that keeps each event and the length of the run's log when it received the event.
 type watcher struct {
 	store  *memory
-	events []lathe.Event
+	events []event.Event
 	stored []int
 }
 
-func (w *watcher) Emit(_ context.Context, e lathe.Event) {
+func (w *watcher) Emit(_ context.Context, e event.Event) {
 	w.events = append(w.events, e)
 	if w.store != nil {
 		w.stored = append(w.stored, w.store.len(e.RunID))
@@ -175,13 +182,13 @@ func (w *watcher) types() string {
 	return strings.Join(names, " ")
 }
 
-func TestRunStampsAndStoresBeforeItTells(t *testing.T) {
+func TestRunStampsAndStoresBeforeItPublishes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &memory{}
 		w := &watcher{store: store}
-		e := engine.New(&engine.Options{Store: store, Sinks: []lathe.Sink{w}})
-		res, err := e.Run(t.Context(), newLoop(t, model{pieces: 3, wait: time.Second}, &counter{}), input())
+		e := newEngine(t, &engine.Options{Store: store, Sinks: []event.Sink{w}})
+		res, err := e.Run(t.Context(), newLoop(t, model{pieces: 3, wait: time.Second}, &counter{}), input(), nil)
 		if err != nil || res.Answer != "xxx" {
 			t.Fatalf("got %+v, %v", res, err)
 		}
@@ -193,33 +200,33 @@ func TestRunStampsAndStoresBeforeItTells(t *testing.T) {
 			if ev.Time.IsZero() || i > 0 && ev.Time.Before(w.events[i-1].Time) {
 				t.Errorf("event %d: time %v", i, ev.Time)
 			}
-			if lathe.IsDelta(ev.Data) {
+			if event.IsDelta(ev.Data) {
 				if n++; ev.ID != 0 || ev.After != last || ev.N != n {
 					t.Errorf("delta %d: id %d, after %d, n %d; want after %d, n %d", i, ev.ID, ev.After, ev.N, last, n)
 				}
 				continue
 			}
-			if _, ok := ev.Data.(*lathe.ModelCallStarted); ok {
+			if _, ok := ev.Data.(*event.ModelCallStarted); ok {
 				n = 0
 			}
 			if last++; ev.ID != last || ev.After != 0 || ev.N != 0 {
 				t.Errorf("event %d: id %d, want %d", i, ev.ID, last)
 			}
 			if w.stored[i] != int(ev.ID) {
-				t.Errorf("event %d was told with %d stored", ev.ID, w.stored[i])
+				t.Errorf("event %d was published with %d stored", ev.ID, w.stored[i])
 			}
 		}
 		log := store.log[w.events[0].RunID]
-		told := slices.DeleteFunc(slices.Clone(w.events), func(e lathe.Event) bool { return lathe.IsDelta(e.Data) })
-		if len(log) != len(told) {
-			t.Fatalf("%d stored, %d told", len(log), len(told))
+		published := slices.DeleteFunc(slices.Clone(w.events), func(e event.Event) bool { return event.IsDelta(e.Data) })
+		if len(log) != len(published) {
+			t.Fatalf("%d stored, %d published", len(log), len(published))
 		}
 		for i := range log {
-			if log[i] != told[i] {
-				t.Errorf("event %d: stored %+v, told %+v", i, log[i], told[i])
+			if log[i] != published[i] {
+				t.Errorf("event %d: stored %+v, published %+v", i, log[i], published[i])
 			}
 		}
-		if f := told[len(told)-1].Data.(*lathe.RunFinished); f.LatencyMS != 2000 {
+		if f := published[len(published)-1].Data.(*event.RunFinished); f.LatencyMS != 2000 {
 			t.Errorf("latency: got %d", f.LatencyMS)
 		}
 	})
@@ -230,7 +237,7 @@ func TestRunKeepsIDsOfTheCaller(t *testing.T) {
 	w := &watcher{}
 	in := input()
 	in.Run.RunID, in.Run.RequestID = "run_mine", "req_mine"
-	if _, err := engine.New(&engine.Options{Sinks: []lathe.Sink{w}}).Run(t.Context(), newLoop(t, model{}, &counter{}), in); err != nil {
+	if _, err := newEngine(t, &engine.Options{Sinks: []event.Sink{w}}).Run(t.Context(), newLoop(t, model{}, &counter{}), in, nil); err != nil {
 		t.Fatal(err)
 	}
 	if e := w.events[0]; e.RunID != "run_mine" || e.RequestID != "req_mine" {
@@ -241,14 +248,14 @@ func TestRunKeepsIDsOfTheCaller(t *testing.T) {
 func TestRunFromNothingIsABadRequest(t *testing.T) {
 	t.Parallel()
 	w := &watcher{}
-	res, err := engine.New(&engine.Options{Sinks: []lathe.Sink{w}}).Run(t.Context(), newLoop(t, model{}), nil)
+	res, err := newEngine(t, &engine.Options{Sinks: []event.Sink{w}}).Run(t.Context(), newLoop(t, model{}), nil, nil)
 	if res == nil || res.Reason != lathe.ReasonInternal || lathe.CodeOf(err) != lathe.CodeInvalidRequest || len(w.events) != 2 || w.events[1].ID != 2 || w.events[0].RunID == "" {
 		t.Errorf("got %+v, %v, %s", res, err, w.types())
 	}
 }
 
-// When the store fails, nothing happens that it does not know of: no tool is called, and all that
-// is told after it is that the run is over.
+// When the store fails, nothing happens that is not in the store: no tool is called, and the only event published
+// after the failure is the end of the run.
 func TestStoreFailureEndsRun(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
@@ -259,7 +266,7 @@ func TestStoreFailureEndsRun(t *testing.T) {
 			w, c := &watcher{}, &counter{}
 			in := input()
 			in.Run.RunID = "run_1"
-			res, err := engine.New(&engine.Options{Store: store, Sinks: []lathe.Sink{w}}).Run(t.Context(), newLoop(t, model{pieces: 2}, c), in)
+			res, err := newEngine(t, &engine.Options{Store: store, Sinks: []event.Sink{w}}).Run(t.Context(), newLoop(t, model{pieces: 2}, c), in, nil)
 			if res == nil || res.Reason != lathe.ReasonInternal || !errors.Is(err, full) || !errors.Is(res.Err, full) {
 				t.Fatalf("got %+v, %v", res, err)
 			}
@@ -268,12 +275,12 @@ func TestStoreFailureEndsRun(t *testing.T) {
 				t.Errorf("the tool was called %d times", c.count())
 			}
 			stored := store.log["run_1"]
-			told := slices.DeleteFunc(slices.Clone(w.events), func(e lathe.Event) bool { return lathe.IsDelta(e.Data) })
-			if len(told) != len(stored)+1 {
-				t.Fatalf("stored %d, told %s", len(stored), w.types())
+			published := slices.DeleteFunc(slices.Clone(w.events), func(e event.Event) bool { return event.IsDelta(e.Data) })
+			if len(published) != len(stored)+1 {
+				t.Fatalf("stored %d, published %s", len(stored), w.types())
 			}
-			last := told[len(told)-1]
-			f, ok := last.Data.(*lathe.RunFinished)
+			last := published[len(published)-1]
+			f, ok := last.Data.(*event.RunFinished)
 			if !ok || last.ID != 0 || last.After != int64(len(stored)) || f.Reason != lathe.ReasonInternal || f.Status != "failed" || f.ErrorCode != "internal" {
 				t.Errorf("the end: got %+v %+v", last, last.Data)
 			}
@@ -291,25 +298,25 @@ func TestStoreFailureEndsRun(t *testing.T) {
 	}
 }
 
-// A store that panics has not kept the event: the run ends, and says so once.
+// A store that panics has not stored the event: the run ends, with one event of its end.
 func TestStorePanicEndsRun(t *testing.T) {
 	t.Parallel()
-	for _, at := range lathe.EventTypes {
+	for _, at := range event.Types() {
 		store, w, c := &memory{failAt: at}, &watcher{}, &counter{}
-		res, err := engine.New(&engine.Options{Store: store, Sinks: []lathe.Sink{w}}).Run(t.Context(), newLoop(t, model{pieces: 2}, c), input())
+		res, err := newEngine(t, &engine.Options{Store: store, Sinks: []event.Sink{w}}).Run(t.Context(), newLoop(t, model{pieces: 2}, c), input(), nil)
 		stored := store.log[w.events[0].RunID]
-		failed := !slices.ContainsFunc(stored, func(e lathe.Event) bool { return e.Data.EventType() == "RunFinished" })
+		failed := !slices.ContainsFunc(stored, func(e event.Event) bool { return e.Data.EventType() == "RunFinished" })
 		if got := res.Reason == lathe.ReasonInternal; got != failed || failed && (err == nil || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: reason %q, %v", at, res.Reason, err)
 		}
 		ends := 0
 		for _, e := range w.events {
-			if _, ok := e.Data.(*lathe.RunFinished); ok {
+			if _, ok := e.Data.(*event.RunFinished); ok {
 				ends++
 			}
 		}
 		if ends != 1 {
-			t.Errorf("%s: told of %d ends", at, ends)
+			t.Errorf("%s: %d ends were published", at, ends)
 		}
 		if at == "ToolCallPlanned" && c.count() != 0 {
 			t.Errorf("%s: the tool was called", at)
@@ -319,22 +326,22 @@ func TestStorePanicEndsRun(t *testing.T) {
 
 func TestLogThatIsThereIsAConflict(t *testing.T) {
 	t.Parallel()
-	store := &memory{log: map[string][]lathe.Event{"run_1": {{ID: 1}}}}
+	store := &memory{log: map[string][]event.Event{"run_1": {{ID: 1}}}}
 	in := input()
 	in.Run.RunID = "run_1"
-	_, err := engine.New(&engine.Options{Store: store}).Run(t.Context(), newLoop(t, model{}, &counter{}), in)
+	_, err := newEngine(t, &engine.Options{Store: store}).Run(t.Context(), newLoop(t, model{}, &counter{}), in, nil)
 	if !errors.Is(err, lathe.ErrConflict) || lathe.CodeOf(err) != lathe.CodeConflict {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A store that does not answer does not hold the run.
+// A store that does not answer does not block the run.
 func TestSlowStoreIsAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &memory{slow: time.Minute}
 		start := time.Now()
-		_, err := engine.New(&engine.Options{Store: store, StoreTimeout: 2 * time.Second}).Run(t.Context(), newLoop(t, model{}, &counter{}), input())
+		_, err := newEngine(t, &engine.Options{Store: store, StoreTimeout: 2 * time.Second}).Run(t.Context(), newLoop(t, model{}, &counter{}), input(), nil)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
@@ -350,12 +357,12 @@ func TestCancelledRunIsStored(t *testing.T) {
 		defer cancel()
 		in := input()
 		in.Run.RunID = "run_1"
-		res, err := engine.New(&engine.Options{Store: store}).Run(ctx, newLoop(t, model{wait: time.Hour}, &counter{}), in)
+		res, err := newEngine(t, &engine.Options{Store: store}).Run(ctx, newLoop(t, model{wait: time.Hour}, &counter{}), in, nil)
 		log := store.log["run_1"]
 		if res.Reason != lathe.ReasonCancelled || !errors.Is(err, context.DeadlineExceeded) || len(log) != 4 {
 			t.Fatalf("got reason %q, error %v, %d events", res.Reason, err, len(log))
 		}
-		if f, ok := log[3].Data.(*lathe.RunFinished); !ok || f.Reason != lathe.ReasonCancelled {
+		if f, ok := log[3].Data.(*event.RunFinished); !ok || f.Reason != lathe.ReasonCancelled {
 			t.Errorf("the last event is %+v", log[3].Data)
 		}
 	})
@@ -363,14 +370,14 @@ func TestCancelledRunIsStored(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) Emit(context.Context, lathe.Event) { panic("of a sink") }
+func (panicking) Emit(context.Context, event.Event) { panic("of a sink") }
 
 func TestSinkPanicIsContained(t *testing.T) {
 	t.Parallel()
 	before, after := &watcher{}, &watcher{}
-	res, err := engine.New(&engine.Options{Sinks: []lathe.Sink{before, panicking{}, after}}).Run(t.Context(), newLoop(t, model{pieces: 1}, &counter{}), input())
+	res, err := newEngine(t, &engine.Options{Sinks: []event.Sink{before, panicking{}, after}}).Run(t.Context(), newLoop(t, model{pieces: 1}, &counter{}), input(), nil)
 	if err != nil || res.Answer != "x" || len(before.events) == 0 || before.types() != after.types() {
-		t.Errorf("got %+v, %v; told %q and %q", res, err, before.types(), after.types())
+		t.Errorf("got %+v, %v; published %q and %q", res, err, before.types(), after.types())
 	}
 }
 
@@ -378,7 +385,7 @@ func TestIDsSortByTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &watcher{}
-		e := engine.New(&engine.Options{Sinks: []lathe.Sink{w}})
+		e := newEngine(t, &engine.Options{Sinks: []event.Sink{w}})
 		l := newLoop(t, model{}, &counter{})
 		var ids []string
 		for i := range 200 {
@@ -386,7 +393,7 @@ func TestIDsSortByTime(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			w.events = nil
-			if _, err := e.Run(t.Context(), l, input()); err != nil {
+			if _, err := e.Run(t.Context(), l, input(), nil); err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, w.events[0].RunID)
@@ -409,14 +416,14 @@ func TestIDsSortByTime(t *testing.T) {
 func TestRunsSideBySide(t *testing.T) {
 	t.Parallel()
 	store := &memory{}
-	e := engine.New(&engine.Options{Store: store})
+	e := newEngine(t, &engine.Options{Store: store})
 	l := newLoop(t, model{pieces: 5}, &counter{})
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
 			in := input()
 			in.Run.RunID = fmt.Sprintf("run_%d", i)
-			if res, err := e.Run(t.Context(), l, in); err != nil || res.Answer != "xxxxx" {
+			if res, err := e.Run(t.Context(), l, in, nil); err != nil || res.Answer != "xxxxx" {
 				t.Errorf("got %+v, %v", res, err)
 			}
 		})
@@ -437,14 +444,14 @@ func TestRunsSideBySide(t *testing.T) {
 // quiet is a sink that keeps nothing.
 type quiet struct{ n int }
 
-func (q *quiet) Emit(context.Context, lathe.Event) { q.n++ }
+func (q *quiet) Emit(context.Context, event.Event) { q.n++ }
 
 func TestDeltasDoNotAllocate(t *testing.T) {
 	measure := func(pieces int) float64 {
-		e := engine.New(&engine.Options{Sinks: []lathe.Sink{&quiet{}}, Store: &forgetful{}})
+		e := newEngine(t, &engine.Options{Sinks: []event.Sink{&quiet{}}, Store: &forgetful{}})
 		l := newLoop(t, model{pieces: pieces}, &counter{})
 		return testing.AllocsPerRun(50, func() {
-			if _, err := e.Run(context.Background(), l, input()); err != nil {
+			if _, err := e.Run(context.Background(), l, input(), nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -458,18 +465,25 @@ func TestDeltasDoNotAllocate(t *testing.T) {
 // forgetful is a store that keeps nothing.
 type forgetful struct{ memory }
 
-func (*forgetful) Append(_ context.Context, _ string, last int64, events ...lathe.Event) (int64, error) {
+func (*forgetful) Append(_ context.Context, _ string, last int64, events ...event.Event) (int64, error) {
 	return last + int64(len(events)), nil
 }
 
 func ExampleEngine_Run() {
 	set, _ := tool.NewSet(&counter{})
-	l, err := loop.New(model{pieces: 3}, tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
 	if err != nil {
 		panic(err)
 	}
-	e := engine.New(&engine.Options{Sinks: []lathe.Sink{printer{}}})
-	res, err := e.Run(context.Background(), l, &loop.Input{Messages: []lathe.Message{lathe.User("hi")}})
+	l, err := loop.New(model{pieces: 3}, runner, nil)
+	if err != nil {
+		panic(err)
+	}
+	e, err := engine.New(&engine.Options{Sinks: []event.Sink{printer{}}})
+	if err != nil {
+		panic(err)
+	}
+	res, err := e.Run(context.Background(), l, &loop.Input{Messages: []lathe.Message{lathe.User("hi")}}, nil)
 	fmt.Println(res.Answer, err)
 	// Output:
 	// 1 RunStarted
@@ -488,7 +502,7 @@ func ExampleEngine_Run() {
 // printer prints the events that are stored.
 type printer struct{}
 
-func (printer) Emit(_ context.Context, e lathe.Event) {
+func (printer) Emit(_ context.Context, e event.Event) {
 	if e.ID > 0 {
 		fmt.Println(e.ID, e.Data.EventType())
 	}

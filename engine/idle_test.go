@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -21,7 +22,7 @@ type tally struct {
 	claims, claimed, taken, read, rows int
 }
 
-func (l *tally) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]lathe.Claim, error) {
+func (l *tally) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]store.Claim, error) {
 	got, err := l.Memory.Claim(ctx, node, lease, limit)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,21 +31,21 @@ func (l *tally) Claim(ctx context.Context, node string, lease time.Duration, lim
 	return got, err
 }
 
-func (l *tally) Take(ctx context.Context, node, runID string, lease time.Duration) (lathe.Claim, error) {
+func (l *tally) ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (store.Claim, error) {
 	l.mu.Lock()
 	l.taken++
 	l.mu.Unlock()
-	return l.Memory.Take(ctx, node, runID, lease)
+	return l.Memory.ClaimRun(ctx, node, runID, lease)
 }
 
-func (l *tally) Facts(ctx context.Context, runID string) ([]lathe.Fact, error) {
+func (l *tally) Signals(ctx context.Context, runID string) ([]store.Signal, error) {
 	l.mu.Lock()
 	l.read++
 	l.mu.Unlock()
-	return l.Memory.Facts(ctx, runID)
+	return l.Memory.Signals(ctx, runID)
 }
 
-func (l *tally) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+func (l *tally) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
 	rows, next, err := l.Memory.Runs(ctx, f)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,19 +53,19 @@ func (l *tally) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummar
 	return rows, next, err
 }
 
-// F18: thousands of runs wait for people while all nodes are started anew: nobody claims or reads them, and a run
-// to which an answer came goes on at once.
+// F18: thousands of runs wait for approvers while all nodes are restarted: no node claims or reads the runs, and a run
+// that gets an answer is resumed at once.
 func TestF18_RunsThatWaitAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	const waiting = 10_000
 	synctest.Test(t, func(t *testing.T) {
-		kept, c, d := store.NewMemory(&store.MemoryOptions{MaxRuns: waiting + 1}), &counter{}, &desk{}
-		for i := range waiting { // each was looked at, and given back
+		kept, c, d := store.NewMemory(&store.MemoryOptions{MaxRuns: waiting + 1}), &counter{}, &approvals{}
+		for i := range waiting { // each was looked at, and released
 			id := fmt.Sprintf("run_w%d", i)
-			claim := lathe.Claim{RunID: id, Node: "before", Lease: time.Second}
+			claim := store.Claim{RunID: id, Node: "before", Lease: time.Second}
 			if _, err := kept.AppendAs(t.Context(), claim, 0,
-				lathe.Event{ID: 1, RunID: id, Time: time.Now(), Data: &lathe.RunStarted{Input: []byte(`{"version":1}`)}},
-				lathe.Event{ID: 2, RunID: id, Time: time.Now(), Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"a"}}}); err != nil {
+				event.Event{ID: 1, RunID: id, Time: time.Now(), Data: &event.RunStarted{Input: []byte(`{"version":1}`)}},
+				event.Event{ID: 2, RunID: id, Time: time.Now(), Data: &event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"a"}}}); err != nil {
 				t.Fatal(err)
 			}
 			claim.Epoch = 1
@@ -73,11 +74,11 @@ func TestF18_RunsThatWaitAreLeftAlone(t *testing.T) {
 			}
 		}
 		l := askingLoopOf(t, model{pieces: 1}, d, c)
-		if res, err := engine.New(&engine.Options{Store: kept}).Run(t.Context(), l, parkable("run_1")); err != nil || res.Reason != lathe.ReasonAwaitingApproval {
+		if res, err := newEngine(t, &engine.Options{Store: kept}).Run(t.Context(), l, parkable("run_1"), nil); err != nil || res.Reason != lathe.ReasonAwaitingApproval {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		d.open.Store(true)
-		if err := kept.PutFact(t.Context(), lathe.Fact{RunID: "run_1", Kind: lathe.FactApproval, Key: "a", Body: []byte(`{}`)}); err != nil {
+		if err := kept.PutSignal(t.Context(), store.Signal{RunID: "run_1", Kind: store.SignalApproval, Key: "a", Body: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -87,14 +88,14 @@ func TestF18_RunsThatWaitAreLeftAlone(t *testing.T) {
 		for i := range lines {
 			own := &tally{Memory: kept}
 			lines[i] = own
-			crew := engine.NewCrew(engine.New(&engine.Options{Store: own}), 0)
-			loopFor := func(*lathe.RunSummary) (*loop.Loop, error) { return l, nil }
+			supervisor := newSupervisor(t, newEngine(t, &engine.Options{Store: own}), 0)
+			loopFor := func(*store.RunSummary) (*loop.Loop, error) { return l, nil }
 			serving.Go(func() {
-				if n, err := crew.Recover(ctx, own, loopFor); err != nil || n > 1 {
+				if n, err := supervisor.Recover(ctx, own, loopFor); err != nil || n > 1 {
 					t.Errorf("it recovers %d runs, %v", n, err)
 				}
-				crew.Serve(ctx, &engine.ServeOptions{LoopFor: loopFor})
-				crew.Drain(context.Background())
+				supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: loopFor})
+				supervisor.Drain(context.Background())
 			})
 		}
 		time.Sleep(long)

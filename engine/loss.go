@@ -7,21 +7,23 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// heedLosses sets aside the runs whose logs the store has lost the end of, until ctx is done. Whenever the
-// store has another server than before, no run is claimed for the time of a lease, not even at somebody's wish: this
-// process or another may know that its log lacks something, and sets it aside meanwhile.
-func (c *Crew) heedLosses(ctx context.Context, store lathe.LossWatcher, sinks []lathe.Sink) {
+// watchLosses sets aside the runs whose logs the store has lost the end of, until ctx is done. Whenever the
+// store has another server than before, a failover grace period of one lease begins, in which no run is claimed: this process or
+// another may know that a run's log lacks events, and sets the run aside meanwhile.
+func (c *Supervisor) watchLosses(ctx context.Context, store store.LossWatcher, sinks []event.Sink) {
 	n := c.engine.node
 	var acting sync.WaitGroup
 	defer acting.Wait()
 	store.WatchLosses(ctx, func(lost []string) {
 		n.mu.Lock()
-		n.hushed = time.Now().Add(n.lease)
+		n.graceUntil = time.Now().Add(n.lease)
 		n.mu.Unlock()
 		for _, id := range lost {
-			c.stopCarrying(id)
+			c.interrupt(id)
 		}
 		if len(lost) > 0 {
 			acting.Go(func() {
@@ -33,26 +35,25 @@ func (c *Crew) heedLosses(ctx context.Context, store lathe.LossWatcher, sinks []
 	})
 }
 
-// errHush is why no run is claimed for a while.
-var errHush = errors.New("the database was restarted, or another one has taken over: try again in a moment")
+// errGrace is the error of a claim in the failover grace period.
+var errGrace = errors.New("the database was restarted, or another one has taken over: try again in a moment")
 
-// hush reports whether no run is to be claimed now.
-func (n *node) hush() bool {
+// inGrace reports whether the failover grace period is not over.
+func (n *node) inGrace() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Now().Before(n.hushed)
+	return time.Now().Before(n.graceUntil)
 }
 
-func (c *Crew) stopCarrying(runID string) {
+func (c *Supervisor) interrupt(runID string) {
 	if r := c.find(runID); r != nil {
 		r.cancel(errLeft)
 	}
 }
 
-// setAside has a run wait, `interrupted`, whose log lacks events that somebody was told of: what they announced
-// may have been done, and would be done again. A run that cannot be gone on with it ends. It tries until it is
-// done or ctx is.
-func (c *Crew) setAside(ctx context.Context, runID string, sinks []lathe.Sink) {
+// setAside parks a run, `interrupted`, whose log lacks events that were published: what they announced may have been done, and
+// would be done again. It ends a run that cannot be resumed. It retries until it succeeds or ctx is done.
+func (c *Supervisor) setAside(ctx context.Context, runID string, sinks []event.Sink) {
 	log := c.engine.opts.Log
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
@@ -75,10 +76,10 @@ func (c *Crew) setAside(ctx context.Context, runID string, sinks []lathe.Sink) {
 	}
 }
 
-func (c *Crew) trySetAside(ctx context.Context, runID string, sinks []lathe.Sink) error {
+func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []event.Sink) error {
 	reading, done := c.apart(ctx)
 	defer done()
-	c.stopCarrying(runID)
+	c.interrupt(runID)
 	row, err := c.engine.node.row(reading, runID)
 	if err != nil {
 		return err
@@ -93,13 +94,13 @@ func (c *Crew) trySetAside(ctx context.Context, runID string, sinks []lathe.Sink
 	row.LastID, row.Turns = s.LastID, s.Turn
 	log := c.engine.opts.Log
 	if row.Resumable {
-		log.Error("the store lacks events of a run that it had confirmed: the run waits for somebody to look at it", "run_id", runID)
-		err = c.note(ctx, nil, row, &lathe.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks)
+		log.Error("the store lacks events of a run that it had confirmed: the run is parked until it is resumed or cancelled", "run_id", runID)
+		err = c.record(ctx, nil, row, &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}, sinks)
 	} else {
-		log.Error("the store lacks events of a run that it had confirmed: the run is ended, as nobody can go on with it", "run_id", runID)
-		err = c.notes(ctx, nil, row, s.Abandon(), sinks)
+		log.Error("the store lacks events of a run that it had confirmed: the run is ended, since it cannot be resumed", "run_id", runID)
+		err = c.recordAll(ctx, nil, row, s.Abandon(), sinks)
 	}
-	if errors.Is(err, lathe.ErrConflict) { // somebody has written to it
+	if errors.Is(err, lathe.ErrConflict) { // another process has written to it
 		err = &lathe.Error{Code: lathe.CodeConflict, Op: "engine: set aside", Err: err}
 	}
 	return err

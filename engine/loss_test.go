@@ -12,19 +12,19 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
 
-// rewind has a store lose all of a run but its first events, and who carries it. What came to it from
-// outside stays.
+// rewind makes a store lose the claim of a run and all events after the first ones, whose number is events. The signals stay.
 func rewind(t *testing.T, kept *store.Memory, id string, events int64) {
 	t.Helper()
-	facts, err := kept.Facts(t.Context(), id)
+	signals, err := kept.Signals(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log []lathe.Event
+	var log []event.Event
 	for e, err := range kept.Read(t.Context(), id, 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -37,15 +37,15 @@ func rewind(t *testing.T, kept *store.Memory, id string, events int64) {
 	if _, err := kept.Append(t.Context(), id, 0, log[:events]...); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range facts {
-		if err := kept.PutFact(t.Context(), f); err != nil {
+	for _, f := range signals {
+		if err := kept.PutSignal(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // F6: the store has lost the end of a log. Whatever it is that is missing, nothing is done again: the run is
-// set aside by the node that knows, though another one is there first, and ends when a person says so.
+// set aside by the node that knows, though another one is there first, and ends when a caller cancels it.
 func TestF6_LostEventsAreNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestF6_LostEventsAreNotDoneAgain(t *testing.T) {
 
 func lose(t *testing.T, asks bool, left int64) {
 	t.Helper()
-	kept, c, d := store.NewMemory(nil), &counter{}, &desk{}
+	kept, c, d := store.NewMemory(nil), &counter{}, &approvals{}
 	slow := model{pieces: 1, wait: 10 * time.Second}
 	loopOf := func() *loop.Loop {
 		if asks {
@@ -68,12 +68,12 @@ func lose(t *testing.T, asks bool, left int64) {
 		}
 		return newLoop(t, slow, c)
 	}
-	knows, other := join(t, kept, loopOf()), join(t, kept, loopOf())
+	knows, other := newHost(t, kept, loopOf()), newHost(t, kept, loopOf())
 	knows.start(t, "run_1")
 	time.Sleep(11*time.Second + time.Second/2) // between two looks for runs
 	if asks {
 		d.open.Store(true)
-		if err := kept.PutFact(t.Context(), lathe.Fact{RunID: "run_1", Kind: lathe.FactApproval, Key: "a", Body: []byte(`{}`)}); err != nil {
+		if err := kept.PutSignal(t.Context(), store.Signal{RunID: "run_1", Kind: store.SignalApproval, Key: "a", Body: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func lose(t *testing.T, asks bool, left int64) {
 	if err != nil || len(rows) != 1 || rows[0].Status != "parked" || rows[0].Reason != lathe.ReasonInterrupted || c.count() != 1 {
 		t.Fatalf("%+v, %v, the tool ran %d times", rows, err, c.count())
 	}
-	if err := kept.PutFact(t.Context(), lathe.Fact{RunID: "run_1", Kind: lathe.FactCancel}); err != nil {
+	if err := kept.PutSignal(t.Context(), store.Signal{RunID: "run_1", Kind: store.SignalCancel}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Minute)
@@ -105,25 +105,25 @@ func lose(t *testing.T, asks bool, left int64) {
 	}
 }
 
-// F6: what was approved and done is lost with the end of the log. Whoever approves it again, at the node that
-// knows of it or at another, is told to try again: no wish comes before the run is set aside.
-func TestF6_NobodyGoesOnWithALossAtAWish(t *testing.T) {
+// F6: the store has lost the end of a log, with an approval and an execution. A caller that resumes or cancels the run, at
+// the node that knows of the loss or at another, gets code unavailable (try again) until the run is set aside.
+func TestF6_NoRequestResumesAfterALoss(t *testing.T) {
 	t.Parallel()
 	for _, during := range []bool{false, true} { // the server is found to be another one by claiming the run
 		for _, atKnows := range []bool{false, true} {
 			t.Run(fmt.Sprintf("found by claiming %v, at the one that knows %v", during, atKnows), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { wishAfterLoss(t, during, atKnows) })
+				synctest.Test(t, func(t *testing.T) { requestAfterLoss(t, during, atKnows) })
 			})
 		}
 	}
 }
 
-func wishAfterLoss(t *testing.T, during, atKnows bool) {
+func requestAfterLoss(t *testing.T, during, atKnows bool) {
 	t.Helper()
-	kept, c, d := store.NewMemory(nil), &counter{}, &desk{}
+	kept, c, d := store.NewMemory(nil), &counter{}, &approvals{}
 	l := askingLoop(t, d, c)
-	knows, other := join(t, kept, l), join(t, kept, l)
+	knows, other := newHost(t, kept, l), newHost(t, kept, l)
 	knows.start(t, "run_1")
 	time.Sleep(time.Second + time.Second/2) // between two looks for runs, and so on
 	rows, _, err := kept.Runs(t.Context(), nil)
@@ -131,7 +131,7 @@ func wishAfterLoss(t *testing.T, during, atKnows bool) {
 		t.Fatalf("%+v, %v", rows, err)
 	}
 	d.open.Store(true)
-	if err := knows.crew.Resume(t.Context(), l, "run_1", nil); err != nil {
+	if err := knows.supervisor.Resume(t.Context(), l, "run_1", nil); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second)
@@ -158,10 +158,10 @@ func wishAfterLoss(t *testing.T, during, atKnows bool) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("resume", at.crew.Resume(t.Context(), l, "run_1", nil))
+	refused("resume", at.supervisor.Resume(t.Context(), l, "run_1", nil))
 	at.taken = nil
 	_, err = at.eng.Resume(t.Context(), l, "run_1", nil)
-	refused("resume without a crew", err)
+	refused("resume without a supervisor", err)
 	_, err = at.eng.Cancel(t.Context(), l, "run_1")
 	refused("cancel", err)
 	if owner, err := kept.Owner(t.Context(), "run_1"); owner != "" || err != nil {
@@ -180,12 +180,12 @@ func wishAfterLoss(t *testing.T, during, atKnows bool) {
 	}
 }
 
-// F6: a run that nobody can go on with, and whose end is lost, is ended again. It does not wait for ever.
+// F6: a run that cannot be resumed, and whose end is lost, is ended again. It does not stay under way for ever.
 func TestF6_LostEndIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		kept := store.NewMemory(nil)
-		h := join(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
+		h := newHost(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
 		time.Sleep(time.Second)
 		halfway(t, kept, "run_1", time.Now(), "")
 		h.losses <- []string{"run_1"}
@@ -194,12 +194,12 @@ func TestF6_LostEndIsWrittenAgain(t *testing.T) {
 	})
 }
 
-// F6: nobody is called dead while others may know more of him.
+// F6: after a failover no run is ended as abandoned while another node may have later events of it.
 func TestF6_NoRunIsEndedAfterAFailover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		kept := store.NewMemory(nil)
-		h := join(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
+		h := newHost(t, kept, newLoop(t, model{pieces: 1}, &counter{}))
 		time.Sleep(55*time.Second + time.Second/2) // they are looked for each minute
 		halfway(t, kept, "run_1", time.Now().Add(-time.Hour), "")
 		h.losses <- nil
@@ -216,12 +216,12 @@ func TestF6_NoRunIsEndedAfterAFailover(t *testing.T) {
 func TestLossOfAWholeRunMayBeADeletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
-		h := join(t, store.NewMemory(nil), newLoop(t, model{pieces: 1}), func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+		var logged bytes.Buffer
+		h := newHost(t, store.NewMemory(nil), newLoop(t, model{pieces: 1}), func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
 		h.losses <- []string{"run_1"}
 		synctest.Wait()
 		h.leave()
-		lines := slices.Collect(strings.Lines(said.String()))
+		lines := slices.Collect(strings.Lines(logged.String()))
 		if len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "or it was deleted") || !strings.Contains(lines[0], "run_id=run_1") {
 			t.Errorf("%q", lines)
 		}

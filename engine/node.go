@@ -10,99 +10,110 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// defaultLease is for how long a claim holds unless the options say otherwise.
+// defaultLease is how long a claim is valid unless the options say otherwise.
 const defaultLease = 10 * time.Second
 
-// A node is this process among those that use one store. It claims each run that is carried here and
-// renews all its claims together, three times in each lease. What a run is stopped for too late is
-// refused by the store: the claim is its fence.
+// A node is this process among those that use one store. It claims each run that it executes and renews all its claims together,
+// three times in each lease.
+//
+// Ownership has two parts. The lease says when another process may acquire the run: a fifth of the lease before it ends, the
+// node stops a run whose claim it could not renew. The epoch of the claim, which grows with each owner, says who may write: the
+// store refuses an append under an older epoch. So even a process that was suspended for longer than its lease and wakes in the
+// middle of a run cannot write to it. For example, with a lease of 10 s:
+//
+//	 0 s  node a claims run 7 at epoch 3
+//	 3 s  a renews all its claims; at 4 s it is suspended
+//	13 s  the lease ends; node b claims run 7 at epoch 4 and resumes it
+//	20 s  a wakes up: its timer has expired, so it stops the run; an append that was under way is refused: epoch 3 < 4
 type node struct {
-	store   lathe.SharedStore
+	store   store.Shared
 	name    string
 	lease   time.Duration
 	timeout time.Duration // of one call of the store
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	held     map[string]*hold   // by run
-	coming   map[string]int     // runs whose claims are on their way here, or are left to end by themselves
-	claiming int                // how many calls are under way that may bring any claim
-	hushed   time.Time          // until then no run is claimed that others may know more of
-	beat     *beat              // nil: nothing is held
-	facts    func(runID string) // told of a carried run that has more facts than before; nil: nobody is
+	mu         sync.Mutex
+	owned      map[string]*claimHandle // by run
+	coming     map[string]int          // runs whose claims are being made, or are left to expire
+	claiming   int                     // how many calls that claim any run are under way
+	graceUntil time.Time               // the end of the failover grace period: until then no run is claimed
+	renewal    *renewal                // nil: the node owns no run
+	notify     func(runID string)      // called with a run that has more signals than before; nil: no supervisor
 }
 
-// A beat renews the claims of a node while there are some.
-type beat struct {
+// A renewal renews the claims of a node while it has any.
+type renewal struct {
 	quit context.CancelFunc
 	over chan struct{} // closed when it has ended
 }
 
-func newNode(opts *Options, store lathe.SharedStore) *node {
+func newNode(opts *Options, store store.Shared) *node {
 	return &node{store: store, name: opts.Node, lease: opts.Lease, timeout: opts.StoreTimeout, log: opts.Log,
-		held: map[string]*hold{}, coming: map[string]int{}}
+		owned: map[string]*claimHandle{}, coming: map[string]int{}}
 }
 
-// A hold is the claim on a run that is carried here. A nil hold is one where nobody else could carry it.
-type hold struct {
+// A claimHandle is the claim on a run that this process executes. It is nil on a store that is not shared.
+type claimHandle struct {
 	node  *node
-	claim lathe.Claim // its epoch is 0 until the run is begun
+	claim store.Claim // its epoch is 0 until the run is begun
 
-	mu     sync.Mutex
-	stop   context.CancelCauseFunc // ends the run; nil until it is carried
-	lost   bool
-	watch  *time.Timer // ends the run where its lease could not be renewed in time
-	over   bool        // the run has ended
-	seen   int64       // the last event that was appended or read
-	looked int         // how many facts were looked at
-	told   int         // how many facts a beat has told of; the node's
+	mu       sync.Mutex
+	stop     context.CancelCauseFunc // ends the run; nil until it is executed
+	lost     bool
+	watch    *time.Timer // ends the run where its lease could not be renewed in time
+	over     bool        // the run has ended
+	seen     int64       // the last event that was appended or read
+	looked   int         // how many signals were read
+	reported int         // how many signals a renewal has reported; guarded by node.mu
 }
 
-// begin returns the hold of a run that its first append begins.
-func (n *node) begin(runID string, stop context.CancelCauseFunc) *hold {
+// begin returns the handle of the claim that the first append of a run makes.
+func (n *node) begin(runID string, stop context.CancelCauseFunc) *claimHandle {
 	if n == nil {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.coming[runID]++
-	return &hold{node: n, claim: lathe.Claim{RunID: runID, Node: n.name, Lease: n.lease}, stop: stop}
+	return &claimHandle{node: n, claim: store.Claim{RunID: runID, Node: n.name, Lease: n.lease}, stop: stop}
 }
 
-// take claims a run that nobody carries, unless the node is hushed.
-func (n *node) take(ctx context.Context, runID string) (*hold, error) {
+// acquire claims a run that no process executes. It fails during the failover grace period.
+func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) {
 	if n == nil {
 		return nil, nil
 	}
-	const op = "engine: take the run"
-	if n.hush() {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errHush}
+	const op = "engine: claim the run"
+	if n.inGrace() {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errGrace}
 	}
 	n.mu.Lock()
-	if n.held[runID] != nil || n.coming[runID] > 0 {
+	if n.owned[runID] != nil || n.coming[runID] > 0 {
 		n.mu.Unlock()
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run goes on already")}
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run is under way already")}
 	}
 	n.coming[runID]++
 	n.mu.Unlock()
 	defer n.arrived(runID)
 	asked := time.Now()
-	c, err := n.store.Take(ctx, n.name, runID, n.lease)
+	c, err := n.store.ClaimRun(ctx, n.name, runID, n.lease)
 	if err != nil {
 		return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
 	}
-	h := n.hold(c, asked)
-	if n.hush() { // which was found by taking
+	h := n.own(c, asked)
+	if n.inGrace() { // which was found by claiming
 		h.end(false)
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errHush}
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errGrace}
 	}
 	return h, nil
 }
 
-// claim takes runs that nobody carries, limit at most.
-func (n *node) claim(ctx context.Context, limit int) ([]*hold, error) {
+// claim claims runs that no process executes, limit at most.
+func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	n.mu.Lock()
 	n.claiming++
 	n.mu.Unlock()
@@ -118,11 +129,11 @@ func (n *node) claim(ctx context.Context, limit int) ([]*hold, error) {
 	if err != nil {
 		return nil, &lathe.Error{Code: storeCode(err), Op: "engine: claim", Err: err}
 	}
-	holds := make([]*hold, len(claims))
+	owned := make([]*claimHandle, len(claims))
 	for i := range claims {
-		holds[i] = n.hold(claims[i], asked)
+		owned[i] = n.own(claims[i], asked)
 	}
-	return holds, nil
+	return owned, nil
 }
 
 // arrived ends the wait for a claim that was on its way.
@@ -134,37 +145,37 @@ func (n *node) arrived(runID string) {
 	}
 }
 
-// hold takes up a claim that was asked for at that time.
-func (n *node) hold(c lathe.Claim, asked time.Time) *hold {
-	h := &hold{node: n, claim: c}
+// own returns the handle of a claim that was requested at that time.
+func (n *node) own(c store.Claim, asked time.Time) *claimHandle {
+	h := &claimHandle{node: n, claim: c}
 	n.keep(h, asked)
 	return h
 }
 
 // keep has the claim of h renewed from now on.
-func (n *node) keep(h *hold, asked time.Time) {
+func (n *node) keep(h *claimHandle, asked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.held[h.claim.RunID] = h
+	n.owned[h.claim.RunID] = h
 	h.mu.Lock()
 	h.watch = time.AfterFunc(n.left(asked), h.lose)
 	h.mu.Unlock()
-	if n.beat == nil {
+	if n.renewal == nil {
 		ctx, quit := context.WithCancel(context.Background())
-		n.beat = &beat{quit, make(chan struct{})}
-		go n.renew(ctx, n.beat.over)
+		n.renewal = &renewal{quit, make(chan struct{})}
+		go n.renew(ctx, n.renewal.over)
 	}
 }
 
-// left is how much longer a claim may be relied on that was asked for then: a fifth of the lease is
-// left to whoever comes next.
+// left returns how much longer a claim that was requested then may be relied on: the node stops its runs a fifth of the
+// lease before another process may claim them.
 func (n *node) left(asked time.Time) time.Duration { return n.lease - n.lease/5 - time.Since(asked) }
 
-// errLost is why a run is left whose claim is not ours any more.
+// errLost is the cause for which a run is stopped whose claim this process has lost.
 var errLost = fmt.Errorf("the claim on it is lost: %w", errLeft)
 
-// lose stops the run: another node may carry it.
-func (h *hold) lose() {
+// lose stops the run: another node may own it.
+func (h *claimHandle) lose() {
 	h.mu.Lock()
 	h.lost = true
 	stop := h.stop
@@ -174,8 +185,8 @@ func (h *hold) lose() {
 	}
 }
 
-// bind has stop called when the claim is lost, at once where it is.
-func (h *hold) bind(stop context.CancelCauseFunc) {
+// bind sets the function that is called when the claim is lost, and calls it if the claim is lost already.
+func (h *claimHandle) bind(stop context.CancelCauseFunc) {
 	if h == nil {
 		return
 	}
@@ -189,13 +200,13 @@ func (h *hold) bind(stop context.CancelCauseFunc) {
 }
 
 // append appends events as the holder of the claim.
-func (h *hold) append(ctx context.Context, last int64, events []lathe.Event) error {
+func (h *claimHandle) append(ctx context.Context, last int64, events []event.Event) error {
 	n := h.node
 	asked := time.Now()
 	end, err := n.store.AppendAs(ctx, h.claim, last, events...)
 	if err != nil {
 		if h.claim.Epoch == 0 && errors.Is(err, lathe.ErrConflict) {
-			h.saw(0, true) // it is another run: there is nothing to give back
+			h.saw(0, true) // it is another run: there is nothing to release
 		}
 		return err
 	}
@@ -204,12 +215,12 @@ func (h *hold) append(ctx context.Context, last int64, events []lathe.Event) err
 		n.keep(h, asked)
 		n.arrived(h.claim.RunID)
 	}
-	_, over := events[len(events)-1].Data.(*lathe.RunFinished)
+	_, over := events[len(events)-1].Data.(*event.RunFinished)
 	h.saw(end, over)
 	return nil
 }
 
-func (h *hold) saw(last int64, over bool) {
+func (h *claimHandle) saw(last int64, over bool) {
 	if h == nil {
 		return
 	}
@@ -218,19 +229,18 @@ func (h *hold) saw(last int64, over bool) {
 	h.seen, h.over = last, over
 }
 
-// look notes how many facts were looked at.
-func (h *hold) look(facts int) {
+// look records how many signals were read.
+func (h *claimHandle) look(read int) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.looked = facts
+	h.looked = read
 }
 
-// end gives the claim back. failed leaves it to end by itself: whoever goes on with the run then does
-// not do so at once.
-func (h *hold) end(failed bool) {
+// end releases the claim. If failed, the claim is left to expire, so that the run is not resumed at once.
+func (h *claimHandle) end(failed bool) {
 	if h == nil {
 		return
 	}
@@ -239,15 +249,15 @@ func (h *hold) end(failed bool) {
 	begun := h.claim.Epoch > 0
 	n.mu.Lock()
 	if begun && failed {
-		n.coming[id]++ // so that no beat gives it back before
+		n.coming[id]++ // so that no renewal releases it before
 		time.AfterFunc(n.lease, func() { n.arrived(id) })
 	}
-	if n.held[id] == h {
-		delete(n.held, id)
+	if n.owned[id] == h {
+		delete(n.owned, id)
 	}
-	var last *beat
-	if len(n.held) == 0 && n.beat != nil {
-		last, n.beat = n.beat, nil
+	var last *renewal
+	if len(n.owned) == 0 && n.renewal != nil {
+		last, n.renewal = n.renewal, nil
 	}
 	n.mu.Unlock()
 	if last != nil {
@@ -262,20 +272,20 @@ func (h *hold) end(failed bool) {
 		h.watch.Stop()
 	}
 	c, seen, over := h.claim, h.seen, h.over
-	c.Facts = h.looked
+	c.Signals = h.looked
 	h.mu.Unlock()
 	if over || failed && begun {
 		return
 	}
-	c.Epoch = max(c.Epoch, 1) // the store may have begun the run without being heard
+	c.Epoch = max(c.Epoch, 1) // the store may have begun the run, and its answer been lost
 	n.release(c, seen)
 }
 
-func (n *node) release(c lathe.Claim, seen int64) {
+func (n *node) release(c store.Claim, seen int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
 	if err := n.store.Release(ctx, c, seen); err != nil { // the lease ends by itself
-		n.log.Warn("a run could not be given back", "run_id", c.RunID, "code", lathe.CodeOf(err))
+		n.log.Warn("the claim on a run could not be released", "run_id", c.RunID, "code", lathe.CodeOf(err))
 	}
 }
 
@@ -299,37 +309,37 @@ func (n *node) renew(ctx context.Context, over chan<- struct{}) {
 	}
 }
 
-// renewOnce prolongs all claims, stops the runs whose claims are gone, and gives back what is claimed
-// for this node and not carried by it.
+// renewOnce prolongs all claims, stops the runs whose claims are gone, and releases claims of this node on runs that it does
+// not execute.
 func (n *node) renewOnce(ctx context.Context) error {
 	asked := time.Now()
 	n.mu.Lock()
-	before := maps.Clone(n.held)
+	before := maps.Clone(n.owned)
 	claiming := n.claiming > 0
 	n.mu.Unlock()
 	claims, err := n.renewAll(ctx)
 	if err != nil {
 		return err
 	}
-	var strays []lathe.Claim
+	var strays []store.Claim
 	var news []string
 	n.mu.Lock()
 	for _, c := range claims {
-		h := n.held[c.RunID]
+		h := n.owned[c.RunID]
 		switch {
 		case h != nil && h == before[c.RunID] && h.claim.Epoch == c.Epoch:
 			delete(before, c.RunID)
 			h.renewed(n.left(asked))
-			if c.Facts > h.told {
-				h.told = c.Facts
+			if c.Signals > h.reported {
+				h.reported = c.Signals
 				news = append(news, c.RunID)
 			}
 		case h == nil && n.coming[c.RunID] == 0 && !claiming && n.claiming == 0:
 			strays = append(strays, c)
 		}
 	}
-	maps.DeleteFunc(before, func(id string, h *hold) bool { return n.held[id] != h }) // they are over
-	facts := n.facts
+	maps.DeleteFunc(before, func(id string, h *claimHandle) bool { return n.owned[id] != h }) // they are over
+	notify := n.notify
 	n.mu.Unlock()
 	for id, h := range before {
 		n.log.Warn("the claim on a run is lost", "run_id", id)
@@ -339,15 +349,15 @@ func (n *node) renewOnce(ctx context.Context) error {
 		n.release(c, 0)
 	}
 	for _, id := range news {
-		if facts != nil {
-			facts(id)
+		if notify != nil {
+			notify(id)
 		}
 	}
 	return nil
 }
 
 // renewAll asks the store. One that panics has renewed nothing.
-func (n *node) renewAll(ctx context.Context) (claims []lathe.Claim, err error) {
+func (n *node) renewAll(ctx context.Context) (claims []store.Claim, err error) {
 	defer func() {
 		if recover() != nil { // its value may hold content
 			err = errors.New("the store panicked")
@@ -358,7 +368,7 @@ func (n *node) renewAll(ctx context.Context) (claims []lathe.Claim, err error) {
 	return n.store.Renew(ctx, n.name, n.lease)
 }
 
-func (h *hold) renewed(left time.Duration) {
+func (h *claimHandle) renewed(left time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.lost {

@@ -1,13 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 )
 
 // recorder notes how long the log was at each event, and fails at one type, with err or, where that is nil, a panic.
@@ -18,9 +23,9 @@ type recorder struct {
 	before []int
 }
 
-func (r *recorder) Emit(context.Context, lathe.Event) {}
+func (r *recorder) Emit(context.Context, event.Event) {}
 
-func (r *recorder) Record(_ context.Context, e lathe.Event) error {
+func (r *recorder) Record(_ context.Context, e event.Event) error {
 	if e.Data.EventType() == r.failAt {
 		if r.err == nil {
 			panic("secret")
@@ -35,7 +40,7 @@ func TestRecorderRecordsBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	kept := &memory{}
 	r := &recorder{store: kept}
-	if _, err := engine.New(&engine.Options{Store: kept}).Run(t.Context(), newLoop(t, model{pieces: 2}, &counter{}), input(), r); err != nil {
+	if _, err := newEngine(t, &engine.Options{Store: kept}).Run(t.Context(), newLoop(t, model{pieces: 2}, &counter{}), input(), &engine.RunOptions{Sinks: []event.Sink{r}}); err != nil {
 		t.Fatal(err)
 	}
 	want := make([]int, len(r.before))
@@ -52,20 +57,38 @@ func TestRecorderFailureEndsRun(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
 	for _, failure := range []error{full, nil} {
-		for _, lazily := range []bool{false, true} {
+		for _, deferred := range []bool{false, true} {
 			kept, c := &memory{}, &counter{}
 			r := &recorder{store: kept, failAt: "ToolCallPlanned", err: failure}
-			e := engine.New(&engine.Options{Store: kept})
-			var res *lathe.Result
+			e := newEngine(t, &engine.Options{Store: kept})
+			var res *event.Result
 			var err error
-			if lazily {
-				res, err = e.RunLazily(t.Context(), newLoop(t, model{}, c), input(), planned, r)
+			if deferred {
+				res, err = e.Run(t.Context(), newLoop(t, model{}, c), input(), &engine.RunOptions{Durability: engine.Deferred, MustPersist: planned, Sinks: []event.Sink{r}})
 			} else {
-				res, err = e.Run(t.Context(), newLoop(t, model{}, c), input(), r)
+				res, err = e.Run(t.Context(), newLoop(t, model{}, c), input(), &engine.RunOptions{Sinks: []event.Sink{r}})
 			}
 			if res.Reason != lathe.ReasonInternal || err == nil || failure != nil && !errors.Is(err, failure) || c.count() != 0 {
-				t.Errorf("%v, lazily %v: got %+v, %v, and %d calls", failure, lazily, res, err, c.count())
+				t.Errorf("%v, deferred %v: got %+v, %v, and %d calls", failure, deferred, res, err, c.count())
 			}
+		}
+	}
+}
+
+// A run that another one replaces has not failed for operators: it ends before its call, and no line is an error.
+func TestSupersededRunIsNoErrorInTheLog(t *testing.T) {
+	t.Parallel()
+	for failure, want := range map[error]string{fmt.Errorf("equal requests: %w", engine.ErrSuperseded): "INFO", errors.New("disk full"): "ERROR"} {
+		var logged bytes.Buffer
+		kept, c := &memory{}, &counter{}
+		e := newEngine(t, &engine.Options{Store: kept, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		r := &recorder{store: kept, failAt: "ToolCallPlanned", err: failure}
+		res, err := e.Run(t.Context(), newLoop(t, model{}, c), input(), &engine.RunOptions{Sinks: []event.Sink{r}})
+		if res.Reason != lathe.ReasonInternal || !errors.Is(err, failure) || c.count() != 0 {
+			t.Errorf("%v: got %+v, %v, and %d calls", failure, res, err, c.count())
+		}
+		if lines := logged.String(); strings.Count(lines, "level=") != 1 || !strings.Contains(lines, "level="+want) {
+			t.Errorf("%v: logged %q, want one line of level %s", failure, lines, want)
 		}
 	}
 }

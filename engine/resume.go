@@ -6,10 +6,17 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
-// State returns what the run has come to, from its log. A run that the store does not have is an
+// ReadState returns the state of a run from its log in s. A run that the store does not have is an error of code not_found.
+func ReadState(ctx context.Context, s store.Store, runID string) (*loop.State, error) {
+	return (&Engine{opts: Options{Store: s}}).State(ctx, runID)
+}
+
+// State returns the state of the run, folded from its log. A run that the store does not have is an
 // error of code not_found.
 func (e *Engine) State(ctx context.Context, runID string) (*loop.State, error) {
 	return e.state(ctx, runID, &attempts{})
@@ -27,7 +34,7 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 		if err != nil {
 			return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
 		}
-		tried.take(&ev)
+		tried.count(&ev)
 		if broken == nil {
 			broken = fold(s, &ev)
 		}
@@ -43,7 +50,7 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 }
 
 // fold applies an event. A fold that panics fails.
-func fold(s *loop.State, ev *lathe.Event) (err error) {
+func fold(s *loop.State, ev *event.Event) (err error) {
 	defer func() {
 		if recover() != nil { // its value may hold content
 			err = &lathe.Error{Code: lathe.CodeInternal, Op: "engine: fold", Err: errors.New("the fold panicked")}
@@ -52,49 +59,47 @@ func fold(s *loop.State, ev *lathe.Event) (err error) {
 	return s.Apply(ev)
 }
 
-// Resume goes on with a run that was started with [loop.Input].Park: one that waits, with what
-// clients answer, or one whose process ended in the middle of it. l is a loop like the one that it was
-// started with; [loop.State].Target says which. What the store keeps of it that came from outside is taken
-// up: results of clients, and the wish to cancel it.
+// Resume resumes a run that was started with [loop.Input].Park: a parked one, with the answers of clients, or one whose
+// process ended in the middle of it. l is a loop like the one that it was started with; [loop.State].Target names it. The
+// signals that the store has for the run are applied: results of clients, and a cancel request.
 //
-// The log is what keeps two processes from going on with the same run: whose first event cannot be
-// appended where the other's already is does nothing else and gets a conflict. On a shared store it is a
-// conflict, too, while another process carries the run. No tool that writes is
+// The log keeps two processes from resuming the same run: the process whose first event cannot be appended, since the other's is
+// there, does nothing else and returns a conflict. On a shared store a run that another process executes is a conflict, too. No tool that writes is
 // called again by itself: where an earlier process may have called one, the call is answered
 // `interrupted`.
 //
-// The result is nil when the run cannot be gone on with; the error says why then, with the code
-// not_found, or conflict where it has ended, or unavailable for the time of a lease after a shared store has
-// found another server than before: the log may lack what was done. That holds for Cancel, too.
-func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
-	g, err := e.grasp(ctx, runID)
+// The result is nil when the run cannot be resumed; the error then has the code not_found, or conflict if the run has ended, or
+// unavailable for one lease after a shared store has connected to another server than before, whose log may lack events. The
+// same holds for Cancel.
+func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
+	g, err := e.claimRun(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	return g.resume(ctx, l, answers, sinks)
 }
 
-// Cancel ends a run that waits, or whose process is gone: its open calls are answered `cancelled`. It
-// ends no run that another process is carrying; whoever carries a run cancels its context.
-func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...lathe.Sink) (*lathe.Result, error) {
-	g, err := e.grasp(ctx, runID)
+// Cancel ends a run that is parked, or whose process is gone: its open calls are answered `cancelled`. It does not end a run that
+// another process executes: that process cancels the run's context.
+func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...event.Sink) (*event.Result, error) {
+	g, err := e.claimRun(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	return g.cancel(ctx, l, sinks)
 }
 
-// A grasp is a run that is about to be gone on with. It is used once.
-type grasp struct {
-	engine *Engine
-	hold   *hold // nil: nobody else could carry it
-	state  *loop.State
-	facts  []lathe.Fact
+// A claimedRun is a claimed run that is about to be resumed. It is used once.
+type claimedRun struct {
+	engine  *Engine
+	owned   *claimHandle // nil: the store is not shared
+	state   *loop.State
+	signals []store.Signal
 }
 
-// grasp claims a run that has not ended, and reads it.
-func (e *Engine) grasp(ctx context.Context, runID string) (*grasp, error) {
-	h, err := e.node.take(ctx, runID)
+// claimRun claims a run that has not ended, and reads it.
+func (e *Engine) claimRun(ctx context.Context, runID string) (*claimedRun, error) {
+	h, err := e.node.acquire(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +113,12 @@ func (e *Engine) grasp(ctx context.Context, runID string) (*grasp, error) {
 }
 
 // read reads a run that has not ended and whose claim is h.
-func (e *Engine) read(ctx context.Context, runID string, h *hold, tried *attempts) (g *grasp, err error) {
-	g = &grasp{engine: e, hold: h}
-	if g.facts, err = e.facts(ctx, runID); err != nil { // before the log: what is in both is seen in the log
+func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts) (g *claimedRun, err error) {
+	g = &claimedRun{engine: e, owned: h}
+	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log: what is in both is seen in the log
 		return nil, err
 	}
-	h.look(len(g.facts))
+	h.look(len(g.signals))
 	if g.state, err = e.state(ctx, runID, tried); err != nil {
 		return nil, err
 	}
@@ -124,55 +129,54 @@ func (e *Engine) read(ctx context.Context, runID string, h *hold, tried *attempt
 	return g, nil
 }
 
-// resume goes on with the run, or ends it where somebody has wished that.
-func (g *grasp) resume(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []lathe.Sink) (*lathe.Result, error) {
-	if cancelled(g.facts) {
+// resume resumes the run, or ends it if a cancel request is stored.
+func (g *claimedRun) resume(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []event.Sink) (*event.Result, error) {
+	if cancelled(g.signals) {
 		return g.cancel(ctx, l, sinks)
 	}
-	answers, err := withResults(answers, g.state, g.facts)
+	answers, err := withResults(answers, g.state, g.signals)
 	if err != nil {
-		g.hold.end(false)
+		g.owned.end(false)
 		return nil, err
 	}
-	res := g.goOn(ctx, l, answers, sinks)
+	res := g.continueRun(ctx, l, answers, sinks)
 	return res, loop.Failure(res)
 }
 
-func (g *grasp) cancel(ctx context.Context, l *loop.Loop, sinks []lathe.Sink) (*lathe.Result, error) {
+func (g *claimedRun) cancel(ctx context.Context, l *loop.Loop, sinks []event.Sink) (*event.Result, error) {
 	gone, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	cancel(context.Canceled)
-	res := g.goOn(gone, l, nil, sinks)
+	res := g.continueRun(gone, l, nil, sinks)
 	if res.Reason != lathe.ReasonCancelled {
 		return res, loop.Failure(res)
 	}
 	return res, nil
 }
 
-func (g *grasp) goOn(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []lathe.Sink) *lathe.Result {
+func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[string]lathe.Output, sinks []event.Sink) *event.Result {
 	e := g.engine
 	s, _ := e.stampers.Get().(*stamper)
 	if s == nil {
 		s = &stamper{}
 	}
-	s.engine, s.own, s.last, s.hold = e, sinks, g.state.LastID, g.hold
+	s.engine, s.own, s.log, s.last, s.owned = e, sinks, e.opts.Store, g.state.LastID, g.owned
 	s.in = loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}
 	s.run = &s.in.Run
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.cancel = cancel
-	g.hold.bind(cancel)
-	defer func() { g.hold.end(false) }()
-	res, _ := s.carry(ctx, l)                            // whose error is in the result
-	if res.Reason.Status() != "parked" || g.early(res) { // it was left, or waits for what is there by now
-		g.hold.look(0)
+	g.owned.bind(cancel)
+	defer func() { g.owned.end(false) }()
+	res, _ := s.execute(ctx, l)                          // whose error is in the result
+	if res.Reason.Status() != "parked" || g.early(res) { // it was released, or waits for a signal that is there by now
+		g.owned.look(0)
 	}
 	return res
 }
 
-// early reports whether the run waits now for a result that was there before its call was: it has not been
-// looked at yet.
-func (g *grasp) early(res *lathe.Result) bool {
-	return slices.ContainsFunc(g.facts, func(f lathe.Fact) bool {
-		return f.Kind == lathe.FactResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
+// early reports whether the run waits for a result that was stored before its call was made: that signal is not applied yet.
+func (g *claimedRun) early(res *event.Result) bool {
+	return slices.ContainsFunc(g.signals, func(f store.Signal) bool {
+		return f.Kind == store.SignalResult && !isOpen(g.state, f.Key) && slices.ContainsFunc(res.Pending, func(c lathe.ToolCall) bool { return c.ID == f.Key })
 	})
 }

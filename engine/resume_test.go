@@ -14,42 +14,46 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// desk answers an approval once it is open.
-type desk struct{ open atomic.Bool }
+// approvals answers an approval once it is open.
+type approvals struct{ open atomic.Bool }
 
-func (d *desk) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
+func (d *approvals) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if !d.open.Load() {
 		return lathe.Approval{}, lathe.ErrPending
 	}
-	return lathe.Approval{Approved: true, By: "somebody"}, nil
+	return lathe.Approval{Approved: true, By: "an approver"}, nil
 }
 
-func askingLoop(t *testing.T, d *desk, tools ...lathe.Tool) *loop.Loop {
+func askingLoop(t *testing.T, d *approvals, tools ...lathe.Tool) *loop.Loop {
 	t.Helper()
 	return askingLoopOf(t, model{pieces: 1}, d, tools...)
 }
 
-func askingLoopOf(t *testing.T, m lathe.Model, d *desk, tools ...lathe.Tool) *loop.Loop {
+func askingLoopOf(t *testing.T, m lathe.Model, d *approvals, tools ...lathe.Tool) *loop.Loop {
 	t.Helper()
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(m, tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(m, runner, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// Of all who go on with a run, one does: its tool runs once, and the log has one end.
+// If several processes resume a run at once, one succeeds: the tool runs once, and the log has one end.
 func TestResumeOnce(t *testing.T) {
 	t.Parallel()
-	kept, c, d := store.NewMemory(nil), &counter{}, &desk{}
-	e := engine.New(&engine.Options{Store: kept})
+	kept, c, d := store.NewMemory(nil), &counter{}, &approvals{}
+	e := newEngine(t, &engine.Options{Store: kept})
 	in := input()
 	in.Run.RunID, in.Park = "run_1", true
-	res, err := e.Run(t.Context(), askingLoop(t, d, c), in)
+	res, err := e.Run(t.Context(), askingLoop(t, d, c), in, nil)
 	if err != nil || res.Reason != lathe.ReasonAwaitingApproval || len(res.Pending) != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -59,14 +63,14 @@ func TestResumeOnce(t *testing.T) {
 	}
 	res, err = e.Resume(t.Context(), askingLoop(t, d, c), "run_1", nil)
 	if err != nil || res.Reason != lathe.ReasonAwaitingApproval || c.count() != 0 {
-		t.Fatalf("nobody has answered: %+v, %v", res, err)
+		t.Fatalf("no approver has answered: %+v, %v", res, err)
 	}
 	d.open.Store(true)
 	var wg sync.WaitGroup
 	var done, refused atomic.Int64
 	for range 8 {
 		wg.Go(func() {
-			res, err := engine.New(&engine.Options{Store: kept}).Resume(context.Background(), askingLoop(t, d, c), "run_1", nil)
+			res, err := newEngine(t, &engine.Options{Store: kept}).Resume(context.Background(), askingLoop(t, d, c), "run_1", nil)
 			switch {
 			case err == nil && res.Answer == "x":
 				done.Add(1)
@@ -89,13 +93,13 @@ func TestResumeOnce(t *testing.T) {
 func TestCancelAParkedRun(t *testing.T) {
 	t.Parallel()
 	kept, c := store.NewMemory(nil), &counter{}
-	e := engine.New(&engine.Options{Store: kept})
+	e := newEngine(t, &engine.Options{Store: kept})
 	in := input()
 	in.Run.RunID, in.Park = "run_1", true
-	if _, err := e.Run(t.Context(), askingLoop(t, &desk{}, c), in); err != nil {
+	if _, err := e.Run(t.Context(), askingLoop(t, &approvals{}, c), in, nil); err != nil {
 		t.Fatal(err)
 	}
-	res, err := e.Cancel(t.Context(), askingLoop(t, &desk{}, c), "run_1")
+	res, err := e.Cancel(t.Context(), askingLoop(t, &approvals{}, c), "run_1")
 	if err != nil || res.Reason != lathe.ReasonCancelled || len(res.Pending) != 0 || c.count() != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -103,7 +107,7 @@ func TestCancelAParkedRun(t *testing.T) {
 	if err != nil || state.Finished == nil || len(state.Open) != 0 {
 		t.Errorf("%+v, %v", state, err)
 	}
-	if _, err := e.Cancel(t.Context(), askingLoop(t, &desk{}, c), "run_1"); lathe.CodeOf(err) != lathe.CodeConflict {
+	if _, err := e.Cancel(t.Context(), askingLoop(t, &approvals{}, c), "run_1"); lathe.CodeOf(err) != lathe.CodeConflict {
 		t.Errorf("cancelled twice: %v", err)
 	}
 }
@@ -111,11 +115,11 @@ func TestCancelAParkedRun(t *testing.T) {
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	kept, c := store.NewMemory(nil), &counter{}
-	e := engine.New(&engine.Options{Store: kept})
+	e := newEngine(t, &engine.Options{Store: kept})
 	in := input()
 	in.Run.RunID, in.Park = "run_1", true
 	l := newLoop(t, model{pieces: 1}, c)
-	if _, err := e.Run(t.Context(), l, in); err != nil {
+	if _, err := e.Run(t.Context(), l, in, nil); err != nil {
 		t.Fatal(err)
 	}
 	if res, err := e.Resume(t.Context(), l, "run_1", nil); res != nil || lathe.CodeOf(err) != lathe.CodeConflict {
@@ -124,7 +128,7 @@ func TestResumeRefuses(t *testing.T) {
 	if res, err := e.Resume(t.Context(), l, "run_2", nil); res != nil || lathe.CodeOf(err) != lathe.CodeNotFound {
 		t.Errorf("no such run: %+v, %v", res, err)
 	}
-	if res, err := engine.New(nil).Resume(t.Context(), l, "run_1", nil); res != nil || lathe.CodeOf(err) != lathe.CodeNotFound {
+	if res, err := newEngine(t, nil).Resume(t.Context(), l, "run_1", nil); res != nil || lathe.CodeOf(err) != lathe.CodeNotFound {
 		t.Errorf("no store: %+v, %v", res, err)
 	}
 	if c.count() != 1 {
@@ -132,13 +136,13 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// Where the store fails as a run begins to wait, the run ends: nobody could go on with it.
+// If the store fails while a run is being parked, the run ends `internal`, since no process could resume it.
 func TestStoreFailsAtThePause(t *testing.T) {
 	t.Parallel()
 	in := input()
 	in.Park = true
-	e := engine.New(&engine.Options{Store: &memory{failAt: "RunPaused", err: context.DeadlineExceeded}})
-	res, err := e.Run(t.Context(), askingLoop(t, &desk{}, &counter{}), in)
+	e := newEngine(t, &engine.Options{Store: &memory{failAt: "RunPaused", err: context.DeadlineExceeded}})
+	res, err := e.Run(t.Context(), askingLoop(t, &approvals{}, &counter{}), in, nil)
 	if err == nil || res.Reason != lathe.ReasonInternal {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -6,46 +6,48 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
-// ServeOptions say how [Crew.Serve] looks for runs. LoopFor is required.
+// ServeOptions say how [Supervisor.Serve] looks for runs. LoopFor is required.
 type ServeOptions struct {
 	// LoopFor finds the loop of a run's target.
-	LoopFor func(*lathe.RunSummary) (*loop.Loop, error)
-	// Sinks are told of the runs that were taken over.
-	Sinks []lathe.Sink
-	// Every is how often runs are looked for; 0: 1 s.
+	LoopFor func(*store.RunSummary) (*loop.Loop, error)
+	// Sinks receive the events of the runs that are acquired.
+	Sinks []event.Sink
+	// Every is the interval between two searches for runs; 0: 1 s.
 	Every time.Duration
-	// Address is where other nodes reach this one; "": they do not.
+	// Address is the address under which other nodes reach this one; "": none.
 	Address string
-	// Hinted, when set, is told of runs that the store hints at: they may have new events or facts. It must not
-	// block. A hint may come twice, late or never.
-	Hinted func(runID string)
+	// Notified, when set, is called for each notification of the store: the run may have new events or signals. It must not
+	// block. A notification may arrive twice, late or never.
+	Notified func(runID string)
 }
 
-// maxClaimed bounds the runs that one look brings.
+// maxClaimed bounds the runs that one search claims.
 const maxClaimed = 32
 
-// hintEvery is how often what came to a carried run is looked for at a hint of the store, which comes
-// with each event of it, too.
-const hintEvery = time.Second
+// signalReadEvery is the least interval between two reads of a run's signals for notifications of the store, which also arrive with
+// each event of the run.
+const signalReadEvery = time.Second
 
-// Serve goes on with runs that nobody carries, of any process that uses the store: those whose process is
-// gone or was drained, those whose requests for approval have expired, and those to which something came. Those
-// whose process is gone and that were not started as ones that can be gone on with it ends, `interrupted`.
-// It returns when ctx is done. On a store that is not shared it does nothing, as [Crew.Recover] does it all.
-func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
+// Serve acquires and resumes runs of the store that no process executes: those whose process is gone or was drained, those whose
+// requests for approval have expired, and those with new signals. It ends, `interrupted`, those whose process is gone and that
+// cannot be resumed.
+// It returns when ctx is done. On a store that is not shared it does nothing, where [Supervisor.Recover] is enough.
+func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	if n == nil {
 		return
 	}
 	own := *opts
-	if losses, ok := n.store.(lathe.LossWatcher); ok {
+	if losses, ok := n.store.(store.LossWatcher); ok {
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			c.heedLosses(ctx, losses, own.Sinks)
+			c.watchLosses(ctx, losses, own.Sinks)
 		}()
 		defer func() { <-watched }()
 	}
@@ -60,10 +62,10 @@ func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
 	defer func() { <-over }()
 	tick := time.NewTicker(own.Every)
 	defer tick.Stop()
-	var told, swept time.Time
+	var advertised, swept time.Time
 	for {
-		if own.Address != "" && time.Since(told) >= n.lease {
-			told = time.Now()
+		if own.Address != "" && time.Since(advertised) >= n.lease {
+			advertised = time.Now()
 			c.advertise(ctx, own.Address)
 		}
 		for c.claimSome(ctx, &own) {
@@ -80,30 +82,30 @@ func (c *Crew) Serve(ctx context.Context, opts *ServeOptions) {
 	}
 }
 
-// advertise says where this node is reached.
-func (c *Crew) advertise(ctx context.Context, address string) {
+// advertise stores the address of this node.
+func (c *Supervisor) advertise(ctx context.Context, address string) {
 	n := c.engine.node
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
 	if err := n.store.Advertise(ctx, n.name, address, 3*n.lease); err != nil && ctx.Err() == nil {
-		n.log.Warn("the address of this node could not be told to others", "code", lathe.CodeOf(err))
+		n.log.Warn("the address of this node could not be stored", "code", lathe.CodeOf(err))
 	}
 }
 
-// listen takes the hints of the store until ctx is done.
-func (c *Crew) listen(ctx context.Context, opts *ServeOptions) {
+// listen receives the notifications of the store until ctx is done.
+func (c *Supervisor) listen(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	for ctx.Err() == nil {
 		err := n.store.Watch(ctx, func(runID string) {
-			c.hintFromAfar(runID)
-			if opts.Hinted != nil {
-				opts.Hinted(runID)
+			c.notifyRemote(runID)
+			if opts.Notified != nil {
+				opts.Notified(runID)
 			}
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		n.log.Warn("hints of the store broke off", "code", lathe.CodeOf(err))
+		n.log.Warn("the notifications of the store broke off", "code", lathe.CodeOf(err))
 		pause := time.NewTimer(opts.Every)
 		select {
 		case <-pause.C:
@@ -113,57 +115,57 @@ func (c *Crew) listen(ctx context.Context, opts *ServeOptions) {
 	}
 }
 
-// hintFromAfar looks for what came to a run that is carried here, unless that was done just now: then the
-// next beat says so.
-func (c *Crew) hintFromAfar(runID string) {
+// notifyRemote handles a notification of the store for a run that this process executes, unless the signals were read just now:
+// then the next renewal of the claim reports them.
+func (c *Supervisor) notifyRemote(runID string) {
 	c.mu.Lock()
 	r := c.runs[runID]
-	due := r != nil && time.Since(r.looked) >= hintEvery
+	refresh := r != nil && time.Since(r.looked) >= signalReadEvery
 	c.mu.Unlock()
-	if due {
-		c.Hint(runID)
+	if refresh {
+		c.Notify(runID)
 	}
 }
 
-// claimSome claims runs as long as there is room for them, and reports whether there may be more.
-func (c *Crew) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
+// claimSome claims as many runs as this process may still execute, and reports whether there may be more.
+func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bool) {
 	c.mu.Lock()
-	room := min(c.max-len(c.runs), maxClaimed)
+	free := min(c.max-len(c.runs), maxClaimed)
 	closed := c.closed
 	c.mu.Unlock()
 	n := c.engine.node
-	if room <= 0 || closed || ctx.Err() != nil || n.hush() {
+	if free <= 0 || closed || ctx.Err() != nil || n.inGrace() {
 		return false
 	}
-	holds, err := n.claim(ctx, room)
+	owned, err := n.claim(ctx, free)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.engine.opts.Log.Warn("runs could not be claimed", "code", lathe.CodeOf(err))
 		}
 		return false
 	}
-	if n.hush() { // which was found by claiming
-		for _, h := range holds {
+	if n.inGrace() { // which was found by claiming
+		for _, h := range owned {
 			h.end(false)
 		}
 		return false
 	}
-	for _, h := range holds {
+	for _, h := range owned {
 		if err := c.takeOver(ctx, h, nil, opts.LoopFor, opts.Sinks); err != nil {
-			c.engine.opts.Log.Error("a run cannot be gone on with here", "run_id", h.claim.RunID, "code", lathe.CodeOf(err))
+			c.engine.opts.Log.Error("a run cannot be resumed here", "run_id", h.claim.RunID, "code", lathe.CodeOf(err))
 		}
 	}
-	return len(holds) == room
+	return len(owned) == free
 }
 
-// Recover goes on with every run of the index that was started as one that can be, and that has not
-// ended: those whose process is gone, and those that wait and to which something came. Those in motion that
-// cannot be gone on with it ends, `interrupted`. It is called once, before other runs are started. loopFor finds the loop of a target. It returns how many runs are looked
-// at again, and why others are not. On a shared store those that another process carries are left to it.
-func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks ...lathe.Sink) (n int, err error) {
-	left := []lathe.RunFilter{{Status: "running", Limit: 1_000}}
-	if c.engine.kept != nil { // else nothing can have come to those that wait
-		left = append(left, lathe.RunFilter{Status: "parked", Told: true, Limit: 1_000})
+// Recover resumes the runs of the index that have not ended and can be resumed: those whose process is gone, and parked ones with
+// new signals. It ends, `interrupted`, those under way that cannot be resumed. It is called once, before other runs are started.
+// loopFor finds the loop of a target. It returns how many runs are resumed, and why others are not. On a shared store it leaves
+// out the runs that another process executes.
+func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
+	left := []store.RunFilter{{Status: "running", Limit: 1_000}}
+	if c.engine.signals != nil { // else parked runs have no signals
+		left = append(left, store.RunFilter{Status: "parked", Signaled: true, Limit: 1_000})
 	}
 	for i := range left {
 		f := &left[i]
@@ -189,7 +191,7 @@ func (c *Crew) Recover(ctx context.Context, index lathe.RunIndex, loopFor func(*
 	return n, err
 }
 
-func (c *Crew) recoverOne(ctx context.Context, row *lathe.RunSummary, loopFor func(*lathe.RunSummary) (*loop.Loop, error), sinks []lathe.Sink) (goesOn bool, err error) {
+func (c *Supervisor) recoverOne(ctx context.Context, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) (goesOn bool, err error) {
 	switch {
 	case c.find(row.RunID) != nil:
 		return false, nil
@@ -198,7 +200,7 @@ func (c *Crew) recoverOne(ctx context.Context, row *lathe.RunSummary, loopFor fu
 	case !row.Resumable:
 		return false, nil
 	}
-	h, err := c.engine.node.take(ctx, row.RunID)
+	h, err := c.engine.node.acquire(ctx, row.RunID)
 	if err != nil {
 		if c.engine.node != nil && lathe.CodeOf(err) == lathe.CodeConflict {
 			return false, nil

@@ -7,14 +7,15 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/event"
 )
 
 // F2: a process that is killed at any of the eleven points leaves exactly what the log of that moment
-// says, and the next one goes on from there.
+// says, and the next one continues from there.
 func TestF2_KilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	const look, pay, askPay = "c1_0", "c1_1", "c1_2"
-	script := enginetest.Script{Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Look, enginetest.Pay, enginetest.AskPay), enginetest.Say("done")}}
+	script := enginetest.Script{Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Look, enginetest.Pay, enginetest.AskPay), enginetest.Reply("done")}}
 	// What is left of each call, as looks, pays and payments that were asked for: "1" done, "2" done
 	// twice, "-" answered interrupted without having been done, "?" answered so and done.
 	for _, tt := range []struct {
@@ -28,14 +29,14 @@ func TestF2_KilledAtEachPoint(t *testing.T) {
 	}{
 		{" 1 accept", enginetest.PointAccept, "", "1 1 1", "1 1 1", 2, 2, 1, 2},
 		{" 2 claim", enginetest.PointClaim, "", "1 1 1", "1 1 1", 2, 2, 1, 2},
-		{" 2 a claim on a run that waits", enginetest.PointTake, "take", "1 1 1", "1 1 1", 2, 2, 1, 1},
+		{" 2 a claim on a run that waits", enginetest.PointAcquire, "take", "1 1 1", "1 1 1", 2, 2, 1, 1},
 		{" 3 before the model", enginetest.PointAsk, "", "1 1 1", "1 1 1", 2, 2, 2, 2},
-		{" 4 after the model", enginetest.PointSaid, "", "1 1 1", "1 1 1", 3, 2, 2, 2},
+		{" 4 after the model", enginetest.PointMessage, "", "1 1 1", "1 1 1", 3, 2, 2, 2},
 		{" 5 a request for approval", enginetest.PointRequest, askPay, "1 1 -", "1 1 1", 2, 2, 1, 2},
 		{" 5 the run begins to wait", enginetest.PointRequest, "RunPaused", "1 1 1", "1 1 1", 2, 2, 2, 1},
 		{" 6 a decision", enginetest.PointDecision, "", "1 1 1", "1 1 -", 2, 2, 2, 2},
-		{" 6 an answer is kept", enginetest.PointFact, "", "1 1 1", "1 1 1", 2, 2, 1, 1},
-		{" 7 a call is taken up", enginetest.PointPropose, pay, "1 1 1", "1 1 1", 2, 2, 2, 2},
+		{" 6 an answer is kept", enginetest.PointSignal, "", "1 1 1", "1 1 1", 2, 2, 1, 1},
+		{" 7 a call is stored", enginetest.PointPropose, pay, "1 1 1", "1 1 1", 2, 2, 2, 2},
 		{" 8 intent of what reads", enginetest.PointIntent, look, "1 1 1", "1 1 1", 2, 2, 2, 2},
 		{" 8 intent of what writes", enginetest.PointIntent, pay, "1 1 1", "1 - 1", 2, 2, 2, 2},
 		{" 9 effect of what reads", enginetest.PointEffect, look, "1 1 1", "2 1 1", 2, 2, 2, 2},
@@ -46,26 +47,26 @@ func TestF2_KilledAtEachPoint(t *testing.T) {
 		{"11 the end", enginetest.PointEnd, "", "1 1 1", "1 1 1", 2, 2, 2, 1},
 	} {
 		for name, prepare := range stores {
-			if name != "memory" && tt.point == enginetest.PointTake {
-				continue // one process has it, or no hint arrives
+			if name != "memory" && tt.point == enginetest.PointAcquire {
+				continue // one process has it, or no notification arrives
 			}
-			for _, fate := range []enginetest.Fate{enginetest.KillBefore, enginetest.KillAfter} {
-				t.Run(strings.Join([]string{tt.name, name, fate.String()}, ", "), func(t *testing.T) {
+			for _, outcome := range []enginetest.Outcome{enginetest.KillBefore, enginetest.KillAfter} {
+				t.Run(strings.Join([]string{tt.name, name, outcome.String()}, ", "), func(t *testing.T) {
 					t.Parallel()
 					want, asked, resumed := tt.before, tt.askedBefore, tt.resumedBefore
-					if fate == enginetest.KillAfter {
+					if outcome == enginetest.KillAfter {
 						want, asked, resumed = tt.after, tt.askedAfter, tt.resumedAfter
 					}
 					open := prepare(t)
 					synctest.Test(t, func(t *testing.T) {
 						struck := false
 						o := open(t)
-						o.Scripts, o.Fate = []enginetest.Script{script}, func(st *enginetest.Stop) enginetest.Fate {
+						o.Scripts, o.Outcome = []enginetest.Script{script}, func(st *enginetest.Stop) enginetest.Outcome {
 							if struck || st.Point != tt.point || !strings.Contains(st.What, tt.what) {
 								return enginetest.Go
 							}
 							struck = true
-							return fate
+							return outcome
 						}
 						h := enginetest.Simulate(t, &o)
 						if report(t, h, h.Check()) {
@@ -73,7 +74,7 @@ func TestF2_KilledAtEachPoint(t *testing.T) {
 						}
 						got := left(h, look) + " " + left(h, pay) + " " + left(h, askPay)
 						r := &h.Runs[0]
-						end, _ := r.Events[len(r.Events)-1].Data.(*lathe.RunFinished)
+						end, _ := r.Events[len(r.Events)-1].Data.(*event.RunFinished)
 						if !struck || got != want || r.Asked != asked || count(r, "RunResumed") != resumed || end == nil || end.Answer != "done" {
 							t.Errorf("left %q, asked %d times, resumed %d times, want %q, %d and %d:\n%s", got, r.Asked, count(r, "RunResumed"), want, asked, resumed,
 								strings.Join(h.Trace, "\n"))
@@ -85,7 +86,7 @@ func TestF2_KilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// left says what has become of a call.
+// left returns the state of a call at the end.
 func left(h *enginetest.History, call string) string {
 	n, code := 0, lathe.Code("?")
 	for _, d := range h.Deeds {
@@ -94,7 +95,7 @@ func left(h *enginetest.History, call string) string {
 		}
 	}
 	for i := range h.Runs[0].Events {
-		if d, ok := h.Runs[0].Events[i].Data.(*lathe.ToolCallResult); ok && d.ToolCallID == call {
+		if d, ok := h.Runs[0].Events[i].Data.(*event.ToolCallResult); ok && d.ToolCallID == call {
 			code = d.ErrorType
 		}
 	}

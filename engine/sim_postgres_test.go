@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -41,7 +41,7 @@ func (d *database) open(t *testing.T) enginetest.Options {
 	return o
 }
 
-func openPostgres(t *testing.T, url string) lathe.RunIndex {
+func openPostgres(t *testing.T, url string) store.RunIndex {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), url, &postgres.Options{MaxConns: 4})
 	if err != nil {
@@ -55,11 +55,11 @@ func openPostgres(t *testing.T, url string) lathe.RunIndex {
 	return &hintless{s}
 }
 
-// hintless is a store whose hints do not arrive: time would not pass while somebody waits for one from a
-// server. Whoever needs to know looks each second.
+// hintless is a store whose notifications do not arrive: the time of the bubble would not pass while a goroutine waits for
+// one from a server. The engine polls the store each second instead.
 type hintless struct{ *postgres.Store }
 
-// Watch implements [lathe.SharedStore].
+// Watch implements [store.Shared].
 func (*hintless) Watch(ctx context.Context, _ func(string)) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -73,16 +73,16 @@ func TestSimulatedRunsSurviveOnPostgres(t *testing.T) {
 	if n = min(n, 500); os.Getenv("LATHE_SOAK_SEEDS") == "" {
 		n = 16 // a history takes a hundred times longer than one in memory
 	}
-	const lanes = 2
+	const groups = 2
 	var mu sync.Mutex
 	var cuts atomic.Int64
 	table := &enginetest.Table{}
 	t.Run("seeds", func(t *testing.T) {
-		for lane := range uint64(lanes) {
-			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+		for group := range uint64(groups) {
+			t.Run(fmt.Sprint("lane ", group), func(t *testing.T) {
 				t.Parallel()
 				d := newDatabase(t)
-				for seed := from + lane; seed < from+n; seed += lanes {
+				for seed := from + group; seed < from+n; seed += groups {
 					var h *enginetest.History
 					var bad []enginetest.Violation
 					synctest.Test(t, func(t *testing.T) {

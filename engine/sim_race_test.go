@@ -13,13 +13,14 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
-func unharmed(*enginetest.Stop) enginetest.Fate { return enginetest.Go }
+func unharmed(*enginetest.Stop) enginetest.Outcome { return enginetest.Go }
 
 func named(name string) *enginetest.Script {
 	all := enginetest.Scripts()
@@ -46,20 +47,20 @@ func at(t *testing.T, script *enginetest.Script, do func(*enginetest.Sim, *engin
 	})
 }
 
-// F10: hints are worth nothing. Where none arrives, or each arrives twice, watchers are told the same.
-func TestF10_HintsAreOnlyHints(t *testing.T) {
+// F10: correctness does not depend on notifications. If none arrives, or each arrives twice, watchers receive the same events.
+func TestF10_NotificationsMayBeLost(t *testing.T) {
 	t.Parallel()
-	for name, hints := range map[string]enginetest.Hints{"dropped": enginetest.Dropped, "doubled": enginetest.Doubled} {
+	for name, delivery := range map[string]enginetest.Delivery{"dropped": enginetest.Dropped, "doubled": enginetest.Doubled} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, script := range enginetest.Scripts() {
 				synctest.Test(t, func(t *testing.T) {
-					h := enginetest.Simulate(t, &enginetest.Options{Store: store.NewMemory(nil), Scripts: []enginetest.Script{script}, Fate: unharmed, Hints: hints})
+					h := enginetest.Simulate(t, &enginetest.Options{Store: store.NewMemory(nil), Scripts: []enginetest.Script{script}, Outcome: unharmed, Delivery: delivery})
 					report(t, h, h.Check())
 				})
 			}
 			for seed := range uint64(20) {
-				h, bad := try(t, &enginetest.Options{Seed: 9_000 + seed, Hints: hints})
+				h, bad := try(t, &enginetest.Options{Seed: 9_000 + seed, Delivery: delivery})
 				if report(t, h, bad) {
 					t.Fatalf("seed %d", 9_000+seed)
 				}
@@ -86,14 +87,14 @@ func TestF11_ClocksMayJump(t *testing.T) {
 func ended(h *enginetest.History) lathe.Reason {
 	r := &h.Runs[0]
 	if len(r.Events) > 0 {
-		if end, ok := r.Events[len(r.Events)-1].Data.(*lathe.RunFinished); ok {
+		if end, ok := r.Events[len(r.Events)-1].Data.(*event.RunFinished); ok {
 			return end.Reason
 		}
 	}
 	return ""
 }
 
-// F12: of two people who answer, one does; at whatever step they speak.
+// F12: if two approvers answer a request, one answer counts, at whatever steps they arrive.
 func TestF12_TwoApprovers(t *testing.T) {
 	t.Parallel()
 	yes, no := lathe.Approval{Approved: true, By: "ann"}, lathe.Approval{By: "bob", ReasonCode: "denied_by_user"}
@@ -120,7 +121,7 @@ func TestF12_TwoApprovers(t *testing.T) {
 
 func resolved(h *enginetest.History, call string) (by string) {
 	for i := range h.Runs[0].Events {
-		if d, ok := h.Runs[0].Events[i].Data.(*lathe.ApprovalResolved); ok && d.ToolCallID == call {
+		if d, ok := h.Runs[0].Events[i].Data.(*event.ApprovalResolved); ok && d.ToolCallID == call {
 			by += d.By
 		}
 	}
@@ -149,8 +150,8 @@ func TestF12_ApproveAgainstExpire(t *testing.T) {
 	}
 }
 
-// F12 and F13: a run that is cancelled, at any step and while somebody approves, is over at once, and
-// begins nothing that it had not begun.
+// F12 and F13: a run that is cancelled, at any step and while an approver decides, ends at once and starts nothing
+// that it had not started.
 func TestF12_F13_CancelAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, approve := range []bool{false, true} {
@@ -193,22 +194,26 @@ func TestF12_F13_CancelAtEachStep(t *testing.T) {
 // F12: an approval is for the call as it was shown: where the tool has changed since, it is refused.
 func TestF12_ArgumentsThatChanged(t *testing.T) {
 	t.Parallel()
-	kept, ran, d := store.NewMemory(nil), "", &desk{}
+	kept, ran, d := store.NewMemory(nil), "", &approvals{}
 	loopOf := func(schema string) *loop.Loop {
 		set, err := tool.NewSet(&changing{schema: schema, ran: &ran})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := loop.New(model{pieces: 1}, tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d}), nil)
+		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Ask: []string{"count"}}, Approver: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := loop.New(model{pieces: 1}, runner, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	e := engine.New(&engine.Options{Store: kept})
+	e := newEngine(t, &engine.Options{Store: kept})
 	in := input()
 	in.Run.RunID, in.Park = "run_1", true
-	if res, err := e.Run(t.Context(), loopOf(`{"type":"object"}`), in); err != nil || res.Reason != lathe.ReasonAwaitingApproval {
+	if res, err := e.Run(t.Context(), loopOf(`{"type":"object"}`), in, nil); err != nil || res.Reason != lathe.ReasonAwaitingApproval {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	d.open.Store(true)
@@ -233,9 +238,9 @@ func (c *changing) Call(_ context.Context, args json.RawMessage) (*lathe.Output,
 }
 
 // F14: results that come twice, late, or for calls that are not the client's change nothing.
-func TestF14_ResultsThatNobodyWaitsFor(t *testing.T) {
+func TestF14_ResultsOfNoOpenCall(t *testing.T) {
 	t.Parallel()
-	script := &enginetest.Script{Name: "results", Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Mine, enginetest.Pay, enginetest.AskPay, enginetest.Mine), enginetest.Say("done")}}
+	script := &enginetest.Script{Name: "results", Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Mine, enginetest.Pay, enginetest.AskPay, enginetest.Mine), enginetest.Reply("done")}}
 	theirs := lathe.Output{Data: json.RawMessage(`"forged"`)}
 	at(t, script, func(s *enginetest.Sim, _ *enginetest.Stop) {
 		s.Results(map[string]lathe.Output{"c1_1": theirs, "c9_9": theirs, "": theirs})
@@ -245,7 +250,7 @@ func TestF14_ResultsThatNobodyWaitsFor(t *testing.T) {
 		if end := ended(h); end != lathe.ReasonAnswered {
 			t.Errorf("stop %d: the run ends %s", k, end)
 		}
-		if all := told(t, h); strings.Contains(all[strings.Index(all, `"RunStarted"`):], "forged") {
+		if all := marshal(t, h); strings.Contains(all[strings.Index(all, `"RunStarted"`):], "forged") {
 			t.Errorf("stop %d: what was made up is in the log:\n%s", k, all)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// seeds is how many histories the tests try; LATHE_SOAK_SEEDS says another number, LATHE_SOAK_FROM
+// seeds is how many histories the tests try; LATHE_SOAK_SEEDS sets another number, LATHE_SOAK_FROM
 // the first.
 func seeds(t *testing.T) (from, n uint64) {
 	t.Helper()
@@ -34,14 +34,14 @@ func seeds(t *testing.T) (from, n uint64) {
 func TestSimulatedRunsSurvive(t *testing.T) {
 	t.Parallel()
 	from, n := seeds(t)
-	const lanes = 4
+	const groups = 4
 	var mu sync.Mutex
 	table := &enginetest.Table{}
 	t.Run("seeds", func(t *testing.T) {
-		for lane := range uint64(lanes) {
-			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+		for group := range uint64(groups) {
+			t.Run(fmt.Sprint("lane ", group), func(t *testing.T) {
 				t.Parallel()
-				for seed := from + lane; seed < from+n; seed += lanes {
+				for seed := from + group; seed < from+n; seed += groups {
 					h, bad := try(t, &enginetest.Options{Seed: seed, Alone: seed%4 == 0})
 					mu.Lock()
 					table.Add(h, bad)
@@ -72,7 +72,7 @@ func try(t *testing.T, opts *enginetest.Options) (h *enginetest.History, bad []e
 	return h, bad
 }
 
-// report says what is broken, and how it came to that.
+// report returns what is broken, and how it came to that.
 func report(t *testing.T, h *enginetest.History, bad []enginetest.Violation) bool {
 	t.Helper()
 	if len(bad) == 0 {

@@ -38,21 +38,21 @@ func openSQLite(t *testing.T) enginetest.Options {
 	return enginetest.Options{Store: s}
 }
 
-var fates = []enginetest.Fate{enginetest.Fail, enginetest.Lose, enginetest.KillBefore, enginetest.KillAfter}
+var outcomes = []enginetest.Outcome{enginetest.Fail, enginetest.Lose, enginetest.KillBefore, enginetest.KillAfter}
 
 // each runs simulations over the store of those options, the k-th with a fault at its k-th stop, until one
 // has no such stop. change, which may be nil, changes the options of each.
-func each(t *testing.T, over enginetest.Options, script *enginetest.Script, fate enginetest.Fate, change func(k int, o *enginetest.Options), look func(k int, h *enginetest.History)) {
+func each(t *testing.T, over enginetest.Options, script *enginetest.Script, outcome enginetest.Outcome, change func(k int, o *enginetest.Options), look func(k int, h *enginetest.History)) {
 	t.Helper()
 	for k := 1; ; k++ {
 		struck := false
 		o := new(over)
-		o.Scripts, o.Prefix = []enginetest.Script{*script}, fmt.Sprintf("%s_%d_%d_", strings.ReplaceAll(script.Name, " ", "_"), fate, k)
-		o.Fate = func(st *enginetest.Stop) enginetest.Fate {
+		o.Scripts, o.Prefix = []enginetest.Script{*script}, fmt.Sprintf("%s_%d_%d_", strings.ReplaceAll(script.Name, " ", "_"), outcome, k)
+		o.Outcome = func(st *enginetest.Stop) enginetest.Outcome {
 			if st.N != k {
 				return enginetest.Go
 			}
-			return fate
+			return outcome
 		}
 		if change != nil {
 			change(k, o)
@@ -66,7 +66,7 @@ func each(t *testing.T, over enginetest.Options, script *enginetest.Script, fate
 		}
 		h := enginetest.Simulate(t, o)
 		if report(t, h, h.Check()) {
-			t.Fatalf("%s: what is at its stop %d %s", script.Name, k, fate)
+			t.Fatalf("%s: what is at its stop %d %s", script.Name, k, outcome)
 		}
 		if look != nil {
 			look(k, h)
@@ -93,9 +93,9 @@ func TestEachStepMayFail(t *testing.T) {
 			t.Run(name+" "+script.Name, func(t *testing.T) {
 				t.Parallel()
 				open := prepare(t)
-				for _, fate := range fates {
+				for _, outcome := range outcomes {
 					synctest.Test(t, func(t *testing.T) {
-						each(t, open(t), &script, fate, nil, nil)
+						each(t, open(t), &script, outcome, nil, nil)
 					})
 				}
 			})

@@ -23,48 +23,48 @@ var (
 	errNoMem = errors.New("the allocator gave no memory")
 )
 
-// A lender gives the memory of one call: an arena of the session, or the guest's own allocator.
-type lender struct {
+// A callMemory provides the memory of one call: an arena of the session, or the guest's own allocator.
+type callMemory struct {
 	program   *program
 	base, end uint64 // of an arena
-	alloc     string // else the export that gives memory
-	block            // that it gave
+	alloc     string // else the export that allocates memory
+	block            // allocated by it
 }
 
 // A block is memory of the guest's allocator.
 type block struct{ at, size uint64 }
 
-// lend returns who gives the memory for calls of the session; nil where nobody does.
-func (p *program) lend(s *session) (*lender, error) {
+// memoryFor returns the callMemory for calls of the session, or nil if the guest provides no memory.
+func (p *program) memoryFor(s *session) (*callMemory, error) {
 	ptr, n := uint64(s.params.arenaPtr), uint64(s.params.arenaLen)
 	if ptr != 0 && n != 0 {
 		if ptr+n > uint64(p.inst.Memory().Size()) {
 			return nil, errArena
 		}
-		return &lender{program: p, base: align8(ptr), end: ptr + n}, nil
+		return &callMemory{program: p, base: align8(ptr), end: ptr + n}, nil
 	}
 	m := p.inst.Module()
 	if _, ok := m.Exports("cabi_realloc", fourI32, i32); ok {
-		return &lender{program: p, alloc: "cabi_realloc"}, nil
+		return &callMemory{program: p, alloc: "cabi_realloc"}, nil
 	}
 	if _, ok := m.Exports("malloc", i32, i32); ok {
-		return &lender{program: p, alloc: "malloc"}, nil
+		return &callMemory{program: p, alloc: "malloc"}, nil
 	}
 	return nil, nil
 }
 
 func align8(n uint64) uint64 { return (n + 7) &^ 7 }
 
-// most returns the bytes that there can be.
-func (l *lender) most() uint64 {
+// most returns the maximum number of bytes.
+func (l *callMemory) most() uint64 {
 	if l.alloc != "" {
 		return 1 << 32
 	}
 	return l.end - min(l.base, l.end)
 }
 
-// room returns the address of n bytes, aligned to 8. What it gave before is gone.
-func (l *lender) room(ctx context.Context, n uint64) (uint64, error) {
+// reserve returns the address of n bytes, aligned to 8. It invalidates the previous address.
+func (l *callMemory) reserve(ctx context.Context, n uint64) (uint64, error) {
 	if l.alloc == "" {
 		return l.base, nil
 	}
@@ -93,9 +93,9 @@ func (l *lender) room(ctx context.Context, n uint64) (uint64, error) {
 	return align8(at), nil
 }
 
-// free gives memory of malloc back, where the guest exports free. That of cabi_realloc is kept for
+// free frees memory of malloc if the guest exports free. Memory of cabi_realloc is kept for
 // the next call.
-func (l *lender) free(ctx context.Context) error {
+func (l *callMemory) free(ctx context.Context) error {
 	if l.alloc != "malloc" || l.at == 0 {
 		return nil
 	}
@@ -108,8 +108,8 @@ func (l *lender) free(ctx context.Context) error {
 	return err
 }
 
-// find returns the function of the guest; nil where its offset can name none. It is kept for the next
-// call unless the guest can change what stands in its table.
+// find returns the function of the guest, or nil for an invalid offset. It caches the function for the next
+// call unless the guest can change its table.
 func (p *program) find(f *function) (*wasmrt.Func, error) {
 	place := funcPlace{f.offset, ""}
 	if f.offset == byName {
@@ -125,7 +125,7 @@ func (p *program) find(f *function) (*wasmrt.Func, error) {
 	return fn, err
 }
 
-// A funcPlace is where a function stands: in the table, or among the exports.
+// A funcPlace is the place of a function: in the table, or among the exports.
 type funcPlace struct {
 	offset int32
 	export string
@@ -146,17 +146,17 @@ func (p *program) look(f *function) (*wasmrt.Func, error) {
 	return p.inst.Func(f.spec.Name)
 }
 
-// byName is the offset of a function that is exported under the tool's name.
+// byName is the offset of a function that is exported with the tool's name.
 const byName = -1
 
-// call calls a function of the guest, and again with more room where it asks for that. An error of
-// a kind that is no failure of the call is the end of the guest.
+// call calls a function of the guest, and repeats the call with a larger buffer if the function asks for one. An error
+// that is not a failure of the call ends the guest.
 //
-// The length word comes first, then the arguments with a NUL behind them, then the output, each at a
+// The memory holds the length word, then the arguments with a NUL, then the output buffer, each at a
 // multiple of 8.
 func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (*lathe.Output, error) {
 	limit := uint64(p.outputBytes(f.session))
-	l, err := p.lend(f.session)
+	l, err := p.memoryFor(f.session)
 	if err != nil {
 		return nil, err
 	}
@@ -182,37 +182,37 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		return failedBecause(-enospc, "the arguments do not fit into the memory that the guest provides"), nil
 	}
 	fits := l.most() - head
-	room := min(firstOutput, limit, fits)
+	capacity := min(firstOutput, limit, fits)
 	for range maxAttempts {
-		base, err := l.room(ctx, head+room)
+		base, err := l.reserve(ctx, head+capacity)
 		if err != nil {
 			return nil, err
 		}
-		rc, n, err := p.attempt(ctx, fn, base, head, room, args)
+		rc, n, err := p.attempt(ctx, fn, base, head, capacity, args)
 		switch {
 		case err != nil:
 			return nil, err
 		case rc == 0:
-			out, err := p.output(uint32(base+head), n, uint32(room))
+			out, err := p.output(uint32(base+head), n, uint32(capacity))
 			return out, errors.Join(err, l.free(ctx))
 		case rc != -enospc:
 			return failedBecause(int(rc), fmt.Sprintf("the function returned %d", rc)), l.free(ctx)
 		case uint64(n) > min(limit, fits):
 			return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}, l.free(ctx)
-		case uint64(n) <= room: // it has that much already
-			return failedBecause(-eio, "the function returned -ENOSPC without asking for more room"), l.free(ctx)
+		case uint64(n) <= capacity: // the buffer has that size already
+			return failedBecause(-eio, "the function returned -ENOSPC without a larger length"), l.free(ctx)
 		}
-		room = uint64(n)
+		capacity = uint64(n)
 	}
 	return failedBecause(-eio, fmt.Sprintf("the function returned -ENOSPC %d times", maxAttempts)), l.free(ctx)
 }
 
 // attempt calls the function once. n is the length word afterwards.
-func (p *program) attempt(ctx context.Context, fn *wasmrt.Func, base, head, room uint64, args []byte) (rc int32, n uint32, err error) {
+func (p *program) attempt(ctx context.Context, fn *wasmrt.Func, base, head, capacity uint64, args []byte) (rc int32, n uint32, err error) {
 	mem := p.inst.Memory()
 	word, argsAt := uint32(base), uint32(base+8)
 	// The function may have written over its arguments: each attempt gets them anew.
-	if err := errors.Join(mem.WriteUint32(word, uint32(room)), mem.Write(argsAt, args), mem.Write(argsAt+uint32(len(args)), []byte{0})); err != nil {
+	if err := errors.Join(mem.WriteUint32(word, uint32(capacity)), mem.Write(argsAt, args), mem.Write(argsAt+uint32(len(args)), []byte{0})); err != nil {
 		return 0, 0, err
 	}
 	stack := []uint64{uint64(argsAt), uint64(len(args)), base + head, uint64(word)}
@@ -223,10 +223,10 @@ func (p *program) attempt(ctx context.Context, fn *wasmrt.Func, base, head, room
 	return wasmrt.Int32(stack[0]), n, err
 }
 
-// output takes n bytes out of memory. Text that is not JSON becomes a string of JSON.
-func (p *program) output(at, n, room uint32) (*lathe.Output, error) {
+// output copies n bytes out of memory. Text that is not JSON becomes a JSON string.
+func (p *program) output(at, n, capacity uint32) (*lathe.Output, error) {
 	bad := &lathe.Output{IsError: true, Code: lathe.CodeInvalidOutput, RC: -eio}
-	if n > room {
+	if n > capacity {
 		return bad, nil
 	}
 	view, err := p.inst.Memory().Read(at, n)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/guest"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkGuestRun(b *testing.B) {
 		if _, err := call(ctx, []byte(`{"a":7,"b":35}`)); err != nil {
 			return nil, err
 		}
-		return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonAnswered, History: history}, History: history}, nil
+		return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonAnswered, History: history}, History: history}, nil
 	})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -59,7 +60,7 @@ func BenchmarkGuestFunction(b *testing.B) {
 				return nil, err
 			}
 		}
-		return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonAnswered}}, nil
+		return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonAnswered}}, nil
 	})
 	if o := p.Run(b.Context(), host, &guest.RunOptions{Timeout: -1}); o.Err != nil {
 		b.Fatal(o.Err)

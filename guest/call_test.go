@@ -17,7 +17,7 @@ func definition(name string) string {
 	return `{"type":"function","function":{"name":"` + name + `","parameters":{"type":"object"}}}`
 }
 
-// What becomes of a call: what the model is told, what the events and the metric say, how the run
+// The outcome of a call: the text that the model reads, the events, the metric, how the run
 // and the guest end.
 func TestGuestFunctionOutcomes(t *testing.T) {
 	t.Parallel()
@@ -40,64 +40,64 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 		code   lathe.Code
 		rc     string // tool_call_failures_total
 		reason lathe.Reason
-		told   string // a piece of what the model is told
+		read   string // a part of the text that the model reads
 	}{
-		{name: "ok", tool: func(g *spear) { g.place(3, 0, says(g, 700, `{"x":1}`)) }, reason: answered, told: `{"x":1}`},
-		{name: "text", tool: func(g *spear) { g.place(3, 0, says(g, 700, `hello`)) }, reason: answered, told: `hello`},
-		{name: "unknown tool", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, asks: "nothing",
-			code: lathe.CodeUnknownTool, rc: "unknown_tool=1", reason: answered, told: `"available_tools":["f"]`},
-		{name: "unknown tool, strict", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, asks: "nothing", flow: flow{params: []any{"strict_unknown_tool", true}},
-			code: lathe.CodeUnknownTool, rc: "unknown_tool=1", reason: lathe.ReasonUnknownTool, told: `unknown_tool`},
+		{name: "ok", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `{"x":1}`)) }, reason: answered, read: `{"x":1}`},
+		{name: "text", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `hello`)) }, reason: answered, read: `hello`},
+		{name: "unknown tool", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, asks: "nothing",
+			code: lathe.CodeUnknownTool, rc: "unknown_tool=1", reason: answered, read: `"available_tools":["f"]`},
+		{name: "unknown tool, strict", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, asks: "nothing", flow: flow{params: []any{"strict_unknown_tool", true}},
+			code: lathe.CodeUnknownTool, rc: "unknown_tool=1", reason: lathe.ReasonUnknownTool, read: `unknown_tool`},
 		{name: "rc -5", tool: func(g *spear) { g.place(3, 0, Const(-5)) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "rc 17", tool: func(g *spear) { g.place(3, 0, Const(17)) }, // numbers without a name share a series
-			code: lathe.CodeExecutionFailed, rc: "other=1", reason: answered, told: `"rc":17`},
-		{name: "ENOSPC, then success", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, reason: answered, told: `0000`},
-		{name: "ENOSPC at the limit", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 9000}}, reason: answered, told: `0000`},
+			code: lathe.CodeExecutionFailed, rc: "other=1", reason: answered, read: `"rc":17`},
+		{name: "ENOSPC, then success", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, reason: answered, read: `0000`},
+		{name: "ENOSPC at the limit", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 9000}}, reason: answered, read: `0000`},
 		{name: "ENOSPC beyond the limit", tool: func(g *spear) { g.place(3, 0, grow(9000, 9000), fill(9000)) }, flow: flow{params: []any{"max_tool_output_bytes", 8999}},
-			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, told: `tool_output_too_large`},
+			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, read: `tool_output_too_large`},
 		{name: "ENOSPC beyond the arena", tool: func(g *spear) { g.place(3, 0, grow(arenaLen, arenaLen), fill(9000)) },
-			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, told: `tool_output_too_large`},
+			code: lathe.CodeOutputTooLarge, rc: "-28=1", reason: answered, read: `tool_output_too_large`},
 		{name: "ENOSPC with room enough", tool: func(g *spear) { g.place(3, 0, Get(outLenPtr), Const(1), Store(0), Const(-28)) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "says it wrote more than it could", tool: func(g *spear) { g.place(3, 0, Get(outLenPtr), Const(1<<20), Store(0), Const(0)) },
-			code: lathe.CodeInvalidOutput, rc: "-5=1", reason: answered, told: `invalid_output`},
+			code: lathe.CodeInvalidOutput, rc: "-5=1", reason: answered, read: `invalid_output`},
 		{name: "trap", tool: func(g *spear) { g.place(3, 0, Unreachable) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "T30: endless recursion", tool: func(g *spear) { g.place(3, 0, Get(0), Get(1), Get(2), Get(3), Call(len(g.index))) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "T30: endless loop", tool: func(g *spear) { g.place(3, 0, Loop(Br(0)), Const(0)) }, limits: lathe.Limits{ToolTimeout: 50 * time.Millisecond},
-			code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, told: `timeout`},
+			code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, read: `timeout`},
 		{name: "T30: memory bomb", tool: func(g *spear) {
 			g.place(3, 0, Loop(Const(1), MemoryGrow, Const(-1), Eq, If(Unreachable), Br(0)), Const(0))
-		}, code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
+		}, code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
 		{name: "T30: flood of host calls", tool: func(g *spear) { g.place(3, 0, Loop(g.call("cchat_close", 1), Drop, Br(0)), Const(0)) },
-			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
+			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
 		{name: "T32: reads out of bounds", tool: func(g *spear) { g.place(3, 0, Const(-4), Load(0)) },
-			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
+			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
 		{name: "ends itself", tool: func(g *spear) { g.place(3, 0, Const(3), Call(g.index["proc_exit"]), Const(0)) },
-			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
-		{name: "bad UTF-8", tool: func(g *spear) { g.place(3, 0, says(g, 700, "\"\xff\xfe\"")) },
-			code: lathe.CodeInvalidOutput, rc: "-5=1", reason: answered, told: `invalid_output`},
+			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
+		{name: "bad UTF-8", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, "\"\xff\xfe\"")) },
+			code: lathe.CodeInvalidOutput, rc: "-5=1", reason: answered, read: `invalid_output`},
 		{name: "wrong signature", tool: func(g *spear) { g.Elem(3, g.Func("", T{I32}, T{I32}, 0, Const(0))) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "T32: a function of the host", tool: func(g *spear) { g.Elem(3, g.index["spear_epoll_wait"]) },
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "T30: waits for ever", tool: func(g *spear) {
 			g.place(3, 0, Const(wordAt), Const(64), Store(0), g.call("spear_epoll_wait", g.call("spear_epoll_create"), recordAt, wordAt, -1))
-		}, limits: lathe.Limits{ToolTimeout: 50 * time.Millisecond}, code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, told: `timeout`},
+		}, limits: lathe.Limits{ToolTimeout: 50 * time.Millisecond}, code: lathe.CodeTimeout, rc: "timeout=1", reason: fault, read: `timeout`},
 		{name: "trap after memory was refused", tool: func(g *spear) { g.place(3, 0, Unreachable) }, flow: flow{before: Const(60_000) + MemoryGrow + Drop},
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
 		{name: "null funcref", tool: func(*spear) {},
-			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, told: `"rc":-5`},
-		{name: "no arena and no allocator", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, flow: flow{noArena: true},
-			code: lathe.CodeExecutionFailed, rc: "-14=1", reason: answered, told: `"rc":-14`},
-		{name: "T32: arena outside of memory", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_len", 1 << 20}},
-			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
-		{name: "T32: arena that wraps around", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_ptr", -8, "tool_arena_len", 64}},
-			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, told: `execution_failed`},
-		{name: "arena too small for the arguments", tool: func(g *spear) { g.place(3, 0, says(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_len", 16}},
-			code: lathe.CodeExecutionFailed, rc: "-28=1", reason: answered, told: `"rc":-28`},
+			code: lathe.CodeExecutionFailed, rc: "-5=1", reason: answered, read: `"rc":-5`},
+		{name: "no arena and no allocator", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, flow: flow{noArena: true},
+			code: lathe.CodeExecutionFailed, rc: "-14=1", reason: answered, read: `"rc":-14`},
+		{name: "T32: arena outside of memory", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_len", 1 << 20}},
+			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
+		{name: "T32: arena that wraps around", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_ptr", -8, "tool_arena_len", 64}},
+			code: lathe.CodeExecutionFailed, rc: "execution_failed=1", reason: fault, read: `execution_failed`},
+		{name: "arena too small for the arguments", tool: func(g *spear) { g.place(3, 0, textTool(g, 700, `1`)) }, flow: flow{params: []any{"tool_arena_len", 16}},
+			code: lathe.CodeExecutionFailed, rc: "-28=1", reason: answered, read: `"rc":-28`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,8 +122,8 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 			if len(calls) != 1 {
 				t.Fatalf("%d results", len(calls))
 			}
-			if c := calls[0]; c.ErrorType != tc.code || !strings.Contains(c.Result, tc.told) {
-				t.Errorf("error_type %q with %.200s; want %q with %s", c.ErrorType, c.Result, tc.code, tc.told)
+			if c := calls[0]; c.ErrorType != tc.code || !strings.Contains(c.Result, tc.read) {
+				t.Errorf("error_type %q with %.200s; want %q with %s", c.ErrorType, c.Result, tc.code, tc.read)
 			}
 			want := []string(nil)
 			if tc.rc != "" {
@@ -160,7 +160,7 @@ func TestGuestFunctionIsCalledAgainAfterItFailed(t *testing.T) {
 			if endless := g.Func("", toolType, T{I32}, 0, Get(0), Get(1), Get(2), Get(3), Call(34)); endless != 34 {
 				t.Fatalf("the function is number %d", endless)
 			}
-			g.place(3, 0, GetGlobal(count), Eqz, If(Const(1), SetGlobal(count), first), says(g, 700, `"second"`))
+			g.place(3, 0, GetGlobal(count), Eqz, If(Const(1), SetGlobal(count), first), textTool(g, 700, `"second"`))
 			w := newWorld(asks("f", "f", "f"))
 			runGuest(t, (&flow{prompt: "go", flags: 2, functions: map[int]string{3: definition("f")}}).build(g), w, nil, nil).ended(t, 0)
 			var got []string
@@ -176,8 +176,8 @@ func TestGuestFunctionIsCalledAgainAfterItFailed(t *testing.T) {
 		t.Parallel()
 		g := newGuest()
 		const tableGet, tableSet = "\x25\x00", "\x26\x00"
-		g.place(4, 0, says(g, 720, `"second"`))
-		g.place(3, 0, Const(3), Const(4), tableGet, tableSet, says(g, 700, `"first"`))
+		g.place(4, 0, textTool(g, 720, `"second"`))
+		g.place(3, 0, Const(3), Const(4), tableGet, tableSet, textTool(g, 700, `"first"`))
 		w := newWorld(asks("f", "f"))
 		runGuest(t, (&flow{prompt: "go", flags: 2, functions: map[int]string{3: definition("f")}}).build(g), w, nil, nil).ended(t, 0)
 		if c := w.calls(); len(c) != 2 || c[0].Result != "first" || c[1].Result != "second" {

@@ -1,6 +1,6 @@
 package guest
 
-// The numbers of errors that guests know, negated where a call returns them.
+// The error numbers of the ABI. Calls return them negated.
 const (
 	eio    = 5
 	ebadf  = 9

@@ -6,18 +6,18 @@ import (
 	"os"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/guest"
 )
 
-// A host decides what a send becomes. This one answers by itself; `lathe guest run` has one that asks a
-// model.
+// A host decides what a send becomes. This one answers by itself; NewHost returns one that asks a model.
 type parrot struct{}
 
 func (parrot) Send(_ context.Context, req *guest.Request) (*guest.Reply, error) {
-	said := req.Messages[len(req.Messages)-1].Text()
-	history := append(req.Messages, lathe.Assistant("You said: "+said))
+	text := req.Messages[len(req.Messages)-1].Text()
+	history := append(req.Messages, lathe.Assistant("You said: "+text))
 	return &guest.Reply{
-		Result:  &lathe.Result{Reason: lathe.ReasonAnswered, History: history, Usage: lathe.Usage{InputTokens: 9, OutputTokens: 4, TotalTokens: 13}},
+		Result:  &event.Result{Reason: lathe.ReasonAnswered, History: history, Usage: lathe.Usage{InputTokens: 9, OutputTokens: 4, TotalTokens: 13}},
 		History: history, RunID: "run_1", Backend: "parrot", Model: "parrot-1",
 	}, nil
 }

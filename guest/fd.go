@@ -24,15 +24,15 @@ type entry struct {
 	nonblock bool
 }
 
-// A response is what a send was answered.
+// A response is the answer to a send.
 type response struct {
 	body, metrics []byte
 }
 
-// An epoll is a set of descriptors to look at, with the events of interest.
+// An epoll is a set of watched descriptors, with their events.
 type epoll struct{ watch map[int32]uint32 }
 
-// fds are the open descriptors. Numbers are not given again; what is closed is freed at once.
+// fds are the open descriptors. Numbers are never reused; closing frees a descriptor at once.
 type fds struct {
 	next int32
 	open map[int32]*entry
@@ -71,7 +71,7 @@ func (t *fds) epoll(fd int32) *epoll {
 	return nil
 }
 
-// ready returns the events of a descriptor now. One that was closed hangs up.
+// ready returns the current events of a descriptor. A closed descriptor reports a hang-up.
 func (t *fds) ready(fd int32) uint32 {
 	switch e := t.open[fd]; {
 	case e == nil:
@@ -117,13 +117,13 @@ func (t *fds) control(epfd, op, fd int32, events uint32) int32 {
 	return 0
 }
 
-// A readyFD is a descriptor that something can be done with.
+// A readyFD is a descriptor with events.
 type readyFD struct {
 	fd     int32
 	events uint32
 }
 
-// wait returns what is ready, sorted by descriptor. A hang-up is always of interest.
+// wait returns the ready descriptors, sorted. A hang-up is always reported.
 func (t *fds) wait(ep *epoll) []readyFD {
 	var out []readyFD
 	for _, fd := range slices.Sorted(maps.Keys(ep.watch)) {
@@ -136,7 +136,7 @@ func (t *fds) wait(ep *epoll) []readyFD {
 
 const nonblock = "O_NONBLOCK"
 
-// setFlags reads {"set":[…],"clear":[…]}. Flags that are not known are passed over.
+// setFlags reads {"set":[…],"clear":[…]}. Unknown flags are ignored.
 func (e *entry) setFlags(arg []byte) int32 {
 	if rawjson.Check(arg, rawjson.Limits{}) != nil {
 		return -einval
@@ -177,7 +177,7 @@ func (e *entry) flags() string {
 	return "[]"
 }
 
-// status is what spear_fd_ctl says of an open descriptor.
+// status returns the JSON of spear_fd_ctl for an open descriptor.
 func (e *entry) status(events uint32) string {
 	mask := "[]"
 	if events&eventIn != 0 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
@@ -55,7 +56,7 @@ func TestGuestSumsWithAutoToolCall(t *testing.T) {
 	}
 	var usage lathe.Usage
 	for _, e := range w.events {
-		if d, ok := e.Data.(*lathe.ModelCallFinished); ok {
+		if d, ok := e.Data.(*event.ModelCallFinished); ok {
 			usage.Add(d.Usage)
 		}
 	}
@@ -86,7 +87,7 @@ func TestGuestWithoutAutoToolCallExecutesNothing(t *testing.T) {
 		t.Errorf("results %+v, metrics %s", w.calls(), r.metrics)
 	}
 	for _, e := range w.events {
-		if _, ok := e.Data.(*lathe.ToolCallExecuted); ok {
+		if _, ok := e.Data.(*event.ToolCallExecuted); ok {
 			t.Error("a function was executed")
 		}
 	}

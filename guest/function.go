@@ -13,18 +13,18 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A function of a guest is a tool: what a session registered with cchat_write_fn.
+// A function of a guest is a tool that a session registered with cchat_write_fn.
 type function struct {
 	program *program
 	session *session
-	offset  int32 // in the table of functions; -1: the export of the tool's name
+	offset  int32 // index in the function table; -1: the export with the tool's name
 	spec    lathe.ToolSpec
-	send    *send // the one that it is a tool of; nil: none
+	send    *send // the send whose tool it is; nil: none
 }
 
 var _ lathe.Tool = (*function)(nil)
 
-// A send is one call of cchat_send while it lasts. Functions of its session are called one at a
+// A send is one active call of cchat_send. Functions of its session are called one at a
 // time, while the guest waits in it.
 type send struct {
 	mu   sync.Mutex
@@ -41,16 +41,16 @@ func (f *function) during(s *send) *function {
 // Spec returns the definition that the guest gave.
 func (f *function) Spec() *lathe.ToolSpec { return &f.spec }
 
-// A returned is what a call came back with.
+// A returned is the result of a call in the guest.
 type returned struct {
 	out *lathe.Output
 	err error
 }
 
-// Call calls the function in the guest. A call that comes after its send is over is cancelled.
+// Call calls the function in the guest. A call after the end of its send is cancelled.
 //
-// When ctx is done the guest is being stopped, which may take it a moment; Call does not wait for that,
-// so that the run learns of it. cchat_send does.
+// When ctx is done, the guest is being stopped, which may take a moment. Call returns without waiting for that,
+// so that the run ends in time. cchat_send waits.
 func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	op := "guest: call " + f.spec.Name
 	if f.send == nil {
@@ -85,7 +85,7 @@ func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	return nil, errors.Join(err, tool.ErrGuestFault)
 }
 
-// enter calls the function while nobody else is in the guest.
+// enter calls the function. Only one goroutine at a time executes code of the guest.
 func (f *function) enter(ctx context.Context, op string, args json.RawMessage) (*lathe.Output, error) {
 	if f.send.over || ctx.Err() != nil {
 		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: op}
@@ -100,7 +100,7 @@ func (f *function) enter(ctx context.Context, op string, args json.RawMessage) (
 	return f.outcome(op, err)
 }
 
-// outcome says what an error of the guest means: a failure of the call, or the end of the guest.
+// outcome converts an error of the guest: a failure of the call, or the end of the guest.
 func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	var e *wasmrt.Error
 	if errors.As(err, &e) && !errors.Is(err, errNoMem) {
@@ -120,7 +120,7 @@ func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	return nil, err
 }
 
-// trapCause says why a function did not return, from the kind of the error: its text may quote the guest.
+// trapCause returns why a function did not return, from the kind of the error: the error's text may quote the guest.
 func trapCause(e *wasmrt.Error) string {
 	switch {
 	case e.Kind == wasmrt.KindMissing && e.Err != nil:
@@ -134,14 +134,14 @@ func trapCause(e *wasmrt.Error) string {
 	}
 }
 
-// failedBecause is failed with a cause for operators.
+// failedBecause is failed with a cause for operators, which the model does not read.
 func failedBecause(rc int, cause string) *lathe.Output {
 	out := failed(rc)
 	out.Cause = cause
 	return out
 }
 
-// failed is the failure of a call with a return code, which the model is told, too.
+// failed returns the output of a failed call with a return code, which the model reads.
 func failed(rc int) *lathe.Output {
 	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: rc, Data: fmt.Appendf(nil, `{"rc":%d}`, rc)}
 }

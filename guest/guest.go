@@ -17,18 +17,18 @@ import (
 
 // Options of a [Runtime].
 type Options struct {
-	// CacheDir keeps compiled code; see the same option of wasmtool. Empty: in memory only.
+	// CacheDir is a folder for compiled code; see the same option of wasmtool. Empty: in memory only.
 	CacheDir string
 	// CompileTimeout bounds the compilation of one module; 60 s.
 	CompileTimeout time.Duration
-	// Interpreter does without machine code: slower by far, and one thing less to trust.
+	// Interpreter executes without machine code: much slower, and independent of the compiler's correctness.
 	Interpreter bool
 }
 
 // A Runtime compiles programs. It may be used by several goroutines at once.
 type Runtime struct{ rt *wasmrt.Runtime }
 
-// New returns a runtime.
+// New returns a runtime. opts may be nil.
 func New(opts *Options) (*Runtime, error) {
 	var o Options
 	if opts != nil {
@@ -42,7 +42,7 @@ func New(opts *Options) (*Runtime, error) {
 	return &Runtime{rt}, nil
 }
 
-// Close frees the programs. None may run.
+// Close frees the programs. No program may be running.
 func (r *Runtime) Close() error { return r.rt.Close() }
 
 // A Program is a compiled guest. It may be run by several goroutines at once.
@@ -52,8 +52,8 @@ type Program struct {
 	entry  string
 }
 
-// Compile checks a module and compiles it. limits may be nil. A module without `_start` and without
-// `main` is refused.
+// Compile checks and compiles a module. limits may be nil. It refuses a module without `_start` and
+// `main`.
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
 	p := &Program{}
 	if limits != nil {
@@ -70,7 +70,7 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Pr
 	return p, nil
 }
 
-// entryOf returns the function that a program begins with: `_start`, else `main`, with or without
+// entryOf returns the entry point of a program: `_start`, else `main`, with or without
 // the two parameters and the result of C.
 func entryOf(m *wasmrt.Module) (string, error) {
 	if found, fits := m.Exports("_start", nil, nil); fits {
@@ -94,28 +94,28 @@ func entryOf(m *wasmrt.Module) (string, error) {
 	return "", errors.New("guest: the module exports neither _start nor main")
 }
 
-// Close frees the program. It must not run.
+// Close frees the program. It must not be running.
 func (p *Program) Close() error { return p.module.Close() }
 
-// A FileGrant lets a guest see the files below Root as those below Guest. No path and no link leads
+// A FileGrant makes the files below Root available to a guest below the path Guest. No path and no link leads
 // out of Root.
 type FileGrant struct {
 	Guest string // such as "/data"
 	Root  *os.Root
-	Write bool // also make, change, rename and remove
+	Write bool // also create, change, rename and remove
 }
 
-// RunOptions say what one run of a program may do. The zero value grants nothing.
+// RunOptions configure one run of a program. The zero value grants nothing.
 type RunOptions struct {
-	// Stdout and Stderr get what the guest writes there; nil: nowhere.
+	// Stdout and Stderr receive the guest's output; nil: discarded.
 	Stdout, Stderr io.Writer
-	// Log gets what the guest logs: level is trace, debug, info, warn or error, and text is the
-	// guest's own, at most 16 KiB of it. The runtime says there, as `warn`, which function of the
-	// guest it passed over. nil: nowhere.
+	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text is the
+	// guest's own, at most 16 KiB. The runtime logs there, as `warn`, the functions
+	// of the guest that it ignored. nil: discarded.
 	Log func(level, text string)
-	// Now is the time; nil: a clock that starts in 2000 and counts how often it is read.
+	// Now returns the time; nil: a clock that starts in 2000 and advances with each reading.
 	Now func() time.Time
-	// Random is randomness; nil: the same bytes each time.
+	// Random is the source of random numbers; nil: the same bytes in each run.
 	Random io.Reader
 	Files  []FileGrant
 	// Timeout bounds the whole program; 0: 15 min; negative: none.
@@ -123,29 +123,29 @@ type RunOptions struct {
 	// Principal and Labels name the program's owner in its runs.
 	Principal string
 	Labels    map[string]string
-	// Defaults are what a session has unless it says otherwise, and Caps are the most that it may have,
+	// Defaults are the values of a session that sets none, and Caps the maximum that it may set,
 	// of MaxIterations, MaxToolCalls and MaxOutputBytes. Zero fields: 8, 32, 64 KiB; and 128, 10 000, 1 MiB.
 	Defaults, Caps lathe.Limits
-	// StrictUnknownTool ends each run whose model asks for a tool that is not there. A session may ask for it itself.
+	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may set it itself.
 	StrictUnknownTool bool
 	MCP               MCPPolicy
 }
 
-// An Outcome is how a program ended.
+// An Outcome is the result of a program.
 type Outcome struct {
-	// Code is the exit code of a guest that ended by itself.
+	// Code is the exit code of a guest that exited.
 	Code int
-	// Reason is answered for a guest that ended by itself, guest_fault for one that broke a rule or a
-	// limit, run_timeout or cancelled for one that was stopped, and internal for the rest.
+	// Reason is answered for a guest that exited, guest_fault for one that broke a rule or a
+	// limit, run_timeout or cancelled for one that was stopped, and internal for other errors.
 	Reason lathe.Reason
-	// Err says what happened where the guest did not end by itself.
+	// Err is the cause if the guest did not exit itself.
 	Err error
 	// Sends counts the calls of Host.Send, and Usage sums the tokens of their runs.
 	Sends int
 	Usage lathe.Usage
 }
 
-// program is one run of a [Program]: what its host functions find with its instance.
+// program is one run of a [Program]: the state that its host functions reach through the instance.
 type program struct {
 	host   Host
 	opts   RunOptions
@@ -159,11 +159,11 @@ type program struct {
 	logged int
 	spare  []block // of the guest's allocator, not in use
 	found  map[funcPlace]*wasmrt.Func
-	fault  error // why the guest is at its end
+	fault  error // why the guest must end
 	out    Outcome
 }
 
-// Run runs the program to its end. It returns when all that the guest started has returned.
+// Run runs the program to its end. It returns after everything that the guest started has returned.
 func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
 	r := &program{host: host, limits: &p.limits, found: map[funcPlace]*wasmrt.Func{}, id: "guest_" + strings.ToLower(rand.Text())}
 	if opts != nil {
@@ -214,7 +214,7 @@ func (p *program) start(ctx context.Context, entry string) (code int, err error)
 	return 0, nil
 }
 
-// end says how the program ended.
+// end sets the outcome of the program.
 func (p *program) end(ctx context.Context, err error) {
 	o := &p.out
 	var e *wasmrt.Error
@@ -243,24 +243,24 @@ func (p *program) end(ctx context.Context, err error) {
 	}
 }
 
-// outputBytes is the limit on what a function of the session may answer.
+// outputBytes returns the limit of a function's output in the session.
 func (p *program) outputBytes(s *session) int {
 	return p.limit(s.params.outputBytes, p.opts.Defaults.MaxOutputBytes, defaultOutputBytes, p.opts.Caps.MaxOutputBytes, mostOutputBytes)
 }
 
-// limit returns what a session said, else what it has by default, at most the cap.
-func (p *program) limit(said *int, standard, other, most, otherMost int) int {
+// limit returns the session's value, or the default, at most the cap.
+func (p *program) limit(own *int, standard, other, most, otherMost int) int {
 	if standard == 0 {
 		standard = other
 	}
 	if most == 0 {
 		most = otherMost
 	}
-	return min(valueOr(said, standard), most)
+	return min(valueOr(own, standard), most)
 }
 
-// room takes n bytes of what all sessions may hold together, and says whether they were there.
-func (p *program) room(n int) bool {
+// reserve reserves n bytes of the total that all sessions may hold, and reports whether they were available.
+func (p *program) reserve(n int) bool {
 	if p.bytes+n > p.limits.SessionBytes {
 		return false
 	}

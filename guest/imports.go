@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// A hostCall is one function of the module that guests import. It finds its parameters in the order
+// A hostCall is one function of the module that guests import. It reads its parameters in the order
 // of the import.
 type hostCall func(c *call) int32
 
@@ -85,8 +85,8 @@ func imports() wasmrt.HostModule {
 	return m
 }
 
-// absent are calls that exist so that modules which import them can be loaded: speech, microphone and
-// streams of a person. They answer -ENOSYS. The number is that of their parameters.
+// absent are calls for speech, microphone and streams, which exist so that modules with these imports can be
+// loaded. They return -ENOSYS. The value is the number of their parameters.
 var absent = map[string]int{
 	"rtasr_create": 0, "rtasr_ctl": 4, "rtasr_write": 3, "rtasr_read": 3, "rtasr_close": 1,
 	"mic_create": 0, "mic_ctl": 4, "mic_read": 3, "mic_close": 1,
@@ -94,8 +94,8 @@ var absent = map[string]int{
 	"user_stream_ctl_open": 0, "user_stream_ctl_read": 3,
 }
 
-// programOf returns the run that an instance belongs to. The start section of a module runs before
-// the instance is known to it.
+// programOf returns the run of an instance, or nil: the start section of a module runs before
+// the run has its instance.
 func programOf(inst *wasmrt.Instance) *program {
 	p := inst.Data().(*program)
 	p.inst = inst
@@ -111,7 +111,7 @@ func (c *call) text(ptr, n uint32) (text string, rc int32) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), 0
 }
 
-// bytes returns a view of n bytes at ptr. It is good until the guest runs again.
+// bytes returns a view of n bytes at ptr. It is valid until the guest runs again.
 func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
 	if n > maxCallBytes {
 		if _, err := c.inst.Memory().Read(ptr, n); err != nil {
@@ -126,7 +126,7 @@ func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
 	return b, 0
 }
 
-// argument returns a copy of what cchat_ctl and spear_fd_ctl are given: its length stands in memory.
+// argument returns a copy of the argument of cchat_ctl and spear_fd_ctl, whose length is in memory.
 func (c *call) argument(ptr, lenPtr uint32) (b []byte, rc int32) {
 	n, err := c.inst.Memory().ReadUint32(lenPtr)
 	if err != nil {
@@ -136,15 +136,15 @@ func (c *call) argument(ptr, lenPtr uint32) (b []byte, rc int32) {
 	return []byte(text), rc
 }
 
-// reply writes b to the guest: the word at lenPtr holds the room there is, and then the length. Where
-// there is too little room it holds the length that is needed.
+// reply writes b to the guest: the word at lenPtr holds the size of the buffer, and then the length. If
+// the buffer is too small, the word holds the required length.
 func (c *call) reply(ptr, lenPtr uint32, b []byte) int32 {
 	mem := c.inst.Memory()
-	room, err := mem.ReadUint32(lenPtr)
+	capacity, err := mem.ReadUint32(lenPtr)
 	switch {
 	case err != nil:
 		return -efault
-	case uint64(room) < uint64(len(b)):
+	case uint64(capacity) < uint64(len(b)):
 		if mem.WriteUint32(lenPtr, uint32(len(b))) != nil {
 			return -efault
 		}
@@ -184,10 +184,10 @@ func (c *call) writeMessage() int32 {
 	return c.p.grow(s, len(content), func() int32 { return s.write(role, content) })
 }
 
-// grow has do add n bytes to the session, where there is room for them.
+// grow calls do, which adds n bytes to the session, if the limit allows n more bytes.
 func (p *program) grow(s *session, n int, do func() int32) int32 {
 	n += perItem
-	if !p.room(n) {
+	if !p.reserve(n) {
 		return -enomem
 	}
 	rc := do()
@@ -224,15 +224,15 @@ func (c *call) writeFunction() int32 {
 	})
 }
 
-// note logs what the runtime says of the guest, as long as the guest has room in its log for it.
+// note logs a line of the runtime about the guest, within the guest's limit on its log.
 func (p *program) note(text string) {
-	if p.logRoom(len(text)) && p.opts.Log != nil {
+	if p.reserveLog(len(text)) && p.opts.Log != nil {
 		p.opts.Log("warn", text)
 	}
 }
 
-// logRoom takes n bytes of what may be logged, and says whether they were there.
-func (p *program) logRoom(n int) bool {
+// reserveLog reserves n bytes of the log, and reports whether they were available.
+func (p *program) reserveLog(n int) bool {
 	if p.logged += n; p.logged > p.limits.LogBytes {
 		p.logged = p.limits.LogBytes
 		return false
@@ -316,16 +316,16 @@ func (c *call) epollClose() int32 {
 	return 0
 }
 
-// epollWait returns how many descriptors are ready. Nothing becomes ready while a guest waits: it
-// has one thread, and sends are over when they return. So it looks, and lets the time pass.
+// epollWait returns the number of ready descriptors. No descriptor becomes ready during the wait, because the guest
+// has one thread, and sends are complete when they return. So it checks once, and sleeps.
 func (c *call) epollWait() int32 {
 	const record = 8
 	mem := c.inst.Memory()
-	room, err := mem.ReadUint32(c.word(2))
+	capacity, err := mem.ReadUint32(c.word(2))
 	if err != nil {
 		return -efault
 	}
-	if room < record {
+	if capacity < record {
 		if mem.WriteUint32(c.word(2), record) != nil {
 			return -efault
 		}
@@ -346,7 +346,7 @@ func (c *call) epollWait() int32 {
 			c.inst.Sleep(time.Duration(timeout) * time.Millisecond)
 		}
 	}
-	ready = ready[:min(len(ready), int(room/record))]
+	ready = ready[:min(len(ready), int(capacity/record))]
 	var b []byte
 	for _, r := range ready {
 		b = binary.LittleEndian.AppendUint32(b, uint32(r.fd))
@@ -400,7 +400,7 @@ func (c *call) log() int32 {
 	if rc != 0 {
 		return rc
 	}
-	if !c.p.logRoom(len(text)) {
+	if !c.p.reserveLog(len(text)) {
 		return -enospc
 	}
 	if c.p.opts.Log != nil {

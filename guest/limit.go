@@ -6,13 +6,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Limits bound a program. A zero field has the default in its comment. Reaching one that says
-// "ends" ends the guest; the others answer a call with the number of an error.
+// Limits bound a program. A zero field has the default in its comment. At a limit marked
+// "ends" the guest ends; at the others a call returns the error number.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary
 	Functions     int    // 50 000, in the module
 	FunctionBytes int    // 1 MiB; of the code of one function
-	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB; ends the guest when it cannot do without
+	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB; ends the guest if it requires more
 	TableElements uint32 // 100 000, in all tables together
 	HostCalls     int64  // 1 000 000; ends
 	StdoutBytes   int64  // 64 KiB, of both outputs together; ends
@@ -21,7 +21,7 @@ type Limits struct {
 	NewFiles      int    // 1 000 files and folders made; ends
 	LogBytes      int    // 256 KiB, of all log calls: -ENOSPC
 	Descriptors   int    // 256 open at once: -ENOMEM
-	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and what they were answered: -ENOMEM
+	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and the answers: -ENOMEM
 	SessionTools  int    // 128 functions in one session: -ENOMEM
 	Sends         int    // 1 000 runs: the answer is the error budget_exceeded
 }
@@ -47,16 +47,16 @@ func (l *Limits) runtime() *wasmrt.Limits {
 		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, NewFiles: l.NewFiles}
 }
 
-// The most that a session may ask for, and what it gets when it asks for nothing.
+// The maximum that a session may set, and the default.
 const (
 	mostIterations, defaultIterations   = 128, 8
 	mostToolCalls, defaultToolCalls     = 10_000, 32
 	mostOutputBytes, defaultOutputBytes = 1 << 20, 64 << 10
 
 	maxLog         = 16 << 10 // one log call
-	maxCallBytes   = 16 << 20 // one text that a guest hands over
+	maxCallBytes   = 16 << 20 // one text that a guest passes
 	firstFD        = 1000
-	firstOutput    = 4 << 10 // the room that a function starts with
-	maxAttempts    = 8       // of one call, each with more room
+	firstOutput    = 4 << 10 // the first buffer of a function
+	maxAttempts    = 8       // of one call, each with a larger buffer
 	defaultTimeout = 15 * time.Minute
 )

@@ -6,27 +6,27 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// MCPPolicy says what a guest may do with MCP servers. The zero value is nothing: a guest that
+// MCPPolicy configures what a guest may do with MCP servers. With the zero value a guest that
 // enables them is refused.
 type MCPPolicy struct {
 	Enabled bool
 	// Servers are the ids of the servers that sessions may use.
 	Servers []string
-	// Default are those of them that a session begins with, enabled. Others than Servers count for nothing.
+	// Default are the servers that are enabled when a session begins. Names that are not in Servers have no effect.
 	Default []string
-	// Allow and Deny are patterns of tools, with `*` and `?`. A nil Allow is every tool, an empty one none.
+	// Allow and Deny are patterns of tools, with `*` and `?`. A nil Allow allows every tool, an empty one none.
 	Allow, Deny []string
 }
 
-// MCP says which tools of MCP servers a session wants. It is what a policy leaves of it.
+// MCP are the tools of MCP servers that a session requests, as restricted by the policy.
 type MCP struct {
 	Servers []string
 
 	lists [4][]string // allow and deny of the program, allow and deny of the session
 }
 
-// Allows reports whether the session may use the tool, in this order: the program's allowlist, its
-// denylist, the session's allowlist, the session's denylist. What a server offers at all is the host's.
+// Allows reports whether the session may use the tool. It checks, in this order, the program's allowlist and
+// denylist, and the session's allowlist and denylist. The host decides which tools a server offers at all.
 // A pattern is compared with `tool`, with `server__tool` and with `mcp.server.tool`.
 func (m *MCP) Allows(server, tool string) bool {
 	if !slices.Contains(m.Servers, server) {
@@ -68,7 +68,7 @@ func newMCPState(p *MCPPolicy) mcpState {
 	return s
 }
 
-// request returns what the session asks the host for; nil is nothing.
+// request returns what the session requests of the host, or nil.
 func (s *mcpState) request(p *MCPPolicy) *MCP {
 	if !p.Enabled || !s.enabled || len(s.servers) == 0 {
 		return nil

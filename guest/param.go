@@ -27,7 +27,7 @@ type params struct {
 	forward                    map[string]json.RawMessage // the model's
 }
 
-// The names that are read here.
+// The names of the parameters that are read here.
 const (
 	keyModel      = "model"
 	keyArenaPtr   = "tool_arena_ptr"
@@ -45,7 +45,7 @@ const (
 	mcpTask       = "mcp.task_"
 )
 
-// structural are the names that no guest sets: they are taken and not looked at.
+// structural are names that a guest may set without effect.
 var structural = map[string]bool{"messages": true, "tools": true, "backend": true, "stream": true, "stream_options": true, "n": true}
 
 // readParam reads {"key":…,"value":…}. A missing value is null.
@@ -66,7 +66,7 @@ func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
 	return key, bytes.Clone(trim(raw)), true
 }
 
-// set is SET_PARAM of a session. What is null is as if it had not been set. A number above its cap
+// set implements SET_PARAM of a session. null removes a parameter. A number above its cap
 // counts as the cap.
 func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int32 {
 	if strings.HasPrefix(key, mcpPrefix) {
@@ -121,7 +121,7 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 		}
 	default:
 		switch {
-		case structural[strings.ToLower(key)], strings.EqualFold(key, keyModel): // some servers do not mind the case
+		case structural[strings.ToLower(key)], strings.EqualFold(key, keyModel): // some servers ignore the case
 		case null:
 			delete(p.forward, key)
 		case p.forward == nil:
@@ -174,7 +174,7 @@ func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) i
 	return 0
 }
 
-// setWord reads a pointer or length: unsigned, and what languages with signed words write for it.
+// setWord reads a pointer or length: an unsigned number, or the negative one with the same bits.
 func setWord(to *uint32, value []byte) int32 {
 	if string(value) == "null" {
 		*to = 0
@@ -235,7 +235,7 @@ func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
 	return c, false
 }
 
-// overrides are the parameters that go to the model, sorted by name.
+// overrides returns the parameters for the model, sorted by name.
 func (p *params) overrides() []lathe.Member {
 	var out []lathe.Member
 	for _, name := range slices.Sorted(maps.Keys(p.forward)) {

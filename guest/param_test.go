@@ -61,7 +61,7 @@ func TestGuestParameters(t *testing.T) {
 			t.Parallel()
 			p := newProbe()
 			p.call("cchat_create")
-			p.say(1000, "x")
+			p.printText(1000, "x")
 			want := []int32{1000, 0}
 			for _, s := range tc.steps {
 				p.set(1000, s.json)
@@ -86,8 +86,8 @@ func TestGuestParameters(t *testing.T) {
 func TestGuestFunctionDefinitions(t *testing.T) {
 	t.Parallel()
 	g := newGuest()
-	g.place(1, 0, says(g, 700, `"first"`))
-	g.place(2, 0, says(g, 720, `"bare"`))
+	g.place(1, 0, textTool(g, 700, `"first"`))
+	g.place(2, 0, textTool(g, 720, `"bare"`))
 	f := &flow{prompt: "go", flags: 2, functions: map[int]string{
 		0: `{"type":"function","function":{"description":"no name"}}`,
 		1: definition("f"),
@@ -149,7 +149,7 @@ func TestMCPAllowAndDenyOrder(t *testing.T) {
 			t.Parallel()
 			p := newProbe()
 			p.call("cchat_create")
-			p.say(1000, "x")
+			p.printText(1000, "x")
 			want := []int32{1000, 0}
 			for _, json := range tc.params {
 				p.set(1000, json)

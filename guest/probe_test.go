@@ -52,8 +52,8 @@ func (p *probe) set(fd int, json string) {
 	p.call("cchat_ctl", fd, 1, at, wordAt)
 }
 
-// say writes a message of a person.
-func (p *probe) say(fd int, text string) {
+// printText writes a message of a person.
+func (p *probe) printText(fd int, text string) {
 	p.call("cchat_write_msg", fd, p.put("user"), p.put(text))
 }
 
@@ -123,10 +123,10 @@ func TestGuestDescriptors(t *testing.T) {
 	p.call("cchat_close", 1000)
 	p.call("cchat_close", 1000)
 	p.call("cchat_create")
-	p.say(1000, "x")
+	p.printText(1000, "x")
 	p.call("cchat_recv", 1001, outAt, wordAt) // a session
 	p.call("cchat_send", 1003, 0)             // not there
-	p.say(1001, "x")
+	p.printText(1001, "x")
 	p.call("cchat_send", 1001, 0)
 	p.call("cchat_send", 1003, 0) // an answer
 	p.call("cchat_close", 1003)
@@ -142,7 +142,7 @@ func TestGuestDescriptors(t *testing.T) {
 		for range 2 {
 			p.call("cchat_create")
 		}
-		p.say(1000, "x")
+		p.printText(1000, "x")
 		p.call("cchat_send", 1000, 0)
 		p.call("cchat_send", 1000, 0)
 		p.call("spear_epoll_create")
@@ -152,12 +152,12 @@ func TestGuestDescriptors(t *testing.T) {
 	})
 }
 
-// Answers can be read again; too small a buffer is told the length.
+// Answers can be read again; for too small a buffer the call returns the length.
 func TestGuestReceivesAgain(t *testing.T) {
 	t.Parallel()
 	p := newProbe()
 	p.call("cchat_create")
-	p.say(1000, "x")
+	p.printText(1000, "x")
 	p.call("cchat_send", 1000, 1)
 	p.word(wordAt, 3)
 	p.call("cchat_recv", 1001, outAt, wordAt)
@@ -217,7 +217,7 @@ func TestGuestEpoll(t *testing.T) {
 	p := newProbe()
 	p.call("spear_epoll_create")             // 1000
 	p.call("cchat_create")                   // 1001
-	p.say(1001, "x")                         // 0
+	p.printText(1001, "x")                   // 0
 	p.call("cchat_send", 1001, 0)            // 1002
 	p.call("cchat_send", 1001, 0)            // 1003
 	p.call("spear_epoll_ctl", 1000, 1, 9, 1) // no such descriptor
@@ -263,7 +263,7 @@ func TestGuestDescriptorControl(t *testing.T) {
 	p := newProbe()
 	p.call("cchat_create")
 	p.call("spear_epoll_create")
-	p.say(1000, "x")
+	p.printText(1000, "x")
 	p.call("cchat_send", 1000, 1)
 	for _, flags := range []string{`{"set":["O_NONBLOCK","O_OTHER"],"clear":[]}`, `{"set":"O_NONBLOCK"}`, `[]`, `{`} {
 		at := p.at
@@ -293,7 +293,7 @@ func TestGuestDescriptorControl(t *testing.T) {
 	}
 }
 
-// What a guest logs is told with its level, bounded.
+// A guest's log lines have their level and are bounded.
 func TestGuestLog(t *testing.T) {
 	t.Parallel()
 	p := newProbe()
@@ -397,7 +397,7 @@ func TestGuestSends(t *testing.T) {
 	t.Parallel()
 	p := newProbe()
 	p.call("cchat_create")
-	p.say(1000, "x")
+	p.printText(1000, "x")
 	for range 3 {
 		p.call("cchat_send", 1000, 0)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// The words of errors that guests branch on.
+// The codes of errors that guests read.
 const (
 	codeCallLimit = "tool_call_limit"
 	codeNetwork   = "network_error"
@@ -23,7 +23,7 @@ func failure(code, message string) []byte {
 	return append(b, `}}`...)
 }
 
-// refusal is the body of a send that did not become a run.
+// refusal returns the body for a send without a run.
 func refusal(err error) []byte {
 	code := lathe.CodeOf(err)
 	if code == "" {
@@ -37,16 +37,16 @@ func refusal(err error) []byte {
 	return failure(string(code), message)
 }
 
-// answer is the body that a guest reads: a chat completion with what the model said last, or an error.
-// said is how many messages the run began with.
-func answer(r *Reply, auto bool, said int, created int64) []byte {
+// answer returns the body that a guest reads: a chat completion with the model's last message, or an error.
+// said is the number of messages at the beginning of the run.
+func answer(r *Reply, auto bool, before int, created int64) []byte {
 	res := r.Result
 	switch res.Reason {
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonNoToolCalls, lathe.ReasonToolError:
-		return completion(r, said, created)
+		return completion(r, before, created)
 	case lathe.ReasonMaxIterations:
 		if !auto { // a guest that asked for one turn has it
-			return completion(r, said, created)
+			return completion(r, before, created)
 		}
 		return failure(codeCallLimit, "exceeded "+keyRounds)
 	case lathe.ReasonMaxToolCalls:
@@ -60,7 +60,7 @@ func answer(r *Reply, auto bool, said int, created int64) []byte {
 	}
 }
 
-// upstream says how the model server failed, without its own words.
+// upstream describes the failure of the model server, without the server's message.
 func upstream(err error) []byte {
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
@@ -72,7 +72,7 @@ func upstream(err error) []byte {
 	return failure(string(lathe.ReasonUpstreamError), "the model server failed: "+up.Error())
 }
 
-func completion(r *Reply, said int, created int64) []byte {
+func completion(r *Reply, before int, created int64) []byte {
 	res := r.Result
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
 	if n := len(res.Trace); n > 0 {
@@ -81,7 +81,7 @@ func completion(r *Reply, said int, created int64) []byte {
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
 	}
-	for i := len(res.History) - 1; i >= min(said, len(res.History)); i-- {
+	for i := len(res.History) - 1; i >= min(before, len(res.History)); i-- {
 		if res.History[i].Role == lathe.RoleAssistant {
 			f.Message = res.History[i]
 			break
@@ -95,7 +95,7 @@ func completion(r *Reply, said int, created int64) []byte {
 	})
 }
 
-// usage is what GET_METRICS tells: the tokens of all turns of the send.
+// usage returns the body of GET_METRICS: the tokens of all turns of the send.
 func usage(u *lathe.Usage) []byte {
 	total := u.TotalTokens
 	if total == 0 {

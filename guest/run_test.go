@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/guest"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
@@ -96,17 +97,17 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// A host that fails to make a run is told to the guest, and one whose context ends takes the guest along.
+// The guest reads the error of a host that fails to start a run, and ends with the context of its host.
 type failing func(ctx context.Context, req *guest.Request) (*guest.Reply, error)
 
 func (f failing) Send(ctx context.Context, req *guest.Request) (*guest.Reply, error) {
 	return f(ctx, req)
 }
 
-func TestGuestIsToldWhatTheHostRefuses(t *testing.T) {
+func TestGuestSeesWhatTheHostRefuses(t *testing.T) {
 	t.Parallel()
 	upstream := func(e *lathe.UpstreamError) *guest.Reply {
-		return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonUpstreamError, Err: &lathe.Error{Code: lathe.CodeUpstream, Err: e}}}
+		return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonUpstreamError, Err: &lathe.Error{Code: lathe.CodeUpstream, Err: e}}}
 	}
 	for _, tc := range []struct {
 		name string
@@ -127,7 +128,7 @@ func TestGuestIsToldWhatTheHostRefuses(t *testing.T) {
 			return upstream(&lathe.UpstreamError{Kind: lathe.UpstreamRateLimited, Status: 429, Message: "secret"}), nil
 		}, `{"error":{"code":"upstream_error","message":"the model server failed: rate_limited (HTTP 429)"}}`},
 		{"timeout", func(context.Context, *guest.Request) (*guest.Reply, error) {
-			return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonRunTimeout}}, nil
+			return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonRunTimeout}}, nil
 		}, `{"error":{"code":"run_timeout","message":"the run ended run_timeout"}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestGuestFunctionThatSends(t *testing.T) {
 			g.call("cchat_write_fn", Get(4), 5, x.put(definition("inner"))) + Drop + x2param(g, x, "tool_arena_ptr", 60000) + x2param(g, x, "tool_arena_len", 4096) +
 			rc(result, inner)
 	}
-	g.place(3, 1, busy, nest(second), says(g, 700, `"outer"`))
-	g.place(5, 1, nest(third), says(g, 720, `"inner"`))
+	g.place(3, 1, busy, nest(second), textTool(g, 700, `"outer"`))
+	g.place(5, 1, nest(third), textTool(g, 720, `"inner"`))
 	f := &flow{prompt: "go", flags: 2, functions: map[int]string{3: definition("outer")}, then: func(g *spear, _ *texts) string {
 		code := g.print(Const(3072), Const(20))
 		for _, fd := range []int32{second, third} {
@@ -209,7 +210,7 @@ func TestGuestSendsFromItsStartSection(t *testing.T) {
 	t.Parallel()
 	g := newGuest()
 	x := &texts{g, textAt}
-	g.place(3, 0, says(g, 700, `"second"`))
+	g.place(3, 0, textTool(g, 700, `"second"`))
 	code := g.call("cchat_create") + Drop + g.call("cchat_write_msg", 1000, x.put("user"), x.put("go")) + Drop +
 		g.call("cchat_write_fn", 1000, 3, x.put(definition("f"))) + Drop +
 		Const(1000) + Set(4) + x2param(g, x, "tool_arena_ptr", arenaAt) + x2param(g, x, "tool_arena_len", arenaLen) +
@@ -291,7 +292,7 @@ func TestGuestsOfTwoTenantsSeeNothingOfEachOther(t *testing.T) {
 	p.call("cchat_write_msg", 1000, p.put("user"), p.put("stolen"))
 	p.word(7000, 42)
 	p.call("cchat_create")
-	p.say(1000, "my secret")
+	p.printText(1000, "my secret")
 	p.call("cchat_send", 1000, 2)
 	p.Func("_start", nil, nil, 4, p.code, p.print(Const(resultsAt), Const(int32(4*p.steps))))
 	rt, err := shared()
@@ -308,7 +309,7 @@ func TestGuestsOfTwoTenantsSeeNothingOfEachOther(t *testing.T) {
 	meet := failing(func(ctx context.Context, req *guest.Request) (*guest.Reply, error) {
 		both.Done()
 		both.Wait() // both are in the middle of a send
-		return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonAnswered, History: req.Messages}, History: req.Messages}, nil
+		return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonAnswered, History: req.Messages}, History: req.Messages}, nil
 	})
 	var wg sync.WaitGroup
 	outs := make([]strings.Builder, 2)
@@ -358,7 +359,7 @@ func TestGuestFunctionAfterItsSend(t *testing.T) {
 		var late lathe.Tool
 		o := program.Run(t.Context(), failing(func(_ context.Context, req *guest.Request) (*guest.Reply, error) {
 			late = req.Tools[0]
-			return &guest.Reply{Result: &lathe.Result{Reason: lathe.ReasonAnswered}}, nil
+			return &guest.Reply{Result: &event.Result{Reason: lathe.ReasonAnswered}}, nil
 		}), nil)
 		if o.Err != nil {
 			t.Fatal(o.Err)

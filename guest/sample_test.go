@@ -10,7 +10,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/sum.wasm anew")
 
 // testdata/sum.wasm is the sample of the contract, as a module that was built an instruction at a time.
-func TestSampleIsWhatItsSourceSays(t *testing.T) {
+func TestSampleIsBuiltFromItsSource(t *testing.T) {
 	t.Parallel()
 	g := newGuest()
 	sumTool(g, 3)

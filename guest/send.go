@@ -56,7 +56,7 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	if flags&flagMetrics == 0 {
 		metrics = []byte("{}")
 	}
-	if !p.room(perItem + len(body)) {
+	if !p.reserve(perItem + len(body)) {
 		return -enomem, nil
 	}
 	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}}), nil
@@ -67,7 +67,7 @@ func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
 	if !auto {
 		return 0
 	}
-	if !p.room(sizeOf(history) - sizeOf(s.messages)) {
+	if !p.reserve(sizeOf(history) - sizeOf(s.messages)) {
 		return -enomem
 	}
 	s.size += sizeOf(history) - sizeOf(s.messages)

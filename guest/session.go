@@ -59,6 +59,8 @@ func sizeOf(msgs []lathe.Message) int {
 				n += len(p.URL) + len(p.Data) + len(p.Raw)
 			case lathe.ToolCall:
 				n += perItem + len(p.Arguments)
+			case lathe.Opaque:
+				n += len(p.JSON)
 			case lathe.ToolResult:
 				n += perItem + len(p.Content)
 				for _, b := range p.Blobs {
@@ -135,10 +137,7 @@ func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 
 // textOf returns the text of a JSON string; "" of anything else.
 func textOf(raw []byte) string {
-	if raw = trim(raw); len(raw) == 0 || raw[0] != '"' {
-		return ""
-	}
-	return string(rawjson.AppendUnquoteLossy(nil, raw))
+	return rawjson.Text(trim(raw))
 }
 
 func trim(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }

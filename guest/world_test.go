@@ -17,6 +17,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/guest"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/loop"
@@ -36,7 +37,7 @@ type world struct {
 	policy lathe.Policy
 
 	mu       sync.Mutex
-	events   []lathe.Event
+	events   []event.Event
 	requests []*guest.Request
 	metrics  *observe.Metrics
 }
@@ -49,8 +50,8 @@ func newWorld(model lathe.Model) *world {
 }
 
 // Emit keeps the events that are stored.
-func (w *world) Emit(_ context.Context, e lathe.Event) {
-	if !lathe.IsDelta(e.Data) {
+func (w *world) Emit(_ context.Context, e event.Event) {
+	if !event.IsDelta(e.Data) {
 		w.mu.Lock()
 		w.events = append(w.events, e)
 		w.mu.Unlock()
@@ -69,25 +70,33 @@ func (w *world) Send(ctx context.Context, req *guest.Request) (*guest.Reply, err
 	limits.MaxIterations, limits.MaxToolCalls, limits.MaxOutputBytes = req.MaxIterations, req.MaxToolCalls, req.MaxOutputBytes
 	settings := lathe.Settings{OnLimit: lathe.OnLimitStop, StrictUnknownTool: req.StrictUnknownTool, ToolChoice: req.ToolChoice,
 		ParallelToolCalls: req.ParallelToolCalls, NoFixEmptyFinal: !req.Auto}
-	l, err := loop.New(w.model, tool.NewRunner(set, &tool.Options{Policy: w.policy, Limits: limits, Settings: settings}),
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: w.policy, Limits: limits, Settings: settings})
+	if err != nil {
+		return nil, err
+	}
+	l, err := loop.New(w.model, runner,
 		&loop.Options{Settings: settings, Limits: limits, Overrides: req.Overrides})
 	if err != nil {
 		return nil, err
 	}
 	in := &loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers}
 	id := &runID{}
-	res, _ := engine.New(&engine.Options{Sinks: []lathe.Sink{w, w.metrics}}).Run(ctx, l, in, id)
+	e, err := engine.New(&engine.Options{Sinks: []event.Sink{w, w.metrics}})
+	if err != nil {
+		return nil, err
+	}
+	res, _ := e.Run(ctx, l, in, &engine.RunOptions{Sinks: []event.Sink{id}})
 	return &guest.Reply{Result: res, History: loop.SessionHistory(res.History, nil), RunID: id.id, Backend: "sim", Model: "demo"}, nil
 }
 
 type runID struct{ id string }
 
-func (r *runID) Emit(_ context.Context, e lathe.Event) { r.id = e.RunID }
+func (r *runID) Emit(_ context.Context, e event.Event) { r.id = e.RunID }
 
 // calls are the results of tools, in their order.
-func (w *world) calls() (out []*lathe.ToolCallResult) {
+func (w *world) calls() (out []*event.ToolCallResult) {
 	for _, e := range w.events {
-		if d, ok := e.Data.(*lathe.ToolCallResult); ok {
+		if d, ok := e.Data.(*event.ToolCallResult); ok {
 			out = append(out, d)
 		}
 	}
@@ -97,7 +106,7 @@ func (w *world) calls() (out []*lathe.ToolCallResult) {
 // ends are the reasons of the runs.
 func (w *world) ends() (out []lathe.Reason) {
 	for _, e := range w.events {
-		if d, ok := e.Data.(*lathe.RunFinished); ok {
+		if d, ok := e.Data.(*event.RunFinished); ok {
 			out = append(out, d.Reason)
 		}
 	}
@@ -125,12 +134,14 @@ func scrape(t testing.TB, m *observe.Metrics) string {
 	return rec.Body.String()
 }
 
-// script is a model that says what it is told, turn by turn, and then "done".
+// script is a model with configured answers, one per turn, and then "done".
 type script struct {
 	mu    sync.Mutex
 	turns [][]lathe.ToolCall
 	seen  []*lathe.Request
 }
+
+func (*script) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (s *script) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	s.mu.Lock()
@@ -321,8 +332,8 @@ func (g *spear) place(at int, locals int, code ...string) int {
 	return f
 }
 
-// says is a tool that answers a text.
-func says(g *spear, at int, text string) string {
+// textTool is a tool that answers a text.
+func textTool(g *spear, at int, text string) string {
 	g.Data(at, text)
 	return Get(outPtr) + Const(int32(at)) + Const(int32(len(text))) + MemoryCopy + Get(outLenPtr) + Const(int32(len(text))) + Store(0) + Const(0)
 }

@@ -4,39 +4,40 @@ import (
 	"encoding/json"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Abandon returns what is said of a run that nobody goes on with: each of its open calls is answered, `interrupted`
+// Abandon returns the events that end a run which no process will resume: each of its open calls is answered, `interrupted`
 // where its tool may have been called and `cancelled` where it was not, and the run ends `interrupted`. Of a
 // run that has ended it returns nothing.
-func (s *State) Abandon() []lathe.EventData {
+func (s *State) Abandon() []event.Data {
 	if s.Finished != nil || s.LastID == 0 {
 		return nil
 	}
-	var out []lathe.EventData
+	var out []event.Data
 	planned := s.Planned
 	for i := range s.Open {
 		o := s.Open[i]
 		if !o.Planned {
 			o.Seq, o.Tool = planned, "unknown"
 			planned++
-			out = append(out, &lathe.ToolCallPlanned{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq})
+			out = append(out, &event.ToolCallPlanned{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq})
 		}
 		if o.Asked {
-			out = append(out, &lathe.ApprovalResolved{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq, Decision: "denied", ReasonCode: "cancelled"})
+			out = append(out, &event.ApprovalResolved{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq, Decision: "denied", ReasonCode: "cancelled"})
 		}
 		code := lathe.CodeCancelled
 		if o.Begun {
 			code = lathe.CodeInterrupted
 		}
-		out = append(out, &lathe.ToolCallResult{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq, Status: "error", ErrorType: code, Message: tool.Text(code), Result: refusal(code)})
+		out = append(out, &event.ToolCallResult{ToolCallID: o.ID, Tool: o.Tool, Seq: o.Seq, Status: "error", ErrorType: code, Message: tool.Text(code), Result: refusal(code)})
 	}
-	return append(out, &lathe.RunFinished{Reason: lathe.ReasonInterrupted, Status: lathe.ReasonInterrupted.Status(), Turns: s.Turn, ToolCalls: planned,
+	return append(out, &event.RunFinished{Reason: lathe.ReasonInterrupted, Status: lathe.ReasonInterrupted.Status(), Turns: s.Turn, ToolCalls: planned,
 		Usage: s.Usage, ErrorCode: string(lathe.CodeInterrupted)})
 }
 
-// refusal is what a model would be told of a call that ended with the code.
+// refusal returns the text of the tool message that answers a call which ended with the code.
 func refusal(code lathe.Code) string {
 	type failure struct {
 		Code    lathe.Code `json:"code"`

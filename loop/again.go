@@ -3,14 +3,14 @@ package loop
 import (
 	"errors"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// Began returns the input of the run that began with e, whose data is a [lathe.RunStarted] with its
-// content. Of a run that could not be resumed it says no more than its messages, labels and principal:
-// its settings, limits and sampling are those of the loop then.
-func Began(e *lathe.Event) (*Input, error) {
-	d, ok := e.Data.(*lathe.RunStarted)
+// Began returns the input of the run that began with e, whose data is a [event.RunStarted] with its
+// content. If that run could not be resumed, the input has only its messages and [lathe.RunInfo]: settings, limits and
+// sampling are then those of the loop that runs it.
+func Began(e *event.Event) (*Input, error) {
+	d, ok := e.Data.(*event.RunStarted)
 	if !ok {
 		return nil, errors.New("loop: a run begins with RunStarted")
 	}

@@ -3,10 +3,15 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // ready is a model that costs nothing: it says the same two turns over and over, the second of
@@ -22,9 +27,11 @@ func newReady() *ready {
 			Parts: []lathe.Part{call("call_1", "echo", `{"n":1234567,"what":"sixty-four bytes of arguments, about"}`)}}},
 		text: lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant("the answer")},
 	}
-	m.first, m.second = m.sayCall, m.sayText
+	m.first, m.second = m.yieldCall, m.yieldText
 	return m
 }
+
+func (*ready) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m *ready) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	if len(req.Messages) == 1 {
@@ -33,7 +40,7 @@ func (m *ready) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.
 	return m.second
 }
 
-func (m *ready) sayCall(yield func(lathe.Delta, error) bool) {
+func (m *ready) yieldCall(yield func(lathe.Delta, error) bool) {
 	yield(lathe.Delta{Kind: lathe.DeltaCallStart, ID: "call_1", Name: "echo"}, nil)
 	for range 4 {
 		yield(lathe.Delta{Kind: lathe.DeltaCallArgs, Text: `{"n":1234567,"wh`}, nil)
@@ -42,7 +49,7 @@ func (m *ready) sayCall(yield func(lathe.Delta, error) bool) {
 	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &m.call}, nil)
 }
 
-func (m *ready) sayText(yield func(lathe.Delta, error) bool) {
+func (m *ready) yieldText(yield func(lathe.Delta, error) bool) {
 	for range 50 {
 		yield(lathe.Delta{Kind: lathe.DeltaText, Text: "token"}, nil)
 	}
@@ -56,41 +63,78 @@ func idle() *gadget {
 	return g
 }
 
-// What loop and runner cost for a run of one call, schema checked, events told.
-func BenchmarkOneCall(b *testing.B) {
-	l := newLoop(b, newReady(), nil, idle())
-	in := user("x")
-	b.ReportAllocs()
-	for b.Loop() {
-		for e := range l.Run(context.Background(), in) {
-			_ = e
-		}
+// The cost of loop and runner for a run of one call, with its schema check and its events.
+func BenchmarkOneCall(b *testing.B) { benchForms(b, newReady(), idle()) }
+
+// benchForms measures a run with events to keep and with reused ones.
+func benchForms(b *testing.B, m lathe.Model, tools ...lathe.Tool) {
+	l := newLoop(b, m, nil, tools...)
+	for name, run := range map[string]func(context.Context, *loop.Input) iter.Seq[event.Event]{"kept": l.Run, "reused": l.RunReusing} {
+		b.Run(name, func(b *testing.B) {
+			in := user("x")
+			b.ReportAllocs()
+			for b.Loop() {
+				for e := range run(context.Background(), in) {
+					_ = e
+				}
+			}
+		})
 	}
 }
 
 // What the loop alone costs: the same text, no tool.
-func BenchmarkNoCall(b *testing.B) {
-	m := newReady()
-	l := newLoop(b, second{m}, nil)
-	in := user("x")
-	b.ReportAllocs()
-	for b.Loop() {
-		for e := range l.Run(context.Background(), in) {
-			_ = e
-		}
-	}
-}
+func BenchmarkNoCall(b *testing.B) { benchForms(b, second{newReady()}) }
 
 type second struct{ *ready }
+
+func (second) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m second) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return m.second
 }
 
+// Events that Run yields may be kept: collected, the deltas still hold the whole answer.
+func TestRunYieldsEventsToKeep(t *testing.T) {
+	t.Parallel()
+	var pieces []lathe.Delta
+	want := map[string]string{}
+	for i := range 20 {
+		text := fmt.Sprint(i, " ")
+		pieces = append(pieces, lathe.Delta{Kind: lathe.DeltaText, Text: text}, lathe.Delta{Kind: lathe.DeltaReasoning, Text: "r" + text},
+			lathe.Delta{Kind: lathe.DeltaCommentary, Text: "c" + text})
+		want["TextDelta"] += text
+		want["ReasoningDelta"] += "r" + text
+		want["CommentaryDelta"] += "c" + text
+	}
+	first := ask(call("c1", "echo", `{}`))
+	first.before = []lathe.Delta{{Kind: lathe.DeltaCallStart, ID: "c1", Name: "echo"}, {Kind: lathe.DeltaCallArgs, Text: "{"}, {Kind: lathe.DeltaCallArgs, Text: "}"}}
+	want["ToolCallDelta"] = "{}"
+	last := textTurn("x")
+	last.before = pieces
+	l := newLoop(t, &script{turns: []turn{first, last}}, nil, echo("echo"))
+	got := map[string]string{}
+	for _, e := range slices.Collect(l.Run(t.Context(), user("x"))) {
+		switch d := e.Data.(type) {
+		case *event.TextDelta:
+			got["TextDelta"] += d.Text
+		case *event.ReasoningDelta:
+			got["ReasoningDelta"] += d.Text
+		case *event.CommentaryDelta:
+			got["CommentaryDelta"] += d.Text
+		case *event.ToolCallDelta:
+			got["ToolCallDelta"] += d.Text
+		default: // no delta
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Deltas cost no allocation: a run of many costs what a run of few costs.
 func TestDeltasDoNotAllocate(t *testing.T) {
 	measure := func(pieces int) float64 {
-		last := say("x")
+		last := textTurn("x")
 		last.before = nil
 		for range pieces {
 			last.before = append(last.before,
@@ -100,7 +144,7 @@ func TestDeltasDoNotAllocate(t *testing.T) {
 		l := newLoop(t, &script{turns: []turn{last}}, nil)
 		in := user("x")
 		return testing.AllocsPerRun(100, func() {
-			for e := range l.Run(context.Background(), in) {
+			for e := range l.RunReusing(context.Background(), in) {
 				_ = e
 			}
 		})

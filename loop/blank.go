@@ -9,8 +9,8 @@ import (
 // blank returns why the answer of a run that did not fail is blank, and the reasoning of a last message that has nothing
 // else. Both are empty for other runs.
 func (r *run) blank() (cause lathe.Blank, reasoning string) {
-	c := &r.call
-	if c.finish == nil || !c.blank || len(c.asked) > 0 || strings.TrimSpace(r.result.Answer) != "" {
+	dropped := r.call.finish == nil && unparsed(r.call.err)
+	if !dropped && (r.call.finish == nil || !r.call.blank || len(r.call.asked) > 0) || strings.TrimSpace(r.result.Answer) != "" {
 		return "", ""
 	}
 	switch r.reason.Status() {
@@ -18,11 +18,14 @@ func (r *run) blank() (cause lathe.Blank, reasoning string) {
 	default:
 		return "", ""
 	}
-	reasoning = reasoningOf(&c.message)
-	switch spent := c.finish.Usage; {
-	case c.ignored > 0:
+	if dropped {
+		return lathe.BlankOutputDropped, ""
+	}
+	reasoning = reasoningOf(&r.call.message)
+	switch spent := r.call.finish.Usage; {
+	case r.call.ignored > 0:
 		return lathe.BlankCallsIgnored, reasoning
-	case c.finish.Reason == lathe.FinishLength:
+	case r.call.finish.Reason == lathe.FinishLength:
 		return lathe.BlankLength, reasoning
 	case reasoning != "":
 		return lathe.BlankReasoning, reasoning

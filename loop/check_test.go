@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // A failer is what checkRun needs of a test; rapid has one of its own.
@@ -17,7 +18,7 @@ type failer interface {
 var _ failer = (*testing.T)(nil)
 
 // checkRun holds a run to what is true of every run, however it ended.
-func checkRun(t failer, res *lathe.Result, events []lathe.Event) {
+func checkRun(t failer, res *event.Result, events []event.Event) {
 	t.Helper()
 	checkHistory(t, res)
 	checkFrame(t, res, events)
@@ -29,7 +30,7 @@ func checkRun(t failer, res *lathe.Result, events []lathe.Event) {
 }
 
 // checkHistory: each call is answered exactly once, in order, before anything else is said.
-func checkHistory(t failer, res *lathe.Result) {
+func checkHistory(t failer, res *event.Result) {
 	t.Helper()
 	pending := map[string]bool{}
 	for _, c := range res.Pending {
@@ -115,15 +116,15 @@ func lastAssistant(history []lathe.Message) int {
 }
 
 // checkFrame: exactly one RunStarted, first, and one RunFinished, last, that agrees with the result.
-func checkFrame(t failer, res *lathe.Result, events []lathe.Event) {
+func checkFrame(t failer, res *event.Result, events []event.Event) {
 	t.Helper()
 	for i, e := range events {
 		switch d := e.Data.(type) {
-		case *lathe.RunStarted:
+		case *event.RunStarted:
 			if i != 0 {
 				t.Errorf("event %d is RunStarted", i)
 			}
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			if i != len(events)-1 {
 				t.Errorf("event %d of %d is RunFinished", i, len(events))
 			}
@@ -135,20 +136,20 @@ func checkFrame(t failer, res *lathe.Result, events []lathe.Event) {
 			t.Errorf("event %d: turn %d after %d", i, e.Turn, events[i-1].Turn)
 		}
 	}
-	if _, ok := events[0].Data.(*lathe.RunStarted); !ok {
+	if _, ok := events[0].Data.(*event.RunStarted); !ok {
 		t.Errorf("the first event is %s", events[0].Data.EventType())
 	}
-	paused := len(all[*lathe.RunPaused](events)) > 0
+	paused := len(all[*event.RunPaused](events)) > 0
 	if parked := res.Reason.Status() == "parked"; parked != paused {
-		t.Errorf("reason %q, RunPaused told: %v", res.Reason, paused)
+		t.Errorf("reason %q, RunPaused emitted: %v", res.Reason, paused)
 	}
 }
 
 // resultAt reports whether a call's result is the last event, commentary aside.
-func resultAt(events []lathe.Event) bool {
+func resultAt(events []event.Event) bool {
 	for _, e := range slices.Backward(events) {
-		if _, ok := e.Data.(*lathe.CommentaryDelta); !ok {
-			_, ok := e.Data.(*lathe.ToolCallResult)
+		if _, ok := e.Data.(*event.CommentaryDelta); !ok {
+			_, ok := e.Data.(*event.ToolCallResult)
 			return ok
 		}
 	}
@@ -156,12 +157,12 @@ func resultAt(events []lathe.Event) bool {
 }
 
 // checkAttempts: attempts pair, count from 1 within a turn, and deltas fall within one.
-func checkAttempts(t failer, events []lathe.Event) {
+func checkAttempts(t failer, events []event.Event) {
 	t.Helper()
 	within, attempt, turn := false, 0, 0
 	for i, e := range events {
 		switch d := e.Data.(type) {
-		case *lathe.ModelCallStarted:
+		case *event.ModelCallStarted:
 			if e.Turn != turn {
 				turn, attempt = e.Turn, 0
 			}
@@ -170,16 +171,16 @@ func checkAttempts(t failer, events []lathe.Event) {
 				t.Errorf("event %d: attempt %d starts, within another: %v, want attempt %d", i, d.Attempt, within, attempt)
 			}
 			within = true
-		case *lathe.ModelCallFinished:
+		case *event.ModelCallFinished:
 			if !within || d.Attempt != attempt || (d.Status == "error") != (d.ErrorCode != "") {
 				t.Errorf("event %d: %+v ends attempt %d, within: %v", i, d, attempt, within)
 			}
 			within = false
 		default:
-			if _, canned := e.Data.(*lathe.CommentaryDelta); canned && resultAt(events[:i]) {
+			if _, canned := e.Data.(*event.CommentaryDelta); canned && resultAt(events[:i]) {
 				continue // of the noop executor, after the results of a turn
 			}
-			if lathe.IsDelta(e.Data) && !within {
+			if event.IsDelta(e.Data) && !within {
 				t.Errorf("event %d: %s outside of a model call", i, e.Data.EventType())
 			}
 		}
@@ -191,11 +192,11 @@ func checkAttempts(t failer, events []lathe.Event) {
 
 // checkCallEvents: per call Proposed, Planned, (ApprovalRequested, ApprovalResolved), Executed if
 // its code ran, Result, each once; seq dense from 0; calls of the history are those of the events.
-func checkCallEvents(t failer, res *lathe.Result, events []lathe.Event) {
+func checkCallEvents(t failer, res *event.Result, events []event.Event) {
 	t.Helper()
 	order := map[int]string{}
 	ids := map[int]string{}
-	say := func(i, seq int, what, id string) {
+	text := func(i, seq int, what, id string) {
 		if known, ok := ids[seq]; ok && known != id {
 			t.Errorf("event %d: call %d has id %q, before it had %q", i, seq, id, known)
 		}
@@ -205,25 +206,25 @@ func checkCallEvents(t failer, res *lathe.Result, events []lathe.Event) {
 	next := 0
 	for i, e := range events {
 		switch d := e.Data.(type) {
-		case *lathe.ToolCallProposed:
-			say(i, d.Seq, "P", d.ToolCallID)
-		case *lathe.ToolCallPlanned:
+		case *event.ToolCallProposed:
+			text(i, d.Seq, "P", d.ToolCallID)
+		case *event.ToolCallPlanned:
 			if d.Seq != next {
 				t.Errorf("event %d: seq %d, want %d", i, d.Seq, next)
 			}
 			next++
-			say(i, d.Seq, "L", d.ToolCallID)
-		case *lathe.ApprovalRequested:
-			say(i, d.Seq, "q", d.ToolCallID)
-		case *lathe.ApprovalResolved:
-			say(i, d.Seq, "a", d.ToolCallID)
-		case *lathe.ToolCallExecuted:
-			say(i, d.Seq, "X", d.ToolCallID)
-		case *lathe.ToolCallResult:
+			text(i, d.Seq, "L", d.ToolCallID)
+		case *event.ApprovalRequested:
+			text(i, d.Seq, "q", d.ToolCallID)
+		case *event.ApprovalResolved:
+			text(i, d.Seq, "a", d.ToolCallID)
+		case *event.ToolCallExecuted:
+			text(i, d.Seq, "X", d.ToolCallID)
+		case *event.ToolCallResult:
 			if (d.Status == "error") != (d.ErrorType != "") {
 				t.Errorf("event %d: %+v", i, d)
 			}
-			say(i, d.Seq, "R", d.ToolCallID)
+			text(i, d.Seq, "R", d.ToolCallID)
 		}
 	}
 	if next != res.ToolCalls {

@@ -2,30 +2,31 @@ package loop
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // RunRetention returns the settings in the form in which the first event of a run records them.
-func (o *Retention) RunRetention() *lathe.RunRetention {
+func (o *Retention) RunRetention() *event.RunRetention {
 	r := o.withDefaults()
-	return &lathe.RunRetention{Mode: string(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
+	return &event.RunRetention{Mode: string(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
 // RetentionOf returns the settings that the first event of a run has recorded.
-func RetentionOf(r *lathe.RunRetention) *Retention {
+func RetentionOf(r *event.RunRetention) *Retention {
 	return &Retention{Mode: RetentionMode(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// KeptHistory returns what is kept of messages for later requests, of a run that was started with r: all of them if r is
-// nil.
-func KeptHistory(messages []lathe.Message, r *lathe.RunRetention) []lathe.Message {
+// KeptHistory returns the messages to keep for later requests after a run that was started with r: [SessionHistory] with
+// these settings, or messages itself if r is nil.
+func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Message {
 	if r == nil {
 		return messages
 	}
 	return SessionHistory(messages, RetentionOf(r))
 }
 
-// Retention returns what the loop records with its runs; nil: nothing.
-func (l *Loop) Retention() *lathe.RunRetention { return l.retention }
+// Retention returns the retention settings that the loop records with its runs; nil: none.
+func (l *Loop) Retention() *event.RunRetention { return l.retention }
 
 func (o *Retention) withDefaults() Retention {
 	r := *o
@@ -39,27 +40,27 @@ func (o *Retention) withDefaults() Retention {
 	return r
 }
 
-// CompactEvent returns an event of a run that has ended as a store keeps it under the settings: reasoning is dropped,
-// commentary and results of tools are cut, in messages and in events of their own, as [SessionHistory] does it. Excerpts
-// of calls that could not be read count as commentary. What users, the answer and the arguments of calls say stays.
+// CompactEvent returns the form in which a store keeps e under the settings once e's run has ended. It drops reasoning and
+// cuts commentary and results of tools, in messages and in events of their own, as [SessionHistory] does. Excerpts of calls
+// that could not be parsed count as commentary. Texts of users, the answer and the arguments of calls stay.
 //
 // [RawEphemeral] keeps commentary as long as a session is in memory: in a store it counts as [MetricsOnly].
 //
-// Removed of the result says how many bytes went. Doing it twice is doing it once. e is not changed.
-func (o *Retention) CompactEvent(e lathe.Event) lathe.Event {
+// Removed of the result is the number of bytes removed. CompactEvent is idempotent. It does not change e.
+func (o *Retention) CompactEvent(e event.Event) event.Event {
 	r := o.withDefaults()
 	if r.Mode == RawEphemeral {
 		r.Mode = MetricsOnly
 	}
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		c := *d
 		c.Messages = SessionHistory(d.Messages, &r)
 		c.Retention = o.RunRetention()
 		c.Retention.Applied = true
 		e.Removed += sizeOf(d.Messages) - sizeOf(c.Messages)
 		e.Data = &c
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		if d.Message == nil {
 			return e
 		}
@@ -68,7 +69,7 @@ func (o *Retention) CompactEvent(e lathe.Event) lathe.Event {
 		c.Message = &m
 		e.Removed += d.Message.Size() - m.Size()
 		e.Data = &c
-	case *lathe.ToolCallParseError:
+	case *event.ToolCallParseError:
 		c := *d
 		switch r.Mode {
 		case HashedSlice:
@@ -82,7 +83,7 @@ func (o *Retention) CompactEvent(e lathe.Event) lathe.Event {
 		}
 		e.Removed += max(0, len(d.RawExcerpt)-len(c.RawExcerpt))
 		e.Data = &c
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		kept := r.compact([]lathe.Part{lathe.ToolResult{Content: d.Result, Blobs: d.Blobs}})[0].(lathe.ToolResult)
 		c := *d
 		c.Result, c.Blobs = kept.Content, kept.Blobs

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -12,17 +13,17 @@ import (
 func TestCompactEvent(t *testing.T) {
 	t.Parallel()
 	const secretText = "the canary of the commentary"
-	events := func() []lathe.Event {
-		return []lathe.Event{
-			{ID: 1, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User("a question"),
+	events := func() []event.Event {
+		return []event.Event{
+			{ID: 1, Data: &event.RunStarted{Messages: []lathe.Message{lathe.User("a question"),
 				{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "canary thought"}, lathe.ToolCall{ID: "c", Name: "t", Arguments: "{}"}}},
 				{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "c", Content: strings.Repeat("y", 200) + "canary"}}}}}},
-			{ID: 2, Data: &lathe.ModelCallFinished{Status: "success", Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{
+			{ID: 2, Data: &event.ModelCallFinished{Status: "success", Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{
 				lathe.Reasoning{Text: "canary thought"}, lathe.Text{Text: secretText, Commentary: true}, lathe.Text{Text: "the answer"}}}}},
-			{ID: 3, Data: &lathe.ToolCallParseError{RawExcerpt: secretText}},
-			{ID: 4, Data: &lathe.ToolCallProposed{RawName: "t", RawArgs: `{"x":1}`}},
-			{ID: 5, Data: &lathe.ToolCallResult{Result: strings.Repeat("y", 200) + "canary", Blobs: []lathe.Blob{{MediaType: "image/png", Data: make([]byte, 500)}}}},
-			{ID: 6, Data: &lathe.RunFinished{Answer: "the answer"}},
+			{ID: 3, Data: &event.ToolCallParseError{RawExcerpt: secretText}},
+			{ID: 4, Data: &event.ToolCallProposed{RawName: "t", RawArgs: `{"x":1}`}},
+			{ID: 5, Data: &event.ToolCallResult{Result: strings.Repeat("y", 200) + "canary", Blobs: []lathe.Blob{{MediaType: "image/png", Data: make([]byte, 500)}}}},
+			{ID: 6, Data: &event.RunFinished{Answer: "the answer"}},
 		}
 	}
 	for _, tt := range []struct {
@@ -55,7 +56,7 @@ func TestCompactEvent(t *testing.T) {
 			if twice, err := keep.CompactEvent(once).MarshalJSON(); err != nil || string(twice) != string(after) {
 				t.Errorf("%s: event %d the second time:\n%s\nthe first time:\n%s", tt.mode, e.ID, twice, after)
 			}
-			var read lathe.Event
+			var read event.Event
 			if err := read.UnmarshalJSON(after); err != nil || read.Removed != once.Removed {
 				t.Errorf("%s: event %d: %d bytes were removed, read as %d, %v", tt.mode, e.ID, once.Removed, read.Removed, err)
 			}
@@ -64,7 +65,7 @@ func TestCompactEvent(t *testing.T) {
 			if e.ID == 4 && string(after) != string(before) || e.ID == 6 && !strings.Contains(string(after), "the answer") {
 				t.Errorf("%s: %s", tt.mode, after)
 			}
-			if d, ok := once.Data.(*lathe.RunStarted); ok && (!d.Retention.Applied || d.Retention.MaxOutputBytes != 80) {
+			if d, ok := once.Data.(*event.RunStarted); ok && (!d.Retention.Applied || d.Retention.MaxOutputBytes != 80) {
 				t.Errorf("%s: the run says %+v", tt.mode, d.Retention)
 			}
 		}

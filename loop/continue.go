@@ -4,26 +4,27 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// TakeOver returns what a run that continues another one takes over of said: the messages of the other run after
-// those that it started from. Each call in it is answered. A call that has no answer, or was cancelled, is
-// answered `interrupted` where ran reports that its tool may have been called, and `cancelled` where not. An
-// answer without calls at the end is left out: the model is asked again. said is not changed.
-func TakeOver(said []lathe.Message, ran func(callID string) bool) []lathe.Message {
-	end := len(said)
-	for end > 0 && (said[end-1].Synthetic || said[end-1].Role == lathe.RoleAssistant && len(said[end-1].Calls()) == 0) {
+// TakeOver returns the messages with which a run continues another run. said are the messages of the other run after those
+// that it started from. Each call in the result has an answer: a call in said that has none, or that was cancelled, is
+// answered `interrupted` if ran reports that its tool may have been called, and `cancelled` if not. TakeOver leaves out
+// messages at the end that are the loop's own or have no calls, since the model is asked again. It does not change said.
+func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Message {
+	end := len(messages)
+	for end > 0 && (messages[end-1].Synthetic || messages[end-1].Role == lathe.RoleAssistant && len(messages[end-1].Calls()) == 0) {
 		end--
 	}
 	out := make([]lathe.Message, 0, end)
 	for i := 0; i < end; i++ {
-		out = append(out, said[i])
-		calls := said[i].Calls()
+		out = append(out, messages[i])
+		calls := messages[i].Calls()
 		first := i + 1
-		for i+1 < end && said[i+1].Role == lathe.RoleTool {
+		for i+1 < end && messages[i+1].Role == lathe.RoleTool {
 			i++
 		}
-		results := said[first : i+1]
+		results := messages[first : i+1]
 		for _, call := range calls {
 			n := slices.IndexFunc(results, func(m lathe.Message) bool { id, _ := answered(&m); return id == call.ID })
 			r := lathe.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Code: lathe.CodeCancelled}
@@ -54,12 +55,12 @@ func (in *Input) taken() []lathe.Message {
 }
 
 // takenCalls returns the calls that the messages answer, as the trace of a run has them.
-func takenCalls(messages []lathe.Message) []lathe.CallTrace {
-	var calls []lathe.CallTrace
+func takenCalls(messages []lathe.Message) []event.CallTrace {
+	var calls []event.CallTrace
 	for i := range messages {
 		for _, p := range messages[i].Parts {
 			if r, ok := p.(lathe.ToolResult); ok {
-				calls = append(calls, lathe.CallTrace{ID: r.CallID, Tool: r.Name, OK: !r.IsError, Code: r.Code, Executed: executed(r.Code)})
+				calls = append(calls, event.CallTrace{ID: r.CallID, Tool: r.Name, OK: !r.IsError, Code: r.Code, Executed: executed(r.Code)})
 			}
 		}
 	}

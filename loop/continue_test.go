@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -41,9 +42,9 @@ func TestTakeOverAnswersEachCall(t *testing.T) {
 	synthetic := lathe.User("answer")
 	synthetic.Synthetic = true
 	for name, tt := range map[string]struct {
-		said []lathe.Message
-		ran  string
-		want []string
+		messages []lathe.Message
+		ran      string
+		want     []string
 	}{
 		"nothing":                {nil, "", nil},
 		"results":                {[]lathe.Message{asked("a", "b"), result("a", "", "1"), result("b", "timeout", "2")}, "a", []string{"assistant", "tool a ", "tool b timeout"}},
@@ -54,7 +55,7 @@ func TestTakeOverAnswersEachCall(t *testing.T) {
 		"no result":              {[]lathe.Message{asked("a", "b", "c"), result("b", "", "1")}, "a", []string{"assistant", "tool a interrupted", "tool b ", "tool c cancelled"}},
 		"text between":           {[]lathe.Message{lathe.Assistant("so"), asked("a"), result("a", "", "1"), asked("b")}, "b", []string{"assistant", "assistant", "tool a ", "assistant", "tool b interrupted"}},
 	} {
-		got := loop.TakeOver(tt.said, func(id string) bool { return id == tt.ran })
+		got := loop.TakeOver(tt.messages, func(id string) bool { return id == tt.ran })
 		if diff := cmp.Diff(tt.want, codes(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -77,13 +78,13 @@ func TestContinuedRunCountsItsCalls(t *testing.T) {
 		in.Settings = &lathe.Settings{ToolUseMode: lathe.ModeEnforced, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}}
 		return in
 	}
-	m := &script{turns: []turn{say(" "), say("done")}}
+	m := &script{turns: []turn{textTurn(" "), textTurn("done")}}
 	l := newLoop(t, m, nil, echo("write"))
 	res, events := collect(t, t.Context(), l, in(asked("a"), result("a", "", `{"n":1}`)))
 	if res.Reason != lathe.ReasonAnswered || res.Answer != "done" || res.ToolCalls != 0 {
 		t.Errorf("got %+v", res)
 	}
-	began := events[0].Data.(*lathe.RunStarted)
+	began := events[0].Data.(*event.RunStarted)
 	if began.Continues != "run_0" || began.TakenOver != 2 || len(began.Messages) != 3 {
 		t.Errorf("began with %+v", began)
 	}
@@ -91,19 +92,19 @@ func TestContinuedRunCountsItsCalls(t *testing.T) {
 		t.Errorf("the first model call has the tool choice %q", got)
 	}
 
-	failed := newLoop(t, &script{turns: []turn{say("done")}}, nil, echo("write"))
+	failed := newLoop(t, &script{turns: []turn{textTurn("done")}}, nil, echo("write"))
 	if res, _ := collect(t, t.Context(), failed, in(asked("a"), result("a", "timeout", `{}`))); res.Reason != lathe.ReasonToolError {
 		t.Errorf("after a call that failed: %+v", res)
 	}
 
 	// A process that resumes the run knows them, too.
 	first := &log{}
-	first.run(t, newLoop(t, &script{turns: []turn{say("done")}}, nil, echo("write")), in(asked("a"), result("a", "", `{"n":1}`)), 2)
+	first.run(t, newLoop(t, &script{turns: []turn{textTurn("done")}}, nil, echo("write")), in(asked("a"), result("a", "", `{"n":1}`)), 2)
 	s := first.fold(t)
 	if s.Continues != "run_0" || s.TakenOver != 2 || s.Start != 3 {
 		t.Errorf("the log says %+v", s)
 	}
-	if res, _ := collect(t, t.Context(), newLoop(t, &script{turns: []turn{say("done")}}, nil, echo("write")), &loop.Input{Resume: s}); res.Reason != lathe.ReasonAnswered {
+	if res, _ := collect(t, t.Context(), newLoop(t, &script{turns: []turn{textTurn("done")}}, nil, echo("write")), &loop.Input{Resume: s}); res.Reason != lathe.ReasonAnswered {
 		t.Errorf("resumed: %+v", res)
 	}
 }

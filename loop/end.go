@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // exhausted says which limit keeps the run from another model call, if one does. Limits on what
@@ -21,12 +22,12 @@ func (r *run) exhausted() (reason lathe.Reason, key string) {
 	return "", ""
 }
 
-// mayStep asks the policy whether another model call may be made.
-func (r *run) mayStep() bool {
+// admitStep asks the policy whether another model call may be made.
+func (r *run) admitStep() bool {
 	if r.loop.opts.Policy == nil {
 		return true
 	}
-	v := r.judgeStep()
+	v := judgeStep(r.loop.opts.Policy, &lathe.StepInfo{Run: &r.info, Turn: r.turn + 1, Usage: r.result.Usage, Cost: r.result.Cost, ToolCalls: r.result.ToolCalls})
 	if v.Decision == lathe.Allow {
 		return true
 	}
@@ -35,21 +36,21 @@ func (r *run) mayStep() bool {
 }
 
 // judgeStep returns the policy's verdict. A policy that panics denies.
-func (r *run) judgeStep() (v lathe.Verdict) {
+func judgeStep(p lathe.Policy, step *lathe.StepInfo) (v lathe.Verdict) {
 	defer func() {
 		if recover() != nil {
 			v = lathe.Verdict{Rule: "policy_panic"}
 		}
 	}()
-	return r.loop.opts.Policy.Step(&lathe.StepInfo{Run: &r.info, Turn: r.turn + 1, Usage: r.result.Usage, Cost: r.result.Cost, ToolCalls: r.result.ToolCalls})
+	return p.Step(step)
 }
 
 // reachLimit ends the run for a limit. With on_limit finish the model is asked, without tools and
 // beyond the limit, for an answer from what is known; whether it gives one or not, the reason stays.
 func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
-	if r.settings.OnLimit == lathe.OnLimitFinish && r.mayStep() {
-		r.askForAnswer()
-		if r.ask(ctx, false) {
+	if r.settings.OnLimit == lathe.OnLimitFinish && r.admitStep() {
+		r.closing.askForAnswer()
+		if r.call.ask(ctx, false) {
 			r.result.Answer = r.call.answer
 		} else if r.reason == lathe.ReasonCancelled || r.reason == lathe.ReasonInterrupted {
 			return
@@ -59,8 +60,8 @@ func (r *run) reachLimit(ctx context.Context, reason lathe.Reason, key string) {
 	r.result.Err, r.errorCode = nil, "" // of a closing call that was denied or failed
 }
 
-// interrupted ends the run when its context is done, and says whether it did.
-func (r *run) interrupted(ctx context.Context) bool {
+// endIfDone ends the run when its context is done, and says whether it did.
+func (r *run) endIfDone(ctx context.Context) bool {
 	if ctx.Err() == nil {
 		return false
 	}
@@ -86,14 +87,14 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 	r.result.Err = &lathe.Error{Code: code, Op: "loop: run", Err: err}
 }
 
-// finish tells how the run ended, or that it waits.
+// finish emits the last event of the run: its end, or that it is parked.
 func (r *run) finish() {
 	r.result.Reason = r.reason
-	if r.moved != nil {
-		r.req.Messages[r.movedTo] = *r.moved
-		r.moved = nil
+	if r.closing.moved != nil {
+		r.req.Messages[r.closing.movedTo] = *r.closing.moved
+		r.closing.moved = nil
 	}
-	if r.unanswered() { // nobody is to answer it in a later run
+	if r.closing.unanswered() { // a later run must not answer it
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]
 	}
 	r.result.History = r.req.Messages
@@ -107,7 +108,7 @@ func (r *run) finish() {
 			return
 		}
 	}
-	r.finished = lathe.RunFinished{
+	r.finished = event.RunFinished{
 		Reason: r.reason, Status: r.reason.Status(), Turns: r.turn, ToolCalls: r.result.ToolCalls,
 		Usage: r.result.Usage, LatencyMS: r.since(r.started), ErrorCode: r.errorCode, Limit: r.limit,
 		Answer: r.result.Answer, Blank: r.result.Blank, Result: &r.result,

@@ -21,7 +21,10 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		panic(err)
+	}
 	l, err := loop.New(adder{}, runner, nil)
 	if err != nil {
 		panic(err)
@@ -33,6 +36,8 @@ func Example() {
 
 // adder is a model that asks for a sum, then says it.
 type adder struct{}
+
+func (adder) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (adder) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	f := &lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Role: lathe.RoleAssistant,

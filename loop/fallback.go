@@ -13,6 +13,12 @@ func refusesTools(err error) bool {
 	return errors.As(err, &up) && up.RefusesTools()
 }
 
+// unparsed reports whether err says that the server could not parse what the model wrote.
+func unparsed(err error) bool {
+	var up *lathe.UpstreamError
+	return errors.As(err, &up) && up.Unparsed
+}
+
 // refusesRoles reports whether err says that the server's chat template does not take the order of roles in the
 // conversation.
 func refusesRoles(err error) bool {

@@ -11,39 +11,40 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
 // eventsOf makes a sequence of events of bytes: any sequence may come of them, those that a run could
 // have among them. Their IDs are the distance to the event before.
-func eventsOf(steps []byte) []lathe.Event {
-	events := make([]lathe.Event, len(steps))
+func eventsOf(steps []byte) []event.Event {
+	events := make([]event.Event, len(steps))
 	turn := 0
 	for i, b := range steps {
 		call1, id := fmt.Sprintf("c%d", b/16%3), int64(1)
 		m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call("c0", "read", "{}"), call("c1", "read", "{}"), call("c0", "read", "{}")}}
 		cost := 0.5
-		data := []lathe.EventData{
-			&lathe.RunStarted{Messages: []lathe.Message{lathe.User("x")}, Input: json.RawMessage(`{"version":1}`)},
-			&lathe.ModelCallStarted{Attempt: int(b) % 4, Messages: 1},
-			&lathe.ModelCallFinished{Status: "success", Message: &m, Usage: lathe.Usage{InputTokens: 1, TotalTokens: 1}, ProviderCost: &cost},
-			&lathe.ToolCallPlanned{ToolCallID: call1, Seq: int(b)},
-			&lathe.ApprovalRequested{ToolCallID: call1, ArgsDigest: "d", ExpiresAt: time.Unix(int64(b), 0)},
-			&lathe.ApprovalResolved{ToolCallID: call1, Decision: []string{"approved", "edited", "answered", "denied", "expired", "?"}[int(b)%6]},
-			&lathe.ToolCallExecuted{ToolCallID: call1},
-			&lathe.ToolCallResult{ToolCallID: call1, Status: []string{"ok", "error"}[b%2], Result: "r"},
-			&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{call1}},
-			&lathe.RunResumed{},
-			&lathe.ModelCallFinished{Status: "success", FinishReason: lathe.FinishStop},
-			&lathe.ModelCallFinished{Status: "error"},
-			&lathe.ToolCallProposed{ToolCallID: call1},
-			&lathe.ToolCallParseError{},
-			&lathe.RunFinished{Reason: lathe.ReasonAnswered},
-			&lathe.TextDelta{Text: "x"},
+		data := []event.Data{
+			&event.RunStarted{Messages: []lathe.Message{lathe.User("x")}, Input: json.RawMessage(`{"version":1}`)},
+			&event.ModelCallStarted{Attempt: int(b) % 4, Messages: 1},
+			&event.ModelCallFinished{Status: "success", Message: &m, Usage: lathe.Usage{InputTokens: 1, TotalTokens: 1}, ProviderCost: &cost},
+			&event.ToolCallPlanned{ToolCallID: call1, Seq: int(b)},
+			&event.ApprovalRequested{ToolCallID: call1, ArgsDigest: "d", ExpiresAt: time.Unix(int64(b), 0)},
+			&event.ApprovalResolved{ToolCallID: call1, Decision: []string{"approved", "edited", "answered", "denied", "expired", "?"}[int(b)%6]},
+			&event.ToolCallExecuted{ToolCallID: call1},
+			&event.ToolCallResult{ToolCallID: call1, Status: []string{"ok", "error"}[b%2], Result: "r"},
+			&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{call1}},
+			&event.RunResumed{},
+			&event.ModelCallFinished{Status: "success", FinishReason: lathe.FinishStop},
+			&event.ModelCallFinished{Status: "error"},
+			&event.ToolCallProposed{ToolCallID: call1},
+			&event.ToolCallParseError{},
+			&event.RunFinished{Reason: lathe.ReasonAnswered},
+			&event.TextDelta{Text: "x"},
 		}[int(b)%16]
 		switch {
 		case i == 0 && b%32 != 31:
-			data = &lathe.RunStarted{Messages: []lathe.Message{lathe.User("x")}}
+			data = &event.RunStarted{Messages: []lathe.Message{lathe.User("x")}}
 		case b == 255:
 			id = 2
 		case b == 254:
@@ -53,7 +54,7 @@ func eventsOf(steps []byte) []lathe.Event {
 		case b%16 == 1:
 			turn++
 		}
-		events[i] = lathe.Event{ID: id, RunID: "r", Turn: turn, Data: data}
+		events[i] = event.Event{ID: id, RunID: "r", Turn: turn, Data: data}
 	}
 	return events
 }
@@ -62,7 +63,7 @@ func eventsOf(steps []byte) []lathe.Event {
 // of cutting them in two, and that an event that is refused changes nothing.
 func holdsFold(t *testing.T, steps []byte) {
 	t.Helper()
-	var taken []lathe.Event
+	var taken []event.Event
 	s := &loop.State{}
 	for _, e := range eventsOf(steps) {
 		e.ID += s.LastID

@@ -41,7 +41,7 @@ func TestHistoryMustBeSendable(t *testing.T) {
 		{"a call of the user", []lathe.Message{{Role: lathe.RoleUser, Parts: []lathe.Part{call("a", "echo", `{}`)}}, result("a")}, false},
 		{"no result in the tool message", []lathe.Message{u, calls("a"), {Role: lathe.RoleTool}}, false},
 	} {
-		m := &script{turns: []turn{say("ok")}}
+		m := &script{turns: []turn{textTurn("ok")}}
 		res, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), &loop.Input{Messages: tc.history})
 		if tc.ok != (res.Reason == lathe.ReasonAnswered) || !tc.ok && (lathe.CodeOf(res.Err) != lathe.CodeInvalidRequest || len(m.requests()) > 0) {
 			t.Errorf("%s: reason %q, error %v", tc.name, res.Reason, res.Err)
@@ -72,7 +72,7 @@ func TestHistoryWithManyCallsIsChecked(t *testing.T) {
 // Ids that the history has are not given to new calls.
 func TestNewCallsGetNewIDs(t *testing.T) {
 	t.Parallel()
-	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), say("ok")}}
+	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("ok")}}
 	in := user("x")
 	in.Messages = append(in.Messages, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call("a", "echo", `{}`)}},
 		lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "a", Content: "1"}}}, lathe.User("again"))

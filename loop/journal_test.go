@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -58,7 +59,7 @@ func TestF17_JournalsOfEarlierVersions(t *testing.T) {
 			goesOn(t, file, l)
 		}
 	}
-	for _, name := range lathe.EventTypes {
+	for _, name := range event.Types() {
 		if !seen[name] && !strings.HasSuffix(name, "Delta") {
 			t.Errorf("no journal has a %s", name)
 		}
@@ -76,7 +77,7 @@ func readJournal(t *testing.T, file string) *log {
 
 // unknown says which members of a record are not known by their names any more, or have other values.
 // There may be more of them by now.
-func unknown(t *testing.T, e *lathe.Event, line string) []string {
+func unknown(t *testing.T, e *event.Event, line string) []string {
 	t.Helper()
 	now, err := e.MarshalJSON()
 	if err != nil {
@@ -122,12 +123,12 @@ func lacks(where string, then, now any) (out []string) {
 	return out
 }
 
-// goesOn goes on with the run of a journal that has no end. What was begun and writes is not done again.
+// goesOn resumes the run of a journal that has no end. A call that was begun and writes is not made again.
 func goesOn(t *testing.T, file string, l *log) {
 	t.Helper()
 	w, begun := &world{}, l.fold(t).Open
 	answers := map[string]lathe.Output{"m": {Data: json.RawMessage(`"theirs"`)}}
-	var res *lathe.Result
+	var res *event.Result
 	for range 2 { // the second time with the result of the client's call, where the first has made it
 		if res == nil || res.Reason == lathe.ReasonAwaitingToolResults {
 			res = l.run(t, journalLoop(t, w, yes), &loop.Input{Resume: l.fold(t), Answers: answers}, 1_000)
@@ -150,7 +151,9 @@ func describe(s *loop.State) string {
 		s.Run.RunID, s.Run.RequestID, s.Run.SessionID, s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target)
 	fmt.Fprintf(&b, "last %d turn %d attempt %d planned %d started from %d messages\n", s.LastID, s.Turn, s.Attempt, s.Planned, s.Start)
 	fmt.Fprintf(&b, "history %s\n", shape(s.Messages))
-	fmt.Fprintf(&b, "usage %+v cost %v\n", s.Usage, s.Cost)
+	u := s.Usage // field by field: the members that it gets later are not in the journals
+	fmt.Fprintf(&b, "usage {InputTokens:%d OutputTokens:%d TotalTokens:%d CachedTokens:%d ReasoningTokens:%d} cost %v\n",
+		u.InputTokens, u.OutputTokens, u.TotalTokens, u.CachedTokens, u.ReasoningTokens, s.Cost)
 	for _, c := range s.Trace {
 		fmt.Fprintf(&b, "turn %d: %s, %s, %d messages, %d tools, %d ignored, calls %+v\n", c.Turn, c.Model, c.Finish, c.Messages, c.Tools, c.IgnoredToolCalls, c.Calls)
 	}
@@ -171,7 +174,7 @@ func journalLoop(t *testing.T, w *world, a approve) *loop.Loop {
 	turns := byHistory{
 		ask(call("r", "read", `{"n":1}`), call("begun", "write", `{"n":2}`)).cost(0.25),
 		ask(call("asked", "asked", `{"n":3}`), call("held", "write", `{"n":4}`), call("m", "mine", `{"n":5}`), call("u", "nothing", `{}`)),
-		say("done"),
+		textTurn("done"),
 	}
 	lp, err := loop.New(turns, newRunner(t, &tool.Options{Policy: askOf{"asked"}, Approver: a, Now: func() time.Time { return time.Unix(1_000_000, 0) }},
 		w.tool("read", lathe.ReadOnly), w.tool("write", lathe.Writes), w.tool("asked", lathe.Writes)), nil)
@@ -195,7 +198,7 @@ func journalInput() *loop.Input {
 // field of every record has a value.
 func writeJournals(t *testing.T) {
 	t.Helper()
-	until := func(last func(lathe.EventData) bool) *log {
+	until := func(last func(event.Data) bool) *log {
 		for n := 1; n < 100; n++ {
 			l := &log{}
 			l.run(t, journalLoop(t, &world{}, notYet), journalInput(), n)
@@ -207,7 +210,7 @@ func writeJournals(t *testing.T) {
 		return nil
 	}
 	waits := func() *log {
-		return until(func(d lathe.EventData) bool { _, ok := d.(*lathe.RunPaused); return ok })
+		return until(func(d event.Data) bool { _, ok := d.(*event.RunPaused); return ok })
 	}
 	answered := waits()
 	answers := map[string]lathe.Output{"m": {Data: json.RawMessage(`"theirs"`)}}
@@ -217,9 +220,9 @@ func writeJournals(t *testing.T) {
 	denied.run(t, journalLoop(t, &world{}, no), &loop.Input{Resume: denied.fold(t), Answers: answers}, 1_000)
 	for name, l := range map[string]*log{
 		"answered": answered, "denied": denied, "waits": waits(), "everything": everything(t),
-		"killed-in-a-model-call": until(func(d lathe.EventData) bool { _, ok := d.(*lathe.ModelCallStarted); return ok }),
-		"killed-in-a-write": until(func(d lathe.EventData) bool {
-			p, ok := d.(*lathe.ToolCallPlanned)
+		"killed-in-a-model-call": until(func(d event.Data) bool { _, ok := d.(*event.ModelCallStarted); return ok }),
+		"killed-in-a-write": until(func(d event.Data) bool {
+			p, ok := d.(*event.ToolCallPlanned)
 			return ok && p.ToolCallID == "begun"
 		}),
 	} {
@@ -242,25 +245,25 @@ func writeJournals(t *testing.T) {
 func everything(t *testing.T) *log {
 	t.Helper()
 	l := &log{}
-	for i, d := range []lathe.EventData{&lathe.RunStarted{}, &lathe.ModelCallStarted{}, &lathe.ToolCallParseError{}, &lathe.ModelCallFinished{},
-		&lathe.ToolCallProposed{}, &lathe.ToolCallPlanned{}, &lathe.ApprovalRequested{}, &lathe.RunPaused{}, &lathe.RunResumed{}, &lathe.ApprovalResolved{},
-		&lathe.ToolCallExecuted{}, &lathe.ToolCallResult{}, &lathe.RunFinished{}} {
+	for i, d := range []event.Data{&event.RunStarted{}, &event.ModelCallStarted{}, &event.ToolCallParseError{}, &event.ModelCallFinished{},
+		&event.ToolCallProposed{}, &event.ToolCallPlanned{}, &event.ApprovalRequested{}, &event.RunPaused{}, &event.RunResumed{}, &event.ApprovalResolved{},
+		&event.ToolCallExecuted{}, &event.ToolCallResult{}, &event.RunFinished{}} {
 		fill(reflect.ValueOf(d).Elem())
 		switch d := d.(type) {
-		case *lathe.RunStarted:
+		case *event.RunStarted:
 			d.Messages = []lathe.Message{lathe.User("x")}
 			d.Input = json.RawMessage(`{"version":1,"depth":1,"client_tools":[{"Name":"mine"}],"allow":["x"],"settings":{},"limits":{},"sampling":{},"user":"x"}`)
-		case *lathe.ModelCallFinished:
+		case *event.ModelCallFinished:
 			d.Status = "success"
 			d.Message = &lathe.Message{Role: lathe.RoleAssistant, Name: "x", Synthetic: true, Extra: []lathe.Member{{Name: "x", Value: json.RawMessage(`1`)}}, Parts: []lathe.Part{
 				lathe.Text{Text: "x", Commentary: true}, lathe.Reasoning{Text: "x", Field: "thinking"}, lathe.Refusal{Text: "x"},
 				lathe.Blob{MediaType: "image/png", Data: []byte{0}, Name: "x", Detail: "low", Raw: json.RawMessage(`1`)},
 				lathe.ToolCall{ID: "x", Name: "x", Arguments: "{}", Dialect: "tags", Deprecated: true, Recovered: true, Incomplete: true, ParseError: lathe.CodePayloadParseError,
 					Extra: []lathe.Member{{Name: "x", Value: json.RawMessage(`1`)}}}}}
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			d.Result = nil
 		}
-		line, err := json.Marshal(lathe.Event{ID: int64(i) + 1, Time: time.Unix(1, 0).UTC(), RunID: "run_1", RequestID: "req_1", SessionID: "s", Turn: min(i, 1), Data: d})
+		line, err := json.Marshal(event.Event{ID: int64(i) + 1, Time: time.Unix(1, 0).UTC(), RunID: "run_1", RequestID: "req_1", SessionID: "s", Turn: min(i, 1), Data: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +284,7 @@ func fill(v reflect.Value) {
 	case reflect.Float64:
 		v.SetFloat(0.5)
 	case reflect.Pointer:
-		if v.Type() != reflect.TypeFor[*lathe.Result]() && v.Type() != reflect.TypeFor[*lathe.Message]() {
+		if v.Type() != reflect.TypeFor[*event.Result]() && v.Type() != reflect.TypeFor[*lathe.Message]() {
 			v.Set(reflect.New(v.Type().Elem()))
 			fill(v.Elem())
 		}

@@ -14,14 +14,15 @@ const (
 	MaxLabelValueBytes = 256
 )
 
-// Labels that say which graph a run is a part of. A run with LabelGraphRunID has the other two.
+// Labels that say which graph a run is a part of. A run with LabelGraphRunID must have the other two.
 const (
 	LabelGraphRunID   = "graph_run_id"
 	LabelGraphName    = "graph_name"
 	LabelGraphVersion = "graph_version"
 )
 
-// CheckLabels says what is wrong with the labels of a run: they are beyond their limits, or of a graph that is not named.
+// CheckLabels returns an error if the labels of a run exceed a limit above, if a label has no name, or if LabelGraphRunID is
+// set without LabelGraphName and LabelGraphVersion.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -42,7 +43,7 @@ func TestRunLabelsAreBounded(t *testing.T) {
 		"a run, no version":   {map[string]string{"graph_run_id": "g", "graph_name": "n"}, "needs the label graph_version"},
 		"a run, an empty one": {map[string]string{"graph_run_id": "g", "graph_name": "n", "graph_version": ""}, "needs the label graph_version"},
 	} {
-		m := &script{turns: []turn{say("ok")}}
+		m := &script{turns: []turn{textTurn("ok")}}
 		in := user("x")
 		in.Run.Labels = tc.labels
 		res, events := collect(t, t.Context(), newLoop(t, m, nil), in)
@@ -63,13 +64,13 @@ func TestRunLabelsAreBounded(t *testing.T) {
 func TestRunFromNothingIsABadRequest(t *testing.T) {
 	t.Parallel()
 	for what, in := range map[string]*loop.Input{"nil": nil, "zero": {}, "no messages": {Messages: []lathe.Message{}}} {
-		m := &script{turns: []turn{say("ok")}}
+		m := &script{turns: []turn{textTurn("ok")}}
 		l := newLoop(t, m, nil, echo("echo"))
 		res, events := collect(t, t.Context(), l, in)
 		if res.Reason != lathe.ReasonInternal || !strings.Contains(fmt.Sprint(res.Err), "there are no messages") || types(events) != "RunStarted RunFinished" {
 			t.Errorf("%s: %s, %v, %s", what, res.Reason, res.Err, types(events))
 		}
-		if end := all[*lathe.RunFinished](events)[0]; end.ErrorCode != "invalid_request" || end.Turns != 0 {
+		if end := all[*event.RunFinished](events)[0]; end.ErrorCode != "invalid_request" || end.Turns != 0 {
 			t.Errorf("%s: %+v", what, end)
 		}
 		if _, err := l.Do(t.Context(), in); lathe.CodeOf(err) != lathe.CodeInvalidRequest || len(m.requests()) != 0 {

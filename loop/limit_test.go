@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -19,7 +20,7 @@ func rounds(n int) *script {
 	for i := range n {
 		s.turns = append(s.turns, ask(call(fmt.Sprintf("c%d", i), "echo", fmt.Sprintf(`{"n":%d}`, i))))
 	}
-	s.turns = append(s.turns, say("done"))
+	s.turns = append(s.turns, textTurn("done"))
 	return s
 }
 
@@ -27,24 +28,24 @@ func TestLimitsOneBelowAtAndAbove(t *testing.T) {
 	t.Parallel()
 	const limit = 3
 	spend := func(n int64) *script {
-		return &script{turns: []turn{ask(call("a", "echo", `{}`)).tokens(n), say("done").tokens(1)}}
+		return &script{turns: []turn{ask(call("a", "echo", `{}`)).tokens(n), textTurn("done").tokens(1)}}
 	}
 	pay := func(c float64) *script {
-		return &script{turns: []turn{ask(call("a", "echo", `{}`)).cost(c), say("done").cost(1)}}
+		return &script{turns: []turn{ask(call("a", "echo", `{}`)).cost(c), textTurn("done").cost(1)}}
 	}
 	many := func(n int) *script {
 		var calls []lathe.ToolCall
 		for i := range n {
 			calls = append(calls, call(fmt.Sprintf("c%d", i), "echo", fmt.Sprintf(`{"n":%d}`, i)))
 		}
-		return &script{turns: []turn{ask(calls...), say("done")}}
+		return &script{turns: []turn{ask(calls...), textTurn("done")}}
 	}
 	same := func(n int) *script {
 		s := &script{}
 		for i := range n {
 			s.turns = append(s.turns, ask(call(fmt.Sprintf("c%d", i), "constant", `{}`)))
 		}
-		s.turns = append(s.turns, say("done"))
+		s.turns = append(s.turns, textTurn("done"))
 		return s
 	}
 	unknown := func(n int) *script {
@@ -52,7 +53,7 @@ func TestLimitsOneBelowAtAndAbove(t *testing.T) {
 		for i := range n {
 			s.turns = append(s.turns, ask(call(fmt.Sprintf("c%d", i), fmt.Sprintf("none%d", i), `{}`)))
 		}
-		s.turns = append(s.turns, say("done"))
+		s.turns = append(s.turns, textTurn("done"))
 		return s
 	}
 	ok := lathe.ReasonAnswered
@@ -92,7 +93,7 @@ func TestLimitsOneBelowAtAndAbove(t *testing.T) {
 				t.Errorf("%s: reason %q, want %q", name, res.Reason, tc.reason)
 			}
 			checkRun(t, res, events)
-			fin := all[*lathe.RunFinished](events)[0]
+			fin := all[*event.RunFinished](events)[0]
 			switch {
 			case tc.reason == ok:
 				if fin.Limit != "" || res.Answer != "done" {
@@ -134,10 +135,10 @@ func TestClosingCall(t *testing.T) {
 		answer  string
 		history string
 	}{
-		{"answers", say("so far"), "so far", asked + " | assistant so far"},
+		{"answers", textTurn("so far"), "so far", asked + " | assistant so far"},
 		{"asks for a call", ask(call("b", "echo", `{}`)), "", ""},
 		{"fails", fails(upstream(500, "no")), "", ""},
-		{"is cut", say("so f").reason(lathe.FinishLength), "so f", asked + " | assistant so f"},
+		{"is cut", textTurn("so f").reason(lathe.FinishLength), "so f", asked + " | assistant so f"},
 	} {
 		m := &script{turns: []turn{round, tc.closing}}
 		opts := &loop.Options{Limits: lathe.Limits{MaxIterations: 1}}
@@ -159,7 +160,7 @@ func TestClosingCall(t *testing.T) {
 // What the loop has asked for once, it does not ask for again at once.
 func TestClosingCallAfterABlankAnswer(t *testing.T) {
 	t.Parallel()
-	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), say(""), say("so far")}}
+	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn(""), textTurn("so far")}}
 	res, events := collect(t, t.Context(), newLoop(t, m, &loop.Options{Limits: lathe.Limits{MaxIterations: 2}}, echo("echo")), user("x"))
 	want := "user x | assistant call:a | tool a=ok | user* Please provide your final answer. | assistant so far"
 	if got := shape(res.History); got != want || res.Reason != lathe.ReasonMaxIterations {
@@ -175,15 +176,15 @@ func TestClosingCallIsCancelled(t *testing.T) {
 		m := &script{turns: []turn{ask(call("a", "echo", `{}`)), {block: true}}}
 		l := newLoop(t, m, &loop.Options{Limits: lathe.Limits{MaxIterations: 1}}, echo("echo"))
 		ctx, cancel := context.WithCancelCause(t.Context())
-		var events []lathe.Event
+		var events []event.Event
 		for e := range l.Run(ctx, user("x")) {
 			events = append(events, keep(e))
-			if _, ok := e.Data.(*lathe.ModelCallStarted); ok && e.Turn == 2 {
+			if _, ok := e.Data.(*event.ModelCallStarted); ok && e.Turn == 2 {
 				cancel(cause)
 			}
 		}
 		cancel(nil)
-		res := all[*lathe.RunFinished](events)[0].Result
+		res := all[*event.RunFinished](events)[0].Result
 		if res.Reason != want || res.Err == nil {
 			t.Errorf("reason %q, error %v, want %q", res.Reason, res.Err, want)
 		}
@@ -212,14 +213,14 @@ func TestRunTimeout(t *testing.T) {
 					}
 					return &lathe.Output{Data: json.RawMessage(`1`)}, ctx.Err()
 				})
-				m := &script{turns: []turn{ask(call("a", "slow", `{}`)), say("done")}}
+				m := &script{turns: []turn{ask(call("a", "slow", `{}`)), textTurn("done")}}
 				res, events := collect(t, t.Context(), newLoop(t, m, &loop.Options{Limits: lathe.Limits{RunTimeout: time.Second}}, slow), user("x"))
 				checkRun(t, res, events)
 				if res.Reason != tc.want {
 					t.Fatalf("reason: got %q, want %q", res.Reason, tc.want)
 				}
 				if tc.want == lathe.ReasonRunTimeout {
-					if f := all[*lathe.RunFinished](events)[0]; f.Limit != "run_timeout" || len(m.requests()) != 1 || f.LatencyMS != 1000 {
+					if f := all[*event.RunFinished](events)[0]; f.Limit != "run_timeout" || len(m.requests()) != 1 || f.LatencyMS != 1000 {
 						t.Errorf("got %+v after %d model calls", f, len(m.requests()))
 					}
 				}
@@ -234,28 +235,28 @@ func TestRunTimeoutWhileModelIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &script{turns: []turn{{block: true}}}
 		res, events := collect(t, t.Context(), newLoop(t, m, nil), user("x"))
-		if f := all[*lathe.RunFinished](events)[0]; f.Reason != lathe.ReasonRunTimeout || f.LatencyMS != (15*time.Minute).Milliseconds() {
+		if f := all[*event.RunFinished](events)[0]; f.Reason != lathe.ReasonRunTimeout || f.LatencyMS != (15*time.Minute).Milliseconds() {
 			t.Errorf("got %+v", f)
 		}
-		if f := all[*lathe.ModelCallFinished](events)[0]; f.ErrorCode != "timeout" {
+		if f := all[*event.ModelCallFinished](events)[0]; f.ErrorCode != "timeout" {
 			t.Errorf("got %+v", f)
 		}
 		checkRun(t, res, events)
 	})
 }
 
-// The run's own time limit is told apart from one of the caller, also where both are of this package.
+// The loop distinguishes the run's own time limit from one of the caller, also where both are limits of this package.
 func TestTimeLimitOfCallerCancels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := newLoop(t, &script{turns: []turn{{block: true}}}, nil)
-		var got *lathe.Result
+		var got *event.Result
 		agent := newGadget("agent", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
 			res, err := inner.Do(ctx, user("y"))
 			got = res
 			return nil, err
 		})
-		m := &script{turns: []turn{ask(call("a", "agent", `{}`)), say("done")}}
+		m := &script{turns: []turn{ask(call("a", "agent", `{}`)), textTurn("done")}}
 		res, _ := collect(t, t.Context(), newLoop(t, m, &loop.Options{Limits: lathe.Limits{RunTimeout: time.Second}}, agent), user("x"))
 		synctest.Wait()
 		if res.Reason != lathe.ReasonRunTimeout || got == nil || got.Reason != lathe.ReasonCancelled {
@@ -276,13 +277,13 @@ func TestMaxTools(t *testing.T) {
 	for n, want := range map[int]lathe.Reason{2: lathe.ReasonAnswered, 3: lathe.ReasonAnswered, 4: lathe.ReasonInternal} {
 		in := user("x")
 		in.ClientTools = client(n)
-		m := &script{turns: []turn{say("ok")}}
+		m := &script{turns: []turn{textTurn("ok")}}
 		res, events := collect(t, t.Context(), newLoop(t, m, &loop.Options{Limits: lathe.Limits{MaxTools: 3}}), in)
 		checkRun(t, res, events)
 		if res.Reason != want {
 			t.Errorf("%d tools: reason %q, want %q", n, res.Reason, want)
 		}
-		if want == lathe.ReasonInternal && (lathe.CodeOf(res.Err) != lathe.CodeInvalidRequest || len(m.requests()) != 0 || all[*lathe.RunFinished](events)[0].Limit != "max_tools") {
+		if want == lathe.ReasonInternal && (lathe.CodeOf(res.Err) != lathe.CodeInvalidRequest || len(m.requests()) != 0 || all[*event.RunFinished](events)[0].Limit != "max_tools") {
 			t.Errorf("%d tools: error %v after %d model calls", n, res.Err, len(m.requests()))
 		}
 	}
@@ -295,7 +296,7 @@ func TestMaxDepth(t *testing.T) {
 		if got := loop.Depth(ctx); got != depth {
 			t.Errorf("depth: got %d, want %d", got, depth)
 		}
-		res, events := collect(t, ctx, newLoop(t, &script{turns: []turn{say("ok")}}, &loop.Options{Limits: lathe.Limits{MaxDepth: 2}}), user("x"))
+		res, events := collect(t, ctx, newLoop(t, &script{turns: []turn{textTurn("ok")}}, &loop.Options{Limits: lathe.Limits{MaxDepth: 2}}), user("x"))
 		checkRun(t, res, events)
 		if res.Reason != want || want == lathe.ReasonInternal && lathe.CodeOf(res.Err) != lathe.CodeMaxDepth {
 			t.Errorf("depth %d: reason %q, error %v", depth, res.Reason, res.Err)
@@ -371,8 +372,8 @@ func (panicking) Step(*lathe.StepInfo) lathe.Verdict { panic("secret") }
 // answered, not made.
 func TestRunInRun(t *testing.T) {
 	t.Parallel()
-	var inner *lathe.Result
-	m := &script{turns: []turn{ask(call("a", "agent", `{}`)), ask(call("b", "agent", `{}`)), say("inner"), say("outer")}}
+	var inner *event.Result
+	m := &script{turns: []turn{ask(call("a", "agent", `{}`)), ask(call("b", "agent", `{}`)), textTurn("inner"), textTurn("outer")}}
 	g := &agent{gadget: newGadget("agent", nil)}
 	l := newLoop(t, m, nil, g)
 	g.do = func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {

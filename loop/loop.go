@@ -2,16 +2,18 @@
 // events, in order: RunStarted first, RunFinished last, each exactly once. It stores nothing and
 // stamps nothing; package engine does.
 //
-// A limit ends a run with a reason, a trace and a history, never with an error. Unless the settings
-// say stop, the model is asked once more, without tools and beyond the limit, for an answer from
-// what is known; the run's own time limit leaves no room for that.
+// A limit ends a run with a reason, a trace and a history, never with an error. Unless the setting
+// OnLimit is stop, the loop makes one more model call, without tools and beyond the limit, for an
+// answer from the results so far. It does not do so after the run's own time limit.
 //
-// On every way out, each tool call in the history is answered exactly once, in call order, but for
-// the pending calls of a run that was parked or handed over: so the history can be sent again.
+// However a run ends, each tool call in the history is answered exactly once, in call order, except
+// the pending calls of a run that was parked or handed over. So the history can be sent to a model again.
 package loop
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -20,12 +22,13 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// ErrInterrupted, as the cause of a cancelled context, says that the program stops rather than
-// that somebody gave up on the run. The run then ends `interrupted`.
+// ErrInterrupted, as the cause of a cancelled context, says that the program stops, and not that the caller cancelled the
+// run. The run then ends `interrupted`.
 var ErrInterrupted = errors.New("the program is stopping")
 
 // Options say how a loop runs. They are copied.
@@ -50,13 +53,16 @@ type Options struct {
 type Loop struct {
 	model  lathe.Model
 	runner *tool.Runner
-	info   lathe.ModelInfo // as events say it
-	name   string          // of the model, as it says it
-	opts   Options
-	runs   sync.Pool // of *run
-	tools  atomic.Pointer[toolsHash]
+	// sessions and relays are the optional abilities of model.
+	sessions SessionOpener // nil: the model keeps nothing between turns
+	relays   lathe.Wire
+	info     lathe.ModelInfo // as events say it
+	name     string          // of the model, as it says it
+	opts     Options
+	runs     sync.Pool // of *run
+	tools    atomic.Pointer[toolsHash]
 	// retention is what RunStarted says; nil: nothing.
-	retention *lathe.RunRetention
+	retention *event.RunRetention
 }
 
 // A toolsHash is the hash of a list of tools. Most runs of a loop have the same one.
@@ -74,7 +80,8 @@ func (l *Loop) toolsHash(specs []*lathe.ToolSpec) string {
 	return h.hash
 }
 
-// New makes a loop. A setting or a limit that is not of the contract is an error.
+// New returns a loop. opts may be nil. A setting or limit with a value that is not documented is an error of code
+// invalid_config.
 func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if model == nil || runner == nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.New("a model and a runner are required")}
@@ -101,8 +108,10 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now
 	}
-	if d, ok := model.(lathe.Describer); ok {
-		l.info = d.Describe()
+	l.info = model.Describe()
+	l.sessions, _ = lathe.ModelAs[SessionOpener](model)
+	if m, ok := lathe.ModelAs[Relayer](model); ok {
+		l.relays = m.Relays()
 	}
 	if l.opts.Model != "" {
 		l.info.Model = l.opts.Model
@@ -116,13 +125,13 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	return l, nil
 }
 
-// Relays reports whether the loop's model shows the bytes of its server. See [Input].Relay.
-func (l *Loop) Relays() bool {
-	m, ok := l.model.(lathe.Relayer)
-	return ok && m.Relays()
-}
+// Relays returns the wire whose bytes the loop's model passes to [Input].Relay, "" if it passes none.
+func (l *Loop) Relays() lathe.Wire { return l.relays }
 
-// An Input is what one run starts from. It must not change while the run goes on.
+// Wire returns the wire of the model's server.
+func (l *Loop) Wire() lathe.Wire { return cmp.Or(l.info.Wire, lathe.WireOpenAIChat) }
+
+// An Input is what one run starts from. It must not change during the run.
 type Input struct {
 	// Run names the run. Its Depth is raised to [Depth] of the context. Its labels are bounded: a run
 	// with more than [MaxLabels] of them, or with longer ones, ends at once as a bad request.
@@ -139,40 +148,53 @@ type Input struct {
 	Sampling *lathe.Sampling
 	// Overrides are further members of each model request. Those of the loop have precedence.
 	Overrides []lathe.Member
+	// HostedTools are tools that the model's server executes itself: see [lathe.Request]. They are not stored: a run that is
+	// resumed has none.
+	HostedTools []json.RawMessage
+	// Betas are those of each model request: see [lathe.Request]. They are not stored either.
+	Betas []string
 	// User is an opaque end-user id that the wire may carry.
 	User string
-	// Relay has the model's answer shown as its server wrote it, where [Loop.Relays]. Who is shown it has
-	// seen its calls: all of them are the caller's, whatever their names, and the run is one turn.
+	// Relay receives the model's answer as its server wrote it, if its Wire is that of [Loop.Relays]. Its caller has
+	// seen the calls of the answer: all of them are the caller's to execute, whatever their names, and the run has one turn.
 	Relay *lathe.Relay
 	// Park makes a run that can be resumed. When it waits for results of client tools or for an
 	// approval, RunPaused is its last event and has the Result; there is no RunFinished then. Its
 	// RunStarted says in content what it was started from.
 	Park bool
-	// HandOver has a run that can be resumed end where it waits for nobody but the caller's tools, as one
-	// that cannot does. It counts until the run is resumed.
+	// HandOver ends a run that can be resumed when nothing but results of the caller's tools is pending, as a run that
+	// cannot be resumed ends. It has no effect once the run is resumed.
 	HandOver bool
 	// Continues names the run of which the last TakenOver messages are: what its model said and what its tools
 	// returned, after the messages that both runs start from. The calls among them count as calls of this run
 	// for everything but limits.
 	Continues string
 	TakenOver int
-	// Target is kept with a run that can be resumed: the name under which its caller finds its loop again.
+	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.
 	Target string
-	// Resume goes on with a run that was started with Park, from what its events came to: one that
-	// waits, or one whose process ended in the middle. Of the other fields only Answers counts then.
+	// Resume continues a run that was started with Park, from the state that its events fold to: a parked run, or one whose
+	// process ended in the middle. The only other field that is then read is Answers.
 	Resume *State
-	// Answers are what clients say came of their calls, by the id of the call. Calls that have no
-	// answer yet go on waiting.
+	// Answers are the results of calls that clients executed, by the id of the call. Calls without a result stay pending.
 	Answers map[string]lathe.Output
 }
 
 // Run runs in to its end and yields its events, with Turn and Data filled. It works while it is
 // ranged over, on the goroutine that ranges; each range is a run of its own. Stopping early
-// cancels the run, and then no RunFinished is yielded. Delta events are reused: their data is
-// good until the next event. A model that panics ends the run `internal`, with a [PanicError];
+// cancels the run, and then no RunFinished is yielded. A model that panics ends the run `internal`, with a [PanicError];
 // a panic of the range's body goes through.
-func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[lathe.Event] {
-	return func(yield func(lathe.Event) bool) {
+//
+// The caller may keep the events. Each delta costs one allocation; [Loop.RunReusing] saves it.
+func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
+	return func(yield func(event.Event) bool) {
+		l.RunReusing(ctx, in)(func(e event.Event) bool { return yield(e.Clone()) })
+	}
+}
+
+// RunReusing is [Loop.Run] without an allocation per delta: the data of a delta event ([event.IsDelta]) is overwritten with
+// the next one's. A caller must not keep it beyond the body of its range; [event.Event.Clone] returns one to keep.
+func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] {
+	return func(yield func(event.Event) bool) {
 		r := l.newRun(in, yield)
 		r.run(ctx)
 		l.release(r) // not deferred: a run that panics in the caller's code is not used again
@@ -181,9 +203,9 @@ func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[lathe.Event] {
 
 // Do runs in to its end. The result is never nil; the error is its Err when the run failed or
 // was cancelled, and nil when it was answered, parked, handed over or limited.
-func (l *Loop) Do(ctx context.Context, in *Input) (*lathe.Result, error) {
-	var res *lathe.Result
-	for e := range l.Run(ctx, in) {
+func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
+	var res *event.Result
+	for e := range l.RunReusing(ctx, in) {
 		if end := Ended(e.Data); end != nil {
 			res = end
 		}
@@ -193,19 +215,19 @@ func (l *Loop) Do(ctx context.Context, in *Input) (*lathe.Result, error) {
 
 // Ended returns the result of a run from its last event: its RunFinished, or the RunPaused of a run
 // that can be resumed. Of other events it is nil.
-func Ended(d lathe.EventData) *lathe.Result {
+func Ended(d event.Data) *event.Result {
 	switch d := d.(type) {
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		return d.Result
-	case *lathe.RunPaused:
+	case *event.RunPaused:
 		return d.Result
-	default: // the run goes on
+	default: // not the last event
 		return nil
 	}
 }
 
 // Failure returns the error of a run that failed or was cancelled, else nil.
-func Failure(res *lathe.Result) error {
+func Failure(res *event.Result) error {
 	switch res.Reason.Status() {
 	case "failed", "cancelled":
 		return res.Err

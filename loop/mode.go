@@ -105,11 +105,12 @@ func withDefaults(s lathe.Settings, info *lathe.ModelInfo) lathe.Settings {
 
 // choice returns the tool choice of a turn. A choice that forces a call is for the first turn
 // only, else the run could not end; what follows is left to the server's default.
-func (r *run) choice() lathe.ToolChoice {
-	c := r.settings.ToolChoice
-	forced := c.Mode == lathe.ChoiceRequired || c.Mode == lathe.ChoiceFunction
+func (c *modelCall) choice() lathe.ToolChoice {
+	r := c.run
+	choice := r.settings.ToolChoice
+	forced := choice.Mode == lathe.ChoiceRequired || choice.Mode == lathe.ChoiceFunction
 	if forced && (r.turn > 1 || r.in.Continues != "") && !r.settings.ToolChoiceEveryTurn {
 		return lathe.ToolChoice{}
 	}
-	return c
+	return choice
 }

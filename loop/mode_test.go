@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -17,7 +18,7 @@ func TestModes(t *testing.T) {
 	t.Parallel()
 	no := false
 	twoCalls := ask(call("a", "echo", `{}`), call("b", "echo", `{"n":2}`))
-	badThenGood := []turn{ask(call("a", "echo", `{"n":"x"}`)), ask(call("b", "echo", `{}`)), say("ok")}
+	badThenGood := []turn{ask(call("a", "echo", `{"n":"x"}`)), ask(call("b", "echo", `{}`)), textTurn("ok")}
 	for _, tc := range []struct {
 		name     string
 		settings lathe.Settings
@@ -27,42 +28,42 @@ func TestModes(t *testing.T) {
 		history  string
 		failed   []string
 	}{
-		{name: "relaxed needs no call", turns: []turn{say("hi")}, reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
-		{name: "enforced without a call", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{say("hi")},
+		{name: "relaxed needs no call", turns: []turn{textTurn("hi")}, reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
+		{name: "enforced without a call", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{textTurn("hi")},
 			reason: lathe.ReasonNoToolCalls, history: "user x | assistant hi"},
-		{name: "enforced with a call", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{ask(call("a", "echo", `{}`)), say("hi")},
+		{name: "enforced with a call", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{ask(call("a", "echo", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a | tool a=ok | assistant hi"},
 		{name: "fatal: a tool that ends failed", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced},
-			turns:  []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`), call("c", "also_broken", `{}`)), say("hi")},
+			turns:  []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`), call("c", "also_broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonToolError, history: "user x | assistant call:a call:b call:c | tool a=ok | tool b=execution_failed | tool c=execution_failed | assistant hi",
 			failed: []string{"also_broken", "broken"}},
 		{name: "fatal: a later success clears", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: badThenGood,
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a | tool a=invalid_arguments | assistant call:b | tool b=ok | assistant ok"},
 		{name: "tolerated: one success", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced, FailurePolicy: lathe.FailureTolerated},
-			turns:  []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`)), say("hi")},
+			turns:  []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a call:b | tool a=ok | tool b=execution_failed | assistant hi"},
 		{name: "tolerated: no success", settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced, FailurePolicy: lathe.FailureTolerated},
-			turns:  []turn{ask(call("b", "broken", `{}`)), say("hi")},
+			turns:  []turn{ask(call("b", "broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonToolError, history: "user x | assistant call:b | tool b=execution_failed | assistant hi", failed: []string{"broken"}},
 		{name: "the failure policy is for enforced only", settings: lathe.Settings{FailurePolicy: lathe.FailureFatal},
-			turns:  []turn{ask(call("b", "broken", `{}`)), say("hi")},
+			turns:  []turn{ask(call("b", "broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:b | tool b=execution_failed | assistant hi"},
 		{name: "disabled: calls are dropped", settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled},
 			turns:  []turn{{finish: lathe.Finish{Reason: lathe.FinishToolCalls, Message: lathe.Message{Parts: []lathe.Part{lathe.Text{Text: "hi"}, call("a", "echo", `{}`)}}}}},
 			reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
 		{name: "disabled: nothing but calls", settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []turn{ask(call("a", "echo", `{}`))},
 			reason: lathe.ReasonAnswered, history: "user x"},
-		{name: "a model without tools", info: lathe.ModelInfo{NoTools: true}, settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{say("hi")},
+		{name: "a model without tools", info: lathe.ModelInfo{NoTools: true}, settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}, turns: []turn{textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant hi"},
-		{name: "parallel false", settings: lathe.Settings{ParallelToolCalls: &no}, turns: []turn{twoCalls, say("hi")},
+		{name: "parallel false", settings: lathe.Settings{ParallelToolCalls: &no}, turns: []turn{twoCalls, textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a call:b | tool a=ok | tool b=too_many_calls | assistant hi"},
-		{name: "a model without parallel calls", info: lathe.ModelInfo{NoParallel: true}, turns: []turn{twoCalls, say("hi")},
+		{name: "a model without parallel calls", info: lathe.ModelInfo{NoParallel: true}, turns: []turn{twoCalls, textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a call:b | tool a=ok | tool b=too_many_calls | assistant hi"},
-		{name: "parallel unset", turns: []turn{twoCalls, say("hi")},
+		{name: "parallel unset", turns: []turn{twoCalls, textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a call:b | tool a=ok | tool b=ok | assistant hi"},
 		{name: "tool choice none", settings: lathe.Settings{ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}, turns: []turn{ask(call("a", "echo", `{}`))},
 			reason: lathe.ReasonAnswered, history: "user x"},
-		{name: "noop runs no tool", settings: lathe.Settings{Executor: lathe.ExecutorNoop}, turns: []turn{ask(call("a", "broken", `{}`)), say("hi")},
+		{name: "noop runs no tool", settings: lathe.Settings{Executor: lathe.ExecutorNoop}, turns: []turn{ask(call("a", "broken", `{}`)), textTurn("hi")},
 			reason: lathe.ReasonAnswered, history: "user x | assistant call:a | tool a=ok | assistant hi"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -90,13 +91,13 @@ func TestDisabledSendsNoToolsAndCountsCalls(t *testing.T) {
 	if q := m.requests()[0]; q.tools != nil || q.choice != (lathe.ToolChoice{}) || q.parallel != nil {
 		t.Errorf("request: got tools %v, choice %v", q.tools, q.choice)
 	}
-	if got := all[*lathe.ModelCallFinished](events)[0]; got.IgnoredToolCalls != 2 || got.ToolCalls != 0 || res.Trace[0].IgnoredToolCalls != 2 {
+	if got := all[*event.ModelCallFinished](events)[0]; got.IgnoredToolCalls != 2 || got.ToolCalls != 0 || res.Trace[0].IgnoredToolCalls != 2 {
 		t.Errorf("ignored: event %+v, trace %+v", got, res.Trace[0])
 	}
 	if got, want := types(events), "RunStarted ModelCallStarted ModelCallFinished RunFinished"; got != want {
 		t.Errorf("events:\n got %s\nwant %s", got, want)
 	}
-	if s := all[*lathe.RunStarted](events)[0]; s.Tools.Count != 0 || s.ToolUseMode != lathe.ModeDisabled {
+	if s := all[*event.RunStarted](events)[0]; s.Tools.Count != 0 || s.ToolUseMode != lathe.ModeDisabled {
 		t.Errorf("RunStarted: got %+v", s)
 	}
 }
@@ -118,7 +119,7 @@ func TestToolChoiceForcesFirstTurnOnly(t *testing.T) {
 		{choice: auto, second: auto},
 		{},
 	} {
-		m := &script{turns: []turn{ask(call("a", "echo", `{}`)), say("ok")}}
+		m := &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("ok")}}
 		collect(t, t.Context(), newLoop(t, m, relaxed(lathe.Settings{ToolChoice: tc.choice, ToolChoiceEveryTurn: tc.every}), echo("echo")), user("x"))
 		reqs := m.requests()
 		if reqs[0].choice != tc.choice || reqs[1].choice != tc.second {
@@ -130,7 +131,7 @@ func TestToolChoiceForcesFirstTurnOnly(t *testing.T) {
 func TestParallelIsSentAsSet(t *testing.T) {
 	t.Parallel()
 	yes := true
-	m := &script{turns: []turn{say("ok")}}
+	m := &script{turns: []turn{textTurn("ok")}}
 	collect(t, t.Context(), newLoop(t, m, relaxed(lathe.Settings{ParallelToolCalls: &yes}), echo("echo")), user("x"))
 	collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
 	collect(t, t.Context(), newLoop(t, m, relaxed(lathe.Settings{ParallelToolCalls: &yes})), user("x"))
@@ -152,17 +153,17 @@ func TestEmptyFinalIsAskedForOnce(t *testing.T) {
 		answer   string
 		tools    bool // sent with the last request
 	}{
-		{name: "repaired", turns: []turn{one, say(" \n"), say("done")}, answer: "done",
+		{name: "repaired", turns: []turn{one, textTurn(" \n"), textTurn("done")}, answer: "done",
 			history: head + " | user* Please provide your final answer. | assistant done"},
-		{name: "once only", turns: []turn{one, say(""), say("")}, history: head},
+		{name: "once only", turns: []turn{one, textTurn(""), textTurn("")}, history: head},
 		{name: "with its own text and tools", settings: lathe.Settings{FixEmptyFinalText: "Well?", FixEmptyFinalKeepTools: true},
-			turns: []turn{one, say(""), say("done")}, answer: "done", tools: true, history: head + " | user* Well? | assistant done"},
+			turns: []turn{one, textTurn(""), textTurn("done")}, answer: "done", tools: true, history: head + " | user* Well? | assistant done"},
 		{name: "tools come back", settings: lathe.Settings{FixEmptyFinalKeepTools: true},
-			turns: []turn{one, say(""), ask(call("b", "echo", `{"n":3}`)), say("done")}, answer: "done", tools: true,
+			turns: []turn{one, textTurn(""), ask(call("b", "echo", `{"n":3}`)), textTurn("done")}, answer: "done", tools: true,
 			history: head + " | user* Please provide your final answer. | assistant call:b | tool b=ok | assistant done"},
-		{name: "off", settings: lathe.Settings{NoFixEmptyFinal: true}, turns: []turn{one, say("")}, history: head, tools: true},
-		{name: "not without a call", turns: []turn{say("")}, history: "user x", tools: true},
-		{name: "not when disabled", settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []turn{say("")}, history: "user x"},
+		{name: "off", settings: lathe.Settings{NoFixEmptyFinal: true}, turns: []turn{one, textTurn("")}, history: head, tools: true},
+		{name: "not without a call", turns: []turn{textTurn("")}, history: "user x", tools: true},
+		{name: "not when disabled", settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}, turns: []turn{textTurn("")}, history: "user x"},
 		{name: "a refusal is an answer", turns: []turn{one, {finish: lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Parts: []lathe.Part{lathe.Refusal{Text: "I will not"}}}}}},
 			answer: "I will not", tools: true, history: head + " | assistant lathe.Refusal"},
 	} {
@@ -218,7 +219,7 @@ func TestFallbackGoesWithoutTools(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			m := &script{turns: []turn{fails(tc.err), say("plain")}}
+			m := &script{turns: []turn{fails(tc.err), textTurn("plain")}}
 			res, events := collect(t, t.Context(), newLoop(t, m, relaxed(tc.settings), echo("echo")), user("x"))
 			reqs := m.requests()
 			if got := len(reqs) == 2; got != tc.retried {
@@ -231,8 +232,8 @@ func TestFallbackGoesWithoutTools(t *testing.T) {
 			if res.Reason != lathe.ReasonAnswered || len(reqs[0].tools) != 1 || reqs[1].tools != nil {
 				t.Errorf("got reason %q, tools %v then %v", res.Reason, reqs[0].tools, reqs[1].tools)
 			}
-			done := all[*lathe.ModelCallFinished](events)
-			if done[0].Attempt != 1 || done[0].Status != "error" || done[1].Attempt != 2 || all[*lathe.RunFinished](events)[0].Turns != 1 {
+			done := all[*event.ModelCallFinished](events)
+			if done[0].Attempt != 1 || done[0].Status != "error" || done[1].Attempt != 2 || all[*event.RunFinished](events)[0].Turns != 1 {
 				t.Errorf("attempts: got %+v, %+v", done[0], done[1])
 			}
 		})
@@ -258,7 +259,7 @@ func TestFallbackEnds(t *testing.T) {
 func TestFallbackCountsTurns(t *testing.T) {
 	t.Parallel()
 	cannot := fails(upstream(404, "no endpoints found that support tool use"))
-	turns := []turn{ask(call("a", "echo", `{}`)), cannot, say(""), cannot, say("done")}
+	turns := []turn{ask(call("a", "echo", `{}`)), cannot, textTurn(""), cannot, textTurn("done")}
 	for count, want := range []struct {
 		reason lathe.Reason
 		asked  string // of each request: with tools, or without
@@ -290,22 +291,22 @@ func TestFallbackCountsTurns(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	bad := lathe.ToolCall{Arguments: `{"n":`, Dialect: "tags", ParseError: lathe.CodePayloadParseError}
-	said := lathe.Delta{Kind: lathe.DeltaParseError, Code: lathe.CodePayloadParseError, Text: `{"n":`, Bytes: 5}
+	text := lathe.Delta{Kind: lathe.DeltaParseError, Code: lathe.CodePayloadParseError, Text: `{"n":`, Bytes: 5}
 	streamed := ask(bad)
-	streamed.before = []lathe.Delta{said}
+	streamed.before = []lathe.Delta{text}
 	whole := ask(bad)
 	whole.before = nil
 
 	for name, first := range map[string]turn{"streamed": streamed, "only in the message": whole} {
 		t.Run("tell, "+name, func(t *testing.T) {
 			t.Parallel()
-			m := &script{turns: []turn{first, say("sorry")}}
+			m := &script{turns: []turn{first, textTurn("sorry")}}
 			res, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
-			pe := all[*lathe.ToolCallParseError](events)
+			pe := all[*event.ToolCallParseError](events)
 			if len(pe) != 1 || pe[0].Error != lathe.CodePayloadParseError || pe[0].ExcerptBytes != 5 || pe[0].RawExcerpt != `{"n":` {
 				t.Errorf("parse errors: got %+v", pe)
 			}
-			r := all[*lathe.ToolCallResult](events)
+			r := all[*event.ToolCallResult](events)
 			if len(r) != 1 || r[0].ErrorType != lathe.CodePayloadParseError || r[0].Tool != "unknown" {
 				t.Errorf("results: got %+v", r)
 			}
@@ -316,7 +317,7 @@ func TestParseErrors(t *testing.T) {
 		})
 		t.Run("retry without tools, "+name, func(t *testing.T) {
 			t.Parallel()
-			m := &script{turns: []turn{first, say("plain")}}
+			m := &script{turns: []turn{first, textTurn("plain")}}
 			opts := relaxed(lathe.Settings{OnParseError: lathe.ParseErrorRetryWithout})
 			res, events := collect(t, t.Context(), newLoop(t, m, opts, echo("echo")), user("x"))
 			reqs := m.requests()
@@ -326,10 +327,10 @@ func TestParseErrors(t *testing.T) {
 			if got := shape(res.History); got != "user x | assistant plain" {
 				t.Errorf("history: got %s", got)
 			}
-			if pe := all[*lathe.ToolCallParseError](events); len(pe) != 1 {
+			if pe := all[*event.ToolCallParseError](events); len(pe) != 1 {
 				t.Errorf("parse errors: got %+v", pe)
 			}
-			if d := all[*lathe.ModelCallFinished](events); d[0].IgnoredToolCalls != 1 || d[0].Message != nil || d[1].Attempt != 2 || res.Usage.TotalTokens != 30 {
+			if d := all[*event.ModelCallFinished](events); d[0].IgnoredToolCalls != 1 || d[0].Message != nil || d[1].Attempt != 2 || res.Usage.TotalTokens != 30 {
 				t.Errorf("attempts: got %+v, %+v", d[0], d[1])
 			}
 			checkRun(t, res, events)
@@ -343,10 +344,10 @@ func TestParseErrorExcerptIsBounded(t *testing.T) {
 	for len(long) < 400 {
 		long += "żółw"
 	}
-	first := say("text")
+	first := textTurn("text")
 	first.before = []lathe.Delta{{Kind: lathe.DeltaParseError, Code: lathe.CodePayloadTooLarge, Text: long, Bytes: 9000}}
 	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{first}}, nil), user("x"))
-	pe := all[*lathe.ToolCallParseError](events)[0]
+	pe := all[*event.ToolCallParseError](events)[0]
 	if n := len(pe.RawExcerpt); n > 200 || n < 197 || pe.RawExcerpt != long[:n] || pe.ExcerptBytes != 9000 {
 		t.Errorf("got %d bytes of excerpt, size %d", n, pe.ExcerptBytes)
 	}
@@ -357,7 +358,7 @@ func TestParseErrorExcerptIsBounded(t *testing.T) {
 	}
 }
 
-// Tools that must not be called are sent, and what the model calls all the same is not told as a call.
+// With tool choice none, tools are sent, and a call that the model makes all the same is not published as a call.
 func TestToolChoiceNoneSendsTools(t *testing.T) {
 	t.Parallel()
 	m := &script{turns: []turn{ask(call("a", "echo", `{}`))}}
@@ -370,24 +371,24 @@ func TestToolChoiceNoneSendsTools(t *testing.T) {
 	}
 }
 
-func TestDeprecatedSyntaxIsTold(t *testing.T) {
+func TestDeprecatedSyntaxIsReported(t *testing.T) {
 	t.Parallel()
 	old := lathe.ToolCall{ID: "a", Name: "echo", Arguments: `{}`, Dialect: "tags", Deprecated: true}
-	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{ask(old, old), ask(old), say("ok")}}, nil, echo("echo")), user("x"))
-	if p := all[*lathe.ToolCallProposed](events); len(p) != 3 || !p[2].DeprecatedSyntax {
+	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{ask(old, old), ask(old), textTurn("ok")}}, nil, echo("echo")), user("x"))
+	if p := all[*event.ToolCallProposed](events); len(p) != 3 || !p[2].DeprecatedSyntax {
 		t.Errorf("proposed: %+v", p)
 	}
 }
 
-// Each unreadable call is told once, streamed or not, in every turn.
+// Each unreadable call is reported once, streamed or not, in every turn.
 func TestParseErrorsOfSeveralTurns(t *testing.T) {
 	t.Parallel()
 	bad := lathe.ToolCall{Arguments: "<", ParseError: lathe.CodePayloadParseError}
 	streamed, whole := ask(bad), ask(bad, bad)
 	streamed.before = []lathe.Delta{{Kind: lathe.DeltaParseError, Code: lathe.CodePayloadParseError, Text: "<"}}
 	whole.before = nil
-	res, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{streamed, whole, say("ok")}}, nil), user("x"))
-	if n := len(all[*lathe.ToolCallParseError](events)); n != 3 {
+	res, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{streamed, whole, textTurn("ok")}}, nil), user("x"))
+	if n := len(all[*event.ToolCallParseError](events)); n != 3 {
 		t.Errorf("parse errors: got %d, want 3", n)
 	}
 	checkRun(t, res, events)

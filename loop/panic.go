@@ -2,11 +2,9 @@ package loop
 
 import (
 	"context"
-	"runtime"
-	"strconv"
-	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/stack"
 )
 
 // A PanicError is the cause of the error of a run whose model panicked. It holds the functions on
@@ -17,35 +15,16 @@ type PanicError struct{ Stack string }
 func (*PanicError) Error() string { return "the model panicked" }
 
 // generate has the model take its turn. A model that panics has failed, whatever it said before.
-// A panic of those who are told the events is theirs, and goes on.
-func (r *run) generate(ctx context.Context) {
+// A panic of the consumer of the events is passed on.
+func (c *modelCall) generate(ctx context.Context) {
 	defer func() {
-		if r.telling {
+		if c.run.out.delivering {
 			return
 		}
 		if recover() != nil { // its value may hold content
-			r.call.finish = nil
-			r.call.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: functions()}}
+			c.finish = nil
+			c.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: stack.Functions()}}
 		}
 	}()
-	r.model.Generate(ctx, &r.req)(r.deltaFn)
-}
-
-// functions names the functions on the stack of a panic, the innermost first.
-func functions() string {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
-	var b strings.Builder
-	for {
-		f, more := frames.Next()
-		if f.Function != "" {
-			b.WriteString(f.Function)
-			b.WriteByte(':')
-			b.WriteString(strconv.Itoa(f.Line))
-			b.WriteByte('\n')
-		}
-		if !more {
-			return b.String()
-		}
-	}
+	c.run.loop.model.Generate(ctx, &c.run.req)(c.stream.take)
 }

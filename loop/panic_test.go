@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
 // A generator is a model made of a function.
 type generator func(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool)
+
+func (generator) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (g generator) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) { g(ctx, req, yield) }
@@ -20,6 +23,8 @@ func (g generator) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[l
 
 // early panics before it gives a sequence.
 type early struct{}
+
+func (early) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (early) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	panic("canary")
@@ -59,7 +64,7 @@ func TestModelThatPanicsEndsTheRunInternal(t *testing.T) {
 			if !errors.As(res.Err, &p) || !strings.Contains(p.Stack, "loop_test") || strings.Contains(res.Err.Error()+p.Stack, "canary") {
 				t.Errorf("error %v, stack %+v", res.Err, p)
 			}
-			calls := all[*lathe.ModelCallFinished](events)
+			calls := all[*event.ModelCallFinished](events)
 			if last := calls[len(calls)-1]; last.Status != "error" || last.ErrorCode != "internal" {
 				t.Errorf("call %+v", last)
 			}
@@ -68,11 +73,11 @@ func TestModelThatPanicsEndsTheRunInternal(t *testing.T) {
 	}
 }
 
-// The panic of who ranges over a run is not the model's, and is not swallowed: whatever the event,
-// and although the loop is used again afterwards.
+// A panic of the consumer of a run is not taken for one of the model and is not recovered, whatever the event. The loop can
+// be used again afterwards.
 func TestPanicOfTheConsumerGoesThrough(t *testing.T) {
 	t.Parallel()
-	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), say("hi")}}
+	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("hi")}}
 	l := newLoop(t, m, nil, echo("echo"))
 	_, events := collect(t, t.Context(), l, user("x"))
 	for at := range events {

@@ -13,17 +13,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Whatever the model says, whatever the tools do and whenever somebody cancels: the run ends once,
+// Whatever the model says, whatever the tools do and whenever the caller cancels: the run ends once,
 // each call is answered once and in order, events come in their order, and no goroutine is left.
 func TestRunHoldsForAnythingThatHappens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
-		var wrong string // told outside of the bubble, which rapid knows nothing of
+		var wrong string // reported to rapid outside of the bubble
 		synctest.Test(t, func(t *testing.T) { wrong = s.play(t) })
 		if wrong != "" {
 			rt.Fatal(wrong)
@@ -87,7 +88,7 @@ func drawScene(t *rapid.T) *scene {
 func drawTurn(t *rapid.T) turn {
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		return say(rapid.SampledFrom([]string{"", " ", "answer"}).Draw(t, "text"))
+		return textTurn(rapid.SampledFrom([]string{"", " ", "answer"}).Draw(t, "text"))
 	case 1:
 		x := fails(rapid.SampledFrom([]error{
 			errors.New("odd"), upstream(500, "down"), upstream(404, "no endpoints found that support tool use"), upstream(401, "who"),
@@ -163,8 +164,8 @@ func (s *scene) play(t *testing.T) string {
 		in.ClientTools = []*lathe.ToolSpec{{Name: "yours", Schema: json.RawMessage(`{"type":"object"}`), Owner: lathe.OwnerClient}}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var events []lathe.Event
-	var res *lathe.Result
+	var events []event.Event
+	var res *event.Result
 	for e := range l.Run(ctx, in) {
 		events = append(events, keep(e))
 		if end := loop.Ended(e.Data); end != nil {
@@ -188,16 +189,16 @@ func (s *scene) play(t *testing.T) string {
 	}
 	f := &recorder{}
 	checkRun(f, res, events)
-	if len(f.said) == 0 {
+	if len(f.lines) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s\nreason %s\n%s\n%s", strings.Join(f.said, "\n"), res.Reason, types(events), shape(res.History))
+	return fmt.Sprintf("%s\nreason %s\n%s\n%s", strings.Join(f.lines, "\n"), res.Reason, types(events), shape(res.History))
 }
 
 // A recorder collects what a check finds.
-type recorder struct{ said []string }
+type recorder struct{ lines []string }
 
 func (*recorder) Helper() {}
 func (r *recorder) Errorf(format string, args ...any) {
-	r.said = append(r.said, fmt.Sprintf(format, args...))
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -43,7 +44,7 @@ func TestReasons(t *testing.T) {
 		answer  string
 		code    lathe.Code
 	}{
-		{reason: lathe.ReasonAnswered, turns: []turn{say("hi")}, history: "user x | assistant hi", answer: "hi"},
+		{reason: lathe.ReasonAnswered, turns: []turn{textTurn("hi")}, history: "user x | assistant hi", answer: "hi"},
 		{reason: lathe.ReasonClientToolCalls, turns: []turn{mixed}, in: withClient(false), pending: []string{"b"},
 			history: "user x | assistant call:a call:b call:c | tool a=ok | tool c=ok"},
 		{reason: lathe.ReasonAwaitingToolResults, turns: []turn{mixed}, in: withClient(true), pending: []string{"b"},
@@ -55,24 +56,24 @@ func TestReasons(t *testing.T) {
 		{reason: lathe.ReasonToolLoop, turns: []turn{ask(call("a", "none", `{}`))}, opts: stopping(lathe.Limits{MaxUnknownTools: 1}),
 			history: "user x | assistant call:a | tool a=unknown_tool"},
 		{reason: lathe.ReasonBudgetExceeded, turns: []turn{one}, opts: stopping(lathe.Limits{MaxTokensTotal: 1}), history: "user x | assistant call:a | tool a=ok"},
-		{reason: lathe.ReasonNoToolCalls, turns: []turn{say("hi")}, opts: loop.Options{Settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}},
+		{reason: lathe.ReasonNoToolCalls, turns: []turn{textTurn("hi")}, opts: loop.Options{Settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}},
 			history: "user x | assistant hi", answer: "hi", code: "no_tool_calls"},
-		{reason: lathe.ReasonToolError, turns: []turn{ask(call("a", "broken", `{}`)), say("hi")}, opts: loop.Options{Settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}},
+		{reason: lathe.ReasonToolError, turns: []turn{ask(call("a", "broken", `{}`)), textTurn("hi")}, opts: loop.Options{Settings: lathe.Settings{ToolUseMode: lathe.ModeEnforced}},
 			history: "user x | assistant call:a | tool a=execution_failed | assistant hi", answer: "hi", code: "tool_error"},
 		{reason: lathe.ReasonUnknownTool, turns: []turn{ask(call("a", "echo", `{}`), call("b", "none", `{}`))}, opts: loop.Options{Settings: lathe.Settings{StrictUnknownTool: true}},
 			history: "user x | assistant call:a call:b | tool a=ok | tool b=unknown_tool", code: lathe.CodeUnknownTool},
 		{reason: lathe.ReasonContentFilter, turns: []turn{one.reason(lathe.FinishContentFilter)},
 			history: "user x | assistant call:a | tool a=incomplete_call", code: "content_filter"},
-		{reason: lathe.ReasonContentFilter, turns: []turn{say("so f").reason(lathe.FinishContentFilter)},
+		{reason: lathe.ReasonContentFilter, turns: []turn{textTurn("so f").reason(lathe.FinishContentFilter)},
 			history: "user x | assistant so f", answer: "so f", code: "content_filter"},
 		{reason: lathe.ReasonLength, turns: []turn{ask(call("a", "echo", `{}`), call("b", "echo", `{"n`)).reason(lathe.FinishLength)},
 			history: "user x | assistant call:a call:b | tool a=incomplete_call | tool b=incomplete_call"},
-		{reason: lathe.ReasonLength, turns: []turn{say("so f").reason(lathe.FinishLength)}, history: "user x | assistant so f", answer: "so f"},
+		{reason: lathe.ReasonLength, turns: []turn{textTurn("so f").reason(lathe.FinishLength)}, history: "user x | assistant so f", answer: "so f"},
 		{reason: lathe.ReasonUpstreamError, turns: []turn{one, fails(upstream(503, "down"))}, history: "user x | assistant call:a | tool a=ok", code: lathe.CodeUpstream},
 		{reason: lathe.ReasonUpstreamError, turns: []turn{{silent: true}}, history: "user x", code: lathe.CodeUpstreamProtocol},
 		{reason: lathe.ReasonGuestFault, turns: []turn{ask(call("a", "echo", `{}`), call("b", "guest", `{}`))}, history: "user x | assistant call:a call:b | tool a=ok | tool b=execution_failed", code: "guest_fault"},
-		{reason: lathe.ReasonCancelled, turns: []turn{say("hi")}, ctx: cancelled(errors.New("enough")), history: "user x", code: lathe.CodeCancelled},
-		{reason: lathe.ReasonInterrupted, turns: []turn{say("hi")}, ctx: cancelled(loop.ErrInterrupted), history: "user x", code: lathe.CodeInterrupted},
+		{reason: lathe.ReasonCancelled, turns: []turn{textTurn("hi")}, ctx: cancelled(errors.New("enough")), history: "user x", code: lathe.CodeCancelled},
+		{reason: lathe.ReasonInterrupted, turns: []turn{textTurn("hi")}, ctx: cancelled(loop.ErrInterrupted), history: "user x", code: lathe.CodeInterrupted},
 		{reason: lathe.ReasonInternal, turns: []turn{fails(errors.New("odd"))}, history: "user x", code: lathe.CodeInternal},
 	} {
 		t.Run(string(tc.reason), func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestReasons(t *testing.T) {
 			if len(pending) != len(tc.pending) || len(pending) > 0 && pending[0] != tc.pending[0] {
 				t.Errorf("pending: got %v, want %v", pending, tc.pending)
 			}
-			if p := all[*lathe.RunPaused](events); len(p) > 0 && (p[0].Reason != tc.reason || len(p[0].Pending) != len(tc.pending)) {
+			if p := all[*event.RunPaused](events); len(p) > 0 && (p[0].Reason != tc.reason || len(p[0].Pending) != len(tc.pending)) {
 				t.Errorf("RunPaused: got %+v", p[0])
 			}
 			_, doErr := loopError(res)
@@ -118,7 +119,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func loopError(res *lathe.Result) (*lathe.Result, error) { return res, loop.Failure(res) }
+func loopError(res *event.Result) (*event.Result, error) { return res, loop.Failure(res) }
 
 func stopping(l lathe.Limits) loop.Options {
 	return loop.Options{Limits: l, Settings: lathe.Settings{OnLimit: lathe.OnLimitStop}}
@@ -141,28 +142,28 @@ func (later) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, e
 // The run ends at the next safe point wherever it is cancelled: at each event in turn.
 func TestCancelledAtEachEvent(t *testing.T) {
 	t.Parallel()
-	turns := []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`), call("c", "echo", `{"n":3}`)), say(""), say("done")}
+	turns := []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`), call("c", "echo", `{"n":3}`)), textTurn(""), textTurn("done")}
 	newOne := func() *loop.Loop {
 		return newLoop(t, &script{turns: turns}, nil, echo("echo"), broken("broken"))
 	}
 	_, whole := collect(t, t.Context(), newOne(), user("x"))
 	for k := range whole {
 		ctx, cancel := context.WithCancel(t.Context())
-		var events []lathe.Event
-		var res *lathe.Result
+		var events []event.Event
+		var res *event.Result
 		for e := range newOne().Run(ctx, user("x")) {
 			events = append(events, keep(e))
 			if len(events) == k+1 {
 				cancel()
 			}
-			if f, ok := e.Data.(*lathe.RunFinished); ok {
+			if f, ok := e.Data.(*event.RunFinished); ok {
 				res = f.Result
 			}
 		}
 		cancel()
 		checkRun(t, res, events)
 		want := lathe.ReasonCancelled
-		if k >= len(whole)-2 { // the answer was there, or the end told
+		if k >= len(whole)-2 { // the answer was complete, or the end published
 			want = lathe.ReasonAnswered
 		}
 		if res.Reason != want {
@@ -174,7 +175,7 @@ func TestCancelledAtEachEvent(t *testing.T) {
 // Stopping the iterator ends everything, wherever it is done, and yields nothing more.
 func TestStoppedAtEachEvent(t *testing.T) {
 	t.Parallel()
-	turns := []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`)), say("done")}
+	turns := []turn{ask(call("a", "echo", `{}`), call("b", "broken", `{}`)), textTurn("done")}
 	for k := range 30 {
 		m := &opener{script: &script{turns: turns}}
 		n := 0
@@ -226,14 +227,14 @@ func TestEndedRunGivesUpWhatIsPending(t *testing.T) {
 			in.ClientTools = client
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var events []lathe.Event
-			var res *lathe.Result
+			var events []event.Event
+			var res *event.Result
 			for e := range l.Run(ctx, in) {
 				events = append(events, keep(e))
 				if e.Data.EventType() == tc.cancelAt {
 					cancel()
 				}
-				if f, ok := e.Data.(*lathe.RunFinished); ok {
+				if f, ok := e.Data.(*event.RunFinished); ok {
 					res = f.Result
 				}
 			}

@@ -9,10 +9,11 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// startVersion is that of the JSON form of a start. Members are added, never renamed.
+// startVersion is the version of the JSON form of a run's start. Members are added, never renamed.
 const startVersion = 1
 
 // A start is what RunStarted says in content of a run that can be resumed.
@@ -29,7 +30,7 @@ type start struct {
 	Overrides   []lathe.Member    `json:"overrides,omitempty"`
 }
 
-// start returns what a later process needs to go on with a run of in.
+// start returns what a later process needs to resume a run of in.
 func (in *Input) start() (json.RawMessage, error) {
 	b, err := json.Marshal(&start{Version: startVersion, Depth: in.Run.Depth,
 		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
@@ -103,8 +104,8 @@ func (s *State) before() *tool.Resumed {
 	return b
 }
 
-func (s *State) resumed() *lathe.RunResumed {
-	e := &lathe.RunResumed{Reason: s.Paused, Pending: make([]string, len(s.Open))}
+func (s *State) resumed() *event.RunResumed {
+	e := &event.RunResumed{Reason: s.Paused, Pending: make([]string, len(s.Open))}
 	if e.Reason == "" {
 		e.Reason = lathe.ReasonInterrupted
 	}
@@ -121,15 +122,15 @@ func (r *run) resume(ctx context.Context) {
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
 	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
-		r.turn, r.attempts = s.Turn-1, s.Attempt
-		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t lathe.TurnTrace) bool { return t.Turn >= s.Turn })
+		r.turn, r.from.attempts = s.Turn-1, s.Attempt
+		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
 		r.result.ToolCalls = s.Planned
 	case s.answered:
 		last := s.Messages[s.tail-1]
 		r.call.answer, r.call.blank = answerOf(&last)
 		r.call.asked = r.openCalls(s)
 		r.result.ToolCalls = max(s.Planned-len(slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return !c.Planned })), 0)
-		r.order, r.tail = s.order, s.tail
+		r.from.order, r.from.tail = s.order, s.tail
 		switch {
 		case cut:
 			r.endCut(ctx, s.finish)
@@ -141,7 +142,7 @@ func (r *run) resume(ctx context.Context) {
 	default:
 		r.result.ToolCalls = s.Planned
 	}
-	r.order = nil
+	r.from.order = nil
 }
 
 // openCalls returns the calls that have no answer, as the runner takes them.

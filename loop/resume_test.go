@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -20,14 +21,16 @@ import (
 // byHistory says the turn that the history is at: it knows nothing of other processes.
 type byHistory []turn
 
+func (byHistory) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+
 func (b byHistory) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	said := 0
+	text := 0
 	for i := range req.Messages {
 		if req.Messages[i].Role == lathe.RoleAssistant {
-			said++
+			text++
 		}
 	}
-	return (&script{turns: []turn{b[min(said, len(b)-1)]}}).Generate(ctx, req)
+	return (&script{turns: []turn{b[min(text, len(b)-1)]}}).Generate(ctx, req)
 }
 
 // world is what tools have done, in all processes: the idempotency keys, by call id.
@@ -56,10 +59,10 @@ type log struct{ lines []string }
 
 // run takes events until the log has n of them: the next one is never kept, as when the process ends
 // between what it does and what it writes. It returns the result where the run came to its end.
-func (l *log) run(t testing.TB, lp *loop.Loop, in *loop.Input, n int) *lathe.Result {
+func (l *log) run(t testing.TB, lp *loop.Loop, in *loop.Input, n int) *event.Result {
 	t.Helper()
 	for e := range lp.Run(t.Context(), in) {
-		if lathe.IsDelta(e.Data) {
+		if event.IsDelta(e.Data) {
 			continue
 		}
 		if len(l.lines) == n {
@@ -78,9 +81,9 @@ func (l *log) run(t testing.TB, lp *loop.Loop, in *loop.Input, n int) *lathe.Res
 	return nil
 }
 
-func (l *log) events(t testing.TB) []lathe.Event {
+func (l *log) events(t testing.TB) []event.Event {
 	t.Helper()
-	events := make([]lathe.Event, len(l.lines))
+	events := make([]event.Event, len(l.lines))
 	for i := range l.lines {
 		if err := json.Unmarshal([]byte(l.lines[i]), &events[i]); err != nil {
 			t.Fatal(err)
@@ -127,9 +130,9 @@ func TestRunsGoOnFromEachEvent(t *testing.T) {
 	turns := byHistory{
 		ask(call("w1", "write", `{"a":1}`)),
 		ask(call("r1", "read", `{"b":1}`), call("w2", "write", `{"c":1}`), call("r2", "read", `{"d":1}`), call("x", "nothing", `{}`)),
-		say("done"),
+		textTurn("done"),
 	}
-	for name, approver := range map[string]approve{"nobody is asked": nil, "approved at once": yes, "approved later": notYet} {
+	for name, approver := range map[string]approve{"no approver is asked": nil, "approved at once": yes, "approved later": notYet} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {
@@ -196,7 +199,7 @@ func TestRunsGoOnFromEachEvent(t *testing.T) {
 // can still be read: its end is of the turn that had begun.
 func TestEndsAfterABegunTurn(t *testing.T) {
 	t.Parallel()
-	lp, err := loop.New(byHistory{ask(call("r", "read", `{}`)), say("done")}, newRunner(t, nil, (&world{}).tool("read", lathe.ReadOnly)), nil)
+	lp, err := loop.New(byHistory{ask(call("r", "read", `{}`)), textTurn("done")}, newRunner(t, nil, (&world{}).tool("read", lathe.ReadOnly)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +230,7 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	w, l := &world{}, &log{}
 	start := func(a approve) *loop.Loop {
-		lp, err := loop.New(byHistory{ask(call("w", "write", `{}`)), say("done")},
+		lp, err := loop.New(byHistory{ask(call("w", "write", `{}`)), textTurn("done")},
 			newRunner(t, &tool.Options{Policy: askOf{"write"}, Approver: a}, w.tool("write", lathe.Writes)), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -251,11 +254,11 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 
 // A call that waited behind another one is called after the run is resumed, without an event that
 // says so. When that process ends, too, what writes is not called a second time.
-func TestHeldCallsAreNotMadeTwice(t *testing.T) {
+func TestWithheldCallsAreNotMadeTwice(t *testing.T) {
 	t.Parallel()
 	w, l := &world{}, &log{}
 	start := func(a approve) *loop.Loop {
-		lp, err := loop.New(byHistory{ask(call("a", "asked", `{}`), call("w", "write", `{}`)), say("done")},
+		lp, err := loop.New(byHistory{ask(call("a", "asked", `{}`), call("w", "write", `{}`)), textTurn("done")},
 			newRunner(t, &tool.Options{Policy: askOf{"asked"}, Approver: a}, w.tool("asked", lathe.ReadOnly), w.tool("write", lathe.Writes)), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +293,7 @@ func TestHeldCallsAreNotMadeTwice(t *testing.T) {
 func TestFoldIsAFunctionOfTheEvents(t *testing.T) {
 	t.Parallel()
 	w, l := &world{}, &log{}
-	lp, err := loop.New(byHistory{ask(call("a", "read", `{}`), call("b", "read", `{"n":1}`)), say("done")},
+	lp, err := loop.New(byHistory{ask(call("a", "read", `{}`), call("b", "read", `{"n":1}`)), textTurn("done")},
 		newRunner(t, nil, w.tool("read", lathe.ReadOnly)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +322,7 @@ func TestFoldIsAFunctionOfTheEvents(t *testing.T) {
 func TestFoldTracesCallsAsTheRunDid(t *testing.T) {
 	t.Parallel()
 	w, l := &world{}, &log{}
-	lp, err := loop.New(byHistory{ask(call("a", "read", `{}`), call("b", "absent", `{"n":1}`)), say("done")}, newRunner(t, nil, w.tool("read", lathe.ReadOnly)), nil)
+	lp, err := loop.New(byHistory{ask(call("a", "read", `{}`), call("b", "absent", `{"n":1}`)), textTurn("done")}, newRunner(t, nil, w.tool("read", lathe.ReadOnly)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,16 +338,16 @@ func TestFoldTracesCallsAsTheRunDid(t *testing.T) {
 // A log that cannot be is refused, and no order of events makes the fold panic.
 func TestFoldRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
-	started := lathe.Event{ID: 1, RunID: "r", Data: &lathe.RunStarted{}}
-	for name, events := range map[string][]lathe.Event{
-		"no start":        {{ID: 1, RunID: "r", Data: &lathe.RunPaused{}}},
-		"a gap":           {started, {ID: 3, RunID: "r", Data: &lathe.RunPaused{}}},
-		"two starts":      {started, {ID: 2, RunID: "r", Data: &lathe.RunStarted{}}},
-		"a delta":         {started, {ID: 2, RunID: "r", Data: &lathe.TextDelta{}}},
-		"another run":     {started, {ID: 2, RunID: "q", Data: &lathe.RunPaused{}}},
-		"an earlier turn": {started, {ID: 2, RunID: "r", Turn: 2, Data: &lathe.RunPaused{}}, {ID: 3, RunID: "r", Turn: 1, Data: &lathe.RunPaused{}}},
-		"after the end":   {started, {ID: 2, RunID: "r", Data: &lathe.RunFinished{}}, {ID: 3, RunID: "r", Data: &lathe.RunPaused{}}},
-		"a newer start":   {{ID: 1, RunID: "r", Data: &lathe.RunStarted{Input: json.RawMessage(`{"version":99}`)}}},
+	started := event.Event{ID: 1, RunID: "r", Data: &event.RunStarted{}}
+	for name, events := range map[string][]event.Event{
+		"no start":        {{ID: 1, RunID: "r", Data: &event.RunPaused{}}},
+		"a gap":           {started, {ID: 3, RunID: "r", Data: &event.RunPaused{}}},
+		"two starts":      {started, {ID: 2, RunID: "r", Data: &event.RunStarted{}}},
+		"a delta":         {started, {ID: 2, RunID: "r", Data: &event.TextDelta{}}},
+		"another run":     {started, {ID: 2, RunID: "q", Data: &event.RunPaused{}}},
+		"an earlier turn": {started, {ID: 2, RunID: "r", Turn: 2, Data: &event.RunPaused{}}, {ID: 3, RunID: "r", Turn: 1, Data: &event.RunPaused{}}},
+		"after the end":   {started, {ID: 2, RunID: "r", Data: &event.RunFinished{}}, {ID: 3, RunID: "r", Data: &event.RunPaused{}}},
+		"a newer start":   {{ID: 1, RunID: "r", Data: &event.RunStarted{Input: json.RawMessage(`{"version":99}`)}}},
 		"nothing":         {{ID: 1}},
 	} {
 		if _, err := loop.Fold(events); err == nil {
@@ -353,10 +356,10 @@ func TestFoldRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A run that waits for its client goes on with what the client answers, and waits on for the rest.
+// A run that waits for results of its client takes those that the client sends, and stays parked for the rest.
 func TestClientAnswers(t *testing.T) {
 	t.Parallel()
-	lp, err := loop.New(byHistory{ask(call("a", "theirs", `{}`), call("b", "echo", `{}`), call("c", "theirs", `{}`)), say("done")}, newRunner(t, nil, echo("echo")), nil)
+	lp, err := loop.New(byHistory{ask(call("a", "theirs", `{}`), call("b", "echo", `{}`), call("c", "theirs", `{}`)), textTurn("done")}, newRunner(t, nil, echo("echo")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +391,7 @@ func TestClientAnswers(t *testing.T) {
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	w := &world{}
-	lp, err := loop.New(byHistory{ask(call("a", "write", `{}`)), say("done")}, newRunner(t, nil, w.tool("write", lathe.Writes)), nil)
+	lp, err := loop.New(byHistory{ask(call("a", "write", `{}`)), textTurn("done")}, newRunner(t, nil, w.tool("write", lathe.Writes)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
-// RetentionMode says what a session keeps of what a model said between its calls, which is commentary
-// and no answer.
+// RetentionMode says what a session keeps of commentary: the model's text between its calls, which is not part of the
+// answer.
 type RetentionMode string
 
 // The retention modes. The zero value counts as MetricsOnly.
@@ -27,8 +27,8 @@ type Retention struct {
 	Mode RetentionMode
 	// StoreRaw keeps results whole.
 	StoreRaw bool
-	// MaxOutputBytes is what is kept of each result otherwise, its blobs and the marker of what is
-	// left out included; 0: 2 048. Less than 64 counts as 64.
+	// MaxOutputBytes bounds what is kept of each result, in bytes, if StoreRaw is not set. Its blobs and the marker of what
+	// was left out count; 0: 2 048. Less than 64 counts as 64.
 	MaxOutputBytes int
 }
 
@@ -37,13 +37,12 @@ const (
 	minRetainedBytes     = 64 // holds the marker, whatever its numbers
 )
 
-// SessionHistory returns what a session keeps of the history of a run that has ended: reasoning
-// and messages of the loop's own are dropped, and so is what then says nothing; commentary and results
-// of tools are cut as opts say. Everything else stays as it is, in its order, the argument text of calls included.
+// SessionHistory returns the messages that a session keeps of the history of a run that has ended. It drops reasoning, the
+// loop's own messages, and messages that are empty without their reasoning. It cuts commentary and results of tools as opts
+// say; nil counts as the zero value. Everything else stays as it is and in order, the argument text of calls included.
 //
-// A history that can be sent to a model can be sent afterwards, and calls that wait for their answer
-// go on waiting. Doing it twice is doing it once. msgs are not changed; what is unchanged is shared
-// with the result.
+// If msgs can be sent to a model, so can the result; calls without an answer stay without one. SessionHistory is
+// idempotent. It does not change msgs; unchanged parts are shared with the result.
 func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 	if opts == nil {
 		opts = &Retention{}
@@ -55,7 +54,7 @@ func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 		switch m.Role {
 		case lathe.RoleAssistant:
 			m.Parts, m.Extra = o.commentary(withoutReasoning(m.Parts)), withoutReasoningMembers(m.Extra)
-			if saysNothing(m.Parts) {
+			if isBlank(m.Parts) {
 				continue
 			}
 		case lathe.RoleTool:
@@ -89,8 +88,8 @@ func withoutReasoningMembers(extra []lathe.Member) []lathe.Member {
 	return slices.DeleteFunc(slices.Clone(extra), isReasoning)
 }
 
-// saysNothing reports whether nothing but blank text is left of a model's message.
-func saysNothing(parts []lathe.Part) bool {
+// isBlank reports whether nothing but blank text is left of a model's message.
+func isBlank(parts []lathe.Part) bool {
 	return !slices.ContainsFunc(parts, func(p lathe.Part) bool {
 		t, ok := p.(lathe.Text)
 		return !ok || strings.TrimSpace(t.Text) != ""
@@ -140,10 +139,8 @@ func (o *Retention) cut(s string) string {
 	}
 	const marker = "\n[%d of %d bytes left out]"
 	n := o.MaxOutputBytes - len(fmt.Sprintf(marker, len(s), len(s)))
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + fmt.Sprintf(marker, len(s)-n, len(s))
+	head := shorten.Cut(s, n)
+	return head + fmt.Sprintf(marker, len(s)-len(head), len(s))
 }
 
 // fitting returns the blobs, from the first on, that room has place for.

@@ -17,18 +17,18 @@ const retainedSlice = 160
 // secretWords are what a snippet does not show.
 var secretWords = lazy.Regexp(`(?i)(user|secret|api[_-]?key)`)
 
-// hashedForm is how a hashed slice is written: doing it twice is doing it once.
+// hashedForm matches a slice that is hashed already, so that hashing is idempotent.
 var hashedForm = lazy.Regexp(`^\[commentary: \d+ characters, [0-9a-f]{16}\]$`)
 
 // commentary returns the parts of a model's message with what is kept of its commentary.
 func (o *Retention) commentary(parts []lathe.Part) []lathe.Part {
-	said := func(p lathe.Part) bool { t, ok := p.(lathe.Text); return ok && t.Commentary }
-	if o.Mode == RawEphemeral || !slices.ContainsFunc(parts, said) {
+	isCommentary := func(p lathe.Part) bool { t, ok := p.(lathe.Text); return ok && t.Commentary }
+	if o.Mode == RawEphemeral || !slices.ContainsFunc(parts, isCommentary) {
 		return parts
 	}
 	out := make([]lathe.Part, 0, len(parts))
 	for _, p := range parts {
-		if !said(p) {
+		if !isCommentary(p) {
 			out = append(out, p)
 			continue
 		}

@@ -19,7 +19,7 @@ func toolMessage(r lathe.ToolResult) lathe.Message {
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{r}}
 }
 
-func saying(parts ...lathe.Part) lathe.Message {
+func message(parts ...lathe.Part) lathe.Message {
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: parts}
 }
 
@@ -31,9 +31,9 @@ func TestSessionHistory(t *testing.T) {
 	synthetic.Synthetic = true
 	blob := func(n int) lathe.Blob { return lathe.Blob{Data: make([]byte, n)} }
 	member := func(name string) lathe.Member { return lathe.Member{Name: name, Value: json.RawMessage(`1`)} }
-	extra := saying(text)
+	extra := message(text)
 	extra.Extra = []lathe.Member{member("reasoning_details"), member("audio"), member("thinking_blocks")}
-	plain := saying(text)
+	plain := message(text)
 	plain.Extra = []lathe.Member{member("audio")}
 	a := call("a", "echo", ` { "n":1 } `)
 	u := lathe.User("x")
@@ -49,32 +49,32 @@ func TestSessionHistory(t *testing.T) {
 		in, want []lathe.Message
 	}{
 		{name: "nothing", in: nil, want: []lathe.Message{}},
-		{name: "a conversation stays", in: []lathe.Message{lathe.System("s"), u, saying(text)}, want: []lathe.Message{lathe.System("s"), u, saying(text)}},
-		{name: "reasoning goes", in: []lathe.Message{u, saying(thought, text, thought)}, want: []lathe.Message{u, saying(text)}},
-		{name: "reasoning before a call goes", in: []lathe.Message{u, saying(thought, a), result("1")}, want: []lathe.Message{u, saying(a), result("1")}},
+		{name: "a conversation stays", in: []lathe.Message{lathe.System("s"), u, message(text)}, want: []lathe.Message{lathe.System("s"), u, message(text)}},
+		{name: "reasoning goes", in: []lathe.Message{u, message(thought, text, thought)}, want: []lathe.Message{u, message(text)}},
+		{name: "reasoning before a call goes", in: []lathe.Message{u, message(thought, a), result("1")}, want: []lathe.Message{u, message(a), result("1")}},
 		{name: "reasoning in the server's own members goes", in: []lathe.Message{extra}, want: []lathe.Message{plain}},
-		{name: "a message of reasoning goes", in: []lathe.Message{u, saying(thought), u}, want: []lathe.Message{u, u}},
-		{name: "and one with blank text", in: []lathe.Message{u, saying(thought, lathe.Text{Text: "\n"})}, want: []lathe.Message{u}},
-		{name: "commentary goes", in: []lathe.Message{saying(thought, commentary, lathe.Text{Text: "So."})}, want: []lathe.Message{saying(lathe.Text{Text: "So."})}},
-		{name: "commentary stays", opts: &loop.Retention{Mode: loop.RawEphemeral}, in: []lathe.Message{saying(thought, commentary)}, want: []lathe.Message{saying(commentary)}},
-		{name: "a refusal stays", in: []lathe.Message{saying(lathe.Refusal{Text: "no"})}, want: []lathe.Message{saying(lathe.Refusal{Text: "no"})}},
-		{name: "what the loop asked goes", in: []lathe.Message{u, synthetic, saying(text)}, want: []lathe.Message{u, saying(text)}},
-		{name: "a pending call stays", in: []lathe.Message{u, saying(a)}, want: []lathe.Message{u, saying(a)}},
-		{name: "one byte less", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2047))}, want: []lathe.Message{saying(a), result(strings.Repeat("x", 2047))}},
-		{name: "as much as may be", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2048))}, want: []lathe.Message{saying(a), result(strings.Repeat("x", 2048))}},
-		{name: "one byte more", in: []lathe.Message{saying(a), result(strings.Repeat("x", 2049))},
-			want: []lathe.Message{saying(a), result(strings.Repeat("x", 2018) + "\n[31 of 2049 bytes left out]")}},
-		{name: "raw", opts: &loop.Retention{StoreRaw: true, MaxOutputBytes: 64}, in: []lathe.Message{saying(a), result(strings.Repeat("x", 5000), blob(5000))},
-			want: []lathe.Message{saying(a), result(strings.Repeat("x", 5000), blob(5000))}},
-		{name: "failures are cut too", opts: few, in: []lathe.Message{saying(a), failed}, want: []lathe.Message{saying(a), failedCut}},
-		{name: "no rune is cut", opts: few, in: []lathe.Message{saying(a), result("x" + strings.Repeat("é", 40))},
-			want: []lathe.Message{saying(a), result("x" + strings.Repeat("é", 18) + "\n[44 of 81 bytes left out]")}},
-		{name: "less than the least", opts: &loop.Retention{MaxOutputBytes: -1}, in: []lathe.Message{saying(a), result(strings.Repeat("x", 64))},
-			want: []lathe.Message{saying(a), result(strings.Repeat("x", 64))}},
-		{name: "blobs that fit stay", opts: few, in: []lathe.Message{saying(a), result("1", blob(30), blob(33))}, want: []lathe.Message{saying(a), result("1", blob(30), blob(33))}},
-		{name: "blobs that do not go", opts: few, in: []lathe.Message{saying(a), result("1", blob(30), blob(34))}, want: []lathe.Message{saying(a), result("1", blob(30))}},
-		{name: "text goes before blobs", opts: few, in: []lathe.Message{saying(a), result(strings.Repeat("x", 64), blob(1))},
-			want: []lathe.Message{saying(a), result(strings.Repeat("x", 64))}},
+		{name: "a message of reasoning goes", in: []lathe.Message{u, message(thought), u}, want: []lathe.Message{u, u}},
+		{name: "and one with blank text", in: []lathe.Message{u, message(thought, lathe.Text{Text: "\n"})}, want: []lathe.Message{u}},
+		{name: "commentary goes", in: []lathe.Message{message(thought, commentary, lathe.Text{Text: "So."})}, want: []lathe.Message{message(lathe.Text{Text: "So."})}},
+		{name: "commentary stays", opts: &loop.Retention{Mode: loop.RawEphemeral}, in: []lathe.Message{message(thought, commentary)}, want: []lathe.Message{message(commentary)}},
+		{name: "a refusal stays", in: []lathe.Message{message(lathe.Refusal{Text: "no"})}, want: []lathe.Message{message(lathe.Refusal{Text: "no"})}},
+		{name: "what the loop asked goes", in: []lathe.Message{u, synthetic, message(text)}, want: []lathe.Message{u, message(text)}},
+		{name: "a pending call stays", in: []lathe.Message{u, message(a)}, want: []lathe.Message{u, message(a)}},
+		{name: "one byte less", in: []lathe.Message{message(a), result(strings.Repeat("x", 2047))}, want: []lathe.Message{message(a), result(strings.Repeat("x", 2047))}},
+		{name: "as much as may be", in: []lathe.Message{message(a), result(strings.Repeat("x", 2048))}, want: []lathe.Message{message(a), result(strings.Repeat("x", 2048))}},
+		{name: "one byte more", in: []lathe.Message{message(a), result(strings.Repeat("x", 2049))},
+			want: []lathe.Message{message(a), result(strings.Repeat("x", 2018) + "\n[31 of 2049 bytes left out]")}},
+		{name: "raw", opts: &loop.Retention{StoreRaw: true, MaxOutputBytes: 64}, in: []lathe.Message{message(a), result(strings.Repeat("x", 5000), blob(5000))},
+			want: []lathe.Message{message(a), result(strings.Repeat("x", 5000), blob(5000))}},
+		{name: "failures are cut too", opts: few, in: []lathe.Message{message(a), failed}, want: []lathe.Message{message(a), failedCut}},
+		{name: "no rune is cut", opts: few, in: []lathe.Message{message(a), result("x" + strings.Repeat("é", 40))},
+			want: []lathe.Message{message(a), result("x" + strings.Repeat("é", 18) + "\n[44 of 81 bytes left out]")}},
+		{name: "less than the least", opts: &loop.Retention{MaxOutputBytes: -1}, in: []lathe.Message{message(a), result(strings.Repeat("x", 64))},
+			want: []lathe.Message{message(a), result(strings.Repeat("x", 64))}},
+		{name: "blobs that fit stay", opts: few, in: []lathe.Message{message(a), result("1", blob(30), blob(33))}, want: []lathe.Message{message(a), result("1", blob(30), blob(33))}},
+		{name: "blobs that do not go", opts: few, in: []lathe.Message{message(a), result("1", blob(30), blob(34))}, want: []lathe.Message{message(a), result("1", blob(30))}},
+		{name: "text goes before blobs", opts: few, in: []lathe.Message{message(a), result(strings.Repeat("x", 64), blob(1))},
+			want: []lathe.Message{message(a), result(strings.Repeat("x", 64))}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +165,7 @@ func drawHistory(t *rapid.T) []lathe.Message {
 			history = append(history, m)
 			continue
 		case 1:
-			m = saying(lathe.Text{Text: text("answer")})
+			m = message(lathe.Text{Text: text("answer")})
 		default:
 			for i := range rapid.IntRange(1, 3).Draw(t, "calls") {
 				m.Parts = append(m.Parts, call(fmt.Sprint("c", n, "_", i), "echo", text("arguments")))
@@ -190,15 +190,15 @@ func drawHistory(t *rapid.T) []lathe.Message {
 // What is kept of commentary, by mode.
 func TestRetentionModes(t *testing.T) {
 	t.Parallel()
-	said := strings.Repeat("é", 100) + " the API_KEY is secret " + strings.Repeat("x", 200)
+	text := strings.Repeat("é", 100) + " the API_KEY is secret " + strings.Repeat("x", 200)
 	for mode, want := range map[loop.RetentionMode]string{
 		"":                    "",
 		loop.MetricsOnly:      "",
 		loop.HashedSlice:      "[commentary: 160 characters, 24d6c489ebd3f46d]",
 		loop.RedactedSnippets: strings.Repeat("é", 100) + " the *** is *** " + strings.Repeat("x", 37),
-		loop.RawEphemeral:     said,
+		loop.RawEphemeral:     text,
 	} {
-		in := []lathe.Message{lathe.User("Hi."), {Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: said, Commentary: true}, lathe.Text{Text: "Done."}}}}
+		in := []lathe.Message{lathe.User("Hi."), {Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: text, Commentary: true}, lathe.Text{Text: "Done."}}}}
 		opts := &loop.Retention{Mode: mode}
 		once := loop.SessionHistory(in, opts)
 		got := ""

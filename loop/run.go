@@ -9,49 +9,63 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A run is the state of one run. It is pooled: what a caller may keep is in its record.
+// A run is the state of one run: it decides which step follows. Its parts do the steps: call makes the model call of a turn,
+// closing the loop's own request for an answer, out the delivery of events. Runs are pooled: what a caller may keep is in
+// the record, of which each run has its own.
 type run struct {
 	loop     *Loop
 	in       *Input
-	yield    func(lathe.Event) bool
+	out      output
 	cancel   context.CancelFunc
 	done     <-chan struct{}
-	stopped  bool // the consumer went away
-	telling  bool // the consumer has the event
 	settings lathe.Settings
 	limits   lathe.Limits
 
-	model   lathe.Model
 	work    *tool.Work
 	specs   []*lathe.ToolSpec // advertised, sorted by name
-	prompt  *digest.Prompt
-	hashed  int // messages that prompt has
+	prompt  promptHash
 	req     lathe.Request
 	started time.Time
 
-	turn       int
-	reason     lathe.Reason // set: the run is over
-	limit      string
-	errorCode  string
-	toolsOff   bool // for the rest of the run: only an answer is wanted
-	askedFinal bool
-	moved      *lathe.Message // as it was before moveQuestion changed it; nil: none
-	movedTo    int            // its place
-	fallbacks  int            // turns that may still be repeated without tools
-	attempts   int            // of the next model call that were made before the run was resumed
-	stale      error          // why a run cannot be resumed
-	paused     *lathe.RunPaused
-	order      []string // of a turn that was resumed: its calls
-	tail       int      // and where its answers begin
+	turn      int
+	reason    lathe.Reason // set: the run is over
+	limit     string
+	errorCode string
+	toolsOff  bool // for the rest of the run: only an answer is wanted
+	fallbacks int  // turns that may still be repeated without tools
+	paused    *event.RunPaused
 
-	call    call
-	emitFn  func(lathe.EventData)
-	deltaFn func(lathe.Delta, error) bool
+	from    resumption
+	closing closing
+	call    modelCall
 	*record
+}
+
+// An output passes events to the consumer of a run.
+type output struct {
+	yield      func(event.Event) bool
+	emit       func(event.Data) // run.emit, bound once
+	delivering bool             // the consumer has an event now: a panic is the consumer's
+	stopped    bool             // the consumer has stopped ranging
+}
+
+// A promptHash is the incremental hash of the messages of a run.
+type promptHash struct {
+	*digest.Prompt
+	hashed int // messages in it
+}
+
+// A resumption is what a resumed run starts from.
+type resumption struct {
+	stale    error    // why the run cannot be resumed
+	attempts int      // of the next model call that an earlier process made
+	order    []string // the calls of the turn that was under way
+	tail     int      // where the answers of these calls begin in the history
 }
 
 // A record is the part of a run that outlives it: events and the result. One allocation holds
@@ -59,13 +73,13 @@ type run struct {
 type record struct {
 	info       lathe.RunInfo
 	runOpts    tool.RunOptions
-	result     lathe.Result
+	result     event.Result
 	timeout    timeoutError
-	opened     lathe.RunStarted
-	finished   lathe.RunFinished
+	opened     event.RunStarted
+	finished   event.RunFinished
 	calls      [2]callEvents
 	usedCalls  int
-	traceSpace [2]lathe.TurnTrace
+	traceSpace [2]event.TurnTrace
 	history    [growth + 2]lathe.Message
 }
 
@@ -76,7 +90,7 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer 
 // growth is how many messages a history has room for before it moves: three turns of one call.
 const growth = 7
 
-func (l *Loop) newRun(in *Input, yield func(lathe.Event) bool) *run {
+func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in == nil {
 		in = &Input{}
 	}
@@ -86,12 +100,13 @@ func (l *Loop) newRun(in *Input, yield func(lathe.Event) bool) *run {
 	}
 	r, _ := l.runs.Get().(*run)
 	if r == nil {
-		r = &run{prompt: digest.NewPrompt(l.name)}
-		r.emitFn = r.emit
-		r.deltaFn = r.delta
+		r = &run{prompt: promptHash{Prompt: digest.NewPrompt(l.name)}}
+		r.out.emit = r.emit
+		r.call.run, r.call.stream.run, r.closing.run = r, r, r
+		r.call.stream.take = r.call.stream.delta
 	}
 	r.prompt.Reset(l.name)
-	r.loop, r.in, r.yield, r.stale = l, in, yield, stale
+	r.loop, r.in, r.out.yield, r.from.stale = l, in, yield, stale
 	r.record = &record{info: in.Run}
 	r.result.Trace = r.traceSpace[:0]
 	r.settings, r.limits = l.opts.Settings, l.opts.Limits
@@ -104,15 +119,16 @@ func (l *Loop) newRun(in *Input, yield func(lathe.Event) bool) *run {
 	r.settings = withDefaults(r.settings, &l.info)
 	r.limits = r.limits.WithDefaults()
 	r.fallbacks = r.settings.FallbackRetryCount
-	r.model = l.model
 	r.req = lathe.Request{
-		Model:     l.opts.Model,
-		Messages:  append(r.roomFor(len(in.history())+growth), in.history()...),
-		Sampling:  l.opts.Sampling,
-		Overrides: overrides(in.Overrides, l.opts.Overrides),
-		Relay:     in.Relay,
-		User:      in.User,
-		RequestID: in.Run.RequestID,
+		Model:       l.opts.Model,
+		Messages:    append(r.roomFor(len(in.history())+growth), in.history()...),
+		Sampling:    l.opts.Sampling,
+		Overrides:   overrides(in.Overrides, l.opts.Overrides),
+		Relay:       in.Relay,
+		HostedTools: in.HostedTools,
+		Betas:       in.Betas,
+		User:        in.User,
+		RequestID:   in.Run.RequestID,
 	}
 	if in.Sampling != nil {
 		r.req.Sampling = *in.Sampling
@@ -129,7 +145,7 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 }
 
 // roomFor returns an empty history with room for n messages, in the record where that is enough.
-func (r *run) roomFor(n int) []lathe.Message {
+func (r *record) roomFor(n int) []lathe.Message {
 	if n > len(r.history) {
 		return make([]lathe.Message, 0, n)
 	}
@@ -138,10 +154,17 @@ func (r *run) roomFor(n int) []lathe.Message {
 
 // release gives r's buffers to the next run.
 func (l *Loop) release(r *run) {
-	clear(r.call.open[:cap(r.call.open)])
-	clear(r.call.asked[:cap(r.call.asked)])
+	open, asked := r.call.stream.open, r.call.asked
+	clear(open[:cap(open)])
+	clear(asked[:cap(asked)])
 	r.work.Close()
-	*r = run{prompt: r.prompt, emitFn: r.emitFn, deltaFn: r.deltaFn, call: call{open: r.call.open[:0], asked: r.call.asked[:0]}}
+	*r = run{
+		prompt:  promptHash{Prompt: r.prompt.Prompt},
+		out:     output{emit: r.out.emit},
+		closing: closing{run: r},
+		call: modelCall{run: r, asked: asked[:0],
+			stream: stream{run: r, take: r.call.stream.take, open: open[:0]}},
+	}
 	l.runs.Put(r)
 }
 
@@ -160,10 +183,10 @@ func (r *run) run(parent context.Context) {
 	}
 	defer r.cancel()
 	r.done = ctx.Done()
-	if o, ok := r.loop.model.(lathe.Opener); ok {
-		m, closeFn := o.Open()
-		r.model = m
-		defer closeFn()
+	if o := r.loop.sessions; o != nil {
+		s := o.OpenSession()
+		r.req.Session = s
+		defer s.Close()
 	}
 	r.begin()
 	if r.in.Resume != nil && r.reason == "" {
@@ -175,7 +198,7 @@ func (r *run) run(parent context.Context) {
 	r.finish()
 }
 
-// begin opens the work of the runner and tells how the run starts.
+// begin opens the work of the runner and emits the first event of the run.
 func (r *run) begin() {
 	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
 		HandOver: r.in.Relay != nil}
@@ -189,12 +212,12 @@ func (r *run) begin() {
 	if r.settings.ToolUseMode != lathe.ModeDisabled {
 		r.specs = r.work.Specs()
 	}
-	r.result.Withheld = r.withheld()
-	r.opened = lathe.RunStarted{
+	r.result.Withheld = withheld(r.work, r.settings.ToolUseMode)
+	r.opened = event.RunStarted{
 		Model: r.loop.info.Model, Provider: r.loop.info.Provider, Dialect: r.loop.info.Dialect,
 		ToolUseMode: r.settings.ToolUseMode, FailurePolicy: r.settings.FailurePolicy,
 		Tools: r.toolsDigest(),
-		Limits: lathe.LimitsView{
+		Limits: event.LimitsView{
 			MaxIterations: r.limits.MaxIterations, MaxToolCalls: r.limits.MaxToolCalls,
 			MaxToolArgsBytes: r.limits.MaxToolArgsBytes, MaxOutputBytes: r.limits.MaxOutputBytes,
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
@@ -211,7 +234,7 @@ func (r *run) begin() {
 	case r.in.Park:
 		var err error
 		if r.opened.Input, err = r.in.start(); err != nil {
-			r.stale = err
+			r.from.stale = err
 		}
 		fallthrough
 	default:
@@ -222,27 +245,27 @@ func (r *run) begin() {
 
 // withheld returns the tools that the run may use and that its model is not offered. Where the mode turns tools off, that is
 // the reason for each.
-func (r *run) withheld() []lathe.WithheldTool {
-	held := r.work.Withheld()
-	if r.settings.ToolUseMode != lathe.ModeDisabled {
+func withheld(work *tool.Work, mode lathe.ToolUseMode) []event.WithheldTool {
+	held := work.Withheld()
+	if mode != lathe.ModeDisabled {
 		return held
 	}
 	for i := range held {
-		held[i].Reason, held[i].Rule = lathe.WithheldMode, ""
+		held[i].Reason, held[i].Rule = event.WithheldMode, ""
 	}
-	for _, spec := range r.work.Specs() {
-		held = append(held, lathe.WithheldTool{Tool: spec.Name, Reason: lathe.WithheldMode})
+	for _, spec := range work.Specs() {
+		held = append(held, event.WithheldTool{Tool: spec.Name, Reason: event.WithheldMode})
 	}
-	slices.SortFunc(held, func(a, b lathe.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
+	slices.SortFunc(held, func(a, b event.WithheldTool) int { return strings.Compare(a.Tool, b.Tool) })
 	return held
 }
 
 // maxWithheld bounds the withheld tools that RunStarted names.
 const maxWithheld = 50
 
-func (r *run) toolsDigest() lathe.ToolsDigest {
+func (r *run) toolsDigest() event.ToolsDigest {
 	held := r.result.Withheld
-	return lathe.ToolsDigest{Count: len(r.specs), Hash: r.loop.toolsHash(r.specs), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
+	return event.ToolsDigest{Count: len(r.specs), Hash: r.loop.toolsHash(r.specs), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
 }
 
 // refuse ends a run that must not begin.
@@ -251,8 +274,8 @@ func (r *run) refuse() {
 	if err == nil {
 		err = checkHistory(r.in.Messages)
 	}
-	if r.stale != nil {
-		err = r.stale
+	if r.from.stale != nil {
+		err = r.from.stale
 	}
 	switch {
 	case err != nil:
@@ -276,21 +299,21 @@ func (r *run) refuse() {
 
 // step takes one turn: asks the model, then answers its calls, or ends the run.
 func (r *run) step(ctx context.Context) {
-	if r.interrupted(ctx) {
+	if r.endIfDone(ctx) {
 		return
 	}
 	if reason, key := r.exhausted(); reason != "" {
 		r.reachLimit(ctx, reason, key)
 		return
 	}
-	if !r.mayStep() {
+	if !r.admitStep() {
 		return
 	}
 	withTools := !r.toolsOff && r.settings.ToolUseMode != lathe.ModeDisabled
 	if withTools && r.work.Refresh() { // a source of tools has changed them since the last turn
 		r.specs = r.work.Specs()
 	}
-	if !r.ask(ctx, withTools) {
+	if !r.call.ask(ctx, withTools) {
 		return
 	}
 	switch cut := r.call.finish.Reason; {
@@ -307,7 +330,7 @@ func (r *run) step(ctx context.Context) {
 func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 	r.result.Answer = r.call.answer
 	if len(r.call.asked) > 0 {
-		r.settle(ctx, lathe.CodeIncompleteCall)
+		r.answerCalls(ctx, lathe.CodeIncompleteCall)
 	}
 	if cut == lathe.FinishContentFilter {
 		r.fail(lathe.ReasonContentFilter, "", errors.New("the server's content filter stopped the model"))
@@ -319,10 +342,10 @@ func (r *run) endCut(ctx context.Context, cut lathe.FinishReason) {
 // answer ends the run with the text of the turn, once more asked for when it is blank.
 func (r *run) answer() {
 	r.result.Answer = r.call.answer
-	if r.call.blank && (r.work.Called() || r.afterResults()) && !r.askedFinal && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
-		r.askedFinal = true
+	if r.call.blank && (r.work.Called() || r.in.afterResults()) && !r.closing.asked && !r.settings.NoFixEmptyFinal && r.settings.ToolUseMode != lathe.ModeDisabled {
+		r.closing.asked = true
 		r.toolsOff = r.toolsOff || !r.settings.FixEmptyFinalKeepTools
-		r.askForAnswer()
+		r.closing.askForAnswer()
 		return
 	}
 	r.reason = lathe.ReasonAnswered
@@ -332,56 +355,9 @@ func (r *run) answer() {
 }
 
 // afterResults reports whether the conversation that the run was given ends with results of tools, which the caller executed.
-func (r *run) afterResults() bool {
-	given := r.in.Messages
-	return r.in.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
-}
-
-// askForAnswer adds the loop's own request for an answer, unless it has just been made.
-func (r *run) askForAnswer() {
-	if r.unanswered() {
-		return
-	}
-	m := lathe.User(r.settings.FixEmptyFinalText)
-	m.Synthetic = true
-	r.req.Messages = append(r.req.Messages, m)
-}
-
-// unanswered reports whether the loop's own request for an answer is the last message, or stands in it.
-func (r *run) unanswered() bool {
-	n := len(r.req.Messages)
-	return n > len(r.in.Messages) && (r.req.Messages[n-1].Synthetic || r.moved != nil && r.movedTo == n-1)
-}
-
-// moveQuestion puts the words of the loop's own request for an answer at the end of the message before it: servers
-// whose templates want user and assistant in turn take no user message after the result of a tool. It returns
-// false if the request is not the last message.
-func (r *run) moveQuestion() bool {
-	n := len(r.req.Messages)
-	if n < 2 || r.moved != nil || !r.unanswered() {
-		return false
-	}
-	before := r.req.Messages[n-2]
-	kept, words := before, "\n\n"+r.req.Messages[n-1].Text()
-	before.Parts = slices.Clone(before.Parts)
-	switch {
-	case before.Role == lathe.RoleTool && len(before.Parts) == 1:
-		result, ok := before.Parts[0].(lathe.ToolResult)
-		if !ok {
-			return false
-		}
-		result.Content += words
-		before.Parts[0] = result
-	case before.Role == lathe.RoleUser:
-		before.Parts = append(before.Parts, lathe.Text{Text: words})
-	default:
-		return false
-	}
-	r.req.Messages = append(r.req.Messages[:n-2:n-2], before) // a copy: events have shown the one before
-	r.moved, r.movedTo = &kept, n-2
-	r.prompt.Reset(r.loop.name)
-	r.hashed = 0
-	return true
+func (in *Input) afterResults() bool {
+	given := in.Messages
+	return in.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
 }
 
 // enforce holds an answered run to tool_use_mode enforced: a call is required, and either no tool

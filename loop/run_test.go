@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
@@ -18,7 +20,7 @@ import (
 
 func TestRunCallsToolAndAnswers(t *testing.T) {
 	t.Parallel()
-	m := &script{turns: []turn{ask(call("a", "echo", `{"n":1}`)), say("It is 1.")}, info: lathe.ModelInfo{Provider: "test", Model: "m"}}
+	m := &script{turns: []turn{ask(call("a", "echo", `{"n":1}`)), textTurn("It is 1.")}, info: lathe.ModelInfo{Provider: "test", Model: "m"}}
 	l := newLoop(t, m, &loop.Options{Now: ticking()}, echo("echo"))
 	res, events := collect(t, t.Context(), l, user("What is it?"))
 
@@ -42,11 +44,11 @@ func TestRunCallsToolAndAnswers(t *testing.T) {
 	if len(res.Trace) != 2 || len(res.Trace[0].Calls) != 1 || res.Trace[0].Calls[0].Tool != "echo" || res.ToolCalls != 1 {
 		t.Errorf("trace: got %+v, %d calls", res.Trace, res.ToolCalls)
 	}
-	fin := all[*lathe.RunFinished](events)[0]
+	fin := all[*event.RunFinished](events)[0]
 	if fin.Turns != 2 || fin.ToolCalls != 1 || fin.Status != "completed" || fin.Answer != "It is 1." || fin.LatencyMS <= 0 || fin.Result != res {
 		t.Errorf("RunFinished: got %+v", fin)
 	}
-	started := all[*lathe.ModelCallStarted](events)
+	started := all[*event.ModelCallStarted](events)
 	if started[0].Tools != 1 || started[0].Messages != 1 || started[1].Messages != 3 || started[0].Attempt != 1 || started[1].Attempt != 1 {
 		t.Errorf("ModelCallStarted: got %+v, %+v", started[0], started[1])
 	}
@@ -63,7 +65,7 @@ func TestRunCallsToolAndAnswers(t *testing.T) {
 			t.Errorf("prompt hashes of turn %d: got %s, %s; want %s, %s", i+1, started[i].PromptHash, started[i].PromptHashV2, v1, v2)
 		}
 	}
-	done := all[*lathe.ModelCallFinished](events)
+	done := all[*event.ModelCallFinished](events)
 	if done[0].ToolCalls != 1 || done[0].Status != "success" || done[0].LatencyMS <= 0 || done[0].FirstTokenMS <= 0 || done[0].FirstTokenMS > done[0].LatencyMS {
 		t.Errorf("ModelCallFinished: got %+v", done[0])
 	}
@@ -86,7 +88,7 @@ func TestRunCallsToolAndAnswers(t *testing.T) {
 
 func TestRunDoesNotChangeItsInput(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, &script{turns: []turn{ask(call("a", "echo", `{}`)), say("ok")}}, nil, echo("echo"))
+	l := newLoop(t, &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("ok")}}, nil, echo("echo"))
 	in := user("x")
 	in.Messages = append(make([]lathe.Message, 0, 8), in.Messages...)
 	collect(t, t.Context(), l, in)
@@ -97,7 +99,7 @@ func TestRunDoesNotChangeItsInput(t *testing.T) {
 
 func TestRequestMessagesOnlyGrow(t *testing.T) {
 	t.Parallel()
-	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), say(""), say("done")}}
+	m := &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn(""), textTurn("done")}}
 	collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
 	reqs := m.requests()
 	for i := 1; i < len(reqs); i++ {
@@ -111,7 +113,7 @@ func TestRequestMessagesOnlyGrow(t *testing.T) {
 // A model that keeps a conversation is opened and closed once a run.
 func TestRunOpensAndClosesConversation(t *testing.T) {
 	t.Parallel()
-	m := &opener{script: &script{turns: []turn{ask(call("a", "echo", `{}`)), say("ok")}}}
+	m := &opener{script: &script{turns: []turn{ask(call("a", "echo", `{}`)), textTurn("ok")}}}
 	collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
 	if m.opened != 1 || m.closed != 1 {
 		t.Errorf("opened %d times, closed %d times, want 1 and 1", m.opened, m.closed)
@@ -129,9 +131,16 @@ type opener struct {
 	opened, closed int
 }
 
-func (o *opener) Open() (lathe.Model, func()) {
+func (o *opener) OpenSession() io.Closer {
 	o.opened++
-	return o.script, func() { o.closed++ }
+	return &openerSession{o}
+}
+
+type openerSession struct{ o *opener }
+
+func (s *openerSession) Close() error {
+	s.o.closed++
+	return nil
 }
 
 func TestRunStoppedEarlyCancelsModel(t *testing.T) {
@@ -149,11 +158,13 @@ func TestRunStoppedEarlyCancelsModel(t *testing.T) {
 	}
 }
 
-// watched is a model that speaks until it is told to stop.
+// watched is a model that yields deltas until its consumer stops.
 type watched struct {
 	ctx     context.Context
 	stopped bool
 }
+
+func (*watched) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m *watched) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	m.ctx = ctx
@@ -164,9 +175,9 @@ func (m *watched) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lath
 	}
 }
 
-func TestDeltasAreToldAsTheyCome(t *testing.T) {
+func TestDeltasAreEmittedAsTheyArrive(t *testing.T) {
 	t.Parallel()
-	last := say("answer")
+	last := textTurn("answer")
 	last.before = []lathe.Delta{
 		{Kind: lathe.DeltaReasoning, Text: "hm"},
 		{Kind: lathe.DeltaCommentary, Text: "wait"},
@@ -178,7 +189,7 @@ func TestDeltasAreToldAsTheyCome(t *testing.T) {
 		t.Errorf("events:\n got %s\nwant %s", got, want)
 	}
 	var text strings.Builder
-	for _, d := range all[*lathe.TextDelta](events) {
+	for _, d := range all[*event.TextDelta](events) {
 		text.WriteString(d.Text)
 		if d.Bytes != len(d.Text) {
 			t.Errorf("bytes: got %d for %q", d.Bytes, d.Text)
@@ -189,14 +200,14 @@ func TestDeltasAreToldAsTheyCome(t *testing.T) {
 	}
 }
 
-// Names in events are registered ones: a name that the model made up is told as unknown.
+// Events name registered tools only: a name that the model made up appears as `unknown`.
 func TestCallDeltasNameRegisteredToolsOnly(t *testing.T) {
 	t.Parallel()
 	m := &script{turns: []turn{ask(call("a", "echo", `{"n":1}`), call("b", "made_up", `{}`), call("a", "echo", `{"n":2}`)),
-		ask(call("b", "ec.ho", "")), ask(call(" c ", "echo", "")), say("ok")}}
+		ask(call("b", "ec.ho", "")), ask(call(" c ", "echo", "")), textTurn("ok")}}
 	_, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), user("x"))
 	var got []string
-	for _, d := range all[*lathe.ToolCallDelta](events) {
+	for _, d := range all[*event.ToolCallDelta](events) {
 		got = append(got, strings.Join([]string{d.ToolCallID, d.Tool, d.Text}, ","))
 	}
 	// The second calls "a" and "b" will get other ids, so the stream does not name them.
@@ -209,7 +220,7 @@ func TestCallDeltasNameRegisteredToolsOnly(t *testing.T) {
 
 func TestRetriesAreAttempts(t *testing.T) {
 	t.Parallel()
-	last := say("ok")
+	last := textTurn("ok")
 	last.before = append([]lathe.Delta{{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{
 		Attempt: 1, Err: &lathe.Error{Code: lathe.CodeUpstream, Err: &lathe.UpstreamError{Kind: lathe.UpstreamRateLimited, Status: 429, RequestID: "up_1"}},
 	}}}, last.before...)
@@ -217,7 +228,7 @@ func TestRetriesAreAttempts(t *testing.T) {
 	if got, want := types(events), "RunStarted ModelCallStarted ModelCallFinished ModelCallStarted TextDelta ModelCallFinished RunFinished"; got != want {
 		t.Fatalf("events:\n got %s\nwant %s", got, want)
 	}
-	done := all[*lathe.ModelCallFinished](events)
+	done := all[*event.ModelCallFinished](events)
 	if done[0].Attempt != 1 || done[0].Status != "error" || done[0].ErrorCode != "rate_limited" || done[0].UpstreamRequestID != "up_1" {
 		t.Errorf("first attempt: got %+v", done[0])
 	}
@@ -227,19 +238,19 @@ func TestRetriesAreAttempts(t *testing.T) {
 }
 
 // What a server says of itself goes into events only when it is short and plain.
-func TestEventsCarryNoServerProse(t *testing.T) {
+func TestEventsHaveNoServerProse(t *testing.T) {
 	t.Parallel()
-	last := say("ok")
+	last := textTurn("ok")
 	last.finish.Model, last.finish.UpstreamRequestID = "a model of\nmany words", strings.Repeat("x", 129)
 	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{last}, info: lathe.ModelInfo{Model: "m"}}, nil), user("x"))
-	if d := all[*lathe.ModelCallFinished](events)[0]; d.Model != "m" || d.UpstreamRequestID != "" {
+	if d := all[*event.ModelCallFinished](events)[0]; d.Model != "m" || d.UpstreamRequestID != "" {
 		t.Errorf("got model %q, request id %q", d.Model, d.UpstreamRequestID)
 	}
 }
 
 func TestNewRefusesWhatIsNotOfTheContract(t *testing.T) {
 	t.Parallel()
-	m, r := &script{turns: []turn{say("x")}}, newRunner(t, nil)
+	m, r := &script{turns: []turn{textTurn("x")}}, newRunner(t, nil)
 	for name, opts := range map[string]*loop.Options{
 		"tool_use_mode":           {Settings: lathe.Settings{ToolUseMode: "sometimes"}},
 		"tool_failure_policy":     {Settings: lathe.Settings{FailurePolicy: "x"}},
@@ -270,14 +281,14 @@ func TestNewRefusesWhatIsNotOfTheContract(t *testing.T) {
 
 func TestDoReturnsResultAlways(t *testing.T) {
 	t.Parallel()
-	res, err := newLoop(t, &script{turns: []turn{say("ok")}}, nil).Do(t.Context(), user("x"))
+	res, err := newLoop(t, &script{turns: []turn{textTurn("ok")}}, nil).Do(t.Context(), user("x"))
 	if err != nil || res == nil || res.Answer != "ok" {
 		t.Errorf("answered: got %+v, %v", res, err)
 	}
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	res, err = newLoop(t, &script{turns: []turn{say("ok")}}, nil).Do(ctx, user("x"))
+	res, err = newLoop(t, &script{turns: []turn{textTurn("ok")}}, nil).Do(ctx, user("x"))
 	if res == nil || res.Reason != lathe.ReasonCancelled || !errors.Is(err, cause) || lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("cancelled: got %+v, %v", res, err)
 	}
@@ -291,9 +302,9 @@ func TestStoppedRunCallsNoTool(t *testing.T) {
 		called = true
 		return &lathe.Output{Data: json.RawMessage(`1`)}, nil
 	})
-	m := &script{turns: []turn{ask(call("a", "act", `{}`)), say("ok")}}
+	m := &script{turns: []turn{ask(call("a", "act", `{}`)), textTurn("ok")}}
 	for e := range newLoop(t, m, nil, g).Run(t.Context(), user("x")) {
-		if _, ok := e.Data.(*lathe.ToolCallPlanned); ok {
+		if _, ok := e.Data.(*event.ToolCallPlanned); ok {
 			break
 		}
 	}
@@ -306,12 +317,14 @@ func TestStoppedRunCallsNoTool(t *testing.T) {
 func TestNothingCountsAfterFinish(t *testing.T) {
 	t.Parallel()
 	res, events := collect(t, t.Context(), newLoop(t, talkative{}, nil), user("x"))
-	if res.Reason != lathe.ReasonAnswered || res.Answer != "first" || len(all[*lathe.TextDelta](events)) != 0 {
+	if res.Reason != lathe.ReasonAnswered || res.Answer != "first" || len(all[*event.TextDelta](events)) != 0 {
 		t.Errorf("got %q, %q: %s", res.Reason, res.Answer, types(events))
 	}
 }
 
 type talkative struct{}
+
+func (talkative) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (talkative) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -324,7 +337,7 @@ func (talkative) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta
 
 func TestRunStartedHashesToolsOfTheRun(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, &script{turns: []turn{say("ok")}}, nil, echo("echo"))
+	l := newLoop(t, &script{turns: []turn{textTurn("ok")}}, nil, echo("echo"))
 	var hashes []string
 	for _, client := range []string{"", "yours", "other", ""} {
 		in := user("x")
@@ -332,7 +345,7 @@ func TestRunStartedHashesToolsOfTheRun(t *testing.T) {
 			in.ClientTools = []*lathe.ToolSpec{{Name: client, Owner: lathe.OwnerClient}}
 		}
 		_, events := collect(t, t.Context(), l, in)
-		s := all[*lathe.RunStarted](events)[0]
+		s := all[*event.RunStarted](events)[0]
 		if want := 1 + min(len(client), 1); s.Tools.Count != want {
 			t.Errorf("tools: got %d, want %d", s.Tools.Count, want)
 		}
@@ -362,7 +375,7 @@ func TestLoopTakesOverWhatTheRunnerHas(t *testing.T) {
 		"limits said":  {&loop.Options{Limits: lathe.Limits{MaxIterations: 2}}, 0, lathe.ReasonAnswered},
 		"all said":     {&loop.Options{Limits: lathe.Limits{MaxIterations: 2}, Settings: lathe.Settings{Executor: lathe.ExecutorReal}}, 1, lathe.ReasonAnswered},
 	} {
-		l, err := loop.New(&script{turns: []turn{ask(call("a", "count", `{}`)), say("done")}}, runner, tc.opts)
+		l, err := loop.New(&script{turns: []turn{ask(call("a", "count", `{}`)), textTurn("done")}}, runner, tc.opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -373,8 +386,8 @@ func TestLoopTakesOverWhatTheRunnerHas(t *testing.T) {
 	}
 }
 
-// An id that the stream tells is the id that the call keeps.
-func TestCallDeltasTellIDsThatStay(t *testing.T) {
+// An id that the stream has reported is the id that the call keeps.
+func TestCallDeltasHaveTheFinalIDs(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]string{{"x", "y"}, {"x", "x", "x__2"}, {"", "x"}, {"x__2", "x", "x"}, {"a b", "c"}, {"old", "old__2", "new"}} {
 		var calls []lathe.ToolCall
@@ -384,12 +397,12 @@ func TestCallDeltasTellIDsThatStay(t *testing.T) {
 		in := user("x")
 		in.Messages = append(in.Messages, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call("old", "echo", `{}`)}},
 			lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "old", Name: "echo", Content: "1"}}})
-		m := &script{turns: []turn{ask(calls...), say("done")}}
+		m := &script{turns: []turn{ask(calls...), textTurn("done")}}
 		res, events := collect(t, t.Context(), newLoop(t, m, nil, echo("echo")), in)
 		kept := res.History[3].Calls()
-		for _, d := range all[*lathe.ToolCallDelta](events) {
+		for _, d := range all[*event.ToolCallDelta](events) {
 			if d.ToolCallID != "" && d.ToolCallID != kept[d.Index].ID {
-				t.Errorf("%q: call %d was told as %q and is %q", ids, d.Index, d.ToolCallID, kept[d.Index].ID)
+				t.Errorf("%q: call %d was reported as %q and is %q", ids, d.Index, d.ToolCallID, kept[d.Index].ID)
 			}
 		}
 		checkRun(t, res, events)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -85,8 +86,8 @@ func (s *script) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lat
 	}
 }
 
-// say is a turn of text.
-func say(text string) turn {
+// textTurn is a turn of text.
+func textTurn(text string) turn {
 	t := turn{finish: lathe.Finish{Message: lathe.Assistant(text), Reason: lathe.FinishStop}}
 	if text != "" {
 		t.before = []lathe.Delta{{Kind: lathe.DeltaText, Text: text}}
@@ -191,7 +192,11 @@ func newRunner(t testing.TB, opts *tool.Options, tools ...lathe.Tool) *tool.Runn
 	if opts == nil {
 		opts = &tool.Options{Policy: anything{}}
 	}
-	return tool.NewRunner(set, opts)
+	runner, err := tool.NewRunner(set, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
 }
 
 func newLoop(t testing.TB, m lathe.Model, opts *loop.Options, tools ...lathe.Tool) *loop.Loop {
@@ -208,9 +213,9 @@ func user(text string) *loop.Input {
 }
 
 // collect runs in and returns its result and its events, deltas copied.
-func collect(t testing.TB, ctx context.Context, l *loop.Loop, in *loop.Input) (*lathe.Result, []lathe.Event) {
+func collect(t testing.TB, ctx context.Context, l *loop.Loop, in *loop.Input) (*event.Result, []event.Event) {
 	t.Helper()
-	var events []lathe.Event
+	var events []event.Event
 	for e := range l.Run(ctx, in) {
 		events = append(events, keep(e))
 	}
@@ -225,18 +230,18 @@ func collect(t testing.TB, ctx context.Context, l *loop.Loop, in *loop.Input) (*
 }
 
 // keep copies delta events, which are reused.
-func keep(e lathe.Event) lathe.Event {
+func keep(e event.Event) event.Event {
 	switch d := e.Data.(type) {
-	case *lathe.TextDelta:
+	case *event.TextDelta:
 		c := *d
 		e.Data = &c
-	case *lathe.ReasoningDelta:
+	case *event.ReasoningDelta:
 		c := *d
 		e.Data = &c
-	case *lathe.CommentaryDelta:
+	case *event.CommentaryDelta:
 		c := *d
 		e.Data = &c
-	case *lathe.ToolCallDelta:
+	case *event.ToolCallDelta:
 		c := *d
 		e.Data = &c
 	}
@@ -244,7 +249,7 @@ func keep(e lathe.Event) lathe.Event {
 }
 
 // types writes the event types in order.
-func types(events []lathe.Event) string {
+func types(events []event.Event) string {
 	var names []string
 	for _, e := range events {
 		names = append(names, e.Data.EventType())
@@ -253,7 +258,7 @@ func types(events []lathe.Event) string {
 }
 
 // all returns the events of one type.
-func all[T lathe.EventData](events []lathe.Event) []T {
+func all[T event.Data](events []event.Event) []T {
 	var out []T
 	for _, e := range events {
 		if d, ok := e.Data.(T); ok {

@@ -7,17 +7,26 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// A State is what a run has come to. It is a pure function of the run's events: the same events give
-// the same state, in every process. The zero value is a run without events. It is given back to a
-// loop as [Input.Resume].
+// A State is the state of a run, folded from its events: a pure function of them, so that the same events give the same state
+// in every process. The zero value is a run without events. [Input.Resume] takes one.
+//
+// Three invariants hold after each event. Messages can be sent to a model as soon as Open is empty: each call in it is followed by
+// its answer, in call order, whatever the order of the results. A call is in Open from the model's message until its result. A
+// call with Begun may have reached its tool; it is not called again unless the tool only reads. For example, these events
+//
+//	ModelCallFinished(call a, call b), ToolCallPlanned(a), ToolCallPlanned(b), ToolCallResult(b)
+//
+// fold to Messages that end with the message and the answer of b, and to Open = [a], Begun. If the process stopped there, the
+// resumed run answers a `interrupted` if it writes, and puts that answer before the one of b.
 type State struct {
 	Run    lathe.RunInfo // what the run was started as
 	LastID int64         // of the last event
 	Target string        // as of Input.Target
 	// Retention holds the retention settings that the run was started with; nil: none.
-	Retention *lathe.RunRetention
+	Retention *event.RunRetention
 
 	// Messages is the history: what the run started from, what the model said, and the answers, in
 	// call order.
@@ -32,7 +41,7 @@ type State struct {
 	Attempt int // of the model call that has not finished; 0: none
 	Usage   lathe.Usage
 	Cost    float64
-	Trace   []lathe.TurnTrace
+	Trace   []event.TurnTrace
 	Planned int // calls
 
 	// Open are the calls of the last turn that have no answer, in call order.
@@ -40,8 +49,8 @@ type State struct {
 	// Paused is why the run waits; "": it does not.
 	Paused lathe.Reason
 	// Finished is the end of the run; nil: it has not ended.
-	Finished *lathe.RunFinished
-	// Reasoning is that of a last message which has nothing else, and so is not in Messages.
+	Finished *event.RunFinished
+	// Reasoning is the reasoning of the last message if that message has nothing else; such a message is not in Messages.
 	Reasoning string
 	// ErrorMessage is what the server said about the last attempt of a model call, if that failed.
 	ErrorMessage string
@@ -59,7 +68,7 @@ type OpenCall struct {
 	Seq     int
 	Planned bool
 	Tool    string // as its events name it, once it is planned
-	// Asked says that somebody was asked about the call and has not answered.
+	// Asked says that an approval was requested and is not resolved.
 	Asked     bool
 	Digest    string    // of the approval that was asked for
 	ExpiresAt time.Time // of it
@@ -75,7 +84,7 @@ type OpenCall struct {
 }
 
 // Fold returns the state after all events of a log, which begins with the run's first.
-func Fold(events []lathe.Event) (*State, error) {
+func Fold(events []event.Event) (*State, error) {
 	s := &State{}
 	for i := range events {
 		if err := s.Apply(&events[i]); err != nil {
@@ -86,13 +95,13 @@ func Fold(events []lathe.Event) (*State, error) {
 }
 
 // Apply takes the next stored event of the run. An event that cannot follow is an error, and changes nothing.
-func (s *State) Apply(e *lathe.Event) error {
+func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
 		return &lathe.Error{Code: lathe.CodeInternal, Op: "loop: fold", Err: err}
 	}
 	s.LastID, s.Turn = e.ID, e.Turn
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		s.Run.RunID, s.Run.RequestID, s.Run.SessionID = e.RunID, e.RequestID, e.SessionID
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
 		in, _ := readStart(d.Input) // check has read it
@@ -100,20 +109,20 @@ func (s *State) Apply(e *lathe.Event) error {
 		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		s.Attempt, s.answered = d.Attempt, false
 		s.trace(d.Model).Messages = d.Messages
 		s.trace(d.Model).Tools = d.Tools
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		s.modelCalled(d)
-	case *lathe.ToolCallPlanned:
+	case *event.ToolCallPlanned:
 		s.Planned = max(s.Planned, d.Seq+1)
 		s.change(d.ToolCallID, func(c *OpenCall) { c.Seq, c.Planned, c.Begun, c.Tool = d.Seq, true, true, d.Tool })
-	case *lathe.ApprovalRequested:
+	case *event.ApprovalRequested:
 		s.change(d.ToolCallID, func(c *OpenCall) {
 			c.Asked, c.Begun, c.Digest, c.ExpiresAt, c.Rule, c.Shown = true, false, d.ArgsDigest, d.ExpiresAt, d.Rule, d.Arguments
 		})
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		s.change(d.ToolCallID, func(c *OpenCall) {
 			c.Asked, c.Digest = false, ""
 			switch d.Decision {
@@ -126,41 +135,41 @@ func (s *State) Apply(e *lathe.Event) error {
 				c.Refused = lathe.CodeApprovalDenied
 			}
 		})
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		s.answer(d)
-	case *lathe.RunPaused:
+	case *event.RunPaused:
 		s.Paused = d.Reason
 		for i := range s.Open {
 			if slices.Contains(d.Pending, s.Open[i].ID) {
 				s.Open[i].Begun = false // it was looked at, and waits
 			}
 		}
-	case *lathe.RunResumed:
+	case *event.RunResumed:
 		s.Paused = ""
-		for i := range s.Open { // a planned call that nobody is asked about is called without a further event
+		for i := range s.Open { // a planned call that needs no approval is called without a further event
 			o := &s.Open[i]
 			o.Begun = o.Begun || o.Planned && !o.Asked && o.Refused == ""
 		}
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		s.Finished = d
-	case *lathe.ToolCallExecuted:
+	case *event.ToolCallExecuted:
 		s.change(d.ToolCallID, func(o *OpenCall) { o.ran = !d.Cached })
 		if d.ChildUsage != nil {
 			s.Usage.Add(*d.ChildUsage)
 			s.Cost += d.ChildCost
 		}
-	case *lathe.ToolCallProposed, *lathe.ToolCallParseError: // later events repeat it
-	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // check refuses them
+	case *event.ToolCallProposed, *event.ToolCallParseError: // later events repeat it
+	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // check refuses them
 	}
 	return nil
 }
 
-func (s *State) check(e *lathe.Event) error {
-	start, first := e.Data.(*lathe.RunStarted)
+func (s *State) check(e *event.Event) error {
+	start, first := e.Data.(*event.RunStarted)
 	switch {
 	case e.Data == nil:
 		return fmt.Errorf("event %d says nothing", e.ID)
-	case lathe.IsDelta(e.Data):
+	case event.IsDelta(e.Data):
 		return fmt.Errorf("a %s is not kept in a log", e.Data.EventType())
 	case e.ID != s.LastID+1:
 		return fmt.Errorf("event %d follows event %d", e.ID, s.LastID)
@@ -179,7 +188,7 @@ func (s *State) check(e *lathe.Event) error {
 	return nil
 }
 
-func (s *State) modelCalled(d *lathe.ModelCallFinished) {
+func (s *State) modelCalled(d *event.ModelCallFinished) {
 	s.Usage.Add(d.Usage)
 	if d.ProviderCost != nil {
 		s.Cost += *d.ProviderCost
@@ -217,9 +226,9 @@ func inHistory(m *lathe.Message) bool {
 }
 
 // trace returns that of the turn.
-func (s *State) trace(model string) *lathe.TurnTrace {
+func (s *State) trace(model string) *event.TurnTrace {
 	if n := len(s.Trace); n == 0 || s.Trace[n-1].Turn != s.Turn {
-		s.Trace = append(s.Trace, lathe.TurnTrace{Turn: s.Turn, Model: model})
+		s.Trace = append(s.Trace, event.TurnTrace{Turn: s.Turn, Model: model})
 	}
 	return &s.Trace[len(s.Trace)-1]
 }
@@ -235,7 +244,7 @@ func (s *State) open(id string) int {
 }
 
 // answer adds the answer of a call to the history, in call order.
-func (s *State) answer(d *lathe.ToolCallResult) {
+func (s *State) answer(d *event.ToolCallResult) {
 	i := s.open(d.ToolCallID)
 	if i < 0 {
 		return
@@ -246,7 +255,7 @@ func (s *State) answer(d *lathe.ToolCallResult) {
 		CallID: d.ToolCallID, Name: open.Name, Content: d.Result, Blobs: d.Blobs, IsError: d.Status != "ok", Code: d.ErrorType}}})
 	sortAnswers(s.order, s.Messages[s.tail:])
 	t := s.trace("")
-	t.Calls = append(t.Calls, lathe.CallTrace{ID: d.ToolCallID, Tool: d.Tool, Seq: d.Seq, ArgsBytes: len(open.Arguments),
+	t.Calls = append(t.Calls, event.CallTrace{ID: d.ToolCallID, Tool: d.Tool, Seq: d.Seq, ArgsBytes: len(open.Arguments),
 		OK: d.Status == "ok", Code: d.ErrorType, Executed: open.ran, Repaired: d.Repaired, LatencyMS: d.LatencyMS})
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // What a model says about itself and about its turns enters events, logs and metrics. A model may be
-// anybody's code: its words are held to their vocabularies here, and its names to a length.
+// any code: its words are checked against their vocabularies here, and its names against a length.
 
 // maxToken bounds the names that events carry.
 const maxToken = 128

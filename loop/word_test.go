@@ -17,11 +17,12 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/event"
 )
 
 // Nothing that a hostile model puts into the places of codes, kinds and names gets into what events,
 // logs and metrics carry; but its own name, which is bounded.
-func TestHostileModelSaysNothingInEventData(t *testing.T) {
+func TestHostileModelWritesNothingInEventData(t *testing.T) {
 	t.Parallel()
 	const canary = "Canary text"
 	long := strings.Repeat("x", 129)
@@ -60,10 +61,10 @@ func TestHostileModelSaysNothingInEventData(t *testing.T) {
 	if s := fmt.Sprint(res.Trace); strings.Contains(s, "Canary") || strings.Contains(s, long) {
 		t.Errorf("trace %s", s)
 	}
-	if s := all[*lathe.RunStarted](events)[0]; s.Provider != "unknown" || s.Model != "unknown" || s.Dialect != "native" {
+	if s := all[*event.RunStarted](events)[0]; s.Provider != "unknown" || s.Model != "unknown" || s.Dialect != "native" {
 		t.Errorf("started %+v", s)
 	}
-	calls := all[*lathe.ModelCallFinished](events)
+	calls := all[*event.ModelCallFinished](events)
 	if len(calls) != 5 || calls[0].ErrorCode != "internal" || calls[1].FinishReason != lathe.FinishUnknown {
 		t.Fatalf("calls %+v", calls)
 	}
@@ -73,15 +74,15 @@ func TestHostileModelSaysNothingInEventData(t *testing.T) {
 	if res.Usage.InputTokens != 20 || res.Usage.TotalTokens != 30 || res.Cost != 0 {
 		t.Errorf("usage %+v, cost %v", res.Usage, res.Cost)
 	}
-	for i, e := range all[*lathe.ToolCallParseError](events) {
+	for i, e := range all[*event.ToolCallParseError](events) {
 		if e.Error != lathe.CodePayloadParseError || e.Dialect != "native" {
 			t.Errorf("parse error %d: %+v", i, e)
 		}
 	}
-	if r := all[*lathe.ToolCallResult](events); r[0].ErrorType != lathe.CodePayloadParseError {
+	if r := all[*event.ToolCallResult](events); r[0].ErrorType != lathe.CodePayloadParseError {
 		t.Errorf("result %+v", r[0])
 	}
-	if end := all[*lathe.RunFinished](events)[0]; end.Reason != lathe.ReasonUpstreamError || end.ErrorCode != "internal" {
+	if end := all[*event.RunFinished](events)[0]; end.Reason != lathe.ReasonUpstreamError || end.ErrorCode != "internal" {
 		t.Errorf("end %+v", end)
 	}
 	checkRun(t, res, events)
@@ -90,7 +91,7 @@ func TestHostileModelSaysNothingInEventData(t *testing.T) {
 // What models of this module say of themselves is kept as it is.
 func TestWordsOfGoodModelsAreKept(t *testing.T) {
 	t.Parallel()
-	good := say("hi")
+	good := textTurn("hi")
 	good.finish.Model, good.finish.UpstreamRequestID = "vendor/model:free", strings.Repeat("r", 128)
 	good.before = nil
 	for _, kind := range producedFaults(t) {
@@ -98,10 +99,10 @@ func TestWordsOfGoodModelsAreKept(t *testing.T) {
 	}
 	info := lathe.ModelInfo{Provider: "Own server", Model: strings.Repeat("m", 128), Dialect: "qwen3-coder"}
 	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{good}, info: info}, nil), user("x"))
-	if s := all[*lathe.RunStarted](events)[0]; s.Provider != info.Provider || s.Model != info.Model || s.Dialect != info.Dialect {
+	if s := all[*event.RunStarted](events)[0]; s.Provider != info.Provider || s.Model != info.Model || s.Dialect != info.Dialect {
 		t.Errorf("started %+v", s)
 	}
-	f := all[*lathe.ModelCallFinished](events)[0]
+	f := all[*event.ModelCallFinished](events)[0]
 	if f.Model != good.finish.Model || f.UpstreamRequestID != good.finish.UpstreamRequestID {
 		t.Errorf("finished %+v", f)
 	}
@@ -109,8 +110,8 @@ func TestWordsOfGoodModelsAreKept(t *testing.T) {
 		t.Errorf("faults that the loop does not know (-produced +told): add them to faultKinds\n%s", diff)
 	}
 	for i, reason := range []lathe.FinishReason{lathe.FinishStop, lathe.FinishToolCalls, lathe.FinishLength, lathe.FinishContentFilter, lathe.FinishUnknown} {
-		_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{say("x").reason(reason)}}, nil), user("x"))
-		if f := all[*lathe.ModelCallFinished](events)[0]; f.FinishReason != reason {
+		_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{textTurn("x").reason(reason)}}, nil), user("x"))
+		if f := all[*event.ModelCallFinished](events)[0]; f.FinishReason != reason {
 			t.Errorf("%d: finish reason %q, want %q", i, f.FinishReason, reason)
 		}
 	}

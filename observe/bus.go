@@ -6,16 +6,16 @@ import (
 	"io"
 	"sync"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ lathe.Sink = (*Bus)(nil)
+var _ event.Sink = (*Bus)(nil)
 
-// ErrLagged ends a subscription whose reader was too slow for the stored events. What it missed is
-// in the store, after the last event it got.
+// ErrLagged ends a subscription whose reader was too slow for the stored events. The events that it
+// missed are in the store, after the last event that it received.
 var ErrLagged = errors.New("the reader was too slow")
 
-// A Bus hands events to watchers and never waits for them. It may be used by several goroutines at once.
+// A Bus passes events to watchers and never blocks on them. It may be used by several goroutines at once.
 type Bus struct {
 	buffer  int
 	dropped func(int)
@@ -28,7 +28,7 @@ type Bus struct {
 type BusOptions struct {
 	// Buffer bounds the events that wait for one watcher: 1 024.
 	Buffer int
-	// Dropped, when set, is told how many events a watcher lost. It must not block.
+	// Dropped, if set, is called with the number of events that a watcher lost. It must not block.
 	Dropped func(n int)
 }
 
@@ -46,8 +46,8 @@ func NewBus(opts *BusOptions) *Bus {
 	return b
 }
 
-// Emit implements [lathe.Sink]. With no watcher of the run it costs two look-ups at most.
-func (b *Bus) Emit(_ context.Context, e lathe.Event) {
+// Emit implements [event.Sink]. With no watcher of the run it costs two look-ups at most.
+func (b *Bus) Emit(_ context.Context, e event.Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if len(b.subs) == 0 {
@@ -57,7 +57,7 @@ func (b *Bus) Emit(_ context.Context, e lathe.Event) {
 	if len(one)+len(all) == 0 {
 		return
 	}
-	e = keep(e)
+	e = e.Clone()
 	lost := 0
 	for s := range one {
 		lost += s.push(e, true)
@@ -83,8 +83,8 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 }
 
 // A Subscription is one watcher's queue. When the queue is full, the deltas in it are dropped: their
-// N shows the gap, and ModelCallFinished brings the whole text. When that makes no room for a
-// stored event, the subscription ends with [ErrLagged].
+// N shows the gap, and ModelCallFinished has the whole text. If the queue is still full when a stored
+// event arrives, the subscription ends with [ErrLagged].
 type Subscription struct {
 	bus   *Bus
 	runID string
@@ -92,19 +92,19 @@ type Subscription struct {
 	wake  chan struct{}
 
 	mu    sync.Mutex
-	queue []lathe.Event
+	queue []event.Event
 	end   error // what Next returns after the queue
 }
 
 // Next returns the next event. It waits for it until ctx is done. After the events that were
 // waiting it returns io.EOF when the watched run has finished or the subscription was closed, and
 // [ErrLagged] when it was cut. One goroutine at a time may call it. The event must not be changed.
-func (s *Subscription) Next(ctx context.Context) (lathe.Event, error) {
+func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
 		s.mu.Lock()
 		if len(s.queue) > 0 {
 			e := s.queue[0]
-			s.queue[0] = lathe.Event{} // frees what it holds
+			s.queue[0] = event.Event{} // frees what it holds
 			s.queue = s.queue[1:]
 			s.mu.Unlock()
 			return e, nil
@@ -112,12 +112,12 @@ func (s *Subscription) Next(ctx context.Context) (lathe.Event, error) {
 		end := s.end
 		s.mu.Unlock()
 		if end != nil {
-			return lathe.Event{}, end
+			return event.Event{}, end
 		}
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return lathe.Event{}, ctx.Err()
+			return event.Event{}, ctx.Err()
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (s *Subscription) Close() {
 }
 
 // push queues e and returns how many events were lost for it.
-func (s *Subscription) push(e lathe.Event, oneRun bool) (lost int) {
+func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil {
@@ -147,14 +147,14 @@ func (s *Subscription) push(e lathe.Event, oneRun bool) (lost int) {
 	if len(s.queue) >= s.max {
 		lost = s.dropDeltas()
 		if len(s.queue) >= s.max {
-			if !lathe.IsDelta(e.Data) {
+			if !event.IsDelta(e.Data) {
 				s.finish(ErrLagged)
 			}
 			return lost + 1
 		}
 	}
 	s.queue = append(s.queue, e)
-	if _, last := e.Data.(*lathe.RunFinished); last && oneRun {
+	if _, last := e.Data.(*event.RunFinished); last && oneRun {
 		s.finish(io.EOF)
 	}
 	s.signal()
@@ -165,7 +165,7 @@ func (s *Subscription) push(e lathe.Event, oneRun bool) (lost int) {
 func (s *Subscription) dropDeltas() int {
 	kept := s.queue[:0]
 	for _, e := range s.queue {
-		if !lathe.IsDelta(e.Data) {
+		if !event.IsDelta(e.Data) {
 			kept = append(kept, e)
 		}
 	}

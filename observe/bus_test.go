@@ -7,20 +7,20 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 )
 
-func stored(runID string, id int64) lathe.Event {
-	return lathe.Event{ID: id, RunID: runID, Data: &lathe.ToolCallPlanned{Seq: int(id)}}
+func stored(runID string, id int64) event.Event {
+	return event.Event{ID: id, RunID: runID, Data: &event.ToolCallPlanned{Seq: int(id)}}
 }
 
-func delta(runID string, n int64, d *lathe.TextDelta) lathe.Event {
-	return lathe.Event{N: n, RunID: runID, Data: d}
+func delta(runID string, n int64, d *event.TextDelta) event.Event {
+	return event.Event{N: n, RunID: runID, Data: d}
 }
 
 // drain reads until the subscription ends or nothing waits.
-func drain(s *observe.Subscription) (got []lathe.Event, end error) {
+func drain(s *observe.Subscription) (got []event.Event, end error) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel() // an event that waits is returned all the same
 	for {
@@ -39,16 +39,16 @@ func TestBusHandsOnOneRun(t *testing.T) {
 	bus.Emit(ctx, stored("run_a", 1))
 	one, all := bus.Subscribe("run_a"), bus.Subscribe("")
 	defer all.Close()
-	shared := &lathe.TextDelta{Text: "first"}
+	shared := &event.TextDelta{Text: "first"}
 	bus.Emit(ctx, stored("run_a", 2))
 	bus.Emit(ctx, delta("run_a", 1, shared))
 	shared.Text = "reused"
 	bus.Emit(ctx, stored("run_b", 1))
-	bus.Emit(ctx, lathe.Event{ID: 3, RunID: "run_a", Data: &lathe.RunFinished{}})
+	bus.Emit(ctx, event.Event{ID: 3, RunID: "run_a", Data: &event.RunFinished{}})
 	bus.Emit(ctx, stored("run_a", 4))
 
 	got, end := drain(one)
-	if len(got) != 3 || got[0].ID != 2 || got[1].Data.(*lathe.TextDelta).Text != "first" || got[2].ID != 3 || !errors.Is(end, io.EOF) {
+	if len(got) != 3 || got[0].ID != 2 || got[1].Data.(*event.TextDelta).Text != "first" || got[2].ID != 3 || !errors.Is(end, io.EOF) {
 		t.Errorf("one run: got %v, %v, want 2, the delta and 3, then EOF", got, end)
 	}
 	got, end = drain(all)
@@ -102,7 +102,7 @@ func TestBusDropsDeltasForASlowReader(t *testing.T) {
 	defer s.Close()
 	bus.Emit(ctx, stored("run_a", 1))
 	for n := range int64(10) {
-		bus.Emit(ctx, delta("run_a", n+1, &lathe.TextDelta{}))
+		bus.Emit(ctx, delta("run_a", n+1, &event.TextDelta{}))
 	}
 	bus.Emit(ctx, stored("run_a", 2))
 	got, _ := drain(s)
@@ -132,7 +132,7 @@ func TestBusCutsAReaderThatWouldMissStoredEvents(t *testing.T) {
 	for id := range int64(3) {
 		bus.Emit(ctx, stored("run_a", id+1))
 	}
-	bus.Emit(ctx, delta("run_a", 1, &lathe.TextDelta{}))
+	bus.Emit(ctx, delta("run_a", 1, &event.TextDelta{}))
 	if dropped != 1 {
 		t.Errorf("a delta that found no room: %d dropped, want 1", dropped)
 	}
@@ -150,7 +150,7 @@ func TestBusCutsAReaderThatWouldMissStoredEvents(t *testing.T) {
 // Not parallel: it counts allocations.
 func TestBusWithoutWatchersDoesNotAllocate(t *testing.T) {
 	bus := observe.NewBus(nil)
-	e := delta("run_a", 1, &lathe.TextDelta{})
+	e := delta("run_a", 1, &event.TextDelta{})
 	if n := testing.AllocsPerRun(100, func() { bus.Emit(context.Background(), e) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}

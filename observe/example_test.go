@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 )
 
 func ExampleNewJSONLines() {
 	sink := observe.NewJSONLines(os.Stdout, nil)
-	sink.Emit(context.Background(), lathe.Event{ID: 1, RunID: "run_1", RequestID: "req_1", Turn: 1,
-		Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"call_1"}}})
+	sink.Emit(context.Background(), event.Event{ID: 1, RunID: "run_1", RequestID: "req_1", Turn: 1,
+		Data: &event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"call_1"}}})
 	fmt.Println(sink.Err())
 	// Output:
 	// {"event_id":1,"time":"0001-01-01T00:00:00Z","run_id":"run_1","request_id":"req_1","turn":1,"type":"RunPaused","data":{"reason":"awaiting_approval","pending":["call_1"]}}
@@ -30,14 +31,14 @@ func ExampleNewSlog() {
 		return a
 	}})
 	sink := observe.NewSlog(slog.New(handler))
-	sink.Emit(context.Background(), lathe.Event{RunID: "run_1", RequestID: "req_1", Data: &lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval}})
+	sink.Emit(context.Background(), event.Event{RunID: "run_1", RequestID: "req_1", Data: &event.RunResumed{Reason: lathe.ReasonAwaitingApproval}})
 	// Output:
 	// level=INFO msg="run resumed" run_id=run_1 request_id=req_1 reason=awaiting_approval pending=0
 }
 
 func ExampleMetrics_Handler() {
 	m := observe.NewMetrics(nil)
-	m.Emit(context.Background(), lathe.Event{RunID: "run_1", Data: &lathe.ToolCallProposed{ToolName: "clock"}})
+	m.Emit(context.Background(), event.Event{RunID: "run_1", Data: &event.ToolCallProposed{ToolName: "clock"}})
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(rec.Body.String()) {
@@ -56,8 +57,8 @@ func ExampleBus() {
 	bus := observe.NewBus(nil)
 	watch := bus.Subscribe("run_1")
 	defer watch.Close()
-	bus.Emit(ctx, lathe.Event{ID: 1, RunID: "run_1", Data: &lathe.RunStarted{}})
-	bus.Emit(ctx, lathe.Event{ID: 2, RunID: "run_1", Data: &lathe.RunFinished{}})
+	bus.Emit(ctx, event.Event{ID: 1, RunID: "run_1", Data: &event.RunStarted{}})
+	bus.Emit(ctx, event.Event{ID: 2, RunID: "run_1", Data: &event.RunFinished{}})
 	for {
 		e, err := watch.Next(ctx)
 		if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
@@ -131,8 +132,8 @@ func (w *world) tools(t *testing.T) *tool.Set {
 	return set
 }
 
-// Models and tools are told the span that is recorded for what they are asked, and nothing else of who
-// has asked; without a collector they are told nothing.
+// Requests to models and tools bear the recorded span of the request, and nothing else about the caller;
+// without a collector they bear no span.
 func TestTraceIsHandedOn(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
@@ -141,7 +142,11 @@ func TestTraceIsHandedOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := loop.New(m, tool.NewRunner(w.tools(t), &tool.Options{Policy: policy.AllowAll()}), nil)
+		runner, err := tool.NewRunner(w.tools(t), &tool.Options{Policy: policy.AllowAll()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := loop.New(m, runner, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,10 +156,10 @@ func TestTraceIsHandedOn(t *testing.T) {
 		}
 		opts := &engine.Options{}
 		if kept {
-			opts.Sinks = []lathe.Sink{traces}
+			opts.Sinks = []event.Sink{traces}
 		}
 		ctx := observe.RemoteTrace(t.Context(), http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"evil=1"}, "Baggage": {"evil=2"}})
-		res, err := engine.New(opts).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User("Go.")}})
+		res, err := newEngine(t, opts).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User("Go.")}}, nil)
 		if err != nil || res.Answer != "Done." {
 			t.Fatalf("%+v, %v", res, err)
 		}
@@ -173,7 +178,7 @@ func TestTraceIsHandedOn(t *testing.T) {
 				want = append(want, want...)
 			}
 			if !slices.Equal(w.saw[who], want) || len(want) != n || kept && !strings.HasPrefix(want[0], "00-0af7651916cd43dd8448eb211c80319c-") {
-				t.Errorf("collector %t: %s was told %q, want %q", kept, who, w.saw[who], want)
+				t.Errorf("collector %t: %s received %q, want %q", kept, who, w.saw[who], want)
 			}
 		}
 	}

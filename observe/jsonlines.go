@@ -5,10 +5,10 @@ import (
 	"io"
 	"sync"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ lathe.Sink = (*JSONLines)(nil)
+var _ event.Sink = (*JSONLines)(nil)
 
 // A JSONLines writes each event as one JSON line, in one call of Write. It may be used by several
 // goroutines at once. After the first error it writes nothing more.
@@ -40,9 +40,9 @@ func NewJSONLines(w io.Writer, opts *JSONLinesOptions) *JSONLines {
 	return l
 }
 
-// Emit implements [lathe.Sink].
-func (l *JSONLines) Emit(_ context.Context, e lathe.Event) {
-	if !l.opts.Deltas && lathe.IsDelta(e.Data) {
+// Emit implements [event.Sink].
+func (l *JSONLines) Emit(_ context.Context, e event.Event) {
+	if !l.opts.Deltas && event.IsDelta(e.Data) {
 		return
 	}
 	l.mu.Lock()
@@ -50,7 +50,11 @@ func (l *JSONLines) Emit(_ context.Context, e lathe.Event) {
 	if l.err != nil {
 		return
 	}
-	b, err := e.AppendJSON(l.buf[:0], l.opts.Content)
+	line := event.Event.AppendWithoutContent
+	if l.opts.Content {
+		line = event.Event.AppendWithContent
+	}
+	b, err := line(e, l.buf[:0])
 	if err != nil {
 		l.err = err
 		return

@@ -2,7 +2,7 @@ package observe
 
 import "sync"
 
-// Labels of metrics come from bounded vocabularies, so that nobody can make series without end.
+// Labels of metrics come from bounded vocabularies, so that no client can create an unbounded number of series.
 
 // A vocabulary hands out what belongs to one label value: made once, found without allocating. A
 // value that clean refuses counts as rest, and so does each new one once there are max.

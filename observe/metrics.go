@@ -8,14 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lathe-run/lathe/event"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/lathe-run/lathe"
 )
 
-var _ lathe.Sink = (*Metrics)(nil)
+var _ event.Sink = (*Metrics)(nil)
 
 // Metrics counts what runs do, in a Prometheus registry of its own. Its labels are bounded: a tool
 // is a registered name, "client" for those that callers declare for a run, or "unknown", and
@@ -36,13 +35,14 @@ type Metrics struct {
 	orders    *vocabulary[prometheus.Counter]
 
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
-	lostJoins                                     prometheus.Counter
+	lostTurns                                     prometheus.Counter
 	compacted, removedBytes                       prometheus.Counter
 	approvals, clients                            prometheus.Gauge
+	requests                                      *prometheus.CounterVec
 
 	mu      sync.Mutex
 	pending map[string]int  // open approvals by run
-	touched map[string]bool // runs whose approvals have changed since a recount began; nil: there is none
+	touched map[string]bool // runs whose approvals have changed since a recount began; nil: no recount is active
 	rc      map[callKey]int
 }
 
@@ -103,8 +103,14 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 // Handler serves the metrics in the Prometheus text format.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// AddLostJoins counts n turns whose calls and results of this server a client's changed history has cut off.
-func (m *Metrics) AddLostJoins(n int) { m.lostJoins.Add(float64(n)) }
+// AddLostTurns counts n turns whose server-side calls and results could not be restored, since the client has changed
+// the history before them.
+func (m *Metrics) AddLostTurns(n int) { m.lostTurns.Add(float64(n)) }
+
+// CountRequest counts an HTTP request that was answered. route is a pattern of the server's table of routes, or none.
+func (m *Metrics) CountRequest(route string, status int) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+}
 
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
@@ -118,31 +124,31 @@ func (m *Metrics) AddCompacted(runs int, bytes int64) {
 // AddDropped counts n events that a watcher was too slow for. See [BusOptions].
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
 
-// Emit implements [lathe.Sink].
-func (m *Metrics) Emit(_ context.Context, e lathe.Event) {
+// Emit implements [event.Sink].
+func (m *Metrics) Emit(_ context.Context, e event.Event) {
 	switch d := e.Data.(type) {
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		if d.Attempt <= 1 {
 			m.iterations.Inc()
 		}
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		m.modelCall(d)
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		m.tool(d.ToolName, d.Client).proposed.Inc()
-	case *lathe.ToolCallParseError:
+	case *event.ToolCallParseError:
 		m.parseErrors.Inc()
 		if d.Dialect == "harmony" {
 			m.stages.get("tool_call").Inc()
 		}
-	case *lathe.ToolCallExecuted:
+	case *event.ToolCallExecuted:
 		m.executed(e.RunID, d)
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		m.result(e.RunID, d)
-	case *lathe.ApprovalRequested:
+	case *event.ApprovalRequested:
 		m.approval(e.RunID, 1)
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		m.approval(e.RunID, -1)
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		m.reasons.get(string(d.Reason)).Inc()
 		if d.Limit != "" {
 			m.limits.get(d.Limit).Inc()
@@ -162,7 +168,7 @@ func (m *Metrics) tool(name string, client bool) *toolSeries {
 	return m.tools.get(name)
 }
 
-func (m *Metrics) modelCall(d *lathe.ModelCallFinished) {
+func (m *Metrics) modelCall(d *event.ModelCallFinished) {
 	p := m.providers.get(d.Provider)
 	switch d.Status {
 	case "success":
@@ -186,7 +192,7 @@ func (m *Metrics) modelCall(d *lathe.ModelCallFinished) {
 	}
 }
 
-func (m *Metrics) executed(runID string, d *lathe.ToolCallExecuted) {
+func (m *Metrics) executed(runID string, d *event.ToolCallExecuted) {
 	t := m.tools.get(d.ToolName)
 	if d.Success {
 		t.succeeded.Inc()
@@ -205,7 +211,7 @@ func (m *Metrics) executed(runID string, d *lathe.ToolCallExecuted) {
 	}
 }
 
-func (m *Metrics) result(runID string, d *lathe.ToolCallResult) {
+func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	t := m.tool(d.Tool, d.Client)
 	failed := d.Status != "ok"
 	if failed {
@@ -287,7 +293,7 @@ func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 	return nil
 }
 
-// forget drops what is known of a run that has ended: nobody will answer its approvals.
+// forget drops the state of a run that has ended: its pending approvals can no longer be answered.
 func (m *Metrics) forget(runID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

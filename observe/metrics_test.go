@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -38,6 +39,7 @@ var contract = map[string]string{
 	"lathe_approvals_pending":           "gauge ",
 	"lathe_upstream_faults_total":       "counter kind",
 	"lathe_stream_clients":              "gauge ",
+	"lathe_http_requests_total":         "counter route,status",
 	"lathe_events_dropped_total":        "counter ",
 	"lathe_lost_joins_total":            "counter ",
 	"lathe_build_info":                  "gauge go_version,revision,version",
@@ -68,9 +70,9 @@ func scrape(t testing.TB, m *observe.Metrics) (types map[string]string, series m
 	return types, series
 }
 
-func emit(s lathe.Sink, runID string, data ...lathe.EventData) {
+func emit(s event.Sink, runID string, data ...event.Data) {
 	for _, d := range data {
-		s.Emit(context.Background(), lathe.Event{RunID: runID, RequestID: "req", Turn: 1, Data: d})
+		s.Emit(context.Background(), event.Event{RunID: runID, RequestID: "req", Turn: 1, Data: d})
 	}
 }
 
@@ -79,37 +81,39 @@ func TestMetricsContract(t *testing.T) {
 	m := observe.NewMetrics(&observe.MetricsOptions{Version: "v1.2.3", Revision: "abc"})
 	rc := -28
 	emit(m, "run_1",
-		&lathe.RunStarted{},
-		&lathe.ModelCallStarted{Attempt: 1},
-		&lathe.ModelCallFinished{Attempt: 1, Provider: "sim", Status: "error", ErrorCode: "upstream_5xx"},
-		&lathe.ModelCallStarted{Attempt: 2},
-		&lathe.ModelCallFinished{Attempt: 2, Provider: "sim", Status: "success", Usage: lathe.Usage{InputTokens: 10, OutputTokens: 3},
+		&event.RunStarted{},
+		&event.ModelCallStarted{Attempt: 1},
+		&event.ModelCallFinished{Attempt: 1, Provider: "sim", Status: "error", ErrorCode: "upstream_5xx"},
+		&event.ModelCallStarted{Attempt: 2},
+		&event.ModelCallFinished{Attempt: 2, Provider: "sim", Status: "success", Usage: lathe.Usage{InputTokens: 10, OutputTokens: 3},
 			Faults: []lathe.Fault{{Kind: "bad_line", Count: 2}, {Kind: "harmony_parse_error.unknown_channel", Count: 3}, {Kind: "harmony_unexpected_order.extra_final", Count: 4}}},
-		&lathe.ToolCallProposed{ToolName: "clock"},
-		&lathe.ToolCallPlanned{Tool: "clock"},
-		&lathe.ApprovalRequested{ToolCallID: "c1"},
-		&lathe.ApprovalResolved{ToolCallID: "c1"},
-		&lathe.ApprovalRequested{ToolCallID: "c2"},
-		&lathe.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", Success: true, OutputSizeBytes: 100},
-		&lathe.ToolCallResult{ToolCallID: "c1", Tool: "clock", Status: "ok", LatencyMS: 7, PolicyDecision: "allow"},
-		&lathe.ToolCallExecuted{ToolCallID: "c2", ToolName: "clock", OutputSizeBytes: 11, RC: &rc},
-		&lathe.ToolCallResult{ToolCallID: "c2", Tool: "clock", Status: "error", ErrorType: lathe.CodeExecutionFailed, LatencyMS: 5, PolicyDecision: "ask"},
-		&lathe.ToolCallParseError{Dialect: "harmony", Error: lathe.CodePayloadParseError},
-		&lathe.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError},
-		&lathe.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool, PolicyDecision: "deny"},
-		&lathe.ToolCallResult{Tool: "clock", Status: "error", ErrorType: lathe.CodeToolCallLimit, Limit: "max_total_tool_calls"},
-		&lathe.RunPaused{},
-		&lathe.RunResumed{},
+		&event.ToolCallProposed{ToolName: "clock"},
+		&event.ToolCallPlanned{Tool: "clock"},
+		&event.ApprovalRequested{ToolCallID: "c1"},
+		&event.ApprovalResolved{ToolCallID: "c1"},
+		&event.ApprovalRequested{ToolCallID: "c2"},
+		&event.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", Success: true, OutputSizeBytes: 100},
+		&event.ToolCallResult{ToolCallID: "c1", Tool: "clock", Status: "ok", LatencyMS: 7, PolicyDecision: "allow"},
+		&event.ToolCallExecuted{ToolCallID: "c2", ToolName: "clock", OutputSizeBytes: 11, RC: &rc},
+		&event.ToolCallResult{ToolCallID: "c2", Tool: "clock", Status: "error", ErrorType: lathe.CodeExecutionFailed, LatencyMS: 5, PolicyDecision: "ask"},
+		&event.ToolCallParseError{Dialect: "harmony", Error: lathe.CodePayloadParseError},
+		&event.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError},
+		&event.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool, PolicyDecision: "deny"},
+		&event.ToolCallResult{Tool: "clock", Status: "error", ErrorType: lathe.CodeToolCallLimit, Limit: "max_total_tool_calls"},
+		&event.RunPaused{},
+		&event.RunResumed{},
 	)
+	m.CountRequest("GET /v1/models", 200)
+	m.CountRequest("GET /v1/models", 200)
 	m.AddStreamClients(3)
 	m.AddStreamClients(-1)
 	m.AddDropped(5)
-	m.AddLostJoins(3)
+	m.AddLostTurns(3)
 	_, series := scrape(t, m)
 	if got := series["lathe_approvals_pending"]; got != "1" {
 		t.Errorf("lathe_approvals_pending while one is open: got %s, want 1", got)
 	}
-	emit(m, "run_1", &lathe.RunFinished{Reason: lathe.ReasonMaxToolCalls, Limit: "max_total_tool_calls"})
+	emit(m, "run_1", &event.RunFinished{Reason: lathe.ReasonMaxToolCalls, Limit: "max_total_tool_calls"})
 
 	types, series := scrape(t, m)
 	got := map[string]string{}
@@ -120,40 +124,41 @@ func TestMetricsContract(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
-		`tool_calls_total{status="ok",tool="clock"}`:               "1",
-		`tool_calls_total{status="error",tool="clock"}`:            "2",
-		`tool_calls_total{status="error",tool="unknown"}`:          "1",
-		`tool_call_latency_ms_count{tool="clock"}`:                 "2",
-		`tool_call_latency_ms_sum{tool="clock"}`:                   "12",
-		`tool_call_latency_ms_bucket{tool="clock",le="5"}`:         "1",
-		`tool_calls_proposed_total{tool="clock"}`:                  "1",
-		`tool_calls_executed_total{success="true",tool="clock"}`:   "1",
-		`tool_calls_executed_total{success="false",tool="clock"}`:  "1",
-		`tool_call_parse_errors_total`:                             "2",
-		`tool_call_iterations_total`:                               "1",
-		`tool_call_failures_total{rc="-28"}`:                       "1",
-		`tool_call_failures_total{rc="execution_failed"}`:          "0",
-		`tool_call_failures_total{rc="unknown_tool"}`:              "1",
-		`tool_call_failures_total{rc="tool_call_limit"}`:           "1",
-		`tool_output_bytes_total`:                                  "111",
-		`harmony_parse_error_total{stage="unknown_channel"}`:       "3",
-		`harmony_parse_error_total{stage="tool_call"}`:             "1",
-		`harmony_unexpected_order_total{type="extra_final"}`:       "4",
-		`lathe_runs_total{reason="max_total_tool_calls"}`:          "1",
-		`lathe_model_calls_total{provider="sim",status="success"}`: "1",
-		`lathe_model_calls_total{provider="sim",status="error"}`:   "1",
-		`lathe_tokens_total{direction="input",provider="sim"}`:     "10",
-		`lathe_tokens_total{direction="output",provider="sim"}`:    "3",
-		`lathe_limit_hits_total{limit="max_total_tool_calls"}`:     "2",
-		`lathe_policy_decisions_total{decision="allow"}`:           "1",
-		`lathe_policy_decisions_total{decision="ask"}`:             "1",
-		`lathe_policy_decisions_total{decision="deny"}`:            "1",
-		`lathe_approvals_pending`:                                  "0",
-		`lathe_upstream_faults_total{kind="bad_line"}`:             "2",
-		`lathe_upstream_faults_total{kind="other"}`:                "0",
-		`lathe_stream_clients`:                                     "2",
-		`lathe_events_dropped_total`:                               "5",
-		`lathe_lost_joins_total`:                                   "3",
+		`tool_calls_total{status="ok",tool="clock"}`:                     "1",
+		`tool_calls_total{status="error",tool="clock"}`:                  "2",
+		`tool_calls_total{status="error",tool="unknown"}`:                "1",
+		`tool_call_latency_ms_count{tool="clock"}`:                       "2",
+		`tool_call_latency_ms_sum{tool="clock"}`:                         "12",
+		`tool_call_latency_ms_bucket{tool="clock",le="5"}`:               "1",
+		`tool_calls_proposed_total{tool="clock"}`:                        "1",
+		`tool_calls_executed_total{success="true",tool="clock"}`:         "1",
+		`tool_calls_executed_total{success="false",tool="clock"}`:        "1",
+		`tool_call_parse_errors_total`:                                   "2",
+		`tool_call_iterations_total`:                                     "1",
+		`tool_call_failures_total{rc="-28"}`:                             "1",
+		`tool_call_failures_total{rc="execution_failed"}`:                "0",
+		`tool_call_failures_total{rc="unknown_tool"}`:                    "1",
+		`tool_call_failures_total{rc="tool_call_limit"}`:                 "1",
+		`tool_output_bytes_total`:                                        "111",
+		`harmony_parse_error_total{stage="unknown_channel"}`:             "3",
+		`harmony_parse_error_total{stage="tool_call"}`:                   "1",
+		`harmony_unexpected_order_total{type="extra_final"}`:             "4",
+		`lathe_runs_total{reason="max_total_tool_calls"}`:                "1",
+		`lathe_model_calls_total{provider="sim",status="success"}`:       "1",
+		`lathe_model_calls_total{provider="sim",status="error"}`:         "1",
+		`lathe_tokens_total{direction="input",provider="sim"}`:           "10",
+		`lathe_tokens_total{direction="output",provider="sim"}`:          "3",
+		`lathe_limit_hits_total{limit="max_total_tool_calls"}`:           "2",
+		`lathe_policy_decisions_total{decision="allow"}`:                 "1",
+		`lathe_policy_decisions_total{decision="ask"}`:                   "1",
+		`lathe_policy_decisions_total{decision="deny"}`:                  "1",
+		`lathe_approvals_pending`:                                        "0",
+		`lathe_upstream_faults_total{kind="bad_line"}`:                   "2",
+		`lathe_upstream_faults_total{kind="other"}`:                      "0",
+		`lathe_stream_clients`:                                           "2",
+		`lathe_http_requests_total{route="GET /v1/models",status="200"}`: "2",
+		`lathe_events_dropped_total`:                                     "5",
+		`lathe_lost_joins_total`:                                         "3",
 	}
 	for name, value := range want {
 		if series[name] != value {
@@ -200,8 +205,8 @@ func TestMetricsHaveBoundedSeries(t *testing.T) {
 
 	// What a model invents comes as "unknown".
 	for i := range 10_000 {
-		emit(m, "run_1", &lathe.ToolCallProposed{ToolName: "unknown", RawName: fmt.Sprint("invented", i)},
-			&lathe.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool})
+		emit(m, "run_1", &event.ToolCallProposed{ToolName: "unknown", RawName: fmt.Sprint("invented", i)},
+			&event.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool})
 	}
 	_, after := scrape(t, m)
 	if len(after) != len(before) {
@@ -243,14 +248,14 @@ func TestClientToolsHaveOneLabel(t *testing.T) {
 	t.Parallel()
 	m := observe.NewMetrics(&observe.MetricsOptions{Tools: []string{"clock", "clock", "not a name"}, MaxTools: 1})
 	declared := func(name string) {
-		emit(m, "run_1", &lathe.ToolCallProposed{ToolName: name, Client: true},
-			&lathe.ToolCallResult{Tool: name, Client: true, Status: "error", ErrorType: lathe.CodeCancelled})
+		emit(m, "run_1", &event.ToolCallProposed{ToolName: name, Client: true},
+			&event.ToolCallResult{Tool: name, Client: true, Status: "error", ErrorType: lathe.CodeCancelled})
 	}
 	for i := range 1000 {
 		declared(fmt.Sprint("declared", i))
 	}
 	for _, name := range []string{"clock", "late", "later"} {
-		emit(m, "run_1", &lathe.ToolCallProposed{ToolName: name})
+		emit(m, "run_1", &event.ToolCallProposed{ToolName: name})
 	}
 	_, series := scrape(t, m)
 	got := map[string]string{}
@@ -269,31 +274,31 @@ func TestClientToolsHaveOneLabel(t *testing.T) {
 }
 
 // everyEvent returns one event of each type that has labels, with the words at the places of labels.
-func everyEvent(tool, provider, kind, limit string, rc int) []lathe.EventData {
-	return []lathe.EventData{
-		&lathe.ModelCallFinished{Attempt: 1, Provider: provider, Status: provider, Usage: lathe.Usage{InputTokens: 1}, Faults: []lathe.Fault{{Kind: kind, Count: 1}}},
-		&lathe.ToolCallProposed{ToolName: tool},
-		&lathe.ToolCallExecuted{ToolCallID: "c", ToolName: tool, RC: &rc},
-		&lathe.ToolCallResult{ToolCallID: "c", Tool: tool, Status: "error", ErrorType: lathe.Code(kind), PolicyDecision: kind, Limit: limit},
-		&lathe.ToolCallResult{ToolCallID: "d", Tool: tool, Status: "error", ErrorType: lathe.Code(kind)},
-		&lathe.RunFinished{Reason: lathe.Reason(kind), Limit: limit},
+func everyEvent(tool, provider, kind, limit string, rc int) []event.Data {
+	return []event.Data{
+		&event.ModelCallFinished{Attempt: 1, Provider: provider, Status: provider, Usage: lathe.Usage{InputTokens: 1}, Faults: []lathe.Fault{{Kind: kind, Count: 1}}},
+		&event.ToolCallProposed{ToolName: tool},
+		&event.ToolCallExecuted{ToolCallID: "c", ToolName: tool, RC: &rc},
+		&event.ToolCallResult{ToolCallID: "c", Tool: tool, Status: "error", ErrorType: lathe.Code(kind), PolicyDecision: kind, Limit: limit},
+		&event.ToolCallResult{ToolCallID: "d", Tool: tool, Status: "error", ErrorType: lathe.Code(kind)},
+		&event.RunFinished{Reason: lathe.Reason(kind), Limit: limit},
 	}
 }
 
 // Not parallel: it counts allocations.
 func TestMetricsEmitDoesNotAllocate(t *testing.T) {
 	m := observe.NewMetrics(nil)
-	events := []lathe.EventData{
-		&lathe.RunStarted{},
-		&lathe.ModelCallStarted{Attempt: 1},
-		&lathe.TextDelta{Bytes: 1},
-		&lathe.ModelCallFinished{Provider: "sim", Status: "success", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
-		&lathe.ToolCallProposed{ToolName: "clock"},
-		&lathe.ToolCallPlanned{Tool: "clock"},
-		&lathe.ToolCallExecuted{ToolName: "clock", Success: true},
-		&lathe.ToolCallResult{Tool: "clock", Status: "ok", PolicyDecision: "allow"},
-		&lathe.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool, Limit: "max_unknown_tools"},
-		&lathe.RunFinished{Reason: lathe.ReasonAnswered},
+	events := []event.Data{
+		&event.RunStarted{},
+		&event.ModelCallStarted{Attempt: 1},
+		&event.TextDelta{Bytes: 1},
+		&event.ModelCallFinished{Provider: "sim", Status: "success", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
+		&event.ToolCallProposed{ToolName: "clock"},
+		&event.ToolCallPlanned{Tool: "clock"},
+		&event.ToolCallExecuted{ToolName: "clock", Success: true},
+		&event.ToolCallResult{Tool: "clock", Status: "ok", PolicyDecision: "allow"},
+		&event.ToolCallResult{Tool: "unknown", Status: "error", ErrorType: lathe.CodeUnknownTool, Limit: "max_unknown_tools"},
+		&event.RunFinished{Reason: lathe.ReasonAnswered},
 	}
 	emit(m, "run_1", events...)
 	if n := testing.AllocsPerRun(100, func() { emit(m, "run_1", events...) }); n != 0 {
@@ -303,18 +308,18 @@ func TestMetricsEmitDoesNotAllocate(t *testing.T) {
 
 func TestApprovalsPendingIsNeverWrong(t *testing.T) {
 	t.Parallel()
-	req, res := &lathe.ApprovalRequested{ToolCallID: "c"}, &lathe.ApprovalResolved{ToolCallID: "c"}
-	end := func(r lathe.Reason) *lathe.RunFinished { return &lathe.RunFinished{Reason: r} }
+	req, res := &event.ApprovalRequested{ToolCallID: "c"}, &event.ApprovalResolved{ToolCallID: "c"}
+	end := func(r lathe.Reason) *event.RunFinished { return &event.RunFinished{Reason: r} }
 	tests := []struct {
 		name   string
-		events []lathe.EventData
+		events []event.Data
 		want   string
 	}{
-		{"asked", []lathe.EventData{req, req}, "2"},
-		{"answered", []lathe.EventData{req, res, req}, "1"},
-		{"asked by an earlier process", []lathe.EventData{res, res, req}, "1"},
-		{"run ended meanwhile", []lathe.EventData{req, req, end(lathe.ReasonCancelled), res}, "0"},
-		{"run parked", []lathe.EventData{req, end(lathe.ReasonAwaitingApproval)}, "1"},
+		{"asked", []event.Data{req, req}, "2"},
+		{"answered", []event.Data{req, res, req}, "1"},
+		{"asked by an earlier process", []event.Data{res, res, req}, "1"},
+		{"run ended meanwhile", []event.Data{req, req, end(lathe.ReasonCancelled), res}, "0"},
+		{"run parked", []event.Data{req, end(lathe.ReasonAwaitingApproval)}, "1"},
 	}
 	for _, tt := range tests {
 		m := observe.NewMetrics(nil)
@@ -367,7 +372,7 @@ func TestProcessMetrics(t *testing.T) {
 
 func BenchmarkMetrics(b *testing.B) {
 	m := observe.NewMetrics(nil)
-	e := lathe.Event{RunID: "run_1", Data: &lathe.ToolCallResult{Tool: "clock", Status: "ok", LatencyMS: 3, PolicyDecision: "allow"}}
+	e := event.Event{RunID: "run_1", Data: &event.ToolCallResult{Tool: "clock", Status: "ok", LatencyMS: 3, PolicyDecision: "allow"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Emit(b.Context(), e)

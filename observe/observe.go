@@ -1,42 +1,22 @@
-// Package observe holds the sinks that tell what runs do: in numbers ([Metrics]), in log lines
-// ([Slog]), in JSON lines ([JSONLines]), live to watchers ([Bus]) and to tests ([Recorder]).
+// Package observe contains the sinks that report the events of runs: as metrics ([Metrics]), spans ([Traces]),
+// log lines ([Slog]) and JSON lines ([JSONLines]), live to watchers ([Bus]), and to tests ([Recorder]).
 //
-// All of them see the events' data; argument, output and message text is left out everywhere but
-// where a constructor's options ask for it, and in Recorder and Bus, which hand on whole events.
+// All of them receive whole events. They leave out the text of arguments, outputs and messages unless a
+// constructor's options include it; Recorder and Bus pass events on unchanged.
 package observe
 
 import (
 	"context"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// Sinks tells each of its sinks in order. It is a [lathe.Sink].
-type Sinks []lathe.Sink
+// Sinks is an [event.Sink] that passes each event to its sinks in order.
+type Sinks []event.Sink
 
-// Emit implements [lathe.Sink].
-func (s Sinks) Emit(ctx context.Context, e lathe.Event) {
+// Emit implements [event.Sink].
+func (s Sinks) Emit(ctx context.Context, e event.Event) {
 	for _, sink := range s {
 		sink.Emit(ctx, e)
 	}
-}
-
-// keep returns an event that may be kept: a copy where the loop reuses the delta.
-func keep(e lathe.Event) lathe.Event {
-	switch d := e.Data.(type) {
-	case *lathe.TextDelta:
-		c := *d
-		e.Data = &c
-	case *lathe.ReasoningDelta:
-		c := *d
-		e.Data = &c
-	case *lathe.CommentaryDelta:
-		c := *d
-		e.Data = &c
-	case *lathe.ToolCallDelta:
-		c := *d
-		e.Data = &c
-	default: // may be kept as it is
-	}
-	return e
 }

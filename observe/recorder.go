@@ -5,27 +5,27 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ lathe.Sink = (*Recorder)(nil)
+var _ event.Sink = (*Recorder)(nil)
 
-// A Recorder keeps every event it sees, deltas too, with no limit: it is for tests and replays.
+// A Recorder keeps every event that it receives, deltas too, without a limit. It is meant for tests and replays.
 // The zero value is ready. It may be used by several goroutines at once.
 type Recorder struct {
 	mu     sync.Mutex
-	events []lathe.Event
+	events []event.Event
 }
 
-// Emit implements [lathe.Sink].
-func (r *Recorder) Emit(_ context.Context, e lathe.Event) {
+// Emit implements [event.Sink].
+func (r *Recorder) Emit(_ context.Context, e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, keep(e))
+	r.events = append(r.events, e.Clone())
 }
 
-// Events returns what was seen so far, in order. The slice is the caller's; the events must not be changed.
-func (r *Recorder) Events() []lathe.Event {
+// Events returns the events received so far, in order. The caller owns the slice; the events must not be changed.
+func (r *Recorder) Events() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
@@ -37,7 +37,7 @@ func (r *Recorder) Types() []string {
 	defer r.mu.Unlock()
 	var out []string
 	for _, e := range r.events {
-		if !lathe.IsDelta(e.Data) {
+		if !event.IsDelta(e.Data) {
 			out = append(out, e.Data.EventType())
 		}
 	}

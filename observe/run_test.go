@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
@@ -27,7 +28,10 @@ func TestSinksOfARealRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := loop.New(sim.New(nil).Model("sim/demo"), runner, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +43,15 @@ func TestSinksOfARealRun(t *testing.T) {
 	watch := bus.Subscribe("")
 	defer watch.Close()
 	logs := store.NewMemory(nil)
-	e := engine.New(&engine.Options{Store: logs, Sinks: []lathe.Sink{&rec, m, bus, observe.NewJSONLines(&lines, nil),
+	e := newEngine(t, &engine.Options{Store: logs, Sinks: []event.Sink{&rec, m, bus, observe.NewJSONLines(&lines, nil),
 		observe.NewSlog(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))}})
 	in := &loop.Input{Messages: []lathe.Message{lathe.User("What is 7 + 35?")}}
-	res, err := e.Run(t.Context(), l, in)
+	res, err := e.Run(t.Context(), l, in, nil)
 	if err != nil || res.Reason != lathe.ReasonAnswered || !strings.Contains(res.Answer, "42") {
 		t.Fatalf("got %v, %+v", err, res)
 	}
 
+	m.CountRequest("GET /livez", 200) // no run does
 	types, series := scrape(t, m)
 	for name, want := range contract {
 		if got := types[name] + " " + labelNames(name, series); got != want {
@@ -94,6 +99,8 @@ func TestSinksOfARealRun(t *testing.T) {
 // outdated is a model that asks in a deprecated syntax until it has two results.
 type outdated struct{}
 
+func (outdated) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+
 func (outdated) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	f := &lathe.Finish{Message: lathe.Assistant("Done."), Reason: lathe.FinishStop}
 	if len(req.Messages) < 5 {
@@ -109,15 +116,19 @@ func TestDeprecatedSyntaxIsLoggedOnceARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(outdated{}, tool.NewRunner(set, &tool.Options{Policy: policy.Default()}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(outdated{}, runner, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	e := engine.New(&engine.Options{Sinks: []lathe.Sink{observe.NewSlog(logger)}, Log: logger})
+	e := newEngine(t, &engine.Options{Sinks: []event.Sink{observe.NewSlog(logger)}, Log: logger})
 	for want := 1; want <= 2; want++ {
-		if res, err := e.Run(t.Context(), l, &loop.Input{Messages: []lathe.Message{lathe.User("x")}}); err != nil || res.ToolCalls != 2 {
+		if res, err := e.Run(t.Context(), l, &loop.Input{Messages: []lathe.Message{lathe.User("x")}}, nil); err != nil || res.ToolCalls != 2 {
 			t.Fatalf("got %v, %+v", err, res)
 		}
 		if n := strings.Count(log.String(), "deprecated"); n != want || strings.Contains(log.String(), "987654321") {

@@ -15,18 +15,19 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 )
 
 const canary = "canary-7f3a"
 
 // withCanaries returns one event of each type with the canary in each field that is content.
-func withCanaries(t testing.TB) []lathe.EventData {
+func withCanaries(t testing.TB) []event.Data {
 	t.Helper()
-	var out []lathe.EventData
+	var out []event.Data
 	msg := lathe.Assistant(canary)
-	for _, name := range lathe.EventTypes {
-		var e lathe.Event
+	for _, name := range event.Types() {
+		var e event.Event
 		if err := json.Unmarshal(fmt.Appendf(nil, `{"type":%q,"data":{},"time":"2026-01-01T00:00:00Z"}`, name), &e); err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +49,8 @@ func withCanaries(t testing.TB) []lathe.EventData {
 				*f = []lathe.Blob{{Name: canary, URL: canary, Data: []byte(canary)}}
 			case **lathe.Message:
 				*f = &msg
-			case **lathe.Result:
-				*f = &lathe.Result{Answer: canary, History: []lathe.Message{msg}, Err: errors.New(canary)}
+			case **event.Result:
+				*f = &event.Result{Answer: canary, History: []lathe.Message{msg}, Err: errors.New(canary)}
 			default:
 				t.Fatalf("%s.%s: no canary for a %T", name, v.Type().Field(i).Name, f)
 			}
@@ -80,7 +81,7 @@ func TestJSONLines(t *testing.T) {
 			t.Errorf("%+v: got %d lines, want %d", tt.opts, len(lines), tt.lines)
 		}
 		for _, line := range lines {
-			var e lathe.Event
+			var e event.Event
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
 				t.Errorf("%s: %v", line, err)
 			}
@@ -107,7 +108,7 @@ func TestJSONLinesKeepsTheFirstError(t *testing.T) {
 	w := &failingWriter{left: 2}
 	sink := observe.NewJSONLines(w, nil)
 	for range 5 {
-		emit(sink, "run_1", &lathe.RunResumed{})
+		emit(sink, "run_1", &event.RunResumed{})
 	}
 	if err := sink.Err(); err == nil || err.Error() != "disk full at call 3" {
 		t.Errorf("got %v, want the third call's error", err)
@@ -120,7 +121,7 @@ func TestJSONLinesKeepsTheFirstError(t *testing.T) {
 // Not parallel: it counts allocations.
 func TestJSONLinesReusesItsBuffer(t *testing.T) {
 	sink := observe.NewJSONLines(io.Discard, &observe.JSONLinesOptions{Deltas: true, Content: true})
-	e := &lathe.TextDelta{Bytes: 5, Text: strings.Repeat("long ", 2000)}
+	e := &event.TextDelta{Bytes: 5, Text: strings.Repeat("long ", 2000)}
 	emit(sink, "run_1", e)
 	if n := testing.AllocsPerRun(100, func() { emit(sink, "run_1", e) }); n > 20 {
 		t.Errorf("%v allocations a line, want at most 20", n)
@@ -149,18 +150,18 @@ func TestSlogLines(t *testing.T) {
 			return a
 		}})))
 		emit(sink, "run_1",
-			&lathe.RunStarted{Provider: "sim", Model: "sim/demo", Dialect: "tags", ToolUseMode: lathe.ModeRelaxed, Tools: lathe.ToolsDigest{Count: 2}},
-			&lathe.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "error", ErrorCode: "timeout", LatencyMS: 9, UpstreamStatus: 503, ProviderCode: "busy", ErrorMessage: "try later"},
-			&lathe.ModelCallFinished{Attempt: 2, Provider: "sim", Model: "sim/demo", Status: "success", FinishReason: lathe.FinishToolCalls, ToolCalls: 2, LatencyMS: 8, UpstreamRequestID: "up_1"},
-			&lathe.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
-			&lathe.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
-			&lathe.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", OutputSizeBytes: 11, Success: true},
-			&lathe.ToolCallResult{ToolCallID: "c1", Tool: "clock", Status: "ok", LatencyMS: 3},
-			&lathe.ToolCallExecuted{ToolCallID: "c2", ToolName: "sum", OutputSizeBytes: 0, RC: &rc},
-			&lathe.ToolCallResult{ToolCallID: "c2", Tool: "sum", Seq: 1, Status: "error", ErrorType: lathe.CodeExecutionFailed},
-			&lathe.ToolCallResult{ToolCallID: "c3", Tool: "unknown", Seq: 2, Status: "error", ErrorType: lathe.CodeUnknownTool},
-			&lathe.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError, ExcerptBytes: 4},
-			&lathe.RunFinished{Reason: lathe.ReasonMaxIterations, Status: "limited", Turns: 1, ToolCalls: 3, Limit: "max_iterations", LatencyMS: 40},
+			&event.RunStarted{Provider: "sim", Model: "sim/demo", Dialect: "tags", ToolUseMode: lathe.ModeRelaxed, Tools: event.ToolsDigest{Count: 2}},
+			&event.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "error", ErrorCode: "timeout", LatencyMS: 9, UpstreamStatus: 503, ProviderCode: "busy", ErrorMessage: "try later"},
+			&event.ModelCallFinished{Attempt: 2, Provider: "sim", Model: "sim/demo", Status: "success", FinishReason: lathe.FinishToolCalls, ToolCalls: 2, LatencyMS: 8, UpstreamRequestID: "up_1"},
+			&event.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
+			&event.ToolCallProposed{ToolName: "clock", Dialect: "tags", DeprecatedSyntax: true},
+			&event.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", OutputSizeBytes: 11, Success: true},
+			&event.ToolCallResult{ToolCallID: "c1", Tool: "clock", Status: "ok", LatencyMS: 3},
+			&event.ToolCallExecuted{ToolCallID: "c2", ToolName: "sum", OutputSizeBytes: 0, RC: &rc},
+			&event.ToolCallResult{ToolCallID: "c2", Tool: "sum", Seq: 1, Status: "error", ErrorType: lathe.CodeExecutionFailed},
+			&event.ToolCallResult{ToolCallID: "c3", Tool: "unknown", Seq: 2, Status: "error", ErrorType: lathe.CodeUnknownTool},
+			&event.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError, ExcerptBytes: 4},
+			&event.RunFinished{Reason: lathe.ReasonMaxIterations, Status: "limited", Turns: 1, ToolCalls: 3, Limit: "max_iterations", LatencyMS: 40},
 		)
 		return buf.String()
 	}
@@ -190,16 +191,16 @@ level=WARN msg="run finished" run_id=run_1 request_id=req iteration=1 reason=max
 	}
 }
 
-func TestSlogSaysWhoApproves(t *testing.T) {
+func TestSlogNamesTheApprover(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	sink := observe.NewSlog(slog.New(slog.NewTextHandler(&buf, nil)))
 	emit(sink, "run_1",
-		&lathe.ApprovalRequested{ToolCallID: "c1", Tool: "pay", Rule: "writes", ExpiresAt: time.Unix(0, 0).UTC()},
-		&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
-		&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval},
-		&lathe.ApprovalResolved{ToolCallID: "c1", Tool: "pay", Decision: "denied", By: "ann", ReasonCode: "denied_by_user"},
-		&lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+		&event.ApprovalRequested{ToolCallID: "c1", Tool: "pay", Rule: "writes", ExpiresAt: time.Unix(0, 0).UTC()},
+		&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
+		&event.RunResumed{Reason: lathe.ReasonAwaitingApproval},
+		&event.ApprovalResolved{ToolCallID: "c1", Tool: "pay", Decision: "denied", By: "ann", ReasonCode: "denied_by_user"},
+		&event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	for _, want := range []string{
 		`msg="approval requested" run_id=run_1 request_id=req iteration=1 tool_call_id=c1 tool_name=pay rule=writes expires_at=1970-01-01T00:00:00.000Z`,
 		`msg="run paused" run_id=run_1 request_id=req iteration=1 reason=awaiting_approval pending=1`,
@@ -216,15 +217,15 @@ func TestSlogSaysWhoApproves(t *testing.T) {
 func TestRecorderCopiesDeltas(t *testing.T) {
 	t.Parallel()
 	var r observe.Recorder
-	text, args := &lathe.TextDelta{}, &lathe.ToolCallDelta{}
+	text, args := &event.TextDelta{}, &event.ToolCallDelta{}
 	for _, s := range []string{"a", "b"} {
 		text.Text, args.Text = s, s
-		emit(observe.Sinks{&r}, "run_1", text, args, &lathe.ReasoningDelta{Text: s}, &lathe.CommentaryDelta{Text: s})
+		emit(observe.Sinks{&r}, "run_1", text, args, &event.ReasoningDelta{Text: s}, &event.CommentaryDelta{Text: s})
 	}
-	emit(&r, "run_1", &lathe.RunFinished{})
+	emit(&r, "run_1", &event.RunFinished{})
 	got := r.Events()
-	if len(got) != 9 || got[0].Data.(*lathe.TextDelta).Text != "a" || got[1].Data.(*lathe.ToolCallDelta).Text != "a" ||
-		got[4].Data.(*lathe.TextDelta).Text != "b" {
+	if len(got) != 9 || got[0].Data.(*event.TextDelta).Text != "a" || got[1].Data.(*event.ToolCallDelta).Text != "a" ||
+		got[4].Data.(*event.TextDelta).Text != "b" {
 		t.Errorf("got %v", got)
 	}
 	if types := r.Types(); !slices.Equal(types, []string{"RunFinished"}) {

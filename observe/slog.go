@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ lathe.Sink = (*Slog)(nil)
+var _ event.Sink = (*Slog)(nil)
 
 // A Slog writes operator's log lines with constant messages and the events' data, never content.
 // One line a run's start, end, pause and approval is info; one line a model call and a tool call is
@@ -42,53 +42,53 @@ func NewSlog(log *slog.Logger) *Slog {
 	return &Slog{log: log, runs: map[string]*runLines{}}
 }
 
-// Emit implements [lathe.Sink].
-func (s *Slog) Emit(ctx context.Context, e lathe.Event) {
+// Emit implements [event.Sink].
+func (s *Slog) Emit(ctx context.Context, e event.Event) {
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		s.line(ctx, slog.LevelInfo, "run started", e,
 			slog.String("provider", d.Provider), slog.String("model", d.Model), slog.String("dialect", d.Dialect),
 			slog.String("tool_use_mode", string(d.ToolUseMode)), slog.Int("tools", d.Tools.Count))
 		for _, held := range d.Tools.Withheld {
 			s.line(ctx, slog.LevelDebug, "tool withheld", e, slog.String("tool_name", held.Tool), slog.String("reason", string(held.Reason)), slog.String("rule", held.Rule))
 		}
-	case *lathe.ModelCallStarted: // its end says it all
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallStarted: // its end says it all
+	case *event.ModelCallFinished:
 		s.modelCall(ctx, e, d)
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		if d.DeprecatedSyntax {
 			s.warnDeprecated(ctx, e, d)
 		}
-	case *lathe.ToolCallParseError:
+	case *event.ToolCallParseError:
 		s.line(ctx, slog.LevelDebug, "tool call not readable", e,
 			slog.String("dialect", d.Dialect), slog.String("code", string(d.Error)), slog.Int("bytes", d.ExcerptBytes))
-	case *lathe.ToolCallPlanned:
-	case *lathe.ApprovalRequested:
+	case *event.ToolCallPlanned:
+	case *event.ApprovalRequested:
 		s.line(ctx, slog.LevelInfo, "approval requested", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
 			slog.String("rule", d.Rule), slog.Time("expires_at", d.ExpiresAt))
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		s.line(ctx, slog.LevelInfo, "approval resolved", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
 			slog.String("decision", d.Decision), slog.String("by", d.By), slog.String("reason_code", d.ReasonCode))
-	case *lathe.ToolCallExecuted:
+	case *event.ToolCallExecuted:
 		s.note(ctx, e.RunID, func(r *runLines) {
 			if r.executed == nil {
 				r.executed = map[string]executed{}
 			}
 			r.executed[d.ToolCallID] = executed{d.OutputSizeBytes, d.RC}
 		})
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		s.toolCall(ctx, e, d)
-	case *lathe.RunPaused:
+	case *event.RunPaused:
 		s.line(ctx, slog.LevelInfo, "run paused", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
-	case *lathe.RunResumed:
+	case *event.RunResumed:
 		s.line(ctx, slog.LevelInfo, "run resumed", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		s.runFinished(ctx, e, d)
-	case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta: // not logged
+	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // not logged
 	}
 }
 
-func (s *Slog) modelCall(ctx context.Context, e lathe.Event, d *lathe.ModelCallFinished) {
+func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallFinished) {
 	s.note(ctx, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
 	if d.Status == "error" {
 		attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
@@ -111,7 +111,7 @@ func (s *Slog) modelCall(ctx context.Context, e lathe.Event, d *lathe.ModelCallF
 		slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID))
 }
 
-func (s *Slog) toolCall(ctx context.Context, e lathe.Event, d *lathe.ToolCallResult) {
+func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallResult) {
 	var x executed
 	var upstream string
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Slog) toolCall(ctx context.Context, e lathe.Event, d *lathe.ToolCallRes
 	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
 }
 
-func (s *Slog) runFinished(ctx context.Context, e lathe.Event, d *lathe.RunFinished) {
+func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinished) {
 	s.mu.Lock()
 	delete(s.runs, e.RunID)
 	s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Slog) runFinished(ctx context.Context, e lathe.Event, d *lathe.RunFinis
 	s.line(ctx, level, "run finished", e, attrs...)
 }
 
-func (s *Slog) warnDeprecated(ctx context.Context, e lathe.Event, d *lathe.ToolCallProposed) {
+func (s *Slog) warnDeprecated(ctx context.Context, e event.Event, d *event.ToolCallProposed) {
 	s.mu.Lock()
 	r := s.run(e.RunID)
 	first := r != nil && !r.deprecated
@@ -190,7 +190,7 @@ func (s *Slog) run(id string) *runLines {
 	return r
 }
 
-func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e lathe.Event, attrs ...slog.Attr) {
+func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e event.Event, attrs ...slog.Attr) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
@@ -203,5 +203,5 @@ func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e lathe.E
 		r.AddAttrs(slog.Int("iteration", e.Turn))
 	}
 	r.AddAttrs(attrs...)
-	_ = s.log.Handler().Handle(ctx, r) // nobody to tell
+	_ = s.log.Handler().Handle(ctx, r) // an error of the log handler cannot be reported
 }

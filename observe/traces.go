@@ -19,9 +19,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-var _ lathe.Tracer = (*Traces)(nil)
+var _ event.Tracer = (*Traces)(nil)
 
 // TracesOptions say where spans go and what they hold. They are copied.
 type TracesOptions struct {
@@ -33,17 +34,17 @@ type TracesOptions struct {
 	Version  string
 	// Content puts messages, arguments and results into the spans.
 	Content bool
-	Client  *http.Client // nil: one of its own, whose requests take at most 10 s
-	Log     *slog.Logger // told of spans that could not be sent; nil: nobody is
+	Client  *http.Client // nil: a client of its own with a timeout of 10 s
+	Log     *slog.Logger // gets a record for spans that could not be sent; nil: none is written
 }
 
 // A Traces makes OpenTelemetry spans of events: invoke_agent for a run, below it chat for each attempt
-// of a model call and execute_tool for each tool call. A run that waits ends its span; going on begins
-// another one. Spans are sent in batches in the background; those for which there is no room are lost.
+// of a model call and execute_tool for each tool call. When a run is suspended its span ends, and when it
+// resumes a new one begins. Spans are sent in batches in the background; if the buffer is full they are dropped.
 //
-// The span of a run is below that of the tool call that has begun it, else below the one that
-// [lathe.WithRemoteTrace] has put into its context. So is a tool call of a run that is carried elsewhere. The
-// environment variables of OpenTelemetry's SDK for samplers and batches hold.
+// The parent of a run's span is the span of the tool call that started the run, else the remote span that
+// [event.WithRemoteTrace] has put into the context. The latter is also the parent of a tool call whose run is
+// executed elsewhere. The environment variables of OpenTelemetry's SDK for samplers and batches apply.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -55,7 +56,7 @@ type Traces struct {
 
 // runSpans are the open spans of a run. They change under the lock of the Traces.
 type runSpans struct {
-	run, chat trace.Span // run is nil where the run is carried elsewhere: only calls of it are followed
+	run, chat trace.Span // run is nil if the run is executed elsewhere: only its calls are followed
 	calls     map[string]trace.Span
 }
 
@@ -81,23 +82,23 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	return t, nil
 }
 
-// Close sends what is left, until ctx is done, and takes no more.
+// Close sends the buffered spans, until ctx is done, and stops the sink.
 func (t *Traces) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// RemoteTrace returns a context for runs whose spans are below the caller's span: the one that the
-// headers name by W3C's traceparent and tracestate. Headers that name none change nothing.
+// RemoteTrace returns a context for runs whose spans are children of the caller's span: the one that the
+// W3C headers traceparent and tracestate name. If the headers name no span, it returns ctx.
 func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 {
 		return ctx
 	}
-	return lathe.WithRemoteTrace(ctx, lathe.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")})
+	return event.WithRemoteTrace(ctx, event.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")})
 }
 
 // maxTraceState bounds what is taken over of a caller's tracestate: a longer one is left out.
 const maxTraceState = 512
 
-// remoteSpan reads what somebody elsewhere says of his span. What is not well formed is no span.
-func remoteSpan(t lathe.TraceContext) trace.SpanContext {
+// remoteSpan parses the trace context of a remote caller. If it is not well formed, the span context is invalid.
+func remoteSpan(t event.TraceContext) trace.SpanContext {
 	h := http.Header{"Traceparent": {t.Parent}}
 	if len(t.State) <= maxTraceState {
 		h.Set("Tracestate", t.State)
@@ -105,17 +106,17 @@ func remoteSpan(t lathe.TraceContext) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h)))
 }
 
-// Trace implements [lathe.Tracer].
-func (t *Traces) Trace(runID, callID string) lathe.TraceContext {
+// Trace implements [event.Tracer].
+func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)
 	t.mu.Unlock()
 	if !sc.IsValid() {
-		return lathe.TraceContext{}
+		return event.TraceContext{}
 	}
 	h := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), sc), h)
-	return lathe.TraceContext{Parent: h.Get("traceparent"), State: h.Get("tracestate")}
+	return event.TraceContext{Parent: h.Get("traceparent"), State: h.Get("tracestate")}
 }
 
 // open returns the span that is open for a call, else for the run. The caller holds the lock.
@@ -136,25 +137,25 @@ func (t *Traces) open(runID, callID string) trace.SpanContext {
 	return s.SpanContext()
 }
 
-// Emit implements [lathe.Sink].
-func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
-	if lathe.IsDelta(e.Data) {
+// Emit implements [event.Sink].
+func (t *Traces) Emit(ctx context.Context, e event.Event) {
+	if event.IsDelta(e.Data) {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		attrs := []attribute.KeyValue{attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model)}
 		if t.content {
 			attrs = append(attrs, jsonAttr(attrMessages, d.Messages))
 		}
 		t.begin(ctx, &e, attrs...)
 		return
-	case *lathe.RunResumed:
+	case *event.RunResumed:
 		t.begin(ctx, &e, attribute.String(attrReason, string(d.Reason)))
 		return
-	case *lathe.ToolCallProposed: // of a run that is carried elsewhere, it is all that is told
+	case *event.ToolCallProposed: // no RunStarted arrives for a run that is executed elsewhere
 		if t.runs[e.RunID] == nil && len(t.runs) < maxFollowedRuns {
 			t.runs[e.RunID] = &runSpans{calls: map[string]trace.Span{}}
 		}
@@ -165,30 +166,30 @@ func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
 		return
 	}
 	switch d := e.Data.(type) {
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		r.chat = t.child(ctx, r, &e, spanChat+" "+d.Model, trace.SpanKindClient, attribute.String(attrOperation, spanChat),
 			attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model),
 			attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash))
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		t.chatEnds(r, &e, d)
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		t.callBegins(ctx, r, &e, d)
-	case *lathe.ApprovalRequested:
+	case *event.ApprovalRequested:
 		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		if r.calls[d.ToolCallID] == nil { // its span ended when the run began to wait
 			t.call(ctx, r, &e, d.ToolCallID, d.Tool, "extension")
 		}
 		r.note(d.ToolCallID, &e, "approval "+d.Decision, attribute.String(attrBy, d.By))
-	case *lathe.ToolCallExecuted:
+	case *event.ToolCallExecuted:
 		if s := r.calls[d.ToolCallID]; s != nil && d.Cached {
 			s.SetAttributes(attribute.Bool(attrCached, true))
 		}
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		t.callEnds(r, &e, d)
-	case *lathe.RunPaused:
+	case *event.RunPaused:
 		t.end(r, &e, string(d.Reason), "", nil)
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		code := d.ErrorCode
 		if code == "" && (d.Status == "failed" || d.Status == "limited") {
 			code = string(d.Reason)
@@ -203,12 +204,12 @@ func (t *Traces) Emit(ctx context.Context, e lathe.Event) {
 }
 
 // begin opens the span of a run.
-func (t *Traces) begin(ctx context.Context, e *lathe.Event, attrs ...attribute.KeyValue) {
+func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRunID, e.RunID), attribute.String(attrRequestID, e.RequestID))
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
-	parent := remoteSpan(lathe.RemoteTraceFrom(ctx))
+	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID != e.RunID {
 		if above := t.open(m.RunID, m.CallID); above.IsValid() {
 			parent = above
@@ -221,13 +222,13 @@ func (t *Traces) begin(ctx context.Context, e *lathe.Event, attrs ...attribute.K
 	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}}
 }
 
-// child opens a span below that of the run, or below the one that its carrier has named.
-func (t *Traces) child(ctx context.Context, r *runSpans, e *lathe.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
+// child starts a span whose parent is the run's span, or the remote span that the node which owns the run has named.
+func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
 	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
-	parent := remoteSpan(lathe.RemoteTraceFrom(ctx))
+	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if r.run != nil {
 		parent = r.run.SpanContext()
 	}
@@ -235,7 +236,7 @@ func (t *Traces) child(ctx context.Context, r *runSpans, e *lathe.Event, name st
 	return span
 }
 
-func (t *Traces) chatEnds(r *runSpans, e *lathe.Event, d *lathe.ModelCallFinished) {
+func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinished) {
 	if r.chat == nil {
 		return
 	}
@@ -261,7 +262,7 @@ func (t *Traces) chatEnds(r *runSpans, e *lathe.Event, d *lathe.ModelCallFinishe
 	r.chat = nil
 }
 
-func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *lathe.Event, d *lathe.ToolCallProposed) {
+func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ToolCallProposed) {
 	kind := "extension" // it is executed here
 	if d.Client {
 		kind = "function"
@@ -274,12 +275,12 @@ func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *lathe.Event, d 
 }
 
 // call opens the span of a tool call.
-func (t *Traces) call(ctx context.Context, r *runSpans, e *lathe.Event, id, name, kind string, attrs ...attribute.KeyValue) {
+func (t *Traces) call(ctx context.Context, r *runSpans, e *event.Event, id, name, kind string, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String(attrOperation, spanTool), attribute.String(attrTool, name), attribute.String(attrCallID, id), attribute.String(attrToolType, kind))
 	r.calls[id] = t.child(ctx, r, e, spanTool+" "+name, trace.SpanKindInternal, attrs...)
 }
 
-func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) {
+func (t *Traces) callEnds(r *runSpans, e *event.Event, d *event.ToolCallResult) {
 	s := r.calls[d.ToolCallID]
 	if s == nil {
 		return
@@ -301,14 +302,14 @@ func (t *Traces) callEnds(r *runSpans, e *lathe.Event, d *lathe.ToolCallResult) 
 }
 
 // note puts something that happened to a call into its span.
-func (r *runSpans) note(callID string, e *lathe.Event, what string, attrs ...attribute.KeyValue) {
+func (r *runSpans) note(callID string, e *event.Event, what string, attrs ...attribute.KeyValue) {
 	if s := r.calls[callID]; s != nil {
 		s.AddEvent(what, trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	}
 }
 
 // end closes the span of a run, and what is open below it.
-func (t *Traces) end(r *runSpans, e *lathe.Event, reason, code string, attrs []attribute.KeyValue) {
+func (t *Traces) end(r *runSpans, e *event.Event, reason, code string, attrs []attribute.KeyValue) {
 	delete(t.runs, e.RunID)
 	if r.chat != nil {
 		r.chat.End(trace.WithTimestamp(e.Time))
@@ -387,7 +388,7 @@ func genAIMessages(msgs []lathe.Message) []genAIMessage {
 				m.Parts = append(m.Parts, part)
 			case lathe.ToolResult:
 				m.Parts = append(m.Parts, genAIPart{Type: "tool_call_response", ID: p.CallID, Response: &p.Content})
-			case lathe.Blob: // no text
+			case lathe.Blob, lathe.Opaque: // no text
 			}
 		}
 		if msgs[i].Role == lathe.RoleAssistant {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // A collector takes spans as a server of OTLP does.
@@ -65,25 +66,25 @@ func (s *spanServer) attrs(name string) map[string]any {
 
 const traceCanary = "canary-30ab"
 
-// tell has a run with one call told.
-func tell(t *testing.T, s lathe.Sink, ctx context.Context) {
+// emitRun sends the events of a run with one call to s.
+func emitRun(t *testing.T, s event.Sink, ctx context.Context) {
 	t.Helper()
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: traceCanary}, lathe.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"x":"` + traceCanary + `"}`}}}
-	events := []lathe.EventData{
-		&lathe.RunStarted{Model: "m1", Provider: "openai", Messages: []lathe.Message{lathe.User(traceCanary)}},
-		&lathe.ModelCallStarted{Attempt: 1, Provider: "openai", Model: "m1", PromptHash: "abc"},
-		&lathe.TextDelta{Text: traceCanary},
-		&lathe.ModelCallFinished{Attempt: 1, Model: "m1-2026", Status: "success", FinishReason: "tool_calls", Usage: lathe.Usage{InputTokens: 7, OutputTokens: 5}, FirstTokenMS: 250, Message: &msg},
-		&lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "calculator", RawArgs: traceCanary},
-		&lathe.ToolCallPlanned{ToolCallID: "c1", Tool: "calculator"},
-		&lathe.ApprovalRequested{ToolCallID: "c1", Rule: "r", Arguments: json.RawMessage(`"` + traceCanary + `"`)},
-		&lathe.ApprovalResolved{ToolCallID: "c1", Decision: "approved", By: "ann"},
-		&lathe.ToolCallExecuted{ToolCallID: "c1", ToolName: "calculator"},
-		&lathe.ToolCallResult{ToolCallID: "c1", Tool: "calculator", Status: "error", ErrorType: "timeout", Limit: "tool_timeout", PolicyDecision: "ask", Result: traceCanary},
-		&lathe.RunFinished{Reason: "answered", Status: "completed", Answer: traceCanary},
+	events := []event.Data{
+		&event.RunStarted{Model: "m1", Provider: "openai", Messages: []lathe.Message{lathe.User(traceCanary)}},
+		&event.ModelCallStarted{Attempt: 1, Provider: "openai", Model: "m1", PromptHash: "abc"},
+		&event.TextDelta{Text: traceCanary},
+		&event.ModelCallFinished{Attempt: 1, Model: "m1-2026", Status: "success", FinishReason: "tool_calls", Usage: lathe.Usage{InputTokens: 7, OutputTokens: 5}, FirstTokenMS: 250, Message: &msg},
+		&event.ToolCallProposed{ToolCallID: "c1", ToolName: "calculator", RawArgs: traceCanary},
+		&event.ToolCallPlanned{ToolCallID: "c1", Tool: "calculator"},
+		&event.ApprovalRequested{ToolCallID: "c1", Rule: "r", Arguments: json.RawMessage(`"` + traceCanary + `"`)},
+		&event.ApprovalResolved{ToolCallID: "c1", Decision: "approved", By: "ann"},
+		&event.ToolCallExecuted{ToolCallID: "c1", ToolName: "calculator"},
+		&event.ToolCallResult{ToolCallID: "c1", Tool: "calculator", Status: "error", ErrorType: "timeout", Limit: "tool_timeout", PolicyDecision: "ask", Result: traceCanary},
+		&event.RunFinished{Reason: "answered", Status: "completed", Answer: traceCanary},
 	}
 	for i, d := range events {
-		s.Emit(ctx, lathe.Event{ID: int64(i) + 1, RunID: "run_1", RequestID: "req_1", SessionID: "s1", Turn: 1, Time: time.Unix(100, int64(i)*1e6), Data: d})
+		s.Emit(ctx, event.Event{ID: int64(i) + 1, RunID: "run_1", RequestID: "req_1", SessionID: "s1", Turn: 1, Time: time.Unix(100, int64(i)*1e6), Data: d})
 	}
 }
 
@@ -103,7 +104,7 @@ func TestSpans(t *testing.T) {
 		s := collect(t)
 		tr := newTraces(t, &TracesOptions{Endpoint: s.URL + "/v1/traces", Headers: map[string]string{"X-Key": "k"}, Version: "1.2", Content: content})
 		remote := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"a=b"}}
-		tell(t, tr, RemoteTrace(t.Context(), remote))
+		emitRun(t, tr, RemoteTrace(t.Context(), remote))
 		if err := tr.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -151,9 +152,9 @@ func TestSpansOfARunThatWaits(t *testing.T) {
 	t.Parallel()
 	s := collect(t)
 	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
-	for i, d := range []lathe.EventData{&lathe.RunResumed{Reason: "interrupted"}, &lathe.ToolCallProposed{ToolCallID: "c", ToolName: "t", Client: true}, &lathe.RunPaused{Reason: "awaiting_approval"},
-		&lathe.ToolCallResult{ToolCallID: "c"}, &lathe.RunResumed{}, &lathe.ApprovalResolved{ToolCallID: "d", Tool: "u", Decision: "approved"}, &lathe.ToolCallResult{ToolCallID: "d"}, &lathe.RunFinished{Reason: "max_iterations", Status: "limited", Limit: "max_iterations"}} {
-		tr.Emit(t.Context(), lathe.Event{ID: int64(i) + 5, RunID: "run_1", Time: time.Unix(int64(i), 0), Data: d})
+	for i, d := range []event.Data{&event.RunResumed{Reason: "interrupted"}, &event.ToolCallProposed{ToolCallID: "c", ToolName: "t", Client: true}, &event.RunPaused{Reason: "awaiting_approval"},
+		&event.ToolCallResult{ToolCallID: "c"}, &event.RunResumed{}, &event.ApprovalResolved{ToolCallID: "d", Tool: "u", Decision: "approved"}, &event.ToolCallResult{ToolCallID: "d"}, &event.RunFinished{Reason: "max_iterations", Status: "limited", Limit: "max_iterations"}} {
+		tr.Emit(t.Context(), event.Event{ID: int64(i) + 5, RunID: "run_1", Time: time.Unix(int64(i), 0), Data: d})
 	}
 	if len(tr.runs) != 0 {
 		t.Errorf("%d runs are followed", len(tr.runs))
@@ -167,13 +168,13 @@ func TestSpansOfARunThatWaits(t *testing.T) {
 	}
 }
 
-// A collector that fails holds nobody up.
+// A collector that fails blocks no caller.
 func TestSpansThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	s := collect(t)
 	s.status = 500
 	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
-	tell(t, tr, t.Context())
+	emitRun(t, tr, t.Context())
 	if err := tr.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -200,31 +201,31 @@ func TestSpanMessages(t *testing.T) {
 	}
 }
 
-// A call of a run that is carried elsewhere is a span below the one that its carrier names; a run that a call
-// has begun is below the call; what is not well formed is nobody's span.
+// The span of a call whose run another node owns is a child of the span that the node names; the span of a run
+// that a call has started is a child of the call's; a trace context that is not well formed is ignored.
 func TestSpansBelowOthers(t *testing.T) {
 	t.Parallel()
 	s := collect(t)
 	tr := newTraces(t, &TracesOptions{Endpoint: s.URL})
-	told := func(ctx context.Context, run string, d lathe.EventData) {
-		tr.Emit(ctx, lathe.Event{RunID: run, Turn: 1, Time: time.Unix(1, 0), Data: d})
+	emitted := func(ctx context.Context, run string, d event.Data) {
+		tr.Emit(ctx, event.Event{RunID: run, Turn: 1, Time: time.Unix(1, 0), Data: d})
 	}
-	ctx := lathe.WithRemoteTrace(t.Context(), lathe.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: strings.Repeat("a", 600)})
-	told(ctx, "run_1", &lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "far"})
+	ctx := event.WithRemoteTrace(t.Context(), event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: strings.Repeat("a", 600)})
+	emitted(ctx, "run_1", &event.ToolCallProposed{ToolCallID: "c1", ToolName: "far"})
 	far := tr.Trace("run_1", "c1")
 	if !strings.HasPrefix(far.Parent, "00-0af7651916cd43dd8448eb211c80319c-") || far.State != "" || tr.Trace("run_1", "").Parent != "" || tr.Trace("run_2", "").Parent != "" {
 		t.Errorf("%+v, %+v", far, tr.Trace("run_1", ""))
 	}
-	below := lathe.WithTracer(lathe.WithCallMeta(ctx, &lathe.CallMeta{RunID: "run_1", CallID: "c1"}), "run_2", []lathe.Sink{tr})
-	told(below, "run_2", &lathe.RunStarted{})
-	told(below, "run_2", &lathe.ModelCallStarted{Model: "m"})
-	if got := lathe.TraceFrom(below); got != tr.Trace("run_2", "") || got.Parent == far.Parent {
+	below := event.WithTracer(lathe.WithCallMeta(ctx, &lathe.CallMeta{RunID: "run_1", CallID: "c1"}), "run_2", []event.Sink{tr})
+	emitted(below, "run_2", &event.RunStarted{})
+	emitted(below, "run_2", &event.ModelCallStarted{Model: "m"})
+	if got := event.TraceFrom(below); got != tr.Trace("run_2", "") || got.Parent == far.Parent {
 		t.Errorf("%+v", got)
 	}
-	told(below, "run_2", &lathe.RunFinished{})
-	told(ctx, "run_1", &lathe.ToolCallResult{ToolCallID: "c1"})
-	told(lathe.WithRemoteTrace(t.Context(), lathe.TraceContext{Parent: "00-0-0-0\n"}), "run_3", &lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "lost"})
-	told(t.Context(), "run_3", &lathe.ToolCallResult{ToolCallID: "c1"})
+	emitted(below, "run_2", &event.RunFinished{})
+	emitted(ctx, "run_1", &event.ToolCallResult{ToolCallID: "c1"})
+	emitted(event.WithRemoteTrace(t.Context(), event.TraceContext{Parent: "00-0-0-0\n"}), "run_3", &event.ToolCallProposed{ToolCallID: "c1", ToolName: "lost"})
+	emitted(t.Context(), "run_3", &event.ToolCallResult{ToolCallID: "c1"})
 	if len(tr.runs) != 0 {
 		t.Errorf("%d runs are followed", len(tr.runs))
 	}

@@ -4,20 +4,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A WorkerCount says how workers stand that show one token, or how this process does as a worker.
+// A WorkerCount has the state and the counters of one worker pool, or those of this process as a worker.
 type WorkerCount struct {
-	Fleet     string // the name of the token in the configuration; "" where this process is the worker
+	Pool      string // the name of the worker pool in the configuration; "" if this process is the worker
 	Connected int
-	Credit    int    // calls that those may have at once
-	InFlight  int    // calls that they have
+	Credit    int    // calls that the connected workers may have at once
+	InFlight  int    // calls that they execute now
 	Connects  uint64 // connections that were made so far
-	// OK, Failed, NotRun and Late are the calls so far: with a result, without one, given back, and those whose
-	// results came when the call was another's.
+	// OK, Failed, NotRun and Late count calls: those that succeeded, those that failed, those that were returned
+	// without execution, and those whose result arrived after the call had been given to another worker.
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers has the metrics tell of workers, too: count is asked at each scrape. Its fleets are those of
-// the configuration, each once. It is called once.
+// CountWorkers adds series of workers. count is called at each scrape; it returns each worker pool of the
+// configuration once. CountWorkers must be called at most once.
 func (m *Metrics) CountWorkers(count func() []WorkerCount) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
@@ -30,7 +30,7 @@ func (m *Metrics) CountWorkers(count func() []WorkerCount) {
 		calls:     desc("lathe_worker_calls_total", "Calls that workers have had, by what came of them.", "fleet", "outcome")})
 }
 
-// workerSeries asks for the numbers when they are wanted: kept ones would drift.
+// workerSeries calls count at each scrape, since stored numbers would drift.
 type workerSeries struct {
 	count                                        func() []WorkerCount
 	connected, credit, inFlight, connects, calls *prometheus.Desc
@@ -45,7 +45,7 @@ func (s *workerSeries) Describe(to chan<- *prometheus.Desc) {
 func (s *workerSeries) Collect(to chan<- prometheus.Metric) {
 	for _, c := range s.count() {
 		gauge := func(d *prometheus.Desc, n int) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), c.Fleet)
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), c.Pool)
 		}
 		counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
@@ -53,10 +53,10 @@ func (s *workerSeries) Collect(to chan<- prometheus.Metric) {
 		gauge(s.connected, c.Connected)
 		gauge(s.credit, c.Credit)
 		gauge(s.inFlight, c.InFlight)
-		counter(s.connects, c.Connects, c.Fleet)
-		counter(s.calls, c.OK, c.Fleet, "ok")
-		counter(s.calls, c.Failed, c.Fleet, "error")
-		counter(s.calls, c.NotRun, c.Fleet, "not_run")
-		counter(s.calls, c.Late, c.Fleet, "late")
+		counter(s.connects, c.Connects, c.Pool)
+		counter(s.calls, c.OK, c.Pool, "ok")
+		counter(s.calls, c.Failed, c.Pool, "error")
+		counter(s.calls, c.NotRun, c.Pool, "not_run")
+		counter(s.calls, c.Late, c.Pool, "late")
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// Workers have a series for each fleet, and none where nobody counts them.
+// Workers have a series for each worker pool, and none unless CountWorkers was called.
 func TestWorkerMetrics(t *testing.T) {
 	t.Parallel()
 	m := observe.NewMetrics(nil)
 	if types, _ := scrape(t, m); types["lathe_worker_connected"] != "" {
-		t.Error("workers are told of that nobody counts")
+		t.Error("workers are reported without a counter")
 	}
 	m.CountWorkers(func() []observe.WorkerCount {
-		return []observe.WorkerCount{{Fleet: "lab", Connected: 2, Credit: 16, InFlight: 3, Connects: 5, OK: 7, Failed: 1, NotRun: 2, Late: 4}, {Fleet: "idle"}}
+		return []observe.WorkerCount{{Pool: "lab", Connected: 2, Credit: 16, InFlight: 3, Connects: 5, OK: 7, Failed: 1, NotRun: 2, Late: 4}, {Pool: "idle"}}
 	})
 	types, series := scrape(t, m)
 	for name, want := range map[string]string{"lathe_worker_connected": "gauge fleet", "lathe_worker_credit": "gauge fleet", "lathe_worker_calls_in_flight": "gauge fleet",

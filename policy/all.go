@@ -6,10 +6,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// All combines policies: one that denies wins over all others, then one that asks; only what all
-// of them allow is allowed. The order of the policies does not matter: among equal decisions the
-// guards are told first, for they know what the run has done, then the rule and reason that sort
-// first. No policy at all, and a nil one, deny.
+// All combines policies: Deny takes precedence over Ask, and Ask over Allow; a call is allowed only if all
+// policies allow it. The order of the policies does not matter. Among equal decisions the verdict of a guard
+// is returned first, because it describes what the run has done, then the one whose rule and reason sort
+// first. Without policies All denies, and so does a nil policy.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy
@@ -40,13 +40,13 @@ func (a all) strictest(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
 	return out
 }
 
-// stricter orders verdicts totally, so that the least of them does not depend on where one starts.
+// stricter is a total order of verdicts, so that the result of All does not depend on the order of the policies.
 func stricter(a, b lathe.Verdict) bool {
 	if ra, rb := rank(a.Decision), rank(b.Decision); ra != rb {
 		return ra < rb
 	}
 	if a.Rule != b.Rule {
-		if ta, tb := telling(a.Rule), telling(b.Rule); ta != tb {
+		if ta, tb := relevance(a.Rule), relevance(b.Rule); ta != tb {
 			return ta < tb
 		}
 		return a.Rule < b.Rule
@@ -54,8 +54,9 @@ func stricter(a, b lathe.Verdict) bool {
 	return a.Reason < b.Reason
 }
 
-// telling orders rules by what a person has to know first. A guard that lets pass is not what allows.
-func telling(rule string) int {
+// relevance returns the rank of a rule among those of a verdict: the reason that an approver needs most has the lowest number, a guard
+// that let the call pass the highest.
+func relevance(rule string) int {
 	switch rule {
 	case RuleTrifecta:
 		return 0

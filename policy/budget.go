@@ -15,19 +15,19 @@ const (
 	RuleBudgetCost   = "budget.cost"
 )
 
-// Budget denies what would go beyond what a run may use. A zero field sets no bound. Tokens and
-// cost are known after a model call only, so a run may exceed them by one call. It is combined with
+// Budget denies calls beyond a bound on what a run uses. A zero field sets no bound. Tokens and
+// cost are known only after a model call, so a run may exceed them by one call. Combine it with
 // other policies by [All].
 type Budget struct {
 	Calls  int            // calls in which a tool ran
-	Tools  map[string]int // the same for the tools of a pattern together; 0 allows none
+	Tools  map[string]int // the same for all tools that match a pattern; 0 allows none
 	Tokens int64
 	Cost   float64 // US dollars
 }
 
 var _ lathe.Policy = Budget{}
 
-// Tool denies a tool of which no call may be made.
+// Tool denies a tool whose bound is 0.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for _, pattern := range slices.Sorted(maps.Keys(b.Tools)) {
 		if b.Tools[pattern] <= 0 && Match(pattern, spec.Name) {
@@ -37,7 +37,7 @@ func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return guardPassed()
 }
 
-// Step denies a model call once the tokens or the money are used up.
+// Step denies a model call if the tokens or the cost are used up.
 func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
 	case b.Tokens > 0 && tokens >= b.Tokens:
@@ -48,7 +48,7 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	return stepAllowed()
 }
 
-// Call denies a call once those of the run, or of the tools of a pattern, are used up.
+// Call denies a call if the calls of the run, or of the tools that match a pattern, are used up.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
 		return spent(RuleBudgetCalls)

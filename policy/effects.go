@@ -2,8 +2,8 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Effects decides by what a tool says it does to the world. The zero value denies every call.
-// A tool that does not declare its effect counts as one that writes. The rule is "effect." and the
+// Effects decides by the declared effect of a tool. The zero value denies every call.
+// A tool without a declared effect counts as one that writes. The rule is "effect." and the
 // effect's name.
 type Effects struct {
 	ReadOnly   lathe.Decision
@@ -13,7 +13,7 @@ type Effects struct {
 
 var _ lathe.Policy = Effects{}
 
-// Default allows tools that only read, and asks for all others.
+// Default allows tools that only read, and asks about all others.
 func Default() Effects {
 	return Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Ask, Writes: lathe.Ask}
 }

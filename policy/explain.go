@@ -2,23 +2,22 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// A Finding says what one rule makes of a call.
+// A Finding is the result of one rule for a call.
 type Finding struct {
 	Rule     string
-	Decision lathe.Decision // what the rule says where it matches
+	Decision lathe.Decision // of the rule if it matches
 	Matched  bool
-	Decides  bool // it is the rule of the verdict
-	// Why says why the rule matches or does not. It may tell of the arguments and is for whoever wrote them.
+	Decides  bool // this rule decides the verdict
+	// Why is the reason for which the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
 	Why string
 }
 
-// An Explainer is a policy that can tell of each of its rules.
+// An Explainer is a policy that reports the result of each of its rules for a call.
 type Explainer interface {
 	Explain(*lathe.CallInfo) []Finding
 }
 
-// Explain returns the policy's verdict on a call and what each rule makes of it, as far as the
-// policies can tell.
+// Explain returns the policy's verdict on a call and the findings of the policies that are an [Explainer] or a guard.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
 	v := lathe.Verdict{Rule: RuleMissing}
 	if p != nil {
@@ -45,7 +44,7 @@ func explain(p lathe.Policy, c *lathe.CallInfo) []Finding {
 	return []Finding{{Rule: v.Rule, Decision: v.Decision, Matched: true, Why: v.Reason}}
 }
 
-// guardFinding says of a guard that it let the call pass.
+// guardFinding returns the finding of a guard that let the call pass.
 func guardFinding(p lathe.Policy) Finding {
 	f := Finding{Rule: ruleGuardPassed, Why: "it does not hold the call back"}
 	switch g := p.(type) {
@@ -59,7 +58,7 @@ func guardFinding(p lathe.Policy) Finding {
 	return f
 }
 
-// Explain tells what each of the policies makes of the call.
+// Explain returns the findings of all policies.
 func (a all) Explain(c *lathe.CallInfo) []Finding {
 	var out []Finding
 	for _, p := range a {

@@ -10,10 +10,10 @@ const (
 	ruleGuardPassed = "guard.passed"
 )
 
-// Trifecta holds back the call with which a run would have used tools of all three kinds: one that
-// reads private data, one that reads what strangers may have written, and one that can carry data
-// out. Whatever their order, the third kind gets Decision, and so does each further call of such a
-// tool. The zero value denies it. It is combined with other policies by [All].
+// Trifecta applies Decision to the call with which a run would have used tools of all three kinds: one that
+// reads private data, one that reads untrusted text, and one that can send data
+// out. The order of the kinds does not matter; further calls of labelled tools get Decision, too.
+// The zero value denies. Combine it with other policies by [All].
 type Trifecta struct {
 	Decision lathe.Decision
 	Labels   Labels
@@ -23,7 +23,7 @@ var _ lathe.Policy = Trifecta{}
 
 var legs = [...]string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
 
-// Tool allows: whether a call is the third depends on the run.
+// Tool allows, because the result depends on the run.
 func (Trifecta) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return guardPassed() }
 
 // Step allows.
@@ -46,9 +46,8 @@ func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 		Reason: "this run would have read private data and untrusted content, and could send data out"}
 }
 
-// Taint holds back tools that change something once the run has used a tool that reads what
-// strangers may have written: their words may be behind the call. The zero value denies. It is
-// combined with other policies by [All].
+// Taint applies Decision to calls that change something, after the run has used a tool that reads untrusted
+// text, because that text may have caused the call. The zero value denies. Combine it with other policies by [All].
 type Taint struct {
 	Decision lathe.Decision
 	Labels   Labels
@@ -56,13 +55,13 @@ type Taint struct {
 
 var _ lathe.Policy = Taint{}
 
-// Tool allows: whether the run has read such content is not known yet.
+// Tool allows, because the result depends on the run.
 func (Taint) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return guardPassed() }
 
 // Step allows.
 func (Taint) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
-// Call returns Decision for a call of a tool that does not only read, in a run that has used one
+// Call returns Decision for a call that does more than read, if the run has used a tool
 // with the label [lathe.LabelReadsUntrusted].
 func (t Taint) Call(c *lathe.CallInfo) lathe.Verdict {
 	if c.Tool.Effect == lathe.ReadOnly || t.Decision == lathe.Allow || !t.Labels.used(c, lathe.LabelReadsUntrusted) {

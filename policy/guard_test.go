@@ -24,7 +24,7 @@ func after(tool string, used ...string) *lathe.CallInfo {
 }
 
 // All orders of the three kinds: the third is held back, whichever it is.
-func TestT2_ThirdLegIsHeldBack(t *testing.T) {
+func TestT2_ThirdLegIsWithheld(t *testing.T) {
 	t.Parallel()
 	p, q, x := "mail_read", "web_get", "post_form"
 	for _, tt := range []struct {
@@ -96,7 +96,7 @@ func TestT2_NoRunUsesAllThree(t *testing.T) {
 	})
 }
 
-func TestT1_ToolsThatWriteAreHeldBackAfterUntrustedContent(t *testing.T) {
+func TestT1_ToolsThatWriteAreWithheldAfterUntrustedContent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		effect lathe.Effect

@@ -6,8 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Labels says by pattern of the tool's name which labels tools have beside those of their
-// definition. It must not change once a policy uses it.
+// Labels are additional labels of tools, by pattern of the tool's name. The map must not change while a policy uses it.
 type Labels map[string][]string
 
 // Has reports whether the tool has the label. spec may be nil.

@@ -2,8 +2,8 @@ package policy
 
 import "strings"
 
-// Match reports whether a name fits a pattern in which `*` stands for any characters, none as well,
-// and `?` for one byte. The empty pattern fits every name. It takes time linear in name for each `*`.
+// Match reports whether a name matches a pattern in which `*` stands for any number of characters, including none,
+// and `?` for one byte. The empty pattern matches every name. The time is linear in name for each `*`.
 func Match(pattern, name string) bool {
 	if pattern == "" {
 		return true

@@ -1,9 +1,9 @@
-// Package policy holds ready-made policies: by the effect of a tool, by its name, guards that look
-// at what a run has used, budgets, and combinations.
+// Package policy holds ready-made policies: by the effect of a tool, by its name, guards over the tools that
+// a run has used, budgets, and combinations.
 //
-// They are pure and keep no state: the same input gives the same verdict, on any goroutine. What
-// is not allowed by a written word is denied. Rule names and reasons are fixed text, so that they
-// may stand in events, in metrics and in what a model is told.
+// Policies have no state and no side effects: the same input gives the same verdict, on any goroutine. A
+// call is denied unless a policy allows it explicitly. Rule names and reasons are fixed text, so that they
+// may appear in events, in metrics and in what a model reads.
 package policy
 
 import "github.com/lathe-run/lathe"
@@ -19,7 +19,7 @@ const (
 	RuleDenied   = "tools.deny"
 
 	ruleEffect = "effect."
-	ruleStep   = "step" // policies that look at calls only do not stand in the way of a model call
+	ruleStep   = "step" // policies that decide calls only do not restrict model calls
 )
 
 // AllowAll allows every tool, call and step. It is for programs that trust both the model and the

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Tools decides by the exact name of a tool. A name in several lists is denied before it is asked
-// for, and asked for before it is allowed. What no list names is decided by Else; where Else is
-// nil it is denied. The lists must not change once the policy is in use.
+// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and
+// Ask over Allow. Else decides about names in no list; if Else is
+// nil, they are denied. The lists must not change while the policy is in use.
 type Tools struct {
 	Allow []string
 	Ask   []string
@@ -26,7 +26,7 @@ func (t Tools) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return t.Else.Tool(run, spec)
 }
 
-// Step asks Else, and allows where Else is nil.
+// Step returns the verdict of Else, or Allow if Else is nil.
 func (t Tools) Step(s *lathe.StepInfo) lathe.Verdict {
 	if t.Else == nil {
 		return stepAllowed()

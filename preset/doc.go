@@ -1,9 +1,9 @@
-// Package preset holds what is known of providers, servers and models, as patches: sets of the few
-// keys that differ, which never say anything of the others.
+// Package preset holds settings for known providers, servers and models, as patches: sets of the keys
+// that differ from the defaults.
 //
-// A [Patch] is sparse: a key that is not set leaves what was there, so that no preset changes a
-// documented default in passing. [Merge] lays patches over one another. [Named] finds a preset,
-// [Profile] what a provider or a server needs, and [For] joins both with what the model needs.
+// A [Patch] is sparse: a key that is not set keeps the existing value, so that a preset never changes
+// other documented defaults. [Merge] merges patches. [Named] returns a preset,
+// [Profile] the settings of a provider or server, and [For] joins both with the settings of the model.
 //
 //	patch, err := preset.For("openrouter", "deepseek/deepseek-chat")
 //	…
@@ -11,5 +11,5 @@
 //	chain, err := transform.New(patch.Transforms(), nil)
 //	model = transform.Wrap(model, chain)
 //
-// Each name has one spelling. Another word for the same thing is an error that says the right one.
+// Each name has one spelling. An alias is an error that names the right one.
 package preset

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Members that servers take in a request beyond those of OpenAI's published schema, by what they are for. None of them
-// names another model, server, account, file or slot, or has something stored.
+// Request members that servers accept beyond OpenAI's published schema, by purpose. None of them
+// selects another model, server, account, file or slot, or stores anything.
 const (
 	sampling = "top_k min_p repetition_penalty min_tokens "
 	thinking = "chat_template_kwargs reasoning thinking enable_thinking thinking_budget include_reasoning "
@@ -16,16 +16,18 @@ const (
 		"allowed_token_ids add_generation_prompt continue_final_message add_special_tokens return_tokens_as_token_ids "
 )
 
-// serverMembers are the members that servers take, by profile.
+// serverMembers are the members that servers accept, by profile.
 var serverMembers = map[string]string{
 	"openai":        "",
 	"openrouter":    "top_k top_a min_p repetition_penalty reasoning include_reasoning usage transforms cache_control structured_outputs",
 	"volcanoengine": "thinking repetition_penalty top_k reasoning",
 	"deepseek":      "thinking",
 	"gemini":        "",
-	"mistral":       "safe_prompt random_seed prompt_mode min_tokens",
-	"vllm":          sampling + thinking + decoding + tokens + "length_penalty truncate_prompt_tokens cache_salt thinking_token_budget repetition_detection",
-	"ollama":        "reasoning think",
+	// Not on the wire of chat completions: what their vendors accept besides its schema is no member of that.
+	"openai_responses": "", "anthropic": "", "google": "",
+	"mistral": "safe_prompt random_seed prompt_mode min_tokens",
+	"vllm":    sampling + thinking + decoding + tokens + "length_penalty truncate_prompt_tokens cache_salt thinking_token_budget repetition_detection",
+	"ollama":  "reasoning think",
 	"llamacpp": "top_k min_p typical_p repeat_penalty repeat_last_n dynatemp_range dynatemp_exponent xtc_probability xtc_threshold dry_multiplier dry_base " +
 		"dry_allowed_length dry_penalty_last_n dry_sequence_breakers mirostat mirostat_tau mirostat_eta top_n_sigma samplers grammar grammar_lazy " +
 		"grammar_triggers json_schema n_predict n_keep n_probs min_keep ignore_eos cache_prompt return_tokens return_progress timings_per_token " +
@@ -34,9 +36,9 @@ var serverMembers = map[string]string{
 	"lmstudio": "top_k min_p repeat_penalty reasoning",
 }
 
-// Members returns, sorted, the members of a request that the server of a profile takes besides those of the published
-// schema of chat completions. For "" and a profile that is not known it returns those of all: what serves behind an
-// address without a profile is not known.
+// Members returns, sorted, the request members that the server of a profile accepts beyond the published
+// schema of chat completions. For "" and an unknown profile it returns the members of all profiles, because the
+// server is unknown.
 func Members(profile string) []string {
 	if listed, ok := serverMembers[profile]; ok {
 		return slices.Sorted(slices.Values(strings.Fields(listed)))

@@ -8,12 +8,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Merge lays patches over one another, the later over the earlier. request_overrides are merged
+// Merge merges patches; later ones override earlier ones. request_overrides are merged
 // member by member, at every depth. Lists are joined in order, each name once; an empty list
-// clears what came before it. Of everything else the last that is set wins. nil patches are left
-// out. The patches stay as they are.
+// clears earlier ones. For all other keys the last value that is set counts. nil patches are
+// ignored. The patches are not modified.
 //
-// In request_overrides a member that is null leaves what is there.
+// In request_overrides a null member keeps the existing value.
 func Merge(patches ...*Patch) *Patch {
 	out := &Patch{}
 	to := reflect.ValueOf(out).Elem()
@@ -31,7 +31,7 @@ func Merge(patches ...*Patch) *Patch {
 	return out
 }
 
-// merged returns the value of one field, of a copy of its own.
+// merged returns the merged value of one field. It shares no memory with the patches.
 func merged(old, now reflect.Value) reflect.Value {
 	switch v := now.Interface().(type) {
 	case []string:
@@ -57,7 +57,7 @@ func union(old, now []string) []string {
 	return out
 }
 
-// mergeObjects merges the members of now into old. What is not an object replaces, or is replaced.
+// mergeObjects merges the members of now into old. A value that is not an object replaces, or is replaced.
 func mergeObjects(old, now []byte) []byte {
 	old, now = trimmed(old), trimmed(now)
 	if len(old) == 0 || old[0] != '{' {

@@ -9,12 +9,12 @@ import (
 	"github.com/lathe-run/lathe/internal/nearest"
 )
 
-// notFound is the error of a name that is not there.
+// notFound is the error for an unknown name.
 func notFound(what, name string, names []string, others map[string]string) error {
 	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset", Err: unknown(what, name, names, others)}
 }
 
-// unknown says which of the names was meant, by another word for it or by a slip.
+// unknown returns the valid name that an unknown one resembles: the name of its alias, or the nearest name.
 func unknown(what, name string, names []string, others map[string]string) error {
 	folded := strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(strings.ToLower(name))
 	if right, ok := others[folded]; ok {

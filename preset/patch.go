@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// A Patch says what differs. A field that is nil is not set and leaves what was there; a list that
-// is empty but not nil clears what was there. The JSON names are the keys of a configuration.
+// A Patch is a set of settings. A nil field is not set and keeps the existing value; a list that
+// is empty but not nil clears the existing one. The JSON names are keys of the configuration.
 //
-// The first group are settings of runs, the second is of the model, the third are lists and
+// The first group are settings of runs, the second settings of the model, the third lists and
 // objects that [Merge] joins.
 type Patch struct {
 	ToolUseMode               *lathe.ToolUseMode   `json:"tool_use_mode,omitempty" run:"true"`
@@ -30,6 +30,7 @@ type Patch struct {
 
 	Label               *string `json:"label,omitempty"`
 	BaseURL             *string `json:"base_url,omitempty"`
+	Wire                *string `json:"wire,omitempty"` // openai, responses, anthropic, gemini
 	Dialect             *string `json:"dialect,omitempty"`
 	ReasoningField      *string `json:"reasoning_field,omitempty"`
 	IncludeUsage        *bool   `json:"include_usage,omitempty"`
@@ -50,8 +51,8 @@ type Patch struct {
 // maxPatchBytes bounds the JSON of a patch.
 const maxPatchBytes = 64 << 10
 
-// Parse reads the JSON form of a patch. It is strict: an unknown key, a key that stands twice, a
-// value of another kind, an unknown transform and a reserved member of request_overrides are
+// Parse decodes the JSON form of a patch. An unknown key, a duplicate key, a
+// value of the wrong type, an unknown transform and a reserved member of request_overrides are
 // errors. null leaves a key unset.
 func Parse(b []byte) (*Patch, error) {
 	fail := func(err error) (*Patch, error) {
@@ -91,7 +92,7 @@ func Parse(b []byte) (*Patch, error) {
 	return p, nil
 }
 
-// Keys returns the keys of a patch in their order.
+// Keys returns the keys of a patch in their order in the struct.
 func Keys() []string {
 	t := reflect.TypeFor[Patch]()
 	keys := make([]string, t.NumField())
@@ -104,8 +105,8 @@ func Keys() []string {
 // reserved are the members of a request that request_overrides cannot replace.
 var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
 
-// Check says what is wrong with the values of p: a mode or policy that is none, a transform that is
-// not known, and request_overrides that is no object or replaces what it must not.
+// Check returns an error for invalid values of p: an unknown mode, policy or transform, and request_overrides that
+// are not an object or replace a reserved member.
 func (p *Patch) Check() error {
 	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
 		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
@@ -115,6 +116,9 @@ func (p *Patch) Check() error {
 	}
 	if c := p.ToolChoice; c != nil && !slices.Contains([]string{"auto", "none", "required"}, *c) && !strings.HasPrefix(*c, "function:") {
 		return fmt.Errorf("tool_choice: unknown value %.40q", *c)
+	}
+	if w := p.Wire; w != nil && !slices.Contains([]string{"openai", "responses", "anthropic", "gemini"}, *w) {
+		return fmt.Errorf("wire: unknown value %.40q", *w)
 	}
 	if n := p.FallbackRetryCount; n != nil && *n < 0 {
 		return fmt.Errorf("fallback_retry_count: %d is below 0", *n)
@@ -130,7 +134,7 @@ func (p *Patch) Check() error {
 	return CheckOverrides(p.RequestOverrides)
 }
 
-// CheckOverrides says what is wrong with a value of request_overrides; nothing is a good one.
+// CheckOverrides returns an error for an invalid value of request_overrides. An empty value is valid.
 func CheckOverrides(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -147,7 +151,7 @@ func CheckOverrides(raw json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("request_overrides: %w", err)
 		}
-		// Some servers take a member in any case.
+		// Some servers ignore the case of member names.
 		i := slices.IndexFunc(reserved, func(s string) bool { return strings.EqualFold(s, string(name)) })
 		if i >= 0 {
 			return fmt.Errorf("request_overrides: %s cannot be replaced (nor %s)", reserved[i], strings.Join(slices.Delete(slices.Clone(reserved), i, i+1), ", "))
@@ -178,8 +182,8 @@ func (p *Patch) Overrides() []lathe.Member {
 	return out
 }
 
-// AllowsTool reports whether a tool of that name may be offered: it is in the allowlist, where
-// there is one, and not in the denylist.
+// AllowsTool reports whether a tool of that name may be offered: it is in the allowlist, or there is no
+// allowlist, and it is not in the denylist.
 func (p *Patch) AllowsTool(name string) bool {
 	return (p.ToolAllowlist == nil || slices.Contains(p.ToolAllowlist, name)) && !slices.Contains(p.ToolDenylist, name)
 }
@@ -187,8 +191,8 @@ func (p *Patch) AllowsTool(name string) bool {
 // An Entry is a key that a patch sets.
 type Entry struct {
 	Key   string
-	Value string // as one writes it: a list with commas, an object as JSON
-	Run   bool   // a setting of runs, else of the model
+	Value string // in the form of a flag: a list with commas, an object as JSON
+	Run   bool   // a setting of runs; else a setting of the model
 }
 
 // Entries returns the keys that p sets, in the order of [Keys].

@@ -22,7 +22,7 @@ var documented = map[string]string{
 // model that cannot use tools. Of all other keys a patch sets what its table row says, and no more.
 func TestForKeepsDocumentedDefaults(t *testing.T) {
 	t.Parallel()
-	connection := []string{"label", "base_url"}
+	connection := []string{"label", "base_url", "wire"}
 	compat := []string{"response_transforms", "tool_call_transforms"}
 	more := map[string][]string{"deepseek": {"message_transforms", "reasoning_field"}, "gemini": {"message_transforms"}, "mistral": {"include_usage"}}
 	models := map[string][]string{
@@ -181,7 +181,7 @@ func TestOtherWordsNameTheRightOne(t *testing.T) {
 	t.Parallel()
 	for name, right := range map[string]string{
 		"volcano": "volcanoengine", "volcano_engine": "volcanoengine", "Volcano-Engine": "volcanoengine", "ark": "volcanoengine", "openai-compatible": "openai",
-		"OpenRouter": "openrouter", "open-router": "openrouter", "llama.cpp": "llamacpp", "lm-studio": "lmstudio", "LM Studio": "lmstudio", "google": "gemini",
+		"OpenRouter": "openrouter", "open-router": "openrouter", "llama.cpp": "llamacpp", "lm-studio": "lmstudio", "LM Studio": "lmstudio", "Google": "google", "gemini-native": "google", "claude": "anthropic",
 		"openroutr": "openrouter", "olama": "ollama", "vLLM": "vllm",
 	} {
 		if _, err := Profile(name); err == nil || !strings.Contains(err.Error(), right) || lathe.CodeOf(err) != lathe.CodeInvalidConfig {

@@ -30,9 +30,18 @@ var presets = []row{
 	{Info{"gemini_openrouter_compat", "Gemini behind OpenRouter."}, geminiOpenRouter},
 }
 
-// profiles lists what providers and servers need beyond what For adds.
+// profiles lists the settings of providers and servers beyond those that For adds.
 var profiles = []row{
 	{Info{"openai", "OpenAI."}, func() *Patch { return &Patch{Label: to("openai")} }},
+	{Info{"openai_responses", "OpenAI on the wire of its Responses API."}, func() *Patch {
+		return Merge(at("openai", "https://api.openai.com/v1"), on("responses"))
+	}},
+	{Info{"anthropic", "Anthropic on its own wire."}, func() *Patch {
+		return Merge(at("anthropic", "https://api.anthropic.com/v1"), on("anthropic"))
+	}},
+	{Info{"google", "Gemini on Google's own wire."}, func() *Patch {
+		return Merge(at("google", "https://generativelanguage.googleapis.com/v1beta"), on("gemini"))
+	}},
 	{Info{"openrouter", "OpenRouter."}, func() *Patch { return at("openrouter", "https://openrouter.ai/api/v1") }},
 	{Info{"volcanoengine", "Ark of VolcanoEngine."}, func() *Patch {
 		return at("volcanoengine", "https://ark.cn-beijing.volces.com/api/v3")
@@ -55,12 +64,13 @@ var profiles = []row{
 	{Info{"lmstudio", "LM Studio."}, local("lmstudio", "1234")},
 }
 
-// Other words for profiles, as people write them.
+// Aliases of profiles.
 var otherProfiles = map[string]string{
 	"volcano": "volcanoengine", "volcano_engine": "volcanoengine", "volcengine": "volcanoengine", "ark": "volcanoengine", "doubao": "volcanoengine",
 	"open_router": "openrouter", "open_ai": "openai", "openai_compatible": "openai", "compatible": "openai", "openai_like": "openai",
 	"llama_cpp": "llamacpp", "llama_server": "llamacpp", "llama": "llamacpp", "lm_studio": "lmstudio",
-	"google": "gemini", "google_gemini": "gemini", "gemini_openai": "gemini", "mistralai": "mistral", "mistral_ai": "mistral", "deep_seek": "deepseek",
+	"gemini_openai": "gemini", "google_gemini": "google", "gemini_native": "google", "claude": "anthropic", "messages": "anthropic", "responses": "openai_responses",
+	"mistralai": "mistral", "mistral_ai": "mistral", "deep_seek": "deepseek",
 }
 
 var otherPresets = map[string]string{
@@ -71,7 +81,7 @@ var otherPresets = map[string]string{
 	"openrouter_routing": "request_overrides (route, transforms, provider)",
 }
 
-// structural are the response transforms for servers that write calls in other shapes.
+// structural returns the response transforms for servers that encode calls in other structures.
 func structural() []string {
 	return []string{"assistant_function_call_to_tool_calls", "assistant_tool_calls_object_to_array", "assistant_tool_calls_arguments_json_string_if_hash"}
 }
@@ -81,9 +91,9 @@ func defaultToolCalling() *Patch {
 		OpenAICompatibleReliability(nil))
 }
 
-// ReliabilityOptions are the choices of [OpenAICompatibleReliability].
+// ReliabilityOptions configure [OpenAICompatibleReliability].
 type ReliabilityOptions struct {
-	ParallelToolCalls  *bool // set where it is not nil
+	ParallelToolCalls  *bool // nil: not set
 	ContentTagFallback bool  // with the transform of content_tag_tool_call_fallback
 }
 
@@ -114,7 +124,9 @@ func geminiOpenRouter() *Patch {
 
 func at(label, url string) *Patch { return &Patch{Label: to(label), BaseURL: to(url)} }
 
-// local is a server on this machine, on the port that it takes by itself.
+func on(wire string) *Patch { return &Patch{Wire: to(wire)} }
+
+// local returns the patch of a server on this machine, on its default port.
 func local(name, port string) func() *Patch {
 	return func() *Patch {
 		return Merge(at(name, "http://localhost:"+port+"/v1"), OpenAICompatibleReliability(nil))
@@ -146,15 +158,15 @@ func find(rows []row, what, name string, others map[string]string) (*Patch, erro
 	return nil, notFound(what, name, names, others)
 }
 
-// Named returns the preset of that name. The patch is the caller's. The error is of a name that is
-// not there, and says the right one.
+// Named returns the preset of that name. The caller owns the patch. The error for an
+// unknown name names the nearest one.
 func Named(name string) (*Patch, error) { return find(presets, "preset", name, otherPresets) }
 
-// Profile returns what the provider or server of that name needs, its address included.
+// Profile returns the settings for the provider or server of that name, including its address.
 func Profile(name string) (*Patch, error) { return find(profiles, "profile", name, otherProfiles) }
 
-// ProviderDefaults returns the settings that go with a provider, without its address: empty for
-// most. A name that is no profile is an error.
+// ProviderDefaults returns the settings for a provider, without its address: empty for
+// most. An unknown profile is an error.
 func ProviderDefaults(provider string) (*Patch, error) {
 	if _, err := Profile(provider); err != nil {
 		return nil, err
@@ -165,7 +177,7 @@ func ProviderDefaults(provider string) (*Patch, error) {
 	return &Patch{}, nil
 }
 
-// ModelDefaults returns what a model of that name needs, as OpenRouter and DeepSeek name models.
+// ModelDefaults returns the settings for a model of that name, as OpenRouter and DeepSeek name models.
 func ModelDefaults(model string) *Patch {
 	model = strings.ToLower(model)
 	var patches []*Patch
@@ -181,8 +193,8 @@ func ModelDefaults(model string) *Patch {
 	return Merge(patches...)
 }
 
-// For returns what a model needs on a provider: the defaults, the provider's, the model's, and the
-// profile. But for a model that cannot use tools, it keeps every setting of runs at its documented
+// For returns the settings of a model on a provider: the defaults, the provider's, the model's, and the
+// profile's. Except for models that cannot use tools, it keeps every setting of runs at its documented
 // default.
 func For(provider, model string) (*Patch, error) {
 	profile, err := Profile(provider)
@@ -196,8 +208,8 @@ func For(provider, model string) (*Patch, error) {
 	return Merge(defaultToolCalling(), defaults, profile, ModelDefaults(model)), nil
 }
 
-// Routing says how OpenRouter chooses the server that answers. A nil list is not sent; neither is
-// an empty one, but for Transforms, where nothing but an empty list turns transforms off.
+// Routing configures how OpenRouter selects the server. A nil list is not sent, nor is
+// an empty one, except for Transforms, because an empty list turns transforms off.
 type Routing struct {
 	Route      string
 	Transforms []string
@@ -206,7 +218,7 @@ type Routing struct {
 	Ignore     []string
 }
 
-// OpenRouterRouting returns the patch whose request_overrides say so.
+// OpenRouterRouting returns the patch with the request_overrides for r.
 func OpenRouterRouting(r Routing) *Patch {
 	type provider struct {
 		Only   []string `json:"only,omitempty"`

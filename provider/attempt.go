@@ -12,14 +12,14 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/sse"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // An attempt is one request and its response.
 type attempt struct {
 	v       *conversation
 	yield   func(lathe.Delta, error) bool
-	relay   *lathe.Relay // nil: nobody is shown the bytes
+	relay   *lathe.Relay // nil: the bytes are not relayed
 	begun   bool         // a delta, or the bytes of one, were handed over
 	delta   bool         // a delta was handed over
 	stopped bool         // the consumer wants no more
@@ -27,6 +27,7 @@ type attempt struct {
 	reconnected bool
 	status      int
 	requestID   string
+	refusal     *wire.APIError // the error that the server reported
 	finish      *lathe.Finish
 }
 
@@ -75,9 +76,11 @@ func (a *attempt) run(ctx context.Context, now time.Time) *lathe.Error {
 	if !errors.As(err, &up) {
 		up = c.fromTransport(actx, err, v.sending, a.status != 0)
 	}
-	up.RequestID = a.requestID
+	if up.RequestID = a.requestID; up.RequestID == "" && a.refusal != nil {
+		up.RequestID = c.cleanID(a.refusal.RequestID)
+	}
 	if up.Err == nil || up.Kind == lathe.UpstreamBadProtocol {
-		up.Detail = unquote(up.Message, v.sent)
+		up.Detail = unquote(up.Message, v.scratch.Messages)
 	}
 	return c.failure(up)
 }
@@ -103,7 +106,8 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	switch {
 	case a.status >= 400:
 		v.whole, _ = b.appendAll(v.whole[:0], int(c.opts.MaxErrorBytes)) // what came of it will do
-		api := openai.ParseError(a.status, v.whole)
+		api := c.wire.ParseError(a.status, v.whole)
+		a.refusal = api
 		if a.unreadable(api) {
 			v.answer.Reset()
 			a.endUnreadable()
@@ -191,16 +195,13 @@ func (a *attempt) readStream(ctx context.Context) error {
 			}
 			return v.c.protocol(a.status, "the stream ended before the answer did", ferr)
 		}
-		deltas, err := v.answer.Append(v.deltas[:0], ev.Data)
+		deltas, err := v.answer.Append(v.deltas[:0], ev.Type, ev.Data)
 		v.deltas = deltas
 		if shows && err == nil {
-			a.show(ev.Type, deltas)
+			a.show(deltas)
 		}
 		if !a.hand(deltas) {
 			return nil
-		}
-		if err == nil && ev.Type == "error" && len(deltas) == 0 && !v.answer.Done() {
-			err = openai.ParseError(a.status, ev.Data) // some servers name the event and not the member
 		}
 		if err != nil {
 			return a.failed(err)
@@ -257,7 +258,7 @@ func (a *attempt) readWhole() error {
 
 // failed ends an answer for which the codec returned err.
 func (a *attempt) failed(err error) error {
-	var api *openai.APIError
+	var api *wire.APIError
 	if errors.As(err, &api) && a.unreadable(api) {
 		a.endUnreadable()
 		return nil
@@ -267,39 +268,64 @@ func (a *attempt) failed(err error) error {
 
 // unreadable reports whether the server's error says that it could not parse the call that the model wrote. A client whose
 // answer is relayed gets the error itself, and a request without tools has no call that could be written again.
-func (a *attempt) unreadable(api *openai.APIError) bool {
+func (a *attempt) unreadable(api *wire.APIError) bool {
 	req := &a.v.scratch
-	return a.relay == nil && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
+	_, can := a.v.answer.(lenient)
+	return can && a.relay == nil && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
 
 // endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.
 func (a *attempt) endUnreadable() {
 	v := a.v
 	var fin *lathe.Finish
-	v.deltas, fin = v.answer.Unreadable(v.deltas[:0])
+	v.deltas, fin = v.answer.(lenient).Unreadable(v.deltas[:0])
 	if a.hand(v.deltas) {
 		a.finish = fin
 		fin.UpstreamRequestID = a.requestID
 	}
 }
 
-// told turns what the codec found into a failure: an error that the server told, or nonsense.
+// told converts an error of the codec into the failure of the attempt: an error that the server reported in its answer, an
+// answer above a limit, or a response that is not an answer of the wire.
 func (a *attempt) told(err error) error {
-	var api *openai.APIError
+	var api *wire.APIError
 	if errors.As(err, &api) {
+		a.refusal = api
 		e := a.v.c.fromInBand(api)
 		if e.Status == 0 {
 			e.Status = a.status
 		}
 		return e
 	}
-	return a.v.c.protocol(a.status, "the response is not a chat completion", err)
+	if setting := limitOf(err); setting != "" {
+		return a.v.c.protocol(a.status, "the answer is above "+setting, err)
+	}
+	return a.v.c.protocol(a.status, "the response is not "+answers[a.v.c.wire.Wire()], err)
+}
+
+// limitOf returns the setting of the limit that a response broke; "": err is of another kind.
+func limitOf(err error) string {
+	switch {
+	case errors.Is(err, wire.ErrTooManyCalls):
+		return "max_answer_calls"
+	case errors.Is(err, wire.ErrTooManyBytes):
+		return "max_answer_bytes"
+	case errors.Is(err, sse.ErrLineTooLong):
+		return "max_line_bytes"
+	case errors.Is(err, sse.ErrEventTooLong), errors.Is(err, errWholeTooLarge):
+		return "max_event_bytes"
+	case errors.Is(err, errTooLarge):
+		return "max_response_bytes"
+	}
+	return ""
 }
 
 // broken tells a response that breaks a limit from one that broke off.
 func (a *attempt) broken(err error) error {
-	switch {
-	case errors.Is(err, sse.ErrLineTooLong), errors.Is(err, sse.ErrEventTooLong), errors.Is(err, errTooLarge), errors.Is(err, errEncoding):
+	if setting := limitOf(err); setting != "" {
+		return a.v.c.protocol(a.status, "the response is above "+setting, err)
+	}
+	if errors.Is(err, errEncoding) {
 		return a.v.c.protocol(a.status, err.Error(), err)
 	}
 	return err

@@ -91,8 +91,8 @@ func BenchmarkGenerateStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(deltas), "ns/delta")
 		}
-		b.Run(c.name+"/open", func(b *testing.B) {
-			m, closeFn := open(b, c.rt, nil).Open()
+		b.Run(c.name+"/session", func(b *testing.B) {
+			m, closeFn := inSession(open(b, c.rt, nil))
 			defer closeFn()
 			run(b, m)
 		})
@@ -111,11 +111,11 @@ func BenchmarkConversation(b *testing.B) {
 		b.Run(map[int]string{10: "10", 60: "60"}[turns], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				m, closeFn := c.Open()
+				s := c.OpenSession()
 				for n := 1; n <= len(history); n += 2 {
-					drain(b, b.Context(), m, &lathe.Request{Messages: history[:n], Tools: benchTools})
+					drain(b, b.Context(), c, &lathe.Request{Messages: history[:n], Tools: benchTools, Session: s})
 				}
-				closeFn()
+				_ = s.Close()
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func BenchmarkGenerateHTTP(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.CloseIdleConnections()
-	m, closeFn := c.Open()
+	m, closeFn := inSession(c)
 	defer closeFn()
 	r := &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}}
 	b.ReportAllocs()
@@ -153,9 +153,10 @@ func TestAllocations(t *testing.T) {
 		rt   *canned
 		want float64
 	}{{"50 deltas", cannedStream(50), 14}, {"2000 deltas", cannedStream(2000), 18}, {"JSON", cannedJSON(), 16}} {
-		m, closeFn := open(t, c.rt, nil).Open()
+		m := open(t, c.rt, nil)
+		r.Session = m.OpenSession()
 		got := testing.AllocsPerRun(50, func() { drain(t, ctx, m, r) })
-		closeFn()
+		_ = r.Session.Close()
 		t.Logf("%s: %v allocations", c.name, got)
 		if got > c.want {
 			t.Errorf("%s: %v allocations a call, want at most %v", c.name, got, c.want)

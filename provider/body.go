@@ -11,7 +11,9 @@ import (
 
 var (
 	errTooLarge = errors.New("the response is larger than MaxResponseBytes")
-	errEncoding = errors.New("the response has a content encoding that cannot be unpacked")
+	// errWholeTooLarge is the error of appendAll.
+	errWholeTooLarge = errors.New("the response, which is not a stream, is larger than MaxEventBytes")
+	errEncoding      = errors.New("the response has a content encoding that cannot be unpacked")
 )
 
 // A responseBody reads a response: unpacked, bounded, under the eye of a watch, and with a look at
@@ -40,7 +42,7 @@ func (b *responseBody) reset(resp *http.Response, w *watch, limit int64) {
 }
 
 // peek returns the first byte that is not white space, without taking it away. A byte order mark
-// counts as space. The error is io.EOF where there is none.
+// counts as space. The error is io.EOF if there are no more bytes.
 func (b *responseBody) peek() (byte, error) {
 	for {
 		for _, c := range b.ahead[b.pos:b.end] {
@@ -98,7 +100,7 @@ func (b *responseBody) appendAll(dst []byte, limit int) ([]byte, error) {
 		n, err := b.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]
 		if len(dst)-start > limit {
-			return dst[:start+limit], errTooLarge
+			return dst[:start+limit], errWholeTooLarge
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {

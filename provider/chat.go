@@ -1,10 +1,11 @@
-// Package provider reaches model servers over HTTP. [OpenAI] speaks the chat completions of OpenAI
-// and of the many servers that took over its wire; it always streams.
+// Package provider implements [lathe.Model] for model servers over HTTP, on four wires (APIs): [OpenAI] for the chat completions
+// of OpenAI and of compatible servers, [Responses] for OpenAI's Responses, [Anthropic] for Anthropic's Messages, and [Gemini]
+// for Google's generateContent. All of them request streams.
 //
-// What it promises, besides what [lathe.Model] does: keys do not print and do not leave for another
-// origin; every wait and every size has a limit; a call is made again only before its first delta,
-// and each failed attempt is told as a [lathe.DeltaRetry]; stopping early or cancelling frees the
-// connection before Generate returns, and no goroutine is started for a call.
+// In addition to the contract of [lathe.Model]: keys are not printed and not sent to another origin; every wait and every size
+// has a limit; a model call is repeated only before its first delta, and each failed attempt is reported as a
+// [lathe.DeltaRetry]; stopping early or cancelling frees the connection before Generate returns; no goroutine is started for
+// a model call.
 package provider
 
 import (
@@ -15,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,31 +25,37 @@ import (
 	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/upstreams"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// A Chat is a model behind an OpenAI-compatible chat completions server. It may be used by
-// several goroutines at once.
+// A Chat is a [lathe.Model] that a server provides on one of the wires. It may be used by several goroutines at once.
 //
 // Errors of Generate are a *[lathe.Error]: code upstream_error or upstream_protocol around a
 // *[lathe.UpstreamError], or cancelled around the context's own error when the caller's context
 // ended. A timeout set in [Options] is kind timeout, never cancelled or aborted.
 type Chat struct {
 	model     string
+	wire      wire.Upstream
+	grows     growing // wire, if it writes requests in pieces; else nil
 	opts      Options // BaseURL and Transport taken out
 	op        string
-	url       *url.URL
+	base      *url.URL
+	stream    *url.URL // URL of streamed calls of model
 	header    sealed
-	secrets   []Secret
+	secrets   []secret.Secret
 	transport http.RoundTripper
 	own       *http.Transport          // nil where the transport is the caller's
 	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
-	encode    openai.EncodeOptions
-	assemble  openai.AssemblerOptions
+	encode    wire.EncodeOptions
+	assemble  wire.AssemblerOptions
 	events    sse.Options
 	idle      sync.Pool // of *conversation
 	// shortIDs is set once the server has refused ids of calls that are not nine letters and digits.
 	shortIDs atomic.Bool
+	// refused are the features that the server has refused and that requests therefore omit. The slice is replaced, not changed.
+	refused atomic.Pointer[[]string]
 }
 
 // sealed gives away a header with keys in it. It is a function for the reason that secret.Secret
@@ -57,39 +65,50 @@ type sealed func() http.Header
 func seal(h http.Header) sealed { return func() http.Header { return h } }
 
 var (
-	_ lathe.Model     = (*Chat)(nil)
-	_ lathe.Describer = (*Chat)(nil)
-	_ lathe.Opener    = (*Chat)(nil)
+	_ lathe.Model = (*Chat)(nil)
 )
 
-// OpenAI returns the model of that name on an OpenAI-compatible server. opts may be nil. It makes
-// no request. The error says which option is wrong, without its value.
-func OpenAI(model string, opts *Options) (*Chat, error) {
-	o := opts.withDefaults()
+// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. opts may be nil. New makes no request. The
+// error names the invalid option without its value.
+func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
+	codec := upstreams.Of(w)
+	if codec == nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "provider: set up a model", Err: fmt.Errorf("no wire %.40q", w)}
+	}
+	o := opts.withDefaults(codec)
 	wrong := func(err error) (*Chat, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "provider: set up " + o.Name, Err: err}
 	}
 	if model == "" {
 		return wrong(errors.New("no model is named"))
 	}
-	u, err := endpoint(o.BaseURL)
+	base, err := baseURL(o.BaseURL, codec, model)
 	if err != nil {
 		return wrong(err)
 	}
-	header, err := o.header()
+	stream, err := wire.CallURL(base, codec, model, true)
+	if err != nil {
+		return wrong(err)
+	}
+	header, err := o.header(codec)
 	if err != nil {
 		return wrong(err)
 	}
 	c := &Chat{
-		model: model, op: "provider: call " + o.Name, url: u, header: seal(header), secrets: secretsOf(&o), transport: o.Transport,
-		encode: openai.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
-			MaxCompletionTokens: o.MaxCompletionTokens},
+		model: model, wire: codec, op: "provider: call " + o.Name, base: base, stream: stream, header: seal(header), secrets: secretsOf(&o),
+		transport: o.Transport,
+		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
+			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry,
+			// Servers of others that speak the wire need not take what the vendor added to it.
+			SystemTurns: strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1") == codec.DefaultBaseURL()},
 		// The assembler puts characters together again that a server cut in two.
-		events: sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
+		assemble: wire.AssemblerOptions{MaxBytes: o.MaxAnswerBytes, MaxCalls: o.MaxAnswerCalls},
+		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
 	}
+	c.grows, _ = codec.(growing)
 	if c.transport == nil {
 		c.own = newTransport(nil)
-		if u.Scheme == "https" {
+		if base.Scheme == "https" {
 			c.own.DialContext = plain.Dialer(c.own.DialContext)
 		}
 		c.transport = c.own
@@ -124,7 +143,7 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 
 // Describe says what the model is.
 func (c *Chat) Describe() lathe.ModelInfo {
-	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
+	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
 }
 
 // String returns the provider's label and the model's name.
@@ -140,18 +159,15 @@ func (c *Chat) CloseIdleConnections() {
 // Generate makes one call. See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
+		if s, ok := req.Session.(*session); ok && s.c == c && s.acquire() {
+			defer s.release()
+			s.v.generate(ctx, req, yield)
+			return
+		}
 		v := c.take()
 		defer c.giveBack(v)
 		v.generate(ctx, req, yield)
 	}
-}
-
-// Open returns the model for the turns of one run: it keeps the encoded conversation and encodes
-// only the messages that are new. See [lathe.Opener]. A request whose messages do not go on from
-// the last one's is encoded anew. The close function may be called more than once.
-func (c *Chat) Open() (lathe.Model, func()) {
-	s := &session{c: c, v: c.take()}
-	return s, s.close
 }
 
 func (c *Chat) take() *conversation {
@@ -164,37 +180,4 @@ func (c *Chat) take() *conversation {
 func (c *Chat) giveBack(v *conversation) {
 	v.forget()
 	c.idle.Put(v)
-}
-
-// A session is the handle of an open conversation, which goes to another user once it is closed.
-type session struct {
-	c *Chat
-	v *conversation // nil once closed
-}
-
-// Generate makes the next call of the run.
-func (s *session) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	return func(yield func(lathe.Delta, error) bool) {
-		if s.v == nil || s.v.busy {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: s.c.op,
-				Err: errors.New("an opened model was used after it was closed, or twice at once")})
-			return
-		}
-		v := s.v
-		v.generate(ctx, req, yield)
-		if s.v == nil { // closed meanwhile: nobody else will
-			v.scope.close()
-		}
-	}
-}
-
-// Describe says what the model is.
-func (s *session) Describe() lathe.ModelInfo { return s.c.Describe() }
-
-func (s *session) close() {
-	v := s.v
-	s.v = nil
-	if v != nil && !v.busy {
-		s.c.giveBack(v)
-	}
 }

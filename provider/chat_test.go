@@ -19,6 +19,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,13 +30,19 @@ var key = "sk-" + strings.Repeat("c4n4ry", 4)
 // serve returns a chat whose server answers with h. The key is set.
 func serve(t testing.TB, h http.HandlerFunc, change func(*provider.Options)) *provider.Chat {
 	t.Helper()
+	return serveOn(t, lathe.WireOpenAIChat, h, change)
+}
+
+// serveOn is serve for a model of any wire.
+func serveOn(t testing.TB, w lathe.Wire, h http.HandlerFunc, change func(*provider.Options)) *provider.Chat {
+	t.Helper()
 	srv := httptest.NewServer(h)
-	o := &provider.Options{BaseURL: srv.URL + "/v1", Key: provider.NewSecret(key),
+	o := &provider.Options{BaseURL: srv.URL + "/v1", Key: secret.New(key),
 		Retry: provider.Retry{Base: time.Microsecond, Jitter: func() float64 { return 0.5 }}}
 	if change != nil {
 		change(o)
 	}
-	c, err := provider.OpenAI("test-model", o)
+	c, err := provider.New(w, "test-model", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +57,7 @@ func serve(t testing.TB, h http.HandlerFunc, change func(*provider.Options)) *pr
 // answer is what came of a call.
 type answer struct {
 	text, reasoning string
-	calls           []lathe.ToolCall // as the deltas told them
+	calls           []lathe.ToolCall // joined from the deltas
 	retries         []*lathe.Retry
 	finish          *lathe.Finish
 	err             error
@@ -710,7 +717,7 @@ func TestRequestIDIsSent(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		stream(w, data(text(r.Header.Get("X-Request-Id")), finished("stop"), done))
 	}, nil)
-	m, closeFn := c.Open()
+	m, closeFn := inSession(c)
 	defer closeFn()
 	for _, k := range []struct{ id, want string }{{"run-1", "run-1"}, {"run-1", "run-1"}, {"", ""}, {"run-2", "run-2"}, {"a\r\nb: c", ""}} {
 		for _, model := range []lathe.Model{c, m} {

@@ -3,18 +3,18 @@ package provider
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"maps"
 	"math"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/callid"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 const (
@@ -31,21 +31,26 @@ const (
 // A conversation holds what calls need and can use again: the encoded request, the reader, the
 // assembler, the timer. It serves one call at a time.
 type conversation struct {
-	c    *Chat
-	busy bool
+	c *Chat
 
+	url     *url.URL // of the request
 	request *payload
+	encode  wire.EncodeOptions
+	without []string // features that the server refused during this call
 	head    headKey
 	sent    []lathe.Message // encoded in request.msgs
-	scratch lathe.Request
-	callIDs callid.Short    // of the calls in request.msgs, if short is set
-	short   bool            // ids are sent in their short form
-	changed []lathe.Message // memory for messages with short ids
+	// dropped are the paths of what the request does not say, of its messages after those of its head.
+	dropped, droppedHead []string
+	scratch              lathe.Request
+	callIDs              callid.Short    // of the calls in request.msgs, if short is set
+	short                bool            // ids are sent in their short form
+	changed              []lathe.Message // memory for messages with short ids
 	// header is that of the next request; setHeader replaces it. What was given away is shared with
 	// requests that may be under way, and never changed.
 	header    sealed
 	setHeader func(http.Header)
 	headerID  string   // the request id in header
+	betas     []string // of the request
 	ids       []string // memory for request ids in headers; no place is used twice
 
 	scope   scope
@@ -54,7 +59,7 @@ type conversation struct {
 	watch   watch
 	body    responseBody
 	events  *sse.Reader
-	answer  *openai.Assembler
+	answer  wire.Assembler
 	deltas  []lathe.Delta
 	raw     lathe.Raw
 	whole   []byte // a response that is not a stream
@@ -62,7 +67,7 @@ type conversation struct {
 
 func newConversation(c *Chat) *conversation {
 	h := c.header()
-	v := &conversation{c: c, request: newPayload(), answer: openai.NewAssembler(&c.assemble),
+	v := &conversation{c: c, request: newPayload(), answer: c.wire.NewAssembler(&c.assemble),
 		header: func() http.Header { return h }, setHeader: func(next http.Header) { h = next },
 		watch: watch{client: c.opts.ClientTimeout, open: c.opts.OpenTimeout, read: c.opts.ReadTimeout}}
 	var connected func()
@@ -85,6 +90,7 @@ func (v *conversation) forget() {
 	clear(v.deltas[:cap(v.deltas)])
 	v.answer.Reset()
 	v.scratch = lathe.Request{}
+	v.url, v.encode, v.without, v.dropped, v.droppedHead = nil, wire.EncodeOptions{}, nil, nil, nil
 	v.callIDs.Forget()
 	v.short = false
 	v.setHeader(v.c.header())
@@ -96,13 +102,19 @@ func (v *conversation) forget() {
 
 // generate makes a call, with its retries.
 func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
-	v.busy = true
-	defer func() { v.busy = false }()
 	if ctx.Err() != nil {
 		yield(lathe.Delta{}, v.c.cancelled(ctx))
 		return
 	}
-	v.encodeRequest(req)
+	if req.Relay != nil && req.Relay.Wire != v.c.wire.Wire() {
+		own := *req
+		own.Relay, req = nil, &own
+	}
+	v.without = nil
+	if err := v.encodeRequest(req); err != nil {
+		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err})
+		return
+	}
 	now := time.Now()
 	v.watch.begin(now)
 	var load loading
@@ -114,10 +126,12 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 		case a.stopped:
 			return
 		case err == nil:
+			v.recordRefusedFeatures()
+			v.complete(a.finish)
 			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: a.finish}, nil)
 			return
 		}
-		if v.shortenIDs(req, &a, err) {
+		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
 			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
 				return
 			}
@@ -150,103 +164,23 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	}
 }
 
-// shortenIDs encodes the request anew with short ids of calls and returns true, if the server refused the ids that were
-// sent. From then on all conversations with the server send short ids. A request that is relayed byte for byte has the
-// ids of its client and is left as it is.
-func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
-	if v.short || a.begun || req.Relay != nil && req.Relay.Request != nil || !refusesIDs(err) {
-		return false
+// complete adds to an answer what its codec does not know.
+func (v *conversation) complete(f *lathe.Finish) {
+	m := &f.Message
+	if w := v.c.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
+		m.Wire = w
 	}
-	v.c.shortIDs.Store(true)
-	v.encodeRequest(req)
-	return v.short
-}
-
-// encodeRequest brings v.request up to req. Of a conversation that goes on, only what is new is encoded.
-func (v *conversation) encodeRequest(req *lathe.Request) {
-	r := &v.scratch
-	*r = *req
-	if r.Model == "" {
-		r.Model = v.c.model
-	}
-	opts := v.c.encode
-	opts.Stream = !asksWhole(r)
-	if !v.request.idle() { // a transport still reads it
-		v.request = newPayload()
-		v.head.forget()
-		v.sent = v.sent[:0]
-	}
-	p := v.request
-	if r.Relay != nil && r.Relay.Request != nil {
-		p.head = openai.AppendRelayed(p.head[:0], r.Relay.Request, r, &opts)
-		p.msgs, p.tail = p.msgs[:0], p.tail[:0]
-		v.head.forget()
-		v.sent = v.sent[:0]
-		v.encodeHeader(r)
-		return
-	}
-	if !v.head.matches(r) {
-		p.head = openai.AppendHead(p.head[:0], r, &opts)
-		v.head.remember(r)
-	}
-	short := v.c.shortIDs.Load()
-	if !samePrefix(v.sent, r.Messages) || short != v.short {
-		v.sent = v.sent[:0]
-	}
-	v.short = short
-	if len(v.sent) == 0 {
-		p.msgs = p.msgs[:0]
-		v.callIDs.Forget()
-	}
-	n := len(v.sent)
-	added := r.Messages[n:]
-	if v.short {
-		v.changed = v.changed[:0]
-		for i := range added {
-			v.changed = append(v.changed, v.callIDs.Apply(added[i]))
-		}
-		added = v.changed
-	}
-	p.msgs = openai.AppendMessages(p.msgs, added, n == 0, &opts)
-	clear(v.changed)
-	v.sent = append(v.sent, r.Messages[n:]...)
-	if len(p.tail) == 0 {
-		p.tail = openai.AppendTail(nil)
-	}
-	v.encodeHeader(r)
-}
-
-// encodeHeader brings v.header up to req.
-func (v *conversation) encodeHeader(r *lathe.Request) {
-	if id := r.RequestID; id != v.headerID {
-		h := v.c.header()
-		if id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
-			h = maps.Clone(h) // its values are shared: nobody may change them
-			if len(v.ids) == 0 {
-				v.ids = make([]string, idsAtOnce)
+	if entry := v.c.opts.Entry; entry != "" {
+		for i, p := range m.Parts {
+			if r, ok := p.(lathe.Reasoning); ok {
+				r.Entry = entry
+				m.Parts[i] = r
 			}
-			h["X-Request-Id"], v.ids = v.ids[:1:1], v.ids[1:]
-			h["X-Request-Id"][0] = id
 		}
-		v.setHeader(h)
-		v.headerID = id
 	}
-}
-
-// newRequest returns the HTTP request of an attempt with the given body.
-func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *http.Request {
-	h := v.header()
-	if t := lathe.TraceFrom(ctx); t.Parent != "" {
-		h = maps.Clone(h) // its values are shared: nobody may change them
-		h["Traceparent"] = []string{t.Parent}
+	if n := len(v.droppedHead) + len(v.dropped); n > 0 {
+		f.Dropped = append(slices.Clone(v.droppedHead), v.dropped...)[:min(n, wire.MaxDropped)]
 	}
-	var src io.ReadCloser = body
-	if v.c.own != nil && v.request.size() <= maxTogether {
-		src = v.request.together()
-	}
-	r := http.Request{Method: http.MethodPost, URL: v.c.url, Host: v.c.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Body: src, GetBody: v.request.get, ContentLength: v.request.size()}
-	return r.WithContext(ctx)
 }
 
 // retry says whether the call is made again after attempt n failed with err, and after how long.

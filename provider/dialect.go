@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// NativeDialect is the name of no dialect: the server's own tool calls.
+// NativeDialect is the name for the server's own tool calls, which no dialect parses.
 const NativeDialect = "native"
 
 // DialectOptions are the choices of [WithDialect]. They are copied.
@@ -32,20 +34,19 @@ type DialectOptions struct {
 	Rand func() uint64
 }
 
-// WithDialect returns model with its calls read from its text, and written into it: the caller
-// gives tools and takes calls as of any other model. The names are those of [dialect.Names] and
-// [NativeDialect]; with native, model itself is returned, unless leaked calls are to be recovered.
-// auto goes by the name of the model, and where that says nothing, by the first mark in the text.
+// WithDialect returns a model that writes tools and calls into the text of its requests and parses calls from the text of
+// the answers. The caller passes tools and receives calls as with any other model. The names are those of [dialect.Names] and
+// [NativeDialect]; with native, WithDialect returns model itself, unless leaked calls are to be recovered. auto chooses the
+// dialect by the name of the model or, if the name does not decide, by the first mark in the text.
 //
-// The server gets no `tools` member. The tools stand in the system text, and calls and results in
-// the messages, as the dialect writes them. A request without tools, in a conversation without
-// calls, passes as it is and its answer is not scanned; harmony is read always, since it is more
-// than calls.
+// The server gets no `tools` member: tools are written into the system text, and calls and results into the messages, in
+// the form of the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not
+// scanned. Answers in harmony are always parsed, since harmony marks more than calls.
 //
-// A call that cannot be read yields a [lathe.DeltaParseError], and is in the message twice: as
-// text that is Unreadable, for the model, and as a [lathe.ToolCall] with its ParseError set. The
-// deltas leave its text out, and the white space around calls, so that they are what people see. What a parser tolerated is in the
-// Faults of the [lathe.Finish]. The error is of an unknown name.
+// A call that cannot be parsed yields a [lathe.DeltaParseError] and is in the message twice: as text that is Unreadable, for
+// the model, and as a [lathe.ToolCall] with its ParseError set. The text deltas are what users see: they leave out the text of
+// that call and the white space around calls. What a parser tolerated is in the Faults of the [lathe.Finish]. An unknown name
+// is an error of code invalid_config.
 func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Model, error) {
 	var o DialectOptions
 	if opts != nil {
@@ -73,10 +74,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
-	t := &textModel{model: model, dialect: d, opts: o}
-	if m, ok := model.(lathe.Describer); ok {
-		t.info = m.Describe()
-	}
+	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe()}
 	t.info.Dialect, t.info.WritesCalls = t.dialectOf(t.info.Model).Name(), true
 	if o.RecoverLeakedCalls {
 		t.info.Dialect = NativeDialect
@@ -84,19 +82,14 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	return t, nil
 }
 
-// A textModel is a model that writes its calls as text.
+// A textModel is a model that writes its calls as text. It has no Unwrap method: the bytes of the server's answers hold calls
+// as text, and must not be relayed.
 type textModel struct {
 	model   lathe.Model
 	dialect *dialect.Dialect
 	opts    DialectOptions
 	info    lathe.ModelInfo
 }
-
-var (
-	_ lathe.Model     = (*textModel)(nil)
-	_ lathe.Describer = (*textModel)(nil)
-	_ lathe.Opener    = (*textModel)(nil)
-)
 
 // Describe names the model, and the dialect that it is read with.
 func (t *textModel) Describe() lathe.ModelInfo { return t.info }
@@ -117,36 +110,55 @@ func (t *textModel) dialectOf(model string) *dialect.Dialect {
 
 // Generate makes one call. See [lathe.Model].
 func (t *textModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	return t.generate(ctx, t.model, nil, req)
-}
-
-// Open returns the model for the turns of one run. What was rendered once stays as it is, so that
-// the model beneath goes on appending to its conversation.
-func (t *textModel) Open() (lathe.Model, func()) {
-	s := &textSession{t: t, model: t.model}
-	closeFn := func() {}
-	if o, ok := t.model.(lathe.Opener); ok {
-		s.model, closeFn = o.Open()
+	if req.Session == nil && req.Relay == nil {
+		return t.generate(ctx, nil, req)
 	}
-	return s, closeFn
+	return func(yield func(lathe.Delta, error) bool) {
+		if s, ok := req.Session.(*textSession); ok && s.t == t && s.busy.CompareAndSwap(false, true) {
+			defer s.busy.Store(false)
+			s.req = *req
+			s.req.Session, s.req.Relay = s.inner, nil
+			t.generate(ctx, &s.sent, &s.req)(yield)
+			return
+		}
+		r := *req
+		r.Session, r.Relay = nil, nil
+		t.generate(ctx, nil, &r)(yield)
+	}
 }
 
-// A textSession is a textModel within one run.
+// OpenSession returns the state of one run. What was rendered once stays as it is, so that the wrapped model continues to
+// append to its own encoded conversation.
+func (t *textModel) OpenSession() io.Closer {
+	s := &textSession{t: t}
+	if o, ok := lathe.ModelAs[sessionOpener](t.model); ok {
+		s.inner = o.OpenSession()
+	}
+	return s
+}
+
+// A sessionOpener is a model that keeps state between the turns of a run, as package loop defines it.
+type sessionOpener interface{ OpenSession() io.Closer }
+
+// A textSession is what a textModel keeps between the turns of one run.
 type textSession struct {
 	t     *textModel
-	model lathe.Model
+	inner io.Closer // of the wrapped model; nil: none
+	busy  atomic.Bool
 	sent  rendering
+	req   lathe.Request // what the wrapped model is sent
 }
 
-// Generate makes the next call of the run.
-func (s *textSession) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	return s.t.generate(ctx, s.model, &s.sent, req)
+// Close closes the session of the wrapped model.
+func (s *textSession) Close() error {
+	if s.inner != nil {
+		return s.inner.Close()
+	}
+	return nil
 }
 
-// Describe names the model.
-func (s *textSession) Describe() lathe.ModelInfo { return s.t.info }
-
-func (t *textModel) generate(ctx context.Context, model lathe.Model, sent *rendering, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	model := t.model
 	name := req.Model
 	if name == "" {
 		name = t.info.Model

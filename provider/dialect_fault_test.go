@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/provider"
 )
 
 const goodCall = `<tool name="add_numbers" args>{"a":7,"b":35}</tool>`
 
-// A call that cannot be read is told, stays visible, is answered, and the model corrects itself.
+// A call that cannot be parsed is reported, stays in the model's history, is answered, and the model corrects itself.
 func TestUnreadableCallIsToldAndCorrected(t *testing.T) {
 	t.Parallel()
 	bad := map[string]struct {
@@ -42,11 +43,11 @@ func TestUnreadableCallIsToldAndCorrected(t *testing.T) {
 			if diff := cmp.Diff(want, s.kinds()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
-			e := all[*lathe.ToolCallParseError](s)[0]
+			e := all[*event.ToolCallParseError](s)[0]
 			if e.Dialect != "tags" || e.Error != c.code || e.ExcerptBytes < 8 || !strings.HasPrefix(c.text, e.RawExcerpt[:8]) && !strings.Contains(c.text, e.RawExcerpt[:8]) {
 				t.Errorf("parse error %+v", e)
 			}
-			if r := all[*lathe.ToolCallResult](s)[0]; r.ErrorType != c.code || r.Limit != c.key {
+			if r := all[*event.ToolCallResult](s)[0]; r.ErrorType != c.code || r.Limit != c.key {
 				t.Errorf("the call was answered %s with the limit %q, want %s and %q", r.ErrorType, r.Limit, c.code, c.key)
 			}
 			if want := "Let me see.It is 42."; s.shown != want {
@@ -71,7 +72,7 @@ func TestUnreadableHarmonyPayload(t *testing.T) {
 		if s.result.Reason != lathe.ReasonAnswered || s.result.Answer != "It is 42." {
 			t.Fatalf("%s: ended %s with %q: %v", code, s.result.Reason, s.result.Answer, s.result.Err)
 		}
-		if e := all[*lathe.ToolCallParseError](s); len(e) != 1 || e[0].Error != code || e[0].Dialect != "harmony" {
+		if e := all[*event.ToolCallParseError](s); len(e) != 1 || e[0].Error != code || e[0].Dialect != "harmony" {
 			t.Errorf("%s: parse errors %+v", code, e)
 		}
 		if s.shown != "It is 42." {
@@ -84,7 +85,7 @@ func TestParseErrorRetriesWithoutTools(t *testing.T) {
 	t.Parallel()
 	m := simulated(t, "sim/script", "tags", nil, "-- turn --\ntext: <tool name=\"add_numbers\" args>{</tool>\n")
 	s := play(t, m, "Add 7 and 35.", lathe.Settings{OnParseError: lathe.ParseErrorRetryWithout}, lathe.Limits{})
-	if n := len(all[*lathe.ModelCallStarted](s)); n != 2 || s.result.Reason != lathe.ReasonAnswered || len(all[*lathe.ToolCallPlanned](s)) != 0 {
+	if n := len(all[*event.ModelCallStarted](s)); n != 2 || s.result.Reason != lathe.ReasonAnswered || len(all[*event.ToolCallPlanned](s)) != 0 {
 		t.Errorf("%d model calls, ended %s, events %q", n, s.result.Reason, s.kinds())
 	}
 }
@@ -99,8 +100,8 @@ func TestCutCallIsIncomplete(t *testing.T) {
 			if s.result.Reason != lathe.ReasonLength {
 				t.Errorf("ended %s, want length", s.result.Reason)
 			}
-			results := all[*lathe.ToolCallResult](s)
-			if len(results) != 1 || results[0].ErrorType != lathe.CodeIncompleteCall || len(all[*lathe.ToolCallExecuted](s)) != 0 {
+			results := all[*event.ToolCallResult](s)
+			if len(results) != 1 || results[0].ErrorType != lathe.CodeIncompleteCall || len(all[*event.ToolCallExecuted](s)) != 0 {
 				t.Errorf("events %q", s.kinds())
 			}
 		})
@@ -112,10 +113,10 @@ func TestCutCallAfterStopIsIncomplete(t *testing.T) {
 	t.Parallel()
 	m := simulated(t, "sim/script", "hermes", nil, "-- turn --\ntext: <tool_call>{\"name\":\"add_numbers\",\"arguments\":{\"a\":7,\n-- turn --\nexpect: incomplete_call\ntext: Sorry.\n")
 	s := play(t, m, "Add 7 and 35.", lathe.Settings{}, lathe.Limits{})
-	if s.result.Reason != lathe.ReasonAnswered || len(all[*lathe.ToolCallExecuted](s)) != 0 {
+	if s.result.Reason != lathe.ReasonAnswered || len(all[*event.ToolCallExecuted](s)) != 0 {
 		t.Errorf("ended %s (%v), events %q", s.result.Reason, s.result.Err, s.kinds())
 	}
-	if p := all[*lathe.ToolCallProposed](s); len(p) != 1 || p[0].RawArgs != `{"a":7,` {
+	if p := all[*event.ToolCallProposed](s); len(p) != 1 || p[0].RawArgs != `{"a":7,` {
 		t.Errorf("proposed %+v", p)
 	}
 }
@@ -124,15 +125,15 @@ func TestDeprecatedSyntaxIsMarkedAndCounted(t *testing.T) {
 	t.Parallel()
 	script := "-- turn --\ntext: <tool:add_numbers>{\"a\":7,\"b\":35}\n-- turn --\ntext: It is 42.\n"
 	s := play(t, simulated(t, "sim/script", "tags", &provider.DialectOptions{AllowDeprecatedSyntax: true}, script), "Add.", lathe.Settings{}, lathe.Limits{})
-	p := all[*lathe.ToolCallProposed](s)
-	if len(p) != 1 || !p[0].DeprecatedSyntax || len(all[*lathe.ToolCallExecuted](s)) != 1 {
+	p := all[*event.ToolCallProposed](s)
+	if len(p) != 1 || !p[0].DeprecatedSyntax || len(all[*event.ToolCallExecuted](s)) != 1 {
 		t.Fatalf("proposed %+v, events %q", p, s.kinds())
 	}
-	if f := all[*lathe.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "deprecated_syntax", Count: 1}) {
+	if f := all[*event.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "deprecated_syntax", Count: 1}) {
 		t.Errorf("faults %v", f)
 	}
 	s = play(t, simulated(t, "sim/script", "tags", nil, script), "Add.", lathe.Settings{}, lathe.Limits{})
-	if len(all[*lathe.ToolCallProposed](s)) != 0 || s.shown != `<tool:add_numbers>{"a":7,"b":35}` {
+	if len(all[*event.ToolCallProposed](s)) != 0 || s.shown != `<tool:add_numbers>{"a":7,"b":35}` {
 		t.Errorf("without leave, it is text: shown %q, events %q", s.shown, s.kinds())
 	}
 }
@@ -141,7 +142,7 @@ func TestHarmonyAnomaliesAreFaults(t *testing.T) {
 	t.Parallel()
 	script := "-- turn --\ntext: <|channel|>final<|message|>One.<|end|><|start|>assistant<|channel|>final<|message|>Two.<|end|>\n"
 	s := play(t, simulated(t, "sim/script", "harmony", nil, script), "Hello.", lathe.Settings{}, lathe.Limits{})
-	if f := all[*lathe.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "harmony_unexpected_order.extra_final", Count: 1}) {
+	if f := all[*event.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "harmony_unexpected_order.extra_final", Count: 1}) {
 		t.Errorf("faults %v", f)
 	}
 }
@@ -149,7 +150,7 @@ func TestHarmonyAnomaliesAreFaults(t *testing.T) {
 func TestAutoChoosesByNameThenByMark(t *testing.T) {
 	t.Parallel()
 	s := play(t, simulated(t, "sim/demo+harmony", "auto", nil, ""), "Add 7 and 35.", lathe.Settings{}, lathe.Limits{})
-	if p := all[*lathe.ToolCallProposed](s); len(p) != 1 || p[0].Dialect != "harmony" || s.events[0].Data.(*lathe.RunStarted).Dialect != "auto" {
+	if p := all[*event.ToolCallProposed](s); len(p) != 1 || p[0].Dialect != "harmony" || s.events[0].Data.(*event.RunStarted).Dialect != "auto" {
 		t.Errorf("by mark: %+v", p)
 	}
 	m, err := provider.OpenAI("openai/gpt-oss-20b", nil)
@@ -160,7 +161,7 @@ func TestAutoChoosesByNameThenByMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := named.(lathe.Describer).Describe().Dialect; got != "harmony" {
+	if got := named.Describe().Dialect; got != "harmony" {
 		t.Errorf("by name: %q, want harmony", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
@@ -19,8 +20,8 @@ import (
 
 // A story is a run through the simulated model: its events and how it ended.
 type story struct {
-	events []lathe.Event
-	result *lathe.Result
+	events []event.Event
+	result *event.Result
 	shown  string // text and commentary as the user saw them
 }
 
@@ -29,7 +30,7 @@ func (s *story) kinds() []string {
 	var out []string
 	for _, e := range s.events {
 		switch e.Data.(type) {
-		case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.CommentaryDelta, *lathe.ToolCallDelta:
+		case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta:
 		default:
 			out = append(out, e.Data.EventType())
 		}
@@ -38,7 +39,7 @@ func (s *story) kinds() []string {
 }
 
 // all returns the events of one type.
-func all[T lathe.EventData](s *story) []T {
+func all[T event.Data](s *story) []T {
 	var out []T
 	for _, e := range s.events {
 		if d, ok := e.Data.(T); ok {
@@ -68,7 +69,11 @@ func testRunner(t testing.TB, limits lathe.Limits) *tool.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow}}, Limits: limits})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow}}, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
 }
 
 func play(t testing.TB, model lathe.Model, prompt string, settings lathe.Settings, limits lathe.Limits) *story {
@@ -80,11 +85,11 @@ func play(t testing.TB, model lathe.Model, prompt string, settings lathe.Setting
 	s := &story{}
 	for e := range l.Run(t.Context(), &loop.Input{Run: lathe.RunInfo{RunID: "run"}, Messages: []lathe.Message{lathe.User(prompt)}}) {
 		switch d := e.Data.(type) {
-		case *lathe.TextDelta:
+		case *event.TextDelta:
 			s.shown += d.Text
-		case *lathe.CommentaryDelta:
+		case *event.CommentaryDelta:
 			s.shown += d.Text
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			s.result = d.Result
 		}
 		s.events = append(s.events, e)
@@ -122,7 +127,7 @@ const twoTools = `Add 7 and 35. Then echo "a <b> c".`
 func TestTextRunsAsNativeDoes(t *testing.T) {
 	t.Parallel()
 	native := play(t, simulated(t, "sim/demo", "native", nil, ""), twoTools, lathe.Settings{}, lathe.Limits{})
-	if n := len(all[*lathe.ToolCallExecuted](native)); n != 2 || native.result.Reason != lathe.ReasonAnswered {
+	if n := len(all[*event.ToolCallExecuted](native)); n != 2 || native.result.Reason != lathe.ReasonAnswered {
 		t.Fatalf("the native run made %d calls and ended %s", n, native.result.Reason)
 	}
 	for _, name := range dialect.Names() {
@@ -135,19 +140,19 @@ func TestTextRunsAsNativeDoes(t *testing.T) {
 			if diff := cmp.Diff(native.kinds(), s.kinds()); diff != "" {
 				t.Errorf("other events than natively (-native +%s):\n%s", name, diff)
 			}
-			want, got := all[*lathe.ToolCallProposed](native), all[*lathe.ToolCallProposed](s)
+			want, got := all[*event.ToolCallProposed](native), all[*event.ToolCallProposed](s)
 			for i := range min(len(want), len(got)) {
 				if got[i].Dialect != name || got[i].RawName != want[i].RawName || !sameJSON(t, got[i].RawArgs, want[i].RawArgs) {
 					t.Errorf("call %d is %s %s %s, want %s %s", i, got[i].Dialect, got[i].RawName, got[i].RawArgs, want[i].RawName, want[i].RawArgs)
 				}
 			}
-			wantResults, gotResults := all[*lathe.ToolCallResult](native), all[*lathe.ToolCallResult](s)
+			wantResults, gotResults := all[*event.ToolCallResult](native), all[*event.ToolCallResult](s)
 			for i := range min(len(wantResults), len(gotResults)) {
 				if gotResults[i].Result != wantResults[i].Result || gotResults[i].Status != wantResults[i].Status {
 					t.Errorf("result %d is %s %s, want %s %s", i, gotResults[i].Status, gotResults[i].Result, wantResults[i].Status, wantResults[i].Result)
 				}
 			}
-			if got, want := all[*lathe.RunStarted](s)[0], all[*lathe.RunStarted](native)[0]; got.Dialect != name || got.Tools.Hash != want.Tools.Hash {
+			if got, want := all[*event.RunStarted](s)[0], all[*event.RunStarted](native)[0]; got.Dialect != name || got.Tools.Hash != want.Tools.Hash {
 				t.Errorf("the run started with %s and the tools %s, want %s and %s", got.Dialect, got.Tools.Hash, name, want.Tools.Hash)
 			}
 			if s.result.Answer != native.result.Answer {

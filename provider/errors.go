@@ -12,8 +12,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/plain"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // Bounds of what an error takes over from outside.
@@ -21,7 +23,7 @@ const (
 	maxMessage      = 500 // bytes of UpstreamError.Message
 	maxProviderCode = 64
 	maxRequestID    = 128
-	maxRetryAfter   = 24 * time.Hour // longer wishes are cut to it
+	maxRetryAfter   = 24 * time.Hour // a longer Retry-After is cut to it
 )
 
 // failure wraps an upstream failure for the seam.
@@ -33,15 +35,24 @@ func (c *Chat) failure(e *lathe.UpstreamError) *lathe.Error {
 	return &lathe.Error{Code: code, Op: c.op, Err: e}
 }
 
-// protocol is the failure of a server that does not speak chat completions. what is our own text.
+// protocol is the failure of a server that does not speak the wire. what is our own text.
 func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError {
 	return &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Status: status, Message: what, Err: err}
 }
 
 // fromStatus is the failure that a response with an error status tells.
-func (c *Chat) fromStatus(resp *http.Response, api *openai.APIError) *lathe.UpstreamError {
+func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError) *lathe.UpstreamError {
 	e := c.fromAPI(api, resp.StatusCode)
-	e.Status, e.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
+	e.Status = resp.StatusCode
+	if wait := retryAfter(resp.Header); wait > 0 {
+		e.RetryAfter = wait
+	}
+	switch says := resp.Header.Get("X-Should-Retry"); {
+	case says == "false":
+		e.Retryable = false
+	case says == "true":
+		e.Retryable = e.Retryable || !lasting(e)
+	}
 	return e
 }
 
@@ -49,14 +60,14 @@ func (c *Chat) fromStatus(resp *http.Response, api *openai.APIError) *lathe.Upst
 // the rest of a Location may hold anything.
 func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
 	what := "the server redirects, and redirects are not followed: set the base URL to where it leads"
-	if to, err := c.url.Parse(resp.Header.Get("Location")); err == nil && to.Host != "" {
+	if to, err := c.base.Parse(resp.Header.Get("Location")); err == nil && to.Host != "" {
 		what += " (" + to.Scheme + "://" + to.Host + ")"
 	}
 	return c.protocol(resp.StatusCode, c.clean(what), nil)
 }
 
 // fromInBand is the failure that a server tells within a response of status 200.
-func (c *Chat) fromInBand(api *openai.APIError) *lathe.UpstreamError {
+func (c *Chat) fromInBand(api *wire.APIError) *lathe.UpstreamError {
 	status := 0
 	if api.Status >= 400 {
 		status = api.Status
@@ -67,8 +78,8 @@ func (c *Chat) fromInBand(api *openai.APIError) *lathe.UpstreamError {
 }
 
 // fromAPI converts an error of the wire; status is 0 if it came without one.
-func (c *Chat) fromAPI(api *openai.APIError, status int) *lathe.UpstreamError {
-	e := &lathe.UpstreamError{Message: c.clean(api.Message), Kind: kindOf(status)}
+func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
+	e := &lathe.UpstreamError{Message: c.clean(api.Message), Kind: kindOf(status), RetryAfter: bounded(api.RetryAfter * float64(time.Second))}
 	if status == 0 {
 		e.Kind = kindOfWords(api.Code, api.Type)
 	}
@@ -87,7 +98,8 @@ func (c *Chat) fromAPI(api *openai.APIError, status int) *lathe.UpstreamError {
 	case e.Kind == lathe.Upstream5xx && isRequestFault(status, api.Type, text):
 		e.Kind = lathe.Upstream4xx
 	}
-	e.Retryable = retryable(e)
+	e.Retryable = retryable(e, status)
+	e.Unparsed = isOutputFault(api)
 	return e
 }
 
@@ -99,7 +111,7 @@ func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }
 func (c *Chat) fromTransport(ctx context.Context, err error, body *payloadReader, responded bool) *lathe.UpstreamError {
 	_, sent := body.lastRead()
 	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: !responded && !sent}
-	// A connection that was lost before any answer is as good as none: nothing was told yet.
+	// A failure before the response's header can be retried: no part of an answer was read.
 	e.Retryable = !responded
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errOpenTimeout):
@@ -157,28 +169,36 @@ func kindOfWords(words ...string) lathe.UpstreamKind {
 	for _, w := range words {
 		w = strings.ToLower(w)
 		switch {
-		case strings.Contains(w, "rate_limit"), strings.Contains(w, "too_many_requests"), strings.Contains(w, "quota"):
+		case containsAny(w, []string{"rate_limit", "too_many_requests", "quota", "resource_exhausted"}):
 			return lathe.UpstreamRateLimited
-		case strings.Contains(w, "timeout"):
+		case containsAny(w, []string{"timeout", "deadline_exceeded"}):
 			return lathe.UpstreamTimeout
-		case strings.Contains(w, "invalid"), strings.Contains(w, "not_found"), strings.Contains(w, "authentication"),
-			strings.Contains(w, "permission"), strings.Contains(w, "context_length"), strings.Contains(w, "content_policy"):
+		case containsAny(w, []string{"invalid", "not_found", "authenticat", "permission", "billing", "too_large", "context_length", "content_policy",
+			"failed_precondition"}):
 			return lathe.Upstream4xx
 		}
 	}
 	return lathe.Upstream5xx
 }
 
-// retryable says whether an answer of the server may be another one soon. An empty account stays empty.
-func retryable(e *lathe.UpstreamError) bool {
+// retryable says whether an answer of the server may be another one soon.
+func retryable(e *lathe.UpstreamError, status int) bool {
 	switch e.Kind {
 	case lathe.UpstreamRateLimited:
-		return e.ProviderCode != "insufficient_quota"
+		return !lasting(e)
 	case lathe.Upstream5xx, lathe.UpstreamTimeout, lathe.UpstreamLoading:
 		return true
-	case lathe.Upstream4xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
+	case lathe.Upstream4xx:
+		return status == http.StatusConflict && !lasting(e)
+	case lathe.UpstreamAborted, lathe.UpstreamBadProtocol:
 	}
 	return false
+}
+
+// lasting reports whether the same request fails again, whatever the server's header says: an empty account stays empty, and
+// a conversation too long.
+func lasting(e *lathe.UpstreamError) bool {
+	return e.ProviderCode == "insufficient_quota" || e.ProviderCode == lathe.CodeContextLength
 }
 
 // retryAfter reads how long the server asks to wait; 0 where it does not say.
@@ -200,8 +220,8 @@ func bounded(ns float64) time.Duration {
 	return time.Duration(min(max(ns, 0), float64(maxRetryAfter)))
 }
 
-// requestIDHeaders are the names under which servers and the proxies before them tell their id of
-// a request, in canonical form, the best first.
+// requestIDHeaders are the headers in which servers and the proxies before them return their id of a request, in canonical
+// form and order of preference.
 var requestIDHeaders = [...]string{"X-Request-Id", "Request-Id", "X-Litellm-Call-Id", "X-Generation-Id", "Cf-Ray"}
 
 // requestID returns the server's id of the request, printable and bounded.
@@ -238,18 +258,7 @@ func (c *Chat) clean(text string) string {
 		}
 		return r
 	}, text)
-	return cut(strings.TrimSpace(text), maxMessage)
-}
-
-// cut returns the first n bytes of s, without half a character at the end.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return shorten.Cut(strings.TrimSpace(text), maxMessage)
 }
 
 func (c *Chat) cleanCode(code string) string {
@@ -264,8 +273,8 @@ func (c *Chat) cleanCode(code string) string {
 }
 
 // secretsOf returns all that must not stand in an error: the key and the headers' values.
-func secretsOf(o *Options) []Secret {
-	var out []Secret
+func secretsOf(o *Options) []secret.Secret {
+	var out []secret.Secret
 	if !o.Key.IsZero() {
 		out = append(out, o.Key)
 	}

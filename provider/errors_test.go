@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/secret"
 )
 
 func newChat(t testing.TB, o *Options) *Chat {
@@ -123,7 +124,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestMessageIsBoundedAndScrubbed(t *testing.T) {
 	t.Parallel()
-	c := newChat(t, &Options{Key: NewSecret("correct horse battery"), Headers: map[string]Secret{"X-Api-Key": NewSecret("staple12")}})
+	c := newChat(t, &Options{Key: secret.New("correct horse battery"), Headers: map[string]secret.Secret{"X-Api-Key": secret.New("staple12")}})
 	long := c.clean(strings.Repeat("é", 400) + "correct horse battery")
 	if len(long) > maxMessage || !utf8.ValidString(long) {
 		t.Errorf("got %d bytes, valid %v", len(long), utf8.ValidString(long))
@@ -150,7 +151,7 @@ func TestMessageIsBoundedAndScrubbed(t *testing.T) {
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	c := newChat(t, &Options{Key: NewSecret("correct-horse")})
+	c := newChat(t, &Options{Key: secret.New("correct-horse")})
 	for _, k := range []struct {
 		h    http.Header
 		want string

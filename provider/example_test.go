@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A model server, as OpenAI, vLLM, Ollama and others are.
@@ -24,7 +25,7 @@ func ExampleOpenAI() {
 
 	model, err := provider.OpenAI("llama3.2", &provider.Options{
 		BaseURL: server.URL, // such as http://localhost:11434
-		Key:     provider.NewSecret("the key, if the server wants one"),
+		Key:     secret.New("the key, if the server wants one"),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -56,7 +57,7 @@ func ExampleOpenAI_errors() {
 		fmt.Fprint(w, `{"error":{"message":"wrong key","code":"invalid_api_key"}}`)
 	}))
 	defer server.Close()
-	model, err := provider.OpenAI("m", &provider.Options{BaseURL: server.URL, Key: provider.NewSecret("k")})
+	model, err := provider.OpenAI("m", &provider.Options{BaseURL: server.URL, Key: secret.New("k")})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -75,7 +76,7 @@ func ExampleOpenAI_errors() {
 	// provider: call openai: upstream_error: upstream_4xx (HTTP 401) code invalid_api_key
 }
 
-func ExampleChat_Open() {
+func ExampleChat_OpenSession() {
 	server := exampleServer()
 	defer server.Close()
 	chat, err := provider.OpenAI("m", &provider.Options{BaseURL: server.URL})
@@ -86,11 +87,11 @@ func ExampleChat_Open() {
 	defer chat.CloseIdleConnections()
 
 	// The turns of one run: only new messages are encoded for each.
-	model, closeFn := chat.Open()
-	defer closeFn()
+	session := chat.OpenSession()
+	defer session.Close()
 	history := []lathe.Message{lathe.User("Hello!")}
 	for range 2 {
-		for d, err := range model.Generate(context.Background(), &lathe.Request{Messages: history}) {
+		for d, err := range chat.Generate(context.Background(), &lathe.Request{Messages: history, Session: session}) {
 			if err != nil {
 				fmt.Println(err)
 				return

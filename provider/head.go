@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -19,6 +20,11 @@ type headKey struct {
 	sampling lathe.Sampling // its pointers and slices are copies
 	temp     optional[float64]
 	topP     optional[float64]
+	presence optional[float64]
+	frequent optional[float64]
+	topK     optional[int]
+	budget   optional[int]
+	hosted   []json.RawMessage // copies
 	max      optional[int]
 	seed     optional[int64]
 	extra    []lathe.Member
@@ -44,6 +50,9 @@ func (k *headKey) matches(r *lathe.Request) bool {
 	return k.set && k.whole == asksWhole(r) && k.model == r.Model && k.choice == r.ToolChoice && k.user == r.User &&
 		k.parallel == valueOf(r.ParallelToolCalls) && k.temp == valueOf(s.Temperature) && k.topP == valueOf(s.TopP) &&
 		k.max == valueOf(s.MaxTokens) && k.seed == valueOf(s.Seed) && k.sampling.ReasoningEffort == s.ReasoningEffort &&
+		k.sampling.ReasoningSummary == s.ReasoningSummary && k.topK == valueOf(s.TopK) && k.budget == valueOf(s.ReasoningBudget) &&
+		k.presence == valueOf(s.PresencePenalty) && k.frequent == valueOf(s.FrequencyPenalty) &&
+		slices.EqualFunc(k.hosted, r.HostedTools, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) &&
 		slices.Equal(k.tools, r.Tools) && slices.Equal(k.sampling.Stop, s.Stop) &&
 		bytes.Equal(k.sampling.ResponseFormat, s.ResponseFormat) && slices.EqualFunc(k.extra, r.Overrides, sameMember)
 }
@@ -57,6 +66,12 @@ func (k *headKey) remember(r *lathe.Request) {
 	k.set, k.model, k.choice, k.user = true, r.Model, r.ToolChoice, r.User
 	k.parallel, k.temp, k.topP = valueOf(r.ParallelToolCalls), valueOf(s.Temperature), valueOf(s.TopP)
 	k.max, k.seed, k.sampling.ReasoningEffort = valueOf(s.MaxTokens), valueOf(s.Seed), s.ReasoningEffort
+	k.sampling.ReasoningSummary, k.topK, k.budget = s.ReasoningSummary, valueOf(s.TopK), valueOf(s.ReasoningBudget)
+	k.presence, k.frequent = valueOf(s.PresencePenalty), valueOf(s.FrequencyPenalty)
+	k.hosted = k.hosted[:0]
+	for _, t := range r.HostedTools {
+		k.hosted = append(k.hosted, bytes.Clone(t))
+	}
 	k.tools = append(k.tools[:0], r.Tools...)
 	k.sampling.Stop = append(k.sampling.Stop[:0], s.Stop...)
 	k.sampling.ResponseFormat = append(k.sampling.ResponseFormat[:0], s.ResponseFormat...)
@@ -66,11 +81,12 @@ func (k *headKey) remember(r *lathe.Request) {
 	}
 }
 
-// forget lets go of everything but memory.
+// forget clears all references and keeps the allocated memory.
 func (k *headKey) forget() {
 	clear(k.tools[:cap(k.tools)])
 	clear(k.extra[:cap(k.extra)])
-	*k = headKey{tools: k.tools[:0], extra: k.extra[:0]}
+	clear(k.hosted[:cap(k.hosted)])
+	*k = headKey{tools: k.tools[:0], extra: k.extra[:0], hosted: k.hosted[:0]}
 }
 
 // samePrefix reports whether msgs goes on from the messages that were sent. It looks at the
@@ -81,7 +97,7 @@ func samePrefix(sent, msgs []lathe.Message) bool {
 	}
 	for i := range sent {
 		a, b := &sent[i], &msgs[i]
-		if a.Role != b.Role || a.Name != b.Name || !sameSlice(a.Parts, b.Parts) || !sameSlice(a.Extra, b.Extra) {
+		if a.Role != b.Role || a.Name != b.Name || a.Wire != b.Wire || !sameSlice(a.Parts, b.Parts) || !sameSlice(a.Extra, b.Extra) {
 			return false
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // overHTTP2 returns a chat that speaks HTTP/2 with h.
@@ -26,7 +27,7 @@ func overHTTP2(t *testing.T, h http.HandlerFunc) *provider.Chat {
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return open(t, srv.Client().Transport, func(o *provider.Options) {
-		o.BaseURL, o.Key = srv.URL+"/v1", provider.NewSecret(key)
+		o.BaseURL, o.Key = srv.URL+"/v1", secret.New(key)
 		o.Retry.Attempts = 1
 	})
 }
@@ -55,7 +56,7 @@ func TestHTTP2(t *testing.T) {
 			w.WriteHeader(429)
 		}
 	})
-	m, closeFn := c.Open()
+	m, closeFn := inSession(c)
 	defer closeFn()
 	if a := ask(t, t.Context(), m); a.text != "Hello" {
 		t.Errorf("got %v", a.err)
@@ -82,7 +83,7 @@ func TestAnswerBeforeTheRequestIsRead(t *testing.T) {
 	for name, c := range map[string]*provider.Chat{"HTTP/1.1": serve(t, h, nil), "HTTP/2": overHTTP2(t, h)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, closeFn := c.Open()
+			m, closeFn := inSession(c)
 			defer closeFn()
 			var history []lathe.Message
 			for i := range 8 {
@@ -135,7 +136,7 @@ func TestLog(t *testing.T) {
 		r2.Header = h
 		return r2, nil
 	}), func(o *provider.Options) {
-		o.Key, o.Log = provider.NewSecret(key), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug,
+		o.Key, o.Log = secret.New(key), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug,
 			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == slog.TimeKey {
 					return slog.Attr{}
@@ -163,7 +164,7 @@ level=DEBUG msg="model call attempt" provider=openai model=m attempt=1 status=20
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	c := open(t, nil, func(o *provider.Options) { o.Name, o.NoTools, o.NoParallel = "vllm", true, true })
-	if got, want := c.Describe(), (lathe.ModelInfo{Provider: "vllm", Model: "m", NoTools: true, NoParallel: true}); got != want {
+	if got, want := c.Describe(), (lathe.ModelInfo{Provider: "vllm", Model: "m", Wire: lathe.WireOpenAIChat, NoTools: true, NoParallel: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -188,7 +189,7 @@ func FuzzResponse(f *testing.F) {
 			}
 			return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(&pieces{body, max(piece, 1)})}, nil
 		}), func(o *provider.Options) {
-			o.Key, o.Retry.Attempts = provider.NewSecret(key), 1
+			o.Key, o.Retry.Attempts = secret.New(key), 1
 			o.MaxResponseBytes, o.MaxErrorBytes, o.MaxLineBytes, o.MaxEventBytes = 1<<20, 1<<12, 1<<12, 1<<14
 		})
 		a := ask(t, t.Context(), c)

@@ -9,7 +9,7 @@ import (
 )
 
 // maxMistaken bounds how often in one turn a mark may turn out to open no call. Past it, the rest
-// of the turn is text: who writes so many writes about calls.
+// of the turn is text: a model that writes so many marks writes about calls.
 const maxMistaken = 64
 
 // leaks reads the text of a server that has calls of its own. A call to a tool that was not

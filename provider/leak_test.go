@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/provider"
 )
@@ -18,6 +19,8 @@ type parrot struct {
 	piece int
 	asked *lathe.Request
 }
+
+func (*parrot) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (p *parrot) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	p.asked = req
@@ -69,17 +72,17 @@ func TestLeakedCallIsRecovered(t *testing.T) {
 			t.Parallel()
 			m := simulated(t, "sim/demo+"+name, "native", &provider.DialectOptions{RecoverLeakedCalls: true}, "")
 			s := play(t, m, twoTools, lathe.Settings{}, lathe.Limits{})
-			p := all[*lathe.ToolCallProposed](s)
-			if len(p) != 2 || !p[0].Recovered || p[0].Dialect != name || len(all[*lathe.ToolCallExecuted](s)) != 2 {
+			p := all[*event.ToolCallProposed](s)
+			if len(p) != 2 || !p[0].Recovered || p[0].Dialect != name || len(all[*event.ToolCallExecuted](s)) != 2 {
 				t.Fatalf("proposed %+v, events %q", p, s.kinds())
 			}
 			if s.result.Reason != lathe.ReasonAnswered || !strings.Contains(s.result.Answer, "42") || strings.Contains(s.shown, "add_numbers\"") {
 				t.Errorf("ended %s with %q, shown %q", s.result.Reason, s.result.Answer, s.shown)
 			}
-			if got := all[*lathe.RunStarted](s)[0].Dialect; got != "native" {
+			if got := all[*event.RunStarted](s)[0].Dialect; got != "native" {
 				t.Errorf("the run started with %s", got)
 			}
-			if f := all[*lathe.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "leaked_call", Count: 2}) {
+			if f := all[*event.ModelCallFinished](s)[0].Faults; !slices.Contains(f, lathe.Fault{Kind: "leaked_call", Count: 2}) {
 				t.Errorf("faults %v", f)
 			}
 		})

@@ -44,7 +44,7 @@ func TestLoadingServerIsWaitedFor(t *testing.T) {
 		change   func(*provider.Options)
 		within   [2]time.Duration
 		kind     lathe.UpstreamKind
-		attempts []int // that were told as failed
+		attempts []int // that were reported as failed
 	}{
 		{"until it answers", 100 * time.Second, answers, func(o *provider.Options) { o.Retry.Attempts, o.ClientTimeout = 1, 10*time.Second },
 			[2]time.Duration{100 * time.Second, 105 * time.Second}, "", []int{1}},

@@ -10,31 +10,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// A Secret is a key that does not print: fmt, encoding/json and log/slog show "[redacted]".
-type Secret = secret.Secret
-
-// NewSecret returns a Secret that holds s.
-func NewSecret(s string) Secret { return secret.New(s) }
-
-// Options set up a model server. The zero value reaches OpenAI without a key. Every limit and
-// timeout has the default in its comment.
+// Options configure the access to a model server. The zero value uses the vendor's server without a key. The default of a limit
+// or a timeout is in its comment.
 type Options struct {
-	// Name is the provider's label in events and metrics; "openai".
+	// Name is the provider's label in events and metrics. The default is "openai", "anthropic" or "gemini", depending on the wire.
 	Name string
-	// BaseURL is the address under which /chat/completions lies, version included;
-	// https://api.openai.com/v1. An address without a path gets /v1, so http://localhost:11434
-	// works; any other path is taken as it is, with or without /chat/completions at its end. A
-	// query is kept (api-version). A key or password in it is refused.
+	// BaseURL is the URL to which the path of the wire is appended, such as /chat/completions. The default is that of the vendor,
+	// such as https://api.openai.com/v1. It includes the API version, which is added on the wires of Anthropic and Google if it
+	// is missing (/v1, /v1beta). A URL without a path gets the vendor's path, so http://localhost:11434 works. Any other path is
+	// used unchanged; the path of the wire at its end is removed. A query is kept (api-version). A URL that contains a key or a
+	// password is an error.
 	BaseURL string
-	// Key is sent as a bearer token; the zero Secret sends none.
-	Key Secret
+	// Key is sent in the header of the wire: as a bearer token, in x-api-key or in x-goog-api-key. With the zero Secret no key
+	// is sent.
+	Key secret.Secret
 	// Headers are sent with each request. Their values are Secrets because some servers take the
 	// key in a header of their own (api-key).
-	Headers map[string]Secret
+	Headers map[string]secret.Secret
 	// Transport makes the requests; nil: one of this Chat's own, which uses the proxies of the
 	// environment (HTTPS_PROXY, NO_PROXY) as net/http does. It must close request bodies, as
 	// every http.RoundTripper must. Redirects are never followed, so that the key goes nowhere else.
@@ -63,26 +60,36 @@ type Options struct {
 	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens, which OpenAI's
 	// reasoning models ask for.
 	MaxCompletionTokens bool
+	// TopK sends Sampling.TopK as top_k on chat completions, which OpenAI itself refuses.
+	TopK bool
+	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
+	MaxTokens int
+	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
+	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
+	Entry string
 	// NoTools and NoParallel say what the model cannot do; see lathe.ModelInfo.
 	NoTools, NoParallel bool
 
 	MaxResponseBytes int64 // 64 MiB; of one response, unpacked
 	MaxErrorBytes    int64 // 64 KiB; read of an error's body
 	MaxLineBytes     int   // 1 MiB; of one line of a stream
-	MaxEventBytes    int   // 8 MiB; of one event of a stream
+	MaxEventBytes    int   // 8 MiB; of one event of a stream, and of a response that is not a stream
+	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
+	MaxAnswerCalls   int   // 256; tool calls of one answer
 
 	// Log gets one debug line for each attempt: status, kind of failure and request id; nil: none.
 	Log *slog.Logger
 }
 
-// Retry says how a call is made again that failed with 408, 429 or 5xx, or without any response,
-// before its first delta. A call that timed out after it was sent is not made again.
+// Retry configures how failed model calls are repeated. A call is repeated if it failed before its first delta, with status 408,
+// 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call that timed out after it
+// was sent is not repeated.
 type Retry struct {
 	Attempts int           // 3, the first one included
 	Base     time.Duration // 500 ms; the first wait is at most this, and it doubles with each attempt
 	Max      time.Duration // 8 s; the longest wait that the server did not ask for
-	// MaxAfter is the longest Retry-After that is waited for; 60 s. A server that asks for more
-	// is not called again: the error, which holds its wish, ends the call.
+	// MaxAfter is the longest Retry-After that the call waits for; 60 s. A server that asks for more
+	// is not called again: the call ends with an error that holds the requested wait.
 	MaxAfter time.Duration
 	// Jitter returns a number in [0, 1) that each wait (but not a Retry-After) is multiplied by;
 	// math/rand/v2.Float64. It may be called from several goroutines at once.
@@ -91,7 +98,6 @@ type Retry struct {
 
 // Defaults and fixed limits.
 const (
-	defaultBaseURL          = "https://api.openai.com/v1"
 	defaultClientTimeout    = 120 * time.Second
 	defaultOpenTimeout      = 10 * time.Second
 	defaultLoadingTimeout   = 2 * time.Minute
@@ -104,13 +110,13 @@ const (
 )
 
 // withDefaults returns a copy of o with its zero fields filled. A timeout that is off is 0 in it.
-func (o *Options) withDefaults() Options {
+func (o *Options) withDefaults(codec wire.Upstream) Options {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	def(&c.Name, "openai")
-	def(&c.BaseURL, defaultBaseURL)
+	def(&c.Name, vendors[codec.Wire()])
+	def(&c.BaseURL, codec.DefaultBaseURL())
 	def(&c.ClientTimeout, defaultClientTimeout)
 	def(&c.OpenTimeout, defaultOpenTimeout)
 	def(&c.ReadTimeout, c.ClientTimeout)
@@ -141,18 +147,11 @@ func def[T comparable](p *T, v T) {
 	}
 }
 
-// endpoint returns the address of chat completions under base. Its errors do not quote base,
-// which may hold a password.
-func endpoint(base string) (*url.URL, error) {
-	u, err := url.Parse(base)
+// baseURL returns the address of the server. A query with a key in it is refused, without quoting it.
+func baseURL(base string, codec wire.Upstream, model string) (*url.URL, error) {
+	u, err := wire.BaseURL(base, codec, model)
 	if err != nil {
-		return nil, errors.New("base URL is not a URL")
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("base URL must start with http:// or https:// and name a host")
-	}
-	if u.User != nil {
-		return nil, errors.New("base URL holds a user or password: use the key or a header")
+		return nil, err
 	}
 	for name := range u.Query() {
 		for _, word := range [...]string{"key", "token", "secret", "password", "sig"} {
@@ -161,32 +160,26 @@ func endpoint(base string) (*url.URL, error) {
 			}
 		}
 	}
-	u.Fragment, u.RawFragment = "", ""
-	path := strings.TrimRight(u.EscapedPath(), "/")
-	if path == "" {
-		path = "/v1"
-	}
-	const tail = "/chat/completions"
-	path = strings.TrimSuffix(path, tail) + tail
-	if u.Path, err = url.PathUnescape(path); err != nil {
-		return nil, errors.New("base URL has a bad path")
-	}
-	u.RawPath = path
 	return u, nil
 }
 
 // header returns the header of each request.
-func (o *Options) header() (http.Header, error) {
+func (o *Options) header(codec wire.Upstream) (http.Header, error) {
+	keyName, before := codec.KeyHeader()
+	keyName = http.CanonicalHeaderKey(keyName)
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"text/event-stream, application/json"},
 		"User-Agent":   {"lathe"},
 	}
+	for _, fixed := range codec.Headers() {
+		h.Set(fixed[0], fixed[1])
+	}
 	if !o.Key.IsZero() {
 		if !validHeaderValue(o.Key.Reveal()) {
 			return nil, errors.New("the key holds a byte that cannot stand in a header, such as a line end")
 		}
-		h.Set("Authorization", "Bearer "+o.Key.Reveal())
+		h[keyName] = []string{before + o.Key.Reveal()}
 	}
 	for name, value := range o.Headers {
 		if !validHeaderName(name) {
@@ -198,9 +191,9 @@ func (o *Options) header() (http.Header, error) {
 		switch key := http.CanonicalHeaderKey(name); key {
 		case "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding":
 			return nil, fmt.Errorf("header %s cannot be set", key)
-		case "Authorization":
+		case keyName:
 			if !o.Key.IsZero() {
-				return nil, errors.New("both a key and an Authorization header are set")
+				return nil, fmt.Errorf("both a key and the header %s, which has the key, are set", keyName)
 			}
 			h[key] = []string{value.Reveal()}
 		default:

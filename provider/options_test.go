@@ -6,15 +6,30 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire/upstreams"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // canary is put together here, so that no scanner takes the file for a leak.
 var canary = "sk-" + strings.Repeat("c4n4ry", 4)
+
+// endpoint returns where a model m on a server at base is asked.
+func endpoint(w lathe.Wire, base string) (*url.URL, error) {
+	codec := upstreams.Of(w)
+	u, err := baseURL(base, codec, "m")
+	if err != nil {
+		return nil, err
+	}
+	return wire.CallURL(u, codec, "m", true)
+}
 
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
@@ -30,14 +45,36 @@ func TestEndpoint(t *testing.T) {
 		{"https://x.test/v1#part", "https://x.test/v1/chat/completions"},
 		{"http://[::1]:8080/v1", "http://[::1]:8080/v1/chat/completions"},
 	} {
-		u, err := endpoint(c.in)
+		u, err := endpoint(lathe.WireOpenAIChat, c.in)
 		if err != nil || u.String() != c.want {
 			t.Errorf("endpoint(%q): got %v, %v, want %s", c.in, u, err, c.want)
 		}
 	}
+	for in, want := range map[string]string{
+		"https://generativelanguage.googleapis.com":        "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+		"https://generativelanguage.googleapis.com/v1beta": "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+		"https://x.test/google/v1/?a=b":                    "https://x.test/google/v1/models/m:streamGenerateContent?alt=sse&a=b",
+		"https://x.test/google":                            "https://x.test/google/v1beta/models/m:streamGenerateContent?alt=sse",
+	} {
+		if u, err := endpoint(lathe.WireGemini, in); err != nil || u.String() != want {
+			t.Errorf("endpoint(%q): got %v, %v, want %s", in, u, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"https://api.anthropic.com":              "https://api.anthropic.com/v1/messages",
+		"https://api.anthropic.com/v1":           "https://api.anthropic.com/v1/messages",
+		"https://api.anthropic.com/v1/messages/": "https://api.anthropic.com/v1/messages",
+		"https://x.test/anthropic":               "https://x.test/anthropic/v1/messages",
+		"https://x.test/anthropic/v1":            "https://x.test/anthropic/v1/messages",
+		"https://x.test/a/v2?beta=true":          "https://x.test/a/v2/messages?beta=true",
+	} {
+		if u, err := endpoint(lathe.WireMessages, in); err != nil || u.String() != want {
+			t.Errorf("endpoint(%q): got %v, %v, want %s", in, u, err, want)
+		}
+	}
 	for _, in := range []string{"", "api.openai.com/v1", "ftp://x.test/v1", "https://", "https:///v1", "https://u:" + canary + "@x.test/v1",
 		"https://x.test/v1?key=" + canary, "https://x.test/v1?Access_Token=" + canary, "https://x.test/%zz" + canary, "://" + canary} {
-		if u, err := endpoint(in); err == nil || strings.Contains(err.Error(), canary) {
+		if u, err := endpoint(lathe.WireOpenAIChat, in); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("endpoint(%q): got %v, %v", in, u, err)
 		}
 	}
@@ -47,13 +84,13 @@ func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]*Options{
 		"no host":          {BaseURL: "http://"},
-		"line end in key":  {Key: NewSecret(canary + "\n")},
-		"bad header name":  {Headers: map[string]Secret{"a b": NewSecret(canary)}},
-		"no header name":   {Headers: map[string]Secret{"": NewSecret(canary)}},
-		"bad header value": {Headers: map[string]Secret{"X-A": NewSecret(canary + "\r\nX-B: c")}},
-		"host":             {Headers: map[string]Secret{"host": NewSecret(canary)}},
-		"content length":   {Headers: map[string]Secret{"Content-length": NewSecret("1")}},
-		"two keys":         {Key: NewSecret(canary), Headers: map[string]Secret{"authorization": NewSecret(canary)}},
+		"line end in key":  {Key: secret.New(canary + "\n")},
+		"bad header name":  {Headers: map[string]secret.Secret{"a b": secret.New(canary)}},
+		"no header name":   {Headers: map[string]secret.Secret{"": secret.New(canary)}},
+		"bad header value": {Headers: map[string]secret.Secret{"X-A": secret.New(canary + "\r\nX-B: c")}},
+		"host":             {Headers: map[string]secret.Secret{"host": secret.New(canary)}},
+		"content length":   {Headers: map[string]secret.Secret{"Content-length": secret.New("1")}},
+		"two keys":         {Key: secret.New(canary), Headers: map[string]secret.Secret{"authorization": secret.New(canary)}},
 	} {
 		c, err := OpenAI("m", o)
 		if err == nil || c != nil || lathe.CodeOf(err) != lathe.CodeInvalidConfig || strings.Contains(err.Error(), canary) {
@@ -68,24 +105,24 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestOptionsDefaults(t *testing.T) {
 	t.Parallel()
 	var none *Options
-	o := none.withDefaults()
+	o := none.withDefaults(openai.Upstream{})
 	if o.ClientTimeout != 120*time.Second || o.OpenTimeout != 10*time.Second || o.ReadTimeout != 120*time.Second || o.Retry.Attempts != 3 {
 		t.Errorf("got %+v", o)
 	}
-	o = (&Options{ClientTimeout: 7 * time.Second}).withDefaults()
+	o = (&Options{ClientTimeout: 7 * time.Second}).withDefaults(openai.Upstream{})
 	if o.ReadTimeout != 7*time.Second {
 		t.Errorf("read timeout is %v, want the client timeout", o.ReadTimeout)
 	}
-	o = (&Options{ClientTimeout: -1, OpenTimeout: -1}).withDefaults()
+	o = (&Options{ClientTimeout: -1, OpenTimeout: -1}).withDefaults(openai.Upstream{})
 	if o.ClientTimeout != 0 || o.OpenTimeout != 0 || o.ReadTimeout != 0 {
 		t.Errorf("timeouts that are off: got %v %v %v", o.ClientTimeout, o.OpenTimeout, o.ReadTimeout)
 	}
-	in := &Options{Key: NewSecret("k")}
+	in := &Options{Key: secret.New("k")}
 	c, err := OpenAI("m", in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Key = NewSecret("other")
+	in.Key = secret.New("other")
 	if got := c.header().Get("Authorization"); got != "Bearer k" {
 		t.Errorf("options are not copied: %q", got)
 	}
@@ -93,18 +130,18 @@ func TestOptionsDefaults(t *testing.T) {
 
 func TestKeysDoNotPrint(t *testing.T) {
 	t.Parallel()
-	o := &Options{Name: "p", Key: NewSecret(canary), BaseURL: "http://127.0.0.1:1/v1",
-		Headers: map[string]Secret{"X-Api-Key": NewSecret(canary)}}
+	o := &Options{Name: "p", Key: secret.New(canary), BaseURL: "http://127.0.0.1:1/v1",
+		Headers: map[string]secret.Secret{"X-Api-Key": secret.New(canary)}}
 	o2 := *o
-	o2.Headers = map[string]Secret{"Authorization": NewSecret("Bearer " + canary)}
-	o2.Key = Secret{}
+	o2.Headers = map[string]secret.Secret{"Authorization": secret.New("Bearer " + canary)}
+	o2.Key = secret.Secret{}
 	for name, opts := range map[string]*Options{"key": o, "header": &o2} {
 		c, err := OpenAI("m", opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, done := c.Open()
-		defer done()
+		s := c.OpenSession()
+		defer s.Close()
 		type config struct {
 			opts Options
 			chat *Chat
@@ -130,7 +167,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	c, err := OpenAI("m", &Options{Key: NewSecret("abc"), Headers: map[string]Secret{"x-title": NewSecret("t"), "User-Agent": NewSecret("me")}})
+	c, err := OpenAI("m", &Options{Key: secret.New("abc"), Headers: map[string]secret.Secret{"x-title": secret.New("t"), "User-Agent": secret.New("me")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func eachText(msgs []lathe.Message, f func(string)) {
 				f(p.Arguments)
 			case lathe.ToolResult:
 				f(p.Content)
-			case lathe.Blob:
+			case lathe.Blob, lathe.Opaque:
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func (r *reading) flush() {
 	r.said(r.deltas)
 }
 
-// broken ends a turn that failed: what was held back of its text first.
+// broken ends a turn that failed: what was buffered of its text first.
 func (r *reading) broken(err error) {
 	if r.seen {
 		r.flush()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/provider"
 )
 
@@ -18,6 +19,8 @@ type recital struct {
 	finish *lathe.Finish
 	err    error
 }
+
+func (*recital) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (r *recital) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -107,7 +110,7 @@ func TestWholeMessageIsRead(t *testing.T) {
 		t.Errorf("text %q, calls %v, reason %s", textOf(deltas), f.Message.Calls(), f.Reason)
 	}
 	s := play(t, simulated(t, "sim/fault-json-instead-of-stream+tags", "tags", nil, ""), twoTools, lathe.Settings{}, lathe.Limits{})
-	if s.result.Reason != lathe.ReasonAnswered || len(all[*lathe.ToolCallExecuted](s)) != 2 {
+	if s.result.Reason != lathe.ReasonAnswered || len(all[*event.ToolCallExecuted](s)) != 2 {
 		t.Errorf("ended %s, events %q", s.result.Reason, s.kinds())
 	}
 }

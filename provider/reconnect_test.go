@@ -77,7 +77,7 @@ func TestClosedReusedConnectionIsNoFailure(t *testing.T) {
 				}
 			})
 			c := open(t, nil, func(o *provider.Options) { o.BaseURL, o.Retry.Attempts = url, 1 })
-			m, closeFn := c.Open()
+			m, closeFn := inSession(c)
 			defer closeFn()
 			var history []lathe.Message
 			for i := range 50 {

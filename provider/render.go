@@ -76,7 +76,7 @@ func choiceNote(req *lathe.Request, tools []*lathe.ToolSpec) string {
 	return note
 }
 
-// lastAnswer returns the place of the last message that answers; -1 when there is none.
+// lastAnswer returns the index of the last message that answers, or -1.
 func lastAnswer(messages []lathe.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := &messages[i]; m.Role == lathe.RoleAssistant && m.Text() != "" && len(m.Calls()) == 0 {

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"io"
 	"iter"
 	"reflect"
 	"strings"
@@ -28,9 +29,16 @@ func (l *listener) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lat
 
 func (l *listener) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "p", Model: "m"} }
 
-func (l *listener) Open() (lathe.Model, func()) {
+func (l *listener) OpenSession() io.Closer {
 	l.opened++
-	return l, func() { l.opened-- }
+	return &listening{l}
+}
+
+type listening struct{ *listener }
+
+func (s *listening) Close() error {
+	s.opened--
+	return nil
 }
 
 func called(id, args string) lathe.Message {
@@ -51,17 +59,19 @@ func TestRenderedMessagesAreAStablePrefix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, closeFn := m.(lathe.Opener).Open()
+	session := m.(interface{ OpenSession() io.Closer }).OpenSession()
 	history := []lathe.Message{lathe.System("Be brief."), lathe.User("Add.")}
 	for n := range 4 {
-		generate(t, open, &lathe.Request{Messages: history, Tools: addTool})
+		generate(t, m, &lathe.Request{Messages: history, Tools: addTool, Session: session})
 		history = append(history, called("a", `{"a":1}`), answered("a", `{"sum":1}`))
 		if n == 2 {
 			history = append(history, lathe.User("And?"))
 		}
 	}
-	closeFn()
-	if l.opened != 0 {
+	if got := l.asked[0].Session; got == nil || got.(*listening).listener != l {
+		t.Errorf("the model beneath got the session %v", got)
+	}
+	if _ = session.Close(); l.opened != 0 {
 		t.Errorf("%d sessions of the model beneath are open", l.opened)
 	}
 	for n := 1; n < len(l.asked); n++ {
@@ -183,6 +193,8 @@ func TestNativeAndIdleCostNothing(t *testing.T) {
 type quiet struct{}
 
 var quietFinish = &lathe.Finish{Message: lathe.Assistant("<tool> is text"), Reason: lathe.FinishStop}
+
+func (quiet) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (quiet) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return sayQuietly

@@ -83,29 +83,48 @@ func TestRecordedStreams(t *testing.T) {
 	}
 }
 
-// TestCutStreams cuts a recorded stream at every byte: each time the call ends with an answer or an
-// error, never with a call whose arguments are half.
+// TestCutStreams cuts recorded streams at every byte: each time the call ends with an answer or an error,
+// never with a call that counts as complete and has other arguments than the whole stream.
 func TestCutStreams(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(filepath.Join(testdata.Dir(t, "recorded-streams"), "openai-compatible__chat__anthropic-fallback-tool-call.sse"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range b {
-		for _, clean := range []bool{true, false} {
-			chat := open(t, cut(b[:n], clean), nil)
-			a := ask(t, t.Context(), chat)
-			switch {
-			case a.finish != nil && len(a.calls) > 0:
-				if got := a.finish.Message.Calls()[0]; !got.Incomplete && got.Arguments != `{"path": "a.txt"}` {
-					t.Errorf("cut at %d (clean %v): got %+v", n, clean, got)
-				}
-			case a.finish == nil && clean && a.kind() != lathe.UpstreamBadProtocol, a.finish == nil && !clean && a.kind() != lathe.UpstreamAborted:
-				t.Errorf("cut at %d (clean %v): got %v", n, clean, a.err)
+	for name, path := range map[string]func(t *testing.T) string{
+		"llama.cpp, text and a call": func(t *testing.T) string { return testdata.Own(t, llamaCpp, "qwen3-call.txt") },
+		"llama.cpp, two calls":       func(t *testing.T) string { return testdata.Own(t, llamaCpp, "nemo-parallel.txt") },
+		"a vendor": func(t *testing.T) string {
+			return testdata.Dir(t, "recorded-streams", "openai-compatible__chat__anthropic-fallback-tool-call.sse")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, err := os.ReadFile(path(t))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			whole := ask(t, t.Context(), open(t, cut(b, true), nil)).finish.Message.Calls()
+			if len(whole) == 0 {
+				t.Fatal("the recording has no call")
+			}
+			for n := range b {
+				for _, clean := range []bool{true, false} {
+					a := ask(t, t.Context(), open(t, cut(b[:n], clean), nil))
+					switch {
+					case a.finish != nil:
+						for i, got := range a.finish.Message.Calls() {
+							if !got.Incomplete && (i >= len(whole) || got.Name != whole[i].Name || got.Arguments != whole[i].Arguments) {
+								t.Errorf("cut at %d (clean %v): got %+v", n, clean, got)
+							}
+						}
+					case clean && a.kind() != lathe.UpstreamBadProtocol, !clean && a.kind() != lathe.UpstreamAborted:
+						t.Errorf("cut at %d (clean %v): got %v", n, clean, a.err)
+					}
+				}
+			}
+		})
 	}
 }
+
+// llamaCpp is the folder of the streams that llama.cpp sent.
+const llamaCpp = "internal/wire/openai/testdata/llamacpp"
 
 // cut answers with b and then ends, cleanly or not.
 func cut(b []byte, clean bool) trip {

@@ -7,7 +7,7 @@ import (
 )
 
 // A scope is the context of attempts. It belongs to one conversation: nothing has to be cancelled
-// after a response that came to its end, so the next attempt under the same context goes on with it.
+// after a response that was read to its end, so the next attempt under the same context uses the scope again.
 type scope struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc

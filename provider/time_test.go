@@ -171,7 +171,7 @@ func TestTimersDoNotReachTheNextCall(t *testing.T) {
 			time.Sleep(700 * time.Millisecond)
 			_, _ = io.WriteString(w, hello())
 		}), func(o *provider.Options) { o.ClientTimeout = time.Second })
-		m, closeFn := c.Open()
+		m, closeFn := inSession(c)
 		defer closeFn()
 		for range 5 {
 			if a := ask(t, t.Context(), m); a.text != "Hello" {
@@ -248,7 +248,7 @@ func TestTimeoutsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		serve func(net.Conn) // nil: nobody answers the dial
+		serve func(net.Conn) // nil: no server answers the dial
 		kind  lathe.UpstreamKind
 		after time.Duration
 	}{

@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/provider"
 )
 
-// https:// to a server of plain HTTP is told at once, whether the server answers TLS's first bytes, closes the
-// connection, or waits for more.
+// If a https:// address leads to a server of plain HTTP, the error says so at once, whether the server answers TLS's first
+// bytes, closes the connection, or waits for more.
 func TestPlainServerUnderHTTPSIsNamed(t *testing.T) {
 	t.Parallel()
 	answering := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

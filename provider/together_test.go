@@ -63,7 +63,7 @@ func TestSmallRequestIsOneWrite(t *testing.T) {
 	}
 }
 
-// A connection that broke off once there was one was no failure to connect, although nobody saw the request be read.
+// A connection that breaks after it was made is no failure to connect, even if the server never read the request.
 func TestSmallRequestHadAConnection(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/provider"
 )
 
@@ -65,13 +66,13 @@ func TestCallThatTheServerCannotParse(t *testing.T) {
 				if s.result.Reason != lathe.ReasonAnswered || s.result.Answer != "42" || len(bodies) != 2 {
 					t.Fatalf("ended %s with %q after %d requests: %v", s.result.Reason, s.result.Answer, len(bodies), s.result.Err)
 				}
-				if n := len(all[*lathe.ToolCallExecuted](s)); n != 0 {
+				if n := len(all[*event.ToolCallExecuted](s)); n != 0 {
 					t.Errorf("%d calls executed", n)
 				}
-				if n := len(all[*lathe.ToolCallParseError](s)); n != 1 {
+				if n := len(all[*event.ToolCallParseError](s)); n != 1 {
 					t.Errorf("%d parse errors", n)
 				}
-				if f := all[*lathe.ModelCallFinished](s)[0]; f.Status != "success" || !hasFault(f.Faults, "unreadable_call") {
+				if f := all[*event.ModelCallFinished](s)[0]; f.Status != "success" || !hasFault(f.Faults, "unreadable_call") {
 					t.Errorf("the first model call: %s with %v", f.Status, f.Faults)
 				}
 				var req struct {
@@ -125,6 +126,48 @@ func hasFault(list []lathe.Fault, kind string) bool {
 	return false
 }
 
+// The loop asks again after a blank answer. If the server cannot parse what the model writes then, the run ends with the
+// blank answer and its cause: the server did not fail, and the tools did their work.
+func TestUnparsedFinalAnswerIsABlankAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		last     string
+		settings lathe.Settings
+		limits   lathe.Limits
+		reason   lathe.Reason
+		blank    lathe.Blank
+	}{
+		"unparsed":             {data(peg), lathe.Settings{}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankOutputDropped},
+		"enforced":             {data(peg), lathe.Settings{ToolUseMode: lathe.ModeEnforced}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankOutputDropped},
+		"at a limit":           {data(peg), lathe.Settings{}, lathe.Limits{MaxIterations: 1}, lathe.ReasonMaxIterations, lathe.BlankOutputDropped},
+		"after text":           {data(text("4"), peg), lathe.Settings{}, lathe.Limits{}, lathe.ReasonUpstreamError, ""},
+		"the server fails":     {data(`{"error":{"code":500,"message":"out of memory"}}`), lathe.Settings{}, lathe.Limits{}, lathe.ReasonUpstreamError, ""},
+		"no loop's own prompt": {data(peg), lathe.Settings{NoFixEmptyFinal: true}, lathe.Limits{}, lathe.ReasonAnswered, lathe.BlankEmpty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			m := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				switch n++; {
+				case n == 1:
+					stream(w, data(chunk(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"add_numbers","arguments":"{\"a\":7,\"b\":35}"}}]}`), finished("tool_calls"), done))
+				case n == 2 && c.limits.MaxIterations == 0:
+					stream(w, data(chunk(`{"content":"\n"}`), finished("stop"), done))
+				default:
+					stream(w, c.last)
+				}
+			}, func(o *provider.Options) { o.Retry.Attempts = 1 })
+			s := play(t, m, "Add 7 and 35.", c.settings, c.limits)
+			if s.result.Reason != c.reason || s.result.Blank != c.blank {
+				t.Errorf("ended %s with the cause %q: %v", s.result.Reason, s.result.Blank, s.result.Err)
+			}
+			if n := len(all[*event.ToolCallExecuted](s)); n != 1 {
+				t.Errorf("%d calls executed", n)
+			}
+		})
+	}
+}
+
 // What remains an error: the same words where no call was possible or a client gets the bytes, and similar words about the request.
 func TestErrorsThatAreNotAboutACall(t *testing.T) {
 	t.Parallel()
@@ -136,7 +179,7 @@ func TestErrorsThatAreNotAboutACall(t *testing.T) {
 	}{
 		"no tools":    {peg, lathe.Request{}},
 		"no choice":   {peg, lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}},
-		"relayed":     {peg, lathe.Request{Tools: tools, Relay: &lathe.Relay{Stream: true, Take: func(*lathe.Raw) {}}}},
+		"relayed":     {peg, lathe.Request{Tools: tools, Relay: &lathe.Relay{Wire: lathe.WireOpenAIChat, Stream: true, Take: func(*lathe.Raw) {}}}},
 		"the request": {arguments, lathe.Request{Tools: tools}},
 	} {
 		m := serve(t, func(w http.ResponseWriter, _ *http.Request) { stream(w, data(c.body)) }, func(o *provider.Options) { o.Retry.Attempts = 1 })
@@ -182,7 +225,7 @@ func TestBlankAnswerHasACause(t *testing.T) {
 	} {
 		m := serve(t, func(w http.ResponseWriter, _ *http.Request) { stream(w, c.stream) }, nil)
 		s := play(t, m, "x", lathe.Settings{ToolUseMode: c.mode}, lathe.Limits{})
-		if end := all[*lathe.RunFinished](s); s.result.Blank != c.want || end[0].Blank != c.want {
+		if end := all[*event.RunFinished](s); s.result.Blank != c.want || end[0].Blank != c.want {
 			t.Errorf("%s: %q, and %q in the event, want %q", name, s.result.Blank, end[0].Blank, c.want)
 		}
 	}

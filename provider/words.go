@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Servers report the same failures in different words and under different statuses. These functions recognise what
@@ -18,6 +18,7 @@ var contextWords = []string{
 	"exceeds the available context size", "maximum context length", "exceeds the context length", "longer than the model's context length",
 	"context the overflows", "prompt is too long", "exceeds the maximum number of tokens allowed",
 	"context length exceeded", "exceeds the context window", "context window exceeded", "exceeds maximum context",
+	"exceed context limit",
 }
 
 func exceedsContext(code, typ, text string) bool {
@@ -53,7 +54,7 @@ var outputWords = []string{"output that does not match the expected", "failed to
 
 // isOutputFault reports whether an error is about what the model wrote. Groq has a code for it. llama.cpp's words about
 // a call in the conversation are similar, and no such error: they are in requestWords.
-func isOutputFault(api *openai.APIError) bool {
+func isOutputFault(api *wire.APIError) bool {
 	text := strings.ToLower(api.Message)
 	if api.Code == "tool_use_failed" || containsAny(text, outputWords) {
 		return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // answer says in words what the results of a conversation were.
@@ -55,7 +56,7 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 	}
 	args := []byte(call.Arguments)
 	if v, ok := rawjson.Get(raw, "currentTime"); ok {
-		return currentTime(args, unquote(v))
+		return currentTime(args, rawjson.Text(v))
 	}
 	if v, ok := rawjson.Get(raw, "result"); ok {
 		if e, ok := argument(args, "expression"); ok {
@@ -65,7 +66,7 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 	if raw[0] == '{' {
 		var fields []string
 		for k, v := range rawjson.Members(raw) {
-			fields = append(fields, fmt.Sprintf("%s is %s", unquote(k), plain(v)))
+			fields = append(fields, fmt.Sprintf("%s is %s", rawjson.Text(k), plain(v)))
 		}
 		if len(fields) > 0 {
 			return fmt.Sprintf("%s says: %s.", name, clip(strings.Join(fields, ", ")))
@@ -85,7 +86,7 @@ func failure(raw []byte) (string, bool) {
 	}
 	if e[0] == '{' {
 		if m, ok := rawjson.Get(e, "message"); ok {
-			return clip(unquote(m)), true
+			return clip(rawjson.Text(m)), true
 		}
 	}
 	return clip(plain(e)), true
@@ -112,20 +113,17 @@ func argument(args []byte, name string) (string, bool) {
 	if !ok || v[0] != '"' {
 		return "", false
 	}
-	return unquote(v), true
+	return rawjson.Text(v), true
 }
 
 // plain is a value without its quotes.
 func plain(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return unquote(raw)
+		return rawjson.Text(raw)
 	}
 	return string(raw)
 }
 
 func clip(s string) string {
-	if len(s) <= maxReport {
-		return s
-	}
-	return s[:runeCut(s, maxReport)] + "…"
+	return shorten.Clip(s, maxReport)
 }

@@ -14,7 +14,7 @@ import (
 // UnknownDialectError says that a simulated model was asked for in a dialect that does not exist.
 type UnknownDialectError struct{ Name string }
 
-// Error names the dialects that there are.
+// Error names the dialects that exist.
 func (e *UnknownDialectError) Error() string {
 	return fmt.Sprintf("no dialect %q for a simulated model; there are %s", e.Name, strings.Join(writable(), ", "))
 }
@@ -142,7 +142,7 @@ func upTo(text, before, after string, isJSON bool) (content, rest string, ok boo
 		if err != nil {
 			return "", "", false
 		}
-		return unquote(raw[:end]), text[end-1:], true
+		return rawjson.Text(raw[:end]), text[end-1:], true
 	}
 	if isJSON {
 		end, err := rawjson.Scan([]byte(text), 0)
@@ -221,9 +221,9 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 		if !named || !ok || name[0] != '"' || schema[0] != '{' {
 			continue // what is inside may be one
 		}
-		t := &lathe.ToolSpec{Name: unquote(name), Schema: bytes.Clone(schema)}
+		t := &lathe.ToolSpec{Name: rawjson.Text(name), Schema: bytes.Clone(schema)}
 		if text, ok := rawjson.Get(text[i:end], "description"); ok && text[0] == '"' {
-			t.Description = unquote(text)
+			t.Description = rawjson.Text(text)
 		}
 		tools = append(tools, t)
 		i = end - 1

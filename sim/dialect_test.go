@@ -111,7 +111,7 @@ func TestUnknownDialectIsAnError(t *testing.T) {
 	}
 }
 
-// Nobody's text makes hearing fail.
+// hear does not panic on any text of the system, the user, the assistant or a tool.
 func FuzzHear(f *testing.F) {
 	f.Add("TOOLS:\n- name: a\n  schema: {}\nEND TOOLS", `<tool name="a" args>{}</tool>`, `<tool_result name="a">1</tool_result>`, uint8(1))
 	f.Add("namespace functions {\ntype a = (_: {\nb?: string, // default: 1\n}) => any;\n} // namespace functions", "<|call|>", "x", uint8(0))

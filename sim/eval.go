@@ -13,12 +13,12 @@ import (
 )
 
 // EvalModel is the name of the model that does what the prompts of evaluations over the tools
-// state_get and state_patch ask for. It goes by rules: it reads which value is to be set at which
-// path, what has to go wrong on purpose, and which words to end with; it reads first, then changes,
-// and puts right what failed. Other prompts it leaves to sim/demo.
+// state_get and state_patch ask for. It follows rules: it parses from the prompt which value to set at
+// which path, which call must fail on purpose, and the text of the final answer. It calls state_get
+// first, then state_patch, and corrects failed calls. Other prompts are answered as by sim/demo.
 const EvalModel = "sim/eval"
 
-// A Misbehaviour is one way in which the model sim/eval-NAME fails to do as it is told.
+// A Misbehaviour is one way in which the model sim/eval-NAME fails to do what its prompt asks for.
 type Misbehaviour struct {
 	Name string
 	Does string // what it does, in a few words
@@ -155,7 +155,7 @@ func nameOf(req *lathe.Request, r lathe.ToolResult) string {
 	return r.Name
 }
 
-// resultFailed goes by what the model is told, in either form of results.
+// resultFailed reports whether the content of a result, in either form, says that the call failed.
 func resultFailed(r lathe.ToolResult) bool {
 	raw := []byte(r.Content)
 	if rawjson.Check(raw, rawjson.Limits{}) != nil || raw[0] != '{' {

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// evalRequest is a conversation in which a model was told what to set and asked for what comes next.
+// evalRequest returns a request whose system text says what to set; the model is asked for its next step.
 func evalRequest(prompt string, history ...lathe.Message) *lathe.Request {
 	return &lathe.Request{
 		Messages: append([]lathe.Message{lathe.System(prompt + " Reply with exactly this text: Done."), lathe.User("workspace_id=w-1")}, history...),

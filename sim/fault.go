@@ -2,41 +2,67 @@ package sim
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Fault is one way in which real servers bend the wire. The model sim/fault-NAME answers as
+// A Fault is one way in which real servers deviate from the wire. The model sim/fault-NAME answers as
 // sim/demo does, with that fault.
 type Fault struct {
 	Name string
 	Does string // what it does, in a few words
 	// Ends says how a run ends that meets the fault: "answered" when it must be tolerated.
 	Ends lathe.Reason
+	// Wires are the wires that the fault is for; nil: all. A request for it on another one is answered 404.
+	Wires []lathe.Wire
 
-	style style
 	turn  func(req *lathe.Request, t *Turn) // changes what is said rather than how
+	style *style                            // of chat completions
+	flow  flow
+	edit  edit
+	lines lines
 	// status answers with an HTTP error: each request, or with once set the first time that it comes.
 	status     int
 	once       bool
 	header     [2]string
-	body       string
+	fail       *wire.APIError // the body, in the words of the wire
+	body       string         // the body, if fail is nil
 	bodyType   string
 	nonStream  bool // a JSON completion although a stream was asked for
 	hang       bool // no byte until the client leaves
 	needsTools bool // only when the request has tools
 	// strictRoles refuses roles out of order, as Mistral's templates do.
 	strictRoles bool
+	// strictSignatures refuses a history in which the signature of reasoning is not the one that was given.
+	strictSignatures bool
 }
 
+// On reports whether the fault is for the wire.
+func (f *Fault) On(w lathe.Wire) bool { return f.Wires == nil || slices.Contains(f.Wires, w) }
+
 // Faults returns every fault, in the order of the documentation.
-func Faults() []Fault { return append([]Fault(nil), faults...) }
+func Faults() []Fault {
+	all := slices.Concat(faults, wireFaults)
+	for i := range all {
+		all[i].Wires = slices.Clone(all[i].Wires)
+	}
+	return all
+}
+
+// FaultsOn returns the faults that are for the wire.
+func FaultsOn(w lathe.Wire) []Fault {
+	return slices.DeleteFunc(Faults(), func(f Fault) bool { return !f.On(w) })
+}
 
 func findFault(name string) *Fault {
-	for i := range faults {
-		if faults[i].Name == name {
-			return &faults[i]
+	for _, list := range [...][]Fault{faults, wireFaults} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
 		}
 	}
 	return nil
@@ -44,83 +70,92 @@ func findFault(name string) *Fault {
 
 const answered = lathe.ReasonAnswered
 
+// The wires of faults that are not for all.
+var (
+	chatOnly        = []lathe.Wire{lathe.WireOpenAIChat}
+	chatAndMessages = []lathe.Wire{lathe.WireOpenAIChat, lathe.WireMessages}
+	notGemini       = []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses, lathe.WireMessages}
+)
+
+var rateLimited = &wire.APIError{Message: "Rate limit reached", Type: "requests", Code: "rate_limit_exceeded"}
+
 var faults = []Fault{
-	{Name: "index-missing", Does: "tool calls without index", Ends: answered, style: style{index: noIndex}},
-	{Name: "index-minus-one", Does: "every call has index -1", Ends: answered, style: style{index: constIndex("-1")}},
-	{Name: "index-repeated", Does: "every call has index 0, with ids of their own", Ends: answered, style: style{index: constIndex("0")}},
-	{Name: "index-repeated-no-id", Does: "every call has index 0 and no id", Ends: answered, style: style{index: constIndex("0"), id: noID}},
-	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", Ends: answered, style: style{index: func(i int) string { return itoa(7 * i) }}},
-	{Name: "index-huge", Does: "indexes from a million on", Ends: answered, style: style{index: func(i int) string { return itoa(1_000_000 + i) }}},
-	{Name: "id-missing", Does: "calls without id", Ends: answered, style: style{id: noID}},
-	{Name: "id-empty", Does: "id is the empty string", Ends: answered, style: style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}},
-	{Name: "id-late", Does: "id only in the last piece of a call", Ends: answered, style: style{id: lateID}},
-	{Name: "id-changing", Does: "another id in every piece", Ends: answered, style: style{id: changingID}},
-	{Name: "id-repeated", Does: "every call has the same id", Ends: answered, style: style{id: sameID}},
-	{Name: "name-repeated", Does: "the whole name in every piece", Ends: answered, style: style{nameEvery: true}},
-	{Name: "name-split", Does: "the name in two pieces", Ends: answered, style: style{nameSplit: true}},
-	{Name: "name-late", Does: "the name after the arguments", Ends: answered, style: style{nameLate: true}},
-	{Name: "type-missing", Does: "calls without type", Ends: answered, style: style{noType: true}},
-	{Name: "args-object", Does: "arguments as a JSON object instead of a string", Ends: answered, style: style{args: argsObject}},
-	{Name: "args-empty-object-first", Does: "arguments \"{}\" first, then the real ones", Ends: answered, style: style{args: argsBraces}},
-	{Name: "args-double-encoded", Does: "arguments are a JSON string that holds the JSON", Ends: answered, style: style{args: argsDouble}},
-	{Name: "args-null", Does: "arguments null", Ends: answered, style: style{args: argsNull}},
-	{Name: "args-missing", Does: "calls with no arguments member at all", Ends: answered, style: style{args: argsNone}},
-	{Name: "one-chunk", Does: "each whole call in one chunk", Ends: answered, style: style{whole: true}},
-	{Name: "two-in-one-chunk", Does: "all calls in one chunk", Ends: answered, style: style{whole: true, together: true}},
-	{Name: "text-after-calls", Does: "text after the calls", Ends: answered, style: style{textAfter: true}},
-	{Name: "text-with-calls", Does: "text and calls in one delta", Ends: answered, style: style{textWith: true}},
-	{Name: "finish-stop", Does: "finish_reason stop with calls", Ends: answered, style: style{finish: "stop"}},
-	{Name: "finish-empty", Does: "finish_reason is the empty string", Ends: answered, style: style{finish: "\x00"}},
-	{Name: "finish-end-turn", Does: "finish_reason end_turn", Ends: answered, style: style{finish: "end_turn"}},
-	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", Ends: answered, style: style{finish: "tool_calls"}},
-	{Name: "finish-twice", Does: "two chunks with a finish_reason", Ends: answered, style: style{finishTwice: true}},
-	{Name: "usage-every-chunk", Does: "cumulative usage in every chunk", Ends: answered, style: style{usageEvery: true}},
-	{Name: "no-done", Does: "no [DONE] at the end", Ends: answered, style: style{noDone: true}},
-	{Name: "n-choices", Does: "a second choice beside the first", Ends: answered, style: style{secondChoice: true}},
-	{Name: "function-call", Does: "the legacy function_call member", Ends: answered, style: style{legacy: true}, turn: oneCall},
-	{Name: "reasoning", Does: "thinks in the member reasoning", Ends: answered, style: style{reasoning: "reasoning"}, turn: think},
-	{Name: "reasoning-content", Does: "thinks in the member reasoning_content", Ends: answered, style: style{reasoning: "reasoning_content"}, turn: think},
-	{Name: "thinking", Does: "thinks in the member thinking", Ends: answered, style: style{reasoning: "thinking"}, turn: think},
-	{Name: "crlf", Does: "lines end in CR LF", Ends: answered, style: style{eol: "\r\n"}},
-	{Name: "bom", Does: "a byte order mark first", Ends: answered, style: style{bom: true}},
-	{Name: "comments", Does: "comments between the events", Ends: answered, style: style{comments: true}},
-	{Name: "multi-line-data", Does: "each JSON over several data lines", Ends: answered, style: style{multiline: true}},
-	{Name: "long-line", Does: "a line of 100 KiB", Ends: answered, style: style{longLine: 100 << 10}},
-	{Name: "malformed-line", Does: "a data line that is no JSON", Ends: answered, style: style{malformed: true}},
+	{Name: "index-missing", Does: "tool calls without index", Ends: answered, style: &style{index: noIndex}, Wires: chatOnly},
+	{Name: "index-minus-one", Does: "every call has index -1", Ends: answered, style: &style{index: constIndex("-1")}, Wires: chatOnly},
+	{Name: "index-repeated", Does: "every call, and every block, has index 0, with ids of their own", Ends: answered, style: &style{index: constIndex("0")}, edit: reindex(func(int) int { return 0 }), Wires: chatAndMessages},
+	{Name: "index-repeated-no-id", Does: "every call has index 0 and no id", Ends: answered, style: &style{index: constIndex("0"), id: noID}, Wires: chatOnly},
+	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", Ends: answered, style: &style{index: func(i int) string { return itoa(7 * i) }}, edit: reindex(func(i int) int { return 7 * i }), Wires: notGemini},
+	{Name: "index-huge", Does: "indexes from a million on", Ends: answered, style: &style{index: func(i int) string { return itoa(1_000_000 + i) }}, Wires: chatOnly},
+	{Name: "id-missing", Does: "calls without id", Ends: answered, style: &style{id: noID}, edit: idMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireGemini}},
+	{Name: "id-empty", Does: "id is the empty string", Ends: answered, style: &style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}, Wires: chatOnly},
+	{Name: "id-late", Does: "id only in the last piece of a call", Ends: answered, style: &style{id: lateID}, Wires: chatOnly},
+	{Name: "id-changing", Does: "another id in every piece", Ends: answered, style: &style{id: changingID}, Wires: chatOnly},
+	{Name: "id-repeated", Does: "every call has the same id", Ends: answered, turn: repeatID},
+	{Name: "name-repeated", Does: "the whole name in every piece", Ends: answered, style: &style{nameEvery: true}, Wires: chatOnly},
+	{Name: "name-split", Does: "the name in two pieces", Ends: answered, style: &style{nameSplit: true}, Wires: chatOnly},
+	{Name: "name-late", Does: "the name after the arguments", Ends: answered, style: &style{nameLate: true}, Wires: chatOnly},
+	{Name: "type-missing", Does: "calls without type", Ends: answered, style: &style{noType: true}, Wires: chatOnly},
+	{Name: "args-object", Does: "arguments as a JSON object instead of a string", Ends: answered, style: &style{args: argsObject}, Wires: chatOnly},
+	{Name: "args-empty-object-first", Does: "arguments \"{}\" first, then the real ones", Ends: answered, style: &style{args: argsBraces}, Wires: chatOnly},
+	{Name: "args-double-encoded", Does: "arguments are a JSON string that holds the JSON", Ends: answered, style: &style{args: argsDouble}, Wires: chatOnly},
+	{Name: "args-null", Does: "arguments null", Ends: answered, style: &style{args: argsNull}, Wires: chatOnly},
+	{Name: "args-missing", Does: "calls with no arguments member at all", Ends: answered, style: &style{args: argsNone}, Wires: chatOnly},
+	{Name: "one-chunk", Does: "each whole call in one chunk", Ends: answered, style: &style{whole: true}, Wires: chatOnly},
+	{Name: "two-in-one-chunk", Does: "all calls in one chunk", Ends: answered, style: &style{whole: true, together: true}, Wires: chatOnly},
+	{Name: "text-after-calls", Does: "text after the calls", Ends: answered, style: &style{textAfter: true}, Wires: chatOnly},
+	{Name: "text-with-calls", Does: "text and calls in one delta", Ends: answered, style: &style{textWith: true}, Wires: chatOnly},
+	{Name: "finish-stop", Does: "finish_reason stop with calls", Ends: answered, style: &style{finish: "stop"}, edit: stopReason("end_turn"), Wires: chatAndMessages},
+	{Name: "finish-empty", Does: "finish_reason is the empty string", Ends: answered, style: &style{finish: "\x00"}, Wires: chatOnly},
+	{Name: "finish-end-turn", Does: "finish_reason end_turn", Ends: answered, style: &style{finish: "end_turn"}, Wires: chatOnly},
+	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", Ends: answered, style: &style{finish: "tool_calls"}, edit: stopReason("tool_use"), Wires: chatAndMessages},
+	{Name: "finish-twice", Does: "two chunks with a finish_reason", Ends: answered, style: &style{finishTwice: true}, Wires: chatOnly},
+	{Name: "usage-every-chunk", Does: "cumulative usage in every chunk", Ends: answered, style: &style{usageEvery: true}, Wires: chatOnly},
+	{Name: "no-done", Does: "no [DONE] at the end", Ends: answered, style: &style{noDone: true}, edit: doneMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses}},
+	{Name: "n-choices", Does: "a second choice beside the first", Ends: answered, style: &style{secondChoice: true}, Wires: chatOnly},
+	{Name: "function-call", Does: "the legacy function_call member", Ends: answered, style: &style{legacy: true}, turn: oneCall, Wires: chatOnly},
+	{Name: "reasoning", Does: "thinks in the member reasoning", Ends: answered, style: &style{reasoning: "reasoning"}, turn: think, Wires: chatOnly},
+	{Name: "reasoning-content", Does: "thinks in the member reasoning_content", Ends: answered, style: &style{reasoning: "reasoning_content"}, turn: think, Wires: chatOnly},
+	{Name: "thinking", Does: "thinks in the member thinking", Ends: answered, style: &style{reasoning: "thinking"}, turn: think, Wires: chatOnly},
+	{Name: "crlf", Does: "lines end in CR LF", Ends: answered, lines: lines{eol: "\r\n"}},
+	{Name: "bom", Does: "a byte order mark first", Ends: answered, lines: lines{bom: true}},
+	{Name: "comments", Does: "comments between the events", Ends: answered, lines: lines{comments: true}},
+	{Name: "multi-line-data", Does: "each JSON over several data lines", Ends: answered, lines: lines{multiline: true}},
+	{Name: "long-line", Does: "a line of 100 KiB", Ends: answered, lines: lines{longLine: 100 << 10}},
+	{Name: "malformed-line", Does: "a data line that is no JSON", Ends: answered, lines: lines{malformed: true}, Wires: notGemini},
 	{Name: "json-instead-of-stream", Does: "a JSON completion although a stream was asked for", Ends: answered, nonStream: true},
-	{Name: "error-in-band", Does: "an error object in the middle of the stream", Ends: lathe.ReasonUpstreamError, style: style{errorAfter: 3}},
-	{Name: "error-in-band-first", Does: "an error object as the first event", Ends: lathe.ReasonUpstreamError, style: style{errorAfter: -1}},
-	{Name: "cut-mid-argument", Does: "the connection breaks off inside an argument", Ends: lathe.ReasonUpstreamError, style: style{cutArgs: true}},
-	{Name: "cut-mid-text", Does: "the connection breaks off inside the text", Ends: lathe.ReasonUpstreamError, style: style{cutText: true}},
+	{Name: "error-in-band", Does: "an error object in the middle of the stream", Ends: lathe.ReasonUpstreamError, flow: flow{errorAfter: 2}},
+	{Name: "error-in-band-first", Does: "an error object as the first event", Ends: lathe.ReasonUpstreamError, flow: flow{errorAfter: -1}},
+	{Name: "cut-mid-argument", Does: "the connection breaks off inside an argument", Ends: lathe.ReasonUpstreamError, flow: flow{cutArgs: true}},
+	{Name: "cut-mid-text", Does: "the connection breaks off inside the text", Ends: lathe.ReasonUpstreamError, flow: flow{cutText: true}},
 	{Name: "html", Does: "an HTML page under status 200", Ends: lathe.ReasonUpstreamError, status: http.StatusOK, bodyType: "text/html",
 		body: "<!doctype html><html><title>502 Bad Gateway</title><h1>Bad Gateway</h1></html>"},
 	{Name: "empty-body", Does: "status 200 with an empty body", Ends: lathe.ReasonUpstreamError, status: http.StatusOK, bodyType: "text/event-stream"},
 	{Name: "status-400-tools", Does: "400: does not support tools", Ends: lathe.ReasonUpstreamError, status: 400, needsTools: true,
-		body: `{"error":{"message":"this model does not support tools","type":"invalid_request_error","param":"tools","code":null}}`},
+		fail: &wire.APIError{Message: "this model does not support tools", Type: "invalid_request_error", Param: "tools"}},
 	{Name: "status-401", Does: "401", Ends: lathe.ReasonUpstreamError, status: 401,
-		body: `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`},
+		fail: &wire.APIError{Message: "Incorrect API key provided.", Type: "invalid_request_error", Code: "invalid_api_key"}},
 	{Name: "status-404-tools", Does: "404: no endpoints found that support tool use", Ends: lathe.ReasonUpstreamError, status: 404, needsTools: true,
-		body: `{"error":{"message":"No endpoints found that support tool use","code":404}}`},
+		fail: &wire.APIError{Message: "No endpoints found that support tool use", Code: "404"}},
 	{Name: "status-408", Does: "408 the first time that a request comes", Ends: answered, status: 408, once: true},
 	{Name: "status-429", Does: "429 with Retry-After the first time that a request comes", Ends: answered, status: 429, once: true, header: [2]string{"Retry-After", "0"},
-		body: `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`},
+		fail: rateLimited},
 	{Name: "status-429-always", Does: "429 on every request", Ends: lathe.ReasonUpstreamError, status: 429, header: [2]string{"Retry-After", "0"},
-		body: `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`},
+		fail: rateLimited},
 	{Name: "status-500", Does: "500 the first time that a request comes", Ends: answered, status: 500, once: true, body: "internal error"},
 	{Name: "status-500-always", Does: "500 on every request", Ends: lathe.ReasonUpstreamError, status: 500, body: "internal error"},
 	{Name: "status-503", Does: "503 the first time that a request comes", Ends: answered, status: 503, once: true},
-	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do, and leaves answers blank until it is asked again", Ends: answered, strictRoles: true, turn: emptyFinal},
+	{Name: "strict-roles", Does: "refuses messages whose roles do not alternate, as Mistral's templates do, and leaves answers blank until it is asked again", Ends: answered, strictRoles: true, turn: emptyFinal, Wires: chatOnly},
 	{Name: "hang", Does: "accepts the request and never answers", Ends: lathe.ReasonUpstreamError, hang: true},
 	{Name: "length", Does: "stops for length in the middle of a call", Ends: lathe.ReasonLength, turn: cutByLength},
 	{Name: "content-filter", Does: "stops for the content filter", Ends: lathe.ReasonContentFilter, turn: func(_ *lathe.Request, t *Turn) { t.Finish = lathe.FinishContentFilter }},
 	{Name: "empty-final", Does: "answers with nothing until it is asked again", Ends: answered, turn: emptyFinal},
 	{Name: "unknown-tool", Does: "asks for tools that do not exist, for ever", Ends: lathe.ReasonToolLoop, turn: inventTools},
 	{Name: "tool-loop", Does: "repeats the same call for ever", Ends: lathe.ReasonToolLoop, turn: repeatCall},
-	{Name: "args-invalid-json", Does: "writes invalid JSON once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression": 7 +`)},
-	{Name: "args-duplicate-keys", Does: "writes a key twice once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"1","expression":"2"}`)},
-	{Name: "args-lone-surrogate", Does: "writes half a surrogate pair once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"\ud800"}`)},
+	{Name: "args-invalid-json", Does: "writes invalid JSON once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression": 7 +`), Wires: notGemini},
+	{Name: "args-duplicate-keys", Does: "writes a key twice once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"1","expression":"2"}`), Wires: notGemini},
+	{Name: "args-lone-surrogate", Does: "writes half a surrogate pair once, then corrects itself", Ends: answered, turn: breakArgs(`{"expression":"\ud800"}`), Wires: notGemini},
 	{Name: "args-deep", Does: "nests arguments 1000 deep once, then corrects itself", Ends: answered,
-		turn: breakArgsBy(func() string { return `{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}` })},
+		turn: breakArgsBy(func() string { return `{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}` }), Wires: notGemini},
 	{Name: "args-huge", Does: "writes 300 KB of arguments once, then corrects itself", Ends: answered,
 		turn: breakArgsBy(func() string { return `{"expression":"` + strings.Repeat("1", 300_000) + `"}` })},
 }
@@ -131,8 +166,17 @@ func oneCall(_ *lathe.Request, t *Turn) {
 	}
 }
 
+// thought is what a model that thinks says of every request.
+const thought = "The user asks for something; let me see which tool fits. "
+
+func repeatID(_ *lathe.Request, t *Turn) {
+	for i := range t.Calls {
+		t.Calls[i].ID = "call_same"
+	}
+}
+
 func think(_ *lathe.Request, t *Turn) {
-	t.Reasoning = "The user asks for something; let me see which tool fits. "
+	t.Reasoning = thought
 }
 
 // cutByLength ends a turn with calls inside the last one.

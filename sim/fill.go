@@ -33,12 +33,12 @@ func parameters(schema []byte) []parameter {
 	required := map[string]bool{}
 	if list, ok := rawjson.Get(schema, "required"); ok && len(list) > 0 && list[0] == '[' {
 		for e := range rawjson.Elements(list) {
-			required[unquote(e)] = true
+			required[rawjson.Text(e)] = true
 		}
 	}
 	var out []parameter
 	for key, raw := range rawjson.Members(props) {
-		p := parameter{name: unquote(key), schema: raw}
+		p := parameter{name: rawjson.Text(key), schema: raw}
 		p.required = required[p.name]
 		if len(raw) > 0 && raw[0] == '{' {
 			p.read(raw)
@@ -53,18 +53,18 @@ func (p *parameter) read(raw []byte) {
 	if t, ok := rawjson.Get(raw, "type"); ok {
 		if t[0] == '[' {
 			for e := range rawjson.Elements(t) {
-				if s := unquote(e); s != "null" && p.kind == "" {
+				if s := rawjson.Text(e); s != "null" && p.kind == "" {
 					p.kind = s
 				}
 			}
 		} else {
-			p.kind = unquote(t)
+			p.kind = rawjson.Text(t)
 		}
 	}
 	if e, ok := rawjson.Get(raw, "enum"); ok && e[0] == '[' {
 		for v := range rawjson.Elements(e) {
 			if v[0] == '"' {
-				p.enum = append(p.enum, unquote(v))
+				p.enum = append(p.enum, rawjson.Text(v))
 			}
 		}
 	}
@@ -73,16 +73,9 @@ func (p *parameter) read(raw []byte) {
 	}
 	if it, ok := rawjson.Get(raw, "items"); ok && it[0] == '{' {
 		if t, ok := rawjson.Get(it, "type"); ok {
-			p.items = unquote(t)
+			p.items = rawjson.Text(t)
 		}
 	}
-}
-
-func unquote(raw []byte) string {
-	if len(raw) == 0 || raw[0] != '"' {
-		return ""
-	}
-	return string(rawjson.AppendUnquoteLossy(nil, raw))
 }
 
 // kindOf refines the type string by what the parameter's name says.

@@ -11,19 +11,16 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/sse"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Model is a simulated model in this process. It implements lathe.Model and lathe.Describer.
+// A Model is a simulated model in this process. It implements [lathe.Model].
 type Model struct {
 	sim  *Sim
 	name string
 }
 
-var (
-	_ lathe.Model     = (*Model)(nil)
-	_ lathe.Describer = (*Model)(nil)
-)
+var _ lathe.Model = (*Model)(nil)
 
 // Model returns the model of that name; empty means sim/demo. A name that does not exist is
 // reported by Generate.
@@ -54,11 +51,11 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			return
 		}
 		if sp.fault != nil {
-			m.overWire(ctx, &r, yield)
+			m.overWire(ctx, sp.fault, &r, yield)
 			return
 		}
-		t, err := m.sim.turn(&sp, &r)
-		var bad *openai.APIError
+		t, err := m.sim.turn(chatCompletions, &sp, &r)
+		var bad *wire.APIError
 		if errors.As(err, &bad) {
 			yield(lathe.Delta{}, upstream(bad))
 			return
@@ -72,11 +69,12 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			return
 		}
 		if t.Status != 0 {
-			yield(lathe.Delta{}, upstream(&openai.APIError{Status: t.Status, Message: t.Message}))
+			yield(lathe.Delta{}, upstream(&wire.APIError{Status: t.Status, Message: t.Message}))
 			return
 		}
 		pause, left := sp.pause(m.sim.opts.TokenDelay), false
-		done := t.deltas(func(d lathe.Delta) bool {
+		fin := t.finished(chatCompletions, &r)
+		done := deltas(&fin.Message, func(d lathe.Delta) bool {
 			if left = !yield(d, nil); left {
 				return false
 			}
@@ -90,7 +88,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "sim",
 				Err: &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: io.ErrUnexpectedEOF}})
 		default:
-			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finished(&r)}, nil)
+			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
 		}
 	}
 }
@@ -99,7 +97,7 @@ func cancelled(ctx context.Context) error {
 	return &lathe.Error{Code: lathe.CodeCancelled, Op: "sim", Err: context.Cause(ctx)}
 }
 
-func upstream(e *openai.APIError) error {
+func upstream(e *wire.APIError) error {
 	kind := lathe.Upstream4xx
 	switch {
 	case e.Status == http.StatusTooManyRequests:
@@ -112,10 +110,15 @@ func upstream(e *openai.APIError) error {
 	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message}}
 }
 
-// overWire sends the request through the handler in memory and reads its stream.
-func (m *Model) overWire(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
-	body := openai.AppendRequest(nil, req, &openai.EncodeOptions{Stream: true, IncludeUsage: true})
-	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim.invalid/v1/chat/completions", bytes.NewReader(body))
+// overWire sends the request through the handler in memory and reads its stream: of chat completions, or of the first wire that
+// the fault is for.
+func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yield func(lathe.Delta, error) bool) {
+	p := chatCompletions
+	if !f.On(p.Wire()) {
+		p = protocolOf(f.Wires[0])
+	}
+	body, _ := p.client.AppendRequest(nil, req, &wire.EncodeOptions{Stream: true, IncludeUsage: true})
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim.invalid"+p.path(req.Model), bytes.NewReader(body))
 	if err != nil {
 		yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: "sim", Err: err})
 		return
@@ -128,12 +131,12 @@ func (m *Model) overWire(ctx context.Context, req *lathe.Request, yield func(lat
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a short body is as good as none
-		yield(lathe.Delta{}, upstream(openai.ParseError(resp.StatusCode, b)))
+		yield(lathe.Delta{}, upstream(p.client.ParseError(resp.StatusCode, b)))
 		return
 	}
-	asm := openai.NewAssembler(nil)
+	asm := p.client.NewAssembler(nil)
 	broken := func(err error) {
-		var api *openai.APIError
+		var api *wire.APIError
 		switch {
 		case ctx.Err() != nil:
 			err = cancelled(ctx)
@@ -148,7 +151,7 @@ func (m *Model) overWire(ctx context.Context, req *lathe.Request, yield func(lat
 		b, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
 		if err == nil {
 			var fin *lathe.Finish
-			if fin, err = openai.ParseCompletion(b, nil); err == nil {
+			if _, fin, err = asm.Complete(nil, b); err == nil {
 				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
 				return
 			}
@@ -165,7 +168,7 @@ func (m *Model) overWire(ctx context.Context, req *lathe.Request, yield func(lat
 			break
 		}
 		if err == nil {
-			deltas, err = asm.Append(deltas[:0], ev.Data)
+			deltas, err = asm.Append(deltas[:0], ev.Type, ev.Data) // "message" is no type of any wire
 		}
 		if err != nil {
 			broken(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The two ends between which real models lie when a text that is not their user's tells them what to do.
+// The two extremes of how models react to a text, not of their user, that gives them orders.
 const (
 	// ObedientModel does what any text tells it: its users', a document's, a tool's description or
 	// result, and what it wrote itself. It is the worst that an injection can make of a model.

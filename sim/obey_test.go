@@ -21,7 +21,7 @@ func next(t *testing.T, model string, req *lathe.Request) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn, err := s.turn(&sp, req)
+	turn, err := s.turn(chatCompletions, &sp, req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // A Script is a list of turns that the model sim/script plays: the n-th model call of a
@@ -46,7 +47,7 @@ const (
 //	finish: stop
 //	usage: 120 15
 //
-// A line that starts with white space goes on with the value above, after a line end. Further
+// A line that starts with white space continues the value above, after a line break. Further
 // keys of a turn: `delay: 50ms` before its first token, `error: 429 slow down` instead of an
 // answer, and `cut:` to break the connection off after the last piece.
 func ParseScript(r io.Reader) (*Script, error) {
@@ -205,11 +206,11 @@ func ReplayScript(r io.Reader) (*Script, error) {
 		if strings.TrimSpace(sc.Text()) == "" {
 			continue
 		}
-		var e lathe.Event
+		var e event.Event
 		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		f, ok := e.Data.(*lathe.ModelCallFinished)
+		f, ok := e.Data.(*event.ModelCallFinished)
 		if !ok || f.Status != "success" {
 			continue
 		}
@@ -233,7 +234,7 @@ func ReplayScript(r io.Reader) (*Script, error) {
 	return s, nil
 }
 
-func turnOf(f *lathe.ModelCallFinished) Turn {
+func turnOf(f *event.ModelCallFinished) Turn {
 	t := Turn{Text: f.Message.Text(), Calls: f.Message.Calls(), Usage: f.Usage, Finish: f.FinishReason}
 	for _, p := range f.Message.Parts {
 		if r, ok := p.(lathe.Reasoning); ok {

@@ -11,139 +11,182 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/gemini"
+	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
 // MaxBody is the largest request body that the handler reads, in bytes.
 const MaxBody = 16 << 20
 
-// Handler serves OpenAI's chat completions, stream and not, and the list of models, under /v1 and
-// without it. It checks no key.
+// Handler serves chat completions, responses, messages and generateContent, stream and not, the counts of tokens and the lists
+// of models. Paths below /v1 are served without it, too. It checks no key.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"/v1", ""} {
-		mux.HandleFunc("POST "+prefix+"/chat/completions", s.complete)
+		mux.HandleFunc("POST "+prefix+"/chat/completions", s.on(chatCompletions))
+		mux.HandleFunc("POST "+prefix+"/responses", s.on(responsesAPI))
+		mux.HandleFunc("POST "+prefix+"/messages", s.on(messagesAPI))
+		mux.HandleFunc("POST "+prefix+"/messages/count_tokens", s.count(messagesAPI))
 		mux.HandleFunc("GET "+prefix+"/models", s.models)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, &openai.APIError{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
-			Message: "Unknown request URL: the simulated model serves POST /v1/chat/completions and GET /v1/models."})
-	})
+	mux.HandleFunc("POST /v1beta/{call...}", s.generateContent)
+	mux.HandleFunc("POST /v1/models/{call...}", s.generateContent)
+	mux.HandleFunc("GET /v1beta/models", s.models)
+	mux.HandleFunc("HEAD /{$}", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/", notServed)
 	return mux
 }
 
-func fail(w http.ResponseWriter, e *openai.APIError) {
+func notServed(w http.ResponseWriter, r *http.Request) {
+	p := chatCompletions
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/v1beta/"):
+		p = generateContent
+	case strings.HasPrefix(r.URL.Path, "/v1/messages"):
+		p = messagesAPI
+	}
+	p.fail(w, &wire.APIError{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
+		Message: "Unknown request URL: the simulated model serves POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens and " +
+			"/v1beta/models/MODEL:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models and /v1beta/models."})
+}
+
+// fail answers with an error in the form of the wire.
+func (p *protocol) fail(w http.ResponseWriter, e *wire.APIError) {
+	if e.Status == http.StatusNotFound && p == messagesAPI {
+		own := *e
+		own.Type = "not_found_error"
+		e = &own
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
-	_, _ = w.Write(openai.AppendError(nil, e)) // the client left
+	_, _ = w.Write(p.AppendError(nil, e)) // the client left
 }
 
-func (s *Sim) models(w http.ResponseWriter, _ *http.Request) {
-	dst := []byte(`{"object":"list","data":[`)
-	for i, name := range s.Names() {
-		if i > 0 {
-			dst = append(dst, ',')
+// on returns the handler of a wire whose requests name their model.
+func (s *Sim) on(p *protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if x := s.read(p, w, r, nil); x != nil {
+			s.reply(w, r, x)
 		}
-		dst = append(dst, `{"id":`...)
-		dst = rawjson.AppendQuote(dst, name)
-		dst = append(dst, `,"object":"model","created":`...)
-		dst = strconv.AppendInt(dst, s.opts.Now().Unix(), 10)
-		dst = append(dst, `,"owned_by":"lathe"}`...)
 	}
-	dst = append(dst, `]}`...)
+}
+
+// count returns the handler that counts the tokens of a request.
+func (s *Sim) count(p *protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		parse := func(body []byte) (*wire.ClientRequest, error) { return p.ParseRequest(limited(body)) }
+		if x := s.read(p, w, r, parse); x != nil {
+			writeJSON(w, messages.AppendCount(nil, inputTokens(&x.req.Request)))
+		}
+	}
+}
+
+// generateContent serves the methods of Google's models, which stand in the path with the model.
+func (s *Sim) generateContent(w http.ResponseWriter, r *http.Request) {
+	model, method := modelPath(r.PathValue("call"))
+	if method != "generateContent" && method != "streamGenerateContent" && method != "countTokens" {
+		notServed(w, r)
+		return
+	}
+	x := s.read(generateContent, w, r, func(body []byte) (*wire.ClientRequest, error) {
+		if method == "countTokens" && rawjson.IsObject(body, rawjson.Limits{}) {
+			if inner, ok := rawjson.Get(body, "generateContentRequest"); ok {
+				body = inner
+			}
+		}
+		req, err := generateContent.ParseRequest(body)
+		if err == nil {
+			req.Model, req.Stream = model, method == "streamGenerateContent"
+		}
+		return req, err
+	})
+	switch {
+	case x == nil:
+	case method == "countTokens":
+		writeJSON(w, gemini.AppendCount(nil, inputTokens(&x.req.Request)))
+	default:
+		x.array = r.URL.Query().Get("alt") != "sse"
+		s.reply(w, r, x)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(dst) // the client left
+	_, _ = w.Write(body) // it fails if the client is gone
 }
 
-func (s *Sim) complete(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+// reply answers.
+func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
+	p, req, f := x.p, x.req, x.spec.fault
+	if f == nil {
+		f = &Fault{}
+	}
+	switch {
+	case f.hang:
+		<-r.Context().Done()
+		return
+	case f.status != 0 && (!f.needsTools || len(req.Tools) > 0) && (!f.once || s.failed.next(x.body)):
+		f.answer(p, w)
+		return
+	}
+	t, err := s.turn(p, &x.spec, &req.Request)
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			fail(w, &openai.APIError{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The request body is larger than 16 MiB."})
-			return
+		e := (*wire.APIError)(nil)
+		if !errors.As(err, &e) {
+			e = badRequest(err.Error())
 		}
-		fail(w, &openai.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "The request body could not be read."})
-		return
-	}
-	req, err := openai.ParseRequest(body)
-	if err != nil {
-		var apiErr *openai.APIError
-		if !errors.As(err, &apiErr) {
-			apiErr = &openai.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()}
-		}
-		fail(w, apiErr)
-		return
-	}
-	sp, err := s.parse(req.Model)
-	if err != nil {
-		fail(w, &openai.APIError{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model", Message: err.Error()})
-		return
-	}
-	if bad := refusedArguments(req.Messages); bad != nil {
-		fail(w, bad)
-		return
-	}
-	n := s.requests.Add(1)
-	w.Header().Set("X-Request-Id", "sim-"+strconv.FormatInt(n, 10))
-	s.reply(w, r, &sp, req, body, n)
-}
-
-func (s *Sim) reply(w http.ResponseWriter, r *http.Request, sp *spec, req *openai.ChatRequest, body []byte, n int64) {
-	if f := sp.fault; f != nil {
-		switch {
-		case f.hang:
-			<-r.Context().Done()
-			return
-		case f.status != 0 && (!f.needsTools || len(req.Tools) > 0) && (!f.once || s.failed.next(body)):
-			f.answer(w)
-			return
-		}
-	}
-	t, err := s.turn(sp, &req.Request)
-	var bad *openai.APIError
-	if errors.As(err, &bad) {
-		fail(w, bad)
-		return
-	}
-	if err != nil {
-		fail(w, &openai.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()})
+		p.fail(w, e)
 		return
 	}
 	if t.Status != 0 {
-		fail(w, &openai.APIError{Status: t.Status, Type: "simulated_error", Message: t.Message})
+		p.fail(w, &wire.APIError{Status: t.Status, Type: "simulated_error", Message: t.Message})
 		return
 	}
 	if !wait(r.Context(), t.Delay) {
 		return
 	}
-	id := "chatcmpl-sim-" + strconv.FormatInt(n, 10)
-	created := s.opts.Now().Unix()
-	fin := t.finished(&req.Request)
-	if !req.Stream || sp.fault != nil && sp.fault.nonStream {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(openai.AppendCompletion(nil, &openai.Completion{ID: id, Model: req.Model, Created: created, Finish: fin})) // nobody to tell
+	fin := t.finished(p, &req.Request)
+	head := wire.AnswerHead{RunID: "run_sim-" + strconv.FormatInt(x.n, 10), Model: req.Model, Created: s.opts.Now().Unix(), Request: req}
+	if !req.Stream || f.nonStream {
+		writeJSON(w, p.AppendAnswer(nil, &wire.Answer{AnswerHead: head, Finish: fin, Completed: head.Created}))
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	out := frames(w, r.Context(), sp.pause(s.opts.TokenDelay))
-	if sp.fault != nil {
-		fw := &frameWriter{st: &sp.fault.style, out: out, usage: usageJSON(fin.Usage),
-			head: `{"id":` + quote(id) + `,"object":"chat.completion.chunk","created":` + strconv.FormatInt(created, 10) +
-				`,"model":` + quote(req.Model) + `,"system_fingerprint":"sim","choices":[{"index":0,"delta":`}
-		fw.stream(t, req.IncludeUsage)
-		if fw.stopped {
-			cut(w)
+	var events []streamed
+	if f.style != nil && p == chatCompletions {
+		events = f.style.events(&head, t, fin)
+	} else {
+		if events = f.flow.events(p, &head, t, fin); f.edit != nil {
+			events = f.edit(p.Wire(), events)
 		}
-		return
 	}
-	cw := openai.NewChunkWriter(id, req.Model, created, req.IncludeUsage)
-	ok := t.deltas(func(d lathe.Delta) bool { return out(string(cw.AppendDelta(nil, d))) })
-	if t.Cut {
-		cut(w)
-	} else if ok {
-		out(string(cw.AppendDone(cw.AppendDelta(nil, lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}))))
+	send(w, r.Context(), x, events, &f.lines, x.spec.pause(s.opts.TokenDelay))
+}
+
+// send writes the events of an answer.
+func send(w http.ResponseWriter, ctx context.Context, x *exchange, events []streamed, l *lines, pause time.Duration) {
+	contentType := "text/event-stream"
+	if x.array {
+		contentType = "application/json"
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	out := frames(w, ctx, pause)
+	before := "[" // of an element of the array
+	for i, e := range events {
+		frame := l.frame(i, e)
+		switch {
+		case e.cut:
+			cut(w)
+		case x.array && e.raw == "":
+			frame, before = before+e.data, ",\n"
+		}
+		if !out(frame) {
+			return
+		}
+	}
+	if x.array {
+		out("]\n")
 	}
 }
 
@@ -195,32 +238,33 @@ func (sp *spec) pause(d time.Duration) time.Duration {
 }
 
 // answer writes the fault's HTTP error, or its strange body under status 200.
-func (f *Fault) answer(w http.ResponseWriter) {
-	ct := f.bodyType
-	if ct == "" {
-		ct = "text/plain"
-		if strings.HasPrefix(f.body, "{") {
-			ct = "application/json"
-		}
-	}
-	w.Header().Set("Content-Type", ct)
+func (f *Fault) answer(p *protocol, w http.ResponseWriter) {
 	if f.header[0] != "" {
 		w.Header().Set(f.header[0], f.header[1])
 	}
+	if f.fail != nil {
+		e := *f.fail
+		e.Status = f.status
+		p.fail(w, &e)
+		return
+	}
+	ct := f.bodyType
+	if ct == "" {
+		ct = "text/plain"
+	}
+	w.Header().Set("Content-Type", ct)
 	w.WriteHeader(f.status)
-	_, _ = io.WriteString(w, f.body) // nobody to tell
+	_, _ = io.WriteString(w, f.body) // it fails if the client is gone
 }
 
-func usageJSON(u lathe.Usage) string {
-	return `{"prompt_tokens":` + strconv.FormatInt(u.InputTokens, 10) + `,"completion_tokens":` + strconv.FormatInt(u.OutputTokens, 10) +
-		`,"total_tokens":` + strconv.FormatInt(u.TotalTokens, 10) + `}`
-}
-
-// turn is what the model says next. The error is an *[openai.APIError] for a history that servers refuse.
-func (s *Sim) turn(sp *spec, req *lathe.Request) (*Turn, error) {
-	bad := refusedCalls(req.Messages)
+// turn is what the model says next. The error is a *[wire.APIError] for a history that servers refuse.
+func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
+	bad := refusedCalls(p, req.Messages)
 	if bad == nil && sp.fault != nil && sp.fault.strictRoles {
-		bad = refusedRoles(req.Messages)
+		bad = refusedRoles(p, req.Messages)
+	}
+	if bad == nil && sp.fault != nil && sp.fault.strictSignatures {
+		bad = refusedSignatures(p, req.Model, req.Messages)
 	}
 	if bad != nil {
 		return nil, bad
@@ -243,6 +287,9 @@ func (s *Sim) turn(sp *spec, req *lathe.Request) (*Turn, error) {
 	default:
 		t = demo(req)
 	}
+	if sp.thinks {
+		think(req, t)
+	}
 	if sp.fault != nil && sp.fault.turn != nil {
 		sp.fault.turn(req, t)
 	}
@@ -255,9 +302,9 @@ func (s *Sim) turn(sp *spec, req *lathe.Request) (*Turn, error) {
 	return t, nil
 }
 
-func (t *Turn) finished(req *lathe.Request) *lathe.Finish {
+func (t *Turn) finished(p *protocol, req *lathe.Request) *lathe.Finish {
 	return &lathe.Finish{
-		Message:   t.message(),
+		Message:   p.message(t, req.Model),
 		Reason:    t.finish(),
 		RawReason: string(t.finish()),
 		Usage:     t.Usage,

@@ -6,6 +6,7 @@
 //     their schema, and answers from the results. The same conversation gives the same reply.
 //   - sim/script plays the turns of a [Script]; a recorded run becomes one with [ReplayScript].
 //   - sim/slow is sim/demo with a pause between tokens.
+//   - sim/thinking is sim/demo with reasoning, which it signs on the wires that have signatures.
 //   - sim/eval does what the prompts of evaluations ask for, and sim/eval-NAME fails to in one way;
 //     [Misbehaviours] lists them.
 //   - sim/obedient does whatever any text tells it, and sim/careful only what its users do.
@@ -13,8 +14,8 @@
 //   - any of them followed by +DIALECT, such as sim/demo+hermes, writes its calls as text, and
 //     finds tools and results in the text of the request where the wire does not carry them.
 //
-// [Sim.Model] is the in-process form, [Sim.Handler] speaks OpenAI's chat completions over HTTP,
-// stream and not, with the same replies.
+// [Sim.Model] is the in-process form. [Sim.Handler] speaks four wires over HTTP, stream and not, with the same replies: chat
+// completions and responses of OpenAI, messages of Anthropic, and generateContent of Google.
 package sim
 
 import (
@@ -25,6 +26,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
@@ -32,6 +34,10 @@ import (
 
 // DemoModel is the name of the rule-based model.
 const DemoModel = "sim/demo"
+
+// ThinkingModel is the name of the rule-based model that thinks before it answers, and signs what it thinks on the wires that
+// have signatures.
+const ThinkingModel = "sim/thinking"
 
 // Provider is the provider name of every simulated model.
 const Provider = "sim"
@@ -97,7 +103,7 @@ func New(opts *Options) *Sim {
 
 // Names returns the names of the models that this Sim serves, sorted, dialects left out.
 func (s *Sim) Names() []string {
-	names := []string{DemoModel, "sim/slow", EvalModel, ObedientModel, CarefulModel}
+	names := []string{DemoModel, "sim/slow", ThinkingModel, EvalModel, ObedientModel, CarefulModel}
 	for _, m := range misbehaviours {
 		names = append(names, EvalModel+"-"+m.Name)
 	}
@@ -125,6 +131,7 @@ type spec struct {
 	fault   *Fault
 	script  *Script
 	slow    bool
+	thinks  bool   // sim/thinking
 	eval    bool   // sim/eval
 	how     string // it misbehaves
 	obeys   bool   // sim/obedient, and sim/careful
@@ -134,9 +141,32 @@ type spec struct {
 // UnknownModelError says that no simulated model has the name.
 type UnknownModelError struct{ Name string }
 
-// Error names what there is.
+// Error names the models that exist.
 func (e *UnknownModelError) Error() string {
-	return fmt.Sprintf("no simulated model %q; there are sim/demo, sim/slow, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", e.Name)
+	return fmt.Sprintf("no simulated model %q; there are sim/demo, sim/slow, sim/thinking, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", e.Name)
+}
+
+// An UnknownFaultError says that a fault was asked for on a wire that it is not for.
+type UnknownFaultError struct {
+	Name  string
+	Wires []lathe.Wire // that it is for
+}
+
+// Error names the wires.
+func (e *UnknownFaultError) Error() string {
+	words := make([]string, 0, len(e.Wires))
+	for _, w := range e.Wires {
+		words = append(words, string(w))
+	}
+	return fmt.Sprintf("the fault %s is not for this wire: it is for %s", e.Name, strings.Join(words, ", "))
+}
+
+// on returns an error if the model's fault is not for the wire.
+func (sp *spec) on(p *protocol) error {
+	if sp.fault != nil && !sp.fault.On(p.Wire()) {
+		return &UnknownFaultError{Name: sp.fault.Name, Wires: sp.fault.Wires}
+	}
+	return nil
 }
 
 func (s *Sim) parse(name string) (spec, error) {
@@ -158,6 +188,8 @@ func (s *Sim) parse(name string) (spec, error) {
 	case base == DemoModel:
 	case base == ObedientModel, base == CarefulModel:
 		sp.obeys, sp.careful = true, base == CarefulModel
+	case base == ThinkingModel:
+		sp.thinks = true
 	case base == "sim/slow":
 		sp.slow = true
 	case strings.HasPrefix(base, "sim/fault-"):
@@ -186,6 +218,10 @@ type Turn struct {
 	Status    int           // an HTTP error instead of an answer
 	Message   string        // of that error
 	Cut       bool          // the connection breaks off after the last piece
+
+	hidden   string // reasoning that is not shown
+	redacted bool   // and is a block of its own type, on the wire of Messages
+	unsigned bool   // reasoning has no signature
 }
 
 func (t *Turn) finish() lathe.FinishReason {
@@ -197,51 +233,6 @@ func (t *Turn) finish() lathe.FinishReason {
 	default:
 		return lathe.FinishStop
 	}
-}
-
-// message returns the turn as the assistant message that a client assembles from it.
-func (t *Turn) message() lathe.Message {
-	m := lathe.Message{Role: lathe.RoleAssistant}
-	if t.Reasoning != "" {
-		m.Parts = append(m.Parts, lathe.Reasoning{Text: t.Reasoning, Field: "reasoning_content"})
-	}
-	if t.Text != "" {
-		m.Parts = append(m.Parts, lathe.Text{Text: t.Text})
-	}
-	for _, c := range t.Calls {
-		m.Parts = append(m.Parts, c)
-	}
-	return m
-}
-
-// deltas yields the turn as a server streams it: words, and argument text in pieces of 16 bytes.
-func (t *Turn) deltas(yield func(lathe.Delta) bool) bool {
-	for _, w := range pieces(t.Reasoning) {
-		if !yield(lathe.Delta{Kind: lathe.DeltaReasoning, Text: w}) {
-			return false
-		}
-	}
-	for _, w := range pieces(t.Text) {
-		if !yield(lathe.Delta{Kind: lathe.DeltaText, Text: w}) {
-			return false
-		}
-	}
-	for i, c := range t.Calls {
-		if !yield(lathe.Delta{Kind: lathe.DeltaCallStart, Index: i, ID: c.ID, Name: c.Name}) {
-			return false
-		}
-		for rest := c.Arguments; rest != ""; {
-			n := runeCut(rest, 16)
-			if !yield(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: i, Text: rest[:n]}) {
-				return false
-			}
-			rest = rest[n:]
-		}
-		if !yield(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: i, Incomplete: c.Incomplete}) {
-			return false
-		}
-	}
-	return true
 }
 
 // pieces cuts text after each space or line end, so that the pieces joined are the text.
@@ -264,8 +255,11 @@ func runeCut(s string, n int) int {
 	if len(s) <= n {
 		return len(s)
 	}
-	for n > 1 && s[n]&0xC0 == 0x80 {
+	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
+	}
+	if n == 0 {
+		_, n = utf8.DecodeRuneInString(s)
 	}
 	return n
 }
@@ -273,10 +267,8 @@ func runeCut(s string, n int) int {
 // tokens is the simulated token count of text: about four bytes each.
 func tokens(n int) int64 { return int64((n + 3) / 4) }
 
-func usageOf(req *lathe.Request, t *Turn) lathe.Usage {
-	if t.Usage != (lathe.Usage{}) {
-		return t.Usage
-	}
+// inputTokens is the simulated token count of a request.
+func inputTokens(req *lathe.Request) int64 {
 	in := 0
 	for i := range req.Messages {
 		for _, p := range req.Messages[i].Parts {
@@ -294,11 +286,19 @@ func usageOf(req *lathe.Request, t *Turn) lathe.Usage {
 	for _, sp := range req.Tools {
 		in += len(sp.Name) + len(sp.Description) + len(sp.Schema)
 	}
-	out := len(t.Text) + len(t.Reasoning)
+	return tokens(in)
+}
+
+func usageOf(req *lathe.Request, t *Turn) lathe.Usage {
+	if t.Usage != (lathe.Usage{}) {
+		return t.Usage
+	}
+	thoughts := len(t.Reasoning) + len(t.hidden)
+	out := len(t.Text) + thoughts
 	for _, c := range t.Calls {
 		out += len(c.Name) + len(c.Arguments)
 	}
-	u := lathe.Usage{InputTokens: tokens(in), OutputTokens: tokens(out)}
+	u := lathe.Usage{InputTokens: inputTokens(req), OutputTokens: tokens(out), ReasoningTokens: tokens(thoughts)}
 	u.TotalTokens = u.InputTokens + u.OutputTokens
 	return u
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -319,7 +320,7 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 
 func TestReplayNeedsContent(t *testing.T) {
 	t.Parallel()
-	e := lathe.Event{ID: 3, RunID: "run_1", Turn: 1, Data: &lathe.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishStop,
+	e := event.Event{ID: 3, RunID: "run_1", Turn: 1, Data: &event.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishStop,
 		Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "Hello."}}}}}
 	full, err := json.Marshal(e)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A style says how a turn is written as a stream: the zero style as OpenAI does, each field one
@@ -29,15 +30,6 @@ type style struct {
 	secondChoice bool
 	legacy       bool
 	reasoning    string
-	eol          string
-	bom          bool
-	comments     bool
-	multiline    bool
-	longLine     int
-	malformed    bool
-	errorAfter   int // frames before an error object; -1: it is the first
-	cutArgs      bool
-	cutText      bool
 }
 
 type argsForm uint8
@@ -63,60 +55,31 @@ func lateID(_, _ int, last bool, c lathe.ToolCall) (string, bool) {
 func changingID(_, piece int, _ bool, c lathe.ToolCall) (string, bool) {
 	return c.ID + strings.Repeat("x", piece), true
 }
-func sameID(_, piece int, _ bool, _ lathe.ToolCall) (string, bool) { return "call_same", piece == 0 }
 
-// A frameWriter writes server-sent events of chat completion chunks.
-type frameWriter struct {
-	st      *style
-	head    string // {"id":…,"model":…,"choices":[{"index":0,"delta":
-	usage   string // the usage member, "" none
-	out     func(frame string) bool
-	frames  int
-	stopped bool
+// A chunkWriter writes the events of a chat completion.
+type chunkWriter struct {
+	st     *style
+	head   string // {"id":…,"model":…,"choices":[{"index":0,"delta":
+	usage  string // the usage member, "" none
+	events []streamed
 }
 
-func (w *frameWriter) send(frame string) {
-	if w.stopped {
-		return
-	}
-	w.frames++
-	if w.st.errorAfter != 0 && w.frames > w.st.errorAfter {
-		w.stopped = true
-		w.out(`data: {"error":{"message":"The server had an error while processing your request.","type":"server_error","param":null,"code":null}}` + w.eol() + w.eol())
-		return
-	}
-	if !w.out(frame) {
-		w.stopped = true
-	}
-}
+func (w *chunkWriter) data(json string) { w.events = append(w.events, streamed{data: json}) }
 
-func (w *frameWriter) eol() string {
-	if w.st.eol != "" {
-		return w.st.eol
-	}
-	return "\n"
-}
-
-func (w *frameWriter) data(json string) {
-	var b strings.Builder
-	if w.frames == 0 && w.st.bom {
-		b.WriteString("\ufeff")
-	}
-	if w.st.comments {
-		b.WriteString(": keep-alive" + w.eol() + w.eol())
-	}
-	if w.st.multiline {
-		json = strings.Replace(json, `"choices":`, "\n"+`"choices":`, 1)
-	}
-	for line := range strings.SplitSeq(json, "\n") {
-		b.WriteString("data: " + line + w.eol())
-	}
-	b.WriteString(w.eol())
-	w.send(b.String())
+// events returns the events of a turn.
+func (st *style) events(head *wire.AnswerHead, t *Turn, fin *lathe.Finish) []streamed {
+	u := fin.Usage
+	w := &chunkWriter{st: st,
+		usage: `{"prompt_tokens":` + strconv.FormatInt(u.InputTokens, 10) + `,"completion_tokens":` + strconv.FormatInt(u.OutputTokens, 10) +
+			`,"total_tokens":` + strconv.FormatInt(u.TotalTokens, 10) + `}`,
+		head: `{"id":` + quote("chatcmpl-"+strings.TrimPrefix(head.RunID, "run_")) + `,"object":"chat.completion.chunk","created":` +
+			strconv.FormatInt(head.Created, 10) + `,"model":` + quote(head.Model) + `,"system_fingerprint":"sim","choices":[{"index":0,"delta":`}
+	w.stream(t, head.Request.IncludeUsage)
+	return w.events
 }
 
 // chunk writes one chunk with a delta object and a finish reason (raw JSON, "" null).
-func (w *frameWriter) chunk(delta, finish string) {
+func (w *chunkWriter) chunk(delta, finish string) {
 	if finish == "" {
 		finish = "null"
 	}
@@ -131,16 +94,10 @@ func (w *frameWriter) chunk(delta, finish string) {
 	w.data(s + "}")
 }
 
-// stream writes a whole turn. What the style cuts off is not written.
-func (w *frameWriter) stream(t *Turn, includeUsage bool) {
+// stream writes a whole turn.
+func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	st := w.st
 	w.chunk(`{"role":"assistant","content":null}`, "")
-	if st.malformed {
-		w.send("data: {not json" + w.eol() + w.eol())
-	}
-	if st.longLine > 0 {
-		w.data(w.head + `{"padding":"` + strings.Repeat("x", st.longLine) + `"},"finish_reason":null}]}`)
-	}
 	member := st.reasoning
 	if member == "" {
 		member = "reasoning_content"
@@ -149,22 +106,12 @@ func (w *frameWriter) stream(t *Turn, includeUsage bool) {
 		w.chunk(`{"`+member+`":`+quote(p)+`}`, "")
 	}
 	text := pieces(t.Text)
-	if st.cutText && len(t.Calls) == 0 {
-		for _, p := range text[:len(text)/2] {
-			w.chunk(`{"content":`+quote(p)+`}`, "")
-		}
-		w.stopped = true
-		return
-	}
-	if !st.textAfter && !st.textWith {
+	if !st.textAfter && (!st.textWith || len(t.Calls) == 0) {
 		w.text(text)
 	}
 	w.calls(t)
 	if st.textAfter {
 		w.text(text)
-	}
-	if w.stopped {
-		return
 	}
 	finish := st.finish
 	switch {
@@ -184,12 +131,15 @@ func (w *frameWriter) stream(t *Turn, includeUsage bool) {
 		i := strings.Index(w.head, `{"index":0`)
 		w.data(w.head[:i] + `],"usage":` + w.usage + "}")
 	}
-	if !st.noDone && !t.Cut {
-		w.send("data: [DONE]" + w.eol() + w.eol())
+	switch {
+	case t.Cut:
+		w.events = append(w.events, streamed{cut: true})
+	case !st.noDone:
+		w.data("[DONE]")
 	}
 }
 
-func (w *frameWriter) text(words []string) {
+func (w *chunkWriter) text(words []string) {
 	for _, p := range words {
 		w.chunk(`{"content":`+quote(p)+`}`, "")
 	}
@@ -197,7 +147,7 @@ func (w *frameWriter) text(words []string) {
 
 func quote(s string) string { return string(rawjson.AppendQuote(nil, s)) }
 
-func (w *frameWriter) calls(t *Turn) {
+func (w *chunkWriter) calls(t *Turn) {
 	st := w.st
 	if st.legacy {
 		if len(t.Calls) > 0 {
@@ -222,16 +172,13 @@ func (w *frameWriter) calls(t *Turn) {
 			continue
 		}
 		w.pieces(t, i, c)
-		if w.stopped {
-			return
-		}
 	}
 	if len(all) > 0 {
 		w.chunk(w.callDelta(t, all), "")
 	}
 }
 
-func (w *frameWriter) callDelta(t *Turn, calls []string) string {
+func (w *chunkWriter) callDelta(t *Turn, calls []string) string {
 	s := `{"tool_calls":[` + strings.Join(calls, ",") + `]}`
 	if w.st.textWith && t.Text != "" {
 		s = `{"content":` + quote(t.Text) + `,` + s[1:]
@@ -241,7 +188,7 @@ func (w *frameWriter) callDelta(t *Turn, calls []string) string {
 }
 
 // pieces writes one call: an opening piece without argument text, then 16 bytes at a time.
-func (w *frameWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
+func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	st := w.st
 	var texts []string
 	switch st.args {
@@ -253,11 +200,6 @@ func (w *frameWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	default:
 		texts = cutText(c.Arguments)
 	}
-	if st.cutArgs && len(texts) > 0 {
-		texts = texts[:(len(texts)+1)/2]
-		last := len(texts) - 1
-		texts[last] = texts[last][:runeCut(texts[last], max(1, len(texts[last])-3))]
-	}
 	n := len(texts)
 	w.chunk(w.callDelta(t, []string{w.piece(i, 0, n == 0, c, "", false)}), "")
 	for k, text := range texts {
@@ -265,9 +207,6 @@ func (w *frameWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	}
 	if st.nameLate {
 		w.chunk(`{"tool_calls":[{"index":`+itoa(i)+`,"function":{"name":`+quote(c.Name)+`}}]}`, "")
-	}
-	if st.cutArgs {
-		w.stopped = true
 	}
 }
 
@@ -282,7 +221,7 @@ func cutText(s string) []string {
 }
 
 // piece is one element of tool_calls: the k-th of call i.
-func (w *frameWriter) piece(i, k int, last bool, c lathe.ToolCall, text string, hasText bool) string {
+func (w *chunkWriter) piece(i, k int, last bool, c lathe.ToolCall, text string, hasText bool) string {
 	st := w.st
 	var m []string
 	if st.index == nil {

@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
 func ExampleNewMemory() {
 	ctx := context.Background()
 	s := store.NewMemory(nil)
-	log := []lathe.Event{
-		{ID: 1, RunID: "run_1", Data: &lathe.RunStarted{Model: "sim/demo"}},
-		{ID: 2, RunID: "run_1", Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered}},
+	log := []event.Event{
+		{ID: 1, RunID: "run_1", Data: &event.RunStarted{Model: "sim/demo"}},
+		{ID: 2, RunID: "run_1", Data: &event.RunFinished{Reason: lathe.ReasonAnswered}},
 	}
 	last, err := s.Append(ctx, "run_1", 0, log...)
 	fmt.Println(last, err)

@@ -1,128 +1,87 @@
 package store
 
 import (
-	"slices"
+	"context"
 	"time"
 
 	"github.com/lathe-run/lathe"
 )
 
-// A Summary is what the lists of a [lathe.RunIndex] say of one run. It is a pure function of the
-// run's events; the zero value is that of a run without any.
-type Summary struct {
-	Run   lathe.RunSummary
-	Calls []lathe.CallSummary // of model calls, in the order in which they finished
-
-	started lathe.ModelCallStarted
-	asked   map[string]time.Time // when requests for approval that have no answer expire, by call
+// A RunIndex is a [Store] that lists its runs. The rows are derived from the events; they contain no argument, output or
+// message text.
+type RunIndex interface {
+	Store
+	// Runs returns the runs that match the filter, newest first, and the cursor of the next page ("" after the last page).
+	Runs(ctx context.Context, f *RunFilter) (rows []RunSummary, next string, err error)
+	// ModelCalls returns the finished model calls of the runs that match the filter, newest first.
+	ModelCalls(ctx context.Context, f *RunFilter) (rows []CallSummary, next string, err error)
 }
 
-// Apply takes the next event of the run.
-func (s *Summary) Apply(e *lathe.Event) {
-	r := &s.Run
-	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)
-	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
-		r.RunID, r.RequestID, r.SessionID, r.Started = e.RunID, e.RequestID, e.SessionID, e.Time
-		r.ParentRunID = d.ParentRunID
-		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
-		r.Resumable = len(d.Input) > 0
-		r.Retention = retentionState(d.Retention)
-	case *lathe.ModelCallStarted:
-		s.started = *d
-	case *lathe.ModelCallFinished:
-		s.called(e, d)
-	case *lathe.ToolCallPlanned:
-		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
-	case *lathe.ToolCallExecuted:
-		if n := len(s.Calls); n > 0 {
-			s.Calls[n-1].ToolLatencyMS += d.LatencyMS
-		}
-	case *lathe.ApprovalRequested:
-		if s.asked == nil {
-			s.asked = map[string]time.Time{}
-		}
-		s.asked[d.ToolCallID] = d.ExpiresAt
-	case *lathe.ApprovalResolved:
-		delete(s.asked, d.ToolCallID)
-	case *lathe.ToolCallResult:
-		delete(s.asked, d.ToolCallID)
-	case *lathe.RunPaused:
-		r.Status, r.Reason, r.Pending, r.WakeAt = "parked", d.Reason, slices.Clone(d.Pending), s.earliest()
-		if d.Reason == lathe.ReasonInterrupted {
-			r.WakeAt = time.Time{} // it waits until somebody has looked at it
-		}
-	case *lathe.RunResumed:
-		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
-	case *lathe.RunFinished:
-		r.Status, r.Reason, r.WakeAt = d.Status, d.Reason, time.Time{}
-	default: // nothing that a list shows
-	}
+// A RunFilter selects runs. Empty fields select all.
+type RunFilter struct {
+	RunID     string
+	SessionID string
+	Principal string
+	Status    string // "running", "parked", or the status of a run that has ended: see [lathe.Reason.Status]
+	// Signaled selects parked runs that have signals which no owner of the run has read: see [SignalStore]. It selects no run
+	// in a store without signals.
+	Signaled bool
+	// After is the cursor that the previous page returned.
+	After string
+	// Limit is the number of rows of a page: 50 if it is 0, at most 1,000.
+	Limit int
 }
 
-func retentionState(r *lathe.RunRetention) string {
-	switch {
-	case r == nil:
-		return ""
-	case r.Applied:
-		return "applied"
-	default:
-		return "due"
-	}
+// A RunSummary is the row of one run.
+type RunSummary struct {
+	RunID     string `json:"run_id"`
+	RequestID string `json:"request_id"`
+	SessionID string `json:"session_id,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Target    string `json:"target,omitempty"`
+	// ParentRunID is the run whose tool call started this run, "" if no call did.
+	ParentRunID string       `json:"parent_run_id,omitempty"`
+	Provider    string       `json:"provider"`
+	Model       string       `json:"model"`
+	Status      string       `json:"status"` // "running" until the run is parked or ends
+	Reason      lathe.Reason `json:"reason,omitempty"`
+	Started     time.Time    `json:"started"`
+	Updated     time.Time    `json:"updated"` // the time of the last event
+	LastID      int64        `json:"last_event_id"`
+	Turns       int          `json:"turns"`
+	ToolCalls   int          `json:"tool_calls"` // planned
+	Usage       lathe.Usage  `json:"usage"`
+	Cost        float64      `json:"cost,omitempty"` // in US dollars, as far as servers report it
+	// Resumable says that the stored log is enough to resume the run.
+	Resumable bool     `json:"resumable,omitempty"`
+	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for
+	// WakeAt is when the first unanswered approval request of a parked run expires, and the run is to be resumed. It is
+	// zero if the run waits only for input.
+	WakeAt time.Time `json:"wake_at,omitzero"`
+	// Retention is "due" if content of the run is to be removed after its end, "applied" once it was, and empty if all
+	// of it is kept.
+	Retention string `json:"retention,omitempty"`
 }
 
-// Brief returns what Apply needs of an event. Nothing in it is the caller's: the event may change afterwards.
-func Brief(e *lathe.Event) lathe.Event {
-	b := *e
-	b.Time = e.Time.Round(0).UTC() // as it is read again
-	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
-		b.Data = &lathe.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
-	case *lathe.ModelCallStarted:
-		b.Data = &lathe.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
-	case *lathe.ModelCallFinished:
-		c := *d
-		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost = nil, "", nil, clonePointer(d.ProviderCost)
-		b.Data = &c
-	case *lathe.ToolCallPlanned:
-		b.Data = &lathe.ToolCallPlanned{Seq: d.Seq}
-	case *lathe.ToolCallExecuted:
-		b.Data = &lathe.ToolCallExecuted{LatencyMS: d.LatencyMS}
-	case *lathe.ApprovalRequested:
-		b.Data = &lathe.ApprovalRequested{ToolCallID: d.ToolCallID, ExpiresAt: d.ExpiresAt}
-	case *lathe.ApprovalResolved:
-		b.Data = &lathe.ApprovalResolved{ToolCallID: d.ToolCallID}
-	case *lathe.ToolCallResult:
-		b.Data = &lathe.ToolCallResult{ToolCallID: d.ToolCallID}
-	case *lathe.RunPaused:
-		b.Data = &lathe.RunPaused{Reason: d.Reason, Pending: slices.Clone(d.Pending)}
-	case *lathe.RunFinished:
-		b.Data = &lathe.RunFinished{Status: d.Status, Reason: d.Reason}
-	case *lathe.RunResumed:
-		b.Data = &lathe.RunResumed{}
-	default: // nothing that a list shows
-		b.Data = nil
-	}
-	return b
-}
-
-// earliest returns when the first of the requests for approval expires that have no answer.
-func (s *Summary) earliest() (at time.Time) {
-	for _, expires := range s.asked {
-		if at.IsZero() || expires.Before(at) {
-			at = expires
-		}
-	}
-	return at
-}
-
-func (s *Summary) called(e *lathe.Event, d *lathe.ModelCallFinished) {
-	s.Run.Usage.Add(d.Usage)
-	if d.ProviderCost != nil {
-		s.Run.Cost += *d.ProviderCost
-	}
-	s.Calls = append(s.Calls, lathe.CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
-		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
-		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(d.ProviderCost),
-		LatencyMS: d.LatencyMS, ToolCalls: d.ToolCalls})
+// A CallSummary is the row of one finished model call.
+type CallSummary struct {
+	RunID        string      `json:"run_id"`
+	EventID      int64       `json:"event_id"`
+	SessionID    string      `json:"session_id,omitempty"`
+	Principal    string      `json:"principal,omitempty"`
+	Time         time.Time   `json:"time"` // when it finished
+	Turn         int         `json:"turn"`
+	Attempt      int         `json:"attempt"`
+	PromptHash   string      `json:"prompt_hash"`
+	PromptHashV2 string      `json:"prompt_hash_v2"`
+	Provider     string      `json:"provider"`
+	Model        string      `json:"model"`
+	Status       string      `json:"status"`
+	ErrorCode    string      `json:"error_code,omitempty"`
+	Usage        lathe.Usage `json:"usage"`
+	Cost         *float64    `json:"cost,omitempty"`
+	LatencyMS    int64       `json:"latency_ms"`
+	ToolCalls    int         `json:"tool_calls"`
+	// ToolLatencyMS is the sum of the times of the tool calls that this model call asked for.
+	ToolLatencyMS int64 `json:"tool_latency_ms"`
 }

@@ -11,39 +11,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func() lathe.Store { return store.NewMemory(nil) })
+	storetest.Test(t, func() store.Store { return store.NewMemory(nil) })
 }
 
 func TestMemoryRetention(t *testing.T) {
 	t.Parallel()
-	storetest.TestRetention(t, func() lathe.Retainer { return store.NewMemory(nil) })
+	storetest.TestRetention(t, func() store.Retainer { return store.NewMemory(nil) })
 }
 
 func TestMemoryCompaction(t *testing.T) {
 	t.Parallel()
-	storetest.TestCompaction(t, func() lathe.Compactor { return store.NewMemory(nil) })
+	storetest.TestCompaction(t, func() store.Compactor { return store.NewMemory(nil) })
 }
 
 func TestMemoryRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return store.NewMemory(nil) })
+	storetest.TestSecrets(t, func() store.SecretKeeper { return store.NewMemory(nil) })
 }
 
-func finish(runID string, id int64, reason lathe.Reason) lathe.Event {
-	return lathe.Event{ID: id, RunID: runID, Data: &lathe.RunFinished{Reason: reason}}
+func finish(runID string, id int64, reason lathe.Reason) event.Event {
+	return event.Event{ID: id, RunID: runID, Data: &event.RunFinished{Reason: reason}}
 }
 
-func started(runID string) lathe.Event {
-	return lathe.Event{ID: 1, RunID: runID, Data: &lathe.RunStarted{}}
+func started(runID string) event.Event {
+	return event.Event{ID: 1, RunID: runID, Data: &event.RunStarted{}}
 }
 
-func has(t *testing.T, s lathe.Store, runID string) bool {
+func has(t *testing.T, s store.Store, runID string) bool {
 	t.Helper()
 	for _, err := range s.Read(t.Context(), runID, 0) {
 		if err == nil {
@@ -59,7 +61,7 @@ func has(t *testing.T, s lathe.Store, runID string) bool {
 func TestMemoryForgetsFinishedRunsFirst(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory(&store.MemoryOptions{MaxRuns: 3})
-	add := func(runID string, events ...lathe.Event) error {
+	add := func(runID string, events ...event.Event) error {
 		_, err := s.Append(t.Context(), runID, events[0].ID-1, events...)
 		return err
 	}
@@ -108,9 +110,9 @@ func TestMemoryBoundsTheEventsOfARun(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
 		s := store.NewMemory(&store.MemoryOptions{MaxEvents: 3})
-		var events []lathe.Event
+		var events []event.Event
 		for id := range n {
-			events = append(events, lathe.Event{ID: int64(id) + 1, RunID: "r", Data: &lathe.RunResumed{}})
+			events = append(events, event.Event{ID: int64(id) + 1, RunID: "r", Data: &event.RunResumed{}})
 		}
 		_, err := s.Append(t.Context(), "r", 0, events...)
 		if refused := lathe.CodeOf(err) == lathe.CodeUnavailable; refused != (n > 3) {
@@ -128,11 +130,11 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		run := fmt.Sprint(i)
-		events := []lathe.Event{
-			{ID: 1, RunID: run, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User("hi")}}},
-			{ID: 2, RunID: run, Data: &lathe.ModelCallStarted{}},
-			{ID: 3, RunID: run, Data: &lathe.ModelCallFinished{Message: &msg}},
-			{ID: 4, RunID: run, Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered}},
+		events := []event.Event{
+			{ID: 1, RunID: run, Data: &event.RunStarted{Messages: []lathe.Message{lathe.User("hi")}}},
+			{ID: 2, RunID: run, Data: &event.ModelCallStarted{}},
+			{ID: 3, RunID: run, Data: &event.ModelCallFinished{Message: &msg}},
+			{ID: 4, RunID: run, Data: &event.RunFinished{Reason: lathe.ReasonAnswered}},
 		}
 		for k, e := range events {
 			if _, err := s.Append(b.Context(), run, int64(k), e); err != nil {
@@ -144,17 +146,17 @@ func BenchmarkMemory(b *testing.B) {
 
 func TestMemoryIndex(t *testing.T) {
 	t.Parallel()
-	storetest.TestIndex(t, func() lathe.RunIndex { return store.NewMemory(nil) })
+	storetest.TestIndex(t, func() store.RunIndex { return store.NewMemory(nil) })
 }
 
-func TestMemoryFacts(t *testing.T) {
+func TestMemorySignals(t *testing.T) {
 	t.Parallel()
-	storetest.TestFacts(t, func() storetest.FactIndex { return store.NewMemory(nil) })
+	storetest.TestSignals(t, func() storetest.SignalIndex { return store.NewMemory(nil) })
 }
 
 func TestMemoryShared(t *testing.T) {
 	t.Parallel()
-	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {
+	storetest.TestShared(t, func() (store.Shared, func(time.Duration)) {
 		var passed atomic.Int64
 		s := store.NewMemory(&store.MemoryOptions{Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
 		return s, func(d time.Duration) { passed.Add(int64(d)) }
@@ -164,8 +166,8 @@ func TestMemoryShared(t *testing.T) {
 func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	text := func(runID string, n int) lathe.Event {
-		return lathe.Event{ID: 1, RunID: runID, Data: &lathe.RunStarted{Messages: []lathe.Message{lathe.User(strings.Repeat("x", n))}}}
+	text := func(runID string, n int) event.Event {
+		return event.Event{ID: 1, RunID: runID, Data: &event.RunStarted{Messages: []lathe.Message{lathe.User(strings.Repeat("x", n))}}}
 	}
 	s := store.NewMemory(&store.MemoryOptions{MaxBytes: 12_000})
 	for _, run := range []string{"first", "second"} {
@@ -179,8 +181,8 @@ func TestMemoryBoundsTheBytesOfAllRuns(t *testing.T) {
 	if has(t, s, "first") || !has(t, s, "second") || !has(t, s, "third") {
 		t.Error("the run that finished first was not the one that made room")
 	}
-	said := lathe.Assistant(strings.Repeat("x", 9_000))
-	if _, err := s.Append(ctx, "third", 1, lathe.Event{ID: 2, RunID: "third", Data: &lathe.ModelCallFinished{Message: &said}}); err != nil {
+	message := lathe.Assistant(strings.Repeat("x", 9_000))
+	if _, err := s.Append(ctx, "third", 1, event.Event{ID: 2, RunID: "third", Data: &event.ModelCallFinished{Message: &message}}); err != nil {
 		t.Errorf("a run that has begun: %v, want its events kept", err)
 	}
 	_, err := s.Append(ctx, "fourth", 0, started("fourth"))
@@ -203,23 +205,23 @@ func TestBriefHasWhatListsShow(t *testing.T) {
 	t.Parallel()
 	cost := 0.5
 	var whole, brief store.Summary
-	for i, d := range []lathe.EventData{
-		&lathe.RunStarted{Model: "m", Provider: "p", Principal: "ann", Target: "t", Input: []byte(`{"version":1}`)},
-		&lathe.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"},
-		&lathe.ModelCallFinished{Attempt: 1, Provider: "p", Model: "m1", Status: "success", Usage: lathe.Usage{InputTokens: 3}, ProviderCost: &cost, LatencyMS: 9, ToolCalls: 2, Message: &lathe.Message{}},
-		&lathe.ToolCallProposed{ToolCallID: "c1"},
-		&lathe.ToolCallPlanned{ToolCallID: "c1", Seq: 1},
-		&lathe.ToolCallParseError{Error: "x"},
-		&lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Unix(100, 0)},
-		&lathe.ApprovalRequested{ToolCallID: "c2", ExpiresAt: time.Unix(50, 0)},
-		&lathe.ApprovalResolved{ToolCallID: "c2", Decision: "denied"},
-		&lathe.ToolCallExecuted{ToolCallID: "c2", LatencyMS: 4},
-		&lathe.ToolCallResult{ToolCallID: "c2"},
-		&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
-		&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval},
-		&lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"},
+	for i, d := range []event.Data{
+		&event.RunStarted{Model: "m", Provider: "p", Principal: "ann", Target: "t", Input: []byte(`{"version":1}`)},
+		&event.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"},
+		&event.ModelCallFinished{Attempt: 1, Provider: "p", Model: "m1", Status: "success", Usage: lathe.Usage{InputTokens: 3}, ProviderCost: &cost, LatencyMS: 9, ToolCalls: 2, Message: &lathe.Message{}},
+		&event.ToolCallProposed{ToolCallID: "c1"},
+		&event.ToolCallPlanned{ToolCallID: "c1", Seq: 1},
+		&event.ToolCallParseError{Error: "x"},
+		&event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Unix(100, 0)},
+		&event.ApprovalRequested{ToolCallID: "c2", ExpiresAt: time.Unix(50, 0)},
+		&event.ApprovalResolved{ToolCallID: "c2", Decision: "denied"},
+		&event.ToolCallExecuted{ToolCallID: "c2", LatencyMS: 4},
+		&event.ToolCallResult{ToolCallID: "c2"},
+		&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
+		&event.RunResumed{Reason: lathe.ReasonAwaitingApproval},
+		&event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"},
 	} {
-		e := lathe.Event{ID: int64(i + 1), RunID: "r", RequestID: "q", SessionID: "s", Turn: i / 3, Time: time.Unix(int64(i), 5), Data: d}
+		e := event.Event{ID: int64(i + 1), RunID: "r", RequestID: "q", SessionID: "s", Turn: i / 3, Time: time.Unix(int64(i), 5), Data: d}
 		b := store.Brief(&e)
 		e.Time = e.Time.UTC()
 		whole.Apply(&e)

@@ -1,3 +1,53 @@
-// Package store keeps the logs of runs in memory. Package storetest holds the suite that every
-// store passes, whatever it keeps its logs in.
 package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// A Store keeps the events of each run as an append-only log. Delta events are never stored.
+// Its methods may be called from several goroutines at once.
+//
+// Every error is a *[lathe.Error]. A context that is done when a method is called, or between two events of Read, gives
+// its error with the code cancelled or timeout. Events come back as they were appended, to the byte where they hold raw
+// JSON: a store that writes JSON calls [event.Event.MarshalJSON] itself, since [encoding/json.Marshal] escapes <, > and &
+// in its result. Package storetest checks all this.
+type Store interface {
+	// Append adds events whose IDs follow last without a gap. It returns the last ID of the log. If the log does not end
+	// at last, the error has the code conflict and wraps [lathe.ErrConflict]; if [CheckAppend] returns an error, it has the code
+	// invalid_request. All events are appended or none. Appending no event to a new run does not create it.
+	Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error)
+	// Read yields the events after the given ID, in order. An error is yielded last. If the run does not exist, or after
+	// is negative or above the last ID of its log, the error has the code not_found and wraps [lathe.ErrNotFound].
+	Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error]
+	// Delete removes a run's log. Deleting a run that does not exist is no error.
+	Delete(ctx context.Context, runID string) error
+}
+
+// CheckAppend returns an error if the events cannot follow the event with the ID last in the log of the run.
+func CheckAppend(runID string, last int64, events []event.Event) error {
+	if runID == "" {
+		return errors.New("the run has no id")
+	}
+	if last < 0 {
+		return fmt.Errorf("the last id is %d", last)
+	}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Data == nil:
+			return fmt.Errorf("event %d has no data", e.ID)
+		case event.IsDelta(e.Data):
+			return fmt.Errorf("%s is a delta event, which is not stored", e.Data.EventType())
+		case e.RunID != runID:
+			return fmt.Errorf("event %d is of another run", e.ID)
+		case e.ID != last+int64(i)+1:
+			return fmt.Errorf("event %d where %d is next", e.ID, last+int64(i)+1)
+		}
+	}
+	return nil
+}

@@ -2,41 +2,41 @@ package tool
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // maxDetailBytes bounds each text among the further members of an error.
 const maxDetailBytes = 1_000
 
-// answer returns what the model is told of the call.
-func (w *Work) answer(c *call) string {
-	if w.settings.ResultFormat == lathe.ResultEnvelope {
-		return string(c.envelope(w.settings.CompactEnvelope))
+// answer returns the content of the tool message that answers the call.
+func answer(c *call) string {
+	if c.w.settings.ResultFormat == lathe.ResultEnvelope {
+		return string(c.envelope(c.w.settings.CompactEnvelope))
 	}
 	if c.code == "" {
-		return c.lane.keep(c.data)
+		return c.scratch.keep(c.data)
 	}
-	b := append(c.lane.buf[:0], `{"ok":false,"error":`...)
+	b := append(c.scratch.buf[:0], `{"ok":false,"error":`...)
 	b = c.appendError(b)
 	if len(c.data) > 0 { // of an error that the tool itself describes
 		b = append(b, `,"data":`...)
 		b = c.appendData(b)
 	}
 	b = append(b, '}')
-	c.lane.buf = b
+	c.scratch.buf = b
 	return string(b)
 }
 
 // envelope is the answer with all its members; compact leaves the empty ones out.
 func (c *call) envelope(compact bool) []byte {
-	b := append(c.lane.buf[:0], `{"ok":`...)
+	b := append(c.scratch.buf[:0], `{"ok":`...)
 	b = strconv.AppendBool(b, c.code == "")
 	name := c.tool
 	if name == unknownTool {
-		name = clip(c.Name, 64)
+		name = shorten.Cut(c.Name, 64)
 	}
 	b = append(b, `,"tool_name":`...)
 	b = appendString(b, name)
@@ -70,7 +70,7 @@ func (c *call) envelope(compact bool) []byte {
 		b = append(b, `,"errors":[]`...)
 	}
 	b = append(b, '}')
-	c.lane.buf = b
+	c.scratch.buf = b
 	return b
 }
 
@@ -92,50 +92,39 @@ func (c *call) appendData(b []byte) []byte {
 	return append(b, c.data...)
 }
 
-// hit notes the limit that ended the call, by its config key, and tells the model its number.
-func (c *call) hit(key string, limit int) {
-	c.limitKey = key
-	c.detailString("limit", key)
-	c.detailInt("max", int64(limit))
+// hit records the limit that ended the call, by its config key, and adds its value to the details for the model.
+func (f *failure) hit(key string, limit int) {
+	f.limitKey = key
+	f.detailString("limit", key)
+	f.detailInt("max", int64(limit))
 }
 
 // sizeHit is hit for a limit in bytes.
-func (c *call) sizeHit(key string, size, limit int) {
-	c.limitKey = key
-	c.detailString("limit", key)
-	c.detailInt("bytes", int64(size))
-	c.detailInt("max_bytes", int64(limit))
+func (f *failure) sizeHit(key string, size, limit int) {
+	f.limitKey = key
+	f.detailString("limit", key)
+	f.detailInt("bytes", int64(size))
+	f.detailInt("max_bytes", int64(limit))
 }
 
-func (c *call) detailInt(name string, v int64) {
-	c.detailName(name)
-	c.detail = strconv.AppendInt(c.detail, v, 10)
+func (f *failure) detailInt(name string, v int64) {
+	f.detailName(name)
+	f.detail = strconv.AppendInt(f.detail, v, 10)
 }
 
-func (c *call) detailString(name, v string) {
-	c.detailName(name)
-	c.detail = appendString(c.detail, v)
+func (f *failure) detailString(name, v string) {
+	f.detailName(name)
+	f.detail = appendString(f.detail, v)
 }
 
-func (c *call) detailRaw(name string, v []byte) {
-	c.detailName(name)
-	c.detail = append(c.detail, v...)
+func (f *failure) detailRaw(name string, v []byte) {
+	f.detailName(name)
+	f.detail = append(f.detail, v...)
 }
 
 // detailName takes names that need no escapes.
-func (c *call) detailName(name string) {
-	c.detail = append(append(append(c.detail, `,"`...), name...), `":`...)
+func (f *failure) detailName(name string) {
+	f.detail = append(append(append(f.detail, `,"`...), name...), `":`...)
 }
 
 func appendString(b []byte, s string) []byte { return rawjson.AppendQuote(b, s) }
-
-// clip returns the first n bytes of s, cut at a rune.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}

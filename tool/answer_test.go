@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -95,7 +96,7 @@ func TestEveryCodeHasAText(t *testing.T) {
 			t.Errorf("%s comes out as %s", code, res.Code)
 		}
 		text, _ := errorOf(t, res)["message"].(string)
-		if len(text) < 20 || strings.Count(text, ".") < 1 || find[*lathe.ToolCallResult](t, rec).Message != text {
+		if len(text) < 20 || strings.Count(text, ".") < 1 || find[*event.ToolCallResult](t, rec).Message != text {
 			t.Errorf("%s: text %q", code, text)
 		}
 		if other, taken := seen[text]; taken {
@@ -142,7 +143,7 @@ func TestFailureTextIsBounded(t *testing.T) {
 	}
 }
 
-func TestLedger(t *testing.T) {
+func TestFailureCounts(t *testing.T) {
 	t.Parallel()
 	toggle := func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
 		if strings.Contains(string(args), `"fail":true`) {
@@ -173,7 +174,7 @@ func TestLedger(t *testing.T) {
 	} {
 		w := open(t, limits(lathe.Limits{MaxRepeatedCalls: 100}), plain, targeted)
 		for i, c := range tt.calls {
-			w.Execute(t.Context(), i+1, []tool.Call{c}, func(lathe.EventData) {})
+			w.Execute(t.Context(), i+1, []tool.Call{c}, func(event.Data) {})
 		}
 		if got := strings.Join(w.Failed(), " "); got != tt.want || w.Succeeded() != tt.ok || w.Called() != (len(tt.calls) > 0) {
 			t.Errorf("%s: failed %q succeeded %v called %v, want %q %v", tt.name, got, w.Succeeded(), w.Called(), tt.want, tt.ok)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -48,7 +49,7 @@ func TestPersonAnswersForTheTool(t *testing.T) {
 			if rec.types() != "Proposed Planned ApprovalRequested ApprovalResolved Result" {
 				t.Errorf("facts %s", rec.types())
 			}
-			if e := find[*lathe.ApprovalResolved](t, rec); e.Decision != "answered" || e.By != "ann" || e.Arguments != nil {
+			if e := find[*event.ApprovalResolved](t, rec); e.Decision != "answered" || e.By != "ann" || e.Arguments != nil {
 				t.Errorf("got %+v", e)
 			}
 		})

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // The decisions of ApprovalResolved.
@@ -17,82 +19,80 @@ const (
 	edited   = "edited"
 	refused  = "denied"
 	expired  = "expired"
-	answered = "answered" // by a person, in place of the tool
+	answered = "answered" // by the approver, in place of the tool
 )
 
-// Reason codes of approvals that nobody decided.
+// Reason codes of approvals that no approver decided.
 const (
 	reasonChanged   = "changed" // since it was asked for: the tool, its schema, the policy or a limit
 	reasonCancelled = "cancelled"
 )
 
-// unapproved is stage 7, for what the policy asks about. An approval is bound to the digest of run,
-// call, tool, schema and arguments; it is good for this call, once, and until it expires. The call
-// is parked when the answer is still to come, or when a call before it waits.
-func (w *Work) unapproved(ctx context.Context, c *call) (ended bool) {
+// approve is stage 7. It asks the approver about a call for which the policy wants an approval. An approval is bound to
+// the digest of run, call, tool, schema and arguments. It is valid for this call, once, and until it expires. The call is
+// parked if the answer is pending, or if a call before it is parked.
+func approve(ctx context.Context, c *call) ending {
+	w := c.w
 	if c.verdict.Decision != lathe.Ask {
 		if c.asked() {
-			w.resolve(c, approved, lathe.Approval{By: "policy", ReasonCode: reasonChanged}, "")
+			resolve(c, approved, lathe.Approval{By: "policy", ReasonCode: reasonChanged})
 		}
-		if c.hold {
-			c.parked = &Parked{Seq: c.seq}
-		}
-		return c.hold
+		return parkBehind(c)
 	}
-	if c.hold && c.asked() {
-		c.parked = c.Parked // its answer is good once, and not looked at before it can be used
-		return true
+	if c.parkBehind && c.asked() {
+		c.parked = c.Parked // its answer is valid once, and is not read before it can be used
+		return parked
 	}
-	req := &lathe.ApprovalRequest{CallInfo: *c.info(), Verdict: c.verdict,
+	req := &lathe.ApprovalRequest{CallInfo: *c.describe(new(description)), Verdict: c.verdict,
 		Digest:    digest.ArgsDigest(w.info.RunID, c.ID, c.tool, c.entry.spec.Schema, c.args),
 		ExpiresAt: w.r.now().Add(w.limits.ApprovalTTL)}
 	if c.asked() {
 		req.ExpiresAt = c.Parked.ExpiresAt
 		if c.Parked.Digest != req.Digest {
 			// The definition of the tool has changed: what was approved is not what would run.
-			return w.resolve(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
+			return refuseApproval(c, expired, lathe.Approval{ReasonCode: reasonChanged}, lathe.CodeApprovalExpired)
 		}
 	} else {
-		c.emit(&lathe.ApprovalRequested{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsDigest: req.Digest,
+		c.emit(&event.ApprovalRequested{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsDigest: req.Digest,
 			Rule: c.verdict.Rule, ExpiresAt: req.ExpiresAt, Arguments: bytes.Clone(c.args)})
 	}
 	var answer lathe.Approval
 	err := error(context.DeadlineExceeded)
 	if left := req.ExpiresAt.Sub(w.r.now()); left > 0 {
-		answer, err = w.ask(ctx, req, left)
+		answer, err = askApprover(ctx, w.r.opts.Approver, req, left)
 	}
 	switch {
 	case errors.Is(err, lathe.ErrPending):
 		c.parked = &Parked{Seq: c.seq, Digest: req.Digest, ExpiresAt: req.ExpiresAt}
-		return true
+		return parked
 	case ctx.Err() != nil:
-		return w.resolve(c, refused, lathe.Approval{ReasonCode: reasonCancelled}, lathe.CodeCancelled)
+		return refuseApproval(c, refused, lathe.Approval{ReasonCode: reasonCancelled}, lathe.CodeCancelled)
 	case errors.Is(err, context.DeadlineExceeded), !w.r.now().Before(req.ExpiresAt):
 		var inTime bool
-		if answer, inTime = w.late(ctx, req); !inTime {
-			return w.resolve(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
+		if answer, inTime = storedAnswer(ctx, w.r.opts.Approver, req); !inTime {
+			return refuseApproval(c, expired, lathe.Approval{}, lathe.CodeApprovalExpired)
 		}
 		err = nil
 	}
 	switch {
 	case err != nil:
-		return w.resolve(c, refused, lathe.Approval{ReasonCode: "approver_error"}, lathe.CodeApprovalDenied)
+		return refuseApproval(c, refused, lathe.Approval{ReasonCode: "approver_error"}, lathe.CodeApprovalDenied)
 	case !answer.Approved:
-		return w.resolve(c, refused, answer, lathe.CodeApprovalDenied)
+		return refuseApproval(c, refused, answer, lathe.CodeApprovalDenied)
 	case answer.Result != nil:
-		return w.takeResult(c, answer)
+		return applyResult(c, answer)
 	case answer.Arguments != nil:
-		return w.takeEdited(c, answer)
+		return applyEdited(c, answer)
 	}
-	w.resolve(c, approved, answer, "")
-	return w.holdApproved(c)
+	resolve(c, approved, answer)
+	return parkBehind(c)
 }
 
 // asked reports whether an approval was asked for when the call was parked, and not resolved since.
 func (c *call) asked() bool { return c.Parked != nil && c.Parked.Digest != "" && !c.resolved }
 
-// withdraw resolves the approval of a call that has ended before its answer was looked at.
-func (w *Work) withdraw(c *call) {
+// withdrawApproval resolves the approval of a call that ended before its answer was read.
+func withdrawApproval(c *call) {
 	if !c.asked() {
 		return
 	}
@@ -100,11 +100,11 @@ func (w *Work) withdraw(c *call) {
 	if c.Refuse != "" {
 		reason = reasonCancelled
 	}
-	w.resolve(c, refused, lathe.Approval{ReasonCode: reason}, "")
+	resolve(c, refused, lathe.Approval{ReasonCode: reason})
 }
 
-// ask asks the approver, until the approval would expire. One that panics does not approve.
-func (w *Work) ask(ctx context.Context, req *lathe.ApprovalRequest, left time.Duration) (a lathe.Approval, err error) {
+// askApprover asks the approver for at most left. One that panics does not approve.
+func askApprover(ctx context.Context, approver lathe.Approver, req *lathe.ApprovalRequest, left time.Duration) (a lathe.Approval, err error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	defer func() {
@@ -112,12 +112,13 @@ func (w *Work) ask(ctx context.Context, req *lathe.ApprovalRequest, left time.Du
 			a, err = lathe.Approval{}, errors.New("the approver panicked")
 		}
 	}()
-	return w.r.opts.Approver.Approve(ctx, req)
+	return approver.Approve(ctx, req)
 }
 
-// late returns an answer that was given in time, where the approver knows of one. One that panics does not.
-func (w *Work) late(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Approval, inTime bool) {
-	r, ok := w.r.opts.Approver.(lathe.Recaller)
+// storedAnswer returns an answer that was given in time and has not been read yet, if the approver is a [StoredApprover] and
+// has one. An approver that panics has none.
+func storedAnswer(ctx context.Context, approver lathe.Approver, req *lathe.ApprovalRequest) (a lathe.Approval, inTime bool) {
+	r, ok := approver.(StoredApprover)
 	if !ok {
 		return lathe.Approval{}, false
 	}
@@ -126,55 +127,70 @@ func (w *Work) late(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Ap
 			a, inTime = lathe.Approval{}, false
 		}
 	}()
-	return r.Recall(ctx, req)
+	return r.StoredApproval(ctx, req)
 }
 
-// takeEdited puts the person's arguments in place of the model's. They pass the same checks, and
-// the policy is asked again: who may approve a call may not thereby make a denied one.
-func (w *Work) takeEdited(c *call, answer lathe.Approval) (ended bool) {
-	w.resolve(c, edited, answer, "")
-	if w.oversizeArgs(c, len(answer.Arguments)) || w.parse(c, bytes.Clone(answer.Arguments)) || w.invalid(c) || w.ungranted(c) || w.denied(c) {
-		return true
+// applyEdited puts the approver's arguments in place of the model's. They pass the same stages, the policy included: an
+// approver cannot make a call that the policy denies.
+func applyEdited(c *call, answer lathe.Approval) ending {
+	resolve(c, edited, answer)
+	if end := boundArguments(c, len(answer.Arguments)); end != proceed {
+		return end
 	}
-	return w.holdApproved(c)
-}
-
-// takeResult takes the person's answer in place of the tool's.
-func (w *Work) takeResult(c *call, answer lathe.Approval) (ended bool) {
-	w.resolve(c, answered, answer, "")
-	if w.holdApproved(c) {
-		return true
+	if end := parseArguments(c, bytes.Clone(answer.Arguments)); end != proceed {
+		return end
 	}
-	c.answered, c.out = true, &lathe.Output{Data: bytes.Clone(answer.Result)}
-	return false
-}
-
-// holdApproved parks a call that was approved at once while a call before it waits. It will be
-// asked for again: an approval is not kept.
-func (w *Work) holdApproved(c *call) (ended bool) {
-	if c.hold {
-		c.parked = &Parked{Seq: c.seq}
+	if end := validate(c); end != proceed {
+		return end
 	}
-	return c.hold
+	if end := authorize(c); end != proceed {
+		return end
+	}
+	return parkBehind(c)
 }
 
-// resolve tells the decision, and ends the call where there is a code.
-func (w *Work) resolve(c *call, decision string, a lathe.Approval, code lathe.Code) (ended bool) {
-	e := &lathe.ApprovalResolved{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Decision: decision,
-		By: clip(a.By, maxDetailBytes), ReasonCode: clip(a.ReasonCode, 64)}
+// applyResult takes the approver's result in place of the tool's output.
+func applyResult(c *call, answer lathe.Approval) ending {
+	resolve(c, answered, answer)
+	if end := parkBehind(c); end != proceed {
+		return end
+	}
+	c.source, c.out = fromApprover, &lathe.Output{Data: bytes.Clone(answer.Result)}
+	return proceed
+}
+
+// parkBehind parks a call while a call before it is parked. If it was approved, the approver is asked again: an approval
+// is not kept.
+func parkBehind(c *call) ending {
+	if !c.parkBehind {
+		return proceed
+	}
+	c.parked = &Parked{Seq: c.seq}
+	return parked
+}
+
+// refuseApproval publishes the decision and ends the call with the code.
+func refuseApproval(c *call, decision string, a lathe.Approval, code lathe.Code) ending {
+	resolve(c, decision, a)
+	if code == lathe.CodeApprovalExpired {
+		c.limitKey = "approval_ttl"
+	}
+	if reason := shorten.Cut(a.ReasonCode, maxReasonBytes); reason != "" {
+		c.detailString("reason", reason)
+	}
+	return fail(code)
+}
+
+// maxReasonBytes bounds the reason code of a decision.
+const maxReasonBytes = 64
+
+// resolve publishes the decision.
+func resolve(c *call, decision string, a lathe.Approval) {
+	e := &event.ApprovalResolved{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Decision: decision,
+		By: shorten.Cut(a.By, maxDetailBytes), ReasonCode: shorten.Cut(a.ReasonCode, maxReasonBytes)}
 	if decision == edited {
 		e.Arguments = json.RawMessage(bytes.Clone(a.Arguments))
 	}
 	c.emit(e)
 	c.resolved = true
-	if code == "" {
-		return false
-	}
-	if code == lathe.CodeApprovalExpired {
-		c.limitKey = "approval_ttl"
-	}
-	if e.ReasonCode != "" {
-		c.detailString("reason", e.ReasonCode)
-	}
-	return c.end(code)
 }

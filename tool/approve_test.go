@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -35,7 +36,7 @@ func TestApproval(t *testing.T) {
 		want     lathe.Code
 		ran      string // the arguments that the tool got
 		decision string
-		facts    string
+		events   string
 	}{
 		{"approved", func(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 			return lathe.Approval{Approved: true, By: "eve"}, nil
@@ -66,7 +67,7 @@ func TestApproval(t *testing.T) {
 		}, lathe.CodeApprovalDenied, "", "denied by ", "Result"},
 		{"approver panics", func(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) { panic(errBoom) },
 			lathe.CodeApprovalDenied, "", "denied by ", "Result"},
-		{"nobody answers", func(ctx context.Context, _ *lathe.ApprovalRequest) (lathe.Approval, error) {
+		{"no approver answers", func(ctx context.Context, _ *lathe.ApprovalRequest) (lathe.Approval, error) {
 			<-ctx.Done()
 			return lathe.Approval{}, ctx.Err()
 		}, lathe.CodeApprovalExpired, "", "expired by ", "Result"},
@@ -89,10 +90,10 @@ func TestApproval(t *testing.T) {
 				if res.Code != tt.want || ran != tt.ran {
 					t.Errorf("code %q ran with %q, want %q and %q", res.Code, ran, tt.want, tt.ran)
 				}
-				if got, want := rec.types(), "Proposed Planned ApprovalRequested ApprovalResolved "+tt.facts; got != want {
-					t.Errorf("facts %q, want %q", got, want)
+				if got, want := rec.types(), "Proposed Planned ApprovalRequested ApprovalResolved "+tt.events; got != want {
+					t.Errorf("events %q, want %q", got, want)
 				}
-				resolved, asked := find[*lathe.ApprovalResolved](t, rec), find[*lathe.ApprovalRequested](t, rec)
+				resolved, asked := find[*event.ApprovalResolved](t, rec), find[*event.ApprovalRequested](t, rec)
 				if got := resolved.Decision + " by " + resolved.By; got != tt.decision {
 					t.Errorf("resolved %q, want %q", got, tt.decision)
 				}
@@ -103,7 +104,7 @@ func TestApproval(t *testing.T) {
 					!asked.ExpiresAt.Equal(asked.ExpiresAt.Truncate(time.Hour)) {
 					t.Errorf("asked %+v", asked)
 				}
-				if r := find[*lathe.ToolCallResult](t, rec); r.PolicyDecision != "ask" || tt.want == lathe.CodeApprovalExpired && r.Limit != "approval_ttl" {
+				if r := find[*event.ToolCallResult](t, rec); r.PolicyDecision != "ask" || tt.want == lathe.CodeApprovalExpired && r.Limit != "approval_ttl" {
 					t.Errorf("result %+v", r)
 				}
 				if res.Code != "" && strings.Contains(res.Content, "boom") {
@@ -114,7 +115,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Who may approve calls may not thereby make one that the policy denies.
+// An approver cannot make a call that the policy denies.
 func TestEditedArgumentsMeetThePolicyAgain(t *testing.T) {
 	t.Parallel()
 	opts := asking(func(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
@@ -122,7 +123,7 @@ func TestEditedArgumentsMeetThePolicyAgain(t *testing.T) {
 	})
 	opts.Policy = policy.All(opts.Policy, noEtc{})
 	res, rec, _ := one(t, open(t, opts, reader("ask", echo)), call("ask", `{"path":"/tmp"}`))
-	if res.Code != lathe.CodePolicyDenied || find[*lathe.ToolCallResult](t, rec).PolicyRule != "no_etc" {
+	if res.Code != lathe.CodePolicyDenied || find[*event.ToolCallResult](t, rec).PolicyRule != "no_etc" {
 		t.Errorf("answer %+v", res)
 	}
 }
@@ -166,17 +167,17 @@ func TestParkedCalls(t *testing.T) {
 		t.Fatalf("outcome %+v after %v", out, ran)
 	}
 	if got, want := rec.types(), "Proposed Planned Executed Result Proposed Planned ApprovalRequested Proposed Planned Proposed Planned Result Proposed Planned ApprovalRequested"; got != want {
-		t.Errorf("facts %q, want %q", got, want)
+		t.Errorf("events %q, want %q", got, want)
 	}
 	if diff := cmp.Diff([]string{"b", "e"}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 
-	// Nobody has answered yet: nothing changes, and nobody is told a second time.
+	// No approver has answered yet: the calls stay parked, and no event is emitted a second time.
 	rec = &recorder{}
 	out = w.Execute(t.Context(), 1, out.Waiting, rec.emit)
 	if !out.Parked || len(out.Waiting) != 3 || len(out.Messages) != 0 || rec.types() != "" {
-		t.Fatalf("outcome %+v, facts %q", out, rec.types())
+		t.Fatalf("outcome %+v, events %q", out, rec.types())
 	}
 
 	answers[out.Waiting[0].Parked.Digest] = lathe.Approval{Approved: true}
@@ -188,15 +189,15 @@ func TestParkedCalls(t *testing.T) {
 		t.Errorf("outcome %+v after %v", out, ran)
 	}
 	if got, want := rec.types(), "ApprovalResolved Executed Result Executed Result ApprovalResolved Result"; got != want {
-		t.Errorf("facts %q, want %q", got, want)
+		t.Errorf("events %q, want %q", got, want)
 	}
-	if seq := find[*lathe.ToolCallResult](t, rec).Seq; seq != 1 {
+	if seq := find[*event.ToolCallResult](t, rec).Seq; seq != 1 {
 		t.Errorf("seq %d, want that of the plan", seq)
 	}
 
 	// An approval is good once: what has been answered is not answered again.
 	rec = &recorder{}
-	if out = w.Execute(t.Context(), 1, waiting, rec.emit); len(out.Messages) != 0 || len(rec.facts) != 0 || len(ran) != 3 {
+	if out = w.Execute(t.Context(), 1, waiting, rec.emit); len(out.Messages) != 0 || len(rec.events) != 0 || len(ran) != 3 {
 		t.Errorf("answered calls ran again: %+v %v", out, ran)
 	}
 }
@@ -215,12 +216,12 @@ func TestApprovedWhileAnotherWaits(t *testing.T) {
 		return lathe.Approval{Approved: true}, nil
 	})
 	w := open(t, opts, reader("ask", echo))
-	out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "a", Name: "ask"}}, {ToolCall: lathe.ToolCall{ID: "b", Name: "ask"}}}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "a", Name: "ask"}}, {ToolCall: lathe.ToolCall{ID: "b", Name: "ask"}}}, func(event.Data) {})
 	if len(out.Messages) != 0 || len(out.Waiting) != 2 {
 		t.Fatalf("outcome %+v", out)
 	}
 	pending = false
-	out = w.Execute(t.Context(), 1, out.Waiting, func(lathe.EventData) {})
+	out = w.Execute(t.Context(), 1, out.Waiting, func(event.Data) {})
 	if got := codes(t, out); got != " " || strings.Join(asked, "") != "abab" {
 		t.Errorf("codes %q after asking for %v", got, asked)
 	}
@@ -249,11 +250,11 @@ func TestParkedCallOfAnotherWork(t *testing.T) {
 		res, rec, _ := one(t, w, c)
 		return res, rec.types()
 	}
-	if res, facts := resume(func(*tool.Parked) {}); res.IsError || facts != "ApprovalResolved Executed Result" {
-		t.Errorf("%+v, facts %q", res, facts)
+	if res, events := resume(func(*tool.Parked) {}); res.IsError || events != "ApprovalResolved Executed Result" {
+		t.Errorf("%+v, events %q", res, events)
 	}
-	if res, facts := resume(func(p *tool.Parked) { p.Digest = strings.Repeat("0", 64) }); res.Code != lathe.CodeApprovalExpired || facts != "ApprovalResolved Result" {
-		t.Errorf("an approval of something else: %+v, facts %q", res, facts)
+	if res, events := resume(func(p *tool.Parked) { p.Digest = strings.Repeat("0", 64) }); res.Code != lathe.CodeApprovalExpired || events != "ApprovalResolved Result" {
+		t.Errorf("an approval of something else: %+v, events %q", res, events)
 	}
 	now = now.Add(time.Hour)
 	if res, _ := resume(func(*tool.Parked) {}); res.Code != lathe.CodeApprovalExpired {
@@ -277,16 +278,16 @@ func TestParkedCallThatEndsBeforeItsApproval(t *testing.T) {
 		refuse   lathe.Code
 		want     lathe.Code
 		resolved string
-		facts    string
+		events   string
 	}{
-		"the tool is gone":       {tool: reader("other", returns(`1`)), want: lathe.CodeUnknownTool, resolved: "denied: changed"},
-		"its schema has changed": {tool: strict, want: lathe.CodeInvalidArguments, resolved: "denied: changed"},
-		"the policy has changed": {opts: &tool.Options{Policy: policy.Tools{}}, want: lathe.CodePolicyDenied, resolved: "denied: changed"},
-		"nobody can be asked":    {opts: &tool.Options{Policy: policy.Tools{Ask: []string{"ask"}}}, want: lathe.CodePolicyDenied, resolved: "denied: changed"},
-		"a limit has changed":    {run: tool.RunOptions{Limits: &lathe.Limits{MaxToolArgsBytes: 1}}, want: lathe.CodeArgumentsTooLarge, resolved: "denied: changed"},
-		"the run is over":        {refuse: lathe.CodeCancelled, want: lathe.CodeCancelled, resolved: "denied: cancelled"},
-		"nobody need be asked": {opts: &tool.Options{Policy: policy.AllowAll(), Approver: approver(never)}, resolved: "approved: changed",
-			facts: "ApprovalResolved Executed Result"},
+		"the tool is gone":         {tool: reader("other", returns(`1`)), want: lathe.CodeUnknownTool, resolved: "denied: changed"},
+		"its schema has changed":   {tool: strict, want: lathe.CodeInvalidArguments, resolved: "denied: changed"},
+		"the policy has changed":   {opts: &tool.Options{Policy: policy.Tools{}}, want: lathe.CodePolicyDenied, resolved: "denied: changed"},
+		"no approver can be asked": {opts: &tool.Options{Policy: policy.Tools{Ask: []string{"ask"}}}, want: lathe.CodePolicyDenied, resolved: "denied: changed"},
+		"a limit has changed":      {run: tool.RunOptions{Limits: &lathe.Limits{MaxToolArgsBytes: 1}}, want: lathe.CodeArgumentsTooLarge, resolved: "denied: changed"},
+		"the run is over":          {refuse: lathe.CodeCancelled, want: lathe.CodeCancelled, resolved: "denied: cancelled"},
+		"no approver need be asked": {opts: &tool.Options{Policy: policy.AllowAll(), Approver: approver(never)}, resolved: "approved: changed",
+			events: "ApprovalResolved Executed Result"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,13 +307,13 @@ func TestParkedCallThatEndsBeforeItsApproval(t *testing.T) {
 			c.Refuse = tt.refuse
 			tt.run.Resumed = &tool.Resumed{Planned: 1}
 			res, rec, _ := one(t, newRunner(t, tt.opts, tt.tool).Begin(run, &tt.run), c)
-			if tt.facts == "" {
-				tt.facts = "ApprovalResolved Result"
+			if tt.events == "" {
+				tt.events = "ApprovalResolved Result"
 			}
-			if res.Code != tt.want || rec.types() != tt.facts {
-				t.Errorf("code %q, facts %q; want %q and %q", res.Code, rec.types(), tt.want, tt.facts)
+			if res.Code != tt.want || rec.types() != tt.events {
+				t.Errorf("code %q, events %q; want %q and %q", res.Code, rec.types(), tt.want, tt.events)
 			}
-			if d := find[*lathe.ApprovalResolved](t, rec); d.Decision+": "+d.ReasonCode != tt.resolved || d.ToolCallID != c.ID || d.Seq != 0 {
+			if d := find[*event.ApprovalResolved](t, rec); d.Decision+": "+d.ReasonCode != tt.resolved || d.ToolCallID != c.ID || d.Seq != 0 {
 				t.Errorf("resolved %+v, want %s", d, tt.resolved)
 			}
 		})
@@ -334,7 +335,7 @@ func TestApprovalIsCancelled(t *testing.T) {
 			t.Errorf("codes %q", got)
 		}
 		if got, want := rec.types(), "Proposed Planned ApprovalRequested ApprovalResolved Result"; got != want {
-			t.Errorf("facts %q, want %q", got, want)
+			t.Errorf("events %q, want %q", got, want)
 		}
 	})
 }
@@ -353,7 +354,7 @@ func TestApprovalDigest(t *testing.T) {
 		f := reader(name, echo)
 		f.spec.Schema = json.RawMessage(schema)
 		w := newRunner(t, opts, f).Begin(&lathe.RunInfo{RunID: run}, nil)
-		w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: id, Name: name, Arguments: args}}}, func(lathe.EventData) {})
+		w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: id, Name: name, Arguments: args}}}, func(event.Data) {})
 		return got
 	}
 	base := digest("r", "c", "t", `{"a":1,"b":2}`, anyObject)

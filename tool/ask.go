@@ -3,18 +3,16 @@ package tool
 import (
 	"context"
 	"time"
-
-	"github.com/lathe-run/lathe"
 )
 
-// patient is the Asker of a call: while it asks, the time of the tool stands still.
-type patient struct {
-	lathe.Asker
+// pausingAsker is the Asker of a call. The timeout of the tool does not run while it asks.
+type pausingAsker struct {
+	Asker
 	call *callContext
 }
 
-// Ask implements lathe.Asker.
-func (p patient) Ask(ctx context.Context, questions map[string]lathe.Question) (map[string]lathe.Answer, error) {
+// Ask implements Asker.
+func (p pausingAsker) Ask(ctx context.Context, questions map[string]Question) (map[string]Answer, error) {
 	p.call.pause()
 	defer p.call.resume()
 	return p.Asker.Ask(ctx, questions)

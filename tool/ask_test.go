@@ -9,34 +9,35 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
 // slowPerson answers after a time.
 type slowPerson struct{ after time.Duration }
 
-func (slowPerson) Can(q lathe.Question) bool { return q.Form != nil }
+func (slowPerson) Can(q tool.Question) bool { return q.Form != nil }
 
-func (p slowPerson) Ask(ctx context.Context, questions map[string]lathe.Question) (map[string]lathe.Answer, error) {
+func (p slowPerson) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
 	select {
 	case <-time.After(p.after):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	out := map[string]lathe.Answer{}
+	out := map[string]tool.Answer{}
 	for name := range questions {
-		out[name] = lathe.Answer{Form: json.RawMessage(`{"yes":true}`)}
+		out[name] = tool.Answer{Form: json.RawMessage(`{"yes":true}`)}
 	}
 	return out, nil
 }
 
-var form = lathe.Question{Form: &lathe.Form{Message: "Sure?", Schema: json.RawMessage(`{"type":"object"}`)}}
+var form = tool.Question{Form: &tool.Form{Message: "Sure?", Schema: json.RawMessage(`{"type":"object"}`)}}
 
 // asks is a tool that asks, and works before and after it.
 func asks(before, after time.Duration) *fake {
 	f := reader("asks", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
 		time.Sleep(before)
-		a, err := lathe.AskOne(ctx, "sure", form)
+		a, err := tool.AskOne(ctx, "sure", form)
 		if err != nil {
 			return nil, err
 		}
@@ -69,9 +70,9 @@ func TestAskingStopsTheClock(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := newRunner(t, nil, asks(c.before, c.after))
-				ctx := lathe.WithAsker(t.Context(), slowPerson{c.answers})
+				ctx := tool.WithAsker(t.Context(), slowPerson{c.answers})
 				began := time.Now()
-				out := r.Begin(nil, nil).Execute(ctx, 1, []tool.Call{call("asks", `{}`)}, func(lathe.EventData) {})
+				out := r.Begin(nil, nil).Execute(ctx, 1, []tool.Call{call("asks", `{}`)}, func(event.Data) {})
 				if got := out.Calls[0].Code; got != c.want {
 					t.Errorf("answered %q, want %q", got, c.want)
 				}
@@ -83,18 +84,18 @@ func TestAskingStopsTheClock(t *testing.T) {
 	}
 }
 
-// Without anybody to ask a tool is told so, and may fail.
-func TestNobodyToAsk(t *testing.T) {
+// Without an asker AskOne returns ErrCannotAsk, and the tool may return that error.
+func TestAskWithoutUser(t *testing.T) {
 	t.Parallel()
 	var can bool
 	var asked error
 	f := reader("asks", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
-		can = lathe.AskerFrom(ctx).Can(form)
-		_, asked = lathe.AskOne(ctx, "sure", form)
+		can = tool.AskerFrom(ctx).Can(form)
+		_, asked = tool.AskOne(ctx, "sure", form)
 		return nil, asked
 	})
-	out := newRunner(t, nil, f).Begin(nil, nil).Execute(t.Context(), 1, []tool.Call{call("asks", `{}`)}, func(lathe.EventData) {})
-	if can || !errors.Is(asked, lathe.ErrCannotAsk) || out.Calls[0].Code != lathe.CodeUnavailable {
+	out := newRunner(t, nil, f).Begin(nil, nil).Execute(t.Context(), 1, []tool.Call{call("asks", `{}`)}, func(event.Data) {})
+	if can || !errors.Is(asked, tool.ErrCannotAsk) || out.Calls[0].Code != lathe.CodeUnavailable {
 		t.Errorf("can %v, error %v, answered %q", can, asked, out.Calls[0].Code)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Circuit says when the calls to a backend that fails are refused without asking it.
+// A Circuit configures the circuit breaker of a backend: while it is open, calls are refused without calling the tool.
 type Circuit struct {
-	// Failures in a row open the circuit; 5. Negative: it never opens. A timeout, an answer
-	// unavailable, a panic and an error that is no [Failure] count.
+	// Failures is the number of consecutive failures that opens the circuit; 5. If it is negative the circuit never opens. A
+	// timeout, the code unavailable, a panic and any error that is not a [Failure] count as failures.
 	Failures int
-	OpenFor  time.Duration // then one call is let through to see; 30 s
+	OpenFor  time.Duration // after which one call is let through as a probe; 30 s
 }
 
 func (c Circuit) withDefaults() Circuit {
@@ -37,7 +37,7 @@ type breaker struct {
 	probing  bool      // one does
 }
 
-// wait says how long calls are refused; 0 where one may go through.
+// wait returns how long calls are refused from now on; 0 if a call may go through.
 func (b *breaker) wait(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *breaker) left(now time.Time) time.Duration {
 	case now.Before(b.until):
 		return b.until.Sub(now)
 	case b.probing:
-		return time.Second // until the probe is back; nobody knows when
+		return time.Second // until the probe returns, at an unknown time
 	}
 	return 0
 }
@@ -92,45 +92,38 @@ func (b *breaker) report(v verdict, now time.Time, limits Circuit) {
 	}
 }
 
-// circuitOpen ends a call whose backend is not to be asked now.
-func (w *Work) circuitOpen(c *call, wait time.Duration) (ended bool) {
+// checkCircuit ends a call whose backend refuses calls for another wait; 0 proceeds.
+func checkCircuit(c *call, wait time.Duration) ending {
 	if wait == 0 {
-		return false
+		return proceed
 	}
 	c.limitKey = keyCircuit
 	c.detailString("limit", keyCircuit)
 	c.detailInt("retry_after_ms", (wait + time.Millisecond - 1).Milliseconds())
-	return c.end(lathe.CodeUnavailable)
+	return fail(lathe.CodeUnavailable)
 }
 
-// reportBackend tells the circuit of the tool's backend how an attempt went.
-func (w *Work) reportBackend(c *call) {
+// reportBackend reports to the circuit of the tool's backend how an attempt ended.
+func reportBackend(c *call, code lathe.Code) {
 	b := c.entry.backend
 	if b == nil {
 		return
 	}
 	v := healthy
-	switch code := c.outcome(); {
+	switch {
 	case code == lathe.CodeCancelled:
 		v = nothing
 	case c.broke, code == lathe.CodeTimeout, code == lathe.CodeUnavailable:
 		v = failing
 	}
-	b.breaker.report(v, c.now, w.r.opts.Circuit)
+	b.breaker.report(v, c.now, c.w.r.opts.Circuit)
 }
 
-// standBack gives back the places of a call whose tool was not called after all.
-func (w *Work) standBack(e *entry) {
+// releasePlaces releases the places of a call whose tool was not called.
+func releasePlaces(c *call) {
+	e, r := c.entry, c.w.r
 	if e.backend != nil {
-		e.backend.breaker.report(nothing, w.r.now(), w.r.opts.Circuit)
+		e.backend.breaker.report(nothing, r.now(), r.opts.Circuit)
 	}
 	e.leave()
-}
-
-// outcome is the code of an attempt, that of the tool's own error included.
-func (c *call) outcome() lathe.Code {
-	if c.code == "" && c.out != nil && c.out.IsError {
-		return c.out.Code
-	}
-	return c.code
 }

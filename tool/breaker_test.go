@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -41,7 +42,7 @@ func TestT35_CircuitOfABackend(t *testing.T) {
 			if res.Code != code || calls+others-before != ran {
 				t.Errorf("%s: got %q and %d calls, want %q and %d", name, res.Code, calls+others-before, code, ran)
 			}
-			if code == lathe.CodeUnavailable && ran == 0 && find[*lathe.ToolCallResult](t, rec).Limit != "circuit" {
+			if code == lathe.CodeUnavailable && ran == 0 && find[*event.ToolCallResult](t, rec).Limit != "circuit" {
 				t.Errorf("the result does not name the circuit")
 			}
 		}
@@ -147,7 +148,7 @@ func TestRetries(t *testing.T) {
 				if res.Code != tt.code || n != tt.attempts || len(keys) != 1 || journaled != 1 {
 					t.Errorf("got %q after %d attempts with %d keys, %d intents", res.Code, n, len(keys), journaled)
 				}
-				if got := find[*lathe.ToolCallExecuted](t, rec).Attempts; got != tt.attempts {
+				if got := find[*event.ToolCallExecuted](t, rec).Attempts; got != tt.attempts {
 					t.Errorf("the event says %d attempts, want %d", got, tt.attempts)
 				}
 				lowest, highest := time.Duration(0), time.Duration(0)
@@ -180,7 +181,7 @@ func TestRetryOfAnErrorOutput(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 		defer cancel()
 		w := open(t, o, f)
-		out := w.Execute(ctx, 1, []tool.Call{call("a", `{}`)}, func(lathe.EventData) {})
+		out := w.Execute(ctx, 1, []tool.Call{call("a", `{}`)}, func(event.Data) {})
 		if n != 1 || result(t, out.Messages[0]).Code != lathe.CodeUnavailable {
 			t.Errorf("got %d attempts and %s", n, result(t, out.Messages[0]).Content)
 		}

@@ -10,32 +10,35 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// recall is stage 8: for a tool that only reads and declares a CacheTTL, what an equal call of the
-// same principal was answered with.
-func (w *Work) recall(c *call) (found bool) {
-	spec := c.entry.spec
+// readCache is stage 8. For a tool that only reads and declares a CacheTTL, it takes the output with which an equal call
+// of the same principal was answered.
+func readCache(c *call) {
+	w, spec := c.w, c.entry.spec
 	if spec.CacheTTL <= 0 || spec.Effect != lathe.ReadOnly || w.settings.Executor == lathe.ExecutorNoop {
-		return false
+		return
 	}
 	canon, err := rawjson.AppendCanonical(nil, c.args)
 	if err != nil {
-		return false
+		return
 	}
 	c.cacheKey = cacheKey{c.entry, w.info.Principal, string(canon)}
-	c.data, c.blobs, c.cached = w.r.cache.get(c.cacheKey, w.r.now())
-	return c.cached
+	data, blobs, ok := w.r.cache.get(c.cacheKey, w.r.now())
+	if ok {
+		c.data, c.blobs, c.source = data, blobs, fromCache
+	}
 }
 
-// keep puts the answer of a call that went well into the cache. What had to be cut is not kept.
-func (w *Work) keep(c *call) {
-	if c.cacheKey.entry == nil || c.toolCode != "" || c.truncated || c.found {
+// writeCache stores the output of a call that succeeded. An output that was cut, or in which something looked like a key,
+// is not stored.
+func writeCache(c *call) {
+	if c.cacheKey.entry == nil || c.source != fromTool || c.toolCode != "" || c.truncated || c.hidden {
 		return
 	}
 	data := bytes.Clone(c.data)
 	if c.text {
 		data = rawjson.AppendQuote(nil, string(c.data))
 	}
-	w.r.cache.put(c.cacheKey, data, c.blobs, w.r.now().Add(c.entry.spec.CacheTTL))
+	c.w.r.cache.put(c.cacheKey, data, c.blobs, c.w.r.now().Add(c.entry.spec.CacheTTL))
 }
 
 // A cache holds redacted outputs. Of what has not expired, it drops the longest unused first.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -56,7 +57,7 @@ func TestCache(t *testing.T) {
 		if (ran > before) != tt.runs {
 			t.Errorf("%s: ran %v, want %v", tt.name, ran > before, tt.runs)
 		}
-		ex := find[*lathe.ToolCallExecuted](t, rec)
+		ex := find[*event.ToolCallExecuted](t, rec)
 		if ex.Cached == tt.runs || (ex.Attempts == 0) == tt.runs {
 			t.Errorf("%s: executed %+v", tt.name, ex)
 		}
@@ -64,7 +65,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, res.Content)
 		}
 		if !tt.runs && (res.IsError || !ex.Success || rec.types() != "Proposed Planned Executed Result") {
-			t.Errorf("%s: %+v, facts %s", tt.name, res, rec.types())
+			t.Errorf("%s: %+v, events %s", tt.name, res, rec.types())
 		}
 	}
 }
@@ -102,7 +103,7 @@ func TestCacheComesAfterTheOtherStages(t *testing.T) {
 		t.Errorf("code %q for who may not call it", res.Code)
 	}
 	w := r.Begin(eve, &tool.RunOptions{Limits: &lathe.Limits{MaxOutputBytes: 50}})
-	if res, rec, _ := one(t, w, call("t", "")); res.Code != lathe.CodeOutputTooLarge || !find[*lathe.ToolCallExecuted](t, rec).Cached {
+	if res, rec, _ := one(t, w, call("t", "")); res.Code != lathe.CodeOutputTooLarge || !find[*event.ToolCallExecuted](t, rec).Cached {
 		t.Errorf("code %q", res.Code)
 	}
 	if res, _, _ := one(t, r.Begin(eve, nil), call("t", "")); res.Content != strings.Repeat("x", 100) {

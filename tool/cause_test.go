@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -22,10 +23,10 @@ func TestFailuresNameTheirCause(t *testing.T) {
 	}
 	all := &tool.FuncOptions{Show: []string{"*"}}
 	for _, c := range []struct {
-		name        string
-		tool        lathe.Tool
-		code        lathe.Code
-		cause, told string
+		name         string
+		tool         lathe.Tool
+		code         lathe.Code
+		cause, shown string
 	}{
 		{"the allowlist has the Go name of a field", tool.Func("t", "d", func(context.Context, struct{}) (out, error) { return out{"Ann"}, nil },
 			&tool.FuncOptions{Show: []string{"Name"}}), lathe.CodeRedactionFailed, "the allowlist matches nothing of the output: it names Name", `"name"`},
@@ -44,21 +45,24 @@ func TestFailuresNameTheirCause(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told string
-			r := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll(), OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { told = err.Error() }})
+			var shown string
+			r, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll(), OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { shown = err.Error() }})
+			if err != nil {
+				t.Fatal(err)
+			}
 			w := r.Begin(nil, nil)
 			defer w.Close()
-			var result *lathe.ToolCallResult
-			w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "t", Arguments: "{}"}}}, func(d lathe.EventData) {
-				if res, ok := d.(*lathe.ToolCallResult); ok {
+			var result *event.ToolCallResult
+			w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "t", Arguments: "{}"}}}, func(d event.Data) {
+				if res, ok := d.(*event.ToolCallResult); ok {
 					result = res
 				}
 			})
 			if result.ErrorType != c.code || !strings.Contains(result.Cause, c.cause) || strings.Contains(result.Cause, "secret") {
 				t.Errorf("%s with the cause %q, want %s and %q", result.ErrorType, result.Cause, c.code, c.cause)
 			}
-			if !strings.Contains(told, c.told) {
-				t.Errorf("OnError got %q, want %q in it", told, c.told)
+			if !strings.Contains(shown, c.shown) {
+				t.Errorf("OnError got %q, want %q in it", shown, c.shown)
 			}
 			if strings.Contains(result.Result, c.cause) && c.cause != "" {
 				t.Errorf("the model is shown the cause: %s", result.Result)
@@ -78,24 +82,55 @@ func TestWithheldToolsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Limits: lathe.Limits{MaxDepth: -1}})
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Limits: lathe.Limits{MaxDepth: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := r.Begin(nil, nil)
 	defer w.Close()
 	if n := len(w.Specs()); n != 1 {
 		t.Fatalf("%d tools are offered, want 1", n)
 	}
-	got := map[string]lathe.WithheldReason{}
+	got := map[string]event.WithheldReason{}
 	for _, held := range w.Withheld() {
 		got[held.Tool] = held.Reason
 	}
-	if len(got) != 3 || got["write"] != lathe.WithheldApproval || got["undeclared"] != lathe.WithheldUndeclared || got["nested"] != lathe.WithheldDepth {
+	if len(got) != 3 || got["write"] != event.WithheldApproval || got["undeclared"] != event.WithheldUndeclared || got["nested"] != event.WithheldDepth {
 		t.Errorf("withheld: %v", got)
 	}
-	denied := tool.NewRunner(set, &tool.Options{}).Begin(nil, nil)
+	runner, err := tool.NewRunner(set, &tool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied := runner.Begin(nil, nil)
 	defer denied.Close()
 	for _, held := range denied.Withheld() {
-		if held.Reason != lathe.WithheldPolicy && held.Tool != "nested" || held.Rule == "" {
+		if held.Reason != event.WithheldPolicy && held.Tool != "nested" || held.Rule == "" {
 			t.Errorf("without a policy: %+v", held)
 		}
+	}
+}
+
+// The error handler gets the call that failed, also where no policy was asked about it.
+func TestErrorsNameTheirCall(t *testing.T) {
+	t.Parallel()
+	var failed []string
+	r := newRunner(t, &tool.Options{Policy: policy.AllowAll(), OnError: func(_ context.Context, call *lathe.CallInfo, _ error) {
+		failed = append(failed, call.Call.ID+" "+call.Tool.Name+" "+string(call.Args))
+	}}, reader("server_side", returns(`not JSON`)))
+	w := r.Begin(nil, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "client_side"}}})
+	ask := func(id, name string) tool.Call {
+		return tool.Call{ToolCall: lathe.ToolCall{ID: id, Name: name, Arguments: `{"n":1}`}}
+	}
+	answered := func(id string) tool.Call {
+		c := ask(id, "client_side")
+		c.Parked, c.Answer = &tool.Parked{}, &lathe.Output{Data: []byte("not JSON")}
+		return c
+	}
+	for turn, c := range []tool.Call{answered("a"), ask("b", "server_side"), answered("c")} {
+		w.Execute(t.Context(), turn, []tool.Call{c}, func(event.Data) {})
+	}
+	if got, want := strings.Join(failed, ", "), `a client_side , b server_side {"n":1}, c client_side `; got != want {
+		t.Errorf("errors of %q, want %q", got, want)
 	}
 }

@@ -32,7 +32,7 @@ type callContext struct {
 var _ context.Context = (*callContext)(nil)
 
 // Deadline returns the earlier of the call's deadline and the parent's. The time in which the tool
-// asks somebody is added to it.
+// waited for answers is added to it.
 func (c *callContext) Deadline() (time.Time, bool) {
 	own := c.deadline
 	c.mu.Lock()
@@ -70,7 +70,7 @@ func (c *callContext) Err() error {
 var unmade = &lathe.CallMeta{}
 
 // Value returns the CallMeta and the Scope for their keys, and else the parent's value. An Asker becomes one that
-// stops the clock of the call.
+// pauses the timeout of the call.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return c.scope
@@ -79,8 +79,8 @@ func (c *callContext) Value(key any) any {
 	if v == any(unmade) {
 		return c.makeMeta()
 	}
-	if a, ok := v.(lathe.Asker); ok {
-		return patient{a, c}
+	if a, ok := v.(Asker); ok {
+		return pausingAsker{a, c}
 	}
 	return v
 }

@@ -4,91 +4,102 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // abandonGrace is how long a tool may take to return once its context is done.
 const abandonGrace = 100 * time.Millisecond
 
-// execute is stage 10: the intent is journaled, then the tool is called, under its deadline. A tool
-// that does not return soon after its context is done is abandoned: the call is answered without
-// it, and its places stay taken until it returns. A result that comes in time counts, even where
-// the context was done.
-func (w *Work) execute(ctx context.Context, c *call) (ended bool) {
-	e := c.entry
+// execute is stage 10. It journals the intent and then calls the tool, under its deadline. A tool that does not return
+// soon after its context is done is abandoned: the call is answered without it, and its places stay taken until it
+// returns. A result that arrives in time counts even if the context was done.
+func execute(ctx context.Context, c *call) ending {
+	w := c.w
 	if ctx.Err() != nil {
-		w.standBack(e)
-		return c.end(lathe.CodeCancelled)
+		releasePlaces(c)
+		return fail(lathe.CodeCancelled)
 	}
 	if w.settings.Executor == lathe.ExecutorNoop {
-		w.standBack(e)
+		releasePlaces(c)
 		c.noop, c.data = true, []byte(`{"ok":true}`)
-		return false
+		return proceed
 	}
 	if w.r.opts.Journal != nil {
-		if err := w.journal(ctx, c); err != nil {
-			w.standBack(e)
-			w.tell(ctx, c, err)
-			return c.end(lathe.CodeUnavailable)
+		if err := writeIntent(ctx, c); err != nil {
+			releasePlaces(c)
+			reportError(ctx, c, err)
+			return fail(lathe.CodeUnavailable)
 		}
-		w.lookAgain(c)
+		updateNow(c)
 	}
 	c.start = c.now
 	for {
 		c.attempts++
-		w.attempt(ctx, c)
-		w.reportBackend(c)
-		if !w.again(ctx, c) {
-			return c.code != ""
+		end := attempt(ctx, c)
+		code := attemptCode(c, end)
+		reportBackend(c, code)
+		if !c.mayRetry(code) || !pauseBeforeRetry(ctx, c) {
+			return end
+		}
+		c.detail, c.limitKey, c.rc, c.out = c.detail[:0], "", 0, nil
+		updateNow(c)
+		if end := acquirePlaces(ctx, c); end != proceed {
+			return end
 		}
 	}
 }
 
-// attempt calls the tool once. What comes of it stands in c: its output, or the code that ends the call.
-func (w *Work) attempt(ctx context.Context, c *call) {
-	inv := &invocation{args: w.reveal(c), began: c.now, callContext: callContext{
+// attemptCode returns the code of an attempt; if the tool returned an output that is an error, that of the output.
+func attemptCode(c *call, end ending) lathe.Code {
+	if end == proceed && c.out != nil && c.out.IsError {
+		return c.out.Code
+	}
+	return lathe.Code(end)
+}
+
+// attempt calls the tool once and puts its output into c.
+func attempt(ctx context.Context, c *call) ending {
+	w := c.w
+	inv := &invocation{args: revealTokens(c), began: c.now, callContext: callContext{
 		parent: ctx, deadline: c.deadline, run: w.info, entry: c.entry, id: c.ID, scope: c.scope}}
 	c.ran = true
 	go inv.run()
 	cut, isBack := lathe.Code(""), inv.soonBack()
 	if !isBack {
-		cut, isBack = w.waitFor(ctx, c, inv)
+		cut, isBack = waitFor(ctx, c.scratch, inv)
 	}
 	if isBack && !w.r.ownClock {
-		c.now = c.now.Add(inv.took) // not when this goroutine came to see it
+		c.now = c.now.Add(inv.took) // not when this goroutine was scheduled again
 	} else {
-		w.lookAgain(c)
+		updateNow(c)
 	}
 	c.latency = c.now.Sub(c.start)
 	if !isBack {
 		w.r.abandoned.Add(1)
-		c.cutOff(cut)
-		return
+		return cutOff(c, cut)
 	}
-	w.returned(ctx, c, inv, cut)
+	return readOutput(ctx, c, inv, cut)
 }
 
-// waitFor waits until the tool is back, or a grace after the call's deadline or the end of ctx. The
-// code says which of these came before the tool did.
-func (w *Work) waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe.Code, isBack bool) {
-	l := c.lane
-	tell := l.backChannel()
-	if !inv.awaitOn(tell) {
+// waitFor waits until the tool returns, but at most for abandonGrace after the call's deadline or the end of ctx. The
+// code says which of these was first.
+func waitFor(ctx context.Context, l *scratch, inv *invocation) (cut lathe.Code, isBack bool) {
+	returned := l.backChannel()
+	if !inv.awaitOn(returned) {
 		return "", true
 	}
 	timer := l.startTimer(inv.left())
 	for cut == "" {
 		select {
-		case <-tell:
+		case <-returned:
 			timer.Stop()
 			return "", true
 		case <-timer.C:
-			if left := inv.left(); left > 0 { // it has asked somebody
+			if left := inv.left(); left > 0 { // time in which the tool asked is added
 				timer.Reset(left)
 				continue
 			}
@@ -101,129 +112,109 @@ func (w *Work) waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe
 	}
 	timer.Reset(abandonGrace)
 	select {
-	case <-tell:
+	case <-returned:
 		timer.Stop()
 		return cut, true
 	case <-timer.C:
-		l.back = nil // the tool may still tell it
+		l.back = nil // the tool may still send to it
 		return cut, false
 	}
 }
 
-// returned looks at what a tool came back with.
-func (w *Work) returned(ctx context.Context, c *call, inv *invocation, cut lathe.Code) {
+// readOutput takes what a tool returned.
+func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) ending {
 	if inv.out != nil {
 		c.rc, c.child, c.cause = inv.out.RC, inv.out.Run, inv.out.Cause
 	}
 	c.broke = !inv.returned
 	if !inv.returned {
-		w.logPanic(ctx, c, inv.err)
-		w.tell(ctx, c, inv.err)
+		logPanic(ctx, c, inv.err)
+		reportError(ctx, c, inv.err)
 		c.cause = "the tool panicked"
-		c.end(lathe.CodeExecutionFailed)
-		return
+		return fail(lathe.CodeExecutionFailed)
 	}
+	c.err = inv.err
 	if inv.err == nil {
 		c.out = inv.out
-		return
+		return proceed
 	}
-	w.tell(ctx, c, inv.err)
+	reportError(ctx, c, inv.err)
 	if cause := (*CauseError)(nil); errors.As(inv.err, &cause) {
 		c.cause = cause.Cause
 	}
 	c.fault = errors.Is(inv.err, ErrGuestFault)
 	if cut != "" {
-		c.cutOff(cut)
-		return
+		return cutOff(c, cut)
 	}
-	c.failWith(inv.err)
+	return failWith(c, inv.err)
 }
 
-// failWith answers the error of a tool: the text of a Failure, a code that a tool may choose, and
-// else that it failed.
-func (c *call) failWith(err error) {
+// failWith ends a call with the error of its tool: with the code and the text of a [Failure], else with the code of a
+// *[lathe.Error], else with timeout or execution_failed.
+func failWith(c *call, err error) ending {
 	if f := (*Failure)(nil); errors.As(err, &f) {
 		if f.Message != "" {
-			c.detailString("detail", clip(strings.ToValidUTF8(f.Message, "\uFFFD"), maxDetailBytes))
+			c.detailString("detail", shorten.Cut(strings.ToValidUTF8(f.Message, "\uFFFD"), maxDetailBytes))
 		}
-		c.end(f.Code)
-		return
+		return fail(f.Code)
 	}
 	if le := (*lathe.Error)(nil); errors.As(err, &le) {
-		c.end(le.Code)
-		return
+		return fail(le.Code)
 	}
 	c.broke = true
 	if errors.Is(err, context.DeadlineExceeded) {
-		c.end(lathe.CodeTimeout)
-		return
+		return fail(lathe.CodeTimeout)
 	}
-	c.end(lathe.CodeExecutionFailed)
+	return fail(lathe.CodeExecutionFailed)
 }
 
-func (c *call) cutOff(code lathe.Code) {
+// cutOff ends a call that was cut off by its deadline or by the end of the run.
+func cutOff(c *call, code lathe.Code) ending {
 	if code == lathe.CodeTimeout {
 		c.limitKey = "tool_timeout"
 		c.detailString("limit", c.limitKey)
 		c.detailInt("max_ms", c.timeout.Milliseconds())
 	}
-	c.end(code)
+	return fail(code)
 }
 
-// journal keeps the intent. A journal that panics has not kept it.
-func (w *Work) journal(ctx context.Context, c *call) (err error) {
+// writeIntent calls the journal. A journal that panics has not stored the intent.
+func writeIntent(ctx context.Context, c *call) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("tool: the journal panicked")
 		}
 	}()
-	return w.r.opts.Journal(ctx, &c.lane.info, c.verdict)
+	return c.w.r.opts.Journal(ctx, c.info, c.verdict)
 }
 
-// tell hands on the error of a tool. That whoever is told panics changes nothing for the call.
-func (w *Work) tell(ctx context.Context, c *call, err error) {
-	if w.r.opts.OnError == nil {
+// reportError passes the error of a tool to OnError. A panic of OnError does not change the call.
+func reportError(ctx context.Context, c *call, err error) {
+	report := c.w.r.opts.OnError
+	if report == nil {
 		return
 	}
 	defer func() { _ = recover() }()
-	w.r.opts.OnError(ctx, c.info(), err)
+	report(ctx, c.describe(new(description)), err)
 }
 
-func (w *Work) logPanic(ctx context.Context, c *call, err error) {
-	if p := (*PanicError)(nil); w.r.opts.Log != nil && errors.As(err, &p) {
-		w.r.opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool panicked",
+func logPanic(ctx context.Context, c *call, err error) {
+	log := c.w.r.opts.Log
+	if p := (*PanicError)(nil); log != nil && errors.As(err, &p) {
+		log.LogAttrs(ctx, slog.LevelWarn, "tool panicked",
 			slog.String("tool_name", c.tool), slog.String("tool_call_id", c.ID), slog.String("stack", p.Stack))
 	}
 }
 
-// functions names the functions on the stack of a panic, the innermost first, without their values.
-func functions() string {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
-	var b strings.Builder
-	for {
-		f, more := frames.Next()
-		if f.Function != "" {
-			b.WriteString(f.Function)
-			b.WriteByte(':')
-			b.WriteString(strconv.Itoa(f.Line))
-			b.WriteByte('\n')
-		}
-		if !more {
-			return b.String()
-		}
-	}
-}
-
-// backChannel returns the channel on which a tool tells that it has returned.
-func (l *lane) backChannel() chan struct{} {
+// backChannel returns the channel that receives a value when the tool has returned.
+func (l *scratch) backChannel() chan struct{} {
 	if l.back == nil {
 		l.back = make(chan struct{}, 1)
 	}
 	return l.back
 }
 
-func (l *lane) startTimer(d time.Duration) *time.Timer {
+func (l *scratch) startTimer(d time.Duration) *time.Timer {
 	if l.timer == nil {
 		l.timer = time.NewTimer(d)
 	} else {

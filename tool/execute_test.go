@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -68,12 +69,12 @@ func TestToolTimeout(t *testing.T) {
 				if got := time.Since(start); got != tt.elapsed {
 					t.Errorf("took %v, want %v", got, tt.elapsed)
 				}
-				ex, fact := find[*lathe.ToolCallExecuted](t, rec), find[*lathe.ToolCallResult](t, rec)
-				if ex.LatencyMS != tt.elapsed.Milliseconds() || fact.LatencyMS != ex.LatencyMS {
-					t.Errorf("latency %d and %d", ex.LatencyMS, fact.LatencyMS)
+				ex, result := find[*event.ToolCallExecuted](t, rec), find[*event.ToolCallResult](t, rec)
+				if ex.LatencyMS != tt.elapsed.Milliseconds() || result.LatencyMS != ex.LatencyMS {
+					t.Errorf("latency %d and %d", ex.LatencyMS, result.LatencyMS)
 				}
-				if tt.want != "" && fact.Limit != "tool_timeout" {
-					t.Errorf("limit %q", fact.Limit)
+				if tt.want != "" && result.Limit != "tool_timeout" {
+					t.Errorf("limit %q", result.Limit)
 				}
 				if r.Abandoned() != 0 {
 					t.Errorf("%d calls abandoned", r.Abandoned())
@@ -102,7 +103,7 @@ func TestToolIsAbandoned(t *testing.T) {
 		if res, _, _ := one(t, w, call("t", "")); res.Code != lathe.CodeTimeout || r.Abandoned() != 1 {
 			t.Errorf("code %q, %d abandoned", res.Code, r.Abandoned())
 		}
-		if res, rec, _ := one(t, w, call("t", "")); res.Code != lathe.CodeRateLimited || find[*lathe.ToolCallResult](t, rec).Limit != "concurrency" {
+		if res, rec, _ := one(t, w, call("t", "")); res.Code != lathe.CodeRateLimited || find[*event.ToolCallResult](t, rec).Limit != "concurrency" {
 			t.Errorf("code %q while its place is taken", res.Code)
 		}
 		close(free)
@@ -128,7 +129,7 @@ func TestCancelledCalls(t *testing.T) {
 			t.Errorf("codes %q, want %q", got, want)
 		}
 		if got, want := rec.types(), "Proposed Planned Executed Result Proposed Planned Result Proposed Planned Result"; got != want {
-			t.Errorf("facts %q", got)
+			t.Errorf("events %q", got)
 		}
 		if r.Abandoned() != 0 {
 			t.Error("a tool that obeys was abandoned")
@@ -146,7 +147,7 @@ func TestResultAfterCancelCounts(t *testing.T) {
 			<-ctx.Done()
 			return &lathe.Output{Data: json.RawMessage(`"done"`)}, nil
 		})
-		out := open(t, nil, f).Execute(ctx, 1, []tool.Call{call("t", "")}, func(lathe.EventData) {})
+		out := open(t, nil, f).Execute(ctx, 1, []tool.Call{call("t", "")}, func(event.Data) {})
 		if res := result(t, out.Messages[0]); res.Content != "done" {
 			t.Errorf("answer %+v", res)
 		}
@@ -178,7 +179,7 @@ func TestConcurrencyWaits(t *testing.T) {
 			opts.Settings.MaxParallel = 8
 			w := open(t, opts, a, b)
 			start := time.Now()
-			out := w.Execute(t.Context(), 1, []tool.Call{call("a", ""), call("b", ""), call("a", ""), call("b", "")}, func(lathe.EventData) {})
+			out := w.Execute(t.Context(), 1, []tool.Call{call("a", ""), call("b", ""), call("a", ""), call("b", "")}, func(event.Data) {})
 			ok := 0
 			for _, m := range out.Messages {
 				switch result(t, m).Code {
@@ -213,14 +214,14 @@ func TestEarlierDeadline(t *testing.T) {
 			}
 			return obeys(ctx, args)
 		})
-		out := open(t, nil, f).Execute(ctx, 1, []tool.Call{call("t", "")}, func(lathe.EventData) {})
+		out := open(t, nil, f).Execute(ctx, 1, []tool.Call{call("t", "")}, func(event.Data) {})
 		if got := codes(t, out); got != "cancelled" {
 			t.Errorf("code %q", got)
 		}
 	})
 }
 
-// A call that waits in vain for its backend gives back the place that it has among its own tool's.
+// A call that waits in vain for its backend releases the place that it has among its own tool's.
 func TestPlacesAreGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,13 +237,13 @@ func TestPlacesAreGivenBack(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.Begin(nil, nil).Execute(t.Context(), 1, []tool.Call{call("busy", "")}, func(lathe.EventData) {})
+			r.Begin(nil, nil).Execute(t.Context(), 1, []tool.Call{call("busy", "")}, func(event.Data) {})
 		}()
 		synctest.Wait()
 		w := r.Begin(nil, nil)
 		for range 2 {
 			res, rec, _ := one(t, w, call("t", ""))
-			if limit := find[*lathe.ToolCallResult](t, rec).Limit; res.Code != lathe.CodeRateLimited || limit != "backend_concurrency" {
+			if limit := find[*event.ToolCallResult](t, rec).Limit; res.Code != lathe.CodeRateLimited || limit != "backend_concurrency" {
 				t.Errorf("code %q, limit %q", res.Code, limit)
 			}
 		}
@@ -271,7 +272,7 @@ func TestCallMeta(t *testing.T) {
 	ctx := context.WithValue(t.Context(), key{}, "v")
 	for _, id := range []string{"a", "b", "a"} {
 		w := r.Begin(&lathe.RunInfo{RunID: "run_9", RequestID: "req", SessionID: "ses", Depth: 2}, nil)
-		w.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: id, Name: "t"}}}, func(lathe.EventData) {})
+		w.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: id, Name: "t"}}}, func(event.Data) {})
 	}
 	if len(metas) != 3 {
 		t.Fatalf("%d calls", len(metas))
@@ -346,7 +347,7 @@ func TestJournalComesFirst(t *testing.T) {
 			return tt.journal()
 		}}
 		w := open(t, opts, f)
-		for range 2 { // the place is given back
+		for range 2 { // the place is released
 			if res, _, _ := one(t, w, call("t", "")); res.Code != tt.want || ran != tt.ran {
 				t.Errorf("%s: code %q, ran %v", name, res.Code, ran)
 			}
@@ -354,13 +355,13 @@ func TestJournalComesFirst(t *testing.T) {
 	}
 }
 
-// Who is told of errors cannot change what becomes of a call, nor hurt the calls beside it.
+// A panic in OnError changes neither the result of the call nor the calls that run beside it.
 func TestOnErrorMayPanic(t *testing.T) {
 	t.Parallel()
 	opts := &tool.Options{Policy: policy.AllowAll(), Settings: lathe.Settings{MaxParallel: 2},
 		OnError: func(context.Context, *lathe.CallInfo, error) { panic("secret") }}
 	w := open(t, opts, reader("t", func(context.Context, json.RawMessage) (*lathe.Output, error) { return nil, errBoom }))
-	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", "")}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", "")}, func(event.Data) {})
 	if got, want := codes(t, out), "execution_failed execution_failed"; got != want {
 		t.Errorf("codes %q, want %q", got, want)
 	}
@@ -368,10 +369,10 @@ func TestOnErrorMayPanic(t *testing.T) {
 
 func TestPanicsAndGoexit(t *testing.T) {
 	t.Parallel()
-	var told []error
+	var errs []error
 	var logs bytes.Buffer
 	opts := &tool.Options{Policy: policy.AllowAll(), Log: slog.New(slog.NewTextHandler(&logs, nil)),
-		OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { told = append(told, err) }}
+		OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { errs = append(errs, err) }}
 	w := open(t, opts,
 		reader("panics", func(context.Context, json.RawMessage) (*lathe.Output, error) { panic(errBoom) }),
 		reader("exits", func(context.Context, json.RawMessage) (*lathe.Output, error) { runtime.Goexit(); return nil, nil }),
@@ -382,8 +383,8 @@ func TestPanicsAndGoexit(t *testing.T) {
 		}
 	}
 	var pe *tool.PanicError
-	if len(told) != 3 || !errors.As(told[0], &pe) || !errors.Is(told[2], errBoom) {
-		t.Fatalf("told %v", told)
+	if len(errs) != 3 || !errors.As(errs[0], &pe) || !errors.Is(errs[2], errBoom) {
+		t.Fatalf("reported %v", errs)
 	}
 	if !strings.Contains(pe.Stack, "TestPanicsAndGoexit") || strings.Contains(pe.Stack+pe.Error()+logs.String(), "boom") {
 		t.Errorf("stack %q, log %s", pe.Stack, logs.String())
@@ -403,7 +404,7 @@ func TestGuestFaultEndsTheRun(t *testing.T) {
 	if got, want := codes(t, out), "execution_failed cancelled"; got != want || out.Reason != lathe.ReasonGuestFault {
 		t.Errorf("codes %q reason %q", got, out.Reason)
 	}
-	if rc := find[*lathe.ToolCallExecuted](t, rec).RC; rc == nil || *rc != -14 {
+	if rc := find[*event.ToolCallExecuted](t, rec).RC; rc == nil || *rc != -14 {
 		t.Errorf("rc %v", rc)
 	}
 }
@@ -434,7 +435,7 @@ func TestErrorOutputs(t *testing.T) {
 			t.Errorf("%s: %q %s, want %q …%s", tt.name, res.Code, res.Content, tt.code, tt.want)
 		}
 		errorOf(t, res)
-		if ex := find[*lathe.ToolCallExecuted](t, rec); ex.Success || ex.RC == nil || *ex.RC != -5 {
+		if ex := find[*event.ToolCallExecuted](t, rec); ex.Success || ex.RC == nil || *ex.RC != -5 {
 			t.Errorf("%s: executed %+v", tt.name, ex)
 		}
 	}
@@ -531,7 +532,7 @@ func TestRunnerIsShared(t *testing.T) {
 			w := r.Begin(&lathe.RunInfo{RunID: fmt.Sprint(g)}, nil)
 			for i := range 20 {
 				args := fmt.Sprintf(`{"i":%d}`, i%7)
-				out := w.Execute(t.Context(), i, []tool.Call{call("t", args)}, func(lathe.EventData) {})
+				out := w.Execute(t.Context(), i, []tool.Call{call("t", args)}, func(event.Data) {})
 				if res := out.Messages[0].Parts[0].(lathe.ToolResult); out.Reason == "" && res.Content != args {
 					t.Errorf("answer %s, want %s", res.Content, args)
 				}

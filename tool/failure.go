@@ -7,14 +7,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Failure is an error whose text is meant for the model: the tool has looked at what was asked
-// and says why it cannot be done. All other errors of a tool are told to the model as the fixed
-// text of their code.
+// A Failure is an error whose text the model gets: the tool understood the call and explains why it cannot do what was asked.
+// For any other error of a tool the model gets the fixed text of its code.
 type Failure struct {
 	// Code is one of the codes of a tool call; anything else counts as execution_failed.
 	Code lathe.Code
-	// Message is shown to the model as the field `detail`, cut to 1 000 bytes. It must not hold
-	// what the model may not see: no allowlist applies to it.
+	// Message is shown to the model as the field `detail`, cut to 1 000 bytes. No allowlist applies to it: it must not contain
+	// data that the model may not see.
 	Message string
 }
 
@@ -26,12 +25,12 @@ func Fail(code lathe.Code, format string, args ...any) error {
 // Error returns the code alone: the message is for the model, not for logs.
 func (f *Failure) Error() string { return "tool: " + string(callCode(f.Code)) }
 
-// ErrGuestFault, in the error of a tool, says that a guest program broke the rules of its memory.
-// The call is answered execution_failed and the run ends with reason guest_fault.
+// A tool returns an error that wraps ErrGuestFault if a guest program violated its memory rules. The call is answered
+// execution_failed and the run ends with reason guest_fault.
 var ErrGuestFault = errors.New("guest fault")
 
-// A PanicError is told to [Options.OnError] when a tool panicked. It holds the functions on the
-// stack and none of their values.
+// A PanicError is passed to [Options.OnError] when a tool panicked. Stack holds the names of the functions on the stack, and
+// none of their arguments.
 type PanicError struct{ Stack string }
 
 // Error says that a tool panicked.
@@ -40,8 +39,8 @@ func (*PanicError) Error() string { return "tool: the tool panicked" }
 // A CauseError is an error of a tool whose Cause operators may see: logs, events and terminals show it. Cause must not hold
 // an argument, an output or a secret. Err may; only [Options.OnError] gets it.
 type CauseError struct {
-	Cause string // 200 bytes of it are kept
-	Err   error  // nil where there is nothing more to say
+	Cause string // cut to 200 bytes
+	Err   error  // may be nil
 }
 
 // Error returns the cause and the error behind it.

@@ -16,12 +16,15 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// FuncOptions say what a Go function cannot say about itself.
+// FuncOptions are the properties of a tool that [Func] cannot derive from the Go function.
 type FuncOptions struct {
 	// Show names the fields of the output that the model may see, as [lathe.ToolSpec].Allowlist.
 	// It is required: a tool without it cannot be registered. []string{"*"} shows everything.
 	Show []string
-	// Effect is what the function does to the world; undeclared counts as writing.
+	// Effect is what the function does to the world. A function without one is treated as one that writes: policies that
+	// ask about writing ask about it, it is not retried or cached, and a call that was interrupted is not repeated. If no
+	// approver is configured it is withheld from models, and [Work.Withheld] and RunStarted list it with the reason
+	// undeclared_effect.
 	Effect lathe.Effect
 	// Schema replaces the schema that is made from the input type.
 	Schema stdjson.RawMessage
@@ -42,22 +45,22 @@ type FuncOptions struct {
 	// StartsRun says that the function starts runs with the context that it gets: max_depth bounds its calls, and
 	// [ScopeFrom] says what such a run may have. See also package agenttool.
 	StartsRun bool
-	// Verify, when set, finds out what became of a call that an earlier process began. See
-	// [lathe.Verifier]. What a function returned is then an Output with its JSON form as Data.
-	Verify func(ctx context.Context, call *lathe.CallMeta) (lathe.Verified, error)
+	// CheckOutcome, when set, finds out the outcome of a call that an earlier process began: see [OutcomeChecker]. The
+	// output of a finished call has the JSON form of what the function returned as its Data.
+	CheckOutcome func(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
 // Func makes a tool of a Go function. Its schema is made from In, which must be a struct or a map:
 // field names and descriptions come from the tags `json` and `jsonschema`. Arguments are decoded
 // strictly: names are case-sensitive, unknown ones are refused, an integer field takes every number without a
 // fraction, 1.0 and 1e2 too, and a number in a field of type any arrives as a [encoding/json.Number] with all its digits.
-// What fits the schema but not the Go types is answered invalid_arguments.
+// Arguments that fit the schema but not the Go types are answered invalid_arguments.
 //
 // Out is written as JSON with the keys of maps in order, and a Number as the number that it is; a
-// function may also return a *[lathe.Output] of its own. An error made by [Fail] is told to the
-// model with its text; any other is told as the fixed text of its code.
+// function may also return a *[lathe.Output] of its own. The model gets the text of an error made by [Fail], and the fixed
+// text of the code of any other error.
 //
-// What is wrong with the definition (no JSON form of In, no Show) is told by [Set.Add].
+// [Set.Add] returns the error of a definition that cannot be used: no JSON form of In, no Show.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
 	var o FuncOptions
 	if opts != nil {
@@ -66,7 +69,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if o.Origin == "" {
 		o.Origin = "go"
 	}
-	t := &function[In, Out]{fn: fn, verify: o.Verify, startsRun: o.StartsRun, spec: lathe.ToolSpec{
+	t := &function[In, Out]{fn: fn, checkOutcome: o.CheckOutcome, startsRun: o.StartsRun, spec: lathe.ToolSpec{
 		Name: name, Description: description, Schema: slices.Clone(o.Schema), OutputSchema: slices.Clone(o.OutputSchema),
 		Effect: o.Effect, Allowlist: slices.Clone(o.Show), Hidden: o.Hidden, Target: slices.Clone(o.Target),
 		SchemaVersion: o.SchemaVersion, Timeout: o.Timeout, CacheTTL: o.CacheTTL, Concurrency: o.Concurrency, Rate: o.Rate,
@@ -88,10 +91,10 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 type function[In, Out any] struct {
 	spec lathe.ToolSpec
 	fn   func(context.Context, In) (Out, error)
-	err  error // told when the tool is registered
-	// verify may be nil.
-	verify    func(context.Context, *lathe.CallMeta) (lathe.Verified, error)
-	startsRun bool
+	err  error // returned when the tool is registered
+	// checkOutcome may be nil.
+	checkOutcome func(context.Context, *lathe.CallMeta) (Recovery, error)
+	startsRun    bool
 }
 
 // StartsRun implements [RunStarter].
@@ -101,12 +104,12 @@ func (f *function[In, Out]) Spec() *lathe.ToolSpec { return &f.spec }
 
 func (f *function[In, Out]) broken() error { return f.err }
 
-// Verify implements [lathe.Verifier]. Without a function for it nothing is known.
-func (f *function[In, Out]) Verify(ctx context.Context, call *lathe.CallMeta) (lathe.Verified, error) {
-	if f.verify == nil {
-		return lathe.Verified{}, nil
+// CheckOutcome implements [OutcomeChecker]. Without a function for it the outcome is unknown.
+func (f *function[In, Out]) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (Recovery, error) {
+	if f.checkOutcome == nil {
+		return Recovery{}, nil
 	}
-	return f.verify(ctx, call)
+	return f.checkOutcome(ctx, call)
 }
 
 func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (*lathe.Output, error) {
@@ -148,8 +151,8 @@ func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
 	return enc.WriteValue(jsontext.Value(n))
 }
 
-// misfit tells the model where its arguments do not fit the Go types, in words of ours: the
-// decoder's own error may quote the arguments.
+// misfit returns the error for arguments that do not fit the Go types. It does not use the text of the decoder, which may
+// quote the arguments.
 func misfit(err error) error {
 	var se *json.SemanticError
 	if errors.As(err, &se) && se.JSONPointer != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -100,7 +101,7 @@ func TestFunc(t *testing.T) {
 	}
 }
 
-// What fits the schema and not the types is told to the model, without quoting it.
+// Arguments that fit the schema but not the Go types return an error to the model that does not quote their values.
 func TestFuncMisfit(t *testing.T) {
 	t.Parallel()
 	f := tool.Func("t", "", func(_ context.Context, in struct {
@@ -200,12 +201,15 @@ func ExampleFunc() {
 	if err != nil {
 		panic(err)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		panic(err)
+	}
 	work := runner.Begin(&lathe.RunInfo{RunID: "run_1"}, nil)
 	for _, city := range []string{"Paris", "Atlantis"} {
 		out := work.Execute(context.Background(), 1, []tool.Call{
 			{ToolCall: lathe.ToolCall{ID: "call_" + city, Name: "get_weather", Arguments: `{"city":"` + city + `"}`}},
-		}, func(lathe.EventData) {})
+		}, func(event.Data) {})
 		fmt.Println(out.Messages[0].Parts[0].(lathe.ToolResult).Content)
 	}
 	// Output:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -76,29 +77,33 @@ func newRunner(t testing.TB, opts *tool.Options, tools ...lathe.Tool) *tool.Runn
 	if o.NewID == nil {
 		o.NewID = func(p string) string { n++; return fmt.Sprintf("%s%d", p, n) }
 	}
-	return tool.NewRunner(newSet(t, tools...), &o)
+	runner, err := tool.NewRunner(newSet(t, tools...), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
 }
 
 func call(name, args string) tool.Call {
 	return tool.Call{ToolCall: lathe.ToolCall{Name: name, Arguments: args}}
 }
 
-// recorder keeps the facts that are told.
-type recorder struct{ facts []lathe.EventData }
+// recorder keeps the events that it gets.
+type recorder struct{ events []event.Data }
 
-func (r *recorder) emit(d lathe.EventData) { r.facts = append(r.facts, d) }
+func (r *recorder) emit(d event.Data) { r.events = append(r.events, d) }
 
 func (r *recorder) types() string {
 	var names []string
-	for _, f := range r.facts {
+	for _, f := range r.events {
 		names = append(names, strings.TrimPrefix(f.EventType(), "ToolCall"))
 	}
 	return strings.Join(names, " ")
 }
 
-func find[T lathe.EventData](t testing.TB, r *recorder) T {
+func find[T event.Data](t testing.TB, r *recorder) T {
 	t.Helper()
-	for _, f := range r.facts {
+	for _, f := range r.events {
 		if v, ok := f.(T); ok {
 			return v
 		}
@@ -114,7 +119,7 @@ func one(t testing.TB, w *tool.Work, c tool.Call) (lathe.ToolResult, *recorder, 
 	r := &recorder{}
 	out := w.Execute(t.Context(), 1, []tool.Call{c}, r.emit)
 	if len(out.Messages) != 1 {
-		t.Fatalf("%d messages, want 1; facts %s", len(out.Messages), r.types())
+		t.Fatalf("%d messages, want 1; events %s", len(out.Messages), r.types())
 	}
 	return result(t, out.Messages[0]), r, out
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxIDBytes bounds the id of a call. Some servers carry a signature of their own in it.
+// maxIDBytes bounds the id of a call. Some model servers put a signature into it.
 const maxIDBytes = 4_096
 
-// Adopt makes the ids of the message's calls what they stay until the end: the model's own,
-// trimmed; made here where that is blank, longer than 4 096 bytes or not plain text; with __2, __3
-// and so on where the run has that id already. Adopt comes before the message enters the history.
-// Where an id changes, msg gets parts of its own: the model's may be somebody else's too.
+// Adopt sets the final ids of the calls in msg. A call keeps the model's id, with white space trimmed. It gets a generated id
+// if the model's is blank, longer than 4 096 bytes or not plain text, and a suffix __2, __3 and so on if the run already has
+// a call with that id. The caller calls Adopt before it appends the message to the history. If an id changes, Adopt sets
+// msg.Parts to a new slice and does not modify the old one.
 func (w *Work) Adopt(msg *lathe.Message) {
 	own := false
 	for i, p := range msg.Parts {
@@ -35,11 +35,12 @@ func (w *Work) Adopt(msg *lathe.Message) {
 	}
 }
 
-// HasCall reports whether a call of the run, or of what it started from, has that id: another call does not keep it.
+// HasCall reports whether a call of the run or of its history has that id. Adopt then changes the id of a new call.
 func (w *Work) HasCall(id string) bool { return w.ids.get(id) != 0 }
 
 // identify is stage 1. A call whose message was not adopted gets its id here.
-func (w *Work) identify(c *call) {
+func identify(c *call) {
+	w := c.w
 	switch {
 	case c.Parked != nil || w.ids.get(c.ID) == idAdopted:
 		w.ids.set(c.ID, idAnswered)
@@ -73,9 +74,9 @@ type idEntry struct {
 	state idState
 }
 
-// answered reports whether a parked call has been answered meanwhile: it is not answered again.
-func (w *Work) answered(c *Call) bool {
-	return c.Parked != nil && w.ids.get(c.ID) == idAnswered
+// answered reports whether a parked call has been answered since: it is not answered again.
+func (s *ids) answered(c *Call) bool {
+	return c.Parked != nil && s.get(c.ID) == idAnswered
 }
 
 // get returns the state of id, 0 when the run does not have it.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -57,7 +58,7 @@ func TestAdopt(t *testing.T) {
 				for _, c := range m.Calls() {
 					calls = append(calls, tool.Call{ToolCall: c})
 				}
-				out := w.Execute(t.Context(), i+1, calls, func(lathe.EventData) {})
+				out := w.Execute(t.Context(), i+1, calls, func(event.Data) {})
 				for j, msg := range out.Messages {
 					if got := result(t, msg).CallID; got != calls[j].ID {
 						t.Errorf("turn %d: call %.40q is answered as %.40q", i, calls[j].ID, got)
@@ -68,7 +69,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// What a model hands out may be shared: one that answers from a recording says it again.
+// A model may return a shared message, such as a recorded one: Adopt must not modify it.
 func TestAdoptLeavesTheModelsPartsAlone(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil, reader("t", echo))
@@ -83,13 +84,13 @@ func TestAdoptLeavesTheModelsPartsAlone(t *testing.T) {
 	}
 }
 
-// Execute makes ids unique itself for messages that nobody adopted.
+// Execute makes the ids of calls unique if the caller has not called Adopt.
 func TestExecuteWithoutAdopt(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil, reader("t", echo))
 	var got []string
 	for range 2 {
-		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "a", Name: "t"}}, call("t", "")}, func(lathe.EventData) {})
+		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "a", Name: "t"}}, call("t", "")}, func(event.Data) {})
 		for _, m := range out.Messages {
 			got = append(got, result(t, m).CallID)
 		}

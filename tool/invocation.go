@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// invocation is a call while its tool runs, in a goroutine of its own. It is made anew for each
-// call, because a tool may hold on to its context, and apart from the facts, because those who keep
-// facts need not keep contexts.
+// invocation is the state of a call while its tool runs in its own goroutine. It is allocated for each call, because a tool
+// may retain its context, and separately from the events, so that a sink that retains an event does not retain the context.
 type invocation struct {
 	callContext
 	args  []byte
 	began time.Time
 
-	tell  chan<- struct{} // set before the state is awaited: told once, when the tool is back
+	back  chan<- struct{} // set before the state is awaited: receives one value, when the tool has returned
 	state atomic.Int32
 
 	// Written before the tool is back, read after it.
@@ -30,7 +30,7 @@ type invocation struct {
 // The states of an invocation.
 const (
 	running int32 = iota
-	awaited       // it runs, and somebody waits to be told
+	awaited       // it runs, and the runner waits on back
 	back
 )
 
@@ -42,23 +42,23 @@ func (i *invocation) run() {
 	i.returned = true
 }
 
-// finish is told however the tool ended: it returned, panicked, or ended its goroutine.
+// finish runs however the tool ended: it returned, panicked, or ended its goroutine.
 func (i *invocation) finish() {
 	if !i.returned {
 		_ = recover()
-		i.err = &PanicError{Stack: functions()}
+		i.err = &PanicError{Stack: stack.Functions()}
 	}
 	i.took = time.Since(i.began)
 	i.entry.leave()
 	i.end(context.Canceled)
 	if i.state.Swap(back) == awaited {
-		i.tell <- struct{}{}
+		i.back <- struct{}{}
 	}
 }
 
-// soonBack lets the tool run and reports whether it is back already. A tool that waits for nothing
-// mostly is, and then there is no need for a timer and for waiting, which cost more than it does.
-// Twice, because now and then the scheduler returns here at once.
+// soonBack yields to the goroutine of the tool and reports whether it has returned. A tool that does not block mostly
+// has, which saves a timer and a wait that cost more than the tool. It yields twice, because the scheduler sometimes
+// returns here at once.
 func (i *invocation) soonBack() bool {
 	for range 2 {
 		runtime.Gosched()
@@ -69,8 +69,8 @@ func (i *invocation) soonBack() bool {
 	return false
 }
 
-// awaitOn asks to be told on the channel, which must have room. It returns false where the tool is back.
-func (i *invocation) awaitOn(tell chan<- struct{}) bool {
-	i.tell = tell
+// awaitOn makes finish send to the channel, whose buffer must not be full. It returns false if the tool has returned.
+func (i *invocation) awaitOn(back chan<- struct{}) bool {
+	i.back = back
 	return i.state.CompareAndSwap(running, awaited)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -35,7 +36,7 @@ func TestToolThatSpinsIsAbandoned(t *testing.T) {
 	}
 }
 
-// What a tool is told of its call is one value, whoever asks for it first, and stays after the call.
+// All goroutines of a tool get the same CallMeta, whichever asks first, and it stays valid after the call.
 func TestCallMetaIsAskedForBySeveral(t *testing.T) {
 	t.Parallel()
 	var kept context.Context
@@ -84,7 +85,7 @@ func TestQuickAndSlowTools(t *testing.T) {
 			for i := range 40 {
 				args := fmt.Sprintf(`{"n":%d,"wait":%v}`, i, i%2 == 1)
 				c := tool.Call{ToolCall: lathe.ToolCall{ID: strconv.Itoa(i), Name: "t", Arguments: args}}
-				out := w.Execute(t.Context(), 1, []tool.Call{c}, func(lathe.EventData) {})
+				out := w.Execute(t.Context(), 1, []tool.Call{c}, func(event.Data) {})
 				if res, ok := out.Messages[0].Parts[0].(lathe.ToolResult); !ok || res.Code != "" || res.Content != args {
 					t.Errorf("call %d: %q %s", i, res.Code, res.Content)
 				}

@@ -12,114 +12,111 @@ import (
 // keyMaxToolCalls is the config key of the limit on the calls of a run.
 const keyMaxToolCalls = "max_total_tool_calls"
 
-// limit is stage 9: remaining calls, depth, rate, the circuit of the backend, and a place to run in. The call's deadline starts
-// here: it waits for a place until then at most and is rate_limited when there is none. Rates do
-// not wait. Not ending the call takes its places; execute gives them back when the tool returns.
-func (w *Work) limit(ctx context.Context, c *call) (ended bool) {
+// reserve is stage 9: the limits on calls, depth and rate, the circuit of the backend, and places under the limits on
+// concurrency. The call's deadline starts here. The call waits for a place until then at most, and is rate_limited if it
+// gets none. It does not wait for a rate. The places are released when the tool returns.
+func reserve(ctx context.Context, c *call) ending {
+	w, e := c.w, c.entry
 	if c.seq >= w.limits.MaxToolCalls {
 		c.hit(keyMaxToolCalls, w.limits.MaxToolCalls)
-		return c.end(lathe.CodeToolCallLimit)
+		return fail(lathe.CodeToolCallLimit)
 	}
-	e := c.entry
-	if w.tooDeep(e) {
-		c.hit("max_depth", max(w.limits.MaxDepth, 0))
-		return c.end(lathe.CodeMaxDepth)
+	if w.tools.tooDeep(e) {
+		c.hit("max_depth", w.tools.maxDepth)
+		return fail(lathe.CodeMaxDepth)
 	}
 	c.timeout = w.limits.ToolTimeout
 	if e.spec.Timeout > 0 {
 		c.timeout = e.spec.Timeout
 	}
-	c.deadline = w.look(c).Add(c.timeout)
+	c.deadline = startClock(c).Add(c.timeout)
 	if e.rate != nil {
-		if wait := e.rate.take(c.now); wait > 0 {
+		if wait := e.rate.next(c.now); wait > 0 {
 			c.limitKey = "rate"
 			c.detailInt("retry_after_ms", (wait + time.Millisecond - 1).Milliseconds())
-			return c.end(lathe.CodeRateLimited)
+			return fail(lathe.CodeRateLimited)
 		}
 	}
-	return w.takePlaces(ctx, c)
+	return acquirePlaces(ctx, c)
 }
 
-// look reads the runner's clock for the call, and returns what the machine's says.
-func (w *Work) look(c *call) (real time.Time) {
+// startClock sets c.now by the runner's clock, and returns the time of the machine's.
+func startClock(c *call) (real time.Time) {
 	real = time.Now()
 	c.now = real
-	if w.r.ownClock {
-		c.now = w.r.now()
+	if r := c.w.r; r.ownClock {
+		c.now = r.now()
 	}
 	return real
 }
 
-// lookAgain brings c.now up to date, at half the cost where the machine's clock is the runner's.
-func (w *Work) lookAgain(c *call) {
-	if w.r.ownClock {
-		c.now = w.r.now()
+// updateNow sets c.now to the present, at half the cost of time.Now if the runner has no clock of its own.
+func updateNow(c *call) {
+	if r := c.w.r; r.ownClock {
+		c.now = r.now()
 		return
 	}
 	c.now = c.now.Add(time.Since(c.now))
 }
 
-// takePlaces takes the places of one attempt, which begins at c.now, and asks the circuit of the tool's backend before and
-// after it waits.
-func (w *Work) takePlaces(ctx context.Context, c *call) (ended bool) {
+// acquirePlaces takes the places of one attempt, which begins at c.now. It checks the circuit of the tool's backend before
+// and after it waits. A call that it ends holds no place.
+func acquirePlaces(ctx context.Context, c *call) ending {
 	e := c.entry
-	if e.backend != nil && w.circuitOpen(c, e.backend.breaker.wait(c.now)) {
-		return true
+	if e.backend != nil {
+		if end := checkCircuit(c, e.backend.breaker.wait(c.now)); end != proceed {
+			return end
+		}
 	}
-	if w.enter(ctx, c, e.slots, "concurrency") {
-		return true
+	if end := enter(ctx, c, e.slots, "concurrency"); end != proceed {
+		return end
 	}
 	if e.backend == nil {
-		return false
+		return proceed
 	}
-	if w.enter(ctx, c, e.backend.slots, "backend_concurrency") {
+	if end := enter(ctx, c, e.backend.slots, "backend_concurrency"); end != proceed {
 		leave(e.slots)
-		return true
+		return end
 	}
-	if w.circuitOpen(c, e.backend.breaker.admit(c.now)) {
+	if end := checkCircuit(c, e.backend.breaker.admit(c.now)); end != proceed {
 		e.leave()
-		return true
+		return end
 	}
-	return false
-}
-
-// tooDeep reports whether the tool would start a run where none may be started.
-func (w *Work) tooDeep(e *entry) bool {
-	return e.startsRun && w.info.Depth >= max(w.limits.MaxDepth, 0)
+	return proceed
 }
 
 // enter takes a place, waiting until the call's deadline.
-func (w *Work) enter(ctx context.Context, c *call, slots chan struct{}, key string) (ended bool) {
+func enter(ctx context.Context, c *call, slots chan struct{}, key string) ending {
 	if slots == nil {
-		return false
+		return proceed
 	}
 	select {
 	case slots <- struct{}{}:
-		return false
+		return proceed
 	default:
 	}
 	t := time.NewTimer(time.Until(c.deadline))
 	defer t.Stop()
 	select {
 	case slots <- struct{}{}:
-		w.lookAgain(c)
-		return false
+		updateNow(c)
+		return proceed
 	case <-t.C:
 		c.hit(key, cap(slots))
-		return c.end(lathe.CodeRateLimited)
+		return fail(lathe.CodeRateLimited)
 	case <-ctx.Done():
-		return c.end(lathe.CodeCancelled)
+		return fail(lathe.CodeCancelled)
 	}
 }
 
-// leave gives a place back.
+// leave releases a place.
 func leave(slots chan struct{}) {
 	if slots != nil {
 		<-slots
 	}
 }
 
-// leave gives back all places that limit took for a call of the tool.
+// leave releases all places that takePlaces took for a call of the tool.
 func (e *entry) leave() {
 	if e.backend != nil {
 		leave(e.backend.slots)
@@ -127,8 +124,7 @@ func (e *entry) leave() {
 	leave(e.slots)
 }
 
-// A bucket lets through rate calls a second, and as many at once as come in one second, one at
-// least. It is full at first.
+// A bucket admits rate calls a second, with bursts of as many as one second admits, at least one. It begins full.
 type bucket struct {
 	mu     sync.Mutex
 	rate   float64
@@ -142,8 +138,8 @@ func newBucket(rate float64) *bucket {
 	return &bucket{rate: rate, burst: burst, tokens: burst}
 }
 
-// take takes a token, or says how long until there is one. A clock that goes back adds nothing.
-func (b *bucket) take(now time.Time) (wait time.Duration) {
+// next takes a token, or returns how long to wait for one. A clock that goes back adds no tokens.
+func (b *bucket) next(now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if since := now.Sub(b.last); b.last.IsZero() || since > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -34,7 +35,7 @@ func TestMaxToolCalls(t *testing.T) {
 		if out.Reason != lathe.ReasonMaxToolCalls || out.Limit != "max_total_tool_calls" {
 			t.Errorf("reason %q, limit %q", out.Reason, out.Limit)
 		}
-		if e := errorOf(t, res); e["max"] != 3.0 || find[*lathe.ToolCallResult](t, rec).Limit != "max_total_tool_calls" {
+		if e := errorOf(t, res); e["max"] != 3.0 || find[*event.ToolCallResult](t, rec).Limit != "max_total_tool_calls" {
 			t.Errorf("error %v", e)
 		}
 	}
@@ -44,7 +45,7 @@ func TestMaxToolCalls(t *testing.T) {
 func TestMaxToolCallsWithinATurn(t *testing.T) {
 	t.Parallel()
 	w := open(t, limits(lathe.Limits{MaxToolCalls: 2}), reader("t", echo))
-	out := w.Execute(t.Context(), 1, []tool.Call{call("t", `{"i":1}`), call("t", `{"i":2}`), call("t", `{"i":3}`), call("t", `{"i":4}`)}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{call("t", `{"i":1}`), call("t", `{"i":2}`), call("t", `{"i":3}`), call("t", `{"i":4}`)}, func(event.Data) {})
 	if got, want := codes(t, out), "  tool_call_limit tool_call_limit"; got != want {
 		t.Errorf("codes %q, want %q", got, want)
 	}
@@ -66,7 +67,7 @@ func TestMaxToolCallsOfTheClient(t *testing.T) {
 	if got, want := codes(t, out), " tool_call_limit"; got != want {
 		t.Errorf("codes %q, want %q", got, want)
 	}
-	if res := rec.facts[len(rec.facts)-1].(*lathe.ToolCallResult); res.Limit != "max_total_tool_calls" || res.Tool != "cli" {
+	if res := rec.events[len(rec.events)-1].(*event.ToolCallResult); res.Limit != "max_total_tool_calls" || res.Tool != "cli" {
 		t.Errorf("result %+v", res)
 	}
 }
@@ -117,7 +118,7 @@ func TestRepeatedCallsWithinATurnStopTheRest(t *testing.T) {
 		ran++
 		return &lathe.Output{Data: json.RawMessage(`1`)}, nil
 	}))
-	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", "{}"), call("t", "null"), call("t", ""), call("t", "")}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", "{}"), call("t", "null"), call("t", ""), call("t", "")}, func(event.Data) {})
 	if got, want := codes(t, out), "   tool_call_limit tool_call_limit"; got != want || ran != 3 {
 		t.Errorf("codes %q after %d calls, want %q after 3", got, ran, want)
 	}
@@ -144,7 +145,7 @@ func TestMaxUnknownTools(t *testing.T) {
 func TestStrictUnknownTool(t *testing.T) {
 	t.Parallel()
 	w := open(t, &tool.Options{Policy: policy.AllowAll(), Settings: lathe.Settings{StrictUnknownTool: true}}, reader("t", echo))
-	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("nope", ""), call("t", "")}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("nope", ""), call("t", "")}, func(event.Data) {})
 	if got, want := codes(t, out), " unknown_tool cancelled"; got != want || out.Reason != lathe.ReasonUnknownTool {
 		t.Errorf("codes %q reason %q, want %q", got, out.Reason, want)
 	}
@@ -163,12 +164,12 @@ func TestMaxToolArgsBytes(t *testing.T) {
 			if e := errorOf(t, res); e["bytes"] != 101.0 || e["max_bytes"] != 100.0 || e["limit"] != "max_tool_args_bytes" {
 				t.Errorf("error %v", e)
 			}
-			if find[*lathe.ToolCallResult](t, rec).Limit != "max_tool_args_bytes" {
-				t.Error("the fact does not name the limit")
+			if find[*event.ToolCallResult](t, rec).Limit != "max_tool_args_bytes" {
+				t.Error("the event does not name the limit")
 			}
 		}
 	}
-	// Whatever kind of JSON it is, and before it is parsed.
+	// The limit holds for every kind of JSON value, and before the text is parsed.
 	for _, args := range []string{"[" + strings.Repeat("1,", 60) + "1]", strings.Repeat("x", 101), `"` + strings.Repeat("x", 101) + `"`, strings.Repeat(" ", 101)} {
 		w := open(t, limits(lathe.Limits{MaxToolArgsBytes: 100}), reader("t", returns(`1`)))
 		if res, _, _ := one(t, w, call("t", args)); res.Code != lathe.CodeArgumentsTooLarge {
@@ -190,12 +191,12 @@ func TestMaxOutputBytes(t *testing.T) {
 			if e := errorOf(t, res); e["bytes"] != 201.0 || e["max_bytes"] != 200.0 || strings.Contains(res.Content, "xxx") {
 				t.Errorf("answer %s", res.Content)
 			}
-			if ex := find[*lathe.ToolCallExecuted](t, rec); ex.OutputSizeBytes != 201 || ex.Success {
+			if ex := find[*event.ToolCallExecuted](t, rec); ex.OutputSizeBytes != 201 || ex.Success {
 				t.Errorf("executed %+v", ex)
 			}
 		}
 	}
-	// What the model may not see does not count.
+	// Output that the model may not see does not count.
 	f := reader("t", returns(`{"a":1,"b":"`+strings.Repeat("x", 300)+`"}`))
 	f.spec.Allowlist = []string{"a"}
 	if res, _, _ := one(t, open(t, limits(lathe.Limits{MaxOutputBytes: 200}), f), call("t", "")); res.Content != `{"a":1}` {
@@ -227,10 +228,10 @@ func TestOversizeOutputIsTruncated(t *testing.T) {
 	if ratio := float64(len(head)) / float64(len(head)+len(tail)); ratio < 0.73 || ratio > 0.77 {
 		t.Errorf("head is %.2f of what is kept", ratio)
 	}
-	if ex := find[*lathe.ToolCallExecuted](t, rec); !ex.OutputTruncated || !ex.Success || ex.OutputSizeBytes != 1000 {
+	if ex := find[*event.ToolCallExecuted](t, rec); !ex.OutputTruncated || !ex.Success || ex.OutputSizeBytes != 1000 {
 		t.Errorf("executed %+v", ex)
 	}
-	if r := find[*lathe.ToolCallResult](t, rec); r.Limit != "max_tool_output_bytes" || r.Status != "ok" {
+	if r := find[*event.ToolCallResult](t, rec); r.Limit != "max_tool_output_bytes" || r.Status != "ok" {
 		t.Errorf("result %+v", r)
 	}
 	opts.Limits.MaxOutputBytes = 20 // no room for the marker
@@ -252,7 +253,7 @@ func TestJSONDepthAndKeys(t *testing.T) {
 		{`{"a":1,"b":2,"c":3}`, "max_json_keys"},
 	} {
 		res, rec, _ := one(t, w, call("t", tt.args))
-		if got := find[*lathe.ToolCallResult](t, rec).Limit; got != tt.limit || (res.Code == lathe.CodeInvalidJSON) != (tt.limit != "") {
+		if got := find[*event.ToolCallResult](t, rec).Limit; got != tt.limit || (res.Code == lathe.CodeInvalidJSON) != (tt.limit != "") {
 			t.Errorf("%s: code %q limit %q, want limit %q", tt.args, res.Code, got, tt.limit)
 		}
 	}
@@ -294,7 +295,7 @@ func TestRate(t *testing.T) {
 		if res.Code != want {
 			t.Errorf("code %q, want %q", res.Code, want)
 		}
-		if want != "" && (errorOf(t, res)["retry_after_ms"] == nil || find[*lathe.ToolCallResult](t, rec).Limit != "rate") {
+		if want != "" && (errorOf(t, res)["retry_after_ms"] == nil || find[*event.ToolCallResult](t, rec).Limit != "rate") {
 			t.Errorf("answer %s", res.Content)
 		}
 	}
@@ -329,7 +330,7 @@ func TestRepeatsInOtherSpellings(t *testing.T) {
 	} {
 		w := open(t, limits(lathe.Limits{MaxRepeatedCalls: 3}), reader("t", returns(`{"same":true}`)))
 		for i, a := range args {
-			out := w.Execute(t.Context(), i+1, []tool.Call{call("t", a)}, func(lathe.EventData) {})
+			out := w.Execute(t.Context(), i+1, []tool.Call{call("t", a)}, func(event.Data) {})
 			if last := i == len(args)-1; (out.Limit == "max_repeated_calls") != last {
 				t.Errorf("%q: call %d: limit %q", args, i, out.Limit)
 			}

@@ -8,14 +8,14 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// badOutput is stage 11: the output is JSON in UTF-8 and, where the tool declares it and has not
-// failed, follows the output schema. An output without data counts as null.
-func (w *Work) badOutput(ctx context.Context, c *call) (ended bool) {
+// checkOutput is stage 11. The output must be JSON in UTF-8. If the tool declares an output schema and has not failed, it
+// must also follow that. An output without data counts as null.
+func checkOutput(ctx context.Context, c *call) ending {
 	if c.noop {
-		return false
+		return proceed
 	}
 	if c.out == nil {
-		return w.endOutput(ctx, c, "the tool returned no output", nil)
+		return refuseOutput(ctx, c, "the tool returned no output", nil)
 	}
 	if c.out.IsError {
 		c.toolCode = lathe.CodeExecutionFailed
@@ -31,25 +31,25 @@ func (w *Work) badOutput(ctx context.Context, c *call) (ended bool) {
 		if !c.out.IsError {
 			c.data = []byte("null")
 		}
-		return false
+		return proceed
 	}
-	if err := rawjson.Check(c.data, rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}); err != nil {
-		c.jsonError(w, err)
-		return w.endOutput(ctx, c, "the output is not JSON within the limits on JSON", err)
+	if err := rawjson.Check(c.data, rawjson.Limits{MaxDepth: c.w.limits.MaxJSONDepth, MaxKeys: c.w.limits.MaxJSONKeys}); err != nil {
+		c.jsonError(err)
+		return refuseOutput(ctx, c, "the output is not JSON within the limits on JSON", err)
 	}
-	if c.entry == nil || c.entry.output == nil || c.out.IsError || c.answered {
-		return false
+	if c.entry == nil || c.entry.output == nil || c.out.IsError || c.source == fromApprover {
+		return proceed
 	}
 	if violations := c.entry.output.Validate(c.data); violations != nil {
-		return w.endOutput(ctx, c, "the output does not follow the output schema", fmt.Errorf("%v", violations))
+		return refuseOutput(ctx, c, "the output does not follow the output schema", fmt.Errorf("%v", violations))
 	}
-	return false
+	return proceed
 }
 
-// endOutput ends the call with invalid_output. The cause is for operators; what is known beyond it may hold output, and
-// only OnError gets it.
-func (w *Work) endOutput(ctx context.Context, c *call, cause string, err error) (ended bool) {
+// refuseOutput ends the call with invalid_output. The cause is for operators. err may hold output, and only OnError gets
+// it.
+func refuseOutput(ctx context.Context, c *call, cause string, err error) ending {
 	c.cause = cause
-	w.tell(ctx, c, &CauseError{Cause: cause, Err: err})
-	return c.end(lathe.CodeInvalidOutput)
+	reportError(ctx, c, &CauseError{Cause: cause, Err: err})
+	return fail(lathe.CodeInvalidOutput)
 }

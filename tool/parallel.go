@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // sideBySide returns how many of the calls, from the first on, may run side by side.
@@ -24,39 +25,39 @@ func (w *Work) onlyReads(c *Call) bool {
 	if c.Parked != nil || c.Refuse != "" || c.ParseError != "" || c.Incomplete {
 		return false
 	}
-	e, _, _ := w.lookup(c.Name)
+	e, _, _ := w.tools.lookup(c.Name)
 	return e != nil && e.spec.Effect == lathe.ReadOnly
 }
 
-// runTogether runs calls on at most MaxParallel goroutines, and waits for all of them. Facts are
-// handed to this goroutine, which alone calls emit; a call goes on when its fact has been told.
-func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(lathe.EventData), s *settling) {
+// runTogether runs calls on at most MaxParallel goroutines, and waits for all of them. They send their events to this
+// goroutine, which alone calls emit; a call continues when emit has returned.
+func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(event.Data), s *outcomeBuilder) {
 	ctx, cancel := context.WithCancel(ctx)
 	calls := make([]call, len(in))
-	facts, told := make(chan lathe.EventData), make(chan struct{})
-	say := func(d lathe.EventData) {
-		facts <- d
-		<-told
+	events, emitted := make(chan event.Data), make(chan struct{})
+	send := func(d event.Data) {
+		events <- d
+		<-emitted
 	}
 	for i := range calls {
-		w.begin(ctx, &calls[i], turn, &in[i], s.nextFacts(), s.out.Parked)
-		calls[i].emit = say
+		w.begin(ctx, &calls[i], turn, &in[i], s.nextKept(), s.out.Parked)
+		calls[i].w, calls[i].emit = w, send
 		calls[i].planned = make(chan struct{})
 		if i > 0 {
 			calls[i].before = calls[i-1].planned
 		}
 	}
-	w.foresee(calls)
+	foreseeUse(w, calls)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(w.settings.MaxParallel, len(calls)) {
 		workers.Go(func() {
-			l := w.r.takeLane()
+			l := w.r.getScratch()
 			for i := next.Add(1) - 1; i < int64(len(calls)); i = next.Add(1) - 1 {
-				calls[i].lane = l
-				w.runCall(ctx, &calls[i])
+				calls[i].scratch = l
+				runCall(ctx, &calls[i])
 			}
-			w.r.giveBack(l)
+			w.r.putScratch(l)
 		})
 	}
 	done := make(chan struct{})
@@ -65,15 +66,15 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(l
 		close(done)
 	}()
 	owed := false
-	defer func() { // also when emit panics: nobody is left behind
+	defer func() { // also when emit panics: every goroutine has ended
 		cancel()
 		if owed {
-			told <- struct{}{}
+			emitted <- struct{}{}
 		}
 		for {
 			select {
-			case <-facts:
-				told <- struct{}{}
+			case <-events:
+				emitted <- struct{}{}
 			case <-done:
 				return
 			}
@@ -81,16 +82,16 @@ func (w *Work) runTogether(ctx context.Context, turn int, in []Call, emit func(l
 	}()
 	for running := true; running; {
 		select {
-		case d := <-facts:
+		case d := <-events:
 			owed = true
 			emit(d)
 			owed = false
-			told <- struct{}{}
+			emitted <- struct{}{}
 		case <-done:
 			running = false
 		}
 	}
 	for i := range calls {
-		w.settle(&calls[i], s)
+		w.finishCall(&calls[i], s)
 	}
 }

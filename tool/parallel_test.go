@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -62,7 +63,7 @@ func TestCallsSideBySide(t *testing.T) {
 				calls = append(calls, call(name, fmt.Sprintf(`{"%s%d":""}`, name, i)))
 			}
 			start := time.Now()
-			out := w.Execute(t.Context(), 1, calls, func(lathe.EventData) {})
+			out := w.Execute(t.Context(), 1, calls, func(event.Data) {})
 			elapsed := time.Since(start)
 			slices.Sort(order[:3])
 			slices.Sort(order[4:])
@@ -78,7 +79,7 @@ func TestCallsSideBySide(t *testing.T) {
 	}
 }
 
-// Many turns of many calls: facts one at a time, on the goroutine of Execute, in order for each
+// Many turns of many calls: events are emitted one at a time, on the goroutine of Execute, in order for each
 // call; seqs and answers in call order.
 func TestParallelHammer(t *testing.T) {
 	t.Parallel()
@@ -109,20 +110,20 @@ func TestParallelHammer(t *testing.T) {
 		}
 		var busy atomic.Bool
 		planned, last := []int{}, map[int]string{}
-		out := w.Execute(t.Context(), turn, calls, func(d lathe.EventData) {
+		out := w.Execute(t.Context(), turn, calls, func(d event.Data) {
 			if !busy.CompareAndSwap(false, true) {
-				t.Error("two facts are told at once")
+				t.Error("two events are emitted at once")
 			}
 			defer busy.Store(false)
 			switch d := d.(type) {
-			case *lathe.ToolCallProposed:
+			case *event.ToolCallProposed:
 				last[d.Seq] += "P"
-			case *lathe.ToolCallPlanned:
+			case *event.ToolCallPlanned:
 				planned = append(planned, d.Seq)
 				last[d.Seq] += "p"
-			case *lathe.ToolCallExecuted:
+			case *event.ToolCallExecuted:
 				last[d.Seq] += "x"
-			case *lathe.ToolCallResult:
+			case *event.ToolCallResult:
 				last[d.Seq] += "r"
 			}
 		})
@@ -134,7 +135,7 @@ func TestParallelHammer(t *testing.T) {
 				t.Fatalf("turn %d: call %d has seq %d, planned as %d, want %d", turn, i, out.Calls[i].Seq, planned[i], seq)
 			}
 			if got := last[seq]; got != "Ppxr" && !(i == 13 && got == "Ppr") {
-				t.Fatalf("turn %d: facts of call %d are %q", turn, i, got)
+				t.Fatalf("turn %d: events of call %d are %q", turn, i, got)
 			}
 			if res := result(t, out.Messages[i]); !res.IsError && res.Content != calls[i].Arguments {
 				t.Fatalf("turn %d: call %d got the answer of another: %s", turn, i, res.Content)
@@ -153,8 +154,8 @@ func TestParallelIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
 		w := open(t, parallel(3), reader("t", obeys))
-		out := w.Execute(ctx, 1, []tool.Call{call("t", ""), call("t", ""), call("t", ""), call("t", ""), call("t", "")}, func(d lathe.EventData) {
-			if _, ok := d.(*lathe.ToolCallPlanned); ok {
+		out := w.Execute(ctx, 1, []tool.Call{call("t", ""), call("t", ""), call("t", ""), call("t", ""), call("t", "")}, func(d event.Data) {
+			if _, ok := d.(*event.ToolCallPlanned); ok {
 				if n++; n == 3 {
 					go cancel()
 				}
@@ -178,7 +179,7 @@ func TestParallelEmitPanics(t *testing.T) {
 			}()
 			n := 0
 			w := open(t, parallel(3), reader("t", obeys))
-			w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", ""), call("t", ""), call("t", "")}, func(lathe.EventData) {
+			w.Execute(t.Context(), 1, []tool.Call{call("t", ""), call("t", ""), call("t", ""), call("t", "")}, func(event.Data) {
 				if n++; n > at {
 					panic("enough")
 				}
@@ -187,7 +188,7 @@ func TestParallelEmitPanics(t *testing.T) {
 	}
 }
 
-func TestParallelParksAndHolds(t *testing.T) {
+func TestParallelParksCallsBehind(t *testing.T) {
 	t.Parallel()
 	opts := parallel(4)
 	opts.Policy = policy.Tools{Ask: []string{"ask"}, Allow: []string{"ok"}}
@@ -197,7 +198,7 @@ func TestParallelParksAndHolds(t *testing.T) {
 	write := reader("ok", echo)
 	write.spec.Effect = lathe.Writes
 	w := open(t, opts, reader("ask", echo), write)
-	out := w.Execute(t.Context(), 1, []tool.Call{call("ask", ""), call("ask", ""), call("ok", "")}, func(lathe.EventData) {})
+	out := w.Execute(t.Context(), 1, []tool.Call{call("ask", ""), call("ask", ""), call("ok", "")}, func(event.Data) {})
 	if !out.Parked || len(out.Waiting) != 3 || len(out.Messages) != 0 || out.Waiting[2].Parked.Digest != "" {
 		t.Errorf("outcome %+v", out)
 	}

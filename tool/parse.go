@@ -7,20 +7,20 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// unreadable is stage 4: argument text becomes one JSON object. Blank text and null stand for {}.
-// With repair on, a fence around the object and an object written as a JSON string are unwrapped,
-// once. The text of the call itself stays as it is.
-func (w *Work) unreadable(c *call) (ended bool) {
+// readArguments is stage 4. It reads the argument text as one JSON object. Blank text and null stand for {}. With repair
+// on, a fence around the object and an object written as a JSON string are unwrapped, once. The text of the call itself
+// does not change.
+func readArguments(c *call) ending {
 	switch {
 	case c.checked:
 		c.args, c.parsed = trim(c.args), true
-		w.conceal(c)
-		return false
+		conceal(c)
+		return proceed
 	case blank(c.Arguments):
 		c.args, c.parsed = []byte("{}"), true
-		return false
+		return proceed
 	}
-	return w.parse(c, c.args)
+	return parseArguments(c, c.args)
 }
 
 // trim returns text without the white space of JSON around it.
@@ -36,32 +36,33 @@ func trim(text []byte) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// parse checks text and keeps it as the call's argument value.
-func (w *Work) parse(c *call, text []byte) (ended bool) {
+// parseArguments checks text and makes it the call's argument value.
+func parseArguments(c *call, text []byte) ending {
+	w := c.w
 	text = trim(text)
 	if w.settings.Repair != lathe.RepairOff {
 		if inner, ok := rawjson.UnwrapObject(text); ok {
-			if w.oversizeArgs(c, len(inner)) {
-				return true
+			if end := boundArguments(c, len(inner)); end != proceed {
+				return end
 			}
 			text, c.repair = inner, true
 		}
 	}
 	if err := rawjson.Check(text, rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}); err != nil {
-		c.jsonError(w, err)
-		return c.end(lathe.CodeInvalidJSON)
+		c.jsonError(err)
+		return fail(lathe.CodeInvalidJSON)
 	}
 	if text[0] != '{' {
 		c.detailString("reason", "not_an_object")
-		return c.end(lathe.CodeInvalidJSON)
+		return fail(lathe.CodeInvalidJSON)
 	}
 	c.args, c.parsed = text, true
-	w.conceal(c)
-	return false
+	conceal(c)
+	return proceed
 }
 
-// jsonError says where the text stops being acceptable.
-func (c *call) jsonError(w *Work, err error) {
+// jsonError adds where and why text was refused to the details for the model.
+func (c *call) jsonError(err error) {
 	var se *rawjson.SyntaxError
 	if !errors.As(err, &se) {
 		return
@@ -70,8 +71,8 @@ func (c *call) jsonError(w *Work, err error) {
 	c.detailInt("offset", int64(se.Offset))
 	switch se.Kind {
 	case rawjson.KindDeep:
-		c.hit("max_json_depth", w.limits.MaxJSONDepth)
+		c.hit("max_json_depth", c.w.limits.MaxJSONDepth)
 	case rawjson.KindKeys:
-		c.hit("max_json_keys", w.limits.MaxJSONKeys)
+		c.hit("max_json_keys", c.w.limits.MaxJSONKeys)
 	}
 }

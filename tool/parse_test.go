@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -70,11 +71,11 @@ func TestParse(t *testing.T) {
 					t.Errorf("repair %q: the tool got %q, code %q; want %q", repair, got, res.Code, want)
 				}
 				repaired := tt.repaired && want != ""
-				if find[*lathe.ToolCallResult](t, rec).Repaired != repaired || out.Calls[0].Repaired != repaired {
-					t.Errorf("repair %q: repaired is told wrongly", repair)
+				if find[*event.ToolCallResult](t, rec).Repaired != repaired || out.Calls[0].Repaired != repaired {
+					t.Errorf("repair %q: repaired is wrong", repair)
 				}
-				if p := find[*lathe.ToolCallProposed](t, rec); p.RawArgs != tt.args || p.ArgsBytes != len(tt.args) {
-					t.Errorf("the argument text is told as %q", p.RawArgs)
+				if p := find[*event.ToolCallProposed](t, rec); p.RawArgs != tt.args || p.ArgsBytes != len(tt.args) {
+					t.Errorf("the argument text is shown as %q", p.RawArgs)
 				}
 			}
 		})
@@ -84,7 +85,7 @@ func TestParse(t *testing.T) {
 // The verdicts on hostile arguments, from the shared vectors.
 func TestHostileArguments(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(testdata.Dir(t, "own-vectors", "hostile_json.json"))
+	raw, err := os.ReadFile(testdata.Own(t, "internal", "rawjson", "testdata", "hostile.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestHostileArguments(t *testing.T) {
 			return &lathe.Output{Data: json.RawMessage(`1`)}, nil
 		}))
 		r, rec, _ := one(t, w, call("t", args))
-		return r, find[*lathe.ToolCallResult](t, rec).Limit, got
+		return r, find[*event.ToolCallResult](t, rec).Limit, got
 	}
 	reject := func(args string) string {
 		if res, _, _ := try(args); res.Code != lathe.CodeInvalidJSON {
@@ -176,7 +177,11 @@ func TestHostileArguments(t *testing.T) {
 			if err != nil {
 				return "" // detected at registration
 			}
-			w := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}).Begin(nil, nil)
+			runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := runner.Begin(nil, nil)
 			if res, _, _ := one(t, w, call("t", "{}")); res.Code != lathe.CodeInvalidArguments && res.Code != "" {
 				return fmt.Sprintf("code %q", res.Code)
 			}

@@ -1,54 +1,79 @@
 package tool
 
-import "github.com/lathe-run/lathe"
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
+)
 
-// The rules of verdicts that no policy gave.
+// The rules of verdicts that the runner gives in place of a policy.
 const (
 	ruleNoPolicy    = "no_policy"
 	rulePolicyPanic = "policy_panic"
 )
 
-// denied is stage 6: what the policy says of this call. An Ask that nobody can answer is a no.
-func (w *Work) denied(c *call) (ended bool) {
-	info := w.describe(c)
-	if info.Used = c.used; c.planned == nil {
-		info.Used = w.used
+// authorize is stage 6: the grants of secrets, then the policy. A call that needs an approval is denied if no approver
+// is configured.
+func authorize(c *call) ending {
+	if end := checkTokens(c); end != proceed {
+		return end
 	}
-	c.verdict, c.judged = w.judge(info), true
-	info.Used = nil // for policies only
+	opts, d, used := &c.w.r.opts, &c.kept.description, c.used
+	if c.judged { // with other arguments, and the policy may have kept it
+		d = new(description)
+	}
+	if c.planned == nil {
+		used = c.scratch.copyUsed(c.w.used)
+	}
+	c.info = c.describe(d)
+	c.info.Used = used
+	c.verdict, c.judged = judgeCall(opts.Policy, c.info), true
 	switch c.verdict.Decision {
 	case lathe.Allow:
-		return false
+		return proceed
 	case lathe.Ask:
-		if w.r.opts.Approver != nil {
-			return false
+		if opts.Approver != nil {
+			return proceed
 		}
 	default:
 		c.verdict.Decision = lathe.Deny
 	}
 	if c.verdict.Reason != "" {
-		c.detailString("reason", clip(c.verdict.Reason, maxDetailBytes))
+		c.detailString("reason", shorten.Cut(c.verdict.Reason, maxDetailBytes))
 	}
-	return c.end(lathe.CodePolicyDenied)
+	return fail(lathe.CodePolicyDenied)
 }
 
-// describe says what policies and journals are told of the call. It is good until the next call of the lane is described.
-func (w *Work) describe(c *call) *lathe.CallInfo {
-	l := c.lane
-	l.asked = c.ToolCall
-	l.info = lathe.CallInfo{Run: w.info, Turn: c.turn, Seq: c.seq, Call: &l.asked, Tool: c.entry.spec, Args: c.args}
-	return &l.info
+// A description is what policies, journals, approvers and error handlers get of a call. They may keep it: it does not
+// change after it was passed to them.
+type description struct {
+	info  lathe.CallInfo
+	asked lathe.ToolCall // of info
 }
 
-// info is what describe has said of the call, for those who may keep it.
-func (c *call) info() *lathe.CallInfo {
-	info, asked := c.lane.info, c.ToolCall
-	info.Call = &asked
-	return &info
+// describe fills d, which must be new. Its arguments are empty until they have been parsed.
+func (c *call) describe(d *description) *lathe.CallInfo {
+	d.asked = c.ToolCall
+	d.info = lathe.CallInfo{Run: c.w.info, Turn: c.turn, Seq: c.seq, Call: &d.asked, Tool: c.spec()}
+	if c.parsed {
+		d.info.Args = c.args
+	}
+	return &d.info
 }
 
-func (w *Work) judge(info *lathe.CallInfo) (v lathe.Verdict) {
-	if w.r.opts.Policy == nil {
+// spec returns the definition of the called tool, also of one that the client executes. It is never nil.
+func (c *call) spec() *lathe.ToolSpec {
+	if c.entry != nil {
+		return c.entry.spec
+	}
+	if _, spec := c.w.tools.known(c.Name); spec != nil {
+		return spec
+	}
+	return &lathe.ToolSpec{Name: c.tool}
+}
+
+// judgeCall asks the policy about a call. No policy and one that panics deny it.
+func judgeCall(p lathe.Policy, info *lathe.CallInfo) (v lathe.Verdict) {
+	if p == nil {
 		return lathe.Verdict{Rule: ruleNoPolicy}
 	}
 	defer func() {
@@ -56,11 +81,12 @@ func (w *Work) judge(info *lathe.CallInfo) (v lathe.Verdict) {
 			v = lathe.Verdict{Rule: rulePolicyPanic}
 		}
 	}()
-	return w.r.opts.Policy.Call(info)
+	return p.Call(info)
 }
 
-func (w *Work) judgeTool(spec *lathe.ToolSpec) (v lathe.Verdict) {
-	if w.r.opts.Policy == nil {
+// judgeTool asks the policy about offering a tool. No policy and one that panics deny it.
+func judgeTool(p lathe.Policy, run *lathe.RunInfo, spec *lathe.ToolSpec) (v lathe.Verdict) {
+	if p == nil {
 		return lathe.Verdict{Rule: ruleNoPolicy}
 	}
 	defer func() {
@@ -68,5 +94,5 @@ func (w *Work) judgeTool(spec *lathe.ToolSpec) (v lathe.Verdict) {
 			v = lathe.Verdict{Rule: rulePolicyPanic}
 		}
 	}()
-	return w.r.opts.Policy.Tool(w.info, spec)
+	return p.Tool(run, spec)
 }

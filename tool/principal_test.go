@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -30,21 +31,21 @@ func TestToolsOfOnePrincipal(t *testing.T) {
 		if offered := strings.Contains(strings.Join(names, " "), "secret_tool"); offered != tt.has {
 			t.Errorf("%q is offered %q", tt.principal, names)
 		}
-		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c1", Name: "secret_tool", Arguments: "{}"}}}, func(d lathe.EventData) {
-			if e, ok := d.(*lathe.ToolCallExecuted); ok && e.Success {
+		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c1", Name: "secret_tool", Arguments: "{}"}}}, func(d event.Data) {
+			if e, ok := d.(*event.ToolCallExecuted); ok && e.Success {
 				ran++
 			}
 		})
 		res := out.Messages[0].Parts[0].(lathe.ToolResult)
 		if tt.has != !res.IsError || !tt.has && (res.Code != lathe.CodeUnknownTool || strings.Contains(res.Content, "secret_tool")) {
-			t.Errorf("%q is told %s", tt.principal, res.Content)
+			t.Errorf("%q sees %s", tt.principal, res.Content)
 		}
 		w.Close()
 		if err := r.Check(info, clients); (err != nil) != tt.has {
 			t.Errorf("a tool of %q under that name: %v", tt.principal, err)
 		}
 		w = r.Begin(info, clients)
-		out = w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c2", Name: "secret_tool", Arguments: "{}"}}}, func(lathe.EventData) {})
+		out = w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c2", Name: "secret_tool", Arguments: "{}"}}}, func(event.Data) {})
 		if (len(out.Pending) == 1) == tt.has {
 			t.Errorf("%q: %d calls are handed over", tt.principal, len(out.Pending))
 		}

@@ -13,13 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
 // Whatever is called and however it ends: each call has one Planned, at most one Proposed and one
 // Executed, in order; one Result and one message unless it is pending; ids are unique; the names in
-// facts are registered ones; the answer is what the fact says.
+// events are registered ones; the answer agrees with the event.
 func TestEveryCallIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +71,11 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := tool.NewRunner(set, opts).Begin(&lathe.RunInfo{RunID: "r"}, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "client"}}})
+		runner, err := tool.NewRunner(set, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := runner.Begin(&lathe.RunInfo{RunID: "r"}, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "client"}}})
 
 		name := rapid.OneOf(rapid.SampledFrom([]string{"echo", "fails", "panics", "exits", "nothing", "rubbish", "error", "big", "ask", "deny",
 			"slow_rate", "writes", "hidden", "client", " echo ", "nope", "constructor", ""}), rapid.String())
@@ -94,35 +99,35 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 				ids[c.ID] = true
 				calls = append(calls, tool.Call{ToolCall: c, Refuse: codes.Draw(t, "refuse")})
 			}
-			facts := map[string]string{}
-			results := map[string]*lathe.ToolCallResult{}
+			events := map[string]string{}
+			results := map[string]*event.ToolCallResult{}
 			check := func(id, tool, what string) {
 				if !ids[id] || !known[tool] {
 					t.Fatalf("%s of call %q with tool %q", what, id, tool)
 				}
-				facts[id] += what
+				events[id] += what
 			}
-			out := w.Execute(context.Background(), turn, calls, func(d lathe.EventData) {
+			out := w.Execute(context.Background(), turn, calls, func(d event.Data) {
 				switch d := d.(type) {
-				case *lathe.ToolCallProposed:
+				case *event.ToolCallProposed:
 					check(d.ToolCallID, d.ToolName, "P")
-				case *lathe.ToolCallPlanned:
+				case *event.ToolCallPlanned:
 					check(d.ToolCallID, d.Tool, "p")
 					if d.Seq != wantSeq {
 						t.Fatalf("seq %d, want %d", d.Seq, wantSeq)
 					}
 					wantSeq++
-				case *lathe.ApprovalRequested:
+				case *event.ApprovalRequested:
 					check(d.ToolCallID, d.Tool, "a")
-				case *lathe.ApprovalResolved:
+				case *event.ApprovalResolved:
 					check(d.ToolCallID, d.Tool, "A")
-				case *lathe.ToolCallExecuted:
+				case *event.ToolCallExecuted:
 					check(d.ToolCallID, d.ToolName, "x")
-				case *lathe.ToolCallResult:
+				case *event.ToolCallResult:
 					check(d.ToolCallID, d.Tool, "r")
 					results[d.ToolCallID] = d
 				default:
-					t.Fatalf("unexpected fact %T", d)
+					t.Fatalf("unexpected event %T", d)
 				}
 			})
 			pendingIDs := map[string]bool{}
@@ -131,21 +136,21 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 			}
 			next := 0
 			for _, c := range calls {
-				got := facts[c.ID]
+				got := events[c.ID]
 				if pendingIDs[c.ID] {
 					if got != "Pp" && got != "Ppa" {
-						t.Fatalf("pending call has the facts %q", got)
+						t.Fatalf("pending call has the events %q", got)
 					}
 					continue
 				}
 				plain := strings.NewReplacer("aA", "", "x", "").Replace(got)
 				if plain != "Ppr" && !(plain == "pr" && c.ParseError != "") || strings.Count(got, "x") > 1 {
-					t.Fatalf("call %+v has the facts %q", c, got)
+					t.Fatalf("call %+v has the events %q", c, got)
 				}
 				res, ok := out.Messages[next].Parts[0].(lathe.ToolResult)
-				fact := results[c.ID]
-				if !ok || res.CallID != c.ID || res.Content != fact.Result || res.IsError != (fact.Status == "error") || res.Code != fact.ErrorType || res.IsError != (res.Code != "") {
-					t.Fatalf("call %q: answer %+v, fact %+v", c.ID, res, fact)
+				result := results[c.ID]
+				if !ok || res.CallID != c.ID || res.Content != result.Result || res.IsError != (result.Status == "error") || res.Code != result.ErrorType || res.IsError != (res.Code != "") {
+					t.Fatalf("call %q: answer %+v, event %+v", c.ID, res, result)
 				}
 				if (settings.ResultFormat == lathe.ResultEnvelope || res.IsError) && !json.Valid([]byte(res.Content)) {
 					t.Fatalf("answer is not JSON: %s", res.Content)
@@ -189,7 +194,7 @@ func TestCanaries(t *testing.T) {
 			return &lathe.Output{IsError: true, Code: canary, Data: json.RawMessage(`"` + canary + `"`)}, nil
 		}),
 	}
-	var logs, facts bytes.Buffer
+	var logs, events bytes.Buffer
 	for _, settings := range []lathe.Settings{{}, {OversizeOutput: lathe.OversizeTruncate, ResultFormat: lathe.ResultEnvelope}, {MaxParallel: 3}} {
 		opts := &tool.Options{Policy: policy.Tools{Ask: []string{"ask"}, Else: policy.AllowAll()}, Settings: settings, Limits: lathe.Limits{MaxToolCalls: 100, MaxUnknownTools: 100},
 			Log: slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -203,21 +208,21 @@ func TestCanaries(t *testing.T) {
 		}
 		calls = append(calls, call(canary, "{}"), call("echo", strings.Repeat(canary, 50_000)),
 			tool.Call{ToolCall: lathe.ToolCall{Name: canary, ParseError: lathe.CodePayloadParseError, Arguments: canary}})
-		out := w.Execute(t.Context(), 1, calls, func(d lathe.EventData) {
-			b, err := lathe.Event{RunID: "r", Data: d}.MarshalData()
+		out := w.Execute(t.Context(), 1, calls, func(d event.Data) {
+			b, err := event.Event{RunID: "r", Data: d}.MarshalData()
 			if err != nil {
 				t.Error(err)
 			}
-			facts.Write(b)
-			facts.WriteByte('\n')
+			events.Write(b)
+			events.WriteByte('\n')
 		})
 		if len(out.Messages) != len(calls) {
 			t.Fatalf("%d messages for %d calls", len(out.Messages), len(calls))
 		}
 		b, _ := json.Marshal(out.Calls)
-		facts.Write(b)
+		events.Write(b)
 	}
-	for name, text := range map[string]string{"event data": facts.String(), "logs": logs.String()} {
+	for name, text := range map[string]string{"event data": events.String(), "logs": logs.String()} {
 		if len(text) < 1_000 {
 			t.Errorf("%s has %d bytes: the test looks at nothing", name, len(text))
 		}

@@ -2,43 +2,47 @@ package tool
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
-// plan gives the call its place in the run: from here on it is going to be answered. A call that
-// was planned before it was parked is not planned again.
-func (w *Work) plan(c *call) {
-	c.args = c.lane.bytesOf(c.Arguments)
+// plan publishes that the call was proposed and planned: from here on it will be answered. A call that was planned before
+// it was parked is not planned again.
+func plan(c *call) {
+	w := c.w
+	c.args = c.scratch.bytesOf(c.Arguments)
 	if c.Parked != nil {
 		return
 	}
-	f := c.facts
+	k := c.kept
 	var space [64]byte
-	text, own := w.hashed(c)
+	text, own := hashedText(c)
 	sum, flat := digest.AppendArgsPreview(space[:0], text, w.r.hash, w.r.opts.HashKey)
 	c.checked = flat && own && w.limits.MaxJSONDepth >= digest.FlatDepth && w.limits.MaxJSONKeys >= digest.FlatKeys
-	hash := c.lane.keep(sum)
+	hash := c.scratch.keep(sum)
 	if c.ParseError == "" {
 		dialect := c.Dialect
 		if dialect == "" {
 			dialect = "native"
 		}
-		f.proposed = lathe.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
+		k.proposed = event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
 			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: c.Name, RawArgs: c.Arguments}
-		c.emit(&f.proposed)
+		c.emit(&k.proposed)
 	}
-	f.planned = lathe.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
+	k.planned = event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
 	if c.entry != nil {
-		f.planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
+		k.planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
 	}
-	c.emit(&f.planned)
+	c.emit(&k.planned)
 }
 
-// hashed returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
+// hashedText returns the text that args_preview_hash is made of: the object that the call is executed with, so that equal
 // calls have equal hashes. Blank text and null count as {}, and a fence or a string around an object does not count
 // where repair takes it off. own reports whether it is the argument text as it stands.
-func (w *Work) hashed(c *call) (text []byte, own bool) {
+func hashedText(c *call) (text []byte, own bool) {
+	w := c.w
 	if len(c.args) > 0 && c.args[0] == '{' {
 		return c.args, true
 	}
@@ -56,37 +60,37 @@ func (w *Work) hashed(c *call) (text []byte, own bool) {
 // maxCause bounds the cause of a failure in events, in bytes.
 const maxCause = 200
 
-// record is stage 14: the result is told to those who keep it before the model is.
-func (w *Work) record(c *call) {
+// record is stage 14. It publishes the result, before the model gets it.
+func record(c *call) {
 	if c.code == "" {
-		c.code = c.toolCode // the tool's own error, now that all else went well
+		c.code = c.toolCode // the tool's own error: every stage proceeded
 	}
-	w.withdraw(c)
-	if w.r.vault != nil && len(c.detail) > 0 {
-		c.detail = w.hide(c, c.detail)
+	withdrawApproval(c)
+	if c.w.secrets.store != nil && len(c.detail) > 0 {
+		c.detail = c.w.secrets.hide(c, c.detail)
 	}
-	c.content = w.answer(c)
-	f := c.facts
-	if c.ran || c.cached {
-		f.executed = lathe.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
-			LatencyMS: c.latency.Milliseconds(), OutputTruncated: c.truncated, OutputSizeBytes: c.size, Cached: c.cached, Attempts: c.attempts}
+	c.content = answer(c)
+	k := c.kept
+	if c.ran || c.source == fromCache {
+		k.executed = event.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
+			LatencyMS: c.latency.Milliseconds(), OutputTruncated: c.truncated, OutputSizeBytes: c.size, Cached: c.source == fromCache, Attempts: c.attempts}
 		if c.rc != 0 {
 			rc := c.rc
-			f.executed.RC = &rc
+			k.executed.RC = &rc
 		}
 		if child := c.child; child != nil {
 			usage := child.Usage
-			f.executed.ChildRunID, f.executed.ChildUsage, f.executed.ChildCost = child.RunID, &usage, child.Cost
+			k.executed.ChildRunID, k.executed.ChildUsage, k.executed.ChildCost = child.RunID, &usage, child.Cost
 		}
-		c.emit(&f.executed)
+		c.emit(&k.executed)
 	}
-	f.result = lathe.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
+	k.result = event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
 		Client: c.foreign, Repaired: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
-		f.result.Status, f.result.ErrorType, f.result.Message, f.result.Cause = "error", c.code, textOf(c.code), clip(c.cause, maxCause)
+		k.result.Status, k.result.ErrorType, k.result.Message, k.result.Cause = "error", c.code, textOf(c.code), shorten.Cut(c.cause, maxCause)
 	}
 	if c.judged {
-		f.result.PolicyDecision = c.verdict.Decision.String()
+		k.result.PolicyDecision = c.verdict.Decision.String()
 	}
-	c.emit(&f.result)
+	c.emit(&k.result)
 }

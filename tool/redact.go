@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // Limits of an allowlist.
@@ -17,25 +18,25 @@ const (
 	maxShowDepth = 32
 )
 
-// redact is stage 12: what the model may see of the output is its projection onto the allowlist.
-// Nothing left of an output that held something means that the allowlist does not fit the tool: the
-// call fails closed. Data of an error result is left out instead, for it is an error already.
-func (w *Work) redact(ctx context.Context, c *call) (ended bool) {
+// redact is stage 12. What the model may see of the output is its projection onto the allowlist. If nothing is left of an
+// output that held something, the allowlist does not fit the tool, and the call fails. Data of an error result is left
+// out instead, because the result is an error already.
+func redact(ctx context.Context, c *call) ending {
 	hidden := !c.entry.show.whole && len(c.blobs) > 0
 	if hidden {
 		c.blobs = nil // what has no fields is shown only by `*`
 	}
-	if c.noop || c.data == nil || c.answered && c.data[0] != '{' && c.data[0] != '[' { // a person's own words have no fields
-		return false
+	if c.noop || c.data == nil || c.source == fromApprover && c.data[0] != '{' && c.data[0] != '[' { // a person's own words have no fields
+		return proceed
 	}
-	shown, ok := c.entry.show.apply(c.data, &c.lane.proj)
-	if c.toolCode == "" && (!ok || hidden && holdsNothing(shown)) {
-		c.cause = "the allowlist matches nothing of the output: it names " + clip(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
-		w.tell(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
-		return c.end(lathe.CodeRedactionFailed)
+	shown, ok := c.entry.show.apply(c.data, &c.scratch.proj)
+	if c.toolCode == "" && (!ok || hidden && isEmpty(shown)) {
+		c.cause = "the allowlist matches nothing of the output: it names " + shorten.Cut(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
+		reportError(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
+		return fail(lathe.CodeRedactionFailed)
 	}
 	c.data = shown // nothing, where an error shows nothing
-	return false
+	return proceed
 }
 
 // fieldsOf names the fields of an object, the first few, or the kind of another value.
@@ -76,7 +77,7 @@ type showField struct {
 
 const maxFewFields = 8
 
-// field returns the node of the field of that name, nil where there is none.
+// field returns the node of the field of that name, or nil.
 func (n *showNode) field(name []byte) *showNode {
 	if len(n.fields) > maxFewFields {
 		return n.fields[string(name)]
@@ -178,7 +179,7 @@ func (pr *projector) append(dst, value []byte, from int) ([]byte, bool) {
 		}
 	}
 	switch {
-	case holdsNothing(value):
+	case isEmpty(value):
 		return append(dst, value...), true
 	case value[0] == '{':
 		return pr.appendObject(dst, value, from)
@@ -266,8 +267,8 @@ func (pr *projector) enterMember(quoted []byte, from int) {
 	}
 }
 
-// holdsNothing reports whether value is null, or an empty object or array.
-func holdsNothing(value []byte) bool { return value[0] == 'n' || hollow(value) }
+// isEmpty reports whether value is null, or an empty object or array.
+func isEmpty(value []byte) bool { return value[0] == 'n' || hollow(value) }
 
 // hollow reports whether value is an empty object or array.
 func hollow(value []byte) bool {

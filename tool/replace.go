@@ -9,10 +9,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Replace puts tools in the place of all tools of one origin, or does nothing: it refuses what
-// [Set.Add] refuses, and a tool of another origin. A tool whose definition is the same value as
-// before keeps its limits with what they have counted. Runs that have begun keep the tools they
-// have until [Work.Refresh].
+// Replace replaces all tools of one origin by the given ones. If it returns an error the set has not changed: it refuses what
+// [Set.Add] refuses, and a tool of another origin. A tool whose Spec returns the same pointer as before keeps the state of
+// its concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh].
 func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +37,7 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 		}
 	}
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
-	if err := checkSurface(next.specs(), s.limits); err != nil {
+	if err := checkDefinitions(next.specs(), s.limits); err != nil {
 		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
 	}
 	if len(errs) > 0 {
@@ -65,27 +64,26 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 	return spec.Name, nil
 }
 
-// Refresh gives the run the tools that the set has now, and reports whether they are others than
-// before. It is for the pause between two turns. The run keeps what it has where the new tools would be
-// more than its limits allow, or one that its
-// principal may use has the name of a tool of its client.
+// Refresh gives the run the tools that the set has now, and reports whether the set has changed. The caller calls it between
+// two turns. The run keeps its former tools if the new ones exceed its limits on definitions, or if a new tool that its
+// principal may use has the name of a client tool of the run.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false
 	}
-	now := w.r.set.now.Load()
-	if now == w.tools {
+	now, v := w.r.set.now.Load(), &w.tools
+	if now == v.registry {
 		return false
 	}
-	for name := range w.client {
+	for name := range v.client {
 		if e := now.byName[name]; e != nil && e.spec.For(w.info.Principal) {
 			return false
 		}
 	}
-	old, shown := w.tools, w.surface
-	w.tools, w.surface = now, nil
-	if checkSurface(w.Specs(), w.limits) != nil {
-		w.tools, w.surface = old, shown
+	old, shown := v.registry, v.shown
+	v.registry, v.shown = now, nil
+	if checkDefinitions(w.Specs(), w.limits) != nil {
+		v.registry, v.shown = old, shown
 		return false
 	}
 	return true

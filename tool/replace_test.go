@@ -70,7 +70,10 @@ func TestWorkRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := lathe.Limits{MaxTools: 3}
-	run := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}, Limits: limits})
+	run, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
 	work := run.Begin(nil, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "theirs", Owner: lathe.OwnerClient}}})
 	check := func(change []lathe.Tool, want string, changed bool) {
 		t.Helper()
@@ -102,7 +105,11 @@ func TestWorkRefreshesBesideAToolOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}}).Begin(&lathe.RunInfo{Principal: principal},
+		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := runner.Begin(&lathe.RunInfo{Principal: principal},
 			&tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "theirs", Owner: lathe.OwnerClient}}})
 		news := from("a", "theirs", "x")
 		news[0].Spec().Principals = []string{"ann"}

@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// Resumed is the state of a run before it was resumed, or of the run that it continues. How often a call was repeated, and how many
-// names in a row were unknown, is counted anew.
+// Resumed is the state of a run before it was resumed, or of the run that it continues. It does not contain the counts of
+// repeated calls and of consecutive unknown names: these start at 0.
 type Resumed struct {
 	// Planned is the number of calls that were planned.
 	Planned int
 	// Calls are those that were answered, in the order of their seq.
-	Calls []lathe.CallTrace
-	// Open are the ids of the calls of the history that Execute is still going to be given.
+	Calls []event.CallTrace
+	// Open are the ids of calls in the history that are not answered yet and that the caller will pass to Execute.
 	Open []string
 }
 
-// resume puts the work where an earlier process left it.
+// resume sets the state that an earlier process left.
 func (w *Work) resume(before *Resumed) {
 	if before == nil {
 		return
@@ -28,35 +29,36 @@ func (w *Work) resume(before *Resumed) {
 		w.ids.set(id, idAdopted)
 	}
 	for i := range before.Calls {
-		w.ledger.mark(ledgerKey{tool: before.Calls[i].Tool}, before.Calls[i].OK)
+		w.failures.mark(failureKey{tool: before.Calls[i].Tool}, before.Calls[i].OK)
 	}
 }
 
-// lost ends a call that an earlier process began, where the tool must not run twice by itself and does
-// not know what has become of it. The model is told that nobody knows.
-func (w *Work) lost(ctx context.Context, c *call) (ended bool) {
+// recoverOutput takes the output of a call that an earlier process began, if the tool must not run twice and its
+// [OutcomeChecker] has that output. It ends the call with `interrupted` if the outcome is unknown.
+func recoverOutput(ctx context.Context, c *call) ending {
 	if !c.Begun || c.Answer != nil || c.entry != nil && (c.entry.spec.Effect == lathe.ReadOnly || c.entry.spec.Effect == lathe.Idempotent) {
-		return false
+		return proceed
 	}
-	v := w.verify(ctx, c)
+	v := checkOutcome(ctx, c)
 	switch {
-	case v.Fate == lathe.FateDone && v.Output != nil:
-		c.verified, c.ran, c.out = true, true, v.Output
-		return false
-	case v.Fate == lathe.FateNotRun:
-		return false
+	case v.Outcome == RecoveryDone && v.Output != nil:
+		c.source, c.ran, c.out = fromRecovery, true, v.Output
+		return proceed
+	case v.Outcome == RecoveryNotRun:
+		return proceed
 	}
-	return c.end(lathe.CodeInterrupted)
+	return fail(lathe.CodeInterrupted)
 }
 
-// verify asks the tool what became of the call, for as long as a call of it may take.
-func (w *Work) verify(ctx context.Context, c *call) lathe.Verified {
+// checkOutcome asks the tool for the outcome of the call, for as long as a call of it may take.
+func checkOutcome(ctx context.Context, c *call) Recovery {
+	w := c.w
 	if c.entry == nil {
-		return lathe.Verified{}
+		return Recovery{}
 	}
-	tool, ok := c.entry.tool.(lathe.Verifier)
+	tool, ok := c.entry.tool.(OutcomeChecker)
 	if !ok {
-		return lathe.Verified{}
+		return Recovery{}
 	}
 	timeout := w.limits.ToolTimeout
 	if c.entry.spec.Timeout > 0 {
@@ -65,13 +67,13 @@ func (w *Work) verify(ctx context.Context, c *call) lathe.Verified {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	meta := (&callContext{parent: ctx, run: w.info, entry: c.entry, id: c.ID}).makeMeta()
-	var v lathe.Verified
+	var v Recovery
 	err := error(&PanicError{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { _ = recover() }()
-		v, err = tool.Verify(lathe.WithCallMeta(ctx, meta), meta)
+		v, err = tool.CheckOutcome(lathe.WithCallMeta(ctx, meta), meta)
 	}()
 	select {
 	case <-done:
@@ -82,25 +84,21 @@ func (w *Work) verify(ctx context.Context, c *call) lathe.Verified {
 		case <-done:
 		case <-grace.C:
 			w.r.abandoned.Add(1)
-			return lathe.Verified{}
+			return Recovery{}
 		}
 	}
 	if err != nil {
-		w.describe(c).Args = nil // they are not checked
-		w.tell(ctx, c, err)
-		return lathe.Verified{}
+		reportError(ctx, c, err)
+		return Recovery{}
 	}
 	return v
 }
 
-// taken takes what the client says came of its call. Its size is bounded like that of any other.
-func (w *Work) taken(c *call) bool {
-	if c.Answer == nil {
-		return false
-	}
+// readClientOutput takes the output that the client returned for its call.
+func readClientOutput(c *call) ending {
 	if !c.client {
-		return c.end(lathe.CodeInterrupted) // the run has no such tool of a client any more
+		return fail(lathe.CodeInterrupted) // the run has no such tool of a client any more
 	}
-	c.out = c.Answer
-	return true
+	c.source, c.out = fromClient, c.Answer
+	return proceed
 }

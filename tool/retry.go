@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Retry says how often a call is tried again that was answered unavailable. Only tools that read
-// or are idempotent are, under the same idempotency key and within the call's one deadline.
+// A Retry says how often the runner repeats a call whose tool answered unavailable. It repeats only calls of tools that read
+// or are idempotent. All attempts have the same idempotency key and share the deadline of the call.
 type Retry struct {
 	Attempts   int           // the first one included; 1
 	Backoff    time.Duration // before the second attempt, doubled before each further one, less up to half at random; 200 ms
@@ -42,15 +42,16 @@ func (r Retry) pause(n int) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// again waits for another attempt of a call that was answered unavailable, and takes its places. Where there is
-// none to be, the answer stays.
-func (w *Work) again(ctx context.Context, c *call) bool {
-	e := c.entry
-	if c.outcome() != lathe.CodeUnavailable || c.fault || c.attempts >= w.r.opts.Retry.Attempts ||
-		e.spec.Effect != lathe.ReadOnly && e.spec.Effect != lathe.Idempotent {
-		return false
-	}
-	pause := w.r.opts.Retry.pause(c.attempts)
+// mayRetry reports whether a call whose attempt ended with the code may be tried again.
+func (c *call) mayRetry(code lathe.Code) bool {
+	effect := c.entry.spec.Effect
+	return code == lathe.CodeUnavailable && !c.fault && c.attempts < c.w.r.opts.Retry.Attempts &&
+		(effect == lathe.ReadOnly || effect == lathe.Idempotent)
+}
+
+// pauseBeforeRetry waits for the next attempt. It returns false if the deadline or the end of the run comes first.
+func pauseBeforeRetry(ctx context.Context, c *call) bool {
+	pause := c.w.r.opts.Retry.pause(c.attempts)
 	if time.Until(c.deadline) <= pause {
 		return false
 	}
@@ -58,10 +59,8 @@ func (w *Work) again(ctx context.Context, c *call) bool {
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-ctx.Done():
 		return false
 	}
-	c.code, c.detail, c.limitKey, c.rc, c.out = "", c.detail[:0], "", 0, nil
-	w.lookAgain(c)
-	return !w.takePlaces(ctx, c)
 }

@@ -3,6 +3,8 @@ package tool
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -16,29 +18,29 @@ import (
 // Options of a [Runner]. The zero value denies every call.
 type Options struct {
 	Policy   lathe.Policy               // nil denies
-	Approver lathe.Approver             // nil: nobody can be asked, what would be asked for is denied
-	Settings lathe.Settings             // of works whose RunOptions have none
-	Limits   lathe.Limits               // of works whose RunOptions have none
+	Approver lathe.Approver             // nil: calls that need an approval are denied
+	Settings lathe.Settings             // of runs whose RunOptions have none
+	Limits   lathe.Limits               // of runs whose RunOptions have none
 	Now      func() time.Time           // time.Now; latencies, rates, the cache and approvals go by it
 	NewID    func(prefix string) string // random; for calls that come without an id
 	// HashMode and HashKey say how args_preview_hash is made. HashKey is used by HashKeyed only.
 	HashMode HashMode
 	HashKey  []byte
-	// Log gets a warning for a tool that panicked: no arguments, no output. The line of each call is
-	// written by those who are told the events.
+	// Log gets a warning for a tool that panicked: no arguments, no output. The line of each call is written by a sink of
+	// the events.
 	Log *slog.Logger
 	// Journal, when set, is called right before a tool is, with the verdict under which it is called.
-	// An error means that the intent could not be kept: the tool is not called, and the call is
-	// answered unavailable. It must not keep call.
+	// An error means that the intent could not be stored: the tool is not called, and the call is
+	// answered unavailable. call may be kept and must not be changed.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
-	// OnError is told the errors of tools, which may hold arguments or secrets and are shown nowhere
-	// else. It may be called from several goroutines at once.
+	// OnError gets the errors of tools. They may hold arguments or secrets and are not shown anywhere else. OnError may be
+	// called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
-	// Secrets are kept from the model and from tools that are not granted them; nil: none.
+	// Secrets are replaced by tokens for the model and for tools that are not granted them; nil: no secrets.
 	Secrets *Secrets
 	Circuit Circuit // of each backend that tools name
 	Retry   Retry   // of tools that may run again
-	// CacheBytes bounds what is kept of the outputs of tools with a CacheTTL; 16 MiB. Negative: no cache.
+	// CacheBytes bounds the cached outputs of tools with a CacheTTL, in bytes; 16 MiB. Negative: no cache.
 	CacheBytes int
 }
 
@@ -52,22 +54,24 @@ const (
 	HashKeyed  HashMode = "keyed"  // HMAC of the whole canonical text under HashKey
 )
 
-// A Runner executes tool calls, and nothing else does. It may be used by several runs at once.
+// A Runner executes the tool calls of runs. It may be used by several runs at once.
 type Runner struct {
-	set       *Set
-	opts      Options
-	hash      digest.Mode
-	ownClock  bool // Options.Now was set
-	cache     *cache
-	vault     *vault                  // nil: no secrets
-	works     sync.Pool               // of *Work
-	lanes     sync.Pool               // of *lane
-	surface   atomic.Pointer[surface] // of the run before
-	abandoned atomic.Int64
+	set        *Set
+	opts       Options
+	hash       digest.Mode
+	ownClock   bool // Options.Now was set
+	cache      *cache
+	secrets    *secretStore               // nil: no secrets
+	works      sync.Pool                  // of *Work
+	scratch    sync.Pool                  // of *scratch
+	advertised atomic.Pointer[advertised] // of the run before
+	abandoned  atomic.Int64
 }
 
-// NewRunner returns a runner over the set. It panics when the options name a hash mode that there is not.
-func NewRunner(set *Set, opts *Options) *Runner {
+// NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code
+// invalid_config, says which option cannot be used: an unknown hash mode, HashKeyed without a key, the name of
+// a secret.
+func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	r := &Runner{set: set}
 	if opts != nil {
 		r.opts = *opts
@@ -88,15 +92,25 @@ func NewRunner(set *Set, opts *Options) *Runner {
 		r.hash = digest.Full
 	case HashKeyed:
 		r.hash = digest.Keyed
+		if len(r.opts.HashKey) == 0 {
+			return nil, invalidOption(errors.New("HashMode is keyed and HashKey is empty"))
+		}
 	default:
-		panic("tool: unknown hash mode " + string(r.opts.HashMode))
+		return nil, invalidOption(fmt.Errorf("HashMode %.80q is not %s, %s or %s", r.opts.HashMode, HashCompat, HashFull, HashKeyed))
 	}
 	if r.opts.CacheBytes == 0 {
 		r.opts.CacheBytes = 16 << 20
 	}
-	r.vault = newVault(r.opts.Secrets)
+	var err error
+	if r.secrets, err = newSecretStore(r.opts.Secrets); err != nil {
+		return nil, invalidOption(err)
+	}
 	r.cache = newCache(r.opts.CacheBytes)
-	return r
+	return r, nil
+}
+
+func invalidOption(err error) error {
+	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: new runner", Err: err}
 }
 
 // Settings returns the settings of the runner's options.
@@ -105,56 +119,98 @@ func (r *Runner) Settings() lathe.Settings { return r.opts.Settings }
 // Limits returns the limits of the runner's options.
 func (r *Runner) Limits() lathe.Limits { return r.opts.Limits }
 
-// Abandoned counts the calls whose tool went on running after it had been told to stop.
+// Abandoned returns the number of calls whose tool still ran after its context was done and the grace had passed.
 func (r *Runner) Abandoned() int64 { return r.abandoned.Load() }
 
 func (r *Runner) now() time.Time { return r.opts.Now() }
 
-// runCall is the life of a call, from what the model asked for to what it is told. Each step may end
-// the call with a code: then it returns true, and nothing but the record follows.
-func (w *Work) runCall(ctx context.Context, c *call) {
-	c.await()     // calls that run side by side are named and planned in call order
-	w.identify(c) //  1 id
-	w.find(c)     //  2 name
-	w.plan(c)     //    its place in the run: from here on it will be answered
-	c.pass()
-	if w.handedOver(c) {
-		w.withdraw(c)
-		return // its owner executes and answers it
+// runCall takes one call through its stages. Whatever happens, the call ends in exactly one of three ways: it is
+// recorded and answered, it is parked, or it is handed over to the client that executes it.
+func runCall(ctx context.Context, c *call) {
+	c.awaitPrevious() // calls that run side by side are named and planned in call order
+	identify(c)       //  1 id
+	resolveName(c)    //  2 name
+	plan(c)           //    from here on the call will be answered
+	c.releaseNext()
+	if c.handedOver() {
+		withdrawApproval(c)
+		return
 	}
-	switch {
-	case w.refused(c): //         by the loop, or because the run is over
-	case w.lost(ctx, c): //       begun by a process that is gone, and not to be done twice
-	case c.verified: //           begun there, and its tool knows what came of it
-		if !w.badOutput(ctx, c) && !w.redact(ctx, c) && !w.screen(c) {
-			w.oversizeOutput(c)
-		}
-	case w.taken(c): //           from the client, whose call it was
-		if c.code == "" && !w.badOutput(ctx, c) && !w.screen(c) {
-			w.oversizeOutput(c)
-		}
-	case w.unknownName(c): //         2
-	case w.oversize(c): //        3 size of the argument text
-	case w.unreadable(c): //      4 parse
-	case w.invalid(c): //         5 validate
-	case w.ungranted(c), w.denied(c): // 6 policy
-	case w.unapproved(ctx, c): // 7 approval
-		if c.parked != nil {
-			return // answered later
-		}
-	case c.answered: //             by a person
-		if !w.badOutput(ctx, c) && !w.redact(ctx, c) && !w.screen(c) {
-			w.oversizeOutput(c)
-		}
-	case w.recall(c): //          8 cache: all but the size is done
-		w.oversizeOutput(c)
-	case w.limit(ctx, c): //      9
-	case w.execute(ctx, c): //   10 journal the intent, call the tool
-	case w.badOutput(ctx, c): //      11
-	case w.redact(ctx, c), w.screen(c): // 12
-	case w.oversizeOutput(c): // 13 size of the output
-	default:
-		w.keep(c) //                for the cache
+	end := process(ctx, c)
+	if end == parked {
+		return
 	}
-	w.record(c) //               14
+	c.finish(end)
+	record(c) // 14
+}
+
+// process takes a planned call from admission to the output that the model sees. The first stage that does not
+// proceed ends the call.
+func process(ctx context.Context, c *call) ending {
+	if end := admit(c); end != proceed {
+		return end
+	}
+	if end := obtainOutput(ctx, c); end != proceed {
+		return end
+	}
+	if end := showOutput(ctx, c); end != proceed {
+		return end
+	}
+	writeCache(c)
+	return proceed
+}
+
+// obtainOutput gets the output of the call. It comes from the tool, unless the call was begun by an earlier process, was
+// executed by the client, is answered by the approver or is in the cache.
+func obtainOutput(ctx context.Context, c *call) ending {
+	if end := recoverOutput(ctx, c); end != proceed || c.source == fromRecovery {
+		return end
+	}
+	if c.Answer != nil {
+		return readClientOutput(c)
+	}
+	if end := requireTool(c); end != proceed { //  2
+		return end
+	}
+	if end := boundArguments(c, len(c.Arguments)); end != proceed { // 3
+		return end
+	}
+	if end := readArguments(c); end != proceed { //  4
+		return end
+	}
+	if end := validate(c); end != proceed { //  5
+		return end
+	}
+	if end := authorize(c); end != proceed { //  6
+		return end
+	}
+	if end := approve(ctx, c); end != proceed || c.source == fromApprover { // 7
+		return end
+	}
+	if readCache(c); c.source == fromCache { //  8
+		return proceed
+	}
+	if end := reserve(ctx, c); end != proceed { //  9
+		return end
+	}
+	return execute(ctx, c) // 10
+}
+
+// showOutput makes of the output what the model may see. What comes from the cache was checked, redacted and screened
+// before it was stored. What the client returned is its own: no allowlist applies to it.
+func showOutput(ctx context.Context, c *call) ending {
+	if c.source != fromCache {
+		if end := checkOutput(ctx, c); end != proceed { // 11
+			return end
+		}
+		if c.source != fromClient {
+			if end := redact(ctx, c); end != proceed { // 12
+				return end
+			}
+		}
+		if end := screen(c); end != proceed { // 12
+			return end
+		}
+	}
+	return boundOutput(c) // 13
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -24,24 +25,24 @@ func TestRunnerAnswersWithOutput(t *testing.T) {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	if got, want := rec.types(), "Proposed Planned Executed Result"; got != want {
-		t.Errorf("facts %q, want %q", got, want)
+		t.Errorf("events %q, want %q", got, want)
 	}
 	if out.Reason != "" || out.Limit != "" || out.Parked || len(out.Pending) != 0 {
 		t.Errorf("outcome %+v wants the run to end", out)
 	}
-	planned := find[*lathe.ToolCallPlanned](t, rec)
+	planned := find[*event.ToolCallPlanned](t, rec)
 	if planned.ToolCallID != "call_7" || planned.Tool != "echo" || planned.Seq != 0 || len(planned.ArgsPreviewHash) != 32 {
 		t.Errorf("planned %+v", planned)
 	}
-	ex := find[*lathe.ToolCallExecuted](t, rec)
+	ex := find[*event.ToolCallExecuted](t, rec)
 	if !ex.Success || ex.Attempts != 1 || ex.Cached || ex.OutputSizeBytes != 8 {
 		t.Errorf("executed %+v", ex)
 	}
-	r := find[*lathe.ToolCallResult](t, rec)
+	r := find[*event.ToolCallResult](t, rec)
 	if r.Status != "ok" || r.ErrorType != "" || r.PolicyDecision != "allow" || r.PolicyRule != policy.RuleAllowAll || r.Result != `{"a": 1}` {
 		t.Errorf("result %+v", r)
 	}
-	if diff := cmp.Diff([]lathe.CallTrace{{ID: "call_7", Tool: "echo", ArgsBytes: 10, OK: true, Executed: true}}, out.Calls, cmpopts.IgnoreFields(lathe.CallTrace{}, "LatencyMS")); diff != "" {
+	if diff := cmp.Diff([]event.CallTrace{{ID: "call_7", Tool: "echo", ArgsBytes: 10, OK: true, Executed: true}}, out.Calls, cmpopts.IgnoreFields(event.CallTrace{}, "LatencyMS")); diff != "" {
 		t.Errorf("trace (-want +got):\n%s", diff)
 	}
 }
@@ -64,53 +65,53 @@ func TestRunnerStages(t *testing.T) {
 		tool   *fake
 		call   tool.Call
 		want   lathe.Code
-		facts  string
+		events string
 		limit  string
 		detail map[string]any
 	}{
-		{name: "zero options deny", opts: &tool.Options{}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, facts: "Proposed Planned Result"},
-		{name: "unknown tool", tool: reader("t", nil), call: call("u", "{}"), want: lathe.CodeUnknownTool, facts: "Proposed Planned Result",
+		{name: "zero options deny", opts: &tool.Options{}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, events: "Proposed Planned Result"},
+		{name: "unknown tool", tool: reader("t", nil), call: call("u", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result",
 			detail: map[string]any{"available_tools": []any{"t"}}},
 		{name: "hidden tool is unknown", tool: spec(reader("t", nil), func(s *lathe.ToolSpec) { s.Hidden = true }), call: call("t", "{}"),
-			want: lathe.CodeUnknownTool, facts: "Proposed Planned Result", detail: map[string]any{"available_tools": []any{}}},
-		{name: "constructor is no tool", tool: reader("t", nil), call: call("constructor", "{}"), want: lathe.CodeUnknownTool, facts: "Proposed Planned Result"},
-		{name: "__proto__ is no tool", tool: reader("t", nil), call: call("__proto__", "{}"), want: lathe.CodeUnknownTool, facts: "Proposed Planned Result"},
-		{name: "toString is no tool", tool: reader("t", nil), call: call("toString", "{}"), want: lathe.CodeUnknownTool, facts: "Proposed Planned Result"},
-		{name: "names are case-sensitive", tool: reader("t", nil), call: call("T", "{}"), want: lathe.CodeUnknownTool, facts: "Proposed Planned Result"},
-		{name: "invalid JSON", tool: reader("t", nil), call: call("t", `{"a":`), want: lathe.CodeInvalidJSON, facts: "Proposed Planned Result",
+			want: lathe.CodeUnknownTool, events: "Proposed Planned Result", detail: map[string]any{"available_tools": []any{}}},
+		{name: "constructor is no tool", tool: reader("t", nil), call: call("constructor", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result"},
+		{name: "__proto__ is no tool", tool: reader("t", nil), call: call("__proto__", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result"},
+		{name: "toString is no tool", tool: reader("t", nil), call: call("toString", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result"},
+		{name: "names are case-sensitive", tool: reader("t", nil), call: call("T", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result"},
+		{name: "invalid JSON", tool: reader("t", nil), call: call("t", `{"a":`), want: lathe.CodeInvalidJSON, events: "Proposed Planned Result",
 			detail: map[string]any{"reason": "unexpected_end", "offset": 5.0}},
-		{name: "an array", tool: reader("t", nil), call: call("t", `[]`), want: lathe.CodeInvalidJSON, facts: "Proposed Planned Result",
+		{name: "an array", tool: reader("t", nil), call: call("t", `[]`), want: lathe.CodeInvalidJSON, events: "Proposed Planned Result",
 			detail: map[string]any{"reason": "not_an_object"}},
-		{name: "invalid arguments", tool: object(reader("t", nil), typed), call: call("t", `{"n":"x","m":1}`), want: lathe.CodeInvalidArguments, facts: "Proposed Planned Result"},
-		{name: "asked for, nobody there", opts: &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Ask}}, tool: reader("t", nil), call: call("t", "{}"),
-			want: lathe.CodePolicyDenied, facts: "Proposed Planned Result"},
-		{name: "policy panics", opts: &tool.Options{Policy: panicPolicy{}}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, facts: "Proposed Planned Result"},
-		{name: "depth", run: &lathe.RunInfo{Depth: 1}, tool: runs(reader("t", nil)), call: call("t", "{}"), want: lathe.CodeMaxDepth, facts: "Proposed Planned Result", limit: "max_depth",
+		{name: "invalid arguments", tool: object(reader("t", nil), typed), call: call("t", `{"n":"x","m":1}`), want: lathe.CodeInvalidArguments, events: "Proposed Planned Result"},
+		{name: "asked for, no approver", opts: &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Ask}}, tool: reader("t", nil), call: call("t", "{}"),
+			want: lathe.CodePolicyDenied, events: "Proposed Planned Result"},
+		{name: "policy panics", opts: &tool.Options{Policy: panicPolicy{}}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, events: "Proposed Planned Result"},
+		{name: "depth", run: &lathe.RunInfo{Depth: 1}, tool: runs(reader("t", nil)), call: call("t", "{}"), want: lathe.CodeMaxDepth, events: "Proposed Planned Result", limit: "max_depth",
 			detail: map[string]any{"limit": "max_depth", "max": 1.0}},
-		{name: "error", tool: reader("t", fails(errBoom)), call: call("t", "{}"), want: lathe.CodeExecutionFailed, facts: "Proposed Planned Executed Result"},
+		{name: "error", tool: reader("t", fails(errBoom)), call: call("t", "{}"), want: lathe.CodeExecutionFailed, events: "Proposed Planned Executed Result"},
 		{name: "error with a code", tool: reader("t", fails(fmt.Errorf("x: %w", &lathe.Error{Code: lathe.CodeUnavailable, Err: errBoom}))), call: call("t", "{}"),
-			want: lathe.CodeUnavailable, facts: "Proposed Planned Executed Result"},
+			want: lathe.CodeUnavailable, events: "Proposed Planned Executed Result"},
 		{name: "error with a foreign code", tool: reader("t", fails(&lathe.Error{Code: lathe.CodeConflict})), call: call("t", "{}"),
-			want: lathe.CodeExecutionFailed, facts: "Proposed Planned Executed Result"},
+			want: lathe.CodeExecutionFailed, events: "Proposed Planned Executed Result"},
 		{name: "failure", tool: reader("t", fails(fmt.Errorf("x: %w", tool.Fail(lathe.CodeInvalidArguments, "no such city: %s", "Ys")))), call: call("t", "{}"),
-			want: lathe.CodeInvalidArguments, facts: "Proposed Planned Executed Result", detail: map[string]any{"detail": "no such city: Ys"}},
+			want: lathe.CodeInvalidArguments, events: "Proposed Planned Executed Result", detail: map[string]any{"detail": "no such city: Ys"}},
 		{name: "panic", tool: reader("t", func(context.Context, json.RawMessage) (*lathe.Output, error) { panic("secret") }), call: call("t", "{}"),
-			want: lathe.CodeExecutionFailed, facts: "Proposed Planned Executed Result"},
-		{name: "no output", tool: reader("t", fails(nil)), call: call("t", "{}"), want: lathe.CodeInvalidOutput, facts: "Proposed Planned Executed Result"},
-		{name: "output is no JSON", tool: reader("t", returns(`{"a":`)), call: call("t", "{}"), want: lathe.CodeInvalidOutput, facts: "Proposed Planned Executed Result"},
-		{name: "output is not UTF-8", tool: reader("t", returns("\"\xff\"")), call: call("t", "{}"), want: lathe.CodeInvalidOutput, facts: "Proposed Planned Executed Result"},
+			want: lathe.CodeExecutionFailed, events: "Proposed Planned Executed Result"},
+		{name: "no output", tool: reader("t", fails(nil)), call: call("t", "{}"), want: lathe.CodeInvalidOutput, events: "Proposed Planned Executed Result"},
+		{name: "output is no JSON", tool: reader("t", returns(`{"a":`)), call: call("t", "{}"), want: lathe.CodeInvalidOutput, events: "Proposed Planned Executed Result"},
+		{name: "output is not UTF-8", tool: reader("t", returns("\"\xff\"")), call: call("t", "{}"), want: lathe.CodeInvalidOutput, events: "Proposed Planned Executed Result"},
 		{name: "output breaks its schema", tool: spec(reader("t", returns(`{"a":1}`)), func(s *lathe.ToolSpec) { s.OutputSchema = json.RawMessage(`{"required":["b"]}`) }),
-			call: call("t", "{}"), want: lathe.CodeInvalidOutput, facts: "Proposed Planned Executed Result"},
+			call: call("t", "{}"), want: lathe.CodeInvalidOutput, events: "Proposed Planned Executed Result"},
 		{name: "allowlist matches nothing", tool: spec(reader("t", returns(`{"a":1}`)), func(s *lathe.ToolSpec) { s.Allowlist = []string{"b"} }),
-			call: call("t", "{}"), want: lathe.CodeRedactionFailed, facts: "Proposed Planned Executed Result"},
+			call: call("t", "{}"), want: lathe.CodeRedactionFailed, events: "Proposed Planned Executed Result"},
 		{name: "scalars pass with * only", tool: spec(reader("t", returns(`"text"`)), func(s *lathe.ToolSpec) { s.Allowlist = []string{"b"} }),
-			call: call("t", "{}"), want: lathe.CodeRedactionFailed, facts: "Proposed Planned Executed Result"},
+			call: call("t", "{}"), want: lathe.CodeRedactionFailed, events: "Proposed Planned Executed Result"},
 		{name: "refused by the loop", tool: reader("t", nil), call: tool.Call{ToolCall: lathe.ToolCall{Name: "t"}, Refuse: lathe.CodeTooManyCalls},
-			want: lathe.CodeTooManyCalls, facts: "Proposed Planned Result"},
+			want: lathe.CodeTooManyCalls, events: "Proposed Planned Result"},
 		{name: "cut off", tool: reader("t", nil), call: tool.Call{ToolCall: lathe.ToolCall{Name: "t", Incomplete: true}},
-			want: lathe.CodeIncompleteCall, facts: "Proposed Planned Result"},
+			want: lathe.CodeIncompleteCall, events: "Proposed Planned Result"},
 		{name: "payload could not be read", tool: reader("t", nil), call: tool.Call{ToolCall: lathe.ToolCall{ParseError: lathe.CodePayloadParseError}},
-			want: lathe.CodePayloadParseError, facts: "Planned Result"},
+			want: lathe.CodePayloadParseError, events: "Planned Result"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,8 +121,8 @@ func TestRunnerStages(t *testing.T) {
 			if res.Code != tt.want {
 				t.Fatalf("code %q, want %q; answer %s", res.Code, tt.want, res.Content)
 			}
-			if got := rec.types(); got != tt.facts {
-				t.Errorf("facts %q, want %q", got, tt.facts)
+			if got := rec.types(); got != tt.events {
+				t.Errorf("events %q, want %q", got, tt.events)
 			}
 			e := errorOf(t, res)
 			for name, want := range tt.detail {
@@ -129,16 +130,16 @@ func TestRunnerStages(t *testing.T) {
 					t.Errorf("member %s (-want +got):\n%s", name, diff)
 				}
 			}
-			r := find[*lathe.ToolCallResult](t, rec)
+			r := find[*event.ToolCallResult](t, rec)
 			if r.Status != "error" || r.ErrorType != tt.want || r.Message != e["message"] || r.Message == "" || r.Limit != tt.limit {
-				t.Errorf("result fact %+v", r)
+				t.Errorf("result event %+v", r)
 			}
 			if out.Calls[0].Code != tt.want || out.Calls[0].OK {
 				t.Errorf("trace %+v", out.Calls[0])
 			}
 			for _, leak := range []string{"boom", "secret"} {
 				if strings.Contains(res.Content, leak) {
-					t.Errorf("the model is told %q: %s", leak, res.Content)
+					t.Errorf("the model sees %q: %s", leak, res.Content)
 				}
 			}
 		})
@@ -195,7 +196,7 @@ func TestRunnerFindsDottedNames(t *testing.T) {
 		if res.IsError || res.Name != name {
 			t.Errorf("%q: %+v", name, res)
 		}
-		if got := find[*lathe.ToolCallProposed](t, rec); got.ToolName != "files_read" || got.RawName != name {
+		if got := find[*event.ToolCallProposed](t, rec); got.ToolName != "files_read" || got.RawName != name {
 			t.Errorf("%q: proposed %+v", name, got)
 		}
 	}
@@ -243,12 +244,12 @@ func TestSpecsAreWhatMayBeExecuted(t *testing.T) {
 		approver lathe.Approver
 		want     string
 	}{
-		"no policy":     {nil, later{}, ""},
-		"panics":        {panicPolicy{}, later{}, ""},
-		"all":           {policy.AllowAll(), nil, "a w z"},
-		"asked for":     {policy.Default(), later{}, "a w z"},
-		"nobody to ask": {policy.Default(), nil, "a z"},
-		"by name":       {policy.Tools{Deny: []string{"a"}, Else: policy.Default()}, later{}, "w z"},
+		"no policy":   {nil, later{}, ""},
+		"panics":      {panicPolicy{}, later{}, ""},
+		"all":         {policy.AllowAll(), nil, "a w z"},
+		"asked for":   {policy.Default(), later{}, "a w z"},
+		"no approver": {policy.Default(), nil, "a z"},
+		"by name":     {policy.Tools{Deny: []string{"a"}, Else: policy.Default()}, later{}, "w z"},
 	} {
 		w := open(t, &tool.Options{Policy: tt.policy, Approver: tt.approver}, tools...)
 		if got := specNames(w); got != tt.want {
@@ -285,15 +286,15 @@ func TestClientToolsAreHandedOver(t *testing.T) {
 		t.Errorf("messages %+v", out.Messages)
 	}
 	if got, want := rec.types(), "Proposed Planned Proposed Planned Executed Result Proposed Planned Result"; got != want {
-		t.Errorf("facts %q, want %q", got, want)
+		t.Errorf("events %q, want %q", got, want)
 	}
-	for _, d := range rec.facts {
+	for _, d := range rec.events {
 		switch d := d.(type) {
-		case *lathe.ToolCallProposed:
+		case *event.ToolCallProposed:
 			if d.Client != (d.ToolName == "cli") {
 				t.Errorf("proposed %+v", d)
 			}
-		case *lathe.ToolCallResult:
+		case *event.ToolCallResult:
 			if d.Client != (d.Tool == "cli") {
 				t.Errorf("result %+v", d)
 			}
@@ -314,7 +315,7 @@ func TestNoopRunsEveryStageButTheTool(t *testing.T) {
 		t.Errorf("answer %+v", res)
 	}
 	if got, want := rec.types(), "Proposed Planned Result"; got != want {
-		t.Errorf("facts %q, want %q", got, want)
+		t.Errorf("events %q, want %q", got, want)
 	}
 	if res, _, _ := one(t, w, call("t", "[]")); res.Code != lathe.CodeInvalidJSON {
 		t.Errorf("code %q, want invalid_json", res.Code)

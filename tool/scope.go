@@ -37,8 +37,8 @@ func (w *Work) scopeFor(e *entry) *Scope {
 		return nil
 	}
 	s := &Scope{Limits: w.limits}
-	for _, spec := range w.advertised().specs {
-		if spec.Owner == lathe.OwnerServer && w.client[spec.Name] == nil {
+	for _, spec := range w.tools.advertise().specs {
+		if spec.Owner == lathe.OwnerServer && w.tools.client[spec.Name] == nil {
 			s.Tools = append(s.Tools, spec)
 		}
 	}
@@ -57,9 +57,9 @@ func (w *Work) scopeFor(e *entry) *Scope {
 	return s
 }
 
-// noteChild counts the tools that ran in a run which the call started as tools of this run: a policy that follows what a
+// countChild counts the tools that ran in a run which the call started as tools of this run: a policy that follows what a
 // run has read must include them.
-func (w *Work) noteChild(c *call, out *Outcome) {
+func (w *Work) countChild(c *call, out *Outcome) {
 	child := c.child
 	if child == nil {
 		return
@@ -67,7 +67,7 @@ func (w *Work) noteChild(c *call, out *Outcome) {
 	out.ChildUsage.Add(child.Usage)
 	out.ChildCost += child.Cost
 	for _, name := range child.Tools {
-		name, spec := w.known(name)
-		w.use(name, spec).Calls++
+		name, spec := w.tools.known(name)
+		w.used.use(name, spec).Calls++
 	}
 }

@@ -6,31 +6,25 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// A Secret is a value that does not print.
-type Secret = secret.Secret
-
-// NewSecret returns a Secret that holds s.
-func NewSecret(s string) Secret { return secret.New(s) }
-
-// SecretFound is the name under which what looked like a key is granted.
-const SecretFound = secret.Found
-
-// Secrets keeps values from models and from tools. In results and in arguments a token of the form
-// [[secret:NAME:xxxxxxxx]] takes the place of each, before validation, policy, approval and events; only the
-// runner puts the value back, right before the tool is called, and only for a tool that is granted
-// it. A call with a token that the tool is not granted, or that nobody has given out, is denied.
+// Secrets hides values from models and from tools. The runner replaces each value in results and arguments by a token of the
+// form [[secret:NAME:xxxxxxxx]], before validation, policy, approval and events. It puts the value back right before it calls
+// a tool that is granted the secret. It denies a call with a token that the tool is not granted or that the runner has not
+// issued.
 type Secrets struct {
-	// Known are values by name; a name has the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not looked for.
-	Known map[string]Secret
-	// Patterns also takes out what looks like a key of a known kind, for the run in which it was found.
+	// Known are values by name; a name has the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
+	// replaced.
+	Known map[string]secret.Secret
+	// Patterns makes the runner also replace text that looks like a key of a known kind. The token of such a key is valid in
+	// the run in which the key was found.
 	Patterns bool
 	// Granted says whether a tool may be given the secret of a name; nil grants none.
 	Granted func(tool, name string) bool
@@ -48,31 +42,31 @@ const (
 	maxFoundKeys = 1_000 // of a run; further ones get a token that nothing resolves
 )
 
-// vault is Secrets, compiled.
-type vault struct {
+// secretStore is Secrets, compiled.
+type secretStore struct {
 	finder  *secret.Finder
-	values  map[string]Secret // by name
+	values  map[string]secret.Secret // by name
 	granted func(tool, name string) bool
 	key     [32]byte // of the tokens of what was found
 }
 
-// newVault returns nil where there is nothing to keep.
-func newVault(s *Secrets) *vault {
+// newSecretStore returns nil if no secret can be found.
+func newSecretStore(s *Secrets) (*secretStore, error) {
 	if s == nil {
-		return nil
+		return nil, nil
 	}
-	v := &vault{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]Secret{}, granted: s.Granted}
-	if v.finder == nil {
-		return nil
-	}
+	v := &secretStore{finder: secret.NewFinder(s.Known, s.Patterns), values: map[string]secret.Secret{}, granted: s.Granted}
 	for name, value := range s.Known {
 		if !validSecretName(name) {
-			panic("tool: the name of a secret has other characters than A-Z, a-z, 0-9, _ . and -")
+			return nil, fmt.Errorf("the name %.80q of a secret is not 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -, or is the reserved name %s", name, secret.Found)
 		}
 		v.values[name] = value
 	}
+	if v.finder == nil {
+		return nil, nil // nothing to find
+	}
 	_, _ = rand.Read(v.key[:]) // it never fails
-	return v
+	return v, nil
 }
 
 func validSecretName(s string) bool {
@@ -81,16 +75,17 @@ func validSecretName(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= 128 && s != SecretFound
+	return s != "" && len(s) <= 128 && s != secret.Found
 }
 
-// foundKeys are the keys that one run has come upon, by token.
-type foundKeys struct {
+// runSecrets are the secrets of one run: those of the runner, and what looked like a key in this run, by token.
+type runSecrets struct {
+	store  *secretStore // nil: no secrets
 	mu     sync.Mutex
 	values map[string]string
 }
 
-func (k *foundKeys) put(token string, value []byte) {
+func (k *runSecrets) put(token string, value []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.values == nil {
@@ -101,7 +96,7 @@ func (k *foundKeys) put(token string, value []byte) {
 	}
 }
 
-func (k *foundKeys) get(token string) (string, bool) {
+func (k *runSecrets) get(token string) (string, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	v, ok := k.values[token]
@@ -109,8 +104,8 @@ func (k *foundKeys) get(token string) (string, bool) {
 }
 
 // token returns what stands for a secret. That of a known one is the same in every process, so that
-// a run which goes on elsewhere can still use it.
-func (v *vault) token(name string, value []byte) string {
+// a run that is resumed in another process can still use it.
+func (v *secretStore) token(name string, value []byte) string {
 	var sum []byte
 	if name == secret.Found {
 		mac := hmac.New(sha256.New, v.key[:])
@@ -123,10 +118,10 @@ func (v *vault) token(name string, value []byte) string {
 	return tokenHead + name + ":" + hex.EncodeToString(sum[:4]) + "]]"
 }
 
-// hide replaces secrets in JSON, or in members of an object, by their tokens. What it returns is
-// json itself where there is none.
-func (w *Work) hide(c *call, json []byte) []byte {
-	v := w.r.vault
+// hide replaces secrets in JSON, or in members of an object, by their tokens. It returns json itself if it contains no
+// secret.
+func (k *runSecrets) hide(c *call, json []byte) []byte {
+	v := k.store
 	if len(json) == 0 || bytes.IndexByte(json, '\\') < 0 && !v.finder.Has(json) {
 		return json
 	}
@@ -134,17 +129,17 @@ func (w *Work) hide(c *call, json []byte) []byte {
 		if !v.finder.Has(text) {
 			return nil, false
 		}
-		return w.hideText(c, text), true
+		return k.hideText(c, text), true
 	})
 }
 
 // hideText replaces secrets in a text by their tokens.
-func (w *Work) hideText(c *call, text []byte) []byte {
-	return w.r.vault.finder.Append(nil, text, func(dst []byte, name string, found []byte) []byte {
-		token := w.r.vault.token(name, found)
+func (k *runSecrets) hideText(c *call, text []byte) []byte {
+	return k.store.finder.Append(nil, text, func(dst []byte, name string, found []byte) []byte {
+		token := k.store.token(name, found)
 		if name == secret.Found {
-			c.found = true
-			w.found.put(token, found)
+			c.hidden = true
+			k.put(token, found)
 		}
 		return append(dst, token...)
 	})
@@ -202,22 +197,22 @@ func stringEnd(json []byte, i int) int {
 }
 
 // conceal is between parsing and validation: from here on the arguments hold tokens for secrets.
-func (w *Work) conceal(c *call) {
-	if w.r.vault != nil {
-		c.args = w.hide(c, c.args)
+func conceal(c *call) {
+	if secrets := &c.w.secrets; secrets.store != nil {
+		c.args = secrets.hide(c, c.args)
 	}
 }
 
-// ungranted ends a call whose arguments hold a token that its tool may not have. It stands with the policy.
-func (w *Work) ungranted(c *call) (ended bool) {
-	v := w.r.vault
+// checkTokens ends a call whose arguments hold a token that its tool may not have, as a policy would.
+func checkTokens(c *call) ending {
+	v := c.w.secrets.store
 	if v == nil || !mayHoldToken(c.args) {
-		return false
+		return proceed
 	}
 	rule := ""
 	rewrite(c.args, func(text []byte) ([]byte, bool) {
 		eachToken(text, func(token, name string) {
-			switch _, known := w.lookUpSecret(token, name); {
+			switch _, known := c.w.secrets.reveal(token, name); {
 			case !known:
 				rule = ruleSecretUnknown
 			case (v.granted == nil || !v.granted(c.tool, name)) && rule == "":
@@ -229,15 +224,15 @@ func (w *Work) ungranted(c *call) (ended bool) {
 		return nil, false
 	})
 	if rule == "" {
-		return false
+		return proceed
 	}
 	c.verdict, c.judged = lathe.Verdict{Decision: lathe.Deny, Rule: rule, Reason: "the tool may not be given this secret"}, true
 	c.detailString("reason", c.verdict.Reason)
-	return c.end(lathe.CodePolicyDenied)
+	return fail(lathe.CodePolicyDenied)
 }
 
-// reveal returns the arguments with the values in the place of their tokens.
-func (w *Work) reveal(c *call) []byte {
+// revealTokens returns the arguments with the values in the place of their tokens.
+func revealTokens(c *call) []byte {
 	if !c.tokens {
 		return c.args
 	}
@@ -247,7 +242,7 @@ func (w *Work) reveal(c *call) []byte {
 		at := 0
 		eachToken(text, func(token, name string) {
 			at = done + bytes.Index(text[done:], []byte(token))
-			if value, ok := w.lookUpSecret(token, name); ok {
+			if value, ok := c.w.secrets.reveal(token, name); ok {
 				out = append(append(out, text[done:at]...), value...)
 				done = at + len(token)
 			}
@@ -256,10 +251,11 @@ func (w *Work) reveal(c *call) []byte {
 	})
 }
 
-func (w *Work) lookUpSecret(token, name string) (string, bool) {
-	v := w.r.vault
+// reveal returns the value that a token stands for.
+func (k *runSecrets) reveal(token, name string) (string, bool) {
+	v := k.store
 	if name == secret.Found {
-		return w.found.get(token)
+		return k.get(token)
 	}
 	value, ok := v.values[name]
 	if !ok || v.token(name, nil) != token {
@@ -293,25 +289,29 @@ func eachToken(text []byte, fn func(token, name string)) {
 	}
 }
 
-// screen is the end of stage 12: no secret is left in what the model may see. What is no text is
-// searched, too, byte by byte, and left out where it holds one; with nothing left, the call fails.
-func (w *Work) screen(c *call) (ended bool) {
-	if w.r.vault == nil {
-		return false
+// screen is the end of stage 12. It replaces secrets in what the model may see. Blobs that are not text are searched byte
+// by byte and removed if they hold a secret; if nothing is left then, the call fails.
+func screen(c *call) ending {
+	secrets := &c.w.secrets
+	if secrets.store == nil {
+		return proceed
 	}
-	c.data = w.hide(c, c.data)
+	c.data = secrets.hide(c, c.data)
 	if len(c.blobs) == 0 || tooManyBytes(c.blobs) {
-		return false // the next stage refuses them
+		return proceed // the next stage refuses them
 	}
-	kept := w.screenBlobs(c)
-	bare := len(kept) == 0 && len(c.blobs) > 0 && (len(c.data) == 0 || holdsNothing(c.data))
+	kept := screenBlobs(c)
+	bare := len(kept) == 0 && len(c.blobs) > 0 && (len(c.data) == 0 || isEmpty(c.data))
 	c.blobs = kept
-	return bare && c.toolCode == "" && c.end(lathe.CodeRedactionFailed)
+	if bare {
+		return c.failUnlessFailed(lathe.CodeRedactionFailed)
+	}
+	return proceed
 }
 
 // screenBlobs returns the blobs as they may be shown. Those of the tool are not changed: it may keep them.
-func (w *Work) screenBlobs(c *call) []lathe.Blob {
-	f := w.r.vault.finder
+func screenBlobs(c *call) []lathe.Blob {
+	f := c.w.secrets.store.finder
 	kept := make([]lathe.Blob, 0, len(c.blobs))
 	for _, b := range c.blobs {
 		switch {
@@ -319,7 +319,7 @@ func (w *Work) screenBlobs(c *call) []lathe.Blob {
 			continue
 		case !f.Has(b.Data):
 		case isPlain(b.Data):
-			b.Data = w.hideText(c, b.Data)
+			b.Data = c.w.secrets.hideText(c, b.Data)
 		default:
 			continue
 		}

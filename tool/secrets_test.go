@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -19,7 +21,7 @@ var (
 )
 
 func keeping(granted ...string) *tool.Options {
-	return &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]tool.Secret{"db": tool.NewSecret(canary)}, Patterns: true,
+	return &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]secret.Secret{"db": secret.New(canary)}, Patterns: true,
 		Granted: func(name, secret string) bool {
 			for _, g := range granted {
 				if g == name+":"+secret {
@@ -30,7 +32,7 @@ func keeping(granted ...string) *tool.Options {
 		}}}
 }
 
-// saw is a tool that keeps its last arguments and returns what it is told to.
+// saw returns a tool that stores its last arguments in args and returns data.
 func saw(name, data string, args *string) *fake {
 	return reader(name, func(_ context.Context, a json.RawMessage) (*lathe.Output, error) {
 		*args = string(a)
@@ -39,7 +41,7 @@ func saw(name, data string, args *string) *fake {
 }
 
 // However it is written, a known value in a result becomes its token, and stays JSON.
-func TestT21_ResultsHoldTokensInPlaceOfSecrets(t *testing.T) {
+func TestT21_ResultsHaveTokensInPlaceOfSecrets(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]string{
 		"value":     `{"a":"x ` + canary + ` y"}`,
@@ -58,7 +60,7 @@ func TestT21_ResultsHoldTokensInPlaceOfSecrets(t *testing.T) {
 		if strings.ContainsAny(data[:1], "{[") && !json.Valid([]byte(res.Content)) {
 			t.Errorf("%s: not JSON: %s", name, res.Content)
 		}
-		if e := find[*lathe.ToolCallResult](t, rec); e.Result != res.Content {
+		if e := find[*event.ToolCallResult](t, rec); e.Result != res.Content {
 			t.Errorf("%s: the event says %s", name, e.Result)
 		}
 	}
@@ -109,18 +111,18 @@ func TestT22_TokensAreResolvedForGrantedToolsOnly(t *testing.T) {
 	} {
 		other, granted = "", ""
 		res, rec, _ := one(t, w, call(tt.tool, tt.args))
-		if res.Code != lathe.CodePolicyDenied || find[*lathe.ToolCallResult](t, rec).PolicyRule != tt.rule || other+granted != "" || strings.Contains(res.Content, canary) {
+		if res.Code != lathe.CodePolicyDenied || find[*event.ToolCallResult](t, rec).PolicyRule != tt.rule || other+granted != "" || strings.Contains(res.Content, canary) {
 			t.Errorf("%s: got %s, the tools got %q", name, res.Content, other+granted)
 		}
 	}
-	// What one run came upon is nothing to another.
+	// The token of a key that was found in one run is not valid in another run.
 	r := newRunner(t, o, saw("login", `1`, &granted))
 	if res, _, _ := one(t, r.Begin(&lathe.RunInfo{RunID: "r2"}, nil), call("login", `{"a":"`+tokens.GH+`"}`)); res.Code != lathe.CodePolicyDenied {
 		t.Errorf("in another run: got %s", res.Content)
 	}
 }
 
-// spy is a policy that keeps the arguments that it was told.
+// spy is a policy that stores the arguments that it gets.
 type spy struct{ args *string }
 
 func (s spy) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict {
@@ -132,10 +134,10 @@ func (s spy) Call(c *lathe.CallInfo) lathe.Verdict {
 	return lathe.Verdict{Decision: lathe.Allow}
 }
 
-// Without secrets nothing is looked for, and tokens are text.
+// Without Secrets the runner does not search for values, and treats tokens as text.
 func TestSecretsAreOffWhereThereAreNone(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*tool.Secrets{"nil": nil, "none": {}, "too short": {Known: map[string]tool.Secret{"x": tool.NewSecret("abc")}}} {
+	for name, s := range map[string]*tool.Secrets{"nil": nil, "none": {}, "too short": {Known: map[string]secret.Secret{"x": secret.New("abc")}}} {
 		var args string
 		const text = `{"a":"[[secret:db:12345678]]"}`
 		res, _, _ := one(t, open(t, &tool.Options{Policy: policy.AllowAll(), Secrets: s}, saw("a", `"abc"`, &args)), call("a", text))
@@ -153,7 +155,7 @@ func TestT21_ApproversSeeTokens(t *testing.T) {
 	o.Policy = policy.Effects{ReadOnly: lathe.Ask}
 	o.Approver = answers{Approved: true, Arguments: json.RawMessage(`{"b":"` + canary + `"}`)}
 	res, rec, _ := one(t, open(t, o, saw("login", `1`, &args)), call("login", `{"a":"`+canary+`"}`))
-	if e := find[*lathe.ApprovalRequested](t, rec); strings.Contains(string(e.Arguments), canary) || res.IsError || args != `{"b":"`+canary+`"}` {
+	if e := find[*event.ApprovalRequested](t, rec); strings.Contains(string(e.Arguments), canary) || res.IsError || args != `{"b":"`+canary+`"}` {
 		t.Errorf("asked with %s, got %s, the tool got %s", e.Arguments, res.Content, args)
 	}
 	o.Secrets.Granted = nil
@@ -170,7 +172,7 @@ func FuzzSecretsKeepJSON(f *testing.F) {
 			return
 		}
 		var args string
-		o := &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]tool.Secret{"db": tool.NewSecret(value)}}}
+		o := &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]secret.Secret{"db": secret.New(value)}}}
 		a := saw("a", data, &args)
 		w := open(t, o, a)
 		res, _, _ := one(t, w, call("a", `{}`))
@@ -185,7 +187,7 @@ func FuzzSecretsKeepJSON(f *testing.F) {
 func TestT21_BlobsAreSearched(t *testing.T) {
 	t.Parallel()
 	const key = "a-known-value-of-the-operator"
-	opts := &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]tool.Secret{"key": tool.NewSecret(key)}}}
+	opts := &tool.Options{Policy: policy.AllowAll(), Secrets: &tool.Secrets{Known: map[string]secret.Secret{"key": secret.New(key)}}}
 	for _, c := range []struct {
 		name, data string
 		blobs      []lathe.Blob

@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// A Set holds tools under unique names. Its methods may be called from several goroutines at once;
-// a run sees the tools that were there when it began.
+// A Set holds tools under unique names. Its methods may be called from several goroutines at once. A run uses the tools that
+// the set had when the run began; see also [Work.Refresh].
 //
 // The concurrency and rate limits of a tool belong to the set: runners that share it share them.
 type Set struct {
@@ -55,8 +55,8 @@ type backend struct {
 	breaker breaker
 }
 
-// A RunStarter is a tool whose calls may start runs of their own. The runner answers `max_depth`
-// in its place where a run may not start another.
+// A RunStarter is a tool whose calls may start runs of their own. If the depth of the calling run does not allow that, the
+// runner answers the call `max_depth` without calling the tool.
 type RunStarter interface {
 	StartsRun() bool
 }
@@ -107,7 +107,7 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 		}
 	}
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
-	if err := checkSurface(next.specs(), s.limits); err != nil {
+	if err := checkDefinitions(next.specs(), s.limits); err != nil {
 		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
 	}
 	if len(errs) > 0 {
@@ -115,6 +115,18 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 	}
 	s.now.Store(next)
 	return nil
+}
+
+// With returns a new set that holds the tools which s holds now, and the given ones. Both sets share the
+// concurrency and rate limits of the tools that they have in common, and the state of their backends.
+// Later changes of one set do not reach the other. The errors are those of [Set.Add].
+func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
+	with := &Set{limits: s.limits}
+	with.now.Store(s.now.Load())
+	if err := with.Add(tools...); err != nil {
+		return nil, err
+	}
+	return with, nil
 }
 
 // Lookup returns the tool of that exact name, hidden ones too.
@@ -278,8 +290,8 @@ func byOrigin(specs []*lathe.ToolSpec, size func(*lathe.ToolSpec) int) string {
 	return b.String()
 }
 
-// checkSurface bounds the definitions that are sent to a model.
-func checkSurface(specs []*lathe.ToolSpec, limits lathe.Limits) error {
+// checkDefinitions bounds the definitions that are sent to a model.
+func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
 	if len(specs) > limits.MaxTools {
 		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, byOrigin(specs, func(*lathe.ToolSpec) int { return 1 }))
 	}

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -87,15 +89,18 @@ func TestSetAddIsAllOrNothing(t *testing.T) {
 	var zero error
 	_, zero = tool.NewSet(nil, spec(func(s *lathe.ToolSpec) { s.Allowlist = nil }))
 	if n := strings.Count(zero.Error(), "invalid_config"); n != 2 {
-		t.Errorf("%d errors told, want both: %v", n, zero)
+		t.Errorf("%d errors reported, want both: %v", n, zero)
 	}
 }
 
-// A run goes on with the tools that were there when it began.
+// A run keeps the tools that the set had when the run began.
 func TestRunKeepsItsTools(t *testing.T) {
 	t.Parallel()
 	s := newSet(t, reader("a", echo))
-	r := tool.NewRunner(s, &tool.Options{Policy: policy.AllowAll()})
+	r, err := tool.NewRunner(s, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := r.Begin(nil, nil)
 	if err := s.Add(reader("b", echo)); err != nil {
 		t.Fatal(err)
@@ -166,14 +171,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestNewRunnerPanicsOnUnknownHashMode(t *testing.T) {
+func TestNewRunnerRefusesOptions(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("an unknown hash mode was taken")
+	named := func(name string) *tool.Options {
+		return &tool.Options{Secrets: &tool.Secrets{Known: map[string]secret.Secret{name: secret.New("a-long-enough-value")}}}
+	}
+	for name, opts := range map[string]*tool.Options{
+		"unknown hash mode":        {HashMode: "md5"},
+		"keyed without a key":      {HashMode: tool.HashKeyed},
+		"secret without a name":    named(""),
+		"secret with a bad name":   named("a b"),
+		"secret with a taken name": named(secret.Found),
+		"short secret, bad name":   {Secrets: &tool.Secrets{Known: map[string]secret.Secret{"a b": secret.New("abc")}}},
+	} {
+		r, err := tool.NewRunner(nil, opts)
+		if r != nil || lathe.CodeOf(err) != lathe.CodeInvalidConfig {
+			t.Errorf("%s: runner %v, error %v", name, r, err)
 		}
-	}()
-	tool.NewRunner(nil, &tool.Options{HashMode: "md5"})
+	}
+	for _, opts := range []*tool.Options{nil, {}, {HashMode: tool.HashKeyed, HashKey: []byte("k")}, named("db.main")} {
+		if r, err := tool.NewRunner(nil, opts); r == nil || err != nil {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
 }
 
 func TestHashModes(t *testing.T) {
@@ -182,7 +202,7 @@ func TestHashModes(t *testing.T) {
 	args := `{"a":"` + strings.Repeat("x", 300) + `"}`
 	for _, mode := range []tool.HashMode{tool.HashCompat, tool.HashFull, tool.HashKeyed} {
 		_, rec, _ := one(t, open(t, &tool.Options{Policy: policy.AllowAll(), HashMode: mode, HashKey: []byte("key")}, reader("t", echo)), call("t", args))
-		hash := find[*lathe.ToolCallPlanned](t, rec).ArgsPreviewHash
+		hash := find[*event.ToolCallPlanned](t, rec).ArgsPreviewHash
 		if other, taken := seen[hash]; taken || len(hash) != 32 {
 			t.Errorf("%s: hash %q, also of %s", mode, hash, other)
 		}
@@ -195,7 +215,7 @@ func TestEqualCallsHaveEqualHashes(t *testing.T) {
 	t.Parallel()
 	hash := func(args string, opts *tool.RunOptions) string {
 		_, rec, _ := one(t, newRunner(t, nil, reader("t", echo)).Begin(nil, opts), call("t", args))
-		return find[*lathe.ToolCallPlanned](t, rec).ArgsPreviewHash
+		return find[*event.ToolCallPlanned](t, rec).ArgsPreviewHash
 	}
 	for _, equal := range [][]string{
 		{"{}", "", " ", "null", " null\n", "{ }", "```json\n{}\n```", `"{}"`, `""`},
@@ -216,7 +236,11 @@ func TestEqualCallsHaveEqualHashes(t *testing.T) {
 // A runner without a set knows no tool.
 func TestRunnerWithoutSet(t *testing.T) {
 	t.Parallel()
-	w := tool.NewRunner(nil, nil).Begin(nil, nil)
+	runner, err := tool.NewRunner(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := runner.Begin(nil, nil)
 	if res, _, _ := one(t, w, call("t", "")); res.Code != lathe.CodeUnknownTool || len(w.Specs()) != 0 {
 		t.Errorf("answer %+v", res)
 	}

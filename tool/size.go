@@ -8,23 +8,23 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// oversize is stage 3: the bytes of the argument text as it came.
-func (w *Work) oversize(c *call) (ended bool) { return w.oversizeArgs(c, len(c.Arguments)) }
-
-func (w *Work) oversizeArgs(c *call, size int) (ended bool) {
-	if size <= w.limits.MaxToolArgsBytes {
-		return false
+// boundArguments is stage 3. size is that of the argument text, in bytes.
+func boundArguments(c *call, size int) ending {
+	limit := c.w.limits.MaxToolArgsBytes
+	if size <= limit {
+		return proceed
 	}
-	c.sizeHit("max_tool_args_bytes", size, w.limits.MaxToolArgsBytes)
-	return c.end(lathe.CodeArgumentsTooLarge)
+	c.sizeHit("max_tool_args_bytes", size, limit)
+	return fail(lathe.CodeArgumentsTooLarge)
 }
 
 // maxBlobBytes bounds the content of an output that is not text.
 const maxBlobBytes = 8 << 20
 
-// oversizeOutput is stage 13: the bytes of what the model may see. A string of JSON is shown as its
-// text, and counts as that. What is too large is an error or is cut, as the settings say.
-func (w *Work) oversizeOutput(c *call) (ended bool) {
+// boundOutput is stage 13. It bounds the bytes of what the model may see. A string of JSON is shown as its text, and
+// counts as that. What is too large is an error or is cut, as the settings say.
+func boundOutput(c *call) ending {
+	w := c.w
 	if len(c.data) > 0 && c.data[0] == '"' {
 		if text, err := rawjson.AppendUnquote(nil, c.data); err == nil {
 			c.data, c.text = text, true
@@ -34,21 +34,29 @@ func (w *Work) oversizeOutput(c *call) (ended bool) {
 	if blobs := blobBytes(c.blobs); blobs > maxBlobBytes {
 		c.sizeHit("max_blob_bytes", blobs, maxBlobBytes)
 		c.data, c.blobs = nil, nil
-		return c.toolCode == "" && c.end(lathe.CodeOutputTooLarge)
+		return c.failUnlessFailed(lathe.CodeOutputTooLarge)
 	}
 	limit := w.limits.MaxOutputBytes
 	if c.size <= limit {
-		return false
+		return proceed
 	}
 	c.sizeHit("max_tool_output_bytes", c.size, limit)
 	if w.settings.OversizeOutput == lathe.OversizeTruncate {
 		if cut, ok := truncate(c.data, limit); ok {
 			c.data, c.text, c.truncated = cut, true, true
-			return false
+			return proceed
 		}
 	}
 	c.data, c.blobs = nil, nil
-	return c.toolCode == "" && c.end(lathe.CodeOutputTooLarge)
+	return c.failUnlessFailed(lathe.CodeOutputTooLarge)
+}
+
+// failUnlessFailed ends the call with the code, unless the tool itself returned an error: that error stands.
+func (o *output) failUnlessFailed(code lathe.Code) ending {
+	if o.toolCode != "" {
+		return proceed
+	}
+	return fail(code)
 }
 
 func blobBytes(blobs []lathe.Blob) (n int) {
@@ -61,7 +69,7 @@ func blobBytes(blobs []lathe.Blob) (n int) {
 func tooManyBytes(blobs []lathe.Blob) bool { return blobBytes(blobs) > maxBlobBytes }
 
 // truncate keeps three quarters of limit from the head and one quarter from the tail of text, less
-// the marker between them, and cuts no rune in two. It fails where there is no room for the marker.
+// the marker between them, and cuts no rune in two. ok is false if limit is too small for the marker.
 func truncate(text []byte, limit int) (cut []byte, ok bool) {
 	const before, of, after = "\n[... output cut: ", " of ", " bytes left out ...]\n"
 	digits := len(strconv.Itoa(len(text)))

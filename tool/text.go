@@ -2,8 +2,8 @@ package tool
 
 import "github.com/lathe-run/lathe"
 
-// textOf returns what a model is told of a call that ended with the code, "" for what is no code of
-// a call. The text says how to go on; it is the same each time.
+// textOf returns the text that a model gets for a call that ended with the code, "" for what is no code of a call. The
+// text says what to do next; it is the same each time.
 func textOf(code lathe.Code) string {
 	switch code {
 	case lathe.CodePayloadTooLarge:
@@ -55,7 +55,7 @@ func textOf(code lathe.Code) string {
 	}
 }
 
-// Text returns what a model is told of a call that ended with the code, "" for what is no code of a call.
+// Text returns the text that a model gets for a call that ended with the code, or "" if code is not the code of a call.
 func Text(code lathe.Code) string { return textOf(code) }
 
 // callCode returns the code if it is one of a call, else execution_failed.

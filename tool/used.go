@@ -4,13 +4,16 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
-// maxStrangers bounds the tools that are remembered of a history though nobody knows them any more.
+// usedTools are the tools whose results a run has seen.
+type usedTools []lathe.ToolUse
+
+// maxStrangers bounds the tools of a history that the run does not have.
 const maxStrangers = 256
 
-// remember notes the tools whose results a run starts with, and those that it used before it was
-// resumed. A result that says that the tool was not allowed to run does not count.
+// remember adds the tools whose results are in the history of the run, and those that it used before it was resumed. A result that says that the tool was not allowed to run does not count.
 func (w *Work) remember(opts *RunOptions) {
 	strangers := 0
 	for i := range opts.History {
@@ -22,13 +25,13 @@ func (w *Work) remember(opts *RunOptions) {
 			if !ok || r.Code == lathe.CodePolicyDenied || r.Code == lathe.CodeApprovalDenied || r.Code == lathe.CodeApprovalExpired || r.Code == lathe.CodeUnknownTool {
 				continue
 			}
-			name, spec := w.known(r.Name)
+			name, spec := w.tools.known(r.Name)
 			if spec == nil {
 				if strangers++; strangers > maxStrangers {
 					continue
 				}
 			}
-			w.use(name, spec).Earlier = true
+			w.used.use(name, spec).Earlier = true
 		}
 	}
 	if opts.Resumed == nil {
@@ -36,66 +39,66 @@ func (w *Work) remember(opts *RunOptions) {
 	}
 	for i := range opts.Resumed.Calls {
 		if c := &opts.Resumed.Calls[i]; c.Executed {
-			name, spec := w.known(c.Tool)
-			w.use(name, spec).Calls++
+			name, spec := w.tools.known(c.Tool)
+			w.used.use(name, spec).Calls++
 		}
 	}
 }
 
 // known returns the tool that a name of the history means.
-func (w *Work) known(name string) (string, *lathe.ToolSpec) {
-	e, client, label := w.lookup(name)
+func (v *view) known(name string) (string, *lathe.ToolSpec) {
+	e, client, label := v.lookup(name)
 	switch {
 	case e != nil:
 		return label, e.spec
 	case client:
-		if spec := w.client[label]; spec != nil {
+		if spec := v.client[label]; spec != nil {
 			return label, spec
 		}
-		if e := w.tools.byName[label]; e != nil {
+		if e := v.registry.byName[label]; e != nil {
 			return label, e.spec
 		}
 	}
-	if e := w.tools.byName[name]; e != nil { // hidden, or kept from this run
+	if e := v.registry.byName[name]; e != nil { // hidden, or kept from this run
 		return name, e.spec
 	}
-	return clip(name, 64), nil
+	return shorten.Cut(name, 64), nil
 }
 
-// use returns the entry of the tool among those that were used, made if need be.
-func (w *Work) use(name string, spec *lathe.ToolSpec) *lathe.ToolUse {
-	i := findUse(w.used, name)
+// use returns the entry of the tool, and adds it if it is not there.
+func (u *usedTools) use(name string, spec *lathe.ToolSpec) *lathe.ToolUse {
+	i := findUse(*u, name)
 	if i < 0 {
-		i = len(w.used)
-		w.used = append(w.used, lathe.ToolUse{Name: name, Spec: spec})
+		i = len(*u)
+		*u = append(*u, lathe.ToolUse{Name: name, Spec: spec})
 	}
-	return &w.used[i]
+	return &(*u)[i]
 }
 
 func findUse(used []lathe.ToolUse, name string) int {
 	return slices.IndexFunc(used, func(u lathe.ToolUse) bool { return u.Name == name })
 }
 
-// noteUse counts a call in which the tool ran, or the cache answered for it, or which the client runs.
-func (w *Work) noteUse(c *call) {
+// countUse counts a call in which the tool ran, or the cache answered for it, or which the client runs.
+func (w *Work) countUse(c *call) {
 	switch {
-	case c.entry != nil && (c.ran || c.cached):
-		w.use(c.tool, c.entry.spec).Calls++
+	case c.entry != nil && (c.ran || c.source == fromCache):
+		w.used.use(c.tool, c.entry.spec).Calls++
 	case c.client && c.code == "": // handed over, and once more when its answer comes
-		name, spec := w.known(c.tool)
-		if u := w.use(name, spec); c.Answer == nil || u.Calls == 0 {
+		name, spec := w.tools.known(c.tool)
+		if u := w.used.use(name, spec); c.Answer == nil || u.Calls == 0 {
 			u.Calls++
 		}
 	}
 }
 
-// foresee tells calls that run side by side which tools were used before each, as if the ones before
-// it had run: what a policy says must not depend on which of them is faster.
-func (w *Work) foresee(calls []call) {
-	used := w.used
+// foreseeUse sets which tools were used before each of the calls that run side by side, as if the ones before it had run:
+// the verdict of a policy must not depend on which of them is faster.
+func foreseeUse(w *Work, calls []call) {
+	used := slices.Clone([]lathe.ToolUse(w.used))
 	for i := range calls {
-		calls[i].used = used
-		e, _, name := w.lookup(calls[i].Name)
+		calls[i].used = slices.Clip(used) // the policy may keep it
+		e, _, name := w.tools.lookup(calls[i].Name)
 		if e == nil {
 			continue
 		}

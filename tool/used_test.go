@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// watcher allows all and keeps what it was told of the tools that were used, by call id.
+// watcher is a policy that allows all calls and records the used tools that it gets, by call id.
 type watcher struct {
 	lathe.Policy
 	mu   sync.Mutex
@@ -47,8 +48,8 @@ func named(id, name string) tool.Call {
 	return tool.Call{ToolCall: lathe.ToolCall{ID: id, Name: name, Arguments: `{}`}}
 }
 
-// What ran counts, in call order, whether calls run one by one or side by side; what was refused does not.
-func TestT2_PolicyIsToldWhatTheRunHasUsed(t *testing.T) {
+// Calls that ran count as used, in call order, whether they run one by one or side by side. Refused calls do not count.
+func TestT2_PolicySeesWhatTheRunHasUsed(t *testing.T) {
 	t.Parallel()
 	for _, parallel := range []int{1, 8} {
 		p := newWatcher()
@@ -62,14 +63,14 @@ func TestT2_PolicyIsToldWhatTheRunHasUsed(t *testing.T) {
 		want := map[string]string{"1": "", "2": "a:1", "3": "a:1 bad:1", "4": "a:2 bad:1", "6": "a:2 bad:1"}
 		for id, used := range want {
 			if p.seen[id] != used {
-				t.Errorf("%d side by side: call %s was told %q, want %q", parallel, id, p.seen[id], used)
+				t.Errorf("%d side by side: call %s saw %q, want %q", parallel, id, p.seen[id], used)
 			}
 		}
 		w.Close()
 	}
 }
 
-// A run that starts from a history is told whose results it holds, and a run that goes on what it did.
+// CallInfo.Used names the tools whose results are in the history of the run, and the tools that a resumed run called before.
 func TestT1_HistoryCountsAsUsed(t *testing.T) {
 	t.Parallel()
 	p := newWatcher()
@@ -79,11 +80,11 @@ func TestT1_HistoryCountsAsUsed(t *testing.T) {
 	}
 	w := r.Begin(&lathe.RunInfo{}, &tool.RunOptions{
 		History: []lathe.Message{result("web.get", ""), result("gone", lathe.CodeTimeout), result("b", lathe.CodePolicyDenied), {Role: lathe.RoleUser}},
-		Resumed: &tool.Resumed{Calls: []lathe.CallTrace{{Tool: "web_get", Executed: true}, {Tool: "b"}}},
+		Resumed: &tool.Resumed{Calls: []event.CallTrace{{Tool: "web_get", Executed: true}, {Tool: "b"}}},
 	})
 	one(t, w, named("1", "b"))
 	if want := "web_get:1e gone:0e?"; p.seen["1"] != want {
-		t.Errorf("told %q, want %q", p.seen["1"], want)
+		t.Errorf("saw %q, want %q", p.seen["1"], want)
 	}
 }
 
@@ -93,9 +94,9 @@ func TestT1_ToolsOfTheClientCountAsUsed(t *testing.T) {
 	p := newWatcher()
 	r := newRunner(t, &tool.Options{Policy: p}, reader("b", nil))
 	w := r.Begin(&lathe.RunInfo{}, &tool.RunOptions{ClientTools: []*lathe.ToolSpec{{Name: "theirs"}}})
-	w.Execute(t.Context(), 1, []tool.Call{named("1", "theirs"), named("2", "b")}, func(lathe.EventData) {})
+	w.Execute(t.Context(), 1, []tool.Call{named("1", "theirs"), named("2", "b")}, func(event.Data) {})
 	if p.seen["2"] != "theirs:1" {
-		t.Errorf("told %q", p.seen["2"])
+		t.Errorf("saw %q", p.seen["2"])
 	}
 }
 
@@ -114,7 +115,7 @@ func TestT2_RunnerRefusesTheThirdLeg(t *testing.T) {
 	one(t, w, call("inbox", `{}`))
 	one(t, w, call("web", `{}`))
 	res, rec, _ := one(t, w, call("post", `{}`))
-	if res.Code != lathe.CodePolicyDenied || find[*lathe.ToolCallResult](t, rec).PolicyRule != policy.RuleTrifecta || ran != "inbox web " {
+	if res.Code != lathe.CodePolicyDenied || find[*event.ToolCallResult](t, rec).PolicyRule != policy.RuleTrifecta || ran != "inbox web " {
 		t.Errorf("got %s, ran %s", res.Content, ran)
 	}
 }

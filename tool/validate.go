@@ -3,38 +3,40 @@ package tool
 import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
-// maxViolations bounds the violations that a model is told of one call.
+// maxViolations bounds the violations in the answer to one call.
 const maxViolations = 20
 
-// invalid is stage 5: the arguments against the tool's schema, all violations at once. Names that differ only in letter case are
-// violations unless the schema declares them: the policy and the tool could read different members.
-func (w *Work) invalid(c *call) (ended bool) {
+// validate is stage 5. It checks the arguments against the tool's schema and answers with all violations at once. Names
+// that differ only in letter case are violations unless the schema declares them: the policy and the tool could read
+// different members.
+func validate(c *call) ending {
 	violations := c.entry.args.ValidateArguments(c.args)
 	if len(violations) == 0 {
-		return false
+		return proceed
 	}
 	c.detailViolations(violations)
-	return c.end(lathe.CodeInvalidArguments)
+	return fail(lathe.CodeInvalidArguments)
 }
 
-func (c *call) detailViolations(violations []schema.Violation) {
-	c.detail = append(c.detail, `,"errors":[`...)
+func (f *failure) detailViolations(violations []schema.Violation) {
+	f.detail = append(f.detail, `,"errors":[`...)
 	for i, v := range violations[:min(len(violations), maxViolations)] {
 		if i > 0 {
-			c.detail = append(c.detail, ',')
+			f.detail = append(f.detail, ',')
 		}
-		c.detail = append(c.detail, `{"pointer":`...)
-		c.detail = appendString(c.detail, clip(v.Pointer, maxDetailBytes))
-		c.detail = append(c.detail, `,"keyword":`...)
-		c.detail = appendString(c.detail, clip(v.Keyword, maxDetailBytes))
-		c.detail = append(c.detail, `,"message":`...)
-		c.detail = appendString(c.detail, clip(v.Message, maxDetailBytes))
-		c.detail = append(c.detail, '}')
+		f.detail = append(f.detail, `{"pointer":`...)
+		f.detail = appendString(f.detail, shorten.Cut(v.Pointer, maxDetailBytes))
+		f.detail = append(f.detail, `,"keyword":`...)
+		f.detail = appendString(f.detail, shorten.Cut(v.Keyword, maxDetailBytes))
+		f.detail = append(f.detail, `,"message":`...)
+		f.detail = appendString(f.detail, shorten.Cut(v.Message, maxDetailBytes))
+		f.detail = append(f.detail, '}')
 	}
-	c.detail = append(c.detail, ']')
+	f.detail = append(f.detail, ']')
 	if n := len(violations) - maxViolations; n > 0 {
-		c.detailInt("more_errors", int64(n))
+		f.detailInt("more_errors", int64(n))
 	}
 }

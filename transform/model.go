@@ -2,19 +2,20 @@ package transform
 
 import (
 	"context"
+	"io"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/callid"
 )
 
-// Wrap returns model with the chain between it and its caller. Around nothing to do there is
-// nothing: with an empty chain, or none, it returns model itself.
+// Wrap returns a model that applies chain to the requests and answers of model. If chain is nil or empty, it returns model
+// itself.
 //
-// The model that it returns describes itself as model does. Opened, it keeps what it has changed:
-// of a conversation that goes on, only what is new is changed, and the model beneath goes on
-// appending.
+// The returned model describes itself as model does. Within a session it caches the changed messages: when a conversation
+// grows, it changes only the new messages, and the wrapped model continues to append to its own encoded conversation.
 func Wrap(model lathe.Model, chain *Chain) lathe.Model {
 	if chain.Empty() {
 		return model
@@ -28,73 +29,60 @@ type changed struct {
 	chain *Chain
 }
 
-var (
-	_ lathe.Model     = (*changed)(nil)
-	_ lathe.Describer = (*changed)(nil)
-	_ lathe.Opener    = (*changed)(nil)
-	_ lathe.Relayer   = (*changed)(nil)
-	_ lathe.Relayer   = (*session)(nil)
-)
-
-// Relays reports whether answers may be shown as the server wrote them: the model beneath does that, and the chain
-// does no more than fill blank arguments in. In a request it still does; see [conversation.request]. An
-// answer that is relayed has blank arguments where the server wrote them. See [lathe.Relayer].
-func (c *changed) Relays() bool { return relays(c.model, c.chain) }
-
-func relays(m lathe.Model, chain *Chain) bool {
-	r, ok := m.(lathe.Relayer)
-	return ok && r.Relays() && chain.fillsOnly()
+// Relays returns the wire of the wrapped model if the chain does no more than fill blank arguments in, else "". In a request
+// it still does; see [conversation.request]. An answer that is relayed has blank arguments where the server wrote them.
+// changed has this method, and no Unwrap, since relayed bytes must not bypass a chain that changes answers.
+func (c *changed) Relays() lathe.Wire {
+	r, ok := lathe.ModelAs[interface{ Relays() lathe.Wire }](c.model)
+	if !ok || !c.chain.fillsOnly() {
+		return ""
+	}
+	return r.Relays()
 }
 
-// Describe names the model; see [lathe.Describer].
+// Describe returns the description of the wrapped model, with WritesCalls if the chain reads calls from text.
 func (c *changed) Describe() lathe.ModelInfo {
-	info := describe(c.model)
+	info := c.model.Describe()
 	info.WritesCalls = info.WritesCalls || c.chain.tagCalls
 	return info
-}
-
-func describe(m lathe.Model) lathe.ModelInfo {
-	if d, ok := m.(lathe.Describer); ok {
-		return d.Describe()
-	}
-	return lathe.ModelInfo{}
 }
 
 // Generate makes one call; see [lathe.Model].
 func (c *changed) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
+		if s, ok := req.Session.(*session); ok && s.of == c && s.busy.CompareAndSwap(false, true) {
+			defer s.busy.Store(false)
+			s.conversation.generate(ctx, c.model, s.inner, req, yield)
+			return
+		}
 		v := conversation{chain: c.chain} // of its own: the sequence may be run twice at once
-		v.generate(ctx, c.model, req, yield)
+		v.generate(ctx, c.model, nil, req, yield)
 	}
 }
 
-// Open returns the model for the turns of one run; see [lathe.Opener].
-func (c *changed) Open() (lathe.Model, func()) {
-	s := &session{model: c.model, conversation: conversation{chain: c.chain}}
-	closeFn := func() {}
-	if o, ok := c.model.(lathe.Opener); ok {
-		s.model, closeFn = o.Open()
+// OpenSession returns the state of one run: the messages before and after the chain, and the wrapped model's session.
+func (c *changed) OpenSession() io.Closer {
+	s := &session{of: c, conversation: conversation{chain: c.chain}}
+	if o, ok := lathe.ModelAs[interface{ OpenSession() io.Closer }](c.model); ok {
+		s.inner = o.OpenSession()
 	}
-	return s, closeFn
+	return s
 }
 
-// A session is a changed model within one run.
+// A session is what a changed model keeps between the turns of one run.
 type session struct {
-	model        lathe.Model
+	of           *changed
+	inner        io.Closer // of the wrapped model; nil: none
+	busy         atomic.Bool
 	conversation conversation
 }
 
-// Describe names the model.
-func (s *session) Describe() lathe.ModelInfo { return describe(s.model) }
-
-// Relays is Relays of the changed model.
-func (s *session) Relays() bool { return relays(s.model, s.conversation.chain) }
-
-// Generate makes the next call of the run.
-func (s *session) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	return func(yield func(lathe.Delta, error) bool) {
-		s.conversation.generate(ctx, s.model, req, yield)
+// Close closes the session of the wrapped model.
+func (s *session) Close() error {
+	if s.inner != nil {
+		return s.inner.Close()
 	}
+	return nil
 }
 
 // A conversation keeps what was sent, before and after the chain.
@@ -107,8 +95,9 @@ type conversation struct {
 	req         lathe.Request
 }
 
-func (v *conversation) generate(ctx context.Context, model lathe.Model, req *lathe.Request, yield func(lathe.Delta, error) bool) {
+func (v *conversation) generate(ctx context.Context, model lathe.Model, inner io.Closer, req *lathe.Request, yield func(lathe.Delta, error) bool) {
 	out := v.request(req)
+	out.Session = inner
 	if !v.chain.reads() {
 		model.Generate(ctx, out)(yield)
 		return

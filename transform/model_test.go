@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"testing"
@@ -25,7 +26,14 @@ func (r *recorder) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[l
 	return r.script.Generate(ctx, req)
 }
 
-func (r *recorder) Open() (lathe.Model, func()) { return r, func() { r.closed++ } }
+func (r *recorder) OpenSession() io.Closer { return (*recorderSession)(r) }
+
+type recorderSession recorder
+
+func (s *recorderSession) Close() error {
+	s.closed++
+	return nil
+}
 
 func (r *recorder) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "p", Model: "m"} }
 
@@ -48,22 +56,23 @@ func TestWrapKeepsWhatTheModelIs(t *testing.T) {
 	t.Parallel()
 	m := &recorder{}
 	w := Wrap(m, mustChain(t, everything()))
-	if got := w.(lathe.Describer).Describe(); got.Provider != "p" || got.Model != "m" {
+	if got := w.Describe(); got.Provider != "p" || got.Model != "m" {
 		t.Errorf("got %+v", got)
 	}
-	opened, closeFn := w.(lathe.Opener).Open()
-	if got := opened.(lathe.Describer).Describe(); got.Model != "m" {
-		t.Errorf("opened it is %+v", got)
-	}
-	if closeFn(); m.closed != 1 {
-		t.Errorf("the model was closed %d times", m.closed)
+	if _ = openSession(w).Close(); m.closed != 1 {
+		t.Errorf("the model's session was closed %d times", m.closed)
 	}
 	bare := Wrap(script{}, mustChain(t, everything()))
-	if got := bare.(lathe.Describer).Describe(); got != (lathe.ModelInfo{WritesCalls: true}) {
+	if got := bare.Describe(); got != (lathe.ModelInfo{WritesCalls: true}) {
 		t.Errorf("a model that does not say what it is, is %+v", got)
 	}
-	_, closeFn = bare.(lathe.Opener).Open()
-	closeFn()
+	if err := openSession(bare).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func openSession(m lathe.Model) io.Closer {
+	return m.(interface{ OpenSession() io.Closer }).OpenSession()
 }
 
 // The messages that were sent are the same values, to the memory they lie in, in the next request:
@@ -71,12 +80,13 @@ func TestWrapKeepsWhatTheModelIs(t *testing.T) {
 func TestOpenedConversationGoesOn(t *testing.T) {
 	t.Parallel()
 	m := &recorder{script: script{{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{}}}}
-	w, closeFn := Wrap(m, mustChain(t, everything())).(lathe.Opener).Open()
-	defer closeFn()
+	w := Wrap(m, mustChain(t, everything()))
+	s := openSession(w)
+	defer s.Close()
 	history := []lathe.Message{lathe.System("s"), lathe.User("?")}
 	specs := []*lathe.ToolSpec{{Name: "clock", Description: "the time"}}
 	for turn := range 3 {
-		for range w.Generate(t.Context(), &lathe.Request{Messages: history, Tools: specs}) {
+		for range w.Generate(t.Context(), &lathe.Request{Messages: history, Tools: specs, Session: s}) {
 		}
 		id := fmt.Sprintf("call_%d", turn)
 		history = append(history[:len(history):len(history)],
@@ -167,6 +177,8 @@ func TestAnErrorComesLast(t *testing.T) {
 }
 
 type failure struct{ script }
+
+func (failure) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (f failure) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {

@@ -15,19 +15,19 @@ type reading struct {
 	yield func(lathe.Delta, error) bool
 	ended bool // the consumer wants no more
 
-	tags    *tagReader // nil: text passes
-	text    dialect.Collector
-	shown   visible.Stream
-	seen    bool          // text came as deltas
-	holding bool          // a call was found in the text, and the server may still send its own
-	held    []lathe.Delta // what was read since
-	written []string      // the dialects of calls that were read and not yet told
-	found   int           // calls in the text that were given
-	calls   int           // calls given so far
-	open    []openCall
+	tags      *tagReader // nil: text passes
+	text      dialect.Collector
+	shown     visible.Stream
+	seen      bool          // text came as deltas
+	buffering bool          // a call was found in the text, and the server may still send its own
+	held      []lathe.Delta // what was read since
+	written   []string      // the dialects of calls that were parsed and not yet yielded
+	found     int           // calls in the text that were given
+	calls     int           // calls given so far
+	open      []openCall
 }
 
-// An openCall is a call of the server's own that is being told.
+// An openCall is a call of the server's own whose deltas are being yielded.
 type openCall struct {
 	in, out int
 	blank   string // argument text so far, while it is white space
@@ -38,7 +38,7 @@ func newReading(v *conversation, req *lathe.Request, yield func(lathe.Delta, err
 	r := &reading{v: v, yield: yield}
 	r.shown.ShowUnreadable = v.chain.showBad
 	if v.chain.tagCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone {
-		r.tags = newTagReader(req.Tools, v.chain.maxPayload, r.said)
+		r.tags = newTagReader(req.Tools, v.chain.maxPayload, r.addText)
 	}
 	return r
 }
@@ -60,7 +60,7 @@ func (r *reading) take(d *lathe.Delta) bool {
 			r.give(d)
 		} else {
 			r.tags.read(d.Text)
-			if r.holding && len(r.tags.found) > maxHeld {
+			if r.buffering && len(r.tags.found) > maxBuffered {
 				r.release()
 			}
 		}
@@ -93,7 +93,7 @@ func (r *reading) find(index int) *openCall {
 	return nil
 }
 
-// call passes the arguments and the end of a call. White space is held back until it is clear that
+// call passes the arguments and the end of a call. White space is buffered until it is clear that
 // something else follows.
 func (r *reading) call(d *lathe.Delta, c *openCall) {
 	args := lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.out}
@@ -128,41 +128,41 @@ func (r *reading) passCall(d *lathe.Delta, index int) {
 	r.give(&c)
 }
 
-// said takes what was read from the text. From the first call on it is held: a server that reads
+// addText takes what was read from the text. From the first call on it is held: a server that reads
 // the calls itself may leave them in the text, and none must run twice.
-func (r *reading) said(d *lathe.Delta) {
+func (r *reading) addText(d *lathe.Delta) {
 	if d.Kind == lathe.DeltaCallStart {
 		r.written = append(r.written, r.tags.dialect)
-		r.holding = r.holding || r.found == 0
+		r.buffering = r.buffering || r.found == 0
 	}
-	if r.holding {
+	if r.buffering {
 		r.held = append(r.held, *d)
 		return
 	}
-	r.tell(d)
+	r.forward(d)
 }
 
 // release gives what is held. Whatever calls the server may send come after it.
 func (r *reading) release() {
-	r.holding = false
+	r.buffering = false
 	for i := range r.held {
-		r.tell(&r.held[i])
+		r.forward(&r.held[i])
 	}
 	r.held = nil
 }
 
 // ownCalls is called at the first call of the server's own: what its text holds is text.
 func (r *reading) ownCalls() {
-	if !r.holding {
+	if !r.buffering {
 		r.tags.stop()
 		return
 	}
-	r.holding, r.held, r.written = false, nil, nil
-	r.tell(&lathe.Delta{Kind: lathe.DeltaText, Text: r.tags.takeBack()})
+	r.buffering, r.held, r.written = false, nil, nil
+	r.forward(&lathe.Delta{Kind: lathe.DeltaText, Text: r.tags.takeBack()})
 }
 
-// tell gives what was read from the text.
-func (r *reading) tell(d *lathe.Delta) {
+// forward gives what was read from the text.
+func (r *reading) forward(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
 		r.text.Dialect, r.written = r.written[0], r.written[1:]
@@ -179,7 +179,7 @@ func (r *reading) tell(d *lathe.Delta) {
 	r.shown.Pass(d, r.pass)
 }
 
-// broken ends an answer that failed: what was held back of its text first.
+// broken ends an answer that failed: what was buffered of its text first.
 func (r *reading) broken(err error) {
 	if r.tags != nil {
 		r.tags.flush()

@@ -13,7 +13,9 @@ import (
 // A relayer notes the request that it is sent.
 type relayer struct{ sent *lathe.Request }
 
-func (r *relayer) Relays() bool { return true }
+func (r *relayer) Relays() lathe.Wire { return lathe.WireOpenAIChat }
+
+func (*relayer) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (r *relayer) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -32,8 +34,8 @@ func TestProfilesOfLocalServersRelay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, ok := transform.Wrap(&relayer{}, chain).(lathe.Relayer)
-		return ok && r.Relays()
+		r, ok := lathe.ModelAs[interface{ Relays() lathe.Wire }](transform.Wrap(&relayer{}, chain))
+		return ok && r.Relays() == lathe.WireOpenAIChat
 	}
 	for _, name := range []string{"llamacpp", "ollama", "vllm", "sglang", "lmstudio"} {
 		p, err := preset.Profile(name)
@@ -78,7 +80,7 @@ func TestRelayedRequestIsFilledIn(t *testing.T) {
 		relayed   bool
 	}{{`{"a":1}`, true}, {"", false}} {
 		below := &relayer{}
-		relay := &lathe.Relay{Request: []byte("{}"), Take: func(*lathe.Raw) {}}
+		relay := &lathe.Relay{Wire: lathe.WireOpenAIChat, Request: []byte("{}"), Take: func(*lathe.Raw) {}}
 		call := lathe.ToolCall{ID: "c", Name: "f", Arguments: c.arguments}
 		for _, err := range transform.Wrap(below, chain).Generate(t.Context(), &lathe.Request{Relay: relay,
 			Messages: []lathe.Message{lathe.User("hi"), {Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}}}) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -19,6 +20,8 @@ type talker struct {
 	turns []string
 	asked []*lathe.Request
 }
+
+func (*talker) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m *talker) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -62,18 +65,21 @@ func TestRunThroughTransforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := loop.New(transform.Wrap(m, chain), runner, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	parseErrors := 0
-	var res *lathe.Result
+	var res *event.Result
 	for e := range l.Run(t.Context(), &loop.Input{Messages: []lathe.Message{lathe.User("How is the weather?")}}) {
 		switch d := e.Data.(type) {
-		case *lathe.ToolCallParseError:
+		case *event.ToolCallParseError:
 			parseErrors++
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			res = d.Result
 		}
 	}

@@ -30,7 +30,7 @@ type Info struct {
 	Name   string
 	Effect string // one sentence
 	For    string // whom it serves
-	// Always says that the codec does this to every answer, listed or not.
+	// Always is set if the codec applies the transform to every answer, whether a configuration lists it or not.
 	Always bool
 }
 

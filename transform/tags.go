@@ -2,10 +2,10 @@ package transform
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // FaultTagCall counts the calls that were found in the text of an answer.
@@ -16,9 +16,9 @@ const (
 	tagClose   = "</tool_call>"
 	tagDialect = "hermes" // whose tag it is
 
-	maxExcerpt = 200      // bytes of what could not be read, in a ParseError
-	maxGap     = 256      // bytes of white space after a call that wait for what follows
-	maxHeld    = 64 << 10 // bytes of text from the first call on that wait for calls of the server's own
+	maxExcerpt  = 200      // bytes of what could not be read, in a ParseError
+	maxGap      = 256      // bytes of white space after a call that wait for what follows
+	maxBuffered = 64 << 10 // bytes of text from the first call on that wait for calls of the server's own
 )
 
 // A tagReader finds `<tool_call>…</tool_call>` in text that comes in pieces. Which tag is one, and
@@ -26,12 +26,12 @@ const (
 // back where it is text. From a tag on the text is held, at most to the limit of a payload, up to
 // the closing tag outside of JSON strings; see readCalls for what may stand between the two.
 //
-// What cannot be read stays text, to the byte, and is told as a ParseError. A body without its
+// What cannot be parsed stays text, byte for byte, and is reported as a ParseError. A body without its
 // closing tag is a call if it is whole at the end of the text, and else incomplete.
 type tagReader struct {
 	tools   []*lathe.ToolSpec
 	max     int
-	say     func(*lathe.Delta)
+	emit    func(*lathe.Delta)
 	dialect string // of the call that is being said
 	found   []byte // the text from the first call on
 
@@ -51,8 +51,8 @@ type tagReader struct {
 	calls   int
 }
 
-func newTagReader(tools []*lathe.ToolSpec, limit int, say func(*lathe.Delta)) *tagReader {
-	t := &tagReader{tools: tools, max: limit, say: say}
+func newTagReader(tools []*lathe.ToolSpec, limit int, emit func(*lathe.Delta)) *tagReader {
+	t := &tagReader{tools: tools, max: limit, emit: emit}
 	t.restart()
 	return t
 }
@@ -96,7 +96,7 @@ func (t *tagReader) read(text string) {
 			t.piece(text[:n])
 		}
 		switch {
-		case found && len(t.found) <= maxHeld: // past that it is not asked for
+		case found && len(t.found) <= maxBuffered: // past that it is not asked for
 			t.found = append(t.found, text[:n]...)
 		case !found && t.calls > 0:
 			t.found = append(t.found, t.body...)
@@ -128,7 +128,7 @@ func (t *tagReader) passAll(deltas []lathe.Delta) (tag bool) {
 			continue
 		}
 		t.spillGap()
-		t.say(d)
+		t.emit(d)
 	}
 	return tag
 }
@@ -143,14 +143,14 @@ func (t *tagReader) give(s string) {
 		return
 	}
 	t.spillGap()
-	t.say(&lathe.Delta{Kind: lathe.DeltaText, Text: s})
+	t.emit(&lathe.Delta{Kind: lathe.DeltaText, Text: s})
 }
 
 // giveBad gives text of a call that cannot be read.
 func (t *tagReader) giveBad(s string) {
 	t.spillGap()
 	if s != "" {
-		t.say(&lathe.Delta{Kind: lathe.DeltaText, Text: s, Unreadable: true})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaText, Text: s, Unreadable: true})
 	}
 }
 
@@ -158,7 +158,7 @@ func (t *tagReader) spillGap() {
 	gap := t.gap
 	t.gap, t.after = "", false
 	if gap != "" {
-		t.say(&lathe.Delta{Kind: lathe.DeltaText, Text: gap})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaText, Text: gap})
 	}
 }
 
@@ -175,7 +175,7 @@ func (t *tagReader) bodyPiece(text string) int {
 		case mark == bodyEnds:
 			if t.over {
 				t.giveBad(text[:i+1])
-				t.tellFailure(lathe.CodePayloadTooLarge, "")
+				t.emitFailure(lathe.CodePayloadTooLarge, "")
 			} else {
 				t.end()
 			}
@@ -214,10 +214,10 @@ func (t *tagReader) end() {
 		t.fail(lathe.CodePayloadParseError)
 		return
 	}
-	t.sayCalls(calls)
+	t.emitCalls(calls)
 }
 
-func (t *tagReader) sayCalls(calls []tagCall) {
+func (t *tagReader) emitCalls(calls []tagCall) {
 	t.gap = "" // between two calls
 	for i := range calls {
 		c := &calls[i]
@@ -227,36 +227,32 @@ func (t *tagReader) sayCalls(calls []tagCall) {
 		if id == "" {
 			id = tagCallID(t.calls)
 		}
-		t.say(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: id, Name: c.name})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaCallStart, ID: id, Name: c.name})
 		if c.args != "" {
-			t.say(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.args})
+			t.emit(&lathe.Delta{Kind: lathe.DeltaCallArgs, Text: c.args})
 		}
-		t.say(&lathe.Delta{Kind: lathe.DeltaCallEnd})
+		t.emit(&lathe.Delta{Kind: lathe.DeltaCallEnd})
 	}
 	t.after = true
 }
 
-// fail gives the body as text and tells that it cannot be read.
+// fail emits the body as text and reports that it cannot be read.
 func (t *tagReader) fail(code lathe.Code) {
 	t.giveBad(string(t.body))
-	t.tellFailure(code, nameIn(string(t.body[len(tagOpen):])))
+	t.emitFailure(code, nameIn(string(t.body[len(tagOpen):])))
 }
 
-func (t *tagReader) tellFailure(code lathe.Code, name string) {
+func (t *tagReader) emitFailure(code lathe.Code, name string) {
 	t.spillGap()
 	if !t.over {
 		t.excerpt = t.head()
 	}
-	t.say(&lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: code, Name: name, Text: t.excerpt, Bytes: t.total})
+	t.emit(&lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: code, Name: name, Text: t.excerpt, Bytes: t.total})
 }
 
 // head returns the beginning of the body, cut between runes.
 func (t *tagReader) head() string {
-	n := min(len(t.body), maxExcerpt)
-	for n < len(t.body) && n > maxExcerpt-utf8.UTFMax && !utf8.RuneStart(t.body[n]) {
-		n--
-	}
-	return string(t.body[:n])
+	return string(shorten.Cut(t.body, maxExcerpt))
 }
 
 // flush ends the text.
@@ -269,10 +265,10 @@ func (t *tagReader) flush() {
 		t.deltas, _ = t.parser.Flush(t.deltas[:0]) // it is inside of no call
 		t.passAll(t.deltas)
 	case t.over:
-		t.tellFailure(lathe.CodePayloadTooLarge, "")
+		t.emitFailure(lathe.CodePayloadTooLarge, "")
 	default:
 		if calls, ok := readCalls(string(t.body[len(tagOpen):]), t.tools, t.max); ok && t.state.closed() {
-			t.sayCalls(calls)
+			t.emitCalls(calls)
 		} else {
 			t.fail(lathe.CodeIncompleteCall)
 		}

@@ -35,20 +35,20 @@ func speak(t testing.TB, text string, n int) ([]lathe.Delta, *lathe.Finish) {
 func answer(t testing.TB, list List, deltas ...lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
 	t.Helper()
 	m := Wrap(script(deltas), mustChain(t, list))
-	var said []lathe.Delta
+	var emitted []lathe.Delta
 	for d, err := range m.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("?")}, Tools: tools}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d.Kind == lathe.DeltaFinish {
-			return said, d.Finish
+			return emitted, d.Finish
 		}
-		if n := len(said); n > 0 && d.Kind == said[n-1].Kind && d.Index == said[n-1].Index &&
+		if n := len(emitted); n > 0 && d.Kind == emitted[n-1].Kind && d.Index == emitted[n-1].Index &&
 			(d.Kind == lathe.DeltaText || d.Kind == lathe.DeltaCallArgs || d.Kind == lathe.DeltaReasoning) {
-			said[n-1].Text += d.Text
+			emitted[n-1].Text += d.Text
 			continue
 		}
-		said = append(said, d)
+		emitted = append(emitted, d)
 	}
 	t.Fatal("no finish")
 	return nil, nil
@@ -65,6 +65,8 @@ func mustChain(t testing.TB, list List) *Chain {
 
 // A script is a model that gives the same deltas each time.
 type script []lathe.Delta
+
+func (script) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (s script) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -215,9 +217,9 @@ func TestTagBodyIsBounded(t *testing.T) {
 	body := `{"name":"clock","arguments":{"a":"` + strings.Repeat("x", 3*defaultMaxPayloadBytes) + `"}}`
 	text := "<tool_call>" + body + "</tool_call> more"
 	got, f := speak(t, text, 100)
-	said := show(got)
-	if !strings.Contains(said, fmt.Sprintf("error tool_payload_too_large \"\" %d\n", len(text)-len(" more"))) {
-		t.Errorf("no error for what is too large: %.200s", said[max(0, len(said)-200):])
+	emitted := show(got)
+	if !strings.Contains(emitted, fmt.Sprintf("error tool_payload_too_large \"\" %d\n", len(text)-len(" more"))) {
+		t.Errorf("no error for what is too large: %.200s", emitted[max(0, len(emitted)-200):])
 	}
 	if allText(f.Message) != text {
 		t.Error("the text that was too large is not in the message")
@@ -264,7 +266,7 @@ func FuzzTags(f *testing.F) {
 // A call waits for the end of the answer, but not behind text without end.
 func TestTagsDoNotWaitForEver(t *testing.T) {
 	t.Parallel()
-	text := "<tool_call>clock</tool_call>" + strings.Repeat(" word", maxHeld/4) + "<tool_call>clock</tool_call>"
+	text := "<tool_call>clock</tool_call>" + strings.Repeat(" word", maxBuffered/4) + "<tool_call>clock</tool_call>"
 	source := &endless{text: text}
 	m := Wrap(source, mustChain(t, List{Response: []string{tagCalls}}))
 	calls, early := 0, false
@@ -290,6 +292,8 @@ type endless struct {
 	text string
 	done bool
 }
+
+func (*endless) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (e *endless) Generate(context.Context, *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {

@@ -190,9 +190,9 @@ func TestBlankArgumentsOfAnAnswer(t *testing.T) {
 			given := lathe.ToolCall{ID: "a", Name: "clock", Arguments: strings.Join(c.args, ""), Incomplete: c.cut}
 			deltas = append(deltas, lathe.Delta{Kind: lathe.DeltaCallEnd, Incomplete: c.cut}, lathe.Delta{Kind: lathe.DeltaFinish,
 				Finish: &lathe.Finish{Message: lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{given}}}})
-			said, f := answer(t, list, deltas...)
+			emitted, f := answer(t, list, deltas...)
 			got := ""
-			for _, d := range said {
+			for _, d := range emitted {
 				if d.Kind == lathe.DeltaCallArgs {
 					got += d.Text
 				}

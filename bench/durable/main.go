@@ -1,7 +1,7 @@
 // Command durable measures what it costs to keep runs: one appended event, and a whole run of two model
 // calls and one tool call, in memory, in SQLite, and with the audit log; beside the bare cost of one
 // synced append to a file, which is the floor of every durable step. It also parks many runs and
-// measures what they cost who waits with them.
+// measures what a parked run costs its node.
 //
 //	go run ./durable                     steps and runs, by 1 and by 16 at once
 //	go run ./durable -parked 100000      that many runs that wait for an approval
@@ -28,6 +28,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
@@ -114,7 +115,7 @@ func onFiles(at int, budget time.Duration, dir string) error {
 		{"one event into memory", 1, appendTo(store.NewMemory(&store.MemoryOptions{MaxEvents: 1 << 30}))},
 		{"one event into SQLite", 1, appendTo(kept)},
 		{"one event into the audit log", 1, func(w int) error {
-			return trail.Event(context.Background(), &lathe.RunInfo{}, event(fmt.Sprintf("run_%d", w), 1))
+			return trail.Event(context.Background(), &lathe.RunInfo{}, stamped(fmt.Sprintf("run_%d", w), 1))
 		}},
 		{"a run, kept nowhere", runEvents, runOn(&engine.Options{})},
 		{"a run in memory", runEvents, runOn(&engine.Options{Store: store.NewMemory(nil)})},
@@ -172,12 +173,12 @@ func quantile(times []time.Duration, q float64) time.Duration {
 	return times[int(q*float64(len(times)-1))].Round(10 * time.Microsecond)
 }
 
-func event(id string, n int64) lathe.Event {
-	return lathe.Event{ID: n, RunID: id, RequestID: "req", Time: time.Now(), Turn: 1, Data: &lathe.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("x", 512)}}
+func stamped(id string, n int64) event.Event {
+	return event.Event{ID: n, RunID: id, RequestID: "req", Time: time.Now(), Turn: 1, Data: &event.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("x", 512)}}
 }
 
 // appendTo appends to a run for each worker.
-func appendTo(s lathe.Store) func(int) error {
+func appendTo(s store.Store) func(int) error {
 	var mu sync.Mutex
 	last, name := map[int]int64{}, rand.Text()
 	return func(w int) error {
@@ -185,9 +186,9 @@ func appendTo(s lathe.Store) func(int) error {
 		mu.Lock()
 		n := last[w]
 		mu.Unlock()
-		e := event(id, n+1)
+		e := stamped(id, n+1)
 		if n == 0 {
-			e.Data = &lathe.RunStarted{}
+			e.Data = &event.RunStarted{}
 		}
 		end, err := s.Append(ctx, id, n, e)
 		mu.Lock()
@@ -202,6 +203,8 @@ const runEvents = 10
 
 // A speaker calls the tool once, and answers.
 type speaker struct{}
+
+func (speaker) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (speaker) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
@@ -224,7 +227,11 @@ func newLoop(effect lathe.Effect, p lathe.Policy, a lathe.Approver) *loop.Loop {
 	if err != nil {
 		panic(err)
 	}
-	l, err := loop.New(speaker{}, tool.NewRunner(set, &tool.Options{Policy: p, Approver: a}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: p, Approver: a})
+	if err != nil {
+		panic(err)
+	}
+	l, err := loop.New(speaker{}, runner, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -232,9 +239,13 @@ func newLoop(effect lathe.Effect, p lathe.Policy, a lathe.Approver) *loop.Loop {
 }
 
 func runOn(opts *engine.Options) func(int) error {
-	e, l := engine.New(opts), newLoop(lathe.ReadOnly, policy.AllowAll(), nil)
+	e, err := engine.New(opts)
+	if err != nil {
+		panic(err)
+	}
+	l := newLoop(lathe.ReadOnly, policy.AllowAll(), nil)
 	return func(int) error {
-		res, err := e.Run(context.Background(), l, &loop.Input{Messages: []lathe.Message{lathe.User("What is the weather?")}, Park: opts.Store != nil})
+		res, err := e.Run(context.Background(), l, &loop.Input{Messages: []lathe.Message{lathe.User("What is the weather?")}, Park: opts.Store != nil}, nil)
 		if err == nil && res.Reason != lathe.ReasonAnswered {
 			err = fmt.Errorf("it ended %s", res.Reason)
 		}
@@ -242,7 +253,7 @@ func runOn(opts *engine.Options) func(int) error {
 	}
 }
 
-// pending lets everybody wait, until somebody has decided.
+// pending is an approver that returns ErrPending until decided is set, and approves from then on.
 type pending struct{ decided atomic.Bool }
 
 func (p *pending) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
@@ -262,7 +273,10 @@ func park(n int, dir string) error {
 	who := &pending{}
 	limits := lathe.Limits{ApprovalTTL: 1000 * time.Hour}
 	l := newLoop(lathe.Writes, policy.Tools{Ask: []string{"weather"}, Else: policy.AllowAll()}, who)
-	e := engine.New(&engine.Options{Store: s})
+	e, err := engine.New(&engine.Options{Store: s})
+	if err != nil {
+		return err
+	}
 	ids := make([]string, n)
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -272,7 +286,7 @@ func park(n int, dir string) error {
 			for i := w; i < n && failed.Load() == nil; i += 64 {
 				ids[i] = e.NewRunID()
 				in := &loop.Input{Run: lathe.RunInfo{RunID: ids[i]}, Messages: []lathe.Message{lathe.User("What is the weather?")}, Park: true, Limits: &limits}
-				res, err := e.Run(ctx, l, in)
+				res, err := e.Run(ctx, l, in, nil)
 				if err == nil && res.Reason != lathe.ReasonAwaitingApproval {
 					err = fmt.Errorf("it ended %s", res.Reason)
 				}
@@ -304,9 +318,14 @@ func park(n int, dir string) error {
 	defer func() { _ = s.Close() }()
 	fmt.Printf("opened in %s\n", time.Since(began).Round(10*time.Microsecond))
 	began = time.Now()
-	e = engine.New(&engine.Options{Store: s})
-	crew := engine.NewCrew(e, 0)
-	if _, err := crew.Recover(ctx, s, func(*lathe.RunSummary) (*loop.Loop, error) { return l, nil }); err != nil {
+	if e, err = engine.New(&engine.Options{Store: s}); err != nil {
+		return err
+	}
+	crew, err := engine.NewSupervisor(e, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := crew.Recover(ctx, s, func(*store.RunSummary) (*loop.Loop, error) { return l, nil }); err != nil {
 		return err
 	}
 	fmt.Printf("recovered in %s\n", time.Since(began).Round(10*time.Microsecond))
@@ -323,7 +342,7 @@ func park(n int, dir string) error {
 	}
 	fmt.Printf("one approved and carried to its end: p50 %s, p99 %s\n", quantile(times, 0.5), quantile(times, 0.99))
 	started := time.Now()
-	rows, _, err := s.Runs(ctx, &lathe.RunFilter{Status: "parked", Limit: 50})
+	rows, _, err := s.Runs(ctx, &store.RunFilter{Status: "parked", Limit: 50})
 	if err != nil {
 		return err
 	}

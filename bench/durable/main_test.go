@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.M(m).Run()) }
 
-// Every figure can be made, and runs that wait are gone on with.
+// Every measurement succeeds, and parked runs are resumed.
 func TestFigures(t *testing.T) {
 	if err := run(0, 20*time.Millisecond, t.TempDir(), ""); err != nil {
 		t.Error(err)

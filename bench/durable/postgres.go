@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store/postgres"
 )
 
@@ -57,10 +58,10 @@ func onPostgres(at int, budget time.Duration, url string) error {
 }
 
 // callOn has a call of a worker's tool go through the queue, as gateways have it.
-func callOn(q lathe.CallQueue) func(int) error {
+func callOn(q remote.Queue) func(int) error {
 	return func(w int) error {
 		ctx, definition := context.Background(), fmt.Sprintf("definition %d", w)
-		call := lathe.RemoteCall{Key: rand.Text(), RunID: "run", CallID: "c", Tool: "t", Definition: definition, Effect: lathe.Writes, Arguments: []byte(`{"city":"Paris"}`)}
+		call := remote.Call{Key: rand.Text(), RunID: "run", CallID: "c", Tool: "t", Definition: definition, Effect: lathe.Writes, Arguments: []byte(`{"city":"Paris"}`)}
 		if _, err := q.PutCall(ctx, &call, time.Hour); err != nil {
 			return err
 		}
@@ -71,6 +72,6 @@ func callOn(q lathe.CallQueue) func(int) error {
 		if err := q.StartCall(ctx, got[0].Ref(), time.Minute); err != nil {
 			return err
 		}
-		return q.FinishCall(ctx, got[0].Ref(), &lathe.CallResult{Data: []byte(`{"temp":20}`)})
+		return q.FinishCall(ctx, got[0].Ref(), &remote.Result{Data: []byte(`{"temp":20}`)})
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// A job is as large as an event. Those that somebody waits for have a number.
+// A job is as large as an event. N numbers the jobs that a caller waits for; it is 0 for others.
 type job struct {
 	N    int64  `json:"n"`
 	Body string `json:"body"`
@@ -24,7 +24,7 @@ type job struct {
 
 func (job) Kind() string { return "step" }
 
-// aside is the queue that nobody works on.
+// aside is the queue that no worker reads.
 const aside = "aside"
 
 // A riverQueue is River, with as short a pause between two fetches as it allows.
@@ -56,7 +56,7 @@ func newRiver(ctx context.Context, pool *pgxpool.Pool) (*riverQueue, error) {
 
 func (q *riverQueue) close() { _ = q.client.StopAndCancel(context.Background()) } // it is only measured
 
-// Work tells whoever waits for the job. That it is done is written afterwards, in batches.
+// Work unblocks the caller that waits for the job. River records afterwards, in batches, that the job is done.
 func (q *riverQueue) Work(_ context.Context, j *river.Job[job]) error {
 	if done, ok := q.waits.LoadAndDelete(j.Args.N); ok {
 		close(done.(chan struct{}))

@@ -31,7 +31,7 @@ func newClient(base, model string, stream bool) *client {
 		body: `{"model":"` + model + `","messages":[{"role":"system","content":"You are terse."},{"role":"user","content":"` + strings.Repeat("Say something. ", 20) + `"}]` + more + `}`}
 }
 
-// An answer is what came of one request.
+// An answer is the outcome of one request.
 type answer struct {
 	first, whole time.Duration
 	events       int

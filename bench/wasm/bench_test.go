@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/wasmrt"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/policy"
@@ -158,12 +159,15 @@ func BenchmarkTool(b *testing.B) {
 		b.Fatal(err)
 	}
 	many := lathe.Limits{MaxToolCalls: 1 << 30, MaxRepeatedCalls: 1 << 30}
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll(), Limits: many})
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll(), Limits: many})
+	if err != nil {
+		b.Fatal(err)
+	}
 	call := []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "it", Arguments: args}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		w := r.Begin(&lathe.RunInfo{}, nil)
-		out := w.Execute(b.Context(), 1, call, func(lathe.EventData) {})
+		out := w.Execute(b.Context(), 1, call, func(event.Data) {})
 		if res := out.Messages[0].Parts[0].(lathe.ToolResult); res.IsError {
 			b.Fatal(res.Content)
 		}

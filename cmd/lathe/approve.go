@@ -13,10 +13,11 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
-// A terminalApprover asks the person at the terminal. The facts that Lathe knows come first; what
-// the model wrote is marked as such. Anything but a clear word denies.
+// A terminalApprover asks the user at the terminal. It shows the data that Lathe has itself first, and marks the text that
+// the model wrote. Any input except an approval, edited arguments or a result denies.
 type terminalApprover struct {
 	screen *screen
 	in     *bufio.Reader
@@ -81,14 +82,14 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 
 const byTerminal = "terminal"
 
-// second asks for one more line; an empty one takes the answer back.
+// second asks for a further line. An empty line denies the call.
 func (a *terminalApprover) second(ctx context.Context, question string) (string, error) {
 	a.screen.ask(question)
 	line, err := a.readLine(ctx)
 	return strings.TrimSpace(line), err
 }
 
-// edited asks for other arguments until they are some; an empty line takes the answer back.
+// edited asks for other arguments until they are valid. It returns "" for an empty line, which denies the call.
 func (a *terminalApprover) edited(ctx context.Context, spec *lathe.ToolSpec) (string, error) {
 	for {
 		text, err := a.second(ctx, "arguments, a JSON object on one line: ")
@@ -103,7 +104,7 @@ func (a *terminalApprover) edited(ctx context.Context, spec *lathe.ToolSpec) (st
 	}
 }
 
-// asResult takes JSON as it is and anything else as text.
+// asResult returns s unchanged if it is JSON, else s as a text result.
 func asResult(s string) json.RawMessage {
 	if rawjson.Check([]byte(s), rawjson.Limits{}) == nil {
 		return json.RawMessage(s)
@@ -115,7 +116,7 @@ func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "approve "+req.Tool.Name+"?"))
 	model := false
-	for _, f := range approval.Facts(req, a.now()) {
+	for _, f := range approval.Details(req, a.now()) {
 		if f.Model && !model {
 			model = true
 			fmt.Fprint(&b, "  the model wrote these arguments:\n")
@@ -135,9 +136,8 @@ func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
 	return b.String()
 }
 
-// readLine returns the next line that is typed from now on; the end of input is an empty one. A
-// read from a terminal cannot be cancelled: one that nobody waits for any more serves the next
-// question, or ends with the process.
+// readLine returns the next line that is typed from now on, or an empty line at the end of input. A read from a terminal
+// cannot be cancelled: if its caller has returned, the read serves the next question or ends with the process.
 func (a *terminalApprover) readLine(ctx context.Context) (string, error) {
 	select {
 	case <-a.line: // it answered a question that is over
@@ -175,11 +175,8 @@ func clipArgs(s string) string {
 	if len(s) <= maxShownArgs {
 		return s
 	}
-	cut := maxShownArgs
-	for cut > 0 && s[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return s[:cut] + fmt.Sprintf(" … %d bytes more", len(s)-cut)
+	head := shorten.Cut(s, maxShownArgs)
+	return head + fmt.Sprintf(" … %d bytes more", len(s)-len(head))
 }
 
 // A yesApprover approves what policy asks about, for the person who gave --yes.

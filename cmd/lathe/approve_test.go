@@ -149,7 +149,7 @@ func TestTerminalApproverScopes(t *testing.T) {
 }
 
 // What Lathe knows stands before what the model wrote, and nothing that the model writes can look like it.
-func TestT23_TerminalShowsFactsFirst(t *testing.T) {
+func TestT23_TerminalShowsDetailsFirst(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	a := newTerminalApprover(strings.NewReader("n\n"), &screen{err: &out})

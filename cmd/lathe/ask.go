@@ -13,44 +13,45 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/form"
+	"github.com/lathe-run/lathe/tool"
 )
 
-var _ lathe.Asker = (*terminalApprover)(nil)
+var _ tool.Asker = (*terminalApprover)(nil)
 
 // maxTries is how often one field of a form is asked for again.
 const maxTries = 5
 
 // withAsker has tools ask the person who approves, where that is one at the terminal.
 func withAsker(cmd *cobra.Command, approver lathe.Approver) {
-	if a, ok := approver.(lathe.Asker); ok {
-		cmd.SetContext(lathe.WithAsker(cmd.Context(), a))
+	if a, ok := approver.(tool.Asker); ok {
+		cmd.SetContext(tool.WithAsker(cmd.Context(), a))
 	}
 }
 
 // Can reports whether the question is one for a person: a terminal has neither a model nor folders.
-func (a *terminalApprover) Can(q lathe.Question) bool { return q.Form != nil || q.Link != nil }
+func (a *terminalApprover) Can(q tool.Question) bool { return q.Form != nil || q.Link != nil }
 
 // Ask shows one question after the other and reads what is typed, a line for each field of a form.
-func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Question) (map[string]lathe.Answer, error) {
+func (a *terminalApprover) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := map[string]lathe.Answer{}
+	out := map[string]tool.Answer{}
 	for _, name := range slices.Sorted(maps.Keys(questions)) {
 		if !a.Can(questions[name]) {
-			return nil, lathe.ErrCannotAsk
+			return nil, tool.ErrCannotAsk
 		}
 		if link := questions[name].Link; link != nil {
 			var err error
-			if out[name], err = a.visit(ctx, link); err != nil {
+			if out[name], err = a.openLink(ctx, link); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		f, err := form.Read(questions[name].Form.Schema)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", lathe.ErrCannotAsk, err)
+			return nil, fmt.Errorf("%w: %w", tool.ErrCannotAsk, err)
 		}
 		if out[name], err = a.fillIn(ctx, questions[name].Form.Message, f); err != nil {
 			return nil, err
@@ -59,8 +60,8 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]lathe.Q
 	return out, nil
 }
 
-// visit shows an address, its host first: the rest of it may look like another's.
-func (a *terminalApprover) visit(ctx context.Context, link *lathe.Link) (lathe.Answer, error) {
+// openLink shows an address, its host first: the rest of it may look like another's.
+func (a *terminalApprover) openLink(ctx context.Context, link *tool.Link) (tool.Answer, error) {
 	u, err := url.Parse(link.URL)
 	if err == nil {
 		if _, plain := egress.PlainHost(u.Hostname()); !plain {
@@ -68,7 +69,7 @@ func (a *terminalApprover) visit(ctx context.Context, link *lathe.Link) (lathe.A
 		}
 	}
 	if err != nil {
-		return lathe.Answer{}, fmt.Errorf("%w: an address that cannot be read", lathe.ErrCannotAsk)
+		return tool.Answer{}, fmt.Errorf("%w: an address that cannot be read", tool.ErrCannotAsk)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you to visit "+visible(u.Host)))
@@ -82,7 +83,7 @@ func (a *terminalApprover) visit(ctx context.Context, link *lathe.Link) (lathe.A
 	}
 	fmt.Fprintf(&b, "[y] %s   [n] say no   [Enter] say nothing: ", yes)
 	refused, err := a.refusal(ctx, b.String())
-	return lathe.Answer{Refused: refused}, err
+	return tool.Answer{Refused: refused}, err
 }
 
 // refusal asks whether the person answers at all; "": they do.
@@ -101,7 +102,7 @@ func (a *terminalApprover) refusal(ctx context.Context, question string) (string
 	return "cancel", nil
 }
 
-func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.Form) (lathe.Answer, error) {
+func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.Form) (tool.Answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", a.screen.paint("bold", "a tool asks you something; do not answer with passwords"))
 	for line := range strings.SplitSeq(printable(message), "\n") {
@@ -110,23 +111,23 @@ func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.F
 	fmt.Fprintf(&b, "[y] answer, %s   [n] say no   [Enter] say nothing: ", count(len(f.Fields), "field"))
 	refused, err := a.refusal(ctx, b.String())
 	if err != nil || refused != "" {
-		return lathe.Answer{Refused: refused}, err
+		return tool.Answer{Refused: refused}, err
 	}
 	values := map[string]json.RawMessage{}
 	for i := range f.Fields {
 		v, ok, err := a.field(ctx, &f.Fields[i])
 		if err != nil {
-			return lathe.Answer{}, err
+			return tool.Answer{}, err
 		}
 		if !ok {
-			return lathe.Answer{Refused: "cancel"}, nil
+			return tool.Answer{Refused: "cancel"}, nil
 		}
 		if v != nil {
 			values[f.Fields[i].Name] = v
 		}
 	}
 	content, err := json.Marshal(values)
-	return lathe.Answer{Form: content}, err
+	return tool.Answer{Form: content}, err
 }
 
 // field reads one field until its value fits; ok is false where it never does. An empty line is the
@@ -149,7 +150,7 @@ func (a *terminalApprover) field(ctx context.Context, f *form.Field) (v json.Raw
 	return nil, false, nil
 }
 
-// describe is what a person sees of a field. All of it but the hints in brackets is the server's.
+// describe returns the text that the user sees of a field. All of it except the parts in brackets comes from the server.
 func describe(f *form.Field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  | %s", printable(f.Name))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
 )
 
 const askedForm = `{"type":"object","properties":{
@@ -35,13 +35,13 @@ func TestTerminalAsks(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			a := newTerminalApprover(strings.NewReader(tc.typed), &screen{err: &out})
-			ctx := lathe.WithAsker(t.Context(), a)
-			got, err := lathe.AskOne(ctx, "form", lathe.Question{Form: &lathe.Form{Message: "the MCP server x asks: \x1b[31mwho?\nReally?", Schema: json.RawMessage(askedForm)}})
+			ctx := tool.WithAsker(t.Context(), a)
+			got, err := tool.AskOne(ctx, "form", tool.Question{Form: &tool.Form{Message: "the MCP server x asks: \x1b[31mwho?\nReally?", Schema: json.RawMessage(askedForm)}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := got.Refused + string(got.Form); said != tc.want {
-				t.Errorf("got %s, want %s; shown:\n%s", said, tc.want, out.String())
+			if answer := got.Refused + string(got.Form); answer != tc.want {
+				t.Errorf("got %s, want %s; shown:\n%s", answer, tc.want, out.String())
 			}
 			shown := out.String()
 			if strings.ContainsAny(shown, "\x1b\u202e") || !strings.Contains(shown, "  | Really?\n") || !strings.Contains(shown, "do not answer with passwords") {
@@ -57,7 +57,7 @@ func TestTerminalShowsAddresses(t *testing.T) {
 		for _, before := range []bool{false, true} {
 			var out bytes.Buffer
 			a := newTerminalApprover(strings.NewReader(typed), &screen{err: &out})
-			got, err := lathe.AskOne(lathe.WithAsker(t.Context(), a), "pay", lathe.Question{Link: &lathe.Link{
+			got, err := tool.AskOne(tool.WithAsker(t.Context(), a), "pay", tool.Question{Link: &tool.Link{
 				Message: "the MCP server x asks: \x1b[31mpay\nit is example.com", URL: "https://pay.example.com/example.org", Before: before}})
 			if err != nil || got.Refused != want {
 				t.Errorf("%q: got %+v, %v", typed, got, err)
@@ -74,12 +74,12 @@ func TestTerminalShowsAddresses(t *testing.T) {
 func TestTerminalCannotAskEverything(t *testing.T) {
 	t.Parallel()
 	a := newTerminalApprover(strings.NewReader("y\n"), &screen{err: io.Discard})
-	for name, q := range map[string]lathe.Question{
-		"a model": {Sample: &lathe.Sample{}}, "folders": {Roots: true}, "an address that is none": {Link: &lathe.Link{URL: "mailto:x"}},
-		"a host of other letters": {Link: &lathe.Link{URL: "https://%D0%B0pple.com/"}}, "a host with a slash that is none": {Link: &lathe.Link{URL: "https://google.com%E2%88%95login.evil.com/"}},
-		"a form that is none": {Form: &lathe.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
+	for name, q := range map[string]tool.Question{
+		"a model": {Sample: &tool.Sample{}}, "folders": {Roots: true}, "an address that is none": {Link: &tool.Link{URL: "mailto:x"}},
+		"a host of other letters": {Link: &tool.Link{URL: "https://%D0%B0pple.com/"}}, "a host with a slash that is none": {Link: &tool.Link{URL: "https://google.com%E2%88%95login.evil.com/"}},
+		"a form that is none": {Form: &tool.Form{Schema: json.RawMessage(`{"properties":{"a":{"type":"object"}}}`)}},
 	} {
-		if _, err := a.Ask(t.Context(), map[string]lathe.Question{"q": q}); !errors.Is(err, lathe.ErrCannotAsk) {
+		if _, err := a.Ask(t.Context(), map[string]tool.Question{"q": q}); !errors.Is(err, tool.ErrCannotAsk) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestTerminalCannotAskEverything(t *testing.T) {
 	cancel()
 	keys, _ := io.Pipe()
 	b := newTerminalApprover(keys, &screen{err: io.Discard})
-	if _, err := b.Ask(ctx, map[string]lathe.Question{"q": {Form: &lathe.Form{Schema: json.RawMessage(askedForm)}}}); !errors.Is(err, context.Canceled) {
+	if _, err := b.Ask(ctx, map[string]tool.Question{"q": {Form: &tool.Form{Schema: json.RawMessage(askedForm)}}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	_ = keys.Close()

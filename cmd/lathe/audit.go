@@ -7,55 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/audit"
-	"github.com/lathe-run/lathe/config"
 )
-
-// openAudit opens the log that the configuration names; nil where it names none.
-func openAudit(cfg *config.Config, path string, log *slog.Logger) (*audit.Log, error) {
-	if cfg.Audit.Path == "" {
-		return nil, nil
-	}
-	opts := &audit.Options{Content: cfg.Telemetry.Content, MaxBytes: int64(cfg.Audit.MaxBytes)}
-	if cfg.Telemetry.ArgsPreviewHash == "keyed" {
-		opts.HashKey = []byte(cfg.Telemetry.ArgsPreviewKey.Reveal())
-	}
-	file := auditPath(cfg, path)
-	l, err := audit.Open(file, opts)
-	if err != nil {
-		return nil, &exitError{exitFailed, fmt.Errorf("the audit log %s: %w", file, causeOf(err))}
-	}
-	log.Info("the audit log is open", "head", l.Head().String()) // which is then noted where the log goes
-	return l, nil
-}
-
-// auditPath returns the file that audit.path names. A relative path starts at the configuration file.
-func auditPath(cfg *config.Config, path string) string {
-	if filepath.IsAbs(cfg.Audit.Path) {
-		return cfg.Audit.Path
-	}
-	return filepath.Join(filepath.Dir(configFile(path)), cfg.Audit.Path)
-}
-
-// audited has the facts of a call that is made outside of the engine written, and then told.
-func audited(ctx context.Context, trail *audit.Log, run *lathe.RunInfo, emit func(lathe.EventData)) func(lathe.EventData) {
-	n := int64(0)
-	return func(d lathe.EventData) {
-		n++
-		// One that cannot be kept stops the call before its tool is called: that is written, too.
-		_ = trail.Event(ctx, run, lathe.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, Turn: 1, Data: d})
-		emit(d)
-	}
-}
 
 func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -80,10 +40,10 @@ func auditFile(cmd *cobra.Command, args []string) (string, error) {
 	if cfg.Audit.Path == "" {
 		return "", usageError("which file? name it, or set audit.path in lathe.yaml")
 	}
-	return auditPath(cfg, configPath(cmd)), nil
+	return app.AuditPath(cfg), nil
 }
 
-// auditError says what is wrong with a log, and that no more of it was looked at.
+// auditError returns the error for a broken log. The part of the log behind the error has not been checked.
 func auditError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -182,9 +142,9 @@ func (f *auditFilter) parse() error {
 	return nil
 }
 
-func (f *auditFilter) wants(e *audit.Entry, facts *audit.Facts) bool {
+func (f *auditFilter) wants(e *audit.Entry, fields *audit.Fields) bool {
 	return (f.from.IsZero() || !e.Time.Before(f.from)) && (f.to.IsZero() || e.Time.Before(f.to)) &&
-		(f.run == "" || f.run == facts.RunID) && (f.principal == "" || f.principal == e.Principal)
+		(f.run == "" || f.run == fields.RunID) && (f.principal == "" || f.principal == e.Principal)
 }
 
 func auditExportCommand() *cobra.Command {
@@ -234,19 +194,19 @@ func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, ta
 		if err == nil {
 			err = ctx.Err()
 		}
-		var facts audit.Facts
+		var fields audit.Fields
 		if err == nil {
-			facts, err = e.Facts()
+			fields, err = e.Fields()
 		}
 		if err != nil {
 			w.Flush() // what comes before the break
 			return err
 		}
-		if !f.wants(&e, &facts) {
+		if !f.wants(&e, &fields) {
 			continue
 		}
 		if table {
-			err = w.Write(auditRow(&e, &facts))
+			err = w.Write(auditRow(&e, &fields))
 		} else {
 			_, err = out.Write(append(e.Raw, '\n'))
 		}
@@ -258,7 +218,7 @@ func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, ta
 	return w.Error()
 }
 
-func auditRow(e *audit.Entry, f *audit.Facts) []string {
+func auditRow(e *audit.Entry, f *audit.Fields) []string {
 	id := ""
 	if f.EventID > 0 {
 		id = strconv.FormatInt(f.EventID, 10)

@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/audit"
 )
 
-// The line of a call is on the disk before the tool is called: a process that is killed in the middle
-// of the call leaves it, and whoever goes on makes one chain with it.
+// The line of a call is on the disk before the tool is called: a process that is killed in the middle of the call leaves
+// it, and the process that resumes the run continues the same chain.
 func TestT36_AuditedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	lathePath, err := exec.LookPath("lathe")
@@ -76,7 +76,7 @@ policy: {tools: {act: allow}}
 		t.Fatalf("%v: %s", err, out)
 	}
 	n, last := calls() // a call that writes is not made again
-	if facts, err := last.Facts(); err != nil || n != 1 || facts.Type != "RunFinished" || facts.RunID != id {
+	if fields, err := last.Fields(); err != nil || n != 1 || fields.Type != "RunFinished" || fields.RunID != id {
 		t.Errorf("%d calls, then %s, %v", n, last.Raw, err)
 	}
 

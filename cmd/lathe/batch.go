@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lathe-run/lathe/internal/jsonlines"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
 )
@@ -55,7 +56,7 @@ func checkLine(line []byte) (v verdict) {
 		return wrong("schema", schemaProblem(err))
 	}
 	args := members["arguments"]
-	text, held := heldText(args)
+	text, held := textOf(args)
 	if !held {
 		return judge(s, args)
 	}
@@ -69,8 +70,8 @@ func checkLine(line []byte) (v verdict) {
 	return judge(s, text)
 }
 
-// heldText returns the text in a JSON string that looks like an object or an array.
-func heldText(value []byte) ([]byte, bool) {
+// textOf returns the text in a JSON string that looks like an object or an array.
+func textOf(value []byte) ([]byte, bool) {
 	if value[0] != '"' {
 		return nil, false
 	}
@@ -117,35 +118,29 @@ func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 // eachLine calls fn for each line that is not blank, without its end, and with nil for one that is
 // longer than maxLine. It calls idle before it waits for more.
 func eachLine(in io.Reader, idle func() error, fn func(line []byte) error) error {
-	r := bufio.NewReaderSize(in, 64<<10)
-	var line []byte
-	tooLong := false
+	r := jsonlines.NewReader(in, maxLine)
 	for {
 		if r.Buffered() == 0 {
 			if err := idle(); err != nil {
 				return err
 			}
 		}
-		piece, err := r.ReadSlice('\n')
-		if !tooLong {
-			line = append(line, piece...)
-			tooLong = len(line) > maxLine+1
-		}
+		line, err := r.Next()
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
+		case errors.Is(err, jsonlines.ErrTooLong):
+			line, err = nil, fn(nil)
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, jsonlines.ErrNoLineEnd): // a last line without its end; the next read returns io.EOF
+			err = nil
+		case err != nil:
 			return fmt.Errorf("reading standard input: %w", err)
 		}
-		var ferr error
-		if tooLong {
-			ferr = fn(nil)
-		} else if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			ferr = fn(trimmed)
+		if trimmed := bytes.TrimSpace(line); err == nil && len(trimmed) > 0 {
+			err = fn(trimmed)
 		}
-		if ferr != nil || err != nil {
-			return ferr
+		if err != nil {
+			return err
 		}
-		line, tooLong = line[:0], false
 	}
 }

@@ -43,7 +43,7 @@ func TestToolsCheckRefusesNamesThatDifferOnlyInCase(t *testing.T) {
 	}
 }
 
-func TestBatchTellsWhenItCannotReadOrWrite(t *testing.T) {
+func TestBatchReportsWhenItCannotReadOrWrite(t *testing.T) {
 	t.Parallel()
 	if err := checkBatch(iotest.ErrReader(io.ErrUnexpectedEOF), io.Discard); err == nil {
 		t.Error("a broken input is no error")

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -19,7 +24,7 @@ func toolsCallCommand() *cobra.Command {
 		Use:   "call NAME|FILE.wasm [ARGUMENTS]",
 		Short: "Call one tool through the runner, as a model would",
 		Long: `Calls one tool through the same runner, limits and policy that a model's call passes, and prints what
-the model would be told. ARGUMENTS is a JSON object, or - to read it from standard input; without it the
+the model would receive. ARGUMENTS is a JSON object, or - to read it from standard input; without it the
 call has no arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
 		Example: `  lathe tools call calculator '{"expression":"7 + 35"}'
   lathe tools call sum.wasm '{"a":7,"b":35}'
@@ -35,7 +40,7 @@ call has no arguments. FILE.wasm is a WebAssembly module with its manifest besid
 				}
 				call.Arguments = text
 			}
-			return callTool(cmd, call, yes, asJSON)
+			return callTool(cmd, call, len(args) == 2 && args[1] == "-", yes, asJSON)
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "answer yes where policy asks")
@@ -55,7 +60,7 @@ func argumentText(cmd *cobra.Command, arg string) (string, error) {
 	return string(b), nil
 }
 
-func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
+func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bool) error {
 	cfg, set, err := configuredTools(cmd)
 	if err != nil {
 		return err
@@ -66,18 +71,18 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 	server, _, _ := strings.Cut(call.Name, "__")
-	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, []string{server})
+	running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: []string{server}, Log: log})
 	if err != nil {
 		return err
 	}
-	defer running.close()
-	modules, err := modulesFor(cmd.Context(), cfg, configPath(cmd), set, log, &call)
+	defer running.Close()
+	modules, err := modulesOf(cmd.Context(), cfg, set, log, &call)
 	if err != nil {
 		return err
 	}
-	defer modules.close()
-	for _, text := range running.complaints() {
-		view.note(text)
+	defer modules.Close()
+	for _, text := range running.Warnings() {
+		view.note(printable(text))
 	}
 	var approver lathe.Approver
 	switch in := cmd.InOrStdin(); {
@@ -86,7 +91,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	case isTerminal(in) && view.errTerm:
 		approver = newTerminalApprover(in, view)
 	}
-	trail, err := openAudit(cfg, configPath(cmd), log)
+	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -103,12 +108,16 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	}
 	run := &lathe.RunInfo{RunID: "command-line", RequestID: "command-line"}
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{call}}
-	work := buildRunner(cfg, set, approver, trail, log).Begin(run, nil)
+	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Approver: approver, Audit: trail, Log: log})
+	if err != nil {
+		return err
+	}
+	work := runner.Begin(run, nil)
 	work.Adopt(&msg)
 	n := int64(0)
-	outcome := work.Execute(cmd.Context(), 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d lathe.EventData) {
+	outcome := work.Execute(cmd.Context(), 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d event.Data) {
 		n++
-		sinks.Emit(cmd.Context(), lathe.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
+		sinks.Emit(cmd.Context(), event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
 	})
 	if lines != nil && lines.Err() != nil {
 		return &exitError{exitFailed, fmt.Errorf("writing events: %w", lines.Err())}
@@ -116,16 +125,17 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, yes, asJSON bool) error {
 	for _, m := range outcome.Messages {
 		for _, p := range m.Parts {
 			if r, ok := p.(lathe.ToolResult); ok {
-				return tellResult(cmd, &r, asJSON)
+				return printResult(cmd, &r, asJSON, func() error { return callProblem(&r, call, fromStdin, set) })
 			}
 		}
 	}
 	return &exitError{exitFailed, errors.New("the call has no result")}
 }
 
-// tellResult prints what the model would be told, and turns it into an exit code.
-func tellResult(cmd *cobra.Command, r *lathe.ToolResult, told bool) error {
-	if !told {
+// printResult prints the result as the model gets it, unless reported is set, and returns the exit code of the
+// call. problem returns what a person reads of a result that is an error.
+func printResult(cmd *cobra.Command, r *lathe.ToolResult, reported bool, problem func() error) error {
+	if !reported {
 		text := r.Content
 		if isTerminal(cmd.OutOrStdout()) {
 			text = printable(text)
@@ -140,7 +150,17 @@ func tellResult(cmd *cobra.Command, r *lathe.ToolResult, told bool) error {
 	case r.Code == lathe.CodeCancelled:
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	case r.IsError:
-		return &exitError{exitFailed, nil}
+		return &exitError{exitFailed, problem()}
 	}
 	return nil
+}
+
+// modulesOf starts the configured modules. If the call names the file of a module, it starts that one alone and names
+// its tool in the call.
+func modulesOf(ctx context.Context, cfg *config.Config, set *tool.Set, log *slog.Logger, call *lathe.ToolCall) (m *app.Modules, err error) {
+	if !strings.HasSuffix(call.Name, ".wasm") {
+		return app.StartModules(ctx, cfg, set, log)
+	}
+	m, call.Name, err = app.StartModule(ctx, cfg, set, call.Name)
+	return m, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
 )
@@ -65,7 +66,14 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 				_, err = fmt.Fprintln(out, "valid")
 			default:
 				for _, e := range v.errors {
-					_, err = fmt.Fprintf(out, "%s: %s (%s)\n", pointerOrWhole(e.Pointer), e.Message, e.Keyword)
+					where := pointerOrWhole(e.Pointer)
+					if e.Keyword == "schema" {
+						where = "the schema of " + args[0]
+						if schemaFile != "" {
+							where = schemaFile
+						}
+					}
+					_, err = fmt.Fprintf(out, "%s: %s (%s)\n", where, e.Message, e.Keyword)
 				}
 			}
 			if err != nil || !v.valid {
@@ -98,11 +106,11 @@ func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, nil)
+	modules, err := app.StartModules(cmd.Context(), cfg, set, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer modules.close()
+	defer modules.Close()
 	t, ok := set.Lookup(name)
 	if !ok {
 		return nil, noTool("", name, set)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
@@ -22,6 +23,7 @@ func completeRun(cmd *cobra.Command) {
 	offer("tools", completeTools)
 	offer("dialect", cobra.FixedCompletions(append([]string{provider.NativeDialect}, dialect.Names()...), cobra.ShellCompDirectiveNoFileComp))
 	offer("log", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	offer("wire", cobra.FixedCompletions([]string{"openai", "responses", "anthropic", "gemini"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, flag := range []string{"base-url", "system", "key-env", "client-timeout"} {
 		offer(flag, cobra.NoFileCompletions)
 	}
@@ -57,7 +59,7 @@ func completeModels(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.S
 func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
-		if set, err := buildTools(cfg); err == nil {
+		if set, err := app.NewToolSet(cfg); err == nil {
 			for _, sp := range set.Specs() {
 				names = append(names, sp.Name)
 			}
@@ -71,7 +73,7 @@ func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 	var names []string
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil && len(args) == 0 {
 		for name, c := range cfg.Tools.MCP {
-			if !c.URL.IsZero() && !bringsCredentials(c.Headers) {
+			if !c.URL.IsZero() && !app.HasAuthorization(c.Headers) {
 				names = append(names, name)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 )
 
@@ -32,7 +33,7 @@ func configCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkConfig(cmd.Context(), cfg, path); err != nil {
+			if err := app.Check(cmd.Context(), cfg); err != nil {
 				return err
 			}
 			for _, w := range cfg.Warnings() {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/sse"
 )
 
@@ -104,7 +104,7 @@ func (f *serverFlags) client(base string) (*daemonClient, error) {
 	return c, nil
 }
 
-// A daemonProblem is an error as the API tells it.
+// A daemonProblem is an error response of the API.
 type daemonProblem struct {
 	Status    int       `json:"status"`
 	Code      string    `json:"code"`
@@ -182,11 +182,11 @@ func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if c.instead != "" {
 		return usageError("%s; no daemon answers at %s: %w", c.instead, c.base, err)
 	}
-	hint := "; is `lathe serve` running there?"
+	advice := "; is `lathe serve` running there?"
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		hint = ""
+		advice = ""
 	}
-	return &exitError{exitFailed, fmt.Errorf("the daemon at %s cannot be reached: %w%s", c.base, err, hint)}
+	return &exitError{exitFailed, fmt.Errorf("the daemon at %s cannot be reached: %w%s", c.base, err, advice)}
 }
 
 // call makes a request and reads the JSON of the answer into out; nil: the answer has none.
@@ -216,7 +216,7 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 
 // events calls f for the events of a run after one. With follow it waits for further ones until the run waits or has
 // ended.
-func (c *daemonClient) events(ctx context.Context, runID string, after int64, follow string, f func(e *lathe.Event) error) error {
+func (c *daemonClient) events(ctx context.Context, runID string, after int64, follow string, f func(e *event.Event) error) error {
 	resp, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/api/runs/%s/events?follow=%s&after=%d", url.PathEscape(runID), follow, after), nil)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 		case err != nil:
 			return &exitError{exitFailed, fmt.Errorf("the events of the daemon at %s cannot be read: %w", c.base, err)}
 		}
-		var e lathe.Event
+		var e event.Event
 		if err := json.Unmarshal(frame.Data, &e); err != nil {
 			return &exitError{exitFailed, fmt.Errorf("an event of the daemon at %s cannot be read: %w", c.base, err)}
 		}

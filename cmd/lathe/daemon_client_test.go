@@ -21,11 +21,11 @@ func TestCommandsNameTheFlagsWhereNoDaemonAnswers(t *testing.T) {
 	_ = ln.Close() // nothing listens there now
 	cmd := &cobra.Command{}
 	var f serverFlags
-	var said strings.Builder
-	cmd.SetErr(&said)
+	var output strings.Builder
+	cmd.SetErr(&output)
 	c, err := f.usual(cmd)
-	if err != nil || c.base != defaultServer || c.flag != "" || !strings.Contains(said.String(), "asking the daemon at "+defaultServer) {
-		t.Fatalf("%+v, %v: %s", c, err, said.String())
+	if err != nil || c.base != defaultServer || c.flag != "" || !strings.Contains(output.String(), "asking the daemon at "+defaultServer) {
+		t.Fatalf("%+v, %v: %s", c, err, output.String())
 	}
 	c.base = "http://" + addr
 	err = c.call(t.Context(), "GET", "/api/runs", nil, nil)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/spf13/cobra"
 )
 
@@ -29,7 +30,7 @@ const (
 // leaveNote writes the address at which the daemon with this store listens, and returns what removes it. A store that
 // is no file has none.
 func leaveNote(store, from string, ln net.Addr) (remove func(), err error) {
-	kind, path, err := storeKind(store, from)
+	kind, path, err := app.ParseStoreName(store, from)
 	if err != nil || kind != "sqlite" {
 		return func() {}, nil //nolint:nilerr // memory and none are no files
 	}
@@ -102,11 +103,11 @@ func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func
 		return remote(c)
 	}
 	err = local()
-	var locked *lockedError
+	var locked *app.LockedError
 	if !errors.As(err, &locked) {
 		return err
 	}
-	if c, err = f.noted(locked.path); err != nil {
+	if c, err = f.noted(locked.Path); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; if it is lathe serve, name its address: %s --server URL (%w)", locked, cmd.CommandPath(), err)}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "note: the daemon at %s has the store open: asking it\n", c.base)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -26,7 +27,7 @@ func runDocument(ts *testscript.TestScript, neg bool, args []string) {
 			// What a command answers is shown whatever its exit code.
 			_ = exitCodeOf(ts, ts.Exec("sh", "-c", "{ "+command+"\n} 2>&1"))
 			got := ts.ReadFile("stdout")
-			if !likeDocument(want).MatchString(strings.TrimRight(got, "\n")) {
+			if !likeDocument(want).MatchString(strings.TrimRight(got, "\n") + "\n") {
 				ts.Fatalf("%s shows for\n$ %s\n%s\n\nand the command says\n%s", args[0], command, want, got)
 			}
 			ran++
@@ -54,19 +55,46 @@ func fenced(text, language string) []string {
 	}
 }
 
+var columns = regexp.MustCompile(`  +`)
+
+// likeDocument returns the pattern of the outputs that a document's text stands for. A line "…" stands for any number of
+// lines, none included; "…" within a line stands for any text of that line. Two or more spaces stand for at least two, so that
+// the widths of columns do not count.
 func likeDocument(want string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
-	for i, line := range strings.Split(strings.TrimRight(want, "\n"), "\n") {
-		if i > 0 {
-			b.WriteString(`\n`)
-		}
+	for line := range strings.SplitSeq(strings.TrimRight(want, "\n"), "\n") {
 		if line == "…" {
-			b.WriteString(`.*`)
+			b.WriteString(`(?:.*\n)?`)
 			continue
 		}
-		fmt.Fprint(&b, strings.ReplaceAll(regexp.QuoteMeta(line), "…", `[^\n]*`))
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", `[^\n]*`)
+		fmt.Fprint(&b, columns.ReplaceAllString(pattern, ` {2,}`), `\n`)
 	}
 	b.WriteString(`\z`)
 	return regexp.MustCompile(b.String())
+}
+
+// TestDocumentLinesStandForOutputs checks what "…" and columns in a document match, and what they do not.
+func TestDocumentLinesStandForOutputs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		document, output string
+		want             bool
+	}{
+		{"a\n…\nb", "a\nb", true},
+		{"a\n…\nb", "a\n1\n2\nb", true},
+		{"…\nb", "b", true},
+		{"a\n…", "a\n1", true},
+		{"a …", "a 1\n2", false},
+		{"NAME  EFFECT", "NAME      EFFECT", true},
+		{"NAME  EFFECT", "NAME EFFECT", false},
+		{"a", "a\nb", false},
+		{"", "", true},
+		{"", "a", false},
+	} {
+		if got := likeDocument(c.document).MatchString(c.output + "\n"); got != c.want {
+			t.Errorf("%q and %q: %t, want %t", c.document, c.output, got, c.want)
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +13,18 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/doctor"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/lab/doctor"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/sim"
 )
 
 type doctorFlags struct {
-	model, baseURL, keyFile, keyEnv string
-	timeout                         time.Duration
-	write                           string
-	asJSON, quiet                   bool
+	model, baseURL, wire, keyFile, keyEnv string
+	timeout                               time.Duration
+	write                                 string
+	asJSON, quiet                         bool
 }
 
 func doctorCommand() *cobra.Command {
@@ -52,13 +52,15 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.model, "model", "", "`name` of the model; the same as MODEL")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions, such as http://127.0.0.1:11434/v1")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
 	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not be there")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cmd.AddCommand(doctorClientCommand())
 	if err := cmd.RegisterFlagCompletionFunc("model", completeModels); err != nil {
 		panic(err) // the flag is not defined
 	}
@@ -136,7 +138,7 @@ func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	case errors.As(err, &none):
 		return &exitError{exitUpstream, fmt.Errorf("%s; start the server, or check scheme, host and port of the base URL", printable(none.Error()))}
 	}
-	return &exitError{exitConfig, causeOf(err)}
+	return &exitError{exitConfig, app.Cause(err)}
 }
 
 func writeNew(path string, b []byte) error {
@@ -154,29 +156,28 @@ func writeNew(path string, b []byte) error {
 // target finds the model that is examined, as a run would.
 func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
 	var t doctor.Target
-	rf := runFlags{model: f.model, baseURL: f.baseURL, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	rf := runFlags{model: f.model, baseURL: f.baseURL, wire: f.wire, keyFile: f.keyFile, keyEnv: f.keyEnv}
 	over, name, err := rf.overrides(cmd)
 	if err != nil {
 		return t, err
 	}
-	path := configPath(cmd)
-	cfg, err := loadConfig(path, over)
+	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
 		return t, err
 	}
 	entry, err := cfg.Model(name)
 	if err != nil {
-		return t, usageError("%w; --base-url URL reaches any server, and sim/demo is simulated", causeOf(err))
+		return t, usageError("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))
 	}
-	simOpts, err := buildSim(cfg, path, "", "")
+	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {
 		return t, err
 	}
-	if _, err := buildModel(entry, simOpts, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := app.NewProvider(entry, &app.ModelOptions{Sim: simOpts}); err != nil {
 		return t, err // what a run would refuse
 	}
-	t = doctor.Target{Name: entry.Name, Model: entry.Model, BaseURL: entry.BaseURL.Reveal(), Key: entry.Key.Secret(), Headers: map[string]secret.Secret{},
-		Overrides: overrides(entry), NoUsage: !entry.IncludeUsage, MaxCompletionTokens: entry.MaxCompletionTokens}
+	t = doctor.Target{Name: entry.Name, Model: entry.Model, Wire: entry.Wire, BaseURL: entry.BaseURL.Reveal(), Key: entry.Key.Secret(), Headers: map[string]secret.Secret{},
+		Overrides: app.Overrides(entry), NoUsage: !entry.IncludeUsage, MaxCompletionTokens: entry.MaxCompletionTokens}
 	for header, value := range entry.Headers {
 		t.Headers[header] = value.Secret()
 	}
@@ -193,7 +194,7 @@ func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, e
 			view.note("no model is configured: the simulated " + entry.Name + " is examined; --base-url and --model reach a real one")
 		}
 	case t.BaseURL == "":
-		t.BaseURL = "https://api.openai.com/v1"
+		t.BaseURL = doctor.VendorURL(entry.Wire)
 	}
 	if t.Name == commandLineModel {
 		t.Name = entry.Model

@@ -1,20 +1,21 @@
 package main
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
-	"github.com/lathe-run/lathe/doctor"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/sim"
 )
 
 // runProfile writes what the doctor found as a configuration and runs a prompt with it.
-func runProfile(t *testing.T, model string, timeout time.Duration) *lathe.Result {
+func runProfile(t *testing.T, model string, timeout time.Duration) *event.Result {
 	t.Helper()
 	rep, err := doctor.Run(t.Context(), doctor.Target{BaseURL: "http://sim.invalid/v1", Model: model, Transport: sim.New(nil).Transport(),
 		Entry: []doctor.Setting{{Key: "provider", Value: "sim"}, {Key: "model", Value: model}}}, &doctor.Options{Timeout: timeout, Wait: time.Millisecond})
@@ -29,18 +30,19 @@ func runProfile(t *testing.T, model string, timeout time.Duration) *lathe.Result
 	if entry.Model != model {
 		t.Fatalf("the profile names %s", entry.Model)
 	}
-	chat, err := buildModel(entry, nil, slog.New(slog.DiscardHandler))
+	chat, err := app.NewModel(cfg, entry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chat, err = buildDialect(chat, entry, cfg); err != nil {
-		t.Fatal(err)
-	}
-	set, err := buildTools(cfg)
+	set, err := app.NewToolSet(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(chat, buildRunner(cfg, set, nil, nil, slog.New(slog.DiscardHandler)), &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits()})
+	runner, err := app.NewRunner(cfg, set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(chat, runner, &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func runProfile(t *testing.T, model string, timeout time.Duration) *lathe.Result
 func TestProfileOfEachFaultLoadsAndRuns(t *testing.T) {
 	t.Parallel()
 	mended := map[string]lathe.Reason{"status-400-tools": lathe.ReasonAnswered, "status-404-tools": lathe.ReasonAnswered}
-	for _, f := range sim.Faults() {
+	for _, f := range sim.FaultsOn(lathe.WireOpenAIChat) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			timeout := 30 * time.Second

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lathe-run/lathe/doctor"
+	"github.com/lathe-run/lathe/lab/doctor"
 )
 
 // reportWidth is the width to which sentences are broken.

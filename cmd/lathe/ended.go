@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // ended turns the end of a run into an exit code and a sentence that says what to try next.
-func (f *runFlags) ended(ctx context.Context, res *lathe.Result, err error) error {
+func (f *runFlags) ended(ctx context.Context, res *event.Result, err error) error {
 	if ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	}
@@ -19,7 +20,7 @@ func (f *runFlags) ended(ctx context.Context, res *lathe.Result, err error) erro
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls:
 		return nil
 	case lathe.ReasonUpstreamError:
-		return &exitError{exitUpstream, upstreamHint(err, !f.noContent)}
+		return &exitError{exitUpstream, upstreamAdvice(err, !f.noContent)}
 	case lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
 		return &exitError{exitPolicy, fmt.Errorf("the run waits: %s", res.Reason)}
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted:
@@ -29,11 +30,11 @@ func (f *runFlags) ended(ctx context.Context, res *lathe.Result, err error) erro
 	case lathe.ReasonInternal:
 		return &exitError{exitFailed, fmt.Errorf("the run ended internal: %w", err)}
 	default:
-		return &exitError{exitFailed, fmt.Errorf("the run ended %s%s", res.Reason, reasonHint(res.Reason))}
+		return &exitError{exitFailed, fmt.Errorf("the run ended %s%s", res.Reason, reasonAdvice(res.Reason))}
 	}
 }
 
-func reasonHint(r lathe.Reason) string {
+func reasonAdvice(r lathe.Reason) string {
 	switch r {
 	case lathe.ReasonMaxIterations:
 		return ": raise --max-iterations, or ask for less"
@@ -58,9 +59,25 @@ func reasonHint(r lathe.Reason) string {
 	}
 }
 
-// upstreamHint says what failed and what to look at. The server's own words may quote the request:
+// blankCause returns the likely cause of a blank answer, with the next step where there is one.
+func blankCause(b lathe.Blank) string {
+	switch b {
+	case lathe.BlankCallsIgnored:
+		return "the model called tools where calls have no effect"
+	case lathe.BlankLength:
+		return "the limit on output tokens was reached before the answer began; raise max_tokens"
+	case lathe.BlankReasoning:
+		return "the model wrote its reasoning and ended"
+	case lathe.BlankOutputDropped:
+		return "the model server counted output tokens and sent none; see `lathe doctor`"
+	default:
+		return "the model ended at once"
+	}
+}
+
+// upstreamAdvice says what failed and what to look at. The server's own words may quote the request:
 // they are shown to the person who runs the command, and nowhere else.
-func upstreamHint(err error, words bool) error {
+func upstreamAdvice(err error, words bool) error {
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
 		return err
@@ -102,18 +119,9 @@ func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
 	return name
 }
 
-// causeOf returns what went wrong without the code and the operation, which are for programs.
-func causeOf(err error) error {
-	var e *lathe.Error
-	if errors.As(err, &e) && e.Err != nil {
-		return e.Err
-	}
-	return err
-}
-
 // toolError describes a run that ended tool_error. The setting that would accept it is named only where it would: where
 // some call succeeded.
-func toolError(res *lathe.Result) error {
+func toolError(res *event.Result) error {
 	var names []string
 	succeeded := false
 	for i := range res.Trace {
@@ -141,7 +149,7 @@ func toolError(res *lathe.Result) error {
 }
 
 // inventedNames lists the names without a tool that the model called, for the person at the terminal.
-func inventedNames(res *lathe.Result, asked map[string]string) string {
+func inventedNames(res *event.Result, asked map[string]string) string {
 	var names []string
 	for i := range res.Trace {
 		for _, c := range res.Trace[i].Calls {

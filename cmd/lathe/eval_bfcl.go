@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/eval"
-	"github.com/lathe-run/lathe/eval/bfcl"
+	"github.com/lathe-run/lathe/lab/bfcl"
+	"github.com/lathe-run/lathe/lab/eval"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -69,7 +69,7 @@ func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	case f.limit < 0:
 		return nil, usageError("--limit wants a number from 0 on")
 	}
-	fsys, err := openBoard(f.data)
+	fsys, err := openLeaderboard(f.data)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	return f.suite.Suite, nil
 }
 
-// openBoard returns the folder of a leaderboard's files. One that has none is a mistake in the call.
-func openBoard(dir string) (fs.FS, error) {
+// openLeaderboard returns the folder of a leaderboard's files. One that has none is a mistake in the call.
+func openLeaderboard(dir string) (fs.FS, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, usageError("--data: %w", err)

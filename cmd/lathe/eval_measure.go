@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lathe-run/lathe/eval"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/lab/eval"
 )
 
 // exitHarness is what `lathe eval` ends with when it could not measure: the code of a mistake in its
@@ -27,7 +28,7 @@ const evalVariables = "LATHE_EVAL_"
 
 type evalFlags struct {
 	models                  []string
-	baseURL, keyFile        string
+	baseURL, wire, keyFile  string
 	keyEnv, dialect         string
 	preset                  string
 	scenarios, strategies   []string
@@ -71,7 +72,7 @@ typical, extreme, all), injection, faults, bfcl, or a file of scenarios. Without
 default_model in lathe.yaml is measured, else the simulated one.
 
 injection and faults measure Lathe, with simulated models that do the worst: forty texts that tell a model
-to do what nobody allowed, and tools that hang, flood or lie.
+to do what its user did not allow, and tools that hang, flood or lie.
 
 bfcl is the Berkeley Function Calling Leaderboard: the questions in the folder --data, each judged by the
 calls of the model's first message (see docs/eval-bfcl.md).
@@ -112,7 +113,8 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.models, "model", nil, "`names` of configured models, of models at --base-url, or sim/…")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")
@@ -186,7 +188,8 @@ func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 	return unknownVariable(cmd.Flags())
 }
 
-// unknownVariable says that a variable stands for no flag: it would change nothing, and nobody would know.
+// unknownVariable returns an error if an environment variable with the prefix names no flag; it would be ignored without
+// notice.
 func unknownVariable(flags *pflag.FlagSet) error {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -195,7 +198,7 @@ func unknownVariable(flags *pflag.FlagSet) error {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, evalVariables) && !slices.Contains(known, name) {
-			return usageError("%s: no flag has this name: %s", name, didYouMean(name, known, "`lathe eval --help` lists the flags"))
+			return usageError("%s: no flag has this name: %s", name, nearest.Suggest(name, known, "`lathe eval --help` lists the flags"))
 		}
 	}
 	return nil
@@ -234,17 +237,17 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return harnessError(cmd, err)
 	}
-	return f.tell(cmd, rep, opts.Dir, view)
+	return f.printReport(cmd, rep, opts.Dir, view)
 }
 
 // suite returns what to run: a preset of the suite that comes with Lathe, a leaderboard, or a file.
 func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
 	suite, preset := eval.Builtin(), f.preset
-	board := len(args) == 1 && args[0] == bfclSuite
-	if name, ok := f.bfcl.used(cmd); ok && !board {
+	isLeaderboard := len(args) == 1 && args[0] == bfclSuite
+	if name, ok := f.bfcl.used(cmd); ok && !isLeaderboard {
 		return nil, nil, usageError("--%s is of the suite bfcl: lathe eval bfcl --data DIR", name)
 	}
-	if board {
+	if isLeaderboard {
 		var err error
 		if suite, err = f.bfcl.read(view); err != nil {
 			return nil, nil, err
@@ -254,7 +257,7 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 	} else if len(args) == 1 && !slices.Contains(presetNames(suite), args[0]) {
 		b, err := readSuite(args[0])
 		if err != nil {
-			return nil, nil, usageError("%w: %s", err, didYouMean(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
+			return nil, nil, usageError("%w: %s", err, nearest.Suggest(args[0], append(suiteNames(), "compare", "score"), "SUITE is one of "+strings.Join(suiteNames(), ", ")+", or a file"))
 		}
 		if suite, err = eval.Parse(filepath.Base(args[0]), b); err != nil {
 			return nil, nil, usageError("%w", err)
@@ -312,7 +315,7 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	}
 	for _, s := range f.strategies {
 		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {
-			return nil, usageError("--strategy %s: %s", s, didYouMean(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
+			return nil, usageError("--strategy %s: %s", s, nearest.Suggest(s, []string{"raw", "baseline", "production"}, "there are raw, baseline and production"))
 		}
 		if !slices.Contains(o.Strategies, eval.Strategy(s)) {
 			o.Strategies = append(o.Strategies, eval.Strategy(s))
@@ -339,8 +342,8 @@ const (
 	maxJobs   = 256
 )
 
-// tell writes the results, and turns them into an exit code.
-func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view *screen) error {
+// printReport prints the results and returns the error that has their exit code.
+func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string, view *screen) error {
 	if dir != "" {
 		if err := rep.Save(dir); err != nil {
 			return harnessError(cmd, fmt.Errorf("writing the results: %w", err))
@@ -366,11 +369,11 @@ func (f *evalFlags) tell(cmd *cobra.Command, rep *eval.Report, dir string, view 
 	case eval.Failed:
 		return &exitError{exitFailed, nil}
 	}
-	said := fmt.Errorf("inconclusive: %s", inconclusive(rep))
+	problem := fmt.Errorf("inconclusive: %s", inconclusive(rep))
 	if !rep.Scored() {
-		return harnessError(cmd, said)
+		return harnessError(cmd, problem)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", said)
+	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", problem)
 	return &exitError{exitFailed, nil}
 }
 
@@ -389,7 +392,7 @@ func inconclusive(rep *eval.Report) string {
 	if refused > 0 {
 		parts = append(parts, fmt.Sprintf("%s refused by the server", count(refused, "run")))
 	}
-	return strings.Join(parts, ", ") + ": " + unscoredHint(rep)
+	return strings.Join(parts, ", ") + ": " + unscoredAdvice(rep)
 }
 
 // harnessError says what kept the evaluation from measuring. Unlike a mistake in the call, it is not
@@ -399,26 +402,26 @@ func harnessError(cmd *cobra.Command, err error) error {
 	return &exitError{exitHarness, nil}
 }
 
-// unscoredHint says what happened to the first run that was not measured or was refused.
-func unscoredHint(rep *eval.Report) string {
+// unscoredAdvice says what happened to the first run that was not measured or was refused.
+func unscoredAdvice(rep *eval.Report) string {
 	for _, r := range rep.Runs {
 		if r.OK || r.Class == eval.ClassNotProvoked || r.Scored && !r.Class.Refused() {
 			continue
 		}
-		hint := string(r.Class)
+		advice := string(r.Class)
 		switch r.Class {
 		case eval.ClassConnection:
-			hint += ", is the server running, and is --base-url right?"
+			advice += ", is the server running, and is --base-url right?"
 		case eval.ClassAuth, eval.ClassForbidden, eval.ClassPaymentRequired:
-			hint += ", look at the key and the account"
+			advice += ", look at the key and the account"
 		case eval.ClassNotFound:
-			hint += ", look at --model and the path of --base-url"
+			advice += ", look at --model and the path of --base-url"
 		case eval.ClassRateLimit:
-			hint += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
+			advice += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
 		case eval.ClassReplay:
-			hint += ", --record makes the recording again, and a file of --answers wants a line for each case"
+			advice += ", --record makes the recording again, and a file of --answers wants a line for each case"
 		}
-		return hint
+		return advice
 	}
 	return "not tried"
 }

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/eval/bfcl"
+	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/lab/bfcl"
 )
 
 // scoreFormats are the forms of outputs and answers that score knows.
@@ -35,7 +36,7 @@ The exit code is 0 when all lines were answered.`,
 			case len(args) > 0:
 				return usageError("score takes no arguments: it reads lines from standard input")
 			case format != "bfcl":
-				return usageError("no format %q: %s", format, didYouMean(format, scoreFormats, "score knows bfcl"))
+				return usageError("no format %q: %s", format, nearest.Suggest(format, scoreFormats, "score knows bfcl"))
 			case !batch:
 				return usageError("score reads lines from standard input: give --batch")
 			case data == "":
@@ -44,7 +45,7 @@ The exit code is 0 when all lines were answered.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fsys, err := openBoard(data)
+			fsys, err := openLeaderboard(data)
 			if err != nil {
 				return err
 			}
@@ -80,7 +81,7 @@ func scoreBatch(in io.Reader, out io.Writer, s *bfcl.Scorer) error {
 // scoreLine judges one line of a batch; nil stands for one that was too large to read.
 func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 	id := []byte("null")
-	said := func(v bfcl.Verdict) []byte {
+	verdictLine := func(v bfcl.Verdict) []byte {
 		out := rawjson.AppendCompact([]byte(`{"id":`), id)
 		out = fmt.Appendf(out, `,"valid":%t,"error_type":`, v.Valid)
 		if v.Valid {
@@ -88,7 +89,7 @@ func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 		}
 		return append(rawjson.AppendQuote(out, v.ErrorType), '}')
 	}
-	wrong := func(what string) []byte { return said(bfcl.Verdict{ErrorType: bfcl.InputError + what}) }
+	wrong := func(what string) []byte { return verdictLine(bfcl.Verdict{ErrorType: bfcl.InputError + what}) }
 	if line == nil {
 		return wrong("line")
 	}
@@ -108,5 +109,5 @@ func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 		return wrong("model_output")
 	}
 	plain := func(name string) string { return string(rawjson.AppendUnquoteLossy(nil, members[name])) }
-	return said(s.Score(plain("category"), plain("id"), members["model_output"]))
+	return verdictLine(s.Score(plain("category"), plain("id"), members["model_output"]))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/eval"
+	"github.com/lathe-run/lathe/lab/eval"
 	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/transform"
@@ -57,7 +57,7 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 }
 
 func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {
-	rf := runFlags{model: name, baseURL: f.baseURL, keyFile: f.keyFile, keyEnv: f.keyEnv}
+	rf := runFlags{model: name, baseURL: f.baseURL, wire: f.wire, keyFile: f.keyFile, keyEnv: f.keyEnv}
 	if f.client.d > 0 {
 		rf.clientTimeout = f.client.d
 	} else if cmd.Flags().Changed("client-timeout") {
@@ -67,14 +67,13 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	if err != nil {
 		return eval.Target{}, err
 	}
-	path := configPath(cmd)
-	cfg, err := loadConfig(path, over)
+	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
 		return eval.Target{}, err
 	}
 	found, err := cfg.Model(key)
 	if err != nil {
-		return eval.Target{}, usageError("%w; --base-url URL reaches any server, and sim/eval is simulated", causeOf(err))
+		return eval.Target{}, usageError("%w; --base-url URL reaches any server, and sim/eval is simulated", app.Cause(err))
 	}
 	entry := *found
 	if entry.ReadTimeout == entry.ClientTimeout && f.client.d != 0 {
@@ -90,26 +89,26 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	}
 	if f.dialect != "" {
 		if f.dialect != provider.NativeDialect {
-			if _, err := lookupDialect(f.dialect); err != nil {
+			if _, err := app.LookupDialect(f.dialect); err != nil {
 				return eval.Target{}, usageError("--dialect: %w", err)
 			}
 		}
 		entry.Dialect = f.dialect
 	}
-	simOpts, err := buildSim(cfg, path, "", "")
+	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {
 		return eval.Target{}, err
 	}
-	server, err := buildModel(&entry, simOpts, slog.New(slog.DiscardHandler))
+	server, err := app.NewProvider(&entry, &app.ModelOptions{Sim: simOpts})
 	if err != nil {
 		return eval.Target{}, err
 	}
-	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: overrides(&entry),
+	t := eval.Target{Name: name, Identity: identity(&entry), Under: map[eval.Strategy]lathe.Model{}, Overrides: app.Overrides(&entry),
 		About: f.about(&entry)}
 	for _, s := range f.strategies {
 		helped := entry
 		helped.Transforms = transformsUnder(eval.Strategy(s), &entry)
-		if t.Model, err = buildDialect(server, &helped, cfg); err != nil {
+		if t.Model, err = app.Decorate(cfg, &helped, server); err != nil {
 			return eval.Target{}, err
 		}
 		t.Under[eval.Strategy(s)] = t.Model
@@ -153,7 +152,7 @@ func (f *evalFlags) about(m *config.Model) map[string]string {
 	if m.Profile != "" {
 		out["profile"] = m.Profile
 	}
-	for _, member := range overrides(m) {
+	for _, member := range app.Overrides(m) {
 		out["override_"+member.Name] = string(member.Value)
 	}
 	t := m.Transforms
@@ -166,6 +165,10 @@ func (f *evalFlags) about(m *config.Model) map[string]string {
 // identity says what makes a model the same one: where it is, its name there, and what the configuration
 // says of how it is spoken to.
 func identity(m *config.Model) string {
-	return fmt.Sprintf("%#v", []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.SupportsTools, m.SupportsParallel,
-		m.ReasoningField, m.IncludeUsage, m.MaxCompletionTokens, m.Transforms, m.RequestOverrides})
+	parts := []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.SupportsTools, m.SupportsParallel,
+		m.ReasoningField, m.IncludeUsage, m.MaxCompletionTokens, m.Transforms, m.RequestOverrides}
+	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		parts = append(parts, string(m.Wire), m.MaxTokens)
+	}
+	return fmt.Sprintf("%#v", parts)
 }

@@ -55,7 +55,7 @@ func TestEvalGoesOnAfterAnInterrupt(t *testing.T) {
 
 // A strategy says which transforms are there. What an entry adds to requests is always there, and makes a
 // run another one.
-func TestEvalSendsWhatTheEntrySays(t *testing.T) {
+func TestEvalSendsTheSettingsOfTheEntry(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var sent strings.Builder
@@ -74,7 +74,7 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 	t.Cleanup(srv.Close)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lathe.yaml")
-	into := func(strategy, seed string) (code int, said string) {
+	into := func(strategy, seed string) (code int, output string) {
 		entry := fmt.Sprintf("models: {m: {profile: deepseek, base_url: %q, model: sim/eval, request_overrides: {seed: %s}, "+
 			"transforms: {tool: [openai_tools_strip_function_descriptions]}}}", srv.URL+"/v1", seed)
 		if err := os.WriteFile(path, []byte(entry), 0o600); err != nil {
@@ -86,8 +86,8 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 		return run(t.Context(), args, strings.NewReader(""), io.Discard, &errw), errw.String()
 	}
 	measure := func(strategy, seed string) string {
-		if code, said := into(strategy, seed); code != exitOK {
-			t.Fatalf("%s: exit code %d: %s", strategy, code, said)
+		if code, output := into(strategy, seed); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", strategy, code, output)
 		}
 		return sent.String()
 	}
@@ -109,8 +109,8 @@ func TestEvalSendsWhatTheEntrySays(t *testing.T) {
 	if got := measure("production", "7"); got != "" {
 		t.Error("a finished run was made again")
 	}
-	if code, said := into("production", "8"); code != exitHarness || !strings.Contains(said, "choose another folder") {
-		t.Errorf("other request_overrides: exit code %d, %s", code, said)
+	if code, output := into("production", "8"); code != exitHarness || !strings.Contains(output, "choose another folder") {
+		t.Errorf("other request_overrides: exit code %d, %s", code, output)
 	}
 }
 

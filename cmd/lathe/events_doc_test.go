@@ -13,18 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
 )
 
 // everyEvent has one of each type, with a value wherever content has a place.
-var everyEvent = []lathe.EventData{
-	&lathe.RunStarted{}, &lathe.ModelCallStarted{Attempt: 1}, &lathe.TextDelta{}, &lathe.ReasoningDelta{}, &lathe.CommentaryDelta{}, &lathe.ToolCallDelta{},
-	&lathe.ModelCallFinished{Provider: "sim", ErrorMessage: "busy", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
-	&lathe.ToolCallProposed{ToolName: "calculator"}, &lathe.ToolCallParseError{Dialect: "harmony"}, &lathe.ToolCallPlanned{},
-	&lathe.ApprovalRequested{Arguments: json.RawMessage(`{}`)}, &lathe.ApprovalResolved{Arguments: json.RawMessage(`{}`)},
-	&lathe.ToolCallExecuted{ToolName: "calculator"},
-	&lathe.ToolCallResult{Tool: "calculator", Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 1, Limit: "tool_timeout", PolicyDecision: "allow"},
-	&lathe.RunPaused{}, &lathe.RunResumed{}, &lathe.RunFinished{Reason: lathe.ReasonAnswered},
+var everyEvent = []event.Data{
+	&event.RunStarted{}, &event.ModelCallStarted{Attempt: 1}, &event.TextDelta{}, &event.ReasoningDelta{}, &event.CommentaryDelta{}, &event.ToolCallDelta{},
+	&event.ModelCallFinished{Provider: "sim", ErrorMessage: "busy", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
+	&event.ToolCallProposed{ToolName: "calculator"}, &event.ToolCallParseError{Dialect: "harmony"}, &event.ToolCallPlanned{},
+	&event.ApprovalRequested{Arguments: json.RawMessage(`{}`)}, &event.ApprovalResolved{Arguments: json.RawMessage(`{}`)},
+	&event.ToolCallExecuted{ToolName: "calculator"},
+	&event.ToolCallResult{Tool: "calculator", Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 1, Limit: "tool_timeout", PolicyDecision: "allow"},
+	&event.RunPaused{}, &event.RunResumed{}, &event.RunFinished{Reason: lathe.ReasonAnswered},
 }
 
 // documentRows returns the cells of the rows of docs/events.md whose first cell holds one name in code.
@@ -62,17 +63,17 @@ func codes(cell string) []string {
 func TestDocumentedEvents(t *testing.T) {
 	t.Parallel()
 	rows := documentRows(t, "## The types")
-	if len(rows) != len(lathe.EventTypes) || len(everyEvent) != len(lathe.EventTypes) {
-		t.Fatalf("%d rows and %d events for %d types", len(rows), len(everyEvent), len(lathe.EventTypes))
+	if len(rows) != len(event.Types()) || len(everyEvent) != len(event.Types()) {
+		t.Fatalf("%d rows and %d events for %d types", len(rows), len(everyEvent), len(event.Types()))
 	}
 	for i, row := range rows {
 		data := everyEvent[i]
-		if got := codes(row[0]); len(row) != 4 || got[0] != lathe.EventTypes[i] || data.EventType() != got[0] {
-			t.Errorf("row %d: %q, want %s", i, row, lathe.EventTypes[i])
+		if got := codes(row[0]); len(row) != 4 || got[0] != event.Types()[i] || data.EventType() != got[0] {
+			t.Errorf("row %d: %q, want %s", i, row, event.Types()[i])
 			continue
 		}
 		if diff := cmp.Diff(dataMembers(reflect.TypeOf(data).Elem()), codes(row[2])); diff != "" {
-			t.Errorf("%s: data (-code +document):\n%s", lathe.EventTypes[i], diff)
+			t.Errorf("%s: data (-code +document):\n%s", event.Types()[i], diff)
 		}
 		want, got := contentMembers(t, data), codes(row[3])
 		for i := range got {
@@ -80,7 +81,7 @@ func TestDocumentedEvents(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			t.Errorf("%s: content %q, documented %q", lathe.EventTypes[i], want, got)
+			t.Errorf("%s: content %q, documented %q", event.Types()[i], want, got)
 		}
 	}
 }
@@ -100,9 +101,9 @@ func dataMembers(typ reflect.Type) []string {
 	return out
 }
 
-func contentMembers(t *testing.T, data lathe.EventData) []string {
+func contentMembers(t *testing.T, data event.Data) []string {
 	t.Helper()
-	b, err := json.Marshal(lathe.Event{Data: data})
+	b, err := json.Marshal(event.Event{Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,10 @@ var (
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
 	m := observe.NewMetrics(nil)
-	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Fleet: "f"}} })
+	m.CountRequest("GET /v1/models", 200)
+	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Pool: "f"}} })
 	for _, data := range everyEvent {
-		m.Emit(t.Context(), lathe.Event{RunID: "run_1", Turn: 1, Data: data})
+		m.Emit(t.Context(), event.Event{RunID: "run_1", Turn: 1, Data: data})
 	}
 	text := string(scrape(m))
 	want := map[string][]string{}

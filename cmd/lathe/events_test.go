@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // checkEvents holds the events of one run to their order.
-func checkEvents(t testing.TB, events []lathe.Event) {
+func checkEvents(t testing.TB, events []event.Event) {
 	t.Helper()
 	if len(events) == 0 {
 		t.Fatal("no events")
@@ -29,7 +29,7 @@ func checkEvents(t testing.TB, events []lathe.Event) {
 			t.Errorf("event %d: ids %q and %q", i, e.RunID, e.RequestID)
 		}
 		name := e.Data.EventType()
-		if lathe.IsDelta(e.Data) {
+		if event.IsDelta(e.Data) {
 			if n++; e.ID != 0 || e.After != last || e.N != n {
 				t.Errorf("%s %d: event_id %d, after %d, n %d; want after %d, n %d", name, i, e.ID, e.After, e.N, last, n)
 			}
@@ -39,32 +39,32 @@ func checkEvents(t testing.TB, events []lathe.Event) {
 			t.Errorf("%s %d: event_id %d, want %d", name, i, e.ID, last)
 		}
 		switch d := e.Data.(type) {
-		case *lathe.RunStarted:
+		case *event.RunStarted:
 			if i != 0 {
 				t.Errorf("RunStarted is event %d", i)
 			}
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			ends++
-		case *lathe.ModelCallStarted:
+		case *event.ModelCallStarted:
 			n = 0
-		case *lathe.ToolCallProposed:
+		case *event.ToolCallProposed:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
-		case *lathe.ToolCallPlanned:
+		case *event.ToolCallPlanned:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
-		case *lathe.ApprovalRequested:
+		case *event.ApprovalRequested:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
-		case *lathe.ApprovalResolved:
+		case *event.ApprovalResolved:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
-		case *lathe.ToolCallExecuted:
+		case *event.ToolCallExecuted:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
-		case *lathe.ToolCallResult:
+		case *event.ToolCallResult:
 			calls[d.ToolCallID] = append(calls[d.ToolCallID], name)
 		}
 	}
-	if _, ok := events[0].Data.(*lathe.RunStarted); !ok {
+	if _, ok := events[0].Data.(*event.RunStarted); !ok {
 		t.Errorf("the first event is %s", events[0].Data.EventType())
 	}
-	if _, ok := events[len(events)-1].Data.(*lathe.RunFinished); !ok || ends != 1 {
+	if _, ok := events[len(events)-1].Data.(*event.RunFinished); !ok || ends != 1 {
 		t.Errorf("%d terminal events; the last event is %s", ends, events[len(events)-1].Data.EventType())
 	}
 	whole := []string{"ToolCallProposed", "ToolCallPlanned", "ApprovalRequested", "ApprovalResolved", "ToolCallExecuted", "ToolCallResult"}
@@ -95,11 +95,11 @@ func runJSON(t testing.TB, args ...string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-func decode(t testing.TB, lines []string) []lathe.Event {
+func decode(t testing.TB, lines []string) []event.Event {
 	t.Helper()
-	var events []lathe.Event
+	var events []event.Event
 	for _, line := range lines {
-		var e lathe.Event
+		var e event.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -208,5 +208,20 @@ func TestNoContentLeavesOutContentAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, normal(t, runJSON(t, append([]string{"--no-content"}, tools...)...))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A screen that follows a run of another process may have missed the first deltas of a turn.
+func TestScreenWritesWholeTurns(t *testing.T) {
+	t.Parallel()
+	var out, err strings.Builder
+	s := newScreen(&out, &err, true)
+	s.wholeTurns = true
+	m := lathe.Assistant("7 + 35 = 43.")
+	for _, d := range []event.Data{&event.TextDelta{Text: "+ 35 = 43."}, &event.ModelCallFinished{Status: "success", Message: &m}, &event.RunFinished{Reason: lathe.ReasonAnswered, Answer: "7 + 35 = 43."}} {
+		s.Emit(t.Context(), event.Event{RunID: "r", Data: d})
+	}
+	if out.String() != "7 + 35 = 43.\n" {
+		t.Errorf("got %q", out.String())
 	}
 }

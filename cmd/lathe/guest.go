@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -107,7 +109,7 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	set := guestLimits(l)
 	for _, name := range slices.Sorted(maps.Keys(f.limits)) {
 		if set[name] == nil {
-			return nil, usageError("--limit: no limit %q: %s", name, didYouMean(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
+			return nil, usageError("--limit: no limit %q: %s", name, nearest.Suggest(name, limitNames(), "there are "+strings.Join(limitNames(), ", ")))
 		}
 		most := int64(1 << 40)
 		if name == "memory_pages" || name == "table_elements" {
@@ -210,8 +212,7 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	path := configPath(cmd)
-	cfg, err := loadConfig(path, over)
+	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
 		return err
 	}
@@ -232,42 +233,49 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	program, closeProgram, err := loadProgram(cmd, cfg, path, file, limits)
+	program, closeProgram, err := loadProgram(cmd, cfg, file, limits)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeProgram()) }()
 	given := &givenTools{}
 	defer given.close()
-	if err := given.open(cmd, f, cfg, path, log, view); err != nil {
+	if err := given.open(cmd, f, cfg, log, view); err != nil {
 		return err
 	}
-	trail, err := openAudit(cfg, path, log)
+	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err
 	}
 	if trail != nil {
 		defer func() { err = errors.Join(err, trail.Close()) }()
 	}
-	host := newGuestHost(cfg, given.set, f.approver(cmd, false, nil)(view), trail, log)
-	host.given, host.fixed = f.tools, name != ""
-	host.note = func(text string) {
+	note := func(text string) {
 		if !f.quiet {
-			view.note(text)
+			view.note(printable(text))
 		}
 	}
-	host.model = func(wanted string) (*config.Model, lathe.Model, error) {
-		if wanted == "" {
-			wanted = name
-		}
-		return f.chooseModel(cfg, path, wanted, log)
-	}
-	first, err := host.choose("")
+	simOpts, err := app.SimOptions(cfg, f.script, f.replay)
 	if err != nil {
 		return err
 	}
-	if isSimulated(first.entry.Name) && name == "" && cfg.DefaultModel == "" {
-		host.note("no model is configured: the simulated " + first.entry.Name + " answers; --base-url and --model reach a real one")
+	models := &guestModels{cfg: cfg, fixed: name != "", note: note, build: func(wanted string) (*config.Model, lathe.Model, error) {
+		if wanted == "" {
+			wanted = name
+		}
+		entry, err := f.modelEntry(cfg, wanted)
+		if err != nil {
+			return nil, nil, err
+		}
+		model, err := app.NewModel(cfg, entry, &app.ModelOptions{Sim: simOpts, Log: log})
+		return entry, model, err
+	}}
+	first, err := models.choose("")
+	if err != nil {
+		return err
+	}
+	if isSimulated(first.ModelName) && name == "" && cfg.DefaultModel == "" {
+		note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
 	}
 	out := f.sinks(cmd, view, log)
 	engineOpts := &engine.Options{Sinks: out.all, Log: log}
@@ -277,7 +285,21 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if trail != nil {
 		engineOpts.Audit = trail.Event
 	}
-	host.engine = engine.New(engineOpts)
+	eng, err := engine.New(engineOpts)
+	if err != nil {
+		return err
+	}
+	runner, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: f.approver(cmd, false, nil)(view), Audit: trail, Log: log})
+	if err != nil {
+		return err
+	}
+	host, err := guest.NewHost(first.Model, &guest.HostOptions{
+		Tools: given.set, Allow: append([]string{}, f.tools...), Choose: models.choose, Retention: app.Retention(cfg), Engine: eng,
+		Runner: *runner,
+	})
+	if err != nil {
+		return err
+	}
 	outcome := program.Run(cmd.Context(), host, opts)
 	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
@@ -286,7 +308,7 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 }
 
 // loadProgram reads and compiles a module.
-func loadProgram(cmd *cobra.Command, cfg *config.Config, path, file string, limits *guest.Limits) (*guest.Program, func() error, error) {
+func loadProgram(cmd *cobra.Command, cfg *config.Config, file string, limits *guest.Limits) (*guest.Program, func() error, error) {
 	in, err := os.Open(file)
 	if err != nil {
 		return nil, nil, usageError("%w", err)
@@ -299,7 +321,7 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, path, file string, limi
 	if err != nil {
 		return nil, nil, &exitError{exitConfig, fmt.Errorf("%s: %w; see --limit module_bytes", file, err)}
 	}
-	from := moduleOptions(cfg, path)
+	from := app.ModuleOptions(cfg)
 	rt, err := guest.New(&guest.Options{CacheDir: from.CacheDir, Interpreter: from.Interpreter})
 	if err != nil {
 		return nil, nil, &exitError{exitConfig, err}
@@ -314,31 +336,31 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, path, file string, limi
 // givenTools are the tools that a program's sends may use besides its functions.
 type givenTools struct {
 	set     *tool.Set
-	modules *modules
-	servers *servers
+	modules *app.Modules
+	servers *app.Servers
 }
 
 // close ends what open has begun.
 func (g *givenTools) close() {
 	if g.servers != nil {
-		g.servers.close()
+		g.servers.Close()
 	}
 	if g.modules != nil {
-		g.modules.close()
+		g.modules.Close()
 	}
 }
 
-func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, path string, log *slog.Logger, view *screen) error {
+func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config, log *slog.Logger, view *screen) error {
 	for _, name := range slices.Concat(f.mcpServers, f.mcpDefault) {
 		if _, ok := cfg.Tools.MCP[name]; !ok {
-			return usageError("no MCP server %q: %s", name, didYouMean(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
+			return usageError("no MCP server %q: %s", name, nearest.Suggest(name, slices.Sorted(maps.Keys(cfg.Tools.MCP)), "tools.mcp in lathe.yaml names them"))
 		}
 	}
-	all, err := buildTools(cfg)
+	all, err := app.NewToolSet(cfg)
 	if err != nil {
 		return err
 	}
-	if g.modules, err = startModules(cmd.Context(), cfg, path, all, log); err != nil {
+	if g.modules, err = app.StartModules(cmd.Context(), cfg, all, log); err != nil {
 		return err
 	}
 	var tools []lathe.Tool
@@ -351,9 +373,9 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 		}
 	}
 	if g.set, err = tool.NewSetWithin(cfg.Limits(), tools...); err != nil {
-		return &exitError{exitConfig, causeOf(err)}
+		return &exitError{exitConfig, app.Cause(err)}
 	}
-	if g.servers, err = startServers(cmd.Context(), cfg, path, g.set, log, append(serversOf(remote), f.mcpServers...)); err != nil {
+	if g.servers, err = app.StartServers(cmd.Context(), cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(remote), f.mcpServers...), Log: log}); err != nil {
 		return err
 	}
 	for _, name := range remote {
@@ -362,8 +384,8 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 		}
 	}
 	if !f.quiet {
-		for _, text := range g.servers.complaints() {
-			view.note(text)
+		for _, text := range g.servers.Warnings() {
+			view.note(printable(text))
 		}
 	}
 	return nil

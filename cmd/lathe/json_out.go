@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// jsonOut returns w for JSON that is written value by value. On a terminal, what JSON leaves as it is
-// and a terminal acts on, or nobody sees (C1 controls, direction and zero-width characters), is
-// written as its escape: the value stays the same.
+// jsonOut returns the writer for JSON that is written value by value to w. If w is a terminal, characters that JSON does
+// not escape and that a terminal interprets or does not show (C1 controls, direction and zero-width characters) are
+// written as \u escapes: the value stays the same.
 func jsonOut(w io.Writer) io.Writer {
 	if isTerminal(w) {
 		return jsonTerminal{w}

@@ -29,15 +29,15 @@ func TestKeepsNothingUnasked(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := bufio.NewScanner(stderr)
+	lines := bufio.NewScanner(stderr)
 	url := ""
-	for url == "" && said.Scan() {
-		url = regexp.MustCompile(`http://[0-9.:]+/v1`).FindString(said.Text())
+	for url == "" && lines.Scan() {
+		url = regexp.MustCompile(`http://[0-9.:]+/v1`).FindString(lines.Text())
 	}
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		for said.Scan() { // so that the daemon never waits for who reads its log
+		for lines.Scan() { // so that the daemon never waits for who reads its log
 		}
 	}()
 	for range 3 {

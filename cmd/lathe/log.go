@@ -9,13 +9,37 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/stdlog"
+	"github.com/spf13/cobra"
 )
+
+// logFormatFlag adds --log-format.
+func logFormatFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "log-format", "text", "write log lines as `form`: text, or json")
+}
+
+// buildLog logs to w from the level up; "" logs nothing. The format is text where it is empty.
+func buildLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	if format != "" && format != "text" && format != "json" {
+		return nil, usageError("--log-format %q: want text or json", format)
+	}
+	if level == "" {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usageError("--log %q: want debug, info, warn or error", level)
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
 
 // A daemon that answers thousands of requests a second writes its log lines together: each write by itself
 // costs more than making the line.
 
 const (
-	logDelay = 100 * time.Millisecond // at most, until a line is written that nobody has to see at once
+	logDelay = 100 * time.Millisecond // at most, until a line is written that need not be visible at once
 	logSpace = 16 << 10               // of lines that wait
 )
 
@@ -62,7 +86,7 @@ func (g *gatheredLog) write() error {
 func (g *gatheredLog) flush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_ = g.write() // nobody to tell
+	_ = g.write() // there is no place to report the error
 }
 
 // direct writes to the same place at once, behind the lines that wait.

@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"interrupt": interrupt,
 			"docs":      runDocument,
 			"serve":     serving.serve,
+			"serves":    serving.serveDocument,
 			"signal":    serving.signal,
 			"protected": serveProtected,
 		},
@@ -102,7 +103,7 @@ func start(ts *testscript.TestScript, args []string) *exec.Cmd {
 	ts.Check(err)
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SIM"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd
@@ -131,9 +132,9 @@ func serve(ts *testscript.TestScript, args []string) string {
 		_ = cmd.Process.Signal(os.Interrupt) // it may be gone
 		_ = cmd.Wait()
 	})
-	said := bufio.NewReader(stderr)
+	lines := bufio.NewReader(stderr)
 	for {
-		line, err := said.ReadString('\n')
+		line, err := lines.ReadString('\n')
 		if err != nil {
 			ts.Fatalf("%s did not say where it serves: %v", strings.Join(args, " "), err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// A protectedServer is an MCP server that wants tokens, and the authorization server that gives them
-// to whoever comes, both on one address. Reading wants the scope notes:read, writing notes:write.
+// A protectedServer is an MCP server that requires tokens and an authorization server that grants them to every client,
+// both on one address. Reading requires the scope notes:read, writing notes:write.
 type protectedServer struct {
 	*httptest.Server
 	mu     sync.Mutex

@@ -9,17 +9,21 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/stdlog"
-	"github.com/lathe-run/lathe/mcpserve"
 	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -75,7 +79,7 @@ func (f *mcpServeFlags) check(cmd *cobra.Command) error {
 	if f.addr == "" {
 		for _, name := range []string{"key-file", "key-env", "host", "origin"} {
 			if cmd.Flags().Changed(name) {
-				return usageError("--%s goes with --addr: whoever holds the standard streams needs no key", name)
+				return usageError("--%s goes with --addr: a client on the standard streams needs no key", name)
 			}
 		}
 		return nil
@@ -87,24 +91,17 @@ func (f *mcpServeFlags) check(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError("--addr %q: want HOST:PORT, such as 127.0.0.1:8124", f.addr)
 	}
-	if f.keyFile == "" && f.keyEnv == "" && !loopbackHost(host) {
+	if f.keyFile == "" && f.keyEnv == "" && !httpname.IsLoopback(host) {
 		return usageError("--addr %s can be reached from other machines: give a key with --key-file or --key-env, or listen on 127.0.0.1", f.addr)
 	}
 	return nil
-}
-
-// loopbackHost reports whether only this machine reaches the host of an address. A name may stand
-// for any address, but for localhost.
-func loopbackHost(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	cfg, set, err := configuredTools(cmd)
+	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
 		return err
 	}
@@ -116,30 +113,24 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer takeStandardLog(log)()
-	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, nil)
+	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
 	if err != nil {
 		return err
 	}
-	defer running.close()
-	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, log)
+	defer tools.Close()
+	set := tools.Set
+	offered, err := app.OpenCatalog(cfg)
 	if err != nil {
 		return err
 	}
-	defer modules.close()
-	offered, err := openCatalog(cfg, configPath(cmd))
-	if err != nil {
-		return err
-	}
-	defer offered.close()
+	defer offered.Close()
 	for _, name := range f.tools {
-		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.names(), name) {
+		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) {
 			return noTool("--tools: ", name, set)
 		}
 	}
-	for _, text := range running.complaints() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
-	}
-	out, err := f.outputs(cfg, configPath(cmd), log)
+	noteServers(cmd.ErrOrStderr(), tools.Servers)
+	out, err := f.outputs(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -152,17 +143,17 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 
 // mcpOutputs are where the events of served calls go.
 type mcpOutputs struct {
-	sinks   []lathe.Sink
+	sinks   []event.Sink
 	file    *os.File
 	lines   *observe.JSONLines
 	metrics *observe.Metrics
 	trail   *audit.Log // nil: none is kept
 }
 
-func (f *mcpServeFlags) outputs(cfg *config.Config, path string, log *slog.Logger) (*mcpOutputs, error) {
+func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutputs, error) {
 	o := &mcpOutputs{}
 	var err error
-	if o.trail, err = openAudit(cfg, path, log); err != nil {
+	if o.trail, err = app.OpenAudit(cfg, log); err != nil {
 		return nil, err
 	}
 	if o.trail != nil {
@@ -202,47 +193,51 @@ func (o *mcpOutputs) close(metricsFile string) error {
 	return errors.Join(errs...)
 }
 
-func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcpserve.Options {
-	return &mcpserve.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
+func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcp.Options {
+	return &mcp.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
 }
 
-// serveStreams serves the one client that holds the standard streams. Nobody can be asked there.
-func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *catalog, log *slog.Logger, out *mcpOutputs) error {
+// serveStreams serves one client on the standard streams. No call can be approved there.
+func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
 	}
-	s := mcpserve.New(buildRunner(cfg, set, nil, out.trail, log), f.options(log, out))
+	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Audit: out.trail, Log: log})
+	if err != nil {
+		return err
+	}
+	s := mcp.New(runner, f.options(log, out))
 	defer s.Close()
 	if err := serveCatalog(s, offered); err != nil {
 		return err
 	}
-	defer watchTools(s)()
-	caller := &mcpserve.Caller{Principal: f.principal, Allow: f.tools}
-	err := s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
+	defer refreshTools(s)()
+	caller := &mcp.Caller{Principal: f.principal, Allow: f.tools}
+	err = s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
 	if err != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, fmt.Errorf("writing to the client: %w", err)}
 	}
 	return nil // a client ends the server by a signal, too
 }
 
-// serveHTTP serves whoever has the key, and on loopback without one whoever is on this machine.
-func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *catalog, log *slog.Logger, out *mcpOutputs) error {
+// serveHTTP serves clients that send the key; without a key it serves all clients, on a loopback address only.
+func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
 	opts := f.options(log, out)
-	opts.HTTP = mcpserve.HTTPOptions{Hosts: f.hosts, Origins: f.origins}
-	caller := mcpserve.Caller{Principal: f.principal, Allow: f.tools}
+	opts.HTTP = mcp.HTTPOptions{Hosts: f.hosts, Origins: f.origins}
+	caller := mcp.Caller{Principal: f.principal, Allow: f.tools}
 	key, err := f.key()
 	if err != nil {
 		return err
 	}
 	if key.IsZero() {
-		opts.HTTP.Identify = func(*http.Request) (mcpserve.Caller, bool) { return caller, true }
+		opts.HTTP.Identify = func(*http.Request) (mcp.Caller, bool) { return caller, true }
 	} else {
 		if caller.Principal == "" {
 			caller.Principal = "mcp"
 		}
-		opts.HTTP.Identify = mcpserve.Keys(mcpserve.Key{Secret: key, Caller: caller})
-		if host, _, err := net.SplitHostPort(f.addr); f.hosts == nil && err == nil && !loopbackHost(host) {
+		opts.HTTP.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
+		if host, _, err := net.SplitHostPort(f.addr); f.hosts == nil && err == nil && !httpname.IsLoopback(host) {
 			opts.HTTP.Hosts = []string{"*"} // a page that was made to point here has no key
 		}
 	}
@@ -252,12 +247,16 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
 		approver = newTerminalApprover(in, view)
 	}
-	s := mcpserve.New(buildRunner(cfg, set, approver, out.trail, log), opts)
+	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Approver: approver, Audit: out.trail, Log: log})
+	if err != nil {
+		return err
+	}
+	s := mcp.New(runner, opts)
 	defer s.Close()
 	if err := serveCatalog(s, offered); err != nil {
 		return err
 	}
-	defer watchTools(s)()
+	defer refreshTools(s)()
 	ln, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", f.addr)
 	if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; choose another address with --addr", f.addr, err)}
@@ -310,7 +309,7 @@ func trimKey(s string) string {
 }
 
 // serveMCP serves until ctx ends, then ends the sessions: their streams would never end by themselves.
-func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.Server, log *slog.Logger) error {
+func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcp.Server, log *slog.Logger) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: stdlog.Logger(log)}
 	done := make(chan error, 1)
@@ -332,36 +331,32 @@ func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcpserve.
 	return nil
 }
 
-// watchTools has clients told when tools come and go. stop ends it.
-func watchTools(s *mcpserve.Server) (stop func()) {
+// refreshTools notifies the clients of tools that were added or removed, until stop is called.
+func refreshTools(s *mcp.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				s.Refresh()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	var over sync.WaitGroup
+	over.Go(func() { app.RefreshTools(ctx, s) })
 	return func() {
 		cancel()
-		<-done
+		over.Wait()
 	}
+}
+
+// serveCatalog offers the resources and prompts.
+func serveCatalog(s *mcp.Server, c *app.Catalog) error {
+	if err := s.Offer(&c.Catalog); err != nil {
+		return &exitError{exitConfig, fmt.Errorf("mcp: %w", app.Cause(err))}
+	}
+	return nil
 }
 
 // activity shows which tools run with which result.
 type activity struct{ view *screen }
 
-// Emit implements lathe.Sink.
-func (a activity) Emit(ctx context.Context, e lathe.Event) {
+// Emit implements event.Sink.
+func (a activity) Emit(ctx context.Context, e event.Event) {
 	switch e.Data.(type) {
-	case *lathe.ToolCallPlanned, *lathe.ToolCallResult:
+	case *event.ToolCallPlanned, *event.ToolCallResult:
 		a.view.Emit(ctx, e)
 	default: // of no use to a person who watches
 	}

@@ -33,13 +33,13 @@ func TestT10_MCPServeOverHTTP(t *testing.T) {
 		t.Fatal("it says nothing")
 	}
 	url := strings.Fields(strings.TrimPrefix(lines.Text(), "MCP is served on "))[0]
-	said := make(chan string, 1)
+	output := make(chan string, 1)
 	go func() {
 		var all strings.Builder
 		for lines.Scan() {
 			all.WriteString(lines.Text())
 		}
-		said <- all.String()
+		output <- all.String()
 	}()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -76,7 +76,7 @@ func TestT10_MCPServeOverHTTP(t *testing.T) {
 	if got := <-code; got != exitOK {
 		t.Errorf("exit code %d", got)
 	}
-	text := <-said
+	text := <-output
 	kept, err := os.ReadFile(events)
 	if err != nil || strings.Count(string(kept), `"type":"RunFinished"`) != 1 {
 		t.Errorf("%v, %s", err, kept)

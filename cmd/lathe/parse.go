@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -81,7 +82,7 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 	job := parseJob{cut: f.cut, opts: dialect.Options{MaxPayloadBytes: f.maxPayload, AllowDeprecatedSyntax: f.deprecated}}
 	if f.dialect != "" {
 		var err error
-		if job.dialect, err = lookupDialect(f.dialect); err != nil {
+		if job.dialect, err = app.LookupDialect(f.dialect); err != nil {
 			return &exitError{exitUsage, err}
 		}
 	}
@@ -104,14 +105,6 @@ func (f *parseFlags) run(cmd *cobra.Command) error {
 		return &exitError{exitFailed, err}
 	}
 	return nil
-}
-
-func lookupDialect(name string) (*dialect.Dialect, error) {
-	d, ok := dialect.Lookup(name)
-	if ok {
-		return d, nil
-	}
-	return nil, fmt.Errorf("no dialect %q: %s", name, didYouMean(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
 }
 
 // A parseJob is what one text is read with.
@@ -190,11 +183,11 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 	w := bufio.NewWriter(out)
 	bad := 0
 	err := eachLine(in, w.Flush, func(line []byte) error {
-		said, err := parseLine(line, job)
+		out, err := parseLine(line, job)
 		if err != nil {
 			bad++
 		}
-		_, err = w.Write(append(said, '\n'))
+		_, err = w.Write(append(out, '\n'))
 		return err
 	})
 	if err := errors.Join(err, w.Flush()); err != nil {
@@ -207,13 +200,13 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 }
 
 // parseLine reads the text of one line of a batch; nil stands for one that was too large to read.
-func parseLine(line []byte, job *parseJob) (said []byte, err error) {
+func parseLine(line []byte, job *parseJob) (out []byte, err error) {
 	id := []byte("null")
 	defer func() {
 		if err != nil {
-			said = rawjson.AppendQuote(append(said[:0], `,"error":`...), err.Error())
+			out = rawjson.AppendQuote(append(out[:0], `,"error":`...), err.Error())
 		}
-		said = slices.Concat([]byte(`{"id":`), id, said, []byte("}"))
+		out = slices.Concat([]byte(`{"id":`), id, out, []byte("}"))
 	}()
 	if line == nil {
 		return nil, errors.New("larger than " + bytesText(maxLine))
@@ -243,7 +236,7 @@ func parseLine(line []byte, job *parseJob) (said []byte, err error) {
 		return nil, errors.New("there is no text")
 	}
 	if name := text["dialect"]; name != "" {
-		if mine.dialect, err = lookupDialect(name); err != nil {
+		if mine.dialect, err = app.LookupDialect(name); err != nil {
 			return nil, err
 		}
 	}

@@ -2,131 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/policy"
-	"github.com/lathe-run/lathe/policy/rules"
-	"github.com/lathe-run/lathe/tool"
 )
-
-// buildPolicy makes the stated policy. Its rules were compiled before, when the configuration was checked.
-func buildPolicy(cfg *config.Config) lathe.Policy {
-	list, _ := policyRules(cfg)
-	p := &cfg.Policy
-	decided, err := rules.New(list, &rules.Options{Else: policy.Effects{ReadOnly: p.ReadOnly, Idempotent: p.Idempotent, Writes: p.Writes}})
-	if err != nil {
-		panic("lathe: the rules were good when they were read: " + err.Error())
-	}
-	labels := policy.Labels(p.Labels)
-	return policy.All(decided,
-		policy.Trifecta{Decision: p.Trifecta, Labels: labels},
-		policy.Taint{Decision: p.Taint, Labels: labels},
-		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost})
-}
-
-// policyRules returns the rules of the configuration, decisions by tool name included, and the key
-// of each.
-func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Rules)) {
-		r := cfg.Policy.Rules[name]
-		effect := ""
-		if r.Effect != lathe.EffectUndeclared {
-			effect = r.Effect.String()
-		}
-		list = append(list, rules.Rule{Name: name, Decision: r.Decision, Tool: r.Tool, Effect: effect, When: r.When,
-			Principal: r.Principal, Labels: r.Labels, Reason: r.Reason})
-		keys = append(keys, "policy.rules."+name)
-	}
-	named := map[lathe.Decision]rules.Rule{
-		lathe.Allow: {Name: policy.RuleAllowed},
-		lathe.Ask:   {Name: policy.RuleAsked},
-		lathe.Deny:  {Name: policy.RuleDenied, Reason: "this tool is not allowed"},
-	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
-		r := named[cfg.Policy.Tools[name]]
-		r.Decision, r.Tool = cfg.Policy.Tools[name], name
-		list = append(list, r)
-		keys = append(keys, "policy.tools."+name)
-	}
-	return list, keys
-}
-
-// checkPolicy says what is wrong with the rules and labels of a configuration.
-func checkPolicy(cfg *config.Config) []config.Problem {
-	out := append(checkLabels(cfg), checkGrants(cfg)...)
-	list, keys := policyRules(cfg)
-	_, err := rules.New(list, nil)
-	var found rules.Problems
-	if !errors.As(err, &found) {
-		return out
-	}
-	for _, p := range found {
-		key := "policy.rules"
-		if p.Rule < len(keys) {
-			key = keys[p.Rule] + "." + p.Field
-		}
-		where := ""
-		if p.Line > 0 {
-			where = fmt.Sprintf("line %d, column %d: ", p.Line, p.Column)
-		}
-		out = append(out, config.Problem{Key: key, Message: where + p.Message})
-	}
-	return out
-}
-
-// checkLabels refuses labels that are nearly one that guards know: with a slip in it a guard would
-// see nothing. Other words are the operator's own.
-func checkLabels(cfg *config.Config) (out []config.Problem) {
-	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
-	for _, pattern := range slices.Sorted(maps.Keys(cfg.Policy.Labels)) {
-		for _, label := range cfg.Policy.Labels[pattern] {
-			if near := nearest.Word(label, known); near != "" && !slices.Contains(known, label) {
-				out = append(out, config.Problem{Key: "policy.labels", Message: fmt.Sprintf("%s: unknown label %q, did you mean %s?", pattern, label, near)})
-			}
-		}
-	}
-	return out
-}
-
-// checkGrants refuses to grant what there is not: the tool would never be given what was meant.
-func checkGrants(cfg *config.Config) (out []config.Problem) {
-	known := append(slices.Sorted(maps.Keys(cfg.KnownSecrets())), tool.SecretFound)
-	for _, pattern := range slices.Sorted(maps.Keys(cfg.Secrets.Grants)) {
-		for _, name := range cfg.Secrets.Grants[pattern] {
-			if slices.Contains(known, name) {
-				continue
-			}
-			hint := ""
-			if near := nearest.Word(name, known); near != "" {
-				hint = fmt.Sprintf(", did you mean %s?", near)
-			}
-			out = append(out, config.Problem{Key: "secrets.grants", Message: fmt.Sprintf("%s: there is no secret %q%s", pattern, name, hint)})
-		}
-	}
-	return out
-}
-
-// buildSecrets makes what is kept from models and tools: what the configuration refers to.
-func buildSecrets(cfg *config.Config) *tool.Secrets {
-	return &tool.Secrets{Known: cfg.KnownSecrets(), Patterns: cfg.Secrets.Patterns, Granted: func(name, secret string) bool {
-		for pattern, names := range cfg.Secrets.Grants {
-			if slices.Contains(names, secret) && policy.Match(pattern, name) {
-				return true
-			}
-		}
-		return false
-	}}
-}
 
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Ask what policy says"}
@@ -209,13 +95,17 @@ func explainPolicy(cmd *cobra.Command, name, args string, o *explainOptions) err
 		}
 		c.Used[i].Calls++
 	}
-	v, findings := policy.Explain(buildPolicy(cfg), c)
+	pol, err := app.NewPolicy(cfg)
+	if err != nil {
+		return err
+	}
+	v, findings := policy.Explain(pol, c)
 	for i, idle := 0, idleGuards(cfg, set.Specs()); i < len(findings); i++ {
 		if why := idle[findings[i].Rule]; why != "" && !findings[i].Matched {
 			findings[i].Why = why
 		}
 	}
-	if err := tellExplanation(cmd, name, v, findings, o.asJSON); err != nil {
+	if err := printExplanation(cmd, name, v, findings, o.asJSON); err != nil {
 		return err
 	}
 	if v.Decision != lathe.Allow {
@@ -240,7 +130,7 @@ type explainedFinding struct {
 	Why      string `json:"why,omitempty"`
 }
 
-func tellExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings []policy.Finding, asJSON bool) error {
+func printExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings []policy.Finding, asJSON bool) error {
 	out := explanation{Tool: name, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
 	for _, f := range findings {
 		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})

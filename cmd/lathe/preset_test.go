@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/preset"
 )
@@ -28,7 +29,7 @@ func load(t *testing.T, text string, over ...config.Override) *config.Config {
 
 // Every key of a configuration with a profile is what it is without, but for those that the
 // profile says. The settings of runs are the documented defaults, whatever the model is called.
-func TestProfilesChangeOnlyWhatTheySay(t *testing.T) {
+func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
 	t.Parallel()
 	rows := func(cfg *config.Config) map[string]string {
 		list, err := settingRows(cfg)
@@ -68,7 +69,8 @@ func TestProfilesChangeOnlyWhatTheySay(t *testing.T) {
 			if got, want := cfg.SettingsFor(m), config.Default().Settings(); got != want {
 				t.Errorf("%s with %s: runs have %+v, want %+v", profile.Name, model, got, want)
 			}
-			if m.Label != profile.Name {
+			vendor, _ := strings.CutSuffix(profile.Name, "_responses") // another wire of the same vendor
+			if m.Label != vendor {
 				t.Errorf("%s is called %q in metrics", profile.Name, m.Label)
 			}
 		}
@@ -89,7 +91,7 @@ func TestAModelWithoutToolsHasNone(t *testing.T) {
 	if got := cfg.Settings().ToolUseMode; got != lathe.ModeRelaxed {
 		t.Errorf("other models have the mode %s", got)
 	}
-	// What somebody says wins.
+	// An explicit setting wins.
 	for _, cfg := range []*config.Config{
 		load(t, text+"tool_calling: {tool_use_mode: enforced}\n"),
 		load(t, text, config.Override{From: "--tool-use-mode", Key: "tool_calling.tool_use_mode", Value: "enforced"}),
@@ -103,7 +105,7 @@ func TestAModelWithoutToolsHasNone(t *testing.T) {
 	}
 }
 
-func TestOwnValuesJoinThoseOfPresets(t *testing.T) {
+func TestOwnValuesAreAddedToThoseOfPresets(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, `
 models:
@@ -134,7 +136,7 @@ models:
 		t.Errorf("base_url %s, reasoning_field %s", m.BaseURL, m.ReasoningField)
 	}
 	got := ""
-	for _, o := range overrides(m) {
+	for _, o := range app.Overrides(m) {
 		got += o.Name + "=" + string(o.Value) + " "
 	}
 	if want := `top_k=40 provider={"order":["a","b"]} note="1" off=false half=0.5 `; got != want {
@@ -161,11 +163,11 @@ func TestModelOfAProfileIsWrapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare, err := buildModel(m, nil, nil)
+		bare, err := app.NewProvider(m, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := buildDialect(bare, m, cfg)
+		model, err := app.Decorate(cfg, m, bare)
 		if err != nil {
 			t.Fatal(err)
 		}

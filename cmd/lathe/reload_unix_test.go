@@ -122,16 +122,16 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 
 // A reloadable is a daemon whose configuration file the test replaces.
 type reloadable struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	dir  string
-	url  string
-	said *said
+	t      *testing.T
+	cmd    *exec.Cmd
+	dir    string
+	url    string
+	output *outputBuffer
 }
 
 func startReloadable(t *testing.T, yaml string, args ...string) *reloadable {
 	t.Helper()
-	d := &reloadable{t: t, dir: configFolder(t, yaml), said: &said{more: make(chan struct{})}}
+	d := &reloadable{t: t, dir: configFolder(t, yaml), output: &outputBuffer{more: make(chan struct{})}}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cmd = exec.CommandContext(ctx, lathePath(t), append([]string{"serve"}, args...)...)
 	d.cmd.Dir = d.dir
@@ -148,7 +148,7 @@ func startReloadable(t *testing.T, yaml string, args ...string) *reloadable {
 		r := bufio.NewReader(stderr)
 		for {
 			line, err := r.ReadString('\n')
-			d.said.add(line, err != nil)
+			d.output.add(line, err != nil)
 			if err != nil {
 				return
 			}
@@ -159,8 +159,8 @@ func startReloadable(t *testing.T, yaml string, args ...string) *reloadable {
 		<-read
 		_ = d.cmd.Wait() // it was killed
 	})
-	if d.url = strings.TrimSuffix(d.said.wait(serveURL), "/v1"); d.url == "" {
-		t.Fatalf("serve said %q", d.said.text.String())
+	if d.url = strings.TrimSuffix(d.output.wait(serveURL), "/v1"); d.url == "" {
+		t.Fatalf("serve said %q", d.output.text.String())
 	}
 	return d
 }
@@ -180,9 +180,9 @@ func (d *reloadable) hup(n int) string {
 		d.t.Fatal(err)
 	}
 	outcome := regexp.MustCompile(fmt.Sprintf(`(?s)(?:.*?(msg="the configuration was (?:not )?reloaded[^\n]*)\n){%d}`, n))
-	found := outcome.FindStringSubmatch(d.said.wait(outcome))
+	found := outcome.FindStringSubmatch(d.output.wait(outcome))
 	if found == nil {
-		d.t.Fatalf("after %d reloads it has said:\n%s", n, d.said.text.String())
+		d.t.Fatalf("after %d reloads it has said:\n%s", n, d.output.text.String())
 	}
 	return found[1]
 }

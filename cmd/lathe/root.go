@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -34,7 +37,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.Version = currentVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
-	root.AddCommand(runCommand(), serveCommand(), workerCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
+	root.AddCommand(runCommand(), serveCommand(), workerCommand(), connectCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -43,7 +46,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 			c.Short, c.Long = "Print a script that completes commands in a shell", ""
 		}
 	}
-	holders(root)
+	requireSubcommand(root)
 	return root
 }
 
@@ -63,9 +66,9 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// holders makes each command that only holds others say which they are, and the nearest right one.
-// An error of a command's work is told from one of reading the command line.
-func holders(cmd *cobra.Command) {
+// requireSubcommand makes each command that only groups subcommands list them in its error and suggest the closest name. It also
+// separates errors of a command's work from errors in the command line.
+func requireSubcommand(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false // help lists them as they were defined
 	if cmd.HasSubCommands() && !worksItself(cmd) {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -77,7 +80,7 @@ func holders(cmd *cobra.Command) {
 			}
 			switch {
 			case len(args) > 0:
-				return usageError("unknown command %q: %s", args[0], didYouMean(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
+				return usageError("unknown command %q: %s", args[0], nearest.Suggest(args[0], names, cmd.CommandPath()+" has "+strings.Join(names, ", ")))
 			case cmd.HasParent():
 				return usageError("%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
 			}
@@ -99,11 +102,33 @@ func holders(cmd *cobra.Command) {
 			case errors.As(err, &e):
 				return err
 			}
-			return &exitError{exitFailed, err}
+			return workError(err)
 		}
 	}
 	for _, c := range cmd.Commands() {
-		holders(c)
+		requireSubcommand(c)
+	}
+}
+
+// workError returns the exit code of an error of a command's work that has none yet. The code of an error of package app
+// says which; its text is shown without code and operation, which are for programs.
+func workError(err error) *exitError {
+	var e *lathe.Error
+	if !errors.As(err, &e) || e.Op != app.Op {
+		return &exitError{exitFailed, err}
+	}
+	if err == error(e) { //nolint:errorlint // only the outermost error is shown by its cause
+		err = app.Cause(err)
+	}
+	switch e.Code {
+	case lathe.CodeInvalidConfig:
+		return &exitError{exitConfig, err}
+	case lathe.CodeInvalidRequest:
+		return &exitError{exitUsage, err}
+	case lathe.CodeUnavailable:
+		return &exitError{exitUpstream, err}
+	default:
+		return &exitError{exitFailed, err}
 	}
 }
 
@@ -117,8 +142,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + missing.GetSpecifiedName()
-		if hint := didYouMean(name, names, ""); hint != "" {
-			return usageError("unknown flag %s: %s", name, hint)
+		if suggestion := nearest.Suggest(name, names, ""); suggestion != "" {
+			return usageError("unknown flag %s: %s", name, suggestion)
 		}
 	}
 	if missing != nil && missing.GetSpecifiedShortnames() != "" {

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/provider"
@@ -24,13 +25,13 @@ import (
 const maxPrompt = 16 << 20
 
 type runFlags struct {
-	model, baseURL, keyFile, keyEnv, system string
-	dialect                                 string
-	clientTimeout                           time.Duration
-	tools                                   []string
-	script, replay, log, metrics, store     string
-	logFormat                               string
-	asJSON, noContent, quiet                bool
+	model, baseURL, wire, keyFile, keyEnv, system string
+	dialect                                       string
+	clientTimeout                                 time.Duration
+	tools                                         []string
+	script, replay, log, metrics, store           string
+	logFormat                                     string
+	asJSON, noContent, quiet                      bool
 }
 
 func runCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func runCommand() *cobra.Command {
 every event is one JSON line on stdout. PROMPT - reads standard input.
 
 Without a model configured the simulated one answers. Tools that only read are allowed; the rest is asked
-for on a terminal, and denied where nobody can be asked. policy.tools in lathe.yaml decides by name.`,
+for on a terminal, and denied if no approver can be asked. policy.tools in lathe.yaml decides by name.`,
 		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"
   lathe run --json "What is 7 + 35?" | jq -c 'select(.type == "ToolCallResult")'
   lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator "What is 7 + 35?"
@@ -68,10 +69,8 @@ for on a terminal, and denied where nobody can be asked. policy.tools in lathe.y
 // modelFlags adds the flags that say which model answers, what is shown, and where runs are kept.
 func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "`name` of a configured model, of a model at --base-url, or sim/…")
-	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a server of OpenAI's chat completions, such as http://127.0.0.1:11434/v1")
-	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
-	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+	f.upstreamFlags(cmd)
+	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, or sim/…"
 	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
 	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` of one model call, its retries included (default 2m)")
 	storeFlag(cmd, &f.store)
@@ -84,8 +83,18 @@ func (f *runFlags) modelFlags(cmd *cobra.Command) {
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 }
 
+// upstreamFlags adds the flags that name a model server and a model on it.
+func (f *runFlags) upstreamFlags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", "", "`name` of a model at --base-url")
+	fl.StringVar(&f.baseURL, "base-url", "", "`URL` of a model server, such as http://127.0.0.1:11434/v1")
+	fl.StringVar(&f.wire, "wire", "", "`name` of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai")
+	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
+}
+
 // commandLineModel is the name of the models entry that --base-url makes.
-const commandLineModel = "command-line"
+const commandLineModel = config.CommandLineModel
 
 // overrides turns flags into settings, and names the model to use.
 func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model string, err error) {
@@ -102,6 +111,9 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 	if f.clientTimeout < 0 || f.clientTimeout == 0 && cmd.Flags().Changed("client-timeout") {
 		return nil, "", usageError("--client-timeout wants a time above 0, such as 30s")
 	}
+	if f.baseURL == "" && f.wire != "" {
+		return nil, "", usageError("--wire goes with --base-url; a configured model has its wire in lathe.yaml")
+	}
 	if f.baseURL == "" {
 		if f.keyFile != "" || f.keyEnv != "" {
 			return nil, "", usageError("--key-file and --key-env go with --base-url; a configured model has its key in lathe.yaml")
@@ -113,6 +125,9 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 	}
 	set("--base-url", "base_url", f.baseURL)
 	set("--model", "model", f.model)
+	if f.wire != "" {
+		set("--wire", "wire", f.wire)
+	}
 	if f.keyFile != "" {
 		path, err := absolute(f.keyFile) // config starts relative paths at its own file
 		if err != nil {
@@ -158,17 +173,17 @@ func (f *runFlags) run(cmd *cobra.Command, arg string) (err error) {
 	if f.system != "" {
 		in.Messages = []lathe.Message{lathe.System(f.system), lathe.User(prompt)}
 	}
-	return f.carry(cmd, kept, f.approver(cmd, arg == "-", kept), func(e *engine.Engine, l *loop.Loop, target string) (*lathe.Result, error) {
+	return f.runSession(cmd, kept, f.approver(cmd, arg == "-", kept), func(s *app.Session, target string) (*event.Result, error) {
 		if in.Park {
 			in.Target = target
 		}
-		return e.Run(cmd.Context(), l, in)
+		return s.Run(cmd.Context(), in)
 	})
 }
 
-// approver makes what answers approvals: the person at the terminal; else, where the run is kept,
-// whoever goes on with it later.
-func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept runStore) func(*screen) lathe.Approver {
+// approver returns a function that makes the approver: the person at the terminal; else, for a run that is stored, one
+// that leaves the decision to a later command; else nil.
+func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept app.Store) func(*screen) lathe.Approver {
 	return func(view *screen) lathe.Approver {
 		if in := cmd.InOrStdin(); !stdinUsed && isTerminal(in) && view.errTerm {
 			return newTerminalApprover(in, view)
@@ -180,15 +195,14 @@ func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept runStore) f
 	}
 }
 
-// carry puts the parts together, has do run them, and says how it ended.
-func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*screen) lathe.Approver,
-	do func(e *engine.Engine, l *loop.Loop, target string) (*lathe.Result, error)) error {
+// runSession opens a session with the model of the flags, calls do to run or resume a run in it, and reports how that ended.
+func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver,
+	do func(s *app.Session, target string) (*event.Result, error)) error {
 	over, name, err := f.overrides(cmd)
 	if err != nil {
 		return err
 	}
-	path := configPath(cmd)
-	cfg, err := loadConfig(path, over)
+	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
 		return err
 	}
@@ -196,97 +210,65 @@ func (f *runFlags) carry(cmd *cobra.Command, kept runStore, approver func(*scree
 	if err != nil {
 		return err
 	}
-	entry, model, err := f.chooseModel(cfg, path, name, log)
+	entry, err := f.modelEntry(cfg, name)
 	if err != nil {
 		return err
 	}
-	helpers := &agents{}
-	set, err := buildToolsWith(cfg, helpers)
+	simOpts, err := app.SimOptions(cfg, f.script, f.replay)
 	if err != nil {
 		return err
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON)
-	running, err := startServers(cmd.Context(), cfg, path, set, log, serversOf(f.tools))
+	person := approver(view)
+	out := f.sinks(cmd, view, log)
+	opts := &app.SessionOptions{Allow: f.tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
+	if _, suspends := person.(parking); suspends {
+		opts.AgentApprover = nil
+	}
+	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
 	if err != nil {
 		return err
 	}
-	defer running.close()
-	modules, err := startModules(cmd.Context(), cfg, path, set, log)
-	if err != nil {
-		return err
-	}
-	defer modules.close()
+	defer func() { _ = s.Close(cmd.Context()) }() // each line of the audit log was written with its event
 	if !f.quiet {
-		for _, text := range running.complaints() {
-			view.note(text)
+		for _, text := range s.Warnings() {
+			view.note(printable(text))
 		}
 	}
 	for _, t := range f.tools {
-		if _, ok := set.Lookup(t); !ok {
-			return noTool("--tools: ", t, set)
+		if _, ok := s.Tools.Lookup(t); !ok {
+			return noTool("--tools: ", t, s.Tools)
 		}
 	}
-	trail, err := openAudit(cfg, path, log)
-	if err != nil {
-		return err
-	}
-	if trail != nil {
-		defer func() { _ = trail.Close() }() // each line was kept when it was written
-	}
-	person := approver(view)
 	withAsker(cmd, person)
-	runner := buildRunner(cfg, set, person, trail, log)
-	l, err := newLoop(cfg, entry, model, runner)
-	if err != nil {
-		return err
-	}
 	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
 		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
 	}
-	traces, err := openTraces(cfg, log)
-	if err != nil {
-		return err
-	}
-	out := f.sinks(cmd, view, log)
-	if traces != nil {
-		defer closeTraces(cmd.Context(), traces, log)
-		out.all = append(out.all, traces)
-	}
-	opts := &engine.Options{Sinks: out.all, Log: log}
-	if kept != nil {
-		opts.Store = kept
-	}
-	if trail != nil {
-		opts.Audit = trail.Event
-	}
-	own := &startedRuns{}
-	opts.Sinks = append(opts.Sinks, own)
-	eng := engine.New(opts)
-	if err := f.openAgents(cfg, path, helpers, eng, entry, model, set, person, trail, log); err != nil {
-		return err
-	}
-	res, err := do(eng, l, entry.Name)
-	if cerr := own.compact(cmd.Context(), kept, retentionOf(cfg)); cerr != nil {
-		return &exitError{exitFailed, fmt.Errorf("removing content of the run, as tool_calling.retention says: %w", cerr)}
+	res, err := do(s, entry.Name)
+	if cerr := s.Compact(cmd.Context()); cerr != nil {
+		return cerr
 	}
 	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
-	if res == nil { // it could not even be gone on with
-		return &exitError{exitFailed, causeOf(err)}
+	if res == nil { // the run was neither started nor resumed
+		return &exitError{exitFailed, app.Cause(err)}
+	}
+	if res.Blank != "" && !f.quiet {
+		view.note("the answer is blank: " + blankCause(res.Blank))
 	}
 	return f.ended(cmd.Context(), res, err)
 }
 
-// chooseModel returns the entry of the model that answers, and the model.
-func (f *runFlags) chooseModel(cfg *config.Config, path, name string, log *slog.Logger) (*config.Model, lathe.Model, error) {
+// modelEntry returns the configuration entry of the model, with the flags over it.
+func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, error) {
 	found, err := cfg.Model(name)
 	if err != nil {
 		code := exitConfig
 		if name != "" {
 			code = exitUsage
 		}
-		return nil, nil, &exitError{code, fmt.Errorf("%w; --base-url URL reaches any server, and sim/demo is simulated", causeOf(err))}
+		return nil, &exitError{code, fmt.Errorf("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))}
 	}
 	entry := *found
 	if f.clientTimeout > 0 {
@@ -294,26 +276,18 @@ func (f *runFlags) chooseModel(cfg *config.Config, path, name string, log *slog.
 	}
 	if f.dialect != "" {
 		if f.dialect != provider.NativeDialect {
-			if _, err := lookupDialect(f.dialect); err != nil {
-				return nil, nil, &exitError{exitUsage, fmt.Errorf("--dialect: %w", err)}
+			if _, err := app.LookupDialect(f.dialect); err != nil {
+				return nil, &exitError{exitUsage, fmt.Errorf("--dialect: %w", err)}
 			}
 		}
 		entry.Dialect = f.dialect
 	}
-	simOpts, err := buildSim(cfg, path, f.script, f.replay)
-	if err != nil {
-		return nil, nil, err
-	}
-	model, err := buildModel(&entry, simOpts, log)
-	if err == nil {
-		model, err = buildDialect(model, &entry, cfg)
-	}
-	return &entry, model, err
+	return &entry, nil
 }
 
 // outputs are the sinks of one run.
 type outputs struct {
-	all     []lathe.Sink
+	all     []event.Sink
 	view    *screen
 	lines   *observe.JSONLines
 	metrics *observe.Metrics
@@ -346,11 +320,11 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 }
 
 // A wordless sink passes events on without what model servers said about their failures.
-type wordless struct{ lathe.Sink }
+type wordless struct{ event.Sink }
 
 // Emit passes e on.
-func (w wordless) Emit(ctx context.Context, e lathe.Event) {
-	if d, ok := e.Data.(*lathe.ModelCallFinished); ok && d.ErrorMessage != "" {
+func (w wordless) Emit(ctx context.Context, e event.Event) {
+	if d, ok := e.Data.(*event.ModelCallFinished); ok && d.ErrorMessage != "" {
 		c := *d
 		c.ErrorMessage = ""
 		e.Data = &c

@@ -12,20 +12,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
 func runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List, show, answer and go on with the runs of a store or a daemon",
+		Short: "List, show, answer and resume the runs of a store or a daemon",
 		Long: `Works on the runs that a store keeps: those of ` + "`lathe run --store sqlite:PATH`" + `, and of a daemon, whatever its store.
 A daemon is named by --server, or found beside the file of a store that it has open. Where nothing names a store or a
 daemon, the one at ` + defaultServer + ` is asked.
 
-A run that waits for an approval goes on with approve or deny. One whose process ended goes on with resume:
-what was done is not done again, and a call to a tool that writes, of which nobody knows what became, is
+A run that waits for an approval continues after approve or deny. One whose process ended continues after resume:
+what was done is not done again, and a call to a tool that writes, whose outcome is not known, is
 answered interrupted.`,
 	}
 	cmd.AddCommand(runsListCommand(), runsShowCommand(), runsEventsCommand(), runsExportCommand(), runsCallsCommand(),
@@ -49,7 +53,7 @@ func oneRun(more int) cobra.PositionalArgs {
 func runsListCommand() *cobra.Command {
 	var name, after string
 	var server serverFlags
-	var f lathe.RunFilter
+	var f store.RunFilter
 	var asJSON, waiting bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List runs, the newest first, or the calls that wait for a person", Args: cobra.NoArgs,
@@ -74,7 +78,7 @@ func runsListCommand() *cobra.Command {
 					err = printRows(cmd.OutOrStdout(), rows, asJSON, printWaiting)
 				}
 			} else {
-				var rows []lathe.RunSummary
+				var rows []store.RunSummary
 				if rows, next, err = src.list(cmd.Context(), &f); err == nil {
 					err = printRows(cmd.OutOrStdout(), rows, asJSON, printRuns)
 				}
@@ -126,12 +130,12 @@ func printWaiting(out io.Writer, rows []waitingRow) error {
 			key = "-"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(key), r.ExpiresAt.Local().Format(time.DateTime),
-			approval.Visible(clip(r.exact(), maxListedArgs)))
+			approval.Visible(shorten.Clip(r.exact(), maxListedArgs)))
 	}
 	return w.Flush()
 }
 
-func printRuns(out io.Writer, rows []lathe.RunSummary) error {
+func printRuns(out io.Writer, rows []store.RunSummary) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RUN\tSTATUS\tREASON\tMODEL\tTURNS\tCALLS\tTOKENS\tSTARTED")
 	for i := range rows {
@@ -148,7 +152,7 @@ func printRuns(out io.Writer, rows []lathe.RunSummary) error {
 
 // runDetail is what `runs show --json` prints.
 type runDetail struct {
-	lathe.RunSummary
+	store.RunSummary
 	Answer    string         `json:"answer,omitempty"`
 	Open      []openCallView `json:"open,omitempty"`
 	Decisions []decisionView `json:"decisions,omitempty"` // as a daemon lists them
@@ -235,7 +239,7 @@ func runsShowCommand() *cobra.Command {
 }
 
 func printRun(out io.Writer, d *runDetail) error {
-	if err := printRuns(out, []lathe.RunSummary{d.RunSummary}); err != nil {
+	if err := printRuns(out, []store.RunSummary{d.RunSummary}); err != nil {
 		return err
 	}
 	for _, o := range d.Open {
@@ -244,7 +248,7 @@ func printRun(out io.Writer, d *runDetail) error {
 			fmt.Fprintf(out, "  effect %s, from %s\n", o.Effect, printable(o.Origin))
 		}
 		if o.Rule != "" {
-			fmt.Fprintf(out, "  rule %s asks: %s\n", printable(o.Rule), ruleHint(o.Rule, o.Tool))
+			fmt.Fprintf(out, "  rule %s asks: %s\n", printable(o.Rule), ruleAdvice(o.Rule, o.Tool))
 		}
 		asked := o.State == "awaiting_approval"
 		shown := visible(o.exact())
@@ -259,12 +263,12 @@ func printRun(out io.Writer, d *runDetail) error {
 	for _, c := range d.Decisions {
 		by := c.By
 		if by == "" {
-			by = "nobody"
+			by = "no approver"
 		}
 		fmt.Fprintf(out, "\n%s  %s  %s by %s at %s\n", c.ID, printable(c.Tool), c.Decision, printable(by), c.DecidedAt.Local().Format(time.DateTime))
 	}
 	if d.Status == "running" {
-		fmt.Fprintf(out, "\nno process has said how it ended: if none carries it, lathe runs resume %s\n", d.RunID)
+		fmt.Fprintf(out, "\nno process has recorded its end: if none executes it, lathe runs resume %s\n", d.RunID)
 	}
 	if d.Answer != "" {
 		fmt.Fprintf(out, "\n%s\n", printable(d.Answer))
@@ -310,7 +314,7 @@ func printEvents(cmd *cobra.Command, server *serverFlags, name, runID string, af
 		return err
 	}
 	defer func() { _ = src.close() }() // it was only read
-	return src.history(cmd.Context(), runID, after, func(e *lathe.Event) error {
+	return src.history(cmd.Context(), runID, after, func(e *event.Event) error {
 		line, err := e.MarshalJSON()
 		if !content {
 			line, err = e.MarshalData()
@@ -326,7 +330,7 @@ func printEvents(cmd *cobra.Command, server *serverFlags, name, runID string, af
 func runsCallsCommand() *cobra.Command {
 	var name string
 	var server serverFlags
-	var f lathe.RunFilter
+	var f store.RunFilter
 	cmd := &cobra.Command{
 		Use: "calls [RUN]", Short: "List model calls, the newest first, one JSON line each", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -366,5 +370,5 @@ func storeError(err error) error {
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
 		err = errors.New("there is no such run; `lathe runs list` shows them")
 	}
-	return &exitError{exitFailed, causeOf(err)}
+	return &exitError{exitFailed, app.Cause(err)}
 }

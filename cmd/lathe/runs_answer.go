@@ -11,7 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -93,23 +96,23 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 		call = args[1]
 	}
 	a.server.keyFile, a.server.keyEnv = a.keyFile, a.keyEnv
-	return a.server.storeOrDaemon(cmd, a.store, func() error { return a.inStore(cmd, args[0], call) },
+	return a.server.storeOrDaemon(cmd, a.store, func() error { return a.answerInStore(cmd, args[0], call) },
 		func(c *daemonClient) error { return a.atDaemon(cmd, c, args[0], call) })
 }
 
 const reasonAnswered = "answered_by_user"
 
-// inStore answers in a store, and goes on with the run in this process.
-func (a *runAnswer) inStore(cmd *cobra.Command, runID, call string) error {
+// answerInStore answers the call of a run in the store and resumes the run in this process.
+func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error {
 	if a.answer.By = a.by; a.by == "" {
 		a.answer.By = "command line"
 	}
 	given := &givenAnswer{answer: a.answer}
 	var results map[string]lathe.Output
-	resume := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
+	resume := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 		return e.Resume(ctx, l, id, results, sinks...)
 	}
-	err := a.goOn(cmd, runID, func(state *loop.State) (lathe.Approver, error) {
+	err := a.resumeFromStore(cmd, runID, func(state *loop.State) (lathe.Approver, error) {
 		var open []openCallView
 		for i := range state.Open {
 			v := viewOf(&state.Open[i])
@@ -158,12 +161,12 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	if i := slices.Index(ids, call); i >= 0 {
 		return waits[i], nil
 	}
-	return nil, usageError("no call %q waits: %s", call, didYouMean(call, ids, "there is "+strings.Join(ids, ", ")))
+	return nil, usageError("no call %q waits: %s", call, nearest.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
 }
 
 // atDaemon has a daemon answer the call, and shows the run until it waits or has ended.
 func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
-	if err := a.onlyOfStore(cmd); err != nil {
+	if err := a.refuseStoreFlags(cmd); err != nil {
 		return err
 	}
 	if a.by != "" {
@@ -218,33 +221,35 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// onlyOfStore refuses flags that say how a run goes on in this process, for a run that a daemon goes on with.
-func (f *runFlags) onlyOfStore(cmd *cobra.Command) error {
-	for _, name := range []string{"model", "base-url", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
+// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run: a daemon resumes runs
+// with its own configuration.
+func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
+	for _, name := range []string{"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s goes with --store: the daemon goes on with the run as it is configured", name)
+			return usageError("--%s goes with --store: the daemon resumes the run with its own configuration", name)
 		}
 	}
 	return nil
 }
 
-// follow shows a run that a daemon goes on with, from after an event until it waits or has ended.
+// follow shows the events of a run that a daemon executes, from after an event until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}
 	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON), log)
-	shown := false // the text of the last turn
-	err = c.events(cmd.Context(), runID, after, "pause", func(e *lathe.Event) error {
+	out.view.wholeTurns = true // deltas that the daemon sent before this was listening are lost
+	shown := false             // the text of the last turn
+	err = c.events(cmd.Context(), runID, after, "pause", func(e *event.Event) error {
 		switch d := e.Data.(type) {
-		case *lathe.TextDelta:
-			shown = true
-		case *lathe.ModelCallStarted:
+		case *event.ModelCallFinished:
+			shown = d.Message != nil && d.Message.Text() != ""
+		case *event.ModelCallStarted:
 			shown = false
-		case *lathe.RunFinished:
-			if !shown && d.Answer != "" && !f.asJSON { // the deltas were over before this was listening
-				out.view.Emit(cmd.Context(), lathe.Event{RunID: e.RunID, Turn: e.Turn, Data: &lathe.TextDelta{Text: d.Answer}})
+		case *event.RunFinished:
+			if !shown && d.Answer != "" && !f.asJSON { // the turn was over before this was listening
+				out.view.writeText(d.Answer)
 			}
 		default: // no text
 		}
@@ -274,19 +279,19 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	if d.Status == "parked" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
 	}
-	return f.ended(cmd.Context(), &lathe.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status))
+	return f.ended(cmd.Context(), &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status))
 }
 
 func runsResumeCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
 	cmd := &cobra.Command{
-		Use: "resume RUN", Short: "Go on with a run whose process ended", Args: oneRun(0),
+		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
-			return server.storeOrDaemon(cmd, f.store, func() error { return f.goOn(cmd, args[0], nil, (*engine.Engine).Resume) },
+			return server.storeOrDaemon(cmd, f.store, func() error { return f.resumeFromStore(cmd, args[0], nil, (*engine.Engine).Resume) },
 				func(c *daemonClient) error {
-					if err := f.onlyOfStore(cmd); err != nil {
+					if err := f.refuseStoreFlags(cmd); err != nil {
 						return err
 					}
 					d, err := c.show(cmd.Context(), args[0])
@@ -313,14 +318,14 @@ func runsCancelCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
 			server.keyFile, server.keyEnv = f.keyFile, f.keyEnv
-			cancel := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...lathe.Sink) (*lathe.Result, error) {
+			cancel := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 				res, err := e.Cancel(ctx, l, id, sinks...)
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
-			err := server.storeOrDaemon(cmd, f.store, func() error { return f.goOn(cmd, args[0], nil, cancel) },
+			err := server.storeOrDaemon(cmd, f.store, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
 				func(c *daemonClient) error {
-					if err := f.onlyOfStore(cmd); err != nil {
+					if err := f.refuseStoreFlags(cmd); err != nil {
 						return err
 					}
 					var d runDetail
@@ -341,15 +346,16 @@ func runsCancelCommand() *cobra.Command {
 	return cmd
 }
 
-// goOn opens the store, makes the loop that the run was started with, and goes on with it.
-func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
-	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...lathe.Sink) (*lathe.Result, error)) (err error) {
+// resumeFromStore opens the store, makes the loop that the run was started with, and calls do, which resumes or cancels the
+// run. approver, if set, returns the approver of the resumed run; it gets the state of the run.
+func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
+	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...event.Sink) (*event.Result, error)) (err error) {
 	s, err := needStore(f.store, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	state, err := engine.New(&engine.Options{Store: s}).State(cmd.Context(), runID)
+	state, err := engine.ReadState(cmd.Context(), s, runID)
 	if err != nil {
 		return storeError(err)
 	}
@@ -370,15 +376,15 @@ func (f *runFlags) goOn(cmd *cobra.Command, runID string, approver func(*loop.St
 		}
 		ask = func(*screen) lathe.Approver { return given }
 	}
-	return f.carry(cmd, s, ask, func(e *engine.Engine, l *loop.Loop, _ string) (*lathe.Result, error) {
-		return do(e, cmd.Context(), l, runID, nil)
+	return f.runSession(cmd, s, ask, func(s *app.Session, _ string) (*event.Result, error) {
+		return do(s.Engine, cmd.Context(), s.Loop, runID, nil)
 	})
 }
 
 // parking lets every approval wait for a later command.
 type parking struct{}
 
-// Approve says that nobody has answered yet.
+// Approve returns [lathe.ErrPending]: no approver has answered yet.
 func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/spf13/cobra"
-
-	"github.com/lathe-run/lathe"
 )
 
 func runsCompactCommand() *cobra.Command {
@@ -35,35 +34,19 @@ those settings were made. What was removed cannot be restored.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			ctx, keep, total := cmd.Context(), retentionSettings(cfg), compacted{}
-			for _, id := range args {
-				if err := compactRun(ctx, s, id, keep, dryRun, &total); errors.Is(err, lathe.ErrConflict) {
-					return &exitError{exitFailed, fmt.Errorf("the run %s has not ended", id)}
-				} else if err != nil {
-					return storeError(err)
-				}
+			opts := &app.CompactOptions{Before: time.Now().Add(-before), DryRun: dryRun}
+			if len(args) > 0 {
+				opts.Runs = args
 			}
-			end := time.Now().Add(-before)
-			for after := (*lathe.RunSummary)(nil); len(args) == 0; {
-				rows, err := s.Ended(ctx, after, end, compactPage)
-				if err != nil {
-					return storeError(err)
-				}
-				for i := range rows {
-					if err := compactRun(ctx, s, rows[i].RunID, keep, dryRun, &total); err != nil && !errors.Is(err, lathe.ErrNotFound) {
-						return storeError(err)
-					}
-				}
-				if len(rows) < compactPage {
-					break
-				}
-				after = &rows[len(rows)-1]
+			total, err := app.Compact(cmd.Context(), cfg, s, opts)
+			if err != nil {
+				return storeError(err)
 			}
 			did := "removed"
 			if dryRun {
 				did = "would be removed"
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes of %s %s\n", count(total.runs, "run"), total.bytes, count(total.events, "event"), did)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes of %s %s\n", count(total.Runs, "run"), total.Bytes, count(total.Events, "event"), did)
 			return err
 		},
 	}

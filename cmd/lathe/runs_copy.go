@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/replay"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lab/replay"
+	"github.com/lathe-run/lathe/store"
 )
 
 func runsCopyCommand() *cobra.Command {
@@ -36,7 +39,7 @@ first, or let it end them.`,
 			}
 			defer func() { err = errors.Join(err, src.Close()) }()
 			if !unfinished {
-				n, err := countRuns(cmd.Context(), src, &lathe.RunFilter{Status: "running"})
+				n, err := countRuns(cmd.Context(), src, &store.RunFilter{Status: "running"})
 				if err != nil {
 					return storeError(err)
 				}
@@ -56,9 +59,9 @@ first, or let it end them.`,
 			if err := c.all(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "copied %d runs, %d were there\n", c.copied, c.had)
+			fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %d were there\n", count(c.copied, "run"), c.had)
 			if c.waiting > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d of them wait, and can now be gone on with in both stores: serve from one only\n", c.waiting)
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d of them wait, and can now be resumed in both stores: serve from one only\n", c.waiting)
 			}
 			return nil
 		},
@@ -70,9 +73,9 @@ first, or let it end them.`,
 	return cmd
 }
 
-// openSource opens a store for writing, so that no daemon carries on with the runs of a file meanwhile, but
-// makes no file where there is none.
-func openSource(name string) (runStore, error) {
+// openSource opens a store for writing, so that no daemon executes the runs of a file meanwhile. It does not create a file
+// that does not exist.
+func openSource(name string) (app.Store, error) {
 	s, err := openStore(name, true)
 	if err == nil {
 		err = s.Close()
@@ -85,14 +88,14 @@ func openSource(name string) (runStore, error) {
 
 // A copying is one call of `runs copy`.
 type copying struct {
-	from, to             runStore
+	from, to             app.Store
 	progress             io.Writer // nil: none
 	copied, had, waiting int
 }
 
 // all copies the runs page by page, so that no more than one run is held in memory.
 func (c *copying) all(ctx context.Context) error {
-	f := lathe.RunFilter{Limit: 1_000}
+	f := store.RunFilter{Limit: 1_000}
 	for {
 		rows, next, err := c.from.Runs(ctx, &f)
 		if err != nil {
@@ -112,8 +115,8 @@ func (c *copying) all(ctx context.Context) error {
 	}
 }
 
-func (c *copying) run(ctx context.Context, row *lathe.RunSummary) error {
-	r := &replay.Record{Events: make([]lathe.Event, 0, row.LastID)}
+func (c *copying) run(ctx context.Context, row *store.RunSummary) error {
+	r := &replay.Record{Events: make([]event.Event, 0, row.LastID)}
 	for e, err := range c.from.Read(ctx, row.RunID, 0) {
 		if err != nil {
 			return storeError(err)
@@ -133,13 +136,13 @@ func (c *copying) run(ctx context.Context, row *lathe.RunSummary) error {
 		return nil
 	}
 	c.waiting++
-	facts, err := c.from.Facts(ctx, row.RunID)
+	signals, err := c.from.Signals(ctx, row.RunID)
 	if err != nil {
 		return storeError(err)
 	}
-	for i := range facts {
-		// The first fact wins: one that is there is left.
-		if err := c.to.PutFact(ctx, facts[i]); err != nil && !errors.Is(err, lathe.ErrConflict) {
+	for i := range signals {
+		// The first signal wins: an existing one is not replaced.
+		if err := c.to.PutSignal(ctx, signals[i]); err != nil && !errors.Is(err, lathe.ErrConflict) {
 			return storeError(err)
 		}
 	}

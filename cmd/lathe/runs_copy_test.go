@@ -8,6 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -15,7 +18,7 @@ import (
 func TestCopyThroughADatabase(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
-	open := func(name string) runStore {
+	open := func(name string) app.Store {
 		s, err := openStore(name, false)
 		if err != nil {
 			t.Fatal(err)
@@ -32,18 +35,18 @@ func TestCopyThroughADatabase(t *testing.T) {
 
 	cost := 0.1
 	for _, id := range []string{"run_01", "run_02"} {
-		events := []lathe.Event{
-			{ID: 1, RunID: id, Data: &lathe.RunStarted{Model: "sim/demo", Messages: []lathe.Message{lathe.User("ü \u2028 \x00")}}},
-			{ID: 2, RunID: id, Data: &lathe.ModelCallFinished{ProviderCost: &cost}},
+		events := []event.Event{
+			{ID: 1, RunID: id, Data: &event.RunStarted{Model: "sim/demo", Messages: []lathe.Message{lathe.User("ü \u2028 \x00")}}},
+			{ID: 2, RunID: id, Data: &event.ModelCallFinished{ProviderCost: &cost}},
 		}
 		if _, err := first.Append(ctx, id, 0, events...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := first.PutFact(ctx, lathe.Fact{RunID: "run_02", Kind: lathe.FactApproval, Key: "call_1", Body: json.RawMessage(`{"approved":true}`)}); err != nil {
+	if err := first.PutSignal(ctx, store.Signal{RunID: "run_02", Kind: store.SignalApproval, Key: "call_1", Body: json.RawMessage(`{"approved":true}`)}); err != nil {
 		t.Fatal(err)
 	}
-	for _, way := range [][2]runStore{{first, between}, {between, second}, {first, second}} {
+	for _, way := range [][2]app.Store{{first, between}, {between, second}, {first, second}} {
 		c := copying{from: way[0], to: way[1]}
 		if err := c.all(ctx); err != nil {
 			t.Fatal(err)
@@ -54,8 +57,8 @@ func TestCopyThroughADatabase(t *testing.T) {
 	}
 	for _, id := range []string{"run_01", "run_02"} {
 		var logs [2][]string
-		var facts [2][]lathe.Fact
-		for i, s := range []runStore{first, second} {
+		var signals [2][]store.Signal
+		for i, s := range []app.Store{first, second} {
 			for e, err := range s.Read(ctx, id, 0) {
 				if err != nil {
 					t.Fatal(err)
@@ -67,20 +70,20 @@ func TestCopyThroughADatabase(t *testing.T) {
 				logs[i] = append(logs[i], string(b))
 			}
 			var err error
-			if facts[i], err = s.Facts(ctx, id); err != nil {
+			if signals[i], err = s.Signals(ctx, id); err != nil {
 				t.Fatal(err)
 			}
-			for k := range facts[i] {
-				if facts[i][k].Time.IsZero() {
-					t.Error("a fact has no time")
+			for k := range signals[i] {
+				if signals[i][k].Time.IsZero() {
+					t.Error("a signal has no time")
 				}
-				facts[i][k].Time = facts[0][k].Time // each store has its own
+				signals[i][k].Time = signals[0][k].Time // each store has its own
 			}
 		}
 		if diff := cmp.Diff(logs[0], logs[1]); diff != "" || len(logs[0]) != 2 {
 			t.Errorf("%s (-first +second):\n%s", id, diff)
 		}
-		if diff := cmp.Diff(facts[0], facts[1]); diff != "" || id == "run_02" && len(facts[0]) != 1 {
+		if diff := cmp.Diff(signals[0], signals[1]); diff != "" || id == "run_02" && len(signals[0]) != 1 {
 			t.Errorf("%s (-first +second):\n%s", id, diff)
 		}
 	}

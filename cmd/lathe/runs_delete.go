@@ -12,6 +12,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/store"
 )
 
 func runsDeleteCommand() *cobra.Command {
@@ -69,11 +70,11 @@ ended or not. Nothing of them is left in the files of the store. It asks before 
 	return cmd
 }
 
-// confirmed asks the person at the terminal. Without a terminal nobody can be asked, and the answer is no.
+// confirmed asks the user at the terminal. Without a terminal it returns a usage error.
 func confirmed(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if !isTerminal(in) || !isTerminal(cmd.ErrOrStderr()) {
-		return usageError("%s give --yes: nobody can be asked here", question)
+		return usageError("%s give --yes: standard input is not a terminal", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, _ := bufio.NewReader(interruptible(cmd.Context(), in)).ReadString('\n') // the end of input is a no
@@ -93,12 +94,12 @@ func deleteStored(cmd *cobra.Command, name, run, session, principal string) (err
 	defer func() { err = errors.Join(err, s.Close()) }()
 	ctx := cmd.Context()
 	if run != "" {
-		if _, err := engine.New(&engine.Options{Store: s}).State(ctx, run); lathe.CodeOf(err) == lathe.CodeNotFound {
+		if _, err := engine.ReadState(ctx, s, run); lathe.CodeOf(err) == lathe.CodeNotFound {
 			return storeError(err)
 		}
 		return s.Delete(ctx, run)
 	}
-	n, err := countRuns(ctx, s, &lathe.RunFilter{SessionID: session, Principal: principal})
+	n, err := countRuns(ctx, s, &store.RunFilter{SessionID: session, Principal: principal})
 	if err != nil {
 		return storeError(err)
 	}
@@ -113,7 +114,7 @@ func deleteStored(cmd *cobra.Command, name, run, session, principal string) (err
 	return err
 }
 
-func countRuns(ctx context.Context, s lathe.RunIndex, f *lathe.RunFilter) (n int, err error) {
+func countRuns(ctx context.Context, s store.RunIndex, f *store.RunFilter) (n int, err error) {
 	f.Limit = 1_000
 	for {
 		rows, next, err := s.Runs(ctx, f)

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/replay"
+	"github.com/lathe-run/lathe/store"
 )
 
 func runsImportCommand() *cobra.Command {
@@ -75,7 +77,7 @@ func readRecord(path string) (*replay.Record, error) {
 // importRun reports whether the store had the run, with the same events. It does not take a run with a call that
 // may have been made and has no result: a worker may have it still, of which only the store knows that it has
 // the call, and in another store the call would count as not made.
-func importRun(ctx context.Context, s lathe.Store, r *replay.Record) (had bool, err error) {
+func importRun(ctx context.Context, s store.Store, r *replay.Record) (had bool, err error) {
 	state, err := loop.Fold(r.Events)
 	if err != nil {
 		return false, &exitError{exitFailed, fmt.Errorf("the run %s cannot be read: %w", r.RunID(), err)}
@@ -83,7 +85,7 @@ func importRun(ctx context.Context, s lathe.Store, r *replay.Record) (had bool, 
 	if state.Finished == nil {
 		for i := range state.Open {
 			if state.Open[i].Begun {
-				return false, &exitError{exitFailed, fmt.Errorf("the run %s was ended within a call of %s, of which its own store knows more: let `lathe runs resume` or `lathe runs cancel` settle it there first",
+				return false, &exitError{exitFailed, fmt.Errorf("the run %s was ended within a call of %s, of which its own store has more events: let `lathe runs resume` or `lathe runs cancel` settle it there first",
 					r.RunID(), state.Open[i].Tool)}
 			}
 		}
@@ -108,7 +110,7 @@ func importRun(ctx context.Context, s lathe.Store, r *replay.Record) (had bool, 
 	return true, nil
 }
 
-func sameEvent(a, b *lathe.Event) bool {
+func sameEvent(a, b *event.Event) bool {
 	x, xerr := a.MarshalJSON()
 	y, yerr := b.MarshalJSON()
 	return xerr == nil && yerr == nil && bytes.Equal(x, y)

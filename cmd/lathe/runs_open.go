@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/spf13/cobra"
-
-	"github.com/lathe-run/lathe"
 )
 
 // describeOpen adds to calls that are open what the log says of the rule that asks, and what the
 // configuration says of their tools. Servers are not started for it.
-func describeOpen(cmd *cobra.Command, s lathe.Store, runID string, open []openCallView) error {
+func describeOpen(cmd *cobra.Command, s store.Store, runID string, open []openCallView) error {
 	if len(open) == 0 {
 		return nil
 	}
@@ -19,7 +19,7 @@ func describeOpen(cmd *cobra.Command, s lathe.Store, runID string, open []openCa
 		if err != nil {
 			return storeError(err)
 		}
-		asked, ok := e.Data.(*lathe.ApprovalRequested)
+		asked, ok := e.Data.(*event.ApprovalRequested)
 		if !ok {
 			continue
 		}

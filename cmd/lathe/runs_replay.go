@@ -9,10 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/replay"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -58,24 +60,14 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	set, err := buildTools(cfg)
+	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
 	if err != nil {
 		return err
 	}
-	running, err := startServers(cmd.Context(), cfg, file, set, log, nil)
-	if err != nil {
-		return err
-	}
-	defer running.close()
-	modules, err := startModules(cmd.Context(), cfg, file, set, log)
-	if err != nil {
-		return err
-	}
-	defer modules.close()
-	for _, text := range running.complaints() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
-	}
-	var sinks []lathe.Sink
+	defer tools.Close()
+	set := tools.Set
+	noteServers(cmd.ErrOrStderr(), tools.Servers)
+	var sinks []event.Sink
 	var lines *observe.JSONLines
 	if f.asJSON {
 		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
@@ -91,7 +83,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}
-	return f.tell(cmd, r, res)
+	return f.printResult(cmd, r, res)
 }
 
 // loop makes the loop of the record's target as the configuration has it now.
@@ -102,32 +94,39 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	}
 	settings, given := cfg.Settings(), []lathe.Member(nil)
 	if m, err := cfg.Model(entry); err == nil && entry != "" {
-		settings, given = cfg.SettingsFor(m), overrides(m)
+		settings, given = cfg.SettingsFor(m), app.Overrides(m)
 	}
 	if f.tools == "recorded" {
 		var err error
 		if set, err = r.StandIns(set, cfg.Limits()); err != nil {
-			return nil, &exitError{exitConfig, causeOf(err)}
+			return nil, &exitError{exitConfig, app.Cause(err)}
 		}
 	}
-	opts := runnerOptions(buildPolicy(cfg), cfg, p.Approver, nil, log)
+	opts, err := app.RunnerOptions(cfg, &app.CallOptions{Approver: p.Approver, Log: log})
+	if err != nil {
+		return nil, err
+	}
 	opts.Now = p.Now
 	var keep *loop.Retention // as the record has it, which the repetition is compared with
 	if recorded := r.Started().Retention; recorded != nil {
 		keep = loop.RetentionOf(recorded)
 	}
-	l, err := loop.New(p.Model, tool.NewRunner(set, opts), &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: buildPolicy(cfg), Overrides: given, Retention: keep, Now: p.Now})
+	runner, err := tool.NewRunner(set, opts)
 	if err != nil {
-		return nil, &exitError{exitConfig, causeOf(err)}
+		return nil, &exitError{exitConfig, app.Cause(err)}
+	}
+	l, err := loop.New(p.Model, runner, &loop.Options{Settings: settings, Limits: cfg.Limits(), Policy: opts.Policy, Overrides: given, Retention: keep, Now: p.Now})
+	if err != nil {
+		return nil, &exitError{exitConfig, app.Cause(err)}
 	}
 	return l, nil
 }
 
-// maxTold bounds the differences that are told.
-const maxTold = 20
+// maxShown bounds the number of differences that are printed.
+const maxShown = 20
 
-// tell says what differs.
-func (f *replayFlags) tell(cmd *cobra.Command, r *replay.Record, res *replay.Result) error {
+// printResult prints the differences.
+func (f *replayFlags) printResult(cmd *cobra.Command, r *replay.Record, res *replay.Result) error {
 	differences, err := r.Compare(res, f.tools == "recorded")
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func (f *replayFlags) tell(cmd *cobra.Command, r *replay.Record, res *replay.Res
 		return nil
 	}
 	for i := range differences {
-		if i == maxTold {
+		if i == maxShown {
 			fmt.Fprintf(out, "and %d more\n", len(differences)-i)
 			break
 		}

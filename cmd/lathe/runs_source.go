@@ -13,18 +13,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A runSource is where the commands under `lathe runs` read runs: a store, or a daemon.
 type runSource interface {
-	list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error)
+	list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error)
 	// waiting returns the calls that wait for a person, of one page of runs.
-	waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error)
+	waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error)
 	show(ctx context.Context, runID string) (*runDetail, error)
-	modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error)
+	modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error)
 	// history calls f for the stored events of a run after one.
-	history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error
+	history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error
 	close() error
 }
 
@@ -86,13 +89,13 @@ func (f *serverFlags) usual(cmd *cobra.Command) (*daemonClient, error) {
 
 // storedRuns reads runs from a store.
 type storedRuns struct {
-	store runStore
+	store app.Store
 	cmd   *cobra.Command
 }
 
 func (s *storedRuns) close() error { return s.store.Close() }
 
-func (s *storedRuns) list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+func (s *storedRuns) list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
 	rows, next, err := s.store.Runs(ctx, f)
 	if err != nil {
 		return nil, "", storeError(err)
@@ -100,7 +103,7 @@ func (s *storedRuns) list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunS
 	return rows, next, nil
 }
 
-func (s *storedRuns) waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error) {
+func (s *storedRuns) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
 	rows, next, err := s.list(ctx, f)
 	if err != nil {
 		return nil, "", err
@@ -125,11 +128,11 @@ func (s *storedRuns) waiting(ctx context.Context, f *lathe.RunFilter) ([]waiting
 }
 
 func (s *storedRuns) show(ctx context.Context, runID string) (*runDetail, error) {
-	rows, _, err := s.store.Runs(ctx, &lathe.RunFilter{RunID: runID})
+	rows, _, err := s.store.Runs(ctx, &store.RunFilter{RunID: runID})
 	if err != nil {
 		return nil, storeError(err)
 	}
-	state, err := engine.New(&engine.Options{Store: s.store}).State(ctx, runID)
+	state, err := engine.ReadState(ctx, s.store, runID)
 	if err != nil {
 		return nil, storeError(err)
 	}
@@ -146,7 +149,7 @@ func (s *storedRuns) show(ctx context.Context, runID string) (*runDetail, error)
 	return d, describeOpen(s.cmd, s.store, runID, d.Open)
 }
 
-func (s *storedRuns) modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+func (s *storedRuns) modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	rows, next, err := s.store.ModelCalls(ctx, f)
 	if err != nil {
 		return nil, "", storeError(err)
@@ -154,7 +157,7 @@ func (s *storedRuns) modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lath
 	return rows, next, nil
 }
 
-func (s *storedRuns) history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error {
+func (s *storedRuns) history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error {
 	for e, err := range s.store.Read(ctx, runID, after) {
 		if err != nil {
 			return storeError(err)
@@ -172,7 +175,7 @@ func (c *daemonClient) close() error {
 }
 
 // query is the filter as the API has it. The principal of the runs is that of the key.
-func (c *daemonClient) query(f *lathe.RunFilter) (string, error) {
+func (c *daemonClient) query(f *store.RunFilter) (string, error) {
 	if f.Principal != "" {
 		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
 	}
@@ -194,7 +197,7 @@ type page[T any] struct {
 	Next string `json:"next"`
 }
 
-func readPage[T any](ctx context.Context, c *daemonClient, path string, f *lathe.RunFilter) ([]T, string, error) {
+func readPage[T any](ctx context.Context, c *daemonClient, path string, f *store.RunFilter) ([]T, string, error) {
 	query, err := c.query(f)
 	if err != nil {
 		return nil, "", err
@@ -204,11 +207,11 @@ func readPage[T any](ctx context.Context, c *daemonClient, path string, f *lathe
 	return p.Data, p.Next, err
 }
 
-func (c *daemonClient) list(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
-	return readPage[lathe.RunSummary](ctx, c, "/api/runs", f)
+func (c *daemonClient) list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
+	return readPage[store.RunSummary](ctx, c, "/api/runs", f)
 }
 
-func (c *daemonClient) waiting(ctx context.Context, f *lathe.RunFilter) ([]waitingRow, string, error) {
+func (c *daemonClient) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
 	own := *f
 	own.Status = ""
 	return readPage[waitingRow](ctx, c, "/api/approvals", &own)
@@ -224,11 +227,11 @@ func (c *daemonClient) show(ctx context.Context, runID string) (*runDetail, erro
 	return &d.runDetail, err
 }
 
-func (c *daemonClient) modelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
-	return readPage[lathe.CallSummary](ctx, c, "/api/summaries", f)
+func (c *daemonClient) modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
+	return readPage[store.CallSummary](ctx, c, "/api/summaries", f)
 }
 
-func (c *daemonClient) history(ctx context.Context, runID string, after int64, f func(e *lathe.Event) error) error {
+func (c *daemonClient) history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error {
 	return c.events(ctx, runID, after, "false", f)
 }
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,20 +23,20 @@ type daemons struct {
 }
 
 type served struct {
-	cmd  *exec.Cmd
-	said *said
-	done chan struct{} // closed when stderr has ended
+	cmd    *exec.Cmd
+	output *outputBuffer
+	done   chan struct{} // closed when stderr has ended
 }
 
-// said is what a process has written so far, for those who wait for more.
-type said struct {
+// outputBuffer is what a process has written so far, for those who wait for more.
+type outputBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 	more chan struct{}
 	over bool
 }
 
-func (s *said) add(line string, over bool) {
+func (s *outputBuffer) add(line string, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.WriteString(line)
@@ -44,7 +47,7 @@ func (s *said) add(line string, over bool) {
 
 // wait returns what the pattern finds, once it is said; "" when the process has ended before, or took
 // too long.
-func (s *said) wait(re *regexp.Regexp) string {
+func (s *outputBuffer) wait(re *regexp.Regexp) string {
 	late := time.After(time.Minute)
 	for {
 		s.mu.Lock()
@@ -69,13 +72,13 @@ func (d *daemons) serve(ts *testscript.TestScript, _ bool, args []string) {
 	stderr, err := cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	s := &served{cmd: cmd, said: &said{more: make(chan struct{})}, done: make(chan struct{})}
+	s := &served{cmd: cmd, output: &outputBuffer{more: make(chan struct{})}, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		r := bufio.NewReader(stderr)
 		for {
 			line, err := r.ReadString('\n')
-			s.said.add(line, err != nil)
+			s.output.add(line, err != nil)
 			if err != nil {
 				return
 			}
@@ -89,11 +92,48 @@ func (d *daemons) serve(ts *testscript.TestScript, _ bool, args []string) {
 		<-s.done
 		_ = cmd.Wait()
 	})
-	url := s.said.wait(serveURL)
+	url := s.output.wait(serveURL)
 	if url == "" {
-		ts.Fatalf("serve said %q", s.said.text.String())
+		ts.Fatalf("serve said %q", s.output.text.String())
 	}
 	ts.Setenv("LATHE", strings.TrimSuffix(url, "/v1"))
+}
+
+// serveDocument starts each `lathe serve` of a document's code blocks, at a port of its own, and checks that it answers as the
+// text around the command says: the page at /, and the model of --model at /v1/models.
+func (d *daemons) serveDocument(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serves file")
+	}
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	commands := 0
+	for line := range strings.Lines(string(text)) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "$ lathe serve")
+		if !ok {
+			continue
+		}
+		flags := strings.Fields(rest)
+		d.serve(ts, false, flags)
+		want := `"object"`
+		if i := slices.Index(flags, "--model"); i >= 0 {
+			want = `"` + flags[i+1] + `"`
+		}
+		for path, part := range map[string]string{"/": "<title>", "/v1/models": want} {
+			resp, err := http.Get(ts.Getenv("LATHE") + path)
+			ts.Check(err)
+			body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+			_ = resp.Body.Close() // it was read
+			ts.Check(err)
+			if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), part) {
+				ts.Fatalf("%s: %s answers %d, want 200 with %s:\n%.500s", strings.TrimSpace(line), path, resp.StatusCode, part, body)
+			}
+		}
+		commands++
+	}
+	if commands == 0 {
+		ts.Fatalf("%s has no line that serves", args[0])
+	}
 }
 
 // signal sends HUP or TERM to the daemon and waits until it says what the pattern wants; after TERM it
@@ -107,8 +147,8 @@ func (d *daemons) signal(ts *testscript.TestScript, neg bool, args []string) {
 	d.mu.Unlock()
 	sig := map[string]os.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM}[args[0]]
 	ts.Check(s.cmd.Process.Signal(sig))
-	if s.said.wait(regexp.MustCompile(args[1])) == "" {
-		ts.Fatalf("after %s it has not said %s:\n%s", args[0], args[1], s.said.text.String())
+	if s.output.wait(regexp.MustCompile(args[1])) == "" {
+		ts.Fatalf("after %s it has not said %s:\n%s", args[0], args[1], s.output.text.String())
 	}
 	if args[0] == "TERM" {
 		<-s.done
@@ -116,5 +156,5 @@ func (d *daemons) signal(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("exit code %d, want 0", code)
 		}
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("serve.log"), []byte(s.said.text.String()), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("serve.log"), []byte(s.output.text.String()), 0o644))
 }

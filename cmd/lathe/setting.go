@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 )
 
@@ -72,7 +73,7 @@ func settingOverrides(cmd *cobra.Command) []config.Override {
 func configError(err error) error {
 	problems := config.ProblemsOf(err)
 	if len(problems) == 0 {
-		return &exitError{exitConfig, causeOf(err)}
+		return &exitError{exitConfig, app.Cause(err)}
 	}
 	code := exitUsage
 	lines := make([]string, len(problems))

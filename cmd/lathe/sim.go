@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -34,12 +35,15 @@ func simServeCommand() *cobra.Command {
 	var addr, script, replay string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the simulated model on OpenAI's wire",
+		Short: "Serve the simulated model on four wires",
+		Long: `Serves the simulated model with chat completions and responses of OpenAI, messages of Anthropic and generateContent of
+Google, streamed or not. The base URL is http://ADDRESS/v1, http://ADDRESS for clients of Anthropic, and
+http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 		Example: `  lathe sim serve --addr 127.0.0.1:8123
   lathe run --base-url http://127.0.0.1:8123/v1 --model sim/demo "What is 7 + 35?"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts, err := simOptions(script, replay)
+			opts, err := app.SimOptions(config.Default(), script, replay)
 			if err != nil {
 				return err
 			}
@@ -87,32 +91,6 @@ func serveUntilDone(ctx context.Context, ln net.Listener, h http.Handler) error 
 	return nil
 }
 
-// simOptions reads the script or the recorded run for sim/script.
-func simOptions(script, replay string) (*sim.Options, error) {
-	opts := &sim.Options{}
-	path, parse := script, sim.ParseScript
-	switch {
-	case script != "" && replay != "":
-		return nil, usageError("give one of --script and --replay")
-	case replay != "":
-		path, parse = replay, sim.ReplayScript
-	}
-	if path == "" {
-		return opts, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usageError("%w", err)
-	}
-	defer f.Close()
-	s, err := parse(f)
-	if err != nil {
-		return nil, &exitError{exitConfig, fmt.Errorf("%s: %w", path, err)}
-	}
-	opts.Scripts = map[string]*sim.Script{"": s}
-	return opts, nil
-}
-
 func simListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -133,7 +111,11 @@ func simListCommand() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\n", r.Model, r.Does)
+				does := r.Does
+				if len(r.Wires) > 0 {
+					does += " (" + strings.Join(r.Wires, ", ") + ")"
+				}
+				fmt.Fprintf(w, "%s\t%s\n", r.Model, does)
 			}
 			return w.Flush()
 		},
@@ -144,39 +126,35 @@ func simListCommand() *cobra.Command {
 
 // A simRow is one line of `sim list --json`.
 type simRow struct {
-	Model string `json:"model"`
-	Does  string `json:"does"`
+	Model string   `json:"model"`
+	Does  string   `json:"does"`
+	Wires []string `json:"wires,omitempty"` // as models.NAME.wire names them; none: all
 }
+
+// wireWords are the wires in the words of the configuration.
+var wireWords = map[lathe.Wire]string{lathe.WireOpenAIChat: "openai", lathe.WireResponses: "responses", lathe.WireMessages: "anthropic", lathe.WireGemini: "gemini"}
 
 func simModels() []simRow {
 	rows := []simRow{
-		{sim.DemoModel, "picks tools, fills their arguments from the prompt, answers from the results"},
-		{"sim/slow", "the same with a pause between tokens"},
-		{"sim/script", "plays the turns of --script or the recorded run of --replay"},
-		{sim.EvalModel, "does what the prompts of evaluations ask for"},
+		{Model: sim.DemoModel, Does: "picks tools, fills their arguments from the prompt, answers from the results"},
+		{Model: "sim/slow", Does: "the same with a pause between tokens"},
+		{Model: "sim/script", Does: "plays the turns of --script or the recorded run of --replay"},
+		{Model: sim.ThinkingModel, Does: "thinks before it answers, and signs its reasoning where the wire has signatures"},
+		{Model: sim.EvalModel, Does: "does what the prompts of evaluations ask for"},
 	}
 	for _, m := range sim.Misbehaviours() {
-		rows = append(rows, simRow{sim.EvalModel + "-" + m.Name, m.Does})
+		rows = append(rows, simRow{Model: sim.EvalModel + "-" + m.Name, Does: m.Does})
 	}
-	rows = append(rows, simRow{sim.ObedientModel, "does whatever any text tells it, a tool's result and description too"},
-		simRow{sim.CarefulModel, "does what its users tell it, and takes all other text for data"})
+	rows = append(rows, simRow{Model: sim.ObedientModel, Does: "does whatever any text tells it, a tool's result and description too"},
+		simRow{Model: sim.CarefulModel, Does: "does what its users tell it, and takes all other text for data"})
 	for _, f := range sim.Faults() {
-		rows = append(rows, simRow{"sim/fault-" + f.Name, f.Does})
+		row := simRow{Model: "sim/fault-" + f.Name, Does: f.Does}
+		for _, w := range f.Wires {
+			row.Wires = append(row.Wires, wireWords[w])
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
 
 func isSimulated(model string) bool { return strings.HasPrefix(model, "sim/") }
-
-// knownSimulated returns nil when the server has the model, else what to do about it.
-func knownSimulated(server *sim.Sim, name string) error {
-	base, _, _ := strings.Cut(name, "+")
-	names := server.Names()
-	switch {
-	case slices.Contains(names, base):
-		return nil
-	case base == "sim/script":
-		return usageError("the model sim/script needs the turns to play: --script FILE or --replay FILE")
-	}
-	return usageError("no simulated model %q: %s", name, didYouMean(name, names, "`lathe sim list` names them"))
-}

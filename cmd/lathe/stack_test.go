@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -13,8 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/sim"
@@ -23,50 +24,70 @@ import (
 const twoTools = "What is 7 + 35, and what time is it in Tokyo?"
 
 // runModel carries one run through all parts as the command puts them together.
-func runModel(ctx context.Context, t testing.TB, cfg *config.Config, name string) (*lathe.Result, []lathe.Event) {
+func runModel(ctx context.Context, t testing.TB, cfg *config.Config, name string) (*event.Result, []event.Event) {
 	t.Helper()
 	entry, err := cfg.Model(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	model, err := buildModel(entry, nil, log)
+	model, err := app.NewProvider(entry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := buildTools(cfg)
+	set, err := app.NewToolSet(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := loop.New(model, buildRunner(cfg, set, nil, nil, log), &loop.Options{Settings: cfg.Settings(), Limits: cfg.Limits(), Policy: buildPolicy(cfg)})
+	runner, err := app.NewRunner(cfg, set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := app.NewPolicy(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(model, runner, &loop.Options{Settings: cfg.Settings(), Limits: cfg.Limits(), Policy: pol})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rec observe.Recorder
-	res, _ := engine.New(&engine.Options{Sinks: []lathe.Sink{&rec}}).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User(twoTools)}})
+	res, _ := newEngine(t, &engine.Options{Sinks: []event.Sink{&rec}}).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User(twoTools)}}, nil)
 	return res, rec.Events()
 }
 
 // Every fault of the simulated model ends as it says, without a real wait and without a goroutine
 // left: a bubble whose goroutines do not end fails its test.
-func TestEveryFaultEndsAsItSays(t *testing.T) {
+func TestEveryFaultEndsAsDocumented(t *testing.T) {
 	t.Parallel()
-	for _, f := range sim.Faults() {
-		t.Run(f.Name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				res, events := runModel(t.Context(), t, config.Default(), "sim/fault-"+f.Name)
-				if res.Reason != f.Ends {
-					t.Errorf("ended %s (%v), want %s", res.Reason, res.Err, f.Ends)
-				}
-				if took := time.Since(began); took > 5*time.Minute {
-					t.Errorf("took %s", took)
-				}
-				checkEvents(t, events)
-				checkHistory(t, res.History)
+	for _, wire := range []struct {
+		word string // of the configuration
+		wire lathe.Wire
+	}{{"openai", lathe.WireOpenAIChat}, {"responses", lathe.WireResponses}, {"anthropic", lathe.WireMessages}, {"gemini", lathe.WireGemini}} {
+		for _, f := range sim.FaultsOn(wire.wire) {
+			t.Run(wire.word+"/"+f.Name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					cfg, err := config.Load("", &config.LoadOptions{Overrides: []config.Override{
+						{From: "test", Key: "models.m.provider", Value: "sim"},
+						{From: "test", Key: "models.m.model", Value: "sim/fault-" + f.Name},
+						{From: "test", Key: "models.m.wire", Value: wire.word},
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					began := time.Now()
+					res, events := runModel(t.Context(), t, cfg, "m")
+					if res.Reason != f.Ends {
+						t.Errorf("ended %s (%v), want %s", res.Reason, res.Err, f.Ends)
+					}
+					if took := time.Since(began); took > 5*time.Minute {
+						t.Errorf("took %s", took)
+					}
+					checkEvents(t, events)
+					checkHistory(t, res.History)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -75,7 +96,7 @@ func TestEveryFaultOverHTTP(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	// A server each: faults that come with every other request count the requests.
 	var wg sync.WaitGroup
-	for _, f := range sim.Faults() {
+	for _, f := range sim.FaultsOn(lathe.WireOpenAIChat) {
 		wg.Go(func() {
 			srv := httptest.NewServer(sim.New(nil).Handler())
 			defer srv.Close()

@@ -10,23 +10,24 @@ import (
 	"testing"
 )
 
-// maxInitBytes is what a package of ours may allocate before main begins: each start of the program pays for it.
-const maxInitBytes = 128 << 10
+// maxInitBytes is what a package of ours may allocate before main begins: each start of the program pays for it. The
+// runtime counts its own table of interfaces to the package during whose start it grows, in steps of up to 72 KiB.
+const maxInitBytes = (128 + 72) << 10
 
 // What a package needs later, or perhaps never, is not made at the start.
 func TestStartMakesLittle(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), lathePath(t), "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
-	var said strings.Builder
-	cmd.Stderr = &said
+	var output strings.Builder
+	cmd.Stderr = &output
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %s", err, said.String())
+		t.Fatalf("%v: %s", err, output.String())
 	}
 	line := regexp.MustCompile(`(?m)^init (github\.com/lathe-run/lathe\S*|main) @.* (\d+) bytes, \d+ allocs$`)
-	found := line.FindAllStringSubmatch(said.String(), -1)
+	found := line.FindAllStringSubmatch(output.String(), -1)
 	if len(found) < 5 {
-		t.Fatalf("%d packages told of their start:\n%s", len(found), said.String())
+		t.Fatalf("%d packages reported their start:\n%s", len(found), output.String())
 	}
 	for _, m := range found {
 		if n, err := strconv.Atoi(m[2]); err != nil || n > maxInitBytes {

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 )
 
 // A name of a store may hold a password, and is shown without.
@@ -19,7 +18,7 @@ func TestStoreIsShownWithoutItsPassword(t *testing.T) {
 		"postgres:app:canary@":                                    "postgres:…",
 		"postgres://app:ca nary@db:x/":                            "postgres:…",
 	} {
-		if got := shownStore(name); got != want {
+		if got := app.ShownStoreName(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
@@ -27,27 +26,5 @@ func TestStoreIsShownWithoutItsPassword(t *testing.T) {
 		if _, err := openStore(name, false); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v", err)
 		}
-	}
-}
-
-// Runs of one key that wait leave room for those of others.
-func TestMemoryStoreIsShared(t *testing.T) {
-	t.Parallel()
-	s := newMemoryStore()
-	begin := func(principal string, i int) error {
-		run := fmt.Sprint(principal, i)
-		_, err := s.Append(t.Context(), run, 0, lathe.Event{ID: 1, RunID: run, Data: &lathe.RunStarted{Principal: principal}})
-		return err
-	}
-	for i := range maxMemoryRuns / memoryShare {
-		if err := begin("ann", i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := begin("ann", maxMemoryRuns); lathe.CodeOf(err) != lathe.CodeUnavailable {
-		t.Errorf("beyond its part: %v, want unavailable", err)
-	}
-	if err := begin("bob", 0); err != nil {
-		t.Errorf("another key: %v", err)
 	}
 }

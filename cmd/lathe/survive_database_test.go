@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
-// F4: the database of two `lathe serve` is killed again and again, and so are they, without a warning. What one
-// leaves, the other goes on with; clients ask whoever is there.
+// F4: the database of two `lathe serve` processes and the processes are killed again and again, without a warning. Each
+// resumes the runs of the other; clients send their requests to a process that is up.
 func TestF4_DatabaseKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t)
@@ -90,7 +91,7 @@ func TestF6_StandbyThatLacksEventsUnderLoad(t *testing.T) {
 		}
 		defer func() { _ = s.Close() }() // it was only read
 		for aside+asked < runs && x.ctx.Err() == nil {
-			rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{Status: "parked", Limit: runs})
+			rows, _, err := s.Runs(t.Context(), &store.RunFilter{Status: "parked", Limit: runs})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,12 +119,12 @@ func TestF6_StandbyThatLacksEventsUnderLoad(t *testing.T) {
 	for _, p := range nodes {
 		p.kill()
 	}
-	said := 0
+	lines := 0
 	for _, p := range nodes {
-		said += strings.Count(p.said.text.String(), "the store lacks events of a run that it had confirmed")
+		lines += strings.Count(p.output.text.String(), "the store lacks events of a run that it had confirmed")
 	}
-	if said < aside { // who carried it says so
-		t.Errorf("%d runs are set aside, %d times that was said", aside, said)
+	if lines < aside { // who carried it says so
+		t.Errorf("%d runs are set aside, %d times that was said", aside, lines)
 	}
 	paid := map[string]int{}
 	for _, d := range x.deeds {

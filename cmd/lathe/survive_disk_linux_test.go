@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/store"
 )
 
 // fill has every write of a process to a file fail, as on a disk that is full; with free they succeed again.
@@ -28,13 +29,13 @@ func fill(t *testing.T, pid int, free bool) {
 	}
 }
 
-// F16: while the disk is full new runs are refused, and those that go on are left as their logs have them. When
-// there is room again, new runs are taken, and a process that starts goes on with the others. Nothing is lost.
+// F16: while the disk is full, new runs are refused and runs in progress stay as their logs have them. When the disk has
+// free space again, new runs are accepted, and a process that starts resumes the others. Nothing is lost.
 func TestF16_DiskFull(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t)
-	store := "sqlite:" + filepath.Join(x.dir, "runs.db")
-	p := x.serves(store)
+	file := "sqlite:" + filepath.Join(x.dir, "runs.db")
+	p := x.serves(file)
 	begin := func(tag string) (int, string) {
 		return x.try("POST", "/api/runs", fmt.Sprintf(`{"model":"main","prompt":%q}`, tag), "Idempotency-Key", tag)
 	}
@@ -74,7 +75,7 @@ func TestF16_DiskFull(t *testing.T) {
 		}
 	}
 	x.kills(p)
-	last := x.serves(store)
+	last := x.serves(file)
 	for _, r := range x.runs {
 		for !x.follow(r) && x.ctx.Err() == nil {
 			x.pause(nil)
@@ -85,7 +86,7 @@ func TestF16_DiskFull(t *testing.T) {
 	for _, v := range h.Check() {
 		t.Error(v)
 	}
-	rows, _, err := kept(t, x.dir).Runs(t.Context(), &lathe.RunFilter{})
+	rows, _, err := kept(t, x.dir).Runs(t.Context(), &store.RunFilter{})
 	if err != nil || len(rows) != 2 || rows[0].Reason != lathe.ReasonAnswered || rows[1].Reason != lathe.ReasonAnswered {
 		t.Errorf("%+v, %v", rows, err)
 	}

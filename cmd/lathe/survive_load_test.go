@@ -22,7 +22,9 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine/enginetest"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A trial has clients make runs at a `lathe serve` that is killed again and again. Its model and its tools
@@ -32,7 +34,7 @@ type trial struct {
 	ctx      context.Context
 	dir      string
 	stirs    chan struct{} // something has happened at the model or at a tool
-	settling chan struct{} // closed when nobody is killed any more
+	settling chan struct{} // closed when no process is killed any more
 	clients  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -73,7 +75,7 @@ func newTrial(t *testing.T, more ...string) *trial {
 		srv.Close()
 	})
 	var b strings.Builder
-	fmt.Fprintf(&b, "models: {main: {base_url: %q, model: teller}}\nserve: {max_concurrent: 64}\n", srv.URL+"/v1")
+	fmt.Fprintf(&b, "models: {main: {base_url: %q, model: scripted}}\nserve: {max_concurrent: 64}\n", srv.URL+"/v1")
 	b.WriteString(strings.Join(more, ""))
 	fmt.Fprint(&b, "policy: {tools: {look: allow, put: allow, pay: allow, ask_pay: ask}}\ntools:\n  egress: {private: [127.0.0.1]}\n  http:\n")
 	for name, tool := range trialTools {
@@ -90,7 +92,7 @@ func newTrial(t *testing.T, more ...string) *trial {
 	return x
 }
 
-// stir says that something has happened, to whoever wants to know it just now.
+// stir publishes on stirs that something has happened, and blocks until a receiver takes it or the kills are over.
 func (x *trial) stir() {
 	select {
 	case x.stirs <- struct{}{}:
@@ -141,7 +143,7 @@ func (x *trial) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		delta, finish = `{"role":"assistant","tool_calls":[`+strings.Join(calls, ",")+`]}`, "tool_calls"
 	}
-	const chunk = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"teller\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n"
+	const chunk = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"scripted\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n"
 	fmt.Fprintf(w, chunk, delta, "null")
 	fmt.Fprintf(w, chunk, "{}", strconv.Quote(finish))
 	fmt.Fprint(w, "data: [DONE]\n\n")
@@ -154,13 +156,13 @@ func trialArgs(run, n string) json.RawMessage {
 // serves starts a process and tells the clients where it is.
 func (x *trial) serves(store string) *proc {
 	p := startProc(x.t, x.dir, "serve", "--addr", "127.0.0.1:0", "--store", store, "--log", "error")
-	x.change(nil, []string{strings.TrimSuffix(p.says(`http://\S+/v1`), "/v1")})
+	x.change(nil, []string{strings.TrimSuffix(p.awaitLine(`http://\S+/v1`), "/v1")})
 	return p
 }
 
 // kills ends a process. The clients find out.
 func (x *trial) kills(p *proc) {
-	base := strings.TrimSuffix(p.says(`http://\S+/v1`), "/v1")
+	base := strings.TrimSuffix(p.awaitLine(`http://\S+/v1`), "/v1")
 	p.kill()
 	x.change([]string{base}, nil)
 }
@@ -173,7 +175,7 @@ func (x *trial) change(gone, come []string) {
 	x.up = make(chan struct{})
 }
 
-// address is where the next request goes, "" while nobody serves. up is closed when that changes.
+// address returns the base URL for the next request, or "" while no process serves. up is closed when that changes.
 func (x *trial) address() (base string, up <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -184,7 +186,7 @@ func (x *trial) address() (base string, up <-chan struct{}) {
 	return base, x.up
 }
 
-// do makes a request, again and again until somebody answers it.
+// do repeats a request until a process answers it.
 func (x *trial) do(method, path, body string, header ...string) (status int, answer string) {
 	for x.ctx.Err() == nil {
 		base, up := x.address()
@@ -340,7 +342,7 @@ func (x *trial) approve(id string) {
 }
 
 // history is what the trial has left.
-func (x *trial) history(s lathe.RunIndex, kills int) *enginetest.History {
+func (x *trial) history(s store.RunIndex, kills int) *enginetest.History {
 	x.t.Helper()
 	h := &enginetest.History{Tools: trialTools, Kills: kills}
 	for _, r := range x.runs {
@@ -351,14 +353,14 @@ func (x *trial) history(s lathe.RunIndex, kills int) *enginetest.History {
 			}
 			l.Events = append(l.Events, e)
 		}
-		rows, _, err := s.Runs(x.t.Context(), &lathe.RunFilter{RunID: r.id})
+		rows, _, err := s.Runs(x.t.Context(), &store.RunFilter{RunID: r.id})
 		if err != nil || len(rows) != 1 {
 			x.t.Fatalf("%s: %d rows, %v", r.id, len(rows), err)
 		}
 		l.Row = &rows[0]
 		calls := map[string]string{} // by arguments
 		for i := range l.Events {
-			if d, ok := l.Events[i].Data.(*lathe.ModelCallFinished); ok && d.Message != nil {
+			if d, ok := l.Events[i].Data.(*event.ModelCallFinished); ok && d.Message != nil {
 				for _, p := range d.Message.Parts {
 					if c, ok := p.(lathe.ToolCall); ok {
 						calls[c.Arguments] = c.ID
@@ -391,8 +393,8 @@ func cycles(t *testing.T) int {
 	return n
 }
 
-// F1: a `lathe serve` that is killed in the middle of its work, again and again, loses nothing and does
-// nothing twice. Every client is told all that happened to its run, once.
+// F1: a `lathe serve` that is killed in the middle of its work, again and again, loses nothing and does nothing twice.
+// Every client gets all events of its run, once.
 func TestF1_ServeKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t)
@@ -420,7 +422,7 @@ func TestF1_ServeKilledUnderLoad(t *testing.T) {
 }
 
 // judge holds what the trial has left to the promises, and prints the table.
-func (x *trial) judge(s lathe.RunIndex, kills int) {
+func (x *trial) judge(s store.RunIndex, kills int) {
 	x.t.Helper()
 	h := x.history(s, kills)
 	bad := h.Check()

@@ -50,7 +50,7 @@ func TestF3_NodesStoppedUnderLoad(t *testing.T) {
 // sleeps stops a process for a while. What it has begun goes on elsewhere; its clients wait or turn away.
 func (x *trial) sleeps(p *proc, d time.Duration) {
 	x.t.Helper()
-	base := strings.TrimSuffix(p.says(`http://\S+/v1`), "/v1")
+	base := strings.TrimSuffix(p.awaitLine(`http://\S+/v1`), "/v1")
 	signal := func(s syscall.Signal) {
 		if err := p.cmd.Process.Signal(s); err != nil {
 			x.t.Fatal(err)
@@ -78,8 +78,8 @@ func (x *trial) passes(d time.Duration) {
 	}
 }
 
-// F9: two `lathe serve` of which one or the other cannot reach the database for longer than its lease, while
-// its clients and its tools reach it. It writes nothing; what it carried, the other goes on with.
+// F9: two `lathe serve` of which one or the other cannot reach the database for longer than its lease, while it can
+// reach its clients and its tools. It writes nothing; the other resumes its runs.
 func TestF9_NodesCutOffUnderLoad(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -106,7 +106,7 @@ func copied(t *testing.T, from, to string) string {
 	return string(hash.Sum(nil))
 }
 
-// F7: the power goes off while `lathe serve` works, again and again. What clients were told is on the disk
+// F7: the power goes off while `lathe serve` works, again and again. What clients received is on the disk
 // afterwards; what was not synced is not.
 func TestF7_PowerCutUnderLoad(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
@@ -127,7 +128,7 @@ func kept(t *testing.T, dir string) *sqlite.Store {
 
 func onlyRun(t *testing.T, dir, status string) string {
 	t.Helper()
-	rows, _, err := kept(t, dir).Runs(t.Context(), &lathe.RunFilter{Status: status})
+	rows, _, err := kept(t, dir).Runs(t.Context(), &store.RunFilter{Status: status})
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d runs %s, %v", len(rows), status, err)
 	}
@@ -138,14 +139,14 @@ func onlyRun(t *testing.T, dir, status string) string {
 func outcome(t *testing.T, dir, id string) (status string) {
 	t.Helper()
 	s := kept(t, dir)
-	if _, err := engine.New(&engine.Options{Store: s}).State(t.Context(), id); err != nil {
+	if _, err := engine.ReadState(t.Context(), s, id); err != nil {
 		t.Fatal(err)
 	}
 	for e, err := range s.Read(t.Context(), id, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := e.Data.(*lathe.ToolCallResult); ok {
+		if r, ok := e.Data.(*event.ToolCallResult); ok {
 			if status != "" {
 				t.Error("the call was answered twice")
 			}

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
 // Lines that are written over appear only where stderr is a terminal, and colours only where
 // NO_COLOR is not set either. Messages start in lower case and end without a full stop.
 
-// A screen shows a run to a person. It is a lathe.Sink, and may be used by several goroutines at once.
+// A screen shows a run to a person. It is a event.Sink, and may be used by several goroutines at once.
 type screen struct {
 	out, err         io.Writer
 	text             bool // write the answer to out
@@ -26,6 +27,7 @@ type screen struct {
 	outTerm, errTerm bool
 	live             bool // lines on err may be written over
 	colour           bool
+	wholeTurns       bool // write the text of a turn when it is whole, and no deltas
 
 	mu       sync.Mutex
 	midLine  bool  // out's last byte was not a line end
@@ -33,7 +35,10 @@ type screen struct {
 	broken   error // the first error of out
 	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
 	// last attempt's failure is the run's, which the command reports itself.
-	failed   string
+	failed string
+	// unread are the calls that could not be read and have no result yet. A result shows its call on the
+	// same line; a call that gets no result has a line of its own.
+	unread   []*event.ToolCallParseError
 	children map[string]bool // the runs that tool calls started: their text is not the answer
 }
 
@@ -50,55 +55,65 @@ func isTerminal(stream any) bool {
 }
 
 // Emit shows what a person wants to see: the answer, and which tool runs with which result.
-func (s *screen) Emit(_ context.Context, e lathe.Event) {
+func (s *screen) Emit(_ context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ofChild(&e) {
 		return
 	}
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		s.withheld(&d.Tools)
-	case *lathe.TextDelta:
-		s.write(d.Text)
-	case *lathe.CommentaryDelta:
-		s.write(d.Text)
-	case *lathe.ModelCallFinished:
+	case *event.TextDelta:
+		if !s.wholeTurns {
+			s.write(d.Text)
+		}
+	case *event.CommentaryDelta:
+		if !s.wholeTurns {
+			s.write(d.Text)
+		}
+	case *event.ModelCallFinished:
+		if s.wholeTurns && d.Message != nil {
+			s.write(d.Message.Text())
+		}
 		s.endLine()
 		s.failed = ""
 		if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
 			s.failed = attemptText(d)
 		}
 		if slices.ContainsFunc(d.Faults, func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }) {
-			s.say("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
+			s.printLine("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
 		}
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		s.endLine() // after what the noop executor has shown
+		s.printUnread()
 		if s.failed != "" {
-			s.say("yellow", "!", s.failed)
+			s.printLine("yellow", "!", s.failed)
 			s.failed = ""
 		}
-	case *lathe.ToolCallPlanned:
+	case *event.ToolCallPlanned:
 		s.running(d.Tool + " …")
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		s.result(d, "")
-	case *lathe.ToolCallParseError:
-		s.say("yellow", "!", fmt.Sprintf("a call written as text could not be read: %s, %s", d.Error, bytesText(d.ExcerptBytes)))
-	case *lathe.RunPaused:
+	case *event.ToolCallParseError:
+		s.unread = append(s.unread, d)
+	case *event.RunPaused:
 		s.endLine()
-		if d.Result != nil { // it can be gone on with
-			s.say("dim", "·", fmt.Sprintf("%s waits; see it: lathe runs show %s", count(len(d.Pending), "call"), e.RunID))
+		s.printUnread()
+		if d.Result != nil { // the run can be resumed
+			s.printLine("dim", "·", fmt.Sprintf("%s waits; see it: lathe runs show %s", count(len(d.Pending), "call"), e.RunID))
 		}
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		s.endLine()
-		s.say("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
+		s.printUnread()
+		s.printLine("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
 	default: // of no use to a person who watches
 	}
 }
 
 // attemptText describes an attempt of a model call that failed. The server's words may hold what a person wrote, but
 // not what they quote of the request.
-func attemptText(d *lathe.ModelCallFinished) string {
+func attemptText(d *event.ModelCallFinished) string {
 	kind := lathe.UpstreamKind(d.ErrorCode)
 	if kind == lathe.UpstreamLoading {
 		return "the model server loads the model; waiting for it, up to loading_timeout"
@@ -118,26 +133,26 @@ func attemptText(d *lathe.ModelCallFinished) string {
 }
 
 // ofChild shows what a run that a tool call started does, and reports whether the event is one of such a run.
-func (s *screen) ofChild(e *lathe.Event) bool {
+func (s *screen) ofChild(e *event.Event) bool {
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		if d.ParentRunID != "" {
 			if s.children == nil {
 				s.children = map[string]bool{}
 			}
 			s.children[e.RunID] = true
 		}
-	case *lathe.ToolCallPlanned:
+	case *event.ToolCallPlanned:
 		if s.children[e.RunID] {
 			s.running("  " + d.Tool + " …")
 		}
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		if s.children[e.RunID] {
 			s.result(d, "  ")
 		}
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		if s.children[e.RunID] && d.Status == "error" {
-			s.say("yellow", "!", "  "+attemptText(d))
+			s.printLine("yellow", "!", "  "+attemptText(d))
 		}
 	default: // the text of such a run is the result of the call
 	}
@@ -145,23 +160,57 @@ func (s *screen) ofChild(e *lathe.Event) bool {
 }
 
 // result shows how a call ended; indent stands before the calls of a run that a call started.
-func (s *screen) result(d *lathe.ToolCallResult, indent string) {
+func (s *screen) result(d *event.ToolCallResult, indent string) {
 	if d.Status == "ok" {
-		s.say("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
+		s.printLine("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
 		return
 	}
 	why := ""
 	switch {
 	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
-		why = ": rule " + d.PolicyRule + " asks, and nobody can be asked here; " + ruleHint(d.PolicyRule, d.Tool)
+		why = ": rule " + d.PolicyRule + " asks, and no approver can be asked here; " + ruleAdvice(d.PolicyRule, d.Tool)
 	case d.ErrorType == lathe.CodePolicyDenied:
-		why = ": rule " + d.PolicyRule + "; " + ruleHint(d.PolicyRule, d.Tool)
+		why = ": rule " + d.PolicyRule + "; " + ruleAdvice(d.PolicyRule, d.Tool)
 	case d.Limit != "":
 		why = ": limit " + d.Limit
 	case d.Cause != "":
 		why = ": " + printable(d.Cause)
 	}
-	s.say("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+	if indent == "" {
+		if call := s.removeUnread(d.ErrorType); call != nil && why == "" {
+			why = ": " + unreadText(call)
+		}
+	}
+	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+}
+
+// removeUnread removes and returns the first call that could not be read and that a result with the code answers;
+// nil if there is no such call. An answer that was cut off has incomplete_call for all of its calls.
+func (s *screen) removeUnread(code lathe.Code) *event.ToolCallParseError {
+	i := slices.IndexFunc(s.unread, func(d *event.ToolCallParseError) bool { return d.Error == code || code == lathe.CodeIncompleteCall })
+	if i < 0 {
+		return nil
+	}
+	call := s.unread[i]
+	s.unread = slices.Delete(s.unread, i, i+1)
+	return call
+}
+
+// printUnread writes a line for each call that could not be read and got no result, as with on_parse_error
+// retry_without_tools.
+func (s *screen) printUnread() {
+	for _, d := range s.unread {
+		s.printLine("yellow", "!", fmt.Sprintf("%s: %s", d.Error, unreadText(d)))
+	}
+	s.unread = s.unread[:0]
+}
+
+// unreadText describes a call that could not be read. A server that reads calls itself may not send its text.
+func unreadText(d *event.ToolCallParseError) string {
+	if d.ExcerptBytes == 0 {
+		return "a call of the model could not be read"
+	}
+	return "a call of the model could not be read, " + bytesText(d.ExcerptBytes)
 }
 
 // maxNamed bounds the tools that a line on the terminal names.
@@ -169,27 +218,27 @@ const maxNamed = 5
 
 // withheld says which tools the model is not offered, where the policy or a missing approver is why: a tool that is
 // missing without a word is looked for in the wrong place.
-func (s *screen) withheld(tools *lathe.ToolsDigest) {
+func (s *screen) withheld(tools *event.ToolsDigest) {
 	var denied, asked []string
 	for _, held := range tools.Withheld {
 		switch held.Reason {
-		case lathe.WithheldPolicy:
+		case event.WithheldPolicy:
 			denied = append(denied, held.Tool)
-		case lathe.WithheldApproval, lathe.WithheldUndeclared:
+		case event.WithheldApproval, event.WithheldUndeclared:
 			asked = append(asked, held.Tool)
-		case lathe.WithheldDepth, lathe.WithheldMode: // the person has asked for it
+		case event.WithheldDepth, event.WithheldMode: // the person has asked for it
 		}
 	}
 	for _, group := range []struct {
 		names []string
 		why   string
-	}{{denied, "the policy denies them"}, {asked, "they need an approval, and nobody can be asked here"}} {
+	}{{denied, "the policy denies them"}, {asked, "they need an approval, and no approver can be asked here"}} {
 		if n := len(group.names); n > 0 {
 			names := strings.Join(group.names[:min(n, maxNamed)], ", ")
 			if n > maxNamed {
 				names += fmt.Sprintf(" and %d more", n-maxNamed)
 			}
-			s.say("dim", "·", fmt.Sprintf("not offered to the model: %s; %s (policy.tools in lathe.yaml decides by name)", names, group.why))
+			s.printLine("dim", "·", fmt.Sprintf("not offered to the model: %s; %s (policy.tools in lathe.yaml decides by name)", names, group.why))
 		}
 	}
 }
@@ -198,7 +247,7 @@ func (s *screen) withheld(tools *lathe.ToolsDigest) {
 func (s *screen) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say("dim", "·", text)
+	s.printLine("dim", "·", text)
 }
 
 // ask writes a question as it is, after what stands on the screen. It is not silenced.
@@ -212,7 +261,7 @@ func (s *screen) ask(text string) {
 
 var plainMarks = map[string]string{"✓": "ok:", "✗": "failed:", "·": "note:", "!": "warning:"}
 
-func (s *screen) say(colour, mark, text string) {
+func (s *screen) printLine(colour, mark, text string) {
 	s.endLine()
 	s.clearLive()
 	if s.quiet {
@@ -242,6 +291,13 @@ func (s *screen) running(text string) {
 	}
 	fmt.Fprintf(s.err, "%s %s", s.paint("dim", "·"), s.paint("dim", text))
 	s.liveLine = true
+}
+
+// writeText writes text of the answer that no event brings.
+func (s *screen) writeText(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write(text)
 }
 
 func (s *screen) write(text string) {

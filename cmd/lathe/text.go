@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/internal/unseen"
 )
 
 func count(n int, noun string) string {
@@ -39,7 +42,7 @@ func took(ms int64) string {
 // printable replaces what could steer a terminal or turn the order of its text (control and
 // direction characters, invalid UTF-8) by its escape. Line ends and tabs stay.
 func printable(s string) string {
-	return escapeRunes(s, func(r rune) bool {
+	return unseen.Escape(s, func(r rune) bool {
 		switch {
 		case r == '\n' || r == '\t':
 			return false
@@ -50,37 +53,11 @@ func printable(s string) string {
 	})
 }
 
-// visible also replaces what cannot be seen, for text that somebody decides by.
+// visible returns [approval.Visible] of each line, for text that an approver or a user decides by.
 func visible(s string) string {
-	return escapeRunes(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
-}
-
-func escapeRunes(s string, escape func(rune) bool) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if !strings.ContainsFunc(s, escape) {
-		return s
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = approval.Visible(lines[i])
 	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case !escape(r):
-			b.WriteRune(r)
-		case r <= 0xFFFF:
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			fmt.Fprintf(&b, "\\U%08x", r)
-		}
-	}
-	return b.String()
-}
-
-// clip returns at most n bytes of s, and … where there are more.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
+	return strings.Join(lines, "\n")
 }

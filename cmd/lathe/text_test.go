@@ -13,6 +13,7 @@ func TestPrintableStopsWhatSteers(t *testing.T) {
 		{"\u202eevil\u2066", `\u202eevil\u2066`, `\u202eevil\u2066`},
 		{"你好 👩‍💻", "你好 👩‍💻", `你好 👩\u200d💻`},
 		{"zero\u200bwidth\U000e0041", "zero\u200bwidth\U000e0041", `zero\u200bwidth\U000e0041`},
+		{"fil\u3164ler\ufe0f", "fil\u3164ler\ufe0f", `fil\u3164ler\ufe0f`},
 		{"\x9b31m", "\uFFFD31m", "\uFFFD31m"},
 		{"", "", ""},
 	} {
@@ -45,21 +46,6 @@ func TestQuantities(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestDidYouMean(t *testing.T) {
-	t.Parallel()
-	names := []string{"calculator", "state_get", "state_patch", "state_put", "state_del"}
-	for word, want := range map[string]string{
-		"calclator": "did you mean calculator?",
-		"stat":      "did you mean state_get or state_patch or state_put?",
-		"zebra":     "none",
-		"":          "none",
-	} {
-		if got := didYouMean(word, names, "none"); got != want {
-			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
 	}
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
@@ -42,28 +42,26 @@ func toolsListCommand() *cobra.Command {
 		Short: "List the tools, with what policy says of them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, set, err := configuredTools(cmd)
+			cfg, err := loadConfig(configPath(cmd), nil)
 			if err != nil {
 				return err
 			}
-			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, nil)
+			tools, err := app.StartTools(cmd.Context(), cfg, nil)
 			if err != nil {
 				return err
 			}
-			defer running.close()
-			modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, nil)
+			defer tools.Close()
+			set := tools.Set
+			pol, err := app.NewPolicy(cfg)
 			if err != nil {
 				return err
 			}
-			defer modules.close()
-			pol := buildPolicy(cfg)
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 			head := "NAME\tEFFECT\tPOLICY\tORIGIN\tDESCRIPTION"
-			apis := newHTTPBuilder(cfg)
-			defer apis.close()
-			apis.addAll()
-			states := len(running.status()) > 0 || modules.folder != nil || len(apis.logins) > 0
+			apis := app.OpenHTTPTools(cfg)
+			defer apis.Close()
+			states := len(tools.Servers.Status()) > 0 || cfg.Tools.WASM.Dir != "" || apis.HasLogins()
 			if states {
 				head = "NAME\tEFFECT\tPOLICY\tORIGIN\tSTATE\tDESCRIPTION"
 			}
@@ -72,11 +70,11 @@ func toolsListCommand() *cobra.Command {
 			}
 			for _, sp := range set.Specs() {
 				v := pol.Tool(&lathe.RunInfo{}, sp)
-				state, reason := running.stateOf(sp), ""
+				state, reason := serverState(tools.Servers, sp), ""
 				if t, ok := set.Lookup(sp.Name); ok && sp.Origin == wasmtool.Origin {
 					state, reason = moduleState(cmd.Context(), t)
 				}
-				if why, next := apis.loginState(sp.Name); why != "" {
+				if why, next := loginState(apis.NeedsLogin(sp.Name)); why != "" {
 					state, reason = why, next
 				}
 				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.String(), Origin: sp.Origin, State: state, Reason: reason,
@@ -101,11 +99,11 @@ func toolsListCommand() *cobra.Command {
 				}
 				fmt.Fprintln(w, strings.Join(append(cells, printable(text)), "\t"))
 			}
-			if err := running.listOthers(w, enc, asJSON); err != nil {
+			if err := listOthers(tools.Servers, w, enc, asJSON); err != nil {
 				return err
 			}
-			for _, text := range policyNotes(cfg, set, configPath(cmd)) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "note:", text)
+			for _, name := range app.UnknownPolicyTools(cfg, set) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 			}
 			if asJSON {
 				return nil
@@ -124,12 +122,9 @@ func firstSentence(s string) string {
 	return s
 }
 
-// configuredTools returns the configuration in force and the tools that it enables.
-func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
-	cfg, err := loadConfig(configPath(cmd), nil)
-	if err != nil {
-		return nil, nil, err
+// noteServers writes a note for each MCP server that is not ready, and for definitions that are not accepted.
+func noteServers(w io.Writer, servers *app.Servers) {
+	for _, text := range servers.Warnings() {
+		fmt.Fprintln(w, "note:", printable(text))
 	}
-	set, err := buildTools(cfg)
-	return cfg, set, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -33,13 +34,13 @@ first, as a model would get it: read it.`,
 				}
 				only = append(only, server)
 			}
-			running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, nil, only)
+			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: only})
 			if err != nil {
 				return err
 			}
-			defer running.close()
+			defer running.Close()
 			for _, name := range args {
-				was, err := running.group.Accept(name)
+				was, err := running.Accept(name)
 				if err != nil {
 					code := exitFailed
 					switch lathe.CodeOf(err) {
@@ -50,10 +51,10 @@ first, as a model would get it: read it.`,
 					case lathe.CodeUnavailable:
 						code = exitUpstream
 					}
-					return &exitError{code, fmt.Errorf("%s: %w", name, causeOf(err))}
+					return &exitError{code, fmt.Errorf("%s: %w", name, app.Cause(err))}
 				}
 				for _, t := range was {
-					tellAccepted(cmd, &t)
+					printAccepted(cmd, &t)
 				}
 			}
 			return nil
@@ -61,7 +62,7 @@ first, as a model would get it: read it.`,
 	}
 }
 
-func tellAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
+func printAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
 	w := cmd.OutOrStdout()
 	why := "as it was accepted before"
 	if t.State != mcptool.ToolReady {
@@ -75,6 +76,6 @@ func tellAccepted(cmd *cobra.Command, t *mcptool.ToolStatus) {
 		fmt.Fprintf(w, "  | %s\n", line)
 	}
 	if t.Hidden > 0 {
-		fmt.Fprintf(w, "  %d characters that nobody sees are left out\n", t.Hidden)
+		fmt.Fprintf(w, "  %d invisible characters are left out\n", t.Hidden)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
@@ -52,20 +53,20 @@ no tool is called. Exit code 1 when something is wrong.`,
 			rows := plainSources(set)
 			rows = append(rows, httpSources(cmd.Context(), cfg)...)
 			rows = append(rows, documentSources(cfg, set)...)
-			rows = append(rows, moduleSources(cmd.Context(), cfg, configPath(cmd))...)
-			running, err := inspectServers(cmd.Context(), cfg, configPath(cmd), set)
+			rows = append(rows, moduleSources(cmd.Context(), cfg)...)
+			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Inspect: true})
 			if err != nil {
 				return err
 			}
-			defer running.close()
-			for _, st := range running.status() {
+			defer running.Close()
+			for _, st := range running.Status() {
 				row := examine(&st)
-				if running.wantsMore(&st) {
-					row.OK, row.Problems = false, append(row.Problems, problem{"the server has asked for further rights", loginHint(st.Server)})
+				if running.WantsRights(&st) {
+					row.OK, row.Problems = false, append(row.Problems, problem{"the server has asked for further rights", app.LoginCommand(st.Server)})
 				}
 				rows = append(rows, row)
 			}
-			return tellSources(cmd.OutOrStdout(), rows, asJSON)
+			return printSources(cmd.OutOrStdout(), rows, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each source")
@@ -100,7 +101,7 @@ func examine(st *mcptool.Status) sourceRow {
 		if t.State == mcptool.ToolReady {
 			row.Tools++
 			if t.Hidden > 0 {
-				row.Problems = append(row.Problems, problem{fmt.Sprintf("%s: %d characters that nobody sees were left out of its description", t.Name, t.Hidden),
+				row.Problems = append(row.Problems, problem{fmt.Sprintf("%s: %d invisible characters were left out of its description", t.Name, t.Hidden),
 					"read its description in `lathe tools list --json`; leave the tool out with tools.mcp." + st.Server + ".tools if you do not trust it"})
 			}
 		}
@@ -143,7 +144,7 @@ func nextStep(st *mcptool.Status) string {
 	case mcptool.ProblemTimeout:
 		return "run `" + printable(st.Target) + "` by hand and see what it waits for, or raise " + key + ".start_timeout"
 	case mcptool.ProblemLogin:
-		return loginHint(st.Server) + "; or put a key that the server takes into " + key + ".headers"
+		return app.LoginCommand(st.Server) + "; or put a key that the server takes into " + key + ".headers"
 	case mcptool.ProblemCredentials:
 		return "look at " + key + ".headers or " + key + ".oauth: the server does not take the credentials"
 	case mcptool.ProblemHTTP:
@@ -166,8 +167,8 @@ func lastLines(s string) []string {
 	return lines[max(0, len(lines)-maxStderrLines):]
 }
 
-// tellSources prints the rows; something wrong is exit code 1.
-func tellSources(w io.Writer, rows []sourceRow, asJSON bool) error {
+// printSources prints the rows; something wrong is exit code 1.
+func printSources(w io.Writer, rows []sourceRow, asJSON bool) error {
 	good := true
 	enc := json.NewEncoder(jsonOut(w))
 	enc.SetEscapeHTML(false)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -35,20 +34,20 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := loginTo(cmd, args[0])
+			cfg, l, err := loginTo(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer l.close()
+			defer l.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
 			if !again {
-				if needs, err := l.needed(ctx, cmd); err != nil || !needs {
+				if needs, err := loginNeeded(ctx, cmd, cfg, l); err != nil || !needs {
 					return err
 				}
 			}
-			got, err := l.tokens.Login(ctx, func(address string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address; it is waited for %s\n", l.name, wait)
+			got, err := l.Obtain(ctx, func(address string) error {
+				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address; it is waited for %s\n", l.Name, wait)
 				fmt.Fprintln(cmd.OutOrStdout(), address)
 				if open {
 					return openBrowser(ctx, address)
@@ -56,9 +55,9 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 				return nil
 			})
 			if err != nil {
-				return &exitError{exitUpstream, fmt.Errorf("%s: %s", l.name, printable(err.Error()))}
+				return &exitError{exitUpstream, fmt.Errorf("%s: %s", l.Name, printable(err.Error()))}
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), granted(l.name, got))
+			fmt.Fprintln(cmd.ErrOrStderr(), granted(l.Name, got))
 			return nil
 		},
 	}
@@ -77,15 +76,15 @@ server, out of the file tools.tokens. At the authorization server they stay good
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeSource,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := loginTo(cmd, args[0])
+			_, l, err := loginTo(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			defer l.close()
-			if err := l.tokens.Logout(); err != nil {
+			defer l.Close()
+			if err := l.Forget(); err != nil {
 				return &exitError{exitFailed, err}
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the tokens of %s are forgotten\n", l.name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "the tokens of %s are forgotten\n", l.Name)
 			return nil
 		},
 	}
@@ -100,119 +99,100 @@ func forServers(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// A login is what the tokens of one source of tools are got by.
-type login struct {
-	name   string // of the source
-	kind   string // mcp, http, openapi
-	cfg    *config.Config
-	tokens *oauth.Client
-	close  func()
-}
-
-// loginTo finds the source of a name. close must be called.
-func loginTo(cmd *cobra.Command, name string) (*login, error) {
+// loginTo opens the login of a source of tools. Close must be called.
+func loginTo(cmd *cobra.Command, name string) (*config.Config, *app.Login, error) {
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	l := &login{cfg: cfg}
-	if l.kind, l.name, err = sourceNamed(cfg, name); err != nil {
-		return nil, err
-	}
-	if l.kind != "mcp" {
-		b := newHTTPBuilder(cfg)
-		b.addAll()
-		l.tokens, l.close = b.logins[l.kind+":"+l.name], b.close
-		if l.tokens == nil {
-			b.close()
-			return nil, usageError("tools.%s.%s has no oauth, which says how tokens are got", l.kind, l.name)
-		}
-		return l, nil
-	}
-	c := cfg.Tools.MCP[l.name]
-	switch {
-	case c.URL.IsZero():
-		return nil, usageError("%s is a program: only servers with a url are logged in to", l.name)
-	case bringsCredentials(c.Headers):
-		return nil, usageError("%s has its credentials in tools.mcp.%s.headers: take Authorization out of them to log in", l.name, l.name)
-	}
-	tokens, client, err := tokensFor(l.name, cfg)
-	if err == nil && tokens == nil {
-		err = errors.New("its url is neither https nor on this machine: tokens would be seen on their way")
-	}
-	if err != nil {
-		return nil, &exitError{exitConfig, fmt.Errorf("%s: %w", l.name, err)}
-	}
-	l.tokens, l.close = tokens, client.Close
-	return l, nil
+	l, err := app.OpenLogin(cfg, name)
+	return cfg, l, err
 }
 
-// sourceNamed finds what tools come from by its name, or by kind and name.
-func sourceNamed(cfg *config.Config, name string) (kind, plain string, err error) {
-	kind, plain, whole := strings.Cut(name, ":")
-	if !whole {
-		kind, plain = "", name
+// notLoggedIn is the state of a tool whose server needs a login first.
+const notLoggedIn = "not logged in"
+
+// loginState returns why a tool cannot be called before a login, and the next step; "" if it can. l may be nil.
+func loginState(l *app.Login) (state, next string) {
+	if l == nil {
+		return "", ""
 	}
-	var found []string
-	for _, one := range []struct {
-		kind  string
-		known bool
-	}{{"mcp", cfg.Tools.MCP[plain] != nil}, {"http", cfg.Tools.HTTP[plain] != nil}, {"openapi", cfg.Tools.OpenAPI[plain] != nil}} {
-		if one.known && (kind == "" || kind == one.kind) {
-			found = append(found, one.kind)
-		}
+	switch ready, err := l.Ready(); {
+	case err != nil:
+		return notLoggedIn, err.Error()
+	case !ready:
+		return notLoggedIn, app.LoginCommand(l.Name)
 	}
-	switch {
-	case len(found) == 1:
-		return found[0], plain, nil
-	case len(found) > 1:
-		return "", "", usageError("%s is the name of several: write %s:%s", plain, strings.Join(found, ":"+plain+" or "), plain)
-	case kind == "mcp":
-		return "", "", usageError("no MCP server %q: `lathe tools doctor` names those of the configuration", plain)
-	}
-	return "", "", usageError("no MCP server, HTTP tool or OpenAPI document %q in the configuration: `lathe tools list` names what there is", plain)
+	return "", ""
 }
 
-// needed asks whether a login would bring something.
-func (l *login) needed(ctx context.Context, cmd *cobra.Command) (bool, error) {
-	if wanted, err := l.tokens.Wanted(); wanted || err != nil {
+// addLogins adds the logins that are missing to the problems of the row.
+func (r *sourceRow) addLogins(logins []*app.Login) {
+	for _, l := range logins {
+		ready, err := l.Ready()
+		wanted := false
+		if err == nil {
+			wanted, err = l.RightsWanted()
+		}
+		what := ""
+		switch {
+		case err != nil:
+			what = err.Error()
+		case !ready:
+			what = "no login was made"
+		case wanted:
+			what = "the server has asked for further rights"
+		default:
+			continue
+		}
+		if r.OK && !ready {
+			r.State = notLoggedIn
+		}
+		r.OK = false
+		r.Problems = append(r.Problems, problem{l.Kind + ":" + l.Name + ": " + what, app.LoginCommand(l.Name)})
+	}
+}
+
+// loginNeeded reports whether a login would obtain something.
+func loginNeeded(ctx context.Context, cmd *cobra.Command, cfg *config.Config, l *app.Login) (bool, error) {
+	if wanted, err := l.RightsWanted(); wanted || err != nil {
 		return wanted, err
 	}
-	if l.kind == "mcp" {
-		return l.serverWants(ctx, cmd)
+	if l.Kind == "mcp" {
+		return serverWantsLogin(ctx, cmd, cfg, l.Name)
 	}
-	ready, err := l.tokens.Ready()
+	ready, err := l.Ready()
 	if ready {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no login; --again logs in all the same\n", l.name)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no login; --again logs in all the same\n", l.Name)
 	}
 	return !ready, err
 }
 
-// serverWants asks an MCP server.
-func (l *login) serverWants(ctx context.Context, cmd *cobra.Command) (bool, error) {
-	set, err := buildTools(l.cfg)
+// serverWantsLogin starts an MCP server and reports whether it asks for a login.
+func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Config, name string) (bool, error) {
+	set, err := app.NewToolSet(cfg)
 	if err != nil {
 		return false, err
 	}
-	l.cfg.Tools.MCP[l.name].Required = false // that it is not ready is what is asked about
-	running, err := startServers(ctx, l.cfg, configPath(cmd), set, nil, []string{l.name})
+	cfg.Tools.MCP[name].Required = false // that it is not ready is what is asked about
+	running, err := app.StartServers(ctx, cfg, set, &app.ServerOptions{Only: []string{name}})
 	if err != nil {
 		return false, err
 	}
-	defer running.close()
-	st := running.status()[0]
+	defer running.Close()
+	st := running.Status()[0]
 	switch {
 	case st.Problem == mcptool.ProblemLogin:
 		return true, nil
 	case st.State == mcptool.StateReady:
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no login: it is ready, with %s; --again logs in all the same\n", l.name, count(len(st.Tools), "tool"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no login: it is ready, with %s; --again logs in all the same\n", name, count(len(st.Tools), "tool"))
 		return false, nil
 	}
-	return false, &exitError{exitUpstream, fmt.Errorf("%s is not ready: %s; next: %s", l.name, printable(firstLine(st.LastError)), nextStep(&st))}
+	return false, &exitError{exitUpstream, fmt.Errorf("%s is not ready: %s; next: %s", name, printable(firstLine(st.LastError)), nextStep(&st))}
 }
 
 // granted says what a login has brought.
-func granted(server string, g *oauth.Granted) string {
+func granted(server string, g *app.Grant) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "logged in to %s by %s", server, printable(g.Issuer))
 	if len(g.Scopes) > 0 {

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
@@ -30,33 +31,23 @@ const (
 // httpSources says of each server that HTTP tools and documents name whether it is there. It is asked
 // HEAD / without credentials: nothing of that is a call of a tool.
 func httpSources(ctx context.Context, cfg *config.Config) []sourceRow {
-	b := newHTTPBuilder(cfg)
-	defer b.close()
-	b.addAll()
-	tools, keys := map[string]int{}, map[string]string{}
-	for i, t := range b.tools {
-		host := t.Spec().Backend
-		tools[host]++
-		if keys[host] == "" {
-			keys[host] = b.keys[i]
-		}
-	}
-	origins := slices.Sorted(maps.Keys(b.clients))
+	b := app.OpenHTTPTools(cfg)
+	defer b.Close()
+	origins := b.Origins()
 	rows := make([]sourceRow, len(origins))
 	places := make(chan struct{}, maxProbes)
 	var wg sync.WaitGroup
-	for i, origin := range origins {
-		_, host, _ := strings.Cut(origin, "://")
-		rows[i] = sourceRow{Source: origin, Tools: tools[host]}
+	for i, o := range origins {
+		rows[i] = sourceRow{Source: o.URL, Tools: o.Tools}
 		wg.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			rows[i].probe(ctx, origin, b.clients[origin], keys[host])
+			rows[i].probe(ctx, o.URL, o.Client, o.Key)
 		})
 	}
 	wg.Wait()
-	for i, origin := range origins {
-		rows[i].addLogins(b.loginsAt(origin))
+	for i, o := range origins {
+		rows[i].addLogins(o.Logins)
 	}
 	return rows
 }
@@ -88,7 +79,7 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 		r.Protocol = "over " + tls.VersionName(resp.TLS.Version)
 		if certs := resp.TLS.PeerCertificates; len(certs) > 0 {
 			if left := time.Until(certs[0].NotAfter); left < expiresSoon {
-				r.Problems = append(r.Problems, problem{fmt.Sprintf("its certificate ends on %s", certs[0].NotAfter.UTC().Format(time.DateOnly)), "whoever runs the server has to renew it"})
+				r.Problems = append(r.Problems, problem{fmt.Sprintf("its certificate ends on %s", certs[0].NotAfter.UTC().Format(time.DateOnly)), "the operator of the server has to renew it"})
 			}
 		}
 	}
@@ -126,8 +117,8 @@ func documentSources(cfg *config.Config, set *tool.Set) (rows []sourceRow) {
 				row.Tools++
 			}
 		}
-		if doc, err := readDocument(cfg.Tools.OpenAPI[name].Path); err == nil {
-			row.Software = "sha256 " + documentSum(doc)
+		if doc, err := app.ReadDocument(cfg.Tools.OpenAPI[name].Path); err == nil {
+			row.Software = "sha256 " + app.DocumentSum(doc)
 		}
 		rows = append(rows, row)
 	}
@@ -135,14 +126,14 @@ func documentSources(cfg *config.Config, set *tool.Set) (rows []sourceRow) {
 }
 
 // moduleSources says of each WebAssembly module whether it can be called.
-func moduleSources(ctx context.Context, cfg *config.Config, path string) (rows []sourceRow) {
+func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 	if cfg.Tools.WASM.Dir == "" {
 		return nil
 	}
-	folder, err := wasmtool.OpenFolder(besideConfig(cfg.Tools.WASM.Dir, path), moduleOptions(cfg, path))
+	folder, err := app.OpenModules(cfg)
 	if err != nil {
 		row := sourceRow{Source: "wasm", State: "refused", Target: cfg.Tools.WASM.Dir}
-		for _, one := range flatten(err) {
+		for _, one := range flatten(app.Cause(err)) {
 			row.Problems = append(row.Problems, problem{printable(firstLine(one.Error())), "mend the manifest or the module, or take both out of " + cfg.Tools.WASM.Dir})
 		}
 		return []sourceRow{row}

@@ -113,10 +113,10 @@ func TestDaemonTakesPartInTraces(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := bufio.NewScanner(stderr)
+	output := bufio.NewScanner(stderr)
 	url := ""
-	for url == "" && said.Scan() {
-		url = regexp.MustCompile(`http://[0-9.:]+/v1`).FindString(said.Text())
+	for url == "" && output.Scan() {
+		url = regexp.MustCompile(`http://[0-9.:]+/v1`).FindString(output.Text())
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/chat/completions", strings.NewReader(`{"model":"sim/demo","messages":[{"role":"user","content":"What is 7 + 35?"}]}`))
 	if err != nil {
@@ -133,9 +133,9 @@ func TestDaemonTakesPartInTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := 0
-	for said.Scan() {
+	for output.Scan() {
 		var line struct{ Msg string }
-		if json.Unmarshal(said.Bytes(), &line) == nil && line.Msg == "run finished" {
+		if json.Unmarshal(output.Bytes(), &line) == nil && line.Msg == "run finished" {
 			lines++
 		}
 	}

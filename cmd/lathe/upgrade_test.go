@@ -114,7 +114,7 @@ func checkUpgrade(t *testing.T, store string) {
 			t.Fatal(err)
 		}
 	}
-	base := strings.TrimSuffix(startProc(t, dir, "serve").says(`http://\S+/v1`), "/v1")
+	base := strings.TrimSuffix(startProc(t, dir, "serve").awaitLine(`http://\S+/v1`), "/v1")
 	runs := listRuns(t, base)
 	if len(runs) != 7 {
 		t.Fatalf("%d runs, want 7: %+v", len(runs), runs)

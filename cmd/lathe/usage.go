@@ -29,11 +29,11 @@ func printUsage(cmd *cobra.Command) error {
 	w := cmd.OutOrStdout()
 	use := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
-		holder := cmd.CommandPath() + " COMMAND"
+		placeholder := cmd.CommandPath() + " COMMAND"
 		if worksItself(cmd) {
-			holder = use + "\n  " + holder
+			placeholder = use + "\n  " + placeholder
 		}
-		use = holder
+		use = placeholder
 	}
 	fmt.Fprintf(w, "Usage:\n  %s\n", use)
 	if cmd.HasExample() {

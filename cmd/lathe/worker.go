@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/worker"
+	"github.com/lathe-run/lathe/remote/worker"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // tokenVariable holds the token where no flag says otherwise.
@@ -80,53 +82,51 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	defer takeStandardLog(log)()
-	cfg, set, err := configuredTools(cmd)
+	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
 		return err
 	}
-	running, err := startServers(cmd.Context(), cfg, configPath(cmd), set, log, nil)
+	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
 	if err != nil {
 		return err
 	}
-	defer running.close()
-	modules, err := startModules(cmd.Context(), cfg, configPath(cmd), set, log)
-	if err != nil {
-		return err
-	}
-	defer modules.close()
+	defer tools.Close()
+	set := tools.Set
 	for _, name := range f.tools {
 		if _, ok := set.Lookup(name); !ok {
 			return noTool("--tools: ", name, set)
 		}
 	}
 	out := cmd.ErrOrStderr()
-	for _, text := range running.complaints() {
-		fmt.Fprintln(out, "note:", text)
-	}
-	trail, err := openAudit(cfg, configPath(cmd), log)
+	noteServers(out, tools.Servers)
+	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err
 	}
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line of it is there already
 	}
-	traces, err := openTraces(cfg, log)
+	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: currentVersion().Version, Log: log})
 	if err != nil {
 		return err
 	}
 	v := currentVersion()
 	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
-	sinks := []lathe.Sink{metrics}
+	sinks := []event.Sink{metrics}
 	if traces != nil {
-		defer closeTraces(cmd.Context(), traces, log)
+		defer app.CloseTraces(cmd.Context(), traces, log)
 		sinks = append(sinks, traces)
 	}
-	w, err := worker.New(buildRunner(cfg, set, nil, trail, log), &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
+	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Audit: trail, Log: log})
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(runner, &worker.Options{URL: f.connect, Token: token, AllowHTTP: f.allowHTTP, Name: f.name, Tools: f.tools,
 		Concurrency: f.concurrency, Drain: f.drain, SDK: "lathe/" + v.Version, Sinks: sinks, Log: log,
 		OnState: func(s worker.State) { showState(out, f.connect, s) },
 		OnCall:  func(tool string, code lathe.Code, took time.Duration) { showCall(out, tool, code, took) }})
 	if err != nil {
-		return usageError("%w", causeOf(err))
+		return usageError("%w", app.Cause(err))
 	}
 	offers := w.Offers()
 	if len(offers) == 0 {

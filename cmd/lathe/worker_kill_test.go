@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-const fleetToken = "a-token-of-workers-0123456789"
+const poolToken = "a-token-of-workers-0123456789"
 
 // A proc is a lathe of its own, with what it has said.
 type proc struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	said *said
-	over chan struct{}
+	t      *testing.T
+	cmd    *exec.Cmd
+	output *outputBuffer
+	over   chan struct{}
 }
 
 func startProc(t *testing.T, dir string, args ...string) *proc {
@@ -37,8 +37,8 @@ func startProc(t *testing.T, dir string, args ...string) *proc {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proc{t: t, cmd: exec.Command(path, args...), said: &said{more: make(chan struct{})}, over: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "LATHE_WORKER_TOKEN="+fleetToken)
+	p := &proc{t: t, cmd: exec.Command(path, args...), output: &outputBuffer{more: make(chan struct{})}, over: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "LATHE_WORKER_TOKEN="+poolToken)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func startProc(t *testing.T, dir string, args ...string) *proc {
 		lines := bufio.NewReader(stderr)
 		for {
 			line, err := lines.ReadString('\n')
-			p.said.add(line, err != nil)
+			p.output.add(line, err != nil)
 			if err != nil {
 				return
 			}
@@ -61,12 +61,12 @@ func startProc(t *testing.T, dir string, args ...string) *proc {
 	return p
 }
 
-// says waits until the process has said what the pattern finds.
-func (p *proc) says(pattern string) string {
+// awaitLine waits until the process has said what the pattern finds.
+func (p *proc) awaitLine(pattern string) string {
 	p.t.Helper()
-	found := p.said.wait(regexp.MustCompile(pattern))
+	found := p.output.wait(regexp.MustCompile(pattern))
 	if found == "" {
-		p.t.Fatalf("%v does not say %s, but %s", p.cmd.Args[1:], pattern, p.said.text.String())
+		p.t.Fatalf("%v does not say %s, but %s", p.cmd.Args[1:], pattern, p.output.text.String())
 	}
 	return found
 }
@@ -100,7 +100,7 @@ func newBridge(t *testing.T) *bridge {
 			if err != nil {
 				return
 			}
-			b.over.Go(func() { b.carry(c) })
+			b.over.Go(func() { b.forward(c) })
 		}
 	})
 	t.Cleanup(func() {
@@ -111,7 +111,7 @@ func newBridge(t *testing.T) *bridge {
 	return b
 }
 
-func (b *bridge) carry(c net.Conn) {
+func (b *bridge) forward(c net.Conn) {
 	defer c.Close()
 	b.mu.Lock()
 	to := b.to
@@ -195,7 +195,7 @@ tool_calling: {tool_timeout: 10m}
 func startGateway(t *testing.T, dir string, more ...string) (p *proc, addr string) {
 	t.Helper()
 	p = startProc(t, dir, append([]string{"serve", "--config", "gateway.yaml", "--addr", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(dir, "runs.db"), "--log", "error"}, more...)...)
-	return p, strings.TrimPrefix(strings.TrimSuffix(p.says(`http://[0-9.:]+/v1`), "/v1"), "http://")
+	return p, strings.TrimPrefix(strings.TrimSuffix(p.awaitLine(`http://[0-9.:]+/v1`), "/v1"), "http://")
 }
 
 func startLabWorker(t *testing.T, dir, url, name string) *proc {
@@ -281,7 +281,7 @@ func TestWorkersKilledAtWork(t *testing.T) {
 	lines.lead(addr)
 	workers := []*proc{startLabWorker(t, dir, lines.url(), "a"), startLabWorker(t, dir, lines.url(), "b")}
 	for _, p := range workers {
-		p.says("connected to")
+		p.awaitLine("connected to")
 	}
 	waitForTool(t, addr, "put")
 
@@ -344,8 +344,8 @@ func TestWorkersKilledAtWork(t *testing.T) {
 	}
 }
 
-// The gateway is killed, or told to stop, while a worker is at work for one of its runs. Its next process waits for
-// the same call, which the worker finishes: the run is told what the tool said, and the tool was called once.
+// The gateway is killed, or gets SIGTERM, while a worker executes a call of one of its runs. The next process waits for
+// the same call, which the worker finishes: the run gets the result of the tool, and the tool was called once.
 func TestGatewayEndsWhileAWorkerWorks(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGTERM} {
@@ -374,7 +374,7 @@ func gatewayEnds(t *testing.T, end syscall.Signal) {
 	first, addr := startGateway(t, dir, "--script", "turns.txt")
 	lines := newBridge(t)
 	lines.lead(addr)
-	startLabWorker(t, dir, lines.url(), "a").says("connected to")
+	startLabWorker(t, dir, lines.url(), "a").awaitLine("connected to")
 	waitForTool(t, addr, "put")
 	res, err := http.Post("http://"+addr+"/api/runs", "application/json", strings.NewReader(`{"model":"sim/script","prompt":"Act."}`))
 	if err != nil || res.StatusCode != http.StatusCreated {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/worker"
+	"github.com/lathe-run/lathe/remote/worker"
 )
 
 // workerMetricsTime bounds a request for metrics, and how long the end of the worker waits for one.
@@ -26,7 +26,7 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
-	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok\n") }) // who is gone need not know
+	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok\n") }) // the client may have disconnected
 	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, _ *http.Request) {
 		if !w.Count().Connected {
 			http.Error(rw, "not connected", http.StatusServiceUnavailable)
@@ -42,7 +42,7 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = srv.Serve(ln) // it was told to stop
+		_ = srv.Serve(ln) // it ends with the shutdown of srv
 	}()
 	fmt.Fprintf(out, "metrics are served on http://%s/metrics\n", ln.Addr())
 	return func() {

@@ -28,10 +28,10 @@ func TestWorkerServesMetrics(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := bufio.NewScanner(stderr)
+	lines := bufio.NewScanner(stderr)
 	url := ""
-	for url == "" && said.Scan() {
-		url = regexp.MustCompile(`http://[0-9.:]+/metrics`).FindString(said.Text())
+	for url == "" && lines.Scan() {
+		url = regexp.MustCompile(`http://[0-9.:]+/metrics`).FindString(lines.Text())
 	}
 	for path, want := range map[string]struct {
 		status int

@@ -126,16 +126,22 @@ func Run(t *testing.T, fsys fs.FS, name string) {
 	}
 }
 
+// fuzzLimits are the values of max_payload_bytes that [Fuzz] tries.
+var fuzzLimits = [...]int{64, 0, 12, 200}
+
 // Fuzz fuzzes the dialect's parser with the cases of fsys as the seeds: no text makes it panic,
-// or say other things for other cuts.
+// or say other things for other cuts, whatever max_payload_bytes is.
 func Fuzz(f *testing.F, fsys fs.FS, name string) {
 	d := lookup(f, name)
 	for _, c := range Cases(f, fsys) {
-		f.Add(c.Input, uint64(3), c.Options.AllowDeprecatedSyntax)
+		for seed := range len(fuzzLimits) {
+			f.Add(c.Input, uint64(seed), c.Options.AllowDeprecatedSyntax)
+		}
 	}
 	f.Fuzz(func(t *testing.T, text string, cut uint64, deprecated bool) {
-		o := &dialect.Options{AllowDeprecatedSyntax: deprecated, MaxPayloadBytes: 64}
-		whole := Format(Parse(t, d.NewParser(o), text))
+		o := &dialect.Options{AllowDeprecatedSyntax: deprecated, MaxPayloadBytes: fuzzLimits[cut%uint64(len(fuzzLimits))]}
+		deltas := parse(t, d.NewParser(o), text, nil)
+		whole, shown := Format(Join(deltas)), readable(deltas)
 		var cuts []int
 		for at := 0; ; {
 			cut = cut*6364136223846793005 + 1442695040888963407
@@ -145,8 +151,12 @@ func Fuzz(f *testing.F, fsys fs.FS, name string) {
 			}
 			cuts = append(cuts, at)
 		}
-		if got := Format(Parse(t, d.NewParser(o), text, cuts...)); got != whole {
+		deltas = parse(t, d.NewParser(o), text, cuts)
+		if got := Format(Join(deltas)); got != whole {
 			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, got, whole)
+		}
+		if got := readable(deltas); got != shown {
+			t.Errorf("text %q cut at %v: users see %q, and of the whole %q", text, cuts, got, shown)
 		}
 	})
 }

@@ -20,6 +20,12 @@ type TB interface {
 // Parse feeds text to p in pieces that end at the cuts, which ascend, and returns the joined deltas.
 func Parse(t TB, p dialect.Parser, text string, cuts ...int) []lathe.Delta {
 	t.Helper()
+	return Join(parse(t, p, text, cuts))
+}
+
+// parse is Parse without the join.
+func parse(t TB, p dialect.Parser, text string, cuts []int) []lathe.Delta {
+	t.Helper()
 	var deltas []lathe.Delta
 	from := 0
 	for _, to := range append(cuts, len(text)) {
@@ -36,7 +42,18 @@ func Parse(t TB, p dialect.Parser, text string, cuts ...int) []lathe.Delta {
 	if cut := incomplete(deltas); cut != (err != nil) {
 		t.Fatalf("text %q cut at %v: Flush says %v\n%s", text, cuts, err, Format(deltas))
 	}
-	return Join(deltas)
+	return deltas
+}
+
+// readable returns the text of deltas without that of calls that could not be read.
+func readable(deltas []lathe.Delta) string {
+	var b strings.Builder
+	for _, d := range deltas {
+		if d.Kind == lathe.DeltaText && !d.Unreadable {
+			b.WriteString(d.Text)
+		}
+	}
+	return b.String()
 }
 
 // incomplete reports whether the last thing that the deltas say is a call that was cut off.
@@ -57,15 +74,21 @@ func incomplete(deltas []lathe.Delta) bool {
 func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) []lathe.Delta {
 	t.Helper()
 	p := newParser()
-	whole := Parse(t, p, text)
+	deltas := parse(t, p, text, nil)
+	whole, shown := Join(deltas), readable(deltas)
 	want := Format(whole)
-	if rest := afterSaid(prefix+text, said(whole, p)); rest != "" {
+	if rest := afterText(prefix+text, textOf(whole, p)); rest != "" {
 		t.Errorf("text %q: the parser says what the text does not, from %q on\n%s", text, rest, want)
 	}
 	differs := func(cuts []int) bool {
 		t.Helper()
-		if got := Format(Parse(t, newParser(), text, cuts...)); got != want {
+		deltas := parse(t, newParser(), text, cuts)
+		if got := Format(Join(deltas)); got != want {
 			t.Errorf("text %q cut at %v:\n got:\n%s\nwant, as for the whole:\n%s", text, cuts, got, want)
+			return true
+		}
+		if got := readable(deltas); got != shown {
+			t.Errorf("text %q cut at %v: users see %q, and of the whole %q", text, cuts, got, shown)
 			return true
 		}
 		return false
@@ -98,11 +121,11 @@ func checkEnd(t testing.TB, newParser func() dialect.Parser, prefix, text string
 	t.Helper()
 	p := newParser()
 	ended := Parse(t, p, text)
-	if rest := afterSaid(prefix+text, said(ended, p)); rest != "" {
+	if rest := afterText(prefix+text, textOf(ended, p)); rest != "" {
 		t.Errorf("text %q: the parser says what the text does not, from %q on", text, rest)
 	}
 	// What a text that is read without a fault swallows is markup, and its beginning has no more of it.
-	if swallowed, most := weight(prefix+text)-weight(said(ended, p)), weight(prefix+whole)-weight(said(deltas, p)); swallowed > most && !failed(deltas) {
+	if swallowed, most := weight(prefix+text)-weight(textOf(ended, p)), weight(prefix+whole)-weight(textOf(deltas, p)); swallowed > most && !failed(deltas) {
 		t.Errorf("text %q: %d bytes are not said, want at most %d:\n%s", text, swallowed, most, Format(ended))
 	}
 	before := Join(newParser().Append(nil, text))
@@ -134,14 +157,14 @@ func failed(deltas []lathe.Delta) bool {
 	return slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind == lathe.DeltaParseError })
 }
 
-// afterSaid returns what is left of said when its bytes are looked for in text, in order.
-func afterSaid(text, said string) string {
-	for i := 0; i < len(text) && said != ""; i++ {
-		if text[i] == said[0] {
-			said = said[1:]
+// afterText returns what is left of said when its bytes are looked for in text, in order.
+func afterText(text, emitted string) string {
+	for i := 0; i < len(text) && emitted != ""; i++ {
+		if text[i] == emitted[0] {
+			emitted = emitted[1:]
 		}
 	}
-	return said
+	return emitted
 }
 
 func randomCuts(random *rand.Rand, n int) []int {

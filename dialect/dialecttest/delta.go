@@ -131,10 +131,10 @@ func Verify(whole []lathe.Delta) error {
 	return nil
 }
 
-// said returns all that the deltas say of the text: text, argument text, in order. What was said
+// textOf returns all that the deltas say of the text: text, argument text, in order. What was said
 // as arguments of a call that was taken back has been said again as text, and is left out; and so
 // are arguments that p itself wrote.
-func said(deltas []lathe.Delta, p dialect.Parser) string {
+func textOf(deltas []lathe.Delta, p dialect.Parser) string {
 	w, ok := p.(dialect.ArgumentWriter)
 	written := ok && w.WritesArguments()
 	taken := map[int]bool{}

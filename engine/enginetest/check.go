@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A Violation says which promise a history breaks.
+// A Violation is a broken promise in a history, with the check that found it.
 type Violation struct {
 	Check string // C1 to C9
 	RunID string
@@ -22,16 +23,16 @@ type Violation struct {
 // String returns the violation in one line.
 func (v Violation) String() string { return strings.TrimSpace(v.Check + " " + v.RunID + ": " + v.Text) }
 
-// Check holds a history to the promises:
+// Check returns the violations of these promises in the history:
 //
-//	C1 every run that was acknowledged has ended, or waits for a person
-//	C2 the events of a run are dense from 1, can be folded, end once, and are what the index says
+//	C1 every run that was acknowledged has ended, or waits for an approver or a client
+//	C2 the events of a run are dense from 1, can be folded, end once, and match the index
 //	C3 no call of a tool that writes is made twice, and others only under the same key
 //	C4 each call has one answer, and no result without an execution
 //	C5 only what writes, and was begun, is answered `interrupted`
-//	C6 each watcher was told each event once, in order, over all its connections
-//	C7 nothing was executed that policy or a person has not allowed, with those arguments
-//	C8 nobody appends to a run after another process has taken it over
+//	C6 each watcher received each event once, in order, over all its connections
+//	C7 every executed call was allowed by the policy or approved, with the arguments that were executed
+//	C8 no process appends to a run after another process has acquired it
 //	C9 no more is spent than the limits allow and what was under way when a process ended
 func (h *History) Check() []Violation {
 	c := &checker{h: h, bad: slices.Clone(h.found)}
@@ -64,7 +65,7 @@ func (c *checker) fail(check, format string, args ...any) {
 	c.bad = append(c.bad, Violation{Check: check, RunID: c.run, Text: fmt.Sprintf(format, args...)})
 }
 
-func of[T lathe.EventData](events []lathe.Event) []T {
+func of[T event.Data](events []event.Event) []T {
 	var out []T
 	for i := range events {
 		if d, ok := events[i].Data.(T); ok {
@@ -74,8 +75,8 @@ func of[T lathe.EventData](events []lathe.Event) []T {
 	return out
 }
 
-func (r *RunLog) end() *lathe.RunFinished {
-	ends := of[*lathe.RunFinished](r.Events)
+func (r *RunLog) end() *event.RunFinished {
+	ends := of[*event.RunFinished](r.Events)
 	if len(ends) == 0 {
 		return nil
 	}
@@ -91,10 +92,10 @@ func (c *checker) c1(r *RunLog) {
 		return
 	}
 	switch last := r.Events[len(r.Events)-1].Data.(type) {
-	case *lathe.RunFinished:
-	case *lathe.RunPaused:
+	case *event.RunFinished:
+	case *event.RunPaused:
 		if last.Reason != lathe.ReasonAwaitingApproval && last.Reason != lathe.ReasonAwaitingToolResults {
-			c.fail("C1", "it waits for nobody: %s", last.Reason)
+			c.fail("C1", "it waits for no input: %s", last.Reason)
 		}
 	default:
 		c.fail("C1", "it is not done: its last event is %s", last.EventType())
@@ -114,7 +115,7 @@ func (c *checker) c2(r *RunLog) {
 		c.fail("C2", "%v", err)
 		return
 	}
-	if n := len(of[*lathe.RunFinished](r.Events)); n > 1 {
+	if n := len(of[*event.RunFinished](r.Events)); n > 1 {
 		c.fail("C2", "it has %d ends", n)
 	}
 	if len(r.Events) == 0 {
@@ -163,13 +164,13 @@ func (c *checker) c4(r *RunLog) {
 	planned, results := map[string]int{}, map[string]int{}
 	deeds := c.deeds(r)
 	byHand := map[string]bool{}
-	for _, d := range of[*lathe.ApprovalResolved](r.Events) {
+	for _, d := range of[*event.ApprovalResolved](r.Events) {
 		byHand[d.ToolCallID] = d.Decision == "answered"
 	}
-	for _, d := range of[*lathe.ToolCallPlanned](r.Events) {
+	for _, d := range of[*event.ToolCallPlanned](r.Events) {
 		planned[d.ToolCallID]++
 	}
-	for _, d := range of[*lathe.ToolCallResult](r.Events) {
+	for _, d := range of[*event.ToolCallResult](r.Events) {
 		results[d.ToolCallID]++
 		_, known := c.h.Tools[d.Tool]
 		if d.Status == "ok" && known && !byHand[d.ToolCallID] && len(deeds[d.ToolCallID]) == 0 {
@@ -179,9 +180,9 @@ func (c *checker) c4(r *RunLog) {
 			c.fail("C4", "%s is answered and was not planned", d.ToolCallID)
 		}
 	}
-	for _, d := range of[*lathe.ToolCallExecuted](r.Events) {
+	for _, d := range of[*event.ToolCallExecuted](r.Events) {
 		if len(deeds[d.ToolCallID]) == 0 && d.Success {
-			c.fail("C4", "%s of %s is said to be executed and was not", d.ToolCallID, d.ToolName)
+			c.fail("C4", "%s of %s is recorded as executed and was not", d.ToolCallID, d.ToolName)
 		}
 	}
 	for id, n := range planned {
@@ -195,7 +196,7 @@ func (c *checker) c5(r *RunLog) {
 	state := &loop.State{}
 	for i := range r.Events {
 		e := &r.Events[i]
-		if d, ok := e.Data.(*lathe.ToolCallResult); ok && d.ErrorType == lathe.CodeInterrupted {
+		if d, ok := e.Data.(*event.ToolCallResult); ok && d.ErrorType == lathe.CodeInterrupted {
 			t, known := c.h.Tools[d.Tool]
 			if known && t.Effect != lathe.Writes && t.Effect != lathe.EffectUndeclared {
 				c.fail("C5", "%s of %s, which may run again, is answered interrupted", d.ToolCallID, d.Tool)
@@ -206,7 +207,7 @@ func (c *checker) c5(r *RunLog) {
 			}
 		}
 		if state.Apply(e) != nil {
-			return // C2 says so
+			return // C2 reports it
 		}
 	}
 }
@@ -224,19 +225,19 @@ func (c *checker) c6(t *Tail) {
 	}
 	for i, id := range t.IDs {
 		if id != int64(i)+1 {
-			c.fail("C6", "a watcher was told event %d where %d is next", id, i+1)
+			c.fail("C6", "a watcher received event %d where %d is next", id, i+1)
 			return
 		}
 		if i >= len(run.Events) {
-			c.fail("C6", "a watcher was told event %d, which is not kept", id)
+			c.fail("C6", "a watcher received event %d, which is not stored", id)
 			return
 		}
 		if line, err := run.Events[i].MarshalJSON(); i < len(t.Lines) && (err != nil || !bytes.Equal(line, []byte(t.Lines[i]))) {
-			c.fail("C6", "a watcher was told of event %d what is not kept", id)
+			c.fail("C6", "a watcher received for event %d what is not stored", id)
 		}
 	}
 	if t.Whole && len(t.IDs) != len(run.Events) {
-		c.fail("C6", "a watcher was told %d of %d events", len(t.IDs), len(run.Events))
+		c.fail("C6", "a watcher received %d of %d events", len(t.IDs), len(run.Events))
 	}
 }
 
@@ -244,15 +245,15 @@ func (c *checker) c7(r *RunLog) {
 	asked, allowed := map[string]json.RawMessage{}, map[string][]json.RawMessage{}
 	for i := range r.Events {
 		switch d := r.Events[i].Data.(type) {
-		case *lathe.ModelCallFinished:
+		case *event.ModelCallFinished:
 			for _, call := range callsOf(d.Message) {
 				if !c.h.Tools[call.Name].Asks {
 					allowed[call.ID] = append(allowed[call.ID], json.RawMessage(call.Arguments))
 				}
 			}
-		case *lathe.ApprovalRequested:
+		case *event.ApprovalRequested:
 			asked[d.ToolCallID] = d.Arguments
-		case *lathe.ApprovalResolved:
+		case *event.ApprovalResolved:
 			switch d.Decision {
 			case "approved":
 				allowed[d.ToolCallID] = append(allowed[d.ToolCallID], asked[d.ToolCallID])
@@ -265,7 +266,7 @@ func (c *checker) c7(r *RunLog) {
 	for id, all := range c.deeds(r) {
 		for _, d := range all {
 			if !slices.ContainsFunc(allowed[id], func(args json.RawMessage) bool { return sameJSON(args, d.Args) }) {
-				c.fail("C7", "%s of %s was executed with arguments that nobody has allowed", id, d.Tool)
+				c.fail("C7", "%s of %s was executed with arguments that no approver has allowed", id, d.Tool)
 			}
 		}
 	}
@@ -301,10 +302,10 @@ func (c *checker) c8(r *RunLog) {
 		if a.Epoch < a.Newest {
 			c.fail("C8", "%s appends event %d under claim %d, after claim %d", a.Process, a.From, a.Epoch, a.Newest)
 		}
-		// A run that gets nowhere is put aside by whoever has it then, without being gone on with.
-		takes := a.First == "RunResumed" || a.First == "RunPaused"
-		if writer != "" && a.Process != writer && !takes {
-			c.fail("C8", "%s appends event %d (%s) to a run that %s carries", a.Process, a.From, a.First, writer)
+		// A run without progress is parked by the process that owns it, without being resumed.
+		acquires := a.First == "RunResumed" || a.First == "RunPaused"
+		if writer != "" && a.Process != writer && !acquires {
+			c.fail("C8", "%s appends event %d (%s) to a run that %s owns", a.Process, a.From, a.First, writer)
 		}
 		writer = a.Process
 	}
@@ -312,8 +313,8 @@ func (c *checker) c8(r *RunLog) {
 
 func (c *checker) c9(r *RunLog) {
 	l := r.Limits.WithDefaults()
-	begun, resumed := len(of[*lathe.ModelCallStarted](r.Events)), len(of[*lathe.RunResumed](r.Events))
-	finished := of[*lathe.ModelCallFinished](r.Events)
+	begun, resumed := len(of[*event.ModelCallStarted](r.Events)), len(of[*event.RunResumed](r.Events))
+	finished := of[*event.ModelCallFinished](r.Events)
 	if r.Asked > begun {
 		c.fail("C9", "the model was asked %d times, and that was begun %d times", r.Asked, begun)
 	}

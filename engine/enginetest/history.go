@@ -7,41 +7,43 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// A History is what a simulation, or a trial with real processes, leaves: everything that the checks look at.
+// A History is the record of a simulation, or of a test with real processes: the input of [History.Check].
 type History struct {
 	Runs    []RunLog
 	Deeds   []Deed
 	Tails   []Tail
 	Appends []Append
-	// Tools are those that the runs could use, but for those of clients.
+	// Tools are the tools of the server, by name.
 	Tools map[string]Tool
 	Kills int
-	// Trace says what happened, in order.
+	// Trace has one line for each step of the simulation, in order.
 	Trace []string
 
-	found []Violation // on the way
+	found []Violation // while the simulation ran
 }
 
-// A RunLog is what is known of one run in the end.
+// A RunLog is the record of one run after the simulation.
 type RunLog struct {
 	ID     string
-	Acked  bool // its client was told that it has begun
-	Events []lathe.Event
-	Row    *lathe.RunSummary // of the index; nil: there is none
-	Asked  int               // model calls that were made; -1: nobody has counted
+	Acked  bool // its client received its first event
+	Events []event.Event
+	Row    *store.RunSummary // of the index; nil: the index has no row
+	Asked  int               // model calls that were made; -1: not counted
 	Limits lathe.Limits
 }
 
-// Tool is what the checks know of a tool.
+// Tool holds the properties of a tool that the checks need.
 type Tool struct {
 	Effect lathe.Effect
-	Asks   bool // calls are made only when somebody has approved them
+	Asks   bool // its calls need an approval
 }
 
-func (s *Sim) log(runID string) []lathe.Event {
-	var out []lathe.Event
+func (s *Sim) log(runID string) []event.Event {
+	var out []event.Event
 	for e, err := range s.opts.Store.Read(context.Background(), runID, 0) {
 		if err != nil {
 			if !errors.Is(err, lathe.ErrNotFound) {
@@ -66,11 +68,11 @@ func (s *Sim) history(t testing.TB) *History {
 	}
 	for _, r := range s.runs {
 		l := RunLog{ID: r.ID, Acked: r.Acked, Events: s.log(r.ID), Asked: s.world.asks[r.ID], Limits: s.world.script(r.ID).Limits}
-		rows, _, err := s.opts.Store.Runs(context.Background(), &lathe.RunFilter{RunID: r.ID})
+		rows, _, err := s.opts.Store.Runs(context.Background(), &store.RunFilter{RunID: r.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(rows, func(row lathe.RunSummary) bool { return row.RunID == r.ID }); i >= 0 {
+		if i := slices.IndexFunc(rows, func(row store.RunSummary) bool { return row.RunID == r.ID }); i >= 0 {
 			l.Row = &rows[i]
 		}
 		h.Runs = append(h.Runs, l)

@@ -8,45 +8,47 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
 )
 
 // The bounds of one simulation.
 const (
-	maxProcesses = 3
-	maxFaults    = 10
-	maxSettling  = 50_000 // steps until a history that has not ended is given up
+	maxProcesses  = 3
+	maxFaults     = 10
+	maxDrainSteps = 50_000 // steps until a history that has not ended is given up
 )
 
-// fate is what befalls who is at a stop.
-func (s *Sim) fate(st *Stop) Fate {
+// chooseOutcome chooses the outcome of a stop.
+func (s *Sim) chooseOutcome(st *Stop) Outcome {
 	switch {
-	case s.opts.Fate != nil:
-		return s.opts.Fate(st)
+	case s.opts.Outcome != nil:
+		return s.opts.Outcome(st)
 	case s.rng == nil || s.calm || s.faults >= maxFaults || s.rng.IntN(25) != 0, st.Point == PointModel && s.rng.IntN(4) != 0:
 		return Go
 	}
 	s.faults++
-	return []Fate{Fail, Lose, KillBefore, KillAfter}[s.rng.IntN(4)]
+	return []Outcome{Fail, Lose, KillBefore, KillAfter}[s.rng.IntN(4)]
 }
 
-// storm has things happen by chance.
-func (s *Sim) storm(steps int) {
+// randomSteps has things happen by chance.
+func (s *Sim) randomSteps(steps int) {
 	for range steps {
 		stops := s.waiting()
 		if len(stops) > 0 && s.rng.IntN(10) < 7 {
 			s.release(stops[s.rng.IntN(len(stops))])
 			continue
 		}
-		s.chance()
+		s.randomMove()
 	}
 	s.calm = true
 }
 
-// chance makes one move of the seed's.
-func (s *Sim) chance() {
+// randomMove makes one move of the seed's.
+func (s *Sim) randomMove() {
 	if len(s.procs) == 0 {
-		s.comeUp()
+		s.addProcess()
 		return
 	}
 	p := s.procs[s.rng.IntN(len(s.procs))]
@@ -60,9 +62,9 @@ func (s *Sim) chance() {
 			s.do(p.name+" is asked for "+r.ID, func() { p.begin(r) })
 		}
 	case n < 40:
-		s.somebodyDecides(p)
+		s.decideAtRandom(p)
 	case n < 55:
-		s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, nil) })
+		s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, nil) })
 	case n < 65:
 		p.results(r.ID, s.clientAnswers(r.ID))
 	case n < 67:
@@ -70,28 +72,28 @@ func (s *Sim) chance() {
 	case n < 70:
 		if s.faults < maxFaults {
 			s.faults++
-			s.say("%s is killed", p.name)
+			s.tracef("%s is killed", p.name)
 			p.dead.Store(true)
-			s.bury()
+			s.removeDead()
 		}
 	case n < 71:
 		if !p.alone {
 			p.paused.Store(!p.paused.Load())
-			s.say("%s stands still: %v", p.name, p.paused.Load())
+			s.tracef("%s stands still: %v", p.name, p.paused.Load())
 		}
 	case n < 73:
 		if len(s.procs) < maxProcesses {
-			s.comeUp()
+			s.addProcess()
 		}
 	case n < 76:
 		p.skew.Store(int64(time.Duration(s.rng.IntN(3)-1) * time.Hour))
-		s.say("the clock of %s is off by %v", p.name, time.Duration(p.skew.Load()))
+		s.tracef("the clock of %s is off by %v", p.name, time.Duration(p.skew.Load()))
 	case n < 80:
 		pass := time.Duration(s.rng.IntN(10_000)) * time.Millisecond
 		if s.rng.IntN(12) == 0 {
 			pass = 2 * time.Hour
 		}
-		s.say("%v pass", pass)
+		s.tracef("%v pass", pass)
 		time.Sleep(pass)
 	default:
 		if tail.at != nil && s.rng.IntN(2) == 0 {
@@ -102,15 +104,15 @@ func (s *Sim) chance() {
 	}
 }
 
-// comeUp starts a process, which goes on with what others have left, or are still at.
-func (s *Sim) comeUp() {
+// addProcess starts a process, which acquires the runs that others have released.
+func (s *Sim) addProcess() {
 	p := s.start()
-	s.say("%s comes up", p.name)
+	s.tracef("%s comes up", p.name)
 	p.serve()
 }
 
-// somebodyDecides answers a question, or answers one again that has an answer.
-func (s *Sim) somebodyDecides(p *Process) {
+// The approver of this move answers a random request for approval, which may have an answer already.
+func (s *Sim) decideAtRandom(p *Process) {
 	s.world.mu.Lock()
 	all := s.world.requests
 	s.world.mu.Unlock()
@@ -143,18 +145,18 @@ func (s *Sim) clientAnswers(runID string) map[string]lathe.Output {
 	return out
 }
 
-// settle goes on, orderly and without chance, until every run has ended and every watcher knows.
-func (s *Sim) settle() {
+// drain continues in a fixed order, without random faults, until every run has ended and every watcher has its end.
+func (s *Sim) drain() {
 	for _, p := range s.procs {
 		p.paused.Store(false)
 		p.skew.Store(0)
 	}
-	for range maxSettling {
+	for range maxDrainSteps {
 		if stops := s.waiting(); len(stops) > 0 {
 			s.release(stops[0])
 			continue
 		}
-		if s.nudge() && len(s.waiting()) > 0 {
+		if s.advance() && len(s.waiting()) > 0 {
 			continue
 		}
 		if s.over() {
@@ -165,8 +167,8 @@ func (s *Sim) settle() {
 	s.bad = append(s.bad, Violation{Check: "C1", Text: "the history does not end"})
 }
 
-// nudge makes one move that brings a run on, and reports whether there was one.
-func (s *Sim) nudge() bool {
+// advance makes one move that brings a run on, and reports whether there was one.
+func (s *Sim) advance() bool {
 	s.mu.Lock()
 	busy := s.acting > 0
 	s.mu.Unlock()
@@ -174,12 +176,12 @@ func (s *Sim) nudge() bool {
 		return false
 	}
 	if len(s.procs) == 0 {
-		s.comeUp()
+		s.addProcess()
 		return true
 	}
 	p := s.procs[0]
 	for _, r := range s.runs {
-		if s.carrier(r.ID) != nil {
+		if s.owner(r.ID) != nil {
 			continue
 		}
 		events := s.log(r.ID)
@@ -194,10 +196,10 @@ func (s *Sim) nudge() bool {
 			return true
 		case state.Paused != "" && p.alone:
 			answers := s.clientAnswers(r.ID)
-			s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, answers) })
+			s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, answers) })
 			return true
-		case state.Paused == lathe.ReasonInterrupted: // somebody has looked at it
-			s.do(p.name+" goes on with "+r.ID, func() { p.resume(r.ID, nil) })
+		case state.Paused == lathe.ReasonInterrupted: // a caller has resumed it
+			s.do(p.name+" resumes "+r.ID, func() { p.resume(r.ID, nil) })
 			return true
 		case state.Paused == "" && p.alone:
 			s.do(p.name+" looks for what was left", p.recover)
@@ -217,7 +219,7 @@ func (s *Sim) nudge() bool {
 func (s *Sim) answers(p *Process, state *loop.State) (some bool) {
 	id := state.Run.RunID
 	for _, q := range s.world.open() {
-		if q.runID == id && !s.has(id, lathe.FactApproval, q.callID) && slices.ContainsFunc(state.Open, func(o loop.OpenCall) bool { return o.Digest == q.digest }) {
+		if q.runID == id && !s.has(id, store.SignalApproval, q.callID) && slices.ContainsFunc(state.Open, func(o loop.OpenCall) bool { return o.Digest == q.digest }) {
 			p.decide(q, s.answer(q))
 			some = true
 		}
@@ -226,14 +228,14 @@ func (s *Sim) answers(p *Process, state *loop.State) (some bool) {
 		return false
 	}
 	answers := s.clientAnswers(id)
-	maps.DeleteFunc(answers, func(call string, _ lathe.Output) bool { return s.has(id, lathe.FactResult, call) })
+	maps.DeleteFunc(answers, func(call string, _ lathe.Output) bool { return s.has(id, store.SignalResult, call) })
 	p.results(id, answers)
 	return some || len(answers) > 0
 }
 
 func (s *Sim) answer(q *question) lathe.Approval {
 	if s.opts.Answer == nil {
-		return lathe.Approval{Approved: true, By: "somebody"}
+		return lathe.Approval{Approved: true, By: "an approver"}
 	}
 	return s.opts.Answer(q.callID)
 }
@@ -241,10 +243,10 @@ func (s *Sim) answer(q *question) lathe.Approval {
 func (s *Sim) over() bool {
 	for _, r := range s.runs {
 		events := s.log(r.ID)
-		if len(events) == 0 || s.carrier(r.ID) != nil {
+		if len(events) == 0 || s.owner(r.ID) != nil {
 			return false
 		}
-		if _, ended := events[len(events)-1].Data.(*lathe.RunFinished); !ended {
+		if _, ended := events[len(events)-1].Data.(*event.RunFinished); !ended {
 			return false
 		}
 	}
@@ -262,11 +264,11 @@ func (s *Sim) over() bool {
 func (s *Sim) Jump(st *Stop, by time.Duration) {
 	if st.proc != nil {
 		st.proc.skew.Add(int64(by))
-		s.say("the clock of %s jumps by %v", st.proc.name, by)
+		s.tracef("the clock of %s jumps by %v", st.proc.name, by)
 	}
 }
 
-// Decide answers the request for approval of a call, as long as it has no answer.
+// Decide answers the request for approval of a call, if it is open.
 func (s *Sim) Decide(call string, a lathe.Approval) {
 	for _, q := range s.world.open() {
 		if q.callID == call && len(s.procs) > 0 {
@@ -276,10 +278,10 @@ func (s *Sim) Decide(call string, a lathe.Approval) {
 	}
 }
 
-// Cancel asks a process to cancel the run, the one that carries it where there is one.
+// Cancel asks a process to cancel the run: the one that owns it, if there is one.
 func (s *Sim) Cancel() {
 	id := s.runs[0].ID
-	p := s.carrier(id)
+	p := s.owner(id)
 	if p == nil && len(s.procs) > 0 {
 		p = s.procs[0]
 	}
@@ -288,7 +290,7 @@ func (s *Sim) Cancel() {
 	}
 }
 
-// Results tells a process what clients say came of calls.
+// Results sends a process the results of client calls.
 func (s *Sim) Results(answers map[string]lathe.Output) {
 	if len(s.procs) == 0 {
 		return
@@ -296,15 +298,15 @@ func (s *Sim) Results(answers map[string]lathe.Output) {
 	s.procs[0].results(s.runs[0].ID, answers)
 }
 
-// Deeds is how often a tool was executed so far.
+// Deeds returns how often tools were executed so far.
 func (s *Sim) Deeds() int {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	return len(s.world.deeds)
 }
 
-// Pass has time pass while everybody stands where they are.
+// Pass lets d pass on the clock of the bubble without releasing a stop.
 func (s *Sim) Pass(d time.Duration) {
-	s.say("%v pass", d)
+	s.tracef("%v pass", d)
 	time.Sleep(d)
 }

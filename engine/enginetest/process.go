@@ -13,27 +13,29 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Process is one life of an engine. Once it is dead, nothing that it does reaches anybody: neither
-// the store, nor the world, nor a watcher.
+// A Process is a simulated process with one engine. Once it is dead, nothing that its goroutines do reaches the store, the
+// world or a watcher.
 type Process struct {
-	sim   *Sim
-	name  string
-	dead  atomic.Bool
-	skew  atomic.Int64 // of its clock, in nanoseconds
-	bus   *observe.Bus
-	loop  *loop.Loop
-	eng   *engine.Engine
-	crew  *engine.Crew
-	store lathe.RunIndex
-	kept  lathe.FactStore // nil: the store keeps no facts
-	desk  *approval.Desk  // nil: what people say is in the world
-	alone bool            // no other process uses the store
-	// paused processes stand still, and do not notice that time passes.
+	sim        *Sim
+	name       string
+	dead       atomic.Bool
+	skew       atomic.Int64 // of its clock, in nanoseconds
+	bus        *observe.Bus
+	loop       *loop.Loop
+	eng        *engine.Engine
+	supervisor *engine.Supervisor
+	store      store.RunIndex
+	signals    store.SignalStore // nil: the store keeps no signals
+	approvals  *approval.Queue   // nil: the world holds the decisions
+	alone      bool              // no other process uses the store
+	// paused processes pass no stop, and do not notice that time passes.
 	paused atomic.Bool
 	ctx    context.Context
 	close  context.CancelFunc
@@ -53,65 +55,70 @@ func (s *Sim) start() *Process {
 	} else {
 		p.use(s.opts.Store)
 	}
-	runner := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: p, Now: p.now, NewID: newID})
-	var err error
-	if p.loop, err = loop.New(&teller{p}, runner, &loop.Options{Now: p.now}); err != nil {
+	runner, err := tool.NewRunner(gadgets(), &tool.Options{Policy: judge{}, Approver: p, Now: p.now, NewID: newID})
+	if err != nil {
 		panic(err)
 	}
-	p.eng = engine.New(&engine.Options{Store: p.store, Node: p.name, Sinks: []lathe.Sink{p}, Now: p.now, NewID: newID})
-	p.crew = engine.NewCrew(p.eng, 0)
+	if p.loop, err = loop.New(&scriptModel{p}, runner, &loop.Options{Now: p.now}); err != nil {
+		panic(err)
+	}
+	if p.eng, err = engine.New(&engine.Options{Store: p.store, Node: p.name, Sinks: []event.Sink{p}, Now: p.now, NewID: newID}); err != nil {
+		panic(err)
+	}
+	if p.supervisor, err = engine.NewSupervisor(p.eng, nil); err != nil {
+		panic(err)
+	}
 	s.procs = append(s.procs, p)
 	return p
 }
 
 // use takes a store for what it is.
-func (p *Process) use(inner lathe.RunIndex) {
-	own := &store{inner: inner, p: p}
+func (p *Process) use(inner store.RunIndex) {
+	own := &simStore{inner: inner, p: p}
 	p.store, p.alone = own, true
-	if kept, ok := inner.(lathe.FactStore); ok {
-		facts := &factStore{own, kept}
-		p.store, p.kept = facts, facts
-		p.desk = approval.NewDesk(&approval.DeskOptions{Now: p.now, Facts: facts})
-		if shared, ok := inner.(lathe.SharedStore); ok && !p.sim.opts.Alone {
-			p.store, p.alone = &sharedStore{facts, shared}, false
+	if signals, ok := inner.(store.SignalStore); ok {
+		withSignals := &signalStore{own, signals}
+		p.store, p.signals = withSignals, withSignals
+		p.approvals = approval.NewQueue(&approval.QueueOptions{Now: p.now, Signals: withSignals})
+		if shared, ok := inner.(store.Shared); ok && !p.sim.opts.Alone {
+			p.store, p.alone = &sharedStore{withSignals, shared}, false
 		}
 	}
 }
 
-func (p *Process) loopFor(*lathe.RunSummary) (*loop.Loop, error) { return p.loop, nil }
+func (p *Process) loopFor(*store.RunSummary) (*loop.Loop, error) { return p.loop, nil }
 
-// serve has the process look for runs that nobody carries.
+// serve has the process acquire runs that no process executes.
 func (p *Process) serve() {
 	if p.alone {
 		p.sim.do(p.name+" looks for what was left", p.recover)
 		return
 	}
-	p.sim.actors.Go(func() { p.crew.Serve(p.ctx, &engine.ServeOptions{LoopFor: p.loopFor}) })
+	p.sim.actors.Go(func() { p.supervisor.Serve(p.ctx, &engine.ServeOptions{LoopFor: p.loopFor}) })
 	synctest.Wait()
 }
 
-// Approve implements [lathe.Approver]: what was answered is in the store, or, where that keeps no facts, in
-// the world.
+// Approve implements [lathe.Approver]. It finds the decision in the store or, if the store keeps no signals, in the world.
 func (p *Process) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	a, err := p.sim.world.Approve(ctx, req)
-	if p.desk != nil {
-		return p.desk.Approve(ctx, req)
+	if p.approvals != nil {
+		return p.approvals.Approve(ctx, req)
 	}
 	return a, err
 }
 
-// Recall implements [lathe.Recaller].
-func (p *Process) Recall(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
-	if p.desk == nil {
+// StoredApproval implements [tool.StoredApprover].
+func (p *Process) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	if p.approvals == nil {
 		return lathe.Approval{}, false
 	}
-	return p.desk.Recall(ctx, req)
+	return p.approvals.StoredApproval(ctx, req)
 }
 
 // decide gives the answer to a request to the process, which keeps it.
 func (p *Process) decide(q *question, a lathe.Approval) {
-	if p.desk == nil {
-		p.sim.say("%s %s is decided: approved %v, first %v", q.runID, q.callID, a.Approved, p.sim.world.decide(q, a))
+	if p.approvals == nil {
+		p.sim.tracef("%s %s is decided: approved %v, first %v", q.runID, q.callID, a.Approved, p.sim.world.decide(q, a))
 		return
 	}
 	answer := approval.Answer{Verb: approval.Approve, By: a.By, Arguments: a.Arguments, Result: a.Result}
@@ -123,30 +130,30 @@ func (p *Process) decide(q *question, a lathe.Approval) {
 	case a.Result != nil:
 		answer.Verb = approval.AnswerIt
 	}
-	p.sim.do(fmt.Sprintf("%s is told of %s %s: %s", p.name, q.runID, q.callID, answer.Verb), func() {
-		p.desk.Await(approval.Request{Digest: q.digest, RunID: q.runID, ToolCallID: q.callID, ExpiresAt: q.expires})
-		if err := p.desk.Answer(p.ctx, q.digest, answer); err != nil {
+	p.sim.do(fmt.Sprintf("%s receives the answer for %s %s: %s", p.name, q.runID, q.callID, answer.Verb), func() {
+		p.approvals.Await(approval.Request{Digest: q.digest, RunID: q.runID, ToolCallID: q.callID, ExpiresAt: q.expires})
+		if err := p.approvals.Answer(p.ctx, q.digest, answer); err != nil {
 			p.sim.strange(q.runID, "answer", err)
 		}
 	})
 }
 
-func (p *Process) put(f lathe.Fact) {
-	p.sim.do(p.name+" is told "+f.Kind+" "+f.Key+" of "+f.RunID, func() {
-		if err := p.kept.PutFact(p.ctx, f); err != nil {
-			p.sim.strange(f.RunID, "keep a fact", err)
+func (p *Process) put(f store.Signal) {
+	p.sim.do(p.name+" receives "+f.Kind+" "+f.Key+" of "+f.RunID, func() {
+		if err := p.signals.PutSignal(p.ctx, f); err != nil {
+			p.sim.strange(f.RunID, "store a signal", err)
 		}
 	})
 }
 
-// results tells the process what came of the client's calls of a run.
+// results sends the process the results of the client's calls of a run.
 func (p *Process) results(runID string, answers map[string]lathe.Output) {
 	if p.alone {
-		p.sim.do(p.name+" is told the results of "+runID, func() { p.resume(runID, answers) })
+		p.sim.do(p.name+" receives the results of "+runID, func() { p.resume(runID, answers) })
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(answers)) {
-		f, err := engine.ResultFact(runID, id, answers[id])
+		f, err := engine.ResultSignal(runID, id, answers[id])
 		if err != nil {
 			panic(err)
 		}
@@ -156,23 +163,22 @@ func (p *Process) results(runID string, answers map[string]lathe.Output) {
 
 func (p *Process) now() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
-// Emit implements [lathe.Sink].
-func (p *Process) Emit(ctx context.Context, e lathe.Event) {
+// Emit implements [event.Sink].
+func (p *Process) Emit(ctx context.Context, e event.Event) {
 	if p.dead.Load() {
 		return
 	}
-	switch p.sim.opts.Hints {
+	switch p.sim.opts.Delivery {
 	case Dropped:
 	case Doubled:
 		p.bus.Emit(ctx, e)
 		p.bus.Emit(ctx, e)
-	case Told:
+	case Delivered:
 		p.bus.Emit(ctx, e)
 	}
 }
 
-// end takes a dead process out of the world: connections to it break off, and what it still does, it
-// does for nobody.
+// end removes a dead process from the simulation: it closes the process and breaks the connections of watchers to it.
 func (p *Process) end() {
 	p.close()
 	for _, tail := range p.sim.tails {
@@ -182,34 +188,34 @@ func (p *Process) end() {
 	}
 }
 
-// begin asks the process for a run, as a client does that keeps asking until it is told that the run is there.
+// begin asks the process for a run, as a client does that repeats its request until the run is acknowledged.
 func (p *Process) begin(r *Run) {
 	script := p.sim.world.script(r.ID)
 	in := &loop.Input{Run: lathe.RunInfo{RunID: r.ID, RequestID: "req_" + r.ID}, Messages: []lathe.Message{lathe.User(r.ID)}, ClientTools: clientTools(),
 		Settings: &lathe.Settings{MaxParallel: script.Parallel}, Limits: &script.Limits, Park: true}
-	told := sinkFunc(func(e lathe.Event) {
-		if _, first := e.Data.(*lathe.RunStarted); first && e.ID == 1 && !p.dead.Load() {
+	acknowledge := sinkFunc(func(e event.Event) {
+		if _, first := e.Data.(*event.RunStarted); first && e.ID == 1 && !p.dead.Load() {
 			r.Acked = true
 		}
 	})
-	if _, err := p.crew.Start(p.ctx, p.loop, in, told); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
+	if _, err := p.supervisor.Start(p.ctx, p.loop, in, &engine.RunOptions{Sinks: []event.Sink{acknowledge}}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
 		p.sim.strange(r.ID, "begin", err)
 	}
 }
 
-// resume goes on with a run, with what clients answer.
+// resume resumes a run with the answers of clients.
 func (p *Process) resume(runID string, answers map[string]lathe.Output) {
-	if err := p.crew.Resume(p.ctx, p.loop, runID, answers); err != nil {
+	if err := p.supervisor.Resume(p.ctx, p.loop, runID, answers); err != nil {
 		p.sim.strange(runID, "resume", err)
 	}
 }
 
 func (p *Process) cancel(runID string) {
-	if p.crew.Cancel(runID) {
+	if p.supervisor.Cancel(runID) {
 		return
 	}
 	if !p.alone {
-		if err := p.kept.PutFact(p.ctx, lathe.Fact{RunID: runID, Kind: lathe.FactCancel}); err != nil {
+		if err := p.signals.PutSignal(p.ctx, store.Signal{RunID: runID, Kind: store.SignalCancel}); err != nil {
 			p.sim.strange(runID, "cancel", err)
 		}
 		return
@@ -220,7 +226,7 @@ func (p *Process) cancel(runID string) {
 }
 
 func (p *Process) recover() {
-	if _, err := p.crew.Recover(p.ctx, p.store, p.loopFor); err != nil {
+	if _, err := p.supervisor.Recover(p.ctx, p.store, p.loopFor); err != nil {
 		p.sim.strange("", "recover", err)
 	}
 }
@@ -239,15 +245,15 @@ func (s *Sim) strange(runID, what string, err error) {
 	s.bad = append(s.bad, Violation{Check: "C1", RunID: runID, Text: what + ": " + err.Error()})
 }
 
-// carrier returns the process that carries a run, or nil.
-func (s *Sim) carrier(runID string) *Process {
-	i := slices.IndexFunc(s.procs, func(p *Process) bool { return p.crew.Carries(runID) })
+// owner returns the process that executes a run, or nil.
+func (s *Sim) owner(runID string) *Process {
+	i := slices.IndexFunc(s.procs, func(p *Process) bool { return p.supervisor.Owns(runID) })
 	if i < 0 {
 		return nil
 	}
 	return s.procs[i]
 }
 
-type sinkFunc func(lathe.Event)
+type sinkFunc func(event.Event)
 
-func (f sinkFunc) Emit(_ context.Context, e lathe.Event) { f(e) }
+func (f sinkFunc) Emit(_ context.Context, e event.Event) { f(e) }

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Script is what a model says in one run, turn by turn. The last turn is said again for ever.
+// A Script lists the model's messages in one run, turn by turn. The last turn repeats.
 type Script struct {
 	Name     string
 	Turns    []Turn
@@ -21,7 +21,7 @@ type Script struct {
 	Limits   lathe.Limits // of its run
 }
 
-// A Turn is one message of a model: text, calls, or an end before it was whole.
+// A Turn is one message of a model: text, calls, a message cut off by the output limit, or an error.
 type Turn struct {
 	Text  string
 	Calls []lathe.ToolCall
@@ -34,8 +34,8 @@ const (
 	Look   = "look"    // only reads
 	Put    = "put"     // is idempotent
 	Pay    = "pay"     // writes, and is allowed
-	AskPay = "ask_pay" // writes, and somebody is asked
-	AskPut = "ask_put" // is idempotent, and somebody is asked
+	AskPay = "ask_pay" // writes, and needs an approval
+	AskPut = "ask_put" // is idempotent, and needs an approval
 	Mine   = "mine"    // is the client's
 )
 
@@ -44,8 +44,8 @@ var effects = map[string]lathe.Effect{Look: lathe.ReadOnly, Put: lathe.Idempoten
 
 func asks(tool string) bool { return tool == AskPay || tool == AskPut }
 
-// Say is a turn of text, Ask one of calls to tools, named in order.
-func Say(text string) Turn { return Turn{Text: text} }
+// Reply returns a turn of text.
+func Reply(text string) Turn { return Turn{Text: text} }
 
 // Ask returns a turn that calls the tools, each with arguments of its own.
 func Ask(turn int, tools ...string) Turn {
@@ -56,21 +56,21 @@ func Ask(turn int, tools ...string) Turn {
 	return t
 }
 
-// Scripts are those that each fault is tried on, at each of their points.
+// Scripts returns the scripts on which tests try each fault, at each point.
 func Scripts() []Script {
 	cut := Ask(1, Pay)
 	cut.Cut = true
 	return []Script{
-		{Name: "text", Turns: []Turn{Say("done")}},
-		{Name: "one write", Turns: []Turn{Ask(1, Pay), Say("done")}},
-		{Name: "each effect", Turns: []Turn{Ask(1, Look, Put, Pay), Ask(2, Pay), Say("done")}},
-		{Name: "side by side", Parallel: 3, Turns: []Turn{Ask(1, Look, Look, Look, Pay), Say("done")}},
-		{Name: "asks", Turns: []Turn{Ask(1, AskPay), Say("done")}},
-		{Name: "asks in the middle", Turns: []Turn{Ask(1, Pay, AskPay, Look, AskPut, Pay), Say("done")}},
-		{Name: "the client's", Turns: []Turn{Ask(1, Mine, Pay), Say("done")}},
+		{Name: "text", Turns: []Turn{Reply("done")}},
+		{Name: "one write", Turns: []Turn{Ask(1, Pay), Reply("done")}},
+		{Name: "each effect", Turns: []Turn{Ask(1, Look, Put, Pay), Ask(2, Pay), Reply("done")}},
+		{Name: "side by side", Parallel: 3, Turns: []Turn{Ask(1, Look, Look, Look, Pay), Reply("done")}},
+		{Name: "asks", Turns: []Turn{Ask(1, AskPay), Reply("done")}},
+		{Name: "asks in the middle", Turns: []Turn{Ask(1, Pay, AskPay, Look, AskPut, Pay), Reply("done")}},
+		{Name: "the client's", Turns: []Turn{Ask(1, Mine, Pay), Reply("done")}},
 		{Name: "cut", Turns: []Turn{cut}},
-		{Name: "blank", Turns: []Turn{Ask(1, Pay), Say(""), Say("done")}},
-		{Name: "unknown", Turns: []Turn{Ask(1, "nothing", Pay), Say("done")}},
+		{Name: "blank", Turns: []Turn{Ask(1, Pay), Reply(""), Reply("done")}},
+		{Name: "unknown", Turns: []Turn{Ask(1, "nothing", Pay), Reply("done")}},
 		{Name: "a limit", Turns: []Turn{Ask(1, Pay), Ask(2, Pay), Ask(3, Pay)}, Limits: lathe.Limits{MaxIterations: 2}},
 	}
 }
@@ -100,29 +100,29 @@ func randomScript(rng *rand.Rand, name string) Script {
 	case 2:
 		s.Limits = lathe.Limits{MaxIterations: 1 + rng.IntN(2), MaxToolCalls: 2 + rng.IntN(3)}
 	}
-	s.Turns = append(s.Turns, Say("done"))
+	s.Turns = append(s.Turns, Reply("done"))
 	return s
 }
 
 // tokens is what each model call costs.
 const tokens = 15
 
-// A teller is the model of a process. It says the turn that the history is at, so that any process
-// can go on with any run.
-type teller struct{ p *Process }
+// A scriptModel is the model of a process. It returns the turn that the history is at, so that any process
+// can resume any run.
+type scriptModel struct{ p *Process }
 
 // Generate implements [lathe.Model].
-func (m *teller) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		id, said := req.Messages[0].Text(), 0
+		id, done := req.Messages[0].Text(), 0
 		for i := range req.Messages {
 			if req.Messages[i].Role == lathe.RoleAssistant {
-				said++
+				done++
 			}
 		}
 		w := m.p.sim.world
 		turns := w.script(id).Turns
-		t := turns[min(said, len(turns)-1)]
+		t := turns[min(done, len(turns)-1)]
 		if err := m.p.sim.act(ctx, m.p, id, "model is asked", func() { w.asked(id) }, PointModel); err != nil {
 			yield(lathe.Delta{}, err)
 			return
@@ -158,10 +158,12 @@ func (t *Turn) finish(withTools bool) *lathe.Finish {
 	return f
 }
 
-// Describe implements [lathe.Describer].
-func (*teller) Describe() lathe.ModelInfo { return lathe.ModelInfo{Provider: "sim", Model: "teller"} }
+// Describe implements [lathe.Model].
+func (*scriptModel) Describe() lathe.ModelInfo {
+	return lathe.ModelInfo{Provider: "sim", Model: "script"}
+}
 
-// A gadget is a tool of all processes: the context of a call says whose it is.
+// A gadget is a tool of all processes: the context of a call has its process.
 type gadget struct{ spec lathe.ToolSpec }
 
 // gadgets are the tools of every process. They are made once, as that takes longer than most histories.

@@ -10,48 +10,50 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// A factStore is a store that keeps what comes to runs from outside.
-type factStore struct {
-	*store
-	kept lathe.FactStore
+// A signalStore is a store that keeps the signals of runs.
+type signalStore struct {
+	*simStore
+	signals store.SignalStore
 }
 
-var _ lathe.FactStore = (*factStore)(nil)
+var _ store.SignalStore = (*signalStore)(nil)
 
-// PutFact implements [lathe.FactStore].
-func (s *factStore) PutFact(ctx context.Context, f lathe.Fact) (err error) {
-	fault := s.p.sim.act(ctx, s.p, f.RunID, "fact "+f.Kind+" "+f.Key, func() { err = s.kept.PutFact(context.WithoutCancel(ctx), f) }, PointFact)
+// PutSignal implements [store.SignalStore].
+func (s *signalStore) PutSignal(ctx context.Context, f store.Signal) (err error) {
+	fault := s.p.sim.act(ctx, s.p, f.RunID, "signal "+f.Kind+" "+f.Key, func() { err = s.signals.PutSignal(context.WithoutCancel(ctx), f) }, PointSignal)
 	if fault != nil {
 		return unreachable(fault)
 	}
 	return err
 }
 
-// Facts implements [lathe.FactStore].
-func (s *factStore) Facts(ctx context.Context, runID string) ([]lathe.Fact, error) {
-	if err := s.p.sim.halt(ctx, s.p, PointRead, runID, "facts"); err != nil {
+// Signals implements [store.SignalStore].
+func (s *signalStore) Signals(ctx context.Context, runID string) ([]store.Signal, error) {
+	if err := s.p.sim.halt(ctx, s.p, PointRead, runID, "signals"); err != nil {
 		return nil, unreachable(err)
 	}
-	return s.kept.Facts(ctx, runID)
+	return s.signals.Signals(ctx, runID)
 }
 
 // A sharedStore is one that several processes use at once.
 type sharedStore struct {
-	*factStore
-	inner lathe.SharedStore
+	*signalStore
+	inner store.Shared
 }
 
-var _ lathe.SharedStore = (*sharedStore)(nil)
+var _ store.Shared = (*sharedStore)(nil)
 
-// AppendAs implements [lathe.SharedStore].
-func (s *sharedStore) AppendAs(ctx context.Context, c lathe.Claim, last int64, events ...lathe.Event) (end int64, err error) {
+// AppendAs implements [store.Shared].
+func (s *sharedStore) AppendAs(ctx context.Context, c store.Claim, last int64, events ...event.Event) (end int64, err error) {
 	return s.append(ctx, c.RunID, last, events, max(c.Epoch, 1), func(ctx context.Context) (int64, error) { return s.inner.AppendAs(ctx, c, last, events...) })
 }
 
 // claimed notes the claims that the store has given.
-func (s *Sim) claimed(claims ...lathe.Claim) {
+func (s *Sim) claimed(claims ...store.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {
@@ -59,38 +61,38 @@ func (s *Sim) claimed(claims ...lathe.Claim) {
 	}
 }
 
-// Claim implements [lathe.SharedStore].
-func (s *sharedStore) Claim(ctx context.Context, node string, lease time.Duration, limit int) (claims []lathe.Claim, err error) {
+// Claim implements [store.Shared].
+func (s *sharedStore) Claim(ctx context.Context, node string, lease time.Duration, limit int) (claims []store.Claim, err error) {
 	fault := s.p.sim.act(ctx, s.p, "", "claim", func() {
 		claims, err = s.inner.Claim(context.WithoutCancel(ctx), node, lease, limit)
 		s.p.sim.claimed(claims...)
-	}, PointTake)
+	}, PointAcquire)
 	if fault != nil {
 		return nil, unreachable(fault)
 	}
 	return sorted(claims), err
 }
 
-func sorted(claims []lathe.Claim) []lathe.Claim {
-	slices.SortFunc(claims, func(a, b lathe.Claim) int { return strings.Compare(a.RunID, b.RunID) })
+func sorted(claims []store.Claim) []store.Claim {
+	slices.SortFunc(claims, func(a, b store.Claim) int { return strings.Compare(a.RunID, b.RunID) })
 	return claims
 }
 
-// Take implements [lathe.SharedStore].
-func (s *sharedStore) Take(ctx context.Context, node, runID string, lease time.Duration) (c lathe.Claim, err error) {
+// ClaimRun implements [store.Shared].
+func (s *sharedStore) ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (c store.Claim, err error) {
 	fault := s.p.sim.act(ctx, s.p, runID, "take", func() {
-		if c, err = s.inner.Take(context.WithoutCancel(ctx), node, runID, lease); err == nil {
+		if c, err = s.inner.ClaimRun(context.WithoutCancel(ctx), node, runID, lease); err == nil {
 			s.p.sim.claimed(c)
 		}
-	}, PointTake)
+	}, PointAcquire)
 	if fault != nil {
-		return lathe.Claim{}, unreachable(fault)
+		return store.Claim{}, unreachable(fault)
 	}
 	return c, err
 }
 
-// Renew implements [lathe.SharedStore].
-func (s *sharedStore) Renew(ctx context.Context, node string, lease time.Duration) (claims []lathe.Claim, err error) {
+// Renew implements [store.Shared].
+func (s *sharedStore) Renew(ctx context.Context, node string, lease time.Duration) (claims []store.Claim, err error) {
 	fault := s.p.sim.act(ctx, s.p, "", "renew", func() { claims, err = s.inner.Renew(context.WithoutCancel(ctx), node, lease) }, PointOther)
 	if fault != nil {
 		return nil, unreachable(fault)
@@ -98,8 +100,8 @@ func (s *sharedStore) Renew(ctx context.Context, node string, lease time.Duratio
 	return sorted(claims), err
 }
 
-// Release implements [lathe.SharedStore].
-func (s *sharedStore) Release(ctx context.Context, c lathe.Claim, seen int64) (err error) {
+// Release implements [store.Shared].
+func (s *sharedStore) Release(ctx context.Context, c store.Claim, seen int64) (err error) {
 	fault := s.p.sim.act(ctx, s.p, c.RunID, "release", func() { err = s.inner.Release(context.WithoutCancel(ctx), c, seen) }, PointOther)
 	if fault != nil {
 		return unreachable(fault)
@@ -107,7 +109,7 @@ func (s *sharedStore) Release(ctx context.Context, c lathe.Claim, seen int64) (e
 	return err
 }
 
-// Owner implements [lathe.SharedStore].
+// Owner implements [store.Shared].
 func (s *sharedStore) Owner(ctx context.Context, runID string) (string, error) {
 	if err := s.p.sim.halt(ctx, s.p, PointRead, runID, "owner"); err != nil {
 		return "", unreachable(err)
@@ -115,17 +117,17 @@ func (s *sharedStore) Owner(ctx context.Context, runID string) (string, error) {
 	return s.inner.Owner(ctx, runID)
 }
 
-// Advertise implements [lathe.SharedStore].
+// Advertise implements [store.Shared].
 func (s *sharedStore) Advertise(ctx context.Context, node, address string, ttl time.Duration) error {
 	return s.inner.Advertise(ctx, node, address, ttl)
 }
 
-// Address implements [lathe.SharedStore].
+// Address implements [store.Shared].
 func (s *sharedStore) Address(ctx context.Context, node string) (string, error) {
 	return s.inner.Address(ctx, node)
 }
 
-// Watch implements [lathe.SharedStore]. Each hint waits for its turn like everything else.
+// Watch implements [store.Shared]. Each notification passes a stop before fn is called.
 func (s *sharedStore) Watch(ctx context.Context, fn func(runID string)) error {
 	var mu sync.Mutex
 	waiting, some := map[string]bool{}, make(chan struct{}, 1)
@@ -137,7 +139,7 @@ func (s *sharedStore) Watch(ctx context.Context, fn func(runID string)) error {
 			waiting[runID] = true
 			select {
 			case some <- struct{}{}:
-			default: // it is told already
+			default: // it is published already
 			}
 		})
 	}()
@@ -157,26 +159,26 @@ func (s *sharedStore) Watch(ctx context.Context, fn func(runID string)) error {
 			if len(ids) == 0 {
 				break
 			}
-			if s.p.sim.opts.Hints == Dropped || s.p.sim.halt(ctx, s.p, PointHint, ids[0], "hint") != nil {
+			if s.p.sim.opts.Delivery == Dropped || s.p.sim.halt(ctx, s.p, PointNotify, ids[0], "notification") != nil {
 				continue
 			}
 			fn(ids[0])
-			if s.p.sim.opts.Hints == Doubled {
+			if s.p.sim.opts.Delivery == Doubled {
 				fn(ids[0])
 			}
 		}
 	}
 }
 
-// has reports whether the store keeps a fact of a run.
+// has reports whether the store has a signal of a run.
 func (s *Sim) has(runID, kind, key string) bool {
-	kept, ok := s.opts.Store.(lathe.FactStore)
+	signals, ok := s.opts.Store.(store.SignalStore)
 	if !ok {
 		return false
 	}
-	facts, err := kept.Facts(context.Background(), runID)
+	stored, err := signals.Signals(context.Background(), runID)
 	if err != nil && !errors.Is(err, lathe.ErrNotFound) {
 		s.bad = append(s.bad, Violation{Check: "C2", RunID: runID, Text: err.Error()})
 	}
-	return slices.ContainsFunc(facts, func(f lathe.Fact) bool { return f.Kind == kind && f.Key == key })
+	return slices.ContainsFunc(stored, func(f store.Signal) bool { return f.Kind == kind && f.Key == key })
 }

@@ -13,23 +13,24 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
-// A Fate is what befalls a goroutine at its next point.
-type Fate uint8
+// An Outcome is what the simulation has happen to a goroutine at a stop: it continues, fails, or its process is killed.
+type Outcome uint8
 
-// The fates.
+// The outcomes.
 const (
-	Go         Fate = iota
-	Fail            // nothing is done, and there is an error
-	Lose            // it is done, and there is an error all the same
-	KillBefore      // the process ends, and nothing is done
-	KillAfter       // it is done, and the process ends
+	Go         Outcome = iota // the step is done and succeeds
+	Fail                      // the step is not done, and its caller gets an error
+	Lose                      // the step is done, but its caller gets an error
+	KillBefore                // the process is killed before the step
+	KillAfter                 // the process is killed after the step
 )
 
-// String returns what the fate is called in a trace.
-func (f Fate) String() string {
-	return [...]string{"goes on", "fails", "is done, and fails", "is killed", "is done, and is killed"}[f]
+// String returns the text of the outcome in a trace.
+func (f Outcome) String() string {
+	return [...]string{"continues", "fails", "is done, and fails", "is killed", "is done, and is killed"}[f]
 }
 
 var (
@@ -37,55 +38,57 @@ var (
 	errNoAnswer = errors.New("enginetest: the connection broke off")
 )
 
-// A Stop is a goroutine that waits for its fate.
+// A Stop is a point at which a goroutine blocks until the simulation chooses its [Outcome].
 type Stop struct {
 	Point Point
 	RunID string
-	What  string // of the process: its place in the history
-	N     int    // from 1: how many stops there were, this one included
+	What  string // the process and the step, as a trace shows them
+	N     int    // the number of this stop in the history, from 1
 
-	proc *Process // nil: of nobody who can be killed
-	fate chan Fate
+	proc    *Process // nil: not of a process that can be killed
+	outcome chan Outcome
 }
 
-// Options say what a simulation is like.
+// Options configure a simulation.
 type Options struct {
 	Seed uint64
-	// Store keeps the runs; it must be made within the bubble of the simulation.
-	Store lathe.RunIndex
-	// Own are what processes have of the store, one after the other and then from the first again, where
-	// not all of them have Store itself.
-	Own []lathe.RunIndex
-	// Clock is told the time before each step of a store whose clock is not that of the bubble.
+	// Store stores the runs. The caller must create it within the synctest bubble of the simulation.
+	Store store.RunIndex
+	// Own, when set, are the stores that processes use in place of Store, such as several connections to one database. Each
+	// new process gets the next of them, in rotation.
+	Own []store.RunIndex
+	// Clock, when set, is called with the current time before each step. It sets the clock of a store that does not use the
+	// clock of the bubble.
 	Clock func(now time.Time)
-	// Scripts are what the runs are like, one each; nil: some of the seed's.
+	// Scripts has one script for each run; nil: 1 to 3 random scripts made from Seed, or no run if Outcome is set.
 	Scripts []Script
-	// Alone hides that the store may be shared: nobody claims runs, and only their logs keep processes apart.
+	// Alone hides that the store is a [store.Shared]: no run is claimed, and only conflicts of appends to a log keep two
+	// processes from executing the same run.
 	Alone bool
-	// Prefix stands before the names of the runs.
+	// Prefix is a prefix of the numbers in run ids: run_PREFIX1.
 	Prefix string
-	// Fate decides what befalls who is at a stop; nil: the seed does. With it, the simulation is
-	// orderly: nothing happens by chance.
-	Fate func(*Stop) Fate
-	// Hints says what becomes of what processes tell watchers.
-	Hints Hints
-	// Answer says what is answered to requests for approval in an orderly simulation; zero: they are approved.
+	// Outcome chooses the outcome of each stop; nil: chosen at random from Seed. With it the simulation is orderly: nothing
+	// is random.
+	Outcome func(*Stop) Outcome
+	// Delivery is how published events reach watchers and how notifications of the store reach processes.
+	Delivery Delivery
+	// Answer decides requests for approval in an orderly simulation; nil: they are approved.
 	Answer func(callID string) lathe.Approval
-	// At, when set, is called at each stop of an orderly simulation, before its fate is asked for.
+	// At, when set, is called at each stop of an orderly simulation, before Outcome.
 	At func(*Sim, *Stop)
 }
 
-// Hints is what becomes of what a process tells its watchers.
-type Hints uint8
+// Delivery is how often published events and notifications of the store arrive.
+type Delivery uint8
 
-// The hints.
+// The ways in which events and notifications arrive.
 const (
-	Told    Hints = iota
-	Dropped       // none arrives
-	Doubled       // each arrives twice
+	Delivered Delivery = iota // each arrives
+	Dropped                   // none arrives
+	Doubled                   // each arrives twice
 )
 
-// A Sim is one simulation.
+// A Sim is one simulation under way. Functions in [Options] may call its exported methods.
 type Sim struct {
 	opts   Options
 	rng    *rand.Rand // nil: orderly
@@ -93,15 +96,15 @@ type Sim struct {
 	procs  []*Process // those that live
 	born   int
 	kills  int
-	calm   bool // nothing befalls anybody any more
+	calm   bool // no more random faults
 	faults int
 	runs   []*Run
 	tails  []*Tail
 	notes  []Append
 	epochs map[string]int64 // of the last claim of each run
-	bad    []Violation      // what actors saw
+	bad    []Violation      // found while the simulation runs
 
-	clock  sync.Mutex // held while the store is told the time
+	clock  sync.Mutex // held while Clock is called
 	mu     sync.Mutex
 	stops  []*Stop
 	made   int
@@ -110,20 +113,20 @@ type Sim struct {
 	acting int
 }
 
-// A Run is one that a client wants.
+// A Run is a run that a client requests.
 type Run struct {
 	ID    string
-	Acked bool // somebody was told that it has begun
+	Acked bool // a client received its first event
 	tried bool
-	hit   int // faults that befell it
+	hit   int // number of faults
 }
 
-// Simulate runs a history to its end, and returns it. It must be called within a synctest bubble.
-// A history that does not end is reported as a violation of C1.
+// Simulate runs a simulation to its end and returns its history. It must be called within a synctest bubble.
+// [History.Check] reports a run that does not end as a violation of C1.
 func Simulate(t testing.TB, opts *Options) *History {
 	t.Helper()
 	s := &Sim{opts: *opts, world: newWorld(), epochs: map[string]int64{}}
-	if s.opts.Fate == nil {
+	if s.opts.Outcome == nil {
 		s.rng = rand.New(rand.NewPCG(opts.Seed, 1))
 		if s.opts.Scripts == nil {
 			for i := range 1 + s.rng.IntN(3) {
@@ -138,20 +141,19 @@ func Simulate(t testing.TB, opts *Options) *History {
 		s.tails = append(s.tails, &Tail{RunID: id})
 	}
 	if s.rng != nil {
-		s.storm(60 + s.rng.IntN(140))
+		s.randomSteps(60 + s.rng.IntN(140))
 	}
-	s.settle()
+	s.drain()
 	s.end()
 	return s.history(t)
 }
 
-// halt waits for the fate of the caller, and returns an error when it is a bad one. It is for what
-// has no effect of its own.
+// halt blocks at a stop and returns an error if its outcome is not Go. It is for steps without an effect of their own.
 func (s *Sim) halt(ctx context.Context, p *Process, at Point, runID, what string) error {
 	return s.act(ctx, p, runID, what, nil, at)
 }
 
-// act does something at a point, as its fate allows.
+// act blocks at a stop and then calls do, unless the outcome of the stop forbids it. Its error is that of the outcome.
 func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func(), at ...Point) error {
 	point := PointEffect
 	if len(at) > 0 {
@@ -176,23 +178,23 @@ func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func()
 	return failure(f)
 }
 
-func failure(f Fate) error {
+func failure(f Outcome) error {
 	if f == Fail || f == Lose {
 		return &lathe.Error{Code: lathe.CodeUnavailable, Op: "enginetest", Err: errNoAnswer}
 	}
 	return nil
 }
 
-// wait stands at a stop until the simulation goes on with it. Whoever is dead, or has nobody waiting
-// for him any more, gets an error.
-func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string) (Fate, error) {
+// wait blocks at a stop until the simulation releases it. It returns an error if the process is dead, or if ctx ends while
+// the process is not paused.
+func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string) (Outcome, error) {
 	if p != nil && p.dead.Load() {
 		return Fail, errDead
 	}
 	if err := ctx.Err(); err != nil {
 		return Fail, err
 	}
-	st := &Stop{Point: at, RunID: runID, What: what, proc: p, fate: make(chan Fate, 1)}
+	st := &Stop{Point: at, RunID: runID, What: what, proc: p, outcome: make(chan Outcome, 1)}
 	if p != nil {
 		st.What = p.name + ": " + what
 	}
@@ -200,14 +202,14 @@ func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string
 	s.stops = append(s.stops, st)
 	s.mu.Unlock()
 	select {
-	case f := <-st.fate:
+	case f := <-st.outcome:
 		if f == KillBefore {
 			return Fail, errDead
 		}
 		return f, nil
 	case <-ctx.Done():
 		if p != nil && p.paused.Load() { // it does not notice, and does what it was about to do once it may
-			if f := <-st.fate; f != KillBefore {
+			if f := <-st.outcome; f != KillBefore {
 				return f, nil
 			}
 			return Fail, errDead
@@ -219,7 +221,8 @@ func (s *Sim) wait(ctx context.Context, p *Process, at Point, runID, what string
 	}
 }
 
-// waiting returns who stands at a stop once nobody else moves, in an order that does not depend on chance.
+// waiting blocks until all other goroutines are blocked and returns the stops at which they wait, in an order that does not
+// depend on chance. It leaves out the stops of processes that are paused.
 func (s *Sim) waiting() []*Stop {
 	synctest.Wait()
 	s.mu.Lock()
@@ -228,7 +231,7 @@ func (s *Sim) waiting() []*Stop {
 	return slices.DeleteFunc(slices.Clone(s.stops), func(st *Stop) bool { return st.proc != nil && st.proc.paused.Load() && !st.proc.dead.Load() })
 }
 
-// release has a stop go on.
+// release unblocks a stop.
 func (s *Sim) release(st *Stop) {
 	s.mu.Lock()
 	if !slices.Contains(s.stops, st) {
@@ -249,20 +252,20 @@ func (s *Sim) release(st *Stop) {
 	}
 	s.stops = slices.Delete(s.stops, i, i+1)
 	s.mu.Unlock()
-	f := s.fate(st)
+	f := s.chooseOutcome(st)
 	if st.proc == nil && f > Lose {
 		f = Go
 	}
 	if f != Go {
 		s.hit(st)
 	}
-	s.say("%d: %s %s %s", st.N, st.What, st.RunID, f)
+	s.tracef("%d: %s %s %s", st.N, st.What, st.RunID, f)
 	if f == KillBefore {
 		st.proc.dead.Store(true)
 	}
-	st.fate <- f
+	st.outcome <- f
 	synctest.Wait()
-	s.bury()
+	s.removeDead()
 }
 
 func (s *Sim) hit(st *Stop) {
@@ -273,8 +276,8 @@ func (s *Sim) hit(st *Stop) {
 	}
 }
 
-// bury ends what a killed process has left.
-func (s *Sim) bury() {
+// removeDead ends what a killed process has left.
+func (s *Sim) removeDead() {
 	for i := 0; i < len(s.procs); {
 		p := s.procs[i]
 		if !p.dead.Load() {
@@ -283,8 +286,8 @@ func (s *Sim) bury() {
 		}
 		s.procs = slices.Delete(s.procs, i, i+1)
 		s.kills++
-		s.say("%s is dead", p.name)
-		for _, r := range s.runs { // it may have carried any
+		s.tracef("%s is dead", p.name)
+		for _, r := range s.runs { // it may have owned any
 			r.hit++
 		}
 		p.end()
@@ -299,7 +302,7 @@ func (s *Sim) bury() {
 		})
 		s.mu.Unlock()
 		for _, st := range its {
-			st.fate <- KillBefore
+			st.outcome <- KillBefore
 		}
 		synctest.Wait()
 	}
@@ -307,7 +310,7 @@ func (s *Sim) bury() {
 
 // do has an actor do something that may come to stops.
 func (s *Sim) do(what string, f func()) {
-	s.say("%s", what)
+	s.tracef("%s", what)
 	s.mu.Lock()
 	s.acting++
 	s.mu.Unlock()
@@ -320,17 +323,17 @@ func (s *Sim) do(what string, f func()) {
 	synctest.Wait()
 }
 
-func (s *Sim) say(format string, args ...any) {
+func (s *Sim) tracef(format string, args ...any) {
 	s.trace = append(s.trace, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// end lets everybody go home.
+// end kills all processes and lets every goroutine return.
 func (s *Sim) end() {
 	for _, p := range s.procs {
 		p.paused.Store(false)
 		p.dead.Store(true)
 	}
-	s.bury()
+	s.removeDead()
 	for _, tail := range s.tails {
 		tail.leave()
 	}
@@ -343,7 +346,7 @@ func (s *Sim) end() {
 		s.stops = nil
 		s.mu.Unlock()
 		for _, st := range stops {
-			st.fate <- Fail
+			st.outcome <- Fail
 		}
 	}
 	s.actors.Wait()

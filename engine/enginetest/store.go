@@ -7,59 +7,61 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// A Point is a place in the life of a run at which a process may end. The eleven are those at which
-// a durable step is taken.
+// A Point is a step of a run before and after which the simulation may kill the process. At the eleven numbered points a
+// durable step is taken.
 type Point uint8
 
 // The points.
 const (
 	PointOther    Point = iota
-	PointAccept         // 1: the run is begun
-	PointClaim          // 2: a process goes on with it
-	PointAsk            // 3: before the model is asked
-	PointSaid           // 4: what the model said
-	PointRequest        // 5: somebody is asked, and the run waits
-	PointDecision       // 6: what he decided
-	PointPropose        // 7: a call is taken up
+	PointAccept         // 1: the start of the run is stored
+	PointClaim          // 2: a process resumes the run
+	PointAsk            // 3: before a model call
+	PointMessage        // 4: the model's message is stored
+	PointRequest        // 5: an approval is requested, and the run parks
+	PointDecision       // 6: the approver's decision is stored
+	PointPropose        // 7: a call that the model asked for is stored
 	PointIntent         // 8: before the tool is called
-	PointEffect         // 9: what the tool does
-	PointResult         // 10: what came of it
-	PointEnd            // 11: the run has ended
-	PointModel          // the model is at work
-	PointReturn         // the tool is on its way back
-	PointRead           // the log is read
-	PointTake           // a process claims runs
-	PointFact           // what somebody says is kept
-	PointHint           // the store says that something is new
+	PointEffect         // 9: the effect of the tool
+	PointResult         // 10: the result of the call is stored
+	PointEnd            // 11: the end of the run is stored
+	PointModel          // during a model call
+	PointReturn         // the tool returns
+	PointRead           // a log is read
+	PointAcquire        // a process claims runs
+	PointSignal         // a signal is stored
+	PointNotify         // a notification of the store arrives
 )
 
-// pointOf says which step an append takes.
-func pointOf(events []lathe.Event) Point {
+// pointOf returns the step that an append takes.
+func pointOf(events []event.Event) Point {
 	if len(events) == 0 {
 		return PointOther
 	}
 	switch events[0].Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		return PointAccept
-	case *lathe.RunResumed:
+	case *event.RunResumed:
 		return PointClaim
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		return PointAsk
-	case *lathe.ModelCallFinished:
-		return PointSaid
-	case *lathe.ApprovalRequested, *lathe.RunPaused:
+	case *event.ModelCallFinished:
+		return PointMessage
+	case *event.ApprovalRequested, *event.RunPaused:
 		return PointRequest
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		return PointDecision
-	case *lathe.ToolCallProposed, *lathe.ToolCallParseError:
+	case *event.ToolCallProposed, *event.ToolCallParseError:
 		return PointPropose
-	case *lathe.ToolCallPlanned:
+	case *event.ToolCallPlanned:
 		return PointIntent
-	case *lathe.ToolCallExecuted, *lathe.ToolCallResult:
+	case *event.ToolCallExecuted, *event.ToolCallResult:
 		return PointResult
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		return PointEnd
 	default:
 		return PointOther
@@ -67,19 +69,19 @@ func pointOf(events []lathe.Event) Point {
 }
 
 // callOf returns the id of the call that an event is about.
-func callOf(d lathe.EventData) string {
+func callOf(d event.Data) string {
 	switch d := d.(type) {
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		return d.ToolCallID
-	case *lathe.ToolCallPlanned:
+	case *event.ToolCallPlanned:
 		return d.ToolCallID
-	case *lathe.ApprovalRequested:
+	case *event.ApprovalRequested:
 		return d.ToolCallID
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		return d.ToolCallID
-	case *lathe.ToolCallExecuted:
+	case *event.ToolCallExecuted:
 		return d.ToolCallID
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		return d.ToolCallID
 	default:
 		return ""
@@ -96,22 +98,22 @@ type Append struct {
 	From    int64 // the id of its first event
 }
 
-// A store is the one that a process has: each step of it may fail, and is the last of a process that
+// A simStore is the one that a process has: each step of it may fail, and is the last of a process that
 // is killed at it.
-type store struct {
-	inner lathe.RunIndex
+type simStore struct {
+	inner store.RunIndex
 	p     *Process
 }
 
-var _ lathe.RunIndex = (*store)(nil)
+var _ store.RunIndex = (*simStore)(nil)
 
-// Append implements [lathe.Store].
-func (s *store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+// Append implements [store.Store].
+func (s *simStore) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, last, events, 0, func(ctx context.Context) (int64, error) { return s.inner.Append(ctx, runID, last, events...) })
 }
 
 // append appends under a claim of that epoch.
-func (s *store) append(ctx context.Context, runID string, last int64, events []lathe.Event, epoch int64, do func(context.Context) (int64, error)) (end int64, err error) {
+func (s *simStore) append(ctx context.Context, runID string, last int64, events []event.Event, epoch int64, do func(context.Context) (int64, error)) (end int64, err error) {
 	what := "append of nothing"
 	if len(events) > 0 {
 		what = strings.TrimSpace("append " + events[0].Data.EventType() + " " + callOf(events[0].Data))
@@ -151,33 +153,33 @@ func unreachable(err error) error {
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "enginetest: store", Err: err}
 }
 
-// Read implements [lathe.Store].
-func (s *store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
-	return func(yield func(lathe.Event, error) bool) {
+// Read implements [store.Store].
+func (s *simStore) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		if err := s.p.sim.halt(ctx, s.p, PointRead, runID, "read"); err != nil {
-			yield(lathe.Event{}, unreachable(err))
+			yield(event.Event{}, unreachable(err))
 			return
 		}
 		s.inner.Read(ctx, runID, after)(yield)
 	}
 }
 
-// Delete implements [lathe.Store].
-func (s *store) Delete(ctx context.Context, runID string) (err error) {
+// Delete implements [store.Store].
+func (s *simStore) Delete(ctx context.Context, runID string) (err error) {
 	fault := s.p.sim.act(ctx, s.p, runID, "delete", func() { err = s.inner.Delete(context.WithoutCancel(ctx), runID) }, PointOther)
 	return errors.Join(fault, err)
 }
 
-// Runs implements [lathe.RunIndex].
-func (s *store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+// Runs implements [store.RunIndex].
+func (s *simStore) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
 	if err := s.p.sim.halt(ctx, s.p, PointRead, "", "list of runs"); err != nil {
 		return nil, "", unreachable(err)
 	}
 	return s.inner.Runs(ctx, f)
 }
 
-// ModelCalls implements [lathe.RunIndex].
-func (s *store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+// ModelCalls implements [store.RunIndex].
+func (s *simStore) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	if err := s.p.sim.halt(ctx, s.p, PointRead, "", "list of model calls"); err != nil {
 		return nil, "", unreachable(err)
 	}

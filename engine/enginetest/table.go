@@ -5,9 +5,10 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// A Table counts what was promised over many histories.
+// A Table sums up the histories of many simulations: what happened, and how many violations of each kind were found.
 type Table struct {
 	Runs, Events, Deeds, Watchers int
 	Kills, Resumed, Interrupted   int
@@ -19,7 +20,7 @@ type Table struct {
 	Others        int // broken promises of other kinds
 }
 
-// Add counts a history and what its check has found.
+// Add adds a history and the violations that [History.Check] found in it.
 func (t *Table) Add(h *History, found []Violation) {
 	t.Runs += len(h.Runs)
 	t.Deeds += len(h.Deeds)
@@ -27,8 +28,8 @@ func (t *Table) Add(h *History, found []Violation) {
 	t.Kills += h.Kills
 	for i := range h.Runs {
 		t.Events += len(h.Runs[i].Events)
-		t.Resumed += len(of[*lathe.RunResumed](h.Runs[i].Events))
-		for _, d := range of[*lathe.ToolCallResult](h.Runs[i].Events) {
+		t.Resumed += len(of[*event.RunResumed](h.Runs[i].Events))
+		for _, d := range of[*event.ToolCallResult](h.Runs[i].Events) {
 			if d.ErrorType == lathe.CodeInterrupted {
 				t.Interrupted++
 			}
@@ -50,12 +51,12 @@ func (t *Table) Add(h *History, found []Violation) {
 	}
 }
 
-// Broken reports whether any promise was.
+// Broken reports whether there is a violation.
 func (t *Table) Broken() bool {
 	return t.NotDone+t.LostOrDoubled+t.Repeated+t.NoEffect+t.Others > 0
 }
 
-// String returns the table: first what there was, then what must be zero.
+// String returns the table: first the counts of what happened, then the counts that must be zero.
 func (t *Table) String() string {
 	var b strings.Builder
 	for _, row := range []struct {

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// poll is after how long a watcher that hears nothing looks into the store.
+// poll is the time without an event after which a watcher reads the store.
 const poll = 15 * time.Second
 
-// A Tail is what one watcher of a run was told, over all its connections: after each it comes back
-// with the id of the last event that it has.
+// A Tail holds what one watcher of a run received, over all its connections. After a connection breaks, the watcher
+// connects again with the id of the last event that it has.
 type Tail struct {
 	RunID string
 	Lines []string // the events as JSON, in the order in which they came
@@ -44,7 +44,7 @@ func (t *Tail) leave() {
 func (s *Sim) attach(t *Tail, p *Process) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	t.at, t.close = p, cancel
-	s.say("a watcher of %s is at %s, after %d", t.RunID, p.name, t.last())
+	s.tracef("a watcher of %s is at %s, after %d", t.RunID, p.name, t.last())
 	s.actors.Go(func() {
 		defer cancel()
 		t.follow(ctx, p)
@@ -81,7 +81,7 @@ func (t *Tail) follow(ctx context.Context, p *Process) {
 				return
 			}
 		default:
-			t.tell(&e)
+			t.receive(&e)
 		}
 	}
 }
@@ -91,16 +91,16 @@ func (t *Tail) catchUp(ctx context.Context, p *Process) error {
 		if err != nil {
 			return err
 		}
-		t.tell(&e)
+		t.receive(&e)
 	}
 	return nil
 }
 
-func (t *Tail) tell(e *lathe.Event) {
+func (t *Tail) receive(e *event.Event) {
 	line, err := e.MarshalJSON()
 	if err != nil {
 		line = []byte(err.Error())
 	}
 	t.IDs, t.Lines = append(t.IDs, e.ID), append(t.Lines, string(line))
-	_, t.over = e.Data.(*lathe.RunFinished)
+	_, t.over = e.Data.(*event.RunFinished)
 }

@@ -1,9 +1,8 @@
-// Package enginetest proves that runs survive: it holds a simulated world around the engine, in
-// which processes are killed, stores fail and people answer late, and the checks that every history
-// of such a world must pass.
+// Package enginetest tests that runs survive faults. It simulates the environment of the engine: processes are killed,
+// stores fail and approvers answer late. [History.Check] holds the checks that every history of a simulation must pass.
 //
-// A simulation is a function of its seed. Everything that happens in it passes a point at which the
-// simulation decides who goes on next, and what befalls him: one goroutine at a time does something.
+// A simulation is a function of its seed. Each step of it passes a stop, at which the simulation decides which goroutine runs
+// next and which fault it meets: one goroutine runs at a time.
 // Time is that of [testing/synctest].
 package enginetest
 
@@ -23,11 +22,11 @@ type Deed struct {
 	Tool          string
 	Key           string // the idempotency key it was done under
 	Args          json.RawMessage
-	Process       string // that did it
+	Process       string // that executed it
 }
 
-// A World is what is outside of all processes, and stays when they are killed: what tools have done,
-// what people have said, and what models were asked.
+// A World holds the state outside of all processes, which survives when they are killed: the executions of tools, the
+// decisions of approvers, and the counts of model calls.
 type World struct {
 	mu       sync.Mutex
 	deeds    []Deed
@@ -63,8 +62,8 @@ func (w *World) script(runID string) Script {
 	return w.scripts[runID]
 }
 
-// Approve implements [lathe.Approver]. It answers what somebody has decided, the same each time, so
-// that an answer is not lost with the process that took it.
+// Approve implements [lathe.Approver]. It returns the first decision each time, so that a decision is not lost with the
+// process that received it.
 func (w *World) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +86,7 @@ func (w *World) question(digest string) *question {
 	return w.requests[i]
 }
 
-// open returns the questions that nobody has answered.
+// open returns the questions without an answer.
 func (w *World) open() []*question {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,9 +13,11 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -32,7 +34,7 @@ func main() {
 func run(ctx context.Context, w io.Writer, getenv func(string) string, prompt string) error {
 	model, err := provider.OpenAI(cmp.Or(getenv("LATHE_MODEL"), "qwen3"), &provider.Options{
 		BaseURL: cmp.Or(getenv("LATHE_BASE_URL"), "http://127.0.0.1:11434/v1"), // Ollama
-		Key:     provider.NewSecret(getenv("LATHE_KEY")),
+		Key:     secret.New(getenv("LATHE_KEY")),
 	})
 	if err != nil {
 		return err
@@ -43,7 +45,10 @@ func run(ctx context.Context, w io.Writer, getenv func(string) string, prompt st
 	if err != nil {
 		return err
 	}
-	runner := tool.NewRunner(tools, &tool.Options{Policy: policy.Default(), Approver: printed{w}})
+	runner, err := tool.NewRunner(tools, &tool.Options{Policy: policy.Default(), Approver: printed{w}})
+	if err != nil {
+		return err
+	}
 	l, err := loop.New(model, runner, &loop.Options{Limits: lathe.Limits{MaxIterations: 4}})
 	if err != nil {
 		return err
@@ -51,11 +56,11 @@ func run(ctx context.Context, w io.Writer, getenv func(string) string, prompt st
 	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}}
 	for e := range l.Run(ctx, in) {
 		switch d := e.Data.(type) {
-		case *lathe.TextDelta:
+		case *event.TextDelta:
 			fmt.Fprint(w, d.Text)
-		case *lathe.ModelCallFinished:
+		case *event.ModelCallFinished:
 			fmt.Fprintln(w)
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			return loop.Failure(d.Result)
 		default: // an event for another reader
 		}

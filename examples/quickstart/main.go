@@ -25,7 +25,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	runner := tool.NewRunner(tools, &tool.Options{Policy: policy.Default()})
+	runner, err := tool.NewRunner(tools, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		log.Fatal(err)
+	}
 	model := sim.New(nil).Model("sim/demo") // or provider.OpenAI("gpt-5-mini", &provider.Options{Key: key})
 	l, err := loop.New(model, runner, nil)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Short gives each id of a conversation one of nine letters and digits, and knows the way back.
-// What an id becomes depends on it and on the ids before it, so that a conversation that goes on
-// keeps its ids. The zero value is ready.
+// A Short maps each call id of a conversation to one of nine letters and digits, and back.
+// The mapping of an id depends on it and on the ids before it, so that a conversation keeps its
+// ids when it grows. The zero value is ready to use.
 type Short struct {
 	short map[string]string // by the first id
 	long  map[string]string // by the short id
@@ -23,7 +23,7 @@ const (
 	alphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Forget ends the conversation.
+// Forget removes all ids.
 func (s *Short) Forget() { *s = Short{} }
 
 // Of returns the short id of id: id itself where it is one and no other id became it.

@@ -25,7 +25,7 @@ type approvalCase struct {
 	turns          []string
 	calls          string // of the client's own tools, in the turn that waits
 	finish         string // of each answer over /v1
-	answer         string // at the end, whoever is told it
+	answer         string // at the end, for whichever client receives it
 }
 
 const goesOn = "expect: 42\ntext: done\n"
@@ -131,7 +131,7 @@ func ask(ctx context.Context, method, url, body string, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// goApproval is a case by openai-go. Whoever is asked answers over the API of runs.
+// goApproval is a case by openai-go. The approver answers over the API of runs.
 func goApproval(ctx context.Context, base string, c *approvalCase, stream bool) (o *approvalOutcome) {
 	o = &approvalOutcome{Client: fmt.Sprintf("openai-go, stream %t", stream), Case: c.name}
 	client := openai.NewClient(option.WithAPIKey("k"), option.WithBaseURL(base), option.WithMaxRetries(0))

@@ -59,15 +59,41 @@ func simServer(t *testing.T) string {
 	return server(t, "sim", "serve", "--addr", "127.0.0.1:0")
 }
 
-// server builds the command and starts it with args; it is stopped by its process id. It returns the
-// address that it names.
-func server(t *testing.T, args ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "lathe")
+// lathe builds the command once for all tests, and returns its path.
+var lathe = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lathe-conformance-")
+	if err != nil {
+		return "", err
+	}
+	buildDir = dir
+	bin := filepath.Join(dir, "lathe")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/lathe")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// buildDir is the folder of the command; "" until it is built.
+var buildDir string
+
+// TestMain removes the command that was built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir) // a temporary folder
+	}
+	os.Exit(code)
+}
+
+// server starts the command with args; it is stopped by its process id. It returns the
+// address that it names.
+func server(t *testing.T, args ...string) string {
+	t.Helper()
+	bin, err := lathe()
+	if err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, args...)
 	stderr, err := cmd.StderrPipe()

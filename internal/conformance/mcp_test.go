@@ -107,7 +107,7 @@ text: Done.
 	}
 }
 
-// A server that is killed in the middle of a call comes back, and the run is told the truth.
+// A server that is killed in the middle of a call restarts, and the run reports the unknown outcome.
 func TestPublicMCPServerIsKilled(t *testing.T) {
 	r := newMCPRig(t)
 	if _, err := os.Stat("/proc/self/task"); err != nil {

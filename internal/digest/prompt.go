@@ -27,7 +27,7 @@ const sumsAtOnce = 4
 //
 //	{"prompt_hash_version":"phv1","model":…,"messages":[{"role":…,"content":…},…],"temperature":…,"max_tokens":…}
 //
-// where content is a message's text ("" where there is none), or what the model is told by a tool
+// where content is a message's text (which may be ""), or the text that the model reads of a tool
 // result. Temperature and max_tokens are 0.7 and 2048 where they are not set. Tools, calls and ids
 // do not count.
 //

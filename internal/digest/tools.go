@@ -13,7 +13,7 @@ import (
 // noArguments is the canonical schema of a tool that has none.
 const noArguments = `{"properties":{},"type":"object"}`
 
-// Tools returns the hash of what a model is told about the tools: a JSON array of
+// Tools returns the hash of the tool definitions that a model receives: a JSON array of
 // {"description", "name", "parameters"}, each in the form of RFC 8785, sorted by name. The order
 // of specs does not matter, and no tools have the hash of "[]". A tool without a schema has that
 // of an object without properties; a schema that is not valid JSON stands as a string.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // Limits of a form.
@@ -122,10 +123,5 @@ func unquote(raw []byte) (string, bool) {
 func text(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
 	s, _ := unquote(v)
-	for i := range s {
-		if i > maxTextBytes {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return shorten.Clip(s, maxTextBytes)
 }

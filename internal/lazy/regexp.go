@@ -1,5 +1,5 @@
-// Package lazy holds what is made when it is first used, so that a program that does not use it does
-// not pay for it at each start.
+// Package lazy compiles regular expressions on first use, so that a program that does not use them
+// does not pay for them at each start.
 package lazy
 
 import (

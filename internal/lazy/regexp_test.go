@@ -8,7 +8,7 @@ import (
 
 func TestRegexpIsMadeOnceWhenItIsUsed(t *testing.T) {
 	t.Parallel()
-	bad := lazy.Regexp(`(`) // which nobody uses yet
+	bad := lazy.Regexp(`(`) // not used yet
 	word := lazy.Regexp(`^[a-z]+$`)
 	if first := word(); !first.MatchString("word") || first.MatchString("two words") || first != word() {
 		t.Errorf("%v is not the expression, or not one", word())

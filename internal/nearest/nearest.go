@@ -43,3 +43,27 @@ func Distance(a, b string) int {
 	}
 	return old[len(b)]
 }
+
+const (
+	maxSuggestions = 3 // that one message holds
+	suggestWithin  = 2 // letters
+)
+
+// Suggest returns "did you mean …?" with the names that are near word or begin with it, else otherwise.
+func Suggest(word string, names []string, otherwise string) string {
+	if word == "" || len(word) > maxBytes {
+		return otherwise
+	}
+	var near []string
+	lower := strings.ToLower(word)
+	for _, n := range names {
+		name := strings.ToLower(n)
+		if len(near) < maxSuggestions && len(n) <= maxBytes && (strings.HasPrefix(name, lower) || Distance(lower, name) <= suggestWithin) {
+			near = append(near, n)
+		}
+	}
+	if len(near) == 0 {
+		return otherwise
+	}
+	return "did you mean " + strings.Join(near, " or ") + "?"
+}

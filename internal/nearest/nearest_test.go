@@ -29,3 +29,18 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	names := []string{"calculator", "state_get", "state_patch", "state_put", "state_del"}
+	for word, want := range map[string]string{
+		"calclator": "did you mean calculator?",
+		"stat":      "did you mean state_get or state_patch or state_put?",
+		"zebra":     "none",
+		"":          "none",
+	} {
+		if got := Suggest(word, names, "none"); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}

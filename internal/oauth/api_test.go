@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // api makes a configuration that of a server which is no MCP server.
@@ -87,7 +87,7 @@ func TestAPIsAreNotAskedBeforeALogin(t *testing.T) {
 			w := newWorld(t)
 			w.resource = func(m map[string]any) { m["resource"] = w.mcp.URL + "/v2" } // any of the origin
 			w.answer = func(q url.Values) {
-				if name == "endpoints" { // nobody has said who the issuer is
+				if name == "endpoints" { // the issuer is unknown
 					q.Set("iss", "https://login.example")
 				}
 			}
@@ -166,7 +166,7 @@ func TestT8_TokensDoNotComeBackOverRedirects(t *testing.T) {
 	}
 }
 
-// What keeps a request from being sent is told apart from what the guard says.
+// Errors for a missing token differ from errors of the egress check.
 func TestMissingTokensAreErrorsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

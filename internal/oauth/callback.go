@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// callbackPath is where the browser comes back to.
+// callbackPath is the path of the redirect URI.
 const callbackPath = "/callback"
 
-// maxCallbackBytes bounds the request line and headers of the browser that comes back.
+// maxCallbackBytes bounds the request line and headers of the redirected browser.
 const maxCallbackBytes = 32 << 10
 
-// A callback is the listener on this machine that a login is answered at.
+// A callback is the loopback listener for the redirect of a login.
 type callback struct {
 	state   string
 	address string // HOST:PORT
@@ -26,7 +26,7 @@ type callback struct {
 	answers chan url.Values
 }
 
-// listen opens the listener. With a port that is taken it fails.
+// listen opens the listener. It returns an error if the port is in use.
 func listen(ctx context.Context, port, state string) (*callback, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *callback) close() {
 	<-b.done
 }
 
-// ServeHTTP takes the one answer that carries the state of the login. Whatever else comes, from a
-// page that guesses the port for instance, is refused and changes nothing.
+// ServeHTTP accepts the one answer with the state of the login. It refuses all other requests, for instance from a
+// page that guesses the port, and they change nothing.
 func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -76,7 +76,7 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait returns the answer.
+// wait returns the parameters of the redirect.
 func (b *callback) wait(ctx context.Context) (url.Values, error) {
 	select {
 	case q := <-b.answers:
@@ -86,8 +86,8 @@ func (b *callback) wait(ctx context.Context) (url.Values, error) {
 	}
 }
 
-// codeFrom takes the code out of an answer. The issuer is looked at first (RFC 9207): the answer of
-// another authorization server is not even read for its error.
+// codeFrom returns the code of an answer. It checks the issuer first (RFC 9207), and does not read an answer of
+// another authorization server, not even its error.
 func codeFrom(q url.Values, as *authServer) (string, error) {
 	for _, name := range []string{"code", "iss", "error", "state"} {
 		if len(q[name]) > 1 {
@@ -95,9 +95,9 @@ func codeFrom(q url.Values, as *authServer) (string, error) {
 		}
 	}
 	switch {
-	case q.Get("iss") == "" && as.issInAnswer:
+	case q.Get("iss") == "" && as.AuthorizationResponseIssParameterSupported:
 		return "", errors.New("the answer to the login does not name its authorization server, which says that it does so always")
-	case q.Has("iss") && !as.unnamed && q.Get("iss") != as.issuer:
+	case q.Has("iss") && !as.unnamed && q.Get("iss") != as.Issuer:
 		return "", errors.New("the answer to the login comes from another authorization server than was asked")
 	case q.Get("error") != "":
 		if code := plainCode(q.Get("error")); code != "" {

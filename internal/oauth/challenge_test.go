@@ -20,17 +20,24 @@ func TestChallenges(t *testing.T) {
 		{[]string{`Basic realm="x"`, `Bearer error="invalid_token"`}, challenge{bearer: true, code: "invalid_token"}},
 		{[]string{`Basic realm="x", Bearer error="invalid_token", Digest a=b`}, challenge{bearer: true, code: "invalid_token"}},
 		{[]string{`Negotiate YWJj==, Bearer scope="x"`}, challenge{bearer: true, scopes: []string{"x"}}},
-		{[]string{`Bearer Scope = "x" , error = "e"`}, challenge{bearer: true, code: "e", scopes: []string{"x"}}},
-		{[]string{`Bearer scope="x", scope="y"`}, challenge{bearer: true, scopes: []string{"x"}}},
+		{[]string{`Bearer Scope = "x", error="e"`}, challenge{bearer: true, code: "e", scopes: []string{"x"}}},
+		{[]string{`Bearer scope="x", scope="y"`}, challenge{bearer: true, scopes: []string{"y"}}},
+		{[]string{`Bearer scope="x" , error = "e"`, `Bearer scope="y"`}, challenge{bearer: true}}, // what the parser refuses
+		{[]string{`Negotiate YWJj, Bearer scope="x"`}, challenge{bearer: true}},
+		{[]string{`Negotiate YWJj`, `Bearer scope="x"`}, challenge{bearer: true, scopes: []string{"x"}}},
+		{[]string{`DPoP algs="ES256"`}, challenge{bound: true}},
+		{[]string{`DPoP algs="ES256", Bearer scope="x"`}, challenge{bearer: true, scopes: []string{"x"}}},
 		{[]string{`Bearer scope="x`}, challenge{bearer: true}},
 		{[]string{`Basic realm="Bearer scope=x"`}, challenge{}},
 		{[]string{"Bearer scope=\"a\x01b\""}, challenge{bearer: true}},
 		{[]string{`Bearer scope="` + strings.Repeat("x ", 65) + `"`}, challenge{bearer: true}},
 		{[]string{`Bearer scope="` + strings.Repeat("x", maxChallengeBytes) + `"`}, challenge{}},
+		{[]string{`Basic realm="` + strings.Repeat("x", maxChallengeBytes) + `"`, `Bearer scope="x"`}, challenge{bearer: true, scopes: []string{"x"}}},
+		{slices.Repeat([]string{`Basic realm="` + strings.Repeat("x", 1000) + `"`, `Bearer`}, 5)[1:], challenge{bearer: true}},
 		{[]string{`,,=,Bearer`}, challenge{bearer: true}},
 	} {
 		got := readChallenge(http.Header{"Www-Authenticate": tc.fields})
-		if got.bearer != tc.want.bearer || got.metadata != tc.want.metadata || got.code != tc.want.code || !slices.Equal(got.scopes, tc.want.scopes) {
+		if got.bearer != tc.want.bearer || got.bound != tc.want.bound || got.metadata != tc.want.metadata || got.code != tc.want.code || !slices.Equal(got.scopes, tc.want.scopes) {
 			t.Errorf("%.80q: got %+v, want %+v", tc.fields, got, tc.want)
 		}
 	}

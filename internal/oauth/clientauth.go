@@ -14,57 +14,30 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"net/http"
-	"net/url"
 	"slices"
 	"time"
 )
 
-// identify adds to a token request who the client is.
-func (c *Client) identify(r *registration, as *authServer, form url.Values, header http.Header) error {
-	switch r.Method {
-	case authBasic:
-		text := url.QueryEscape(r.ID) + ":" + url.QueryEscape(r.Secret)
-		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
-	case authPost:
-		form.Set("client_id", r.ID)
-		form.Set("client_secret", r.Secret)
-	case authJWT:
-		assertion, err := c.assertion(r.ID, as)
-		if err != nil {
-			return err
-		}
-		form.Set("client_id", r.ID)
-		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-		form.Set("client_assertion", assertion)
-	default:
-		if r.ID != "" {
-			form.Set("client_id", r.ID)
-		}
-	}
-	return nil
-}
-
-// assertionLifetime is how long an assertion of the client's is good.
+// assertionLifetime is the validity of an assertion of the client.
 const assertionLifetime = time.Minute
 
-// assertion signs that the client is who it says, for one authorization server (RFC 7523).
+// assertion returns a signed assertion of the client's identity for one authorization server (RFC 7523).
 func (c *Client) assertion(id string, as *authServer) (string, error) {
 	key, err := c.conf.key()
 	if err != nil {
 		return "", err
 	}
 	alg, hash := algorithm(key)
-	if len(as.signingAlgs) > 0 && !slices.Contains(as.signingAlgs, alg) {
+	if len(as.TokenEndpointAuthSigningAlgValuesSupported) > 0 && !slices.Contains(as.TokenEndpointAuthSigningAlgValuesSupported, alg) {
 		return "", errors.New("the authorization server does not take signatures of a key of this kind")
 	}
 	now := c.now()
-	claims := map[string]any{"iss": id, "sub": id, "aud": as.issuer, "jti": rand.Text(),
+	claims := map[string]any{"iss": id, "sub": id, "aud": as.Issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()}
 	return sign(key, hash, map[string]any{"alg": alg, "typ": "JWT"}, claims)
 }
 
-// key reads the private key of the configuration; nil where there is none.
+// key returns the private key of the configuration, or nil.
 func (c *Config) key() (crypto.Signer, error) {
 	if c.PrivateKey.IsZero() {
 		return nil, nil
@@ -96,7 +69,7 @@ func (c *Config) key() (crypto.Signer, error) {
 	return signer, nil
 }
 
-// algorithm names how a key signs; "" where it cannot.
+// algorithm returns the JWS algorithm and the hash for a key, or "" for an unsupported key.
 func algorithm(key crypto.Signer) (string, crypto.Hash) {
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:

@@ -7,29 +7,28 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A place is where the tokens of a server are got: what its metadata and its authorization server's say.
+// A place has the metadata for obtaining tokens for a server: its own and its authorization server's.
 type place struct {
 	resource string   // as the server publishes it
 	scopes   []string // that the server names
-	bound    bool     // the server wants tokens that are bound to a key
 	as       authServer
 }
 
-// An authServer is the metadata of an authorization server, checked.
+// An authServer is the checked metadata of an authorization server.
 type authServer struct {
-	issuer                          string
-	authorize, token, register      string // endpoints; "" where there is none
-	scopes                          []string
-	authMethods, signingAlgs        []string
-	authMethodsKnown                bool
-	pkce, issInAnswer, readsClients bool
-	binds                           bool // it gives tokens that are bound to a key
-	unnamed                         bool // nobody has said who the issuer is
+	oauthex.AuthServerMeta
+	unnamed bool // the configuration names endpoints and no issuer
 }
 
-// discover finds out where tokens are got, with what the server's challenge says.
+// hasPKCE reports whether a login is protected by PKCE with S256.
+func (s *authServer) hasPKCE() bool { return slices.Contains(s.CodeChallengeMethodsSupported, "S256") }
+
+// discover returns the place of the server, starting with the metadata URL of its challenge.
 func (c *Client) discover(ctx context.Context, metadata string) (*place, error) {
 	if c.conf.TokenEndpoint != "" {
 		return c.configured(), nil
@@ -46,17 +45,19 @@ func (c *Client) discover(ctx context.Context, metadata string) (*place, error) 
 	return p, nil
 }
 
-// configured is the place that the configuration names.
+// configured returns the place of the configuration, or nil.
 func (c *Client) configured() *place {
-	p := &place{resource: c.resource, as: authServer{issuer: c.conf.Issuer, authorize: c.conf.AuthorizationEndpoint, token: c.conf.TokenEndpoint, pkce: true}}
-	if p.as.issuer == "" {
-		p.as.issuer, p.as.unnamed = c.conf.TokenEndpoint, true
+	p := &place{resource: c.resource}
+	p.as.Issuer, p.as.AuthorizationEndpoint, p.as.TokenEndpoint = c.conf.Issuer, c.conf.AuthorizationEndpoint, c.conf.TokenEndpoint
+	p.as.CodeChallengeMethodsSupported = []string{"S256"} // sent, although it is unknown whether the server checks it
+	if p.as.Issuer == "" {
+		p.as.Issuer, p.as.unnamed = c.conf.TokenEndpoint, true
 	}
 	return p
 }
 
-// protectedResource reads the server's metadata (RFC 9728): where the challenge says, else at the
-// well-known places. A server without any is its own authorization server, as in 2025-03-26.
+// protectedResource reads the server's metadata (RFC 9728) from the URL of the challenge, else from the
+// well-known URLs. A server without metadata is its own authorization server, as in 2025-03-26.
 func (c *Client) protectedResource(ctx context.Context, metadata string) (*place, string, error) {
 	if c.conf.API && c.conf.Issuer != "" && metadata == "" {
 		return &place{resource: c.resource}, c.conf.Issuer, nil
@@ -67,18 +68,19 @@ func (c *Client) protectedResource(ctx context.Context, metadata string) (*place
 		if root := wellKnown(c.server, "oauth-protected-resource", ""); root != places[0] {
 			places = append(places, root)
 		}
-	} else if u, err := secureURL(metadata); err != nil || originOf(u) != originOf(c.server) {
+	} else if u, err := secureURL(metadata); err != nil || httpname.Origin(u) != httpname.Origin(c.server) {
 		return nil, "", errors.New("the server names metadata at another origin than its own")
 	}
 	for _, address := range places {
-		o, err := c.get(ctx, address)
-		if errors.Is(err, errAbsent) && metadata == "" {
+		var m oauthex.ProtectedResourceMetadata
+		err := c.get(ctx, address, &m)
+		if isAbsent(err) && metadata == "" {
 			continue
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("the server's metadata: %w", err)
 		}
-		return c.readResource(o)
+		return c.readResource(&m)
 	}
 	issuer := (&url.URL{Scheme: c.server.Scheme, Host: c.server.Host}).String()
 	if c.conf.Issuer != "" {
@@ -87,17 +89,17 @@ func (c *Client) protectedResource(ctx context.Context, metadata string) (*place
 	return &place{resource: c.resource}, issuer, nil
 }
 
-func (c *Client) readResource(o object) (*place, string, error) {
-	p := &place{resource: o.text("resource")}
-	if err := covers(p.resource, c.server, c.conf.API); err != nil {
+func (c *Client) readResource(m *oauthex.ProtectedResourceMetadata) (*place, string, error) {
+	if err := covers(m.Resource, c.server, c.conf.API); err != nil {
 		return nil, "", err
 	}
-	p.bound = o.isTrue("dpop_bound_access_tokens_required")
-	p.scopes, _ = o.texts("scopes_supported")
-	if err := checkScopes(p.scopes); err != nil {
+	if m.DPOPBoundAccessTokensRequired {
+		return nil, "", errBound
+	}
+	if err := checkScopes(m.ScopesSupported); err != nil {
 		return nil, "", fmt.Errorf("the server's metadata: %w", err)
 	}
-	issuers, _ := o.texts("authorization_servers")
+	p, issuers := &place{resource: m.Resource, scopes: m.ScopesSupported}, m.AuthorizationServers
 	switch {
 	case len(issuers) == 0:
 		return nil, "", errors.New("the server's metadata name no authorization server")
@@ -111,8 +113,8 @@ func (c *Client) readResource(o object) (*place, string, error) {
 	return p, c.conf.Issuer, nil
 }
 
-// sameIssuer compares two issuers that were written by hand or in another's metadata: a slash at the
-// end, which many leave out, is no difference.
+// sameIssuer compares two issuers from a configuration or from metadata of another server. It ignores a slash at the
+// end, which is often omitted.
 func sameIssuer(a, b string) bool {
 	return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
 }
@@ -130,48 +132,40 @@ func (c *Client) authorizationServer(ctx context.Context, issuer string) (*authS
 		places = append(places, base.String()+path+"/.well-known/openid-configuration")
 	}
 	for _, address := range places {
-		o, err := c.get(ctx, address)
-		if errors.Is(err, errAbsent) {
+		var s authServer
+		err := c.get(ctx, address, &s.AuthServerMeta)
+		if isAbsent(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		return readServer(o, issuer)
+		return &s, s.check(issuer)
 	}
 	return nil, fmt.Errorf("%s has no metadata at the well-known places", u.Host)
 }
 
-func readServer(o object, issuer string) (*authServer, error) {
-	s := &authServer{issuer: o.text("issuer"), authorize: o.text("authorization_endpoint"), token: o.text("token_endpoint"), register: o.text("registration_endpoint")}
-	if !sameIssuer(s.issuer, issuer) {
-		return nil, errors.New("its metadata are those of another issuer")
+// check returns an error if the metadata are not those of the issuer, or if an endpoint is not allowed to receive tokens and codes.
+func (s *authServer) check(issuer string) error {
+	if !sameIssuer(s.Issuer, issuer) {
+		return errors.New("its metadata are those of another issuer")
 	}
 	for _, e := range []struct {
 		name, address string
 		required      bool
-	}{{"token_endpoint", s.token, true}, {"authorization_endpoint", s.authorize, false}, {"registration_endpoint", s.register, false}} {
+	}{{"token_endpoint", s.TokenEndpoint, true}, {"authorization_endpoint", s.AuthorizationEndpoint, false}, {"registration_endpoint", s.RegistrationEndpoint, false}} {
 		if e.address == "" && !e.required {
 			continue
 		}
 		if _, err := secureURL(e.address); err != nil {
-			return nil, fmt.Errorf("its %s %w", e.name, err)
+			return fmt.Errorf("its %s %w", e.name, err)
 		}
 	}
-	s.scopes, _ = o.texts("scopes_supported")
-	s.authMethods, s.authMethodsKnown = o.texts("token_endpoint_auth_methods_supported")
-	s.signingAlgs, _ = o.texts("token_endpoint_auth_signing_alg_values_supported")
-	challenges, _ := o.texts("code_challenge_methods_supported")
-	s.pkce = slices.Contains(challenges, "S256")
-	algs, _ := o.texts("dpop_signing_alg_values_supported")
-	s.binds = slices.Contains(algs, dpopAlg)
-	s.issInAnswer = o.isTrue("authorization_response_iss_parameter_supported")
-	s.readsClients = o.isTrue("client_id_metadata_document_supported")
-	return s, nil
+	return nil
 }
 
-// scopesFor returns the scopes to ask for: those of the configuration; else those of the challenge,
-// else those that the server names, with what was granted before, so that a login never takes away.
+// scopesFor returns the scopes to request: those of the configuration, else those of the challenge, else those that
+// the server names; together with the granted ones, so that a login never removes scopes.
 func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
 	scopes := slices.Clone(c.conf.Scopes)
 	if scopes == nil {
@@ -187,6 +181,6 @@ func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
 	return scopes
 }
 
-// offlineAccess is the scope by which a refresh token is asked for. It is asked for where the
-// authorization server names it, and nowhere else.
+// offlineAccess is the scope that requests a refresh token. It is requested only if the
+// authorization server names it.
 const offlineAccess = "offline_access"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/secret"
 )
 
 func TestMetadataPlaces(t *testing.T) {
@@ -67,8 +67,8 @@ func TestMetadataPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.resource != s.URL+tc.path || p.as.token != s.URL+"/token" || !slices.Equal(reads, tc.reads) {
-				t.Errorf("resource %s, token endpoint %s, read %q", p.resource, p.as.token, reads)
+			if p.resource != s.URL+tc.path || p.as.TokenEndpoint != s.URL+"/token" || !slices.Equal(reads, tc.reads) {
+				t.Errorf("resource %s, token endpoint %s, read %q", p.resource, p.as.TokenEndpoint, reads)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestT9_AddressesInMetadata(t *testing.T) {
 		{name: "registration without TLS", metadata: func(_ *world, m map[string]any) { m["registration_endpoint"] = "ftp://as.example" }, want: "registration_endpoint"},
 		{name: "login without TLS", metadata: func(_ *world, m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, want: "authorization_endpoint"},
 		{name: "registration at an inner address", metadata: func(_ *world, m map[string]any) { m["registration_endpoint"] = "https://10.0.0.1/register" }, want: "address_refused"},
-		{name: "huge", metadata: func(_ *world, m map[string]any) { m["x"] = strings.Repeat("x", maxMetadataBytes) }, want: "more than"},
+		{name: "huge", metadata: func(_ *world, m map[string]any) { m["x"] = strings.Repeat("x", maxAnswerBytes) }, want: "more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
 )
 
 // A world is a server that wants tokens and the authorization server that gives them, both on this
@@ -29,7 +29,8 @@ type world struct {
 	path     string // of the protected endpoint
 	metadata func(m map[string]any)
 	resource func(m map[string]any)
-	answer   func(q url.Values) // of the authorization endpoint
+	answer   func(q url.Values)                                // of the authorization endpoint
+	instead  func(w http.ResponseWriter, r *http.Request) bool // true: it has answered in place of the authorization server, or of the metadata
 	token    func(form url.Values, header http.Header) (int, map[string]any)
 	guard    func(w http.ResponseWriter, r *http.Request) bool // false: it has answered
 
@@ -77,6 +78,9 @@ func (w *world) seen(request string) int {
 func (w *world) serveMCP(rw http.ResponseWriter, r *http.Request) {
 	w.note(r)
 	if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource") {
+		if w.instead != nil && w.instead(rw, r) {
+			return
+		}
 		m := map[string]any{"resource": w.mcp.URL + w.path, "authorization_servers": []string{w.as.URL}}
 		if w.resource != nil {
 			w.resource(m)
@@ -105,6 +109,9 @@ func (w *world) serveMCP(rw http.ResponseWriter, r *http.Request) {
 
 func (w *world) serveAS(rw http.ResponseWriter, r *http.Request) {
 	w.note(r)
+	if w.instead != nil && w.instead(rw, r) {
+		return
+	}
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/.well-known/oauth-authorization-server"):
 		m := map[string]any{
@@ -145,9 +152,6 @@ func (w *world) serveAS(rw http.ResponseWriter, r *http.Request) {
 			w.t.Error(err)
 		}
 		status, m := w.grant(r.PostForm, r.Header)
-		if m["error"] == useNonce {
-			rw.Header().Set(dpopNonce, "as-nonce")
-		}
 		writeJSON(rw, status, m)
 	default:
 		http.NotFound(rw, r)
@@ -255,8 +259,8 @@ func call(t *testing.T, c *Client, address string) (string, error) {
 	return string(b), nil
 }
 
-// visit is a browser that follows wherever it is led.
-func visit(t *testing.T) func(string) error {
+// openURL is a browser that follows wherever it is led.
+func openURL(t *testing.T) func(string) error {
 	return func(address string) error {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		defer transport.CloseIdleConnections()
@@ -273,7 +277,7 @@ func login(t *testing.T, c *Client) (*Granted, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return c.Login(ctx, visit(t))
+	return c.Login(ctx, openURL(t))
 }
 
 func needsLogin(err error) bool {

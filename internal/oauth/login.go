@@ -3,17 +3,17 @@ package oauth
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/oauth2"
 )
 
-// Wanted reports whether the server has asked for a login that was not made yet.
+// Wanted reports whether the server has requested a login that has not taken place.
 func (c *Client) Wanted() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,16 +21,16 @@ func (c *Client) Wanted() (bool, error) {
 	return c.has.Wanted, err
 }
 
-// A Granted is what a login has brought.
+// A Granted is the result of a login.
 type Granted struct {
 	Issuer  string
 	Scopes  []string  // nil: the authorization server names none
-	Expires time.Time // zero: not said
-	Renews  bool      // without a person
+	Expires time.Time // zero: unknown
+	Renews  bool      // without a user
 }
 
-// Login has a person log in: open is told the address to visit, and the answer is waited for on
-// 127.0.0.1 until ctx is done. The tokens are kept in the store.
+// Login logs a user in. It calls open with the address to visit, and waits for the redirect to
+// 127.0.0.1 until ctx is done. It saves the tokens in the store.
 func (c *Client) Login(ctx context.Context, open func(address string) error) (*Granted, error) {
 	if !c.byPerson() {
 		return nil, fmt.Errorf("the grant %s needs no login", c.conf.Grant)
@@ -46,14 +46,12 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 		return nil, err
 	}
 	switch {
-	case p.as.authorize == "":
+	case p.as.AuthorizationEndpoint == "":
 		return nil, errors.New("the authorization server has no place to log in at")
-	case !p.as.pkce:
+	case !p.as.hasPKCE():
 		return nil, errors.New("the authorization server does not say that it does PKCE with S256, without which a login could be stolen")
-	case (p.bound || c.has.Bound) && !p.as.binds:
-		return nil, errNotBound
 	}
-	a := &attempt{c: c, place: p, verifier: rand.Text() + rand.Text(), state: rand.Text()}
+	a := &attempt{c: c, place: p, verifier: oauth2.GenerateVerifier(), state: rand.Text()}
 	if err := a.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -72,7 +70,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	return a.finish(ctx, code)
 }
 
-// An attempt is one login under way.
+// An attempt is one active login.
 type attempt struct {
 	c               *Client
 	place           *place
@@ -82,17 +80,17 @@ type attempt struct {
 	back            *callback
 }
 
-// prepare opens the listener and finds or makes the registration. One that was made before serves
-// again where its port is free.
+// prepare opens the listener and finds or creates the registration. It reuses a stored registration
+// if its port is free.
 func (a *attempt) prepare(ctx context.Context) error {
 	c, as := a.c, &a.place.as
-	same := c.has.Issuer == as.issuer
+	same := c.has.Issuer == as.Issuer
 	var granted []string
 	if same {
 		granted = c.has.Scopes
 	}
 	a.scopes = c.scopesFor(a.place, c.has.Want, granted)
-	if c.conf.Scopes == nil && slices.Contains(as.scopes, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
+	if c.conf.Scopes == nil && slices.Contains(as.ScopesSupported, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
 		a.scopes = append(a.scopes, offlineAccess)
 	}
 	own, ok, err := c.registered(as)
@@ -119,33 +117,22 @@ func (a *attempt) prepare(ctx context.Context) error {
 	return err
 }
 
-// address is where the person logs in.
+// address returns the URL of the login page.
 func (a *attempt) address() string {
-	u, err := url.Parse(a.place.as.authorize)
-	if err != nil {
-		return "" // it was read before
-	}
-	sum := sha256.Sum256([]byte(a.verifier))
-	q := u.Query()
-	for name, value := range map[string]string{
-		"response_type": "code", "client_id": a.client.ID, "redirect_uri": a.back.redirect(), "state": a.state,
-		"code_challenge": base64.RawURLEncoding.EncodeToString(sum[:]), "code_challenge_method": "S256",
-		"resource": a.place.resource, "scope": joinScopes(a.scopes),
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
+	conf := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.back.redirect(), Scopes: a.scopes, Endpoint: oauth2.Endpoint{AuthURL: a.place.as.AuthorizationEndpoint}}
+	opts := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(a.verifier)}
+	if a.place.resource != "" {
+		opts = append(opts, oauth2.SetAuthURLParam("resource", a.place.resource))
 	}
 	if slices.Contains(a.scopes, offlineAccess) {
-		q.Set("prompt", "consent") // as OpenID Connect wants it
+		opts = append(opts, oauth2.ApprovalForce) // prompt=consent, as OpenID Connect requires
 	}
-	u.RawQuery = q.Encode()
-	return u.String()
+	return conf.AuthCodeURL(a.state, opts...)
 }
 
-// finish exchanges the code and keeps what comes.
+// finish exchanges the code and saves the tokens.
 func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
-	e := entry{URL: a.c.conf.Server, Identity: a.c.conf.Identity, Resource: a.place.resource, Client: a.client, Bound: a.place.bound || a.c.has.Bound}
+	e := entry{URL: a.c.conf.Server, Identity: a.c.conf.Identity, Resource: a.place.resource, Client: a.client}
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.back.redirect()}, "code_verifier": {a.verifier}}
 	if err := a.c.exchange(ctx, &e, &a.place.as, form, a.scopes); err != nil {
 		return nil, fmt.Errorf("exchanging the code: %w", err)
@@ -158,8 +145,8 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 	return &Granted{Issuer: e.Issuer, Scopes: e.Scopes, Expires: e.Expires, Renews: e.RefreshToken != ""}, nil
 }
 
-// Logout forgets the tokens and the registration of the server. They stay good at the authorization
-// server until they expire or are revoked there.
+// Logout deletes the tokens and the registration of the server from the store. At the authorization server they stay
+// valid until they expire or are revoked there.
 func (c *Client) Logout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 func TestLogin(t *testing.T) {
@@ -63,7 +63,7 @@ func TestLogin(t *testing.T) {
 // Nothing of what goes wrong at a login leads to a token, and none of it stops the right answer.
 func TestT7_AnswersToALoginAreChecked(t *testing.T) {
 	t.Parallel()
-	says := func(m map[string]any) { m["authorization_response_iss_parameter_supported"] = true }
+	announce := func(m map[string]any) { m["authorization_response_iss_parameter_supported"] = true }
 	for _, tc := range []struct {
 		name     string
 		metadata func(*world, map[string]any)
@@ -71,9 +71,9 @@ func TestT7_AnswersToALoginAreChecked(t *testing.T) {
 		want     string // "" a token
 	}{
 		{"issuer named", nil, func(w *world, q url.Values) { q.Set("iss", w.as.URL) }, ""},
-		{"issuer named and promised", func(_ *world, m map[string]any) { says(m) }, func(w *world, q url.Values) { q.Set("iss", w.as.URL) }, ""},
-		{"issuer promised and missing", func(_ *world, m map[string]any) { says(m) }, nil, "does not name its authorization server"},
-		{"another issuer", func(_ *world, m map[string]any) { says(m) }, func(_ *world, q url.Values) { q.Set("iss", "https://evil.example") }, "another authorization server"},
+		{"issuer named and promised", func(_ *world, m map[string]any) { announce(m) }, func(w *world, q url.Values) { q.Set("iss", w.as.URL) }, ""},
+		{"issuer promised and missing", func(_ *world, m map[string]any) { announce(m) }, nil, "does not name its authorization server"},
+		{"another issuer", func(_ *world, m map[string]any) { announce(m) }, func(_ *world, q url.Values) { q.Set("iss", "https://evil.example") }, "another authorization server"},
 		{"another issuer, not promised", nil, func(_ *world, q url.Values) { q.Set("iss", "https://evil.example") }, "another authorization server"},
 		{"issuer with a slash more", nil, func(w *world, q url.Values) { q.Set("iss", w.as.URL+"/") }, "another authorization server"},
 		{"issuer twice", nil, func(w *world, q url.Values) { q["iss"] = []string{w.as.URL, "https://evil.example"} }, "something twice"},
@@ -153,7 +153,7 @@ func TestT7_ForeignAnswersAreRefused(t *testing.T) {
 				t.Errorf("%+v: HTTP %d", tc, resp.StatusCode)
 			}
 		}
-		return visit(t)(address)
+		return openURL(t)(address)
 	})
 	if err != nil {
 		t.Error(err)

@@ -1,16 +1,17 @@
-// Package oauth gets access tokens for HTTP servers that want them, and sends each to its server alone.
+// Package oauth obtains access tokens for HTTP servers that require them, and sends each to its server only.
 //
-// It is a client of OAuth 2.1 as the Model Context Protocol profiles it: the server says where its
-// metadata stands (RFC 9728), the metadata names the authorization server (RFC 8414, OpenID), the
-// client registers or brings its own registration, a person logs in by the authorization code flow
-// with PKCE, and tokens are asked for one resource (RFC 8707), bound to a key where the server wants
-// that (RFC 9449). Machines log in by client
-// credentials, by an assertion of theirs, or by what their identity provider exchanges.
+// It is a client of OAuth 2.1 as the Model Context Protocol specifies it: the server names the URL of its
+// metadata (RFC 9728), the metadata names the authorization server (RFC 8414, OpenID), the
+// client registers itself or has a registration, a user logs in with the authorization code flow
+// and PKCE, and tokens are requested for one resource (RFC 8707). Programs log in with client
+// credentials, with an assertion, or with a token exchange at their identity provider.
+// A server that requires tokens bound to a key (DPoP, RFC 9449) is not supported: the request fails with that reason.
 //
-// What servers say is untrusted. Every address is reached through internal/egress, without
-// redirects, and is https or loopback. Metadata has to name the issuer it was asked of and a resource
-// that the server is part of; the answer to a login has to carry its state, and the issuer where one is given.
-// Answers are bounded; errors are of fixed text, with the names of hosts and error codes of the protocol at most.
+// Input from servers is untrusted. Every request uses package egress, without
+// redirects, and every URL is https or loopback. Metadata must name the issuer from which it was requested, and a resource
+// that contains the server; the redirect of a login must carry its state, and the issuer if one is given.
+// Answers are bounded; errors have fixed text, with at most the names of hosts and error codes of the protocol.
+// oauthex and x/oauth2 build the requests and parse most answers; a sender per request enforces these rules.
 //
 // Tokens are kept in one file of mode 0600, bound to the URL of their server: see [Store].
 package oauth
@@ -25,49 +26,49 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// A Grant is the way by which tokens are got.
+// A Grant is a method of obtaining tokens.
 type Grant string
 
 // The grants. The zero value counts as AuthorizationCode.
 const (
-	AuthorizationCode Grant = "authorization_code" // a person logs in
-	ClientCredentials Grant = "client_credentials" // the client is the one who asks
-	JWTBearer         Grant = "jwt_bearer"         // an assertion of the workload's own
+	AuthorizationCode Grant = "authorization_code" // a user logs in
+	ClientCredentials Grant = "client_credentials" // the client acts for itself
+	JWTBearer         Grant = "jwt_bearer"         // an assertion of the workload
 	CrossApp          Grant = "cross_app"          // an identity token, exchanged at the identity provider
 )
 
-// Config says how the tokens of one server are got. The zero Config but for Server logs in with what
-// the server says, and registers itself where it may.
+// Config configures the tokens of one server. A Config with only Server logs a user in with the server's
+// metadata, and registers itself if the server allows it.
 type Config struct {
 	Name   string // of the entry in the store
 	Server string // URL of the server, https or loopback
-	// Identity tells who the tokens are got for from others, without a secret in it: what the store has of another is not used.
+	// Identity distinguishes the configured client from others, without a secret in it: stored tokens of another identity are not used.
 	Identity string
 
 	Grant  Grant
-	Issuer string // the only authorization server that is taken; "": the first that the server names
+	Issuer string // the only accepted authorization server; "": the first that the server names
 	// TokenEndpoint and AuthorizationEndpoint are those of an authorization server that publishes no metadata.
-	// With the first nothing is discovered, and a login is not known to be protected by PKCE.
+	// If the first is set, nothing is discovered, and it is unknown whether the server checks PKCE.
 	TokenEndpoint, AuthorizationEndpoint string
-	Scopes                               []string // asked for in place of those that the server names; nil: those; empty: none
-	ClientID                             string   // of a registration that was made by hand
+	Scopes                               []string // requested in place of those that the server names; nil: those; empty: none
+	ClientID                             string   // of a manual registration
 	Secret                               secret.Secret
-	PrivateKey                           secret.Secret // PEM; the client signs instead of showing a secret
-	// MetadataURL is the address of the client's own metadata document, which serves as its id where
-	// authorization servers read such documents.
+	PrivateKey                           secret.Secret // PEM; the client signs an assertion instead of sending a secret
+	// MetadataURL is the URL of the client's own metadata document. It is the client's id at
+	// authorization servers that read such documents.
 	MetadataURL string
-	// API says that the server is no MCP server, and Server its origin. Such a server is asked for nothing without a
-	// token, publishes metadata of any resource at its origin, and its authorization server need not know of resources.
+	// API means that the server is not an MCP server, and Server is its origin. Such a server gets no request without a
+	// token, publishes metadata of any resource at its origin, and its authorization server need not support resources.
 	API          bool
-	RedirectPort int           // where a login is answered, on 127.0.0.1; 0: any
+	RedirectPort int           // port of the redirect URI, on 127.0.0.1; 0: any
 	Assertion    secret.Secret // of the JWTBearer grant: a JWT
 	Provider     Provider      // of the CrossApp grant
-	// Fresh, where it is set, returns Assertion and Provider.IDToken as they are now: others put new ones in
-	// their place before they expire.
+	// Fresh, if set, returns the current Assertion and Provider.IDToken, which may be replaced before
+	// they expire.
 	Fresh func() (assertion, idToken secret.Secret, err error)
 }
 
@@ -81,24 +82,24 @@ type Provider struct {
 
 // Options of a [Client].
 type Options struct {
-	HTTP  *egress.Client // what reaches metadata and authorization servers; required
+	HTTP  *egress.Client // for requests to metadata and authorization servers; required
 	Store *Store         // nil: tokens are kept in memory
 	Now   func() time.Time
 }
 
 // Limits.
 const (
-	requestTimeout   = 30 * time.Second // of one request to a metadata or authorization server
-	maxMetadataBytes = 256 << 10        // of one answer
-	maxTokenBytes    = 16 << 10         // of one token
-	maxScopes        = 64
-	maxScopeBytes    = 256
-	maxServers       = 16               // authorization servers that a server may name
-	maxURLBytes      = 2 << 10          // of an address in metadata
-	expiryMargin     = 10 * time.Second // a token is renewed that long before it expires
+	requestTimeout = 30 * time.Second // of one request to a metadata or authorization server
+	maxAnswerBytes = 256 << 10        // of one of their answers
+	maxTokenBytes  = 16 << 10         // of one token
+	maxScopes      = 64
+	maxScopeBytes  = 256
+	maxServers     = 16               // authorization servers that a server may name
+	maxURLBytes    = 2 << 10          // of an address in metadata
+	expiryMargin   = 10 * time.Second // a token is renewed this long before it expires
 )
 
-// A Client gets the tokens of one server. It may be used by several goroutines at once.
+// A Client obtains the tokens of one server. It may be used by several goroutines at once.
 type Client struct {
 	conf     Config
 	server   *url.URL
@@ -107,14 +108,13 @@ type Client struct {
 	store    *Store
 	now      func() time.Time
 
-	mu       sync.Mutex // held while a token is read, got or renewed
-	has, was entry      // what the client has, and what the store had when it was read
+	mu       sync.Mutex // held while a token is read, requested or renewed
+	has, was entry      // the current entry, and the stored entry when it was read
 
-	nonces  nonces
-	secrets atomic.Pointer[[]secret.Secret] // of has, for who cannot wait
+	secrets atomic.Pointer[[]secret.Secret] // of has, for callers that cannot wait
 }
 
-// New returns a client, or says what is wrong with its configuration.
+// New returns a client, or an error for an invalid configuration.
 func New(conf Config, opts *Options) (*Client, error) {
 	if opts == nil || opts.HTTP == nil {
 		return nil, errors.New("oauth: there is no HTTP client")
@@ -137,7 +137,7 @@ func New(conf Config, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// Check says what is wrong with a configuration, or returns nil.
+// Check returns an error for an invalid configuration.
 func (c *Config) Check() error {
 	if c.Name == "" || strings.ContainsFunc(c.Name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
@@ -172,8 +172,8 @@ func (c *Config) Check() error {
 	if _, err := c.key(); err != nil {
 		return err
 	}
-	// A server names whatever authorization server it likes, and that could show what it gets to others. What is signed
-	// with private_key is for the one that it is sent to, as is what a provider exchanges.
+	// A server may name any authorization server, and that one could forward what it receives. A signature of
+	// private_key, and a token exchange, are valid for the named server only.
 	if c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || c.API && !c.Provider.IDToken.IsZero()) {
 		return errors.New("a secret is for one authorization server: name it by issuer, or by token_endpoint")
 	}
@@ -203,11 +203,11 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// byPerson reports whether a person has to log in.
+// byPerson reports whether a user has to log in.
 func (c *Client) byPerson() bool { return c.conf.Grant == "" || c.conf.Grant == AuthorizationCode }
 
-// Ready reports whether requests can carry a token without a person: there is one, or it is got or renewed. It looks at
-// what the store has, and asks nobody.
+// Ready reports whether requests can carry a token without a user: there is a token, or it can be obtained or renewed.
+// It reads the store and sends no request.
 func (c *Client) Ready() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *Client) Ready() (bool, error) {
 	return !c.byPerson() || c.valid() || c.has.RefreshToken != "", err
 }
 
-// A LoginError says that a person has to log in before the server answers.
+// A LoginError means that a user has to log in before the server answers.
 type LoginError struct {
 	Name string // of the server
 	Why  string
@@ -223,8 +223,8 @@ type LoginError struct {
 
 func (e *LoginError) Error() string { return "a login is needed: " + e.Why }
 
-// An Error is why the transport of a [Client] gives no answer of the server's: it has no token that
-// the server takes. Nothing that the request asks for was done.
+// An Error is the reason for which the transport of a [Client] returns no answer of the server: it has no token that
+// the server accepts. The server has not executed the request.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -232,7 +232,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason, which may be a [*LoginError].
 func (e *Error) Unwrap() error { return e.Err }
 
-// Secrets are the tokens that the client has now, for who keeps them out of texts.
+// Secrets returns the client's current tokens, for callers that remove them from texts.
 func (c *Client) Secrets() []secret.Secret {
 	if s := c.secrets.Load(); s != nil {
 		return slices.Clone(*s)
@@ -240,10 +240,10 @@ func (c *Client) Secrets() []secret.Secret {
 	return nil
 }
 
-// publish shows Secrets what the client has now.
+// publish updates the result of Secrets.
 func (c *Client) publish() {
 	var out []secret.Secret
-	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret, c.has.Key} {
+	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret} {
 		if s != "" {
 			out = append(out, secret.New(s))
 		}

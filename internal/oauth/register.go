@@ -1,16 +1,19 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// The ways by which a client shows at the token endpoint who it is.
+// The authentication methods of a client at the token endpoint.
 const (
 	authBasic  = "client_secret_basic"
 	authPost   = "client_secret_post"
@@ -19,40 +22,41 @@ const (
 	clientName = "Lathe"
 )
 
-// A registration is what a client is to one authorization server. It is of no use at any other.
+// A registration identifies a client at one authorization server. It is not valid at any other.
 type registration struct {
 	ID       string `json:"id"`
 	Secret   string `json:"secret,omitempty"`
 	Method   string `json:"method"`
-	Redirect string `json:"redirect,omitempty"` // of a registration that was made here
+	Redirect string `json:"redirect,omitempty"` // of a registration that this package created
 	Expires  int64  `json:"expires,omitempty"`  // of the secret; seconds since 1970
 }
 
 // registered returns the registration of the configuration, or one by the client's own metadata
-// document; ok is false where neither serves at the server.
+// document; ok is false if the server accepts neither.
 func (c *Client) registered(as *authServer) (r registration, ok bool, err error) {
 	switch {
 	case c.conf.ClientID != "":
 		method, err := c.method(as)
 		return registration{ID: c.conf.ClientID, Secret: c.conf.Secret.Reveal(), Method: method}, err == nil, err
-	case c.conf.MetadataURL != "" && as.readsClients:
+	case c.conf.MetadataURL != "" && as.ClientIDMetadataDocumentSupported:
 		return registration{ID: c.conf.MetadataURL, Method: authNone}, true, nil
 	}
 	return registration{}, false, nil
 }
 
-// method picks how a client of the configuration shows who it is.
+// method selects the authentication method of a configured client.
 func (c *Client) method(as *authServer) (string, error) {
-	takes := func(m string) bool { return slices.Contains(as.authMethods, m) }
+	methods := as.TokenEndpointAuthMethodsSupported // nil: not published
+	takes := func(m string) bool { return slices.Contains(methods, m) }
 	switch {
 	case !c.conf.PrivateKey.IsZero():
-		if as.authMethodsKnown && !takes(authJWT) {
+		if methods != nil && !takes(authJWT) {
 			return "", errors.New("the authorization server takes no signed assertion (private_key_jwt)")
 		}
 		return authJWT, nil
 	case c.conf.Secret.IsZero():
 		return authNone, nil
-	case !as.authMethodsKnown || takes(authBasic): // the default of RFC 8414
+	case methods == nil || takes(authBasic): // the default of RFC 8414
 		return authBasic, nil
 	case takes(authPost):
 		return authPost, nil
@@ -60,46 +64,36 @@ func (c *Client) method(as *authServer) (string, error) {
 	return "", errors.New("the authorization server takes no client secret")
 }
 
-// register registers a client for logins that are answered at redirect (RFC 7591).
+// register registers a client for logins with the redirect URI redirect (RFC 7591).
 func (c *Client) register(ctx context.Context, as *authServer, redirect string, scopes []string) (registration, error) {
-	if as.register == "" {
+	if as.RegistrationEndpoint == "" {
 		return registration{}, errors.New("the authorization server registers no clients by itself: register one there, and give its client_id")
 	}
-	method := authNone
-	for _, m := range []string{authNone, authBasic, authPost} {
-		if slices.Contains(as.authMethods, m) {
-			method = m
-			break
-		}
+	method, ways := authBasic, []string{authNone, authBasic, authPost} // the default of RFC 8414; in the order of preference
+	if takes := as.TokenEndpointAuthMethodsSupported; takes != nil {
+		method = ways[max(0, slices.IndexFunc(ways, func(m string) bool { return slices.Contains(takes, m) }))]
 	}
-	if !as.authMethodsKnown {
-		method = authBasic
+	want := &oauthex.ClientRegistrationMetadata{
+		ClientName: clientName, ApplicationType: "native", RedirectURIs: []string{redirect},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		TokenEndpointAuthMethod: method, Scope: joinScopes(scopes),
 	}
-	want := map[string]any{
-		"client_name": clientName, "application_type": "native", "redirect_uris": []string{redirect},
-		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"},
-		"token_endpoint_auth_method": method,
-	}
-	if len(scopes) > 0 {
-		want["scope"] = joinScopes(scopes)
-	}
-	body, err := json.Marshal(want)
-	if err != nil {
-		return registration{}, err
-	}
-	o, err := c.post(ctx, as.register, "application/json", string(body), nil)
+	var got *oauthex.ClientRegistrationResponse
+	err := c.send(ctx, func(ctx context.Context, client *http.Client) (err error) {
+		got, err = oauthex.RegisterClient(ctx, as.RegistrationEndpoint, want, client)
+		return err
+	})
 	if err != nil {
 		return registration{}, fmt.Errorf("registering: %w", err)
 	}
-	r := registration{ID: o.text("client_id"), Secret: o.text("client_secret"), Method: o.text("token_endpoint_auth_method"),
-		Redirect: redirect, Expires: o.seconds("client_secret_expires_at")}
-	if r.Method == "" {
-		r.Method = method
+	r := registration{ID: got.ClientID, Secret: got.ClientSecret, Method: cmp.Or(got.TokenEndpointAuthMethod, method), Redirect: redirect}
+	if !got.ClientSecretExpiresAt.IsZero() {
+		r.Expires = got.ClientSecretExpiresAt.Unix()
 	}
 	switch {
-	case r.ID == "" || len(r.ID) > maxURLBytes || len(r.Secret) > maxTokenBytes:
+	case len(r.ID) > maxURLBytes || len(r.Secret) > maxTokenBytes:
 		return registration{}, errors.New("registering: the answer holds no client")
-	case r.Method != authNone && r.Method != authBasic && r.Method != authPost:
+	case !slices.Contains(ways, r.Method):
 		return registration{}, errors.New("registering: the authorization server wants a way to log in that is not known here")
 	case r.Method != authNone && r.Secret == "":
 		return registration{}, errors.New("registering: the answer holds no secret")
@@ -107,12 +101,12 @@ func (c *Client) register(ctx context.Context, as *authServer, redirect string, 
 	return r, nil
 }
 
-// usable reports whether a registration that was made here still serves.
+// usable reports whether a registration that this package created is still valid.
 func (r *registration) usable(now time.Time) bool {
 	return r.ID != "" && r.Redirect != "" && (r.Expires == 0 || now.Unix() < r.Expires)
 }
 
-// port returns the port at which logins of the registration are answered.
+// port returns the port of the registration's redirect URI.
 func (r *registration) port() string {
 	u, err := url.Parse(r.Redirect)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 // maxStoreBytes bounds the file of tokens.
 const maxStoreBytes = 16 << 20
 
-// A Store is the file of tokens. It is read anew when a token is needed, has mode 0600, and is
-// replaced as a whole; several processes may share it. One that others may read is not used.
+// A Store is the file of tokens. It is read whenever a token is needed, has mode 0600, and is
+// replaced as a whole; several processes may share it. A file that other users may read is not used.
 type Store struct {
 	file private.File
 	mu   sync.Mutex
-	mem  storeFile // where there is no path
+	mem  storeFile // without a path
 }
 
-// A StoreError says that the file of tokens cannot be used. It names the path, which is for the operator and for no model.
+// A StoreError means that the file of tokens is unusable. It names the path, which operators may read and models may not.
 type StoreError struct{ Err error }
 
 func (e *StoreError) Error() string { return "the file of tokens: " + e.Err.Error() }
@@ -29,8 +29,8 @@ func (e *StoreError) Error() string { return "the file of tokens: " + e.Err.Erro
 // Unwrap returns the reason.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// NewStore returns the store in the file of that path, and one in memory for "". A file that is not
-// there holds nothing.
+// NewStore returns the store in the file of that path, or one in memory for "". A missing file is an empty
+// store.
 func NewStore(path string) *Store {
 	return &Store{file: private.File{Path: path, Max: maxStoreBytes}, mem: storeFile{Version: storeVersion, Servers: map[string]entry{}}}
 }
@@ -43,10 +43,10 @@ type storeFile struct {
 
 const storeVersion = 1
 
-// An entry is what is kept of one server. Its tokens are good for URL and Identity alone, its client for Issuer alone.
+// An entry is the stored data of one server. Its tokens are valid for URL and Identity only, its client for Issuer only.
 type entry struct {
-	URL           string       `json:"url"`                // of the server, as it is configured
-	Identity      string       `json:"identity,omitempty"` // that they were got for
+	URL           string       `json:"url"`                // of the server, as configured
+	Identity      string       `json:"identity,omitempty"` // for which they were obtained
 	Resource      string       `json:"resource,omitempty"`
 	Issuer        string       `json:"issuer,omitempty"`
 	TokenEndpoint string       `json:"token_endpoint,omitempty"`
@@ -55,9 +55,8 @@ type entry struct {
 	RefreshToken  string       `json:"refresh_token,omitempty"`
 	Expires       time.Time    `json:"expires,omitzero"`
 	Scopes        []string     `json:"scopes,omitempty"`
-	Bound         bool         `json:"bound,omitempty"` // the server wants tokens that are bound to a key
-	Key           string       `json:"key,omitempty"`
-	// What the server has asked for since, for the next login.
+	Bound         bool         `json:"bound,omitempty"` // written by former versions: the token is bound to a key, and an entry that has one is not used
+	// The scopes that the server has requested since, for the next login.
 	Wanted   bool     `json:"wanted,omitempty"`
 	Want     []string `json:"want,omitempty"`
 	Metadata string   `json:"metadata,omitempty"`
@@ -79,7 +78,7 @@ func (s *Store) read() (*storeFile, error) {
 	return file, nil
 }
 
-// get returns the entry of a name; the zero entry where there is none.
+// get returns the entry of a name, or the zero entry.
 func (s *Store) get(name string) (entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +92,8 @@ func (s *Store) get(name string) (entry, error) {
 	return file.Servers[name], nil
 }
 
-// change replaces the entry of a name by what fn makes of the one that is kept, while no other
-// process does; nil removes it, and keep leaves it as it is.
+// change replaces the entry of a name by fn's result for the stored one. No other
+// process changes the file meanwhile. nil removes the entry, and keep leaves it unchanged.
 func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,7 @@ func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) e
 	return nil
 }
 
-// lock keeps other processes from renewing the token of a name meanwhile. It waits for the one that does.
+// lock prevents other processes from renewing the token of a name. It waits for a process that holds the lock.
 func (s *Store) lock(name string) (unlock func(), err error) {
 	if s.file.Path == "" {
 		return func() {}, nil

@@ -3,116 +3,95 @@ package oauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/lathe-run/lathe/secret"
 )
 
-// joinScopes is how scopes are sent.
+// joinScopes returns scopes in the form of a request.
 func joinScopes(scopes []string) string { return strings.Join(scopes, " ") }
 
-// exchange asks a token endpoint and puts what it gives into e. asked are the scopes that count as
-// granted where the answer names none.
+// exchange requests a token and saves the answer in e. asked are the scopes that count as
+// granted if the answer names none.
 func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form url.Values, asked []string) error {
-	header := http.Header{}
-	if err := c.identify(&e.Client, as, form, header); err != nil {
-		return err
+	if e.Client.Method == authJWT {
+		assertion, err := c.assertion(e.Client.ID, as)
+		if err != nil {
+			return err
+		}
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
 	}
 	if e.Resource != "" {
 		form.Set("resource", e.Resource)
 	}
-	o, err := c.askToken(ctx, e, as, form, header)
+	token, err := c.askToken(ctx, &e.Client, as.TokenEndpoint, form)
 	if err != nil {
 		return err
 	}
-	token, kind := o.text("access_token"), "Bearer"
-	if e.Bound {
-		kind = "DPoP"
-	}
-	if !strings.EqualFold(o.text("token_type"), kind) {
+	if !strings.EqualFold(token.TokenType, "Bearer") {
 		return errors.New("the authorization server gives a token of a type that is not known here")
 	}
-	if !isToken(token) {
-		return errors.New("the authorization server gives no token")
+	e.AccessToken, e.Expires = token.AccessToken, time.Time{}
+	if isToken(token.RefreshToken) {
+		e.RefreshToken = token.RefreshToken
 	}
-	if r := o.text("refresh_token"); isToken(r) {
-		e.RefreshToken = r
-	}
-	e.AccessToken, e.Expires = token, time.Time{}
-	if s := o.seconds("expires_in"); s > 0 {
-		e.Expires = c.now().Add(time.Duration(s) * time.Second).UTC().Truncate(time.Second)
+	if left := time.Until(token.Expiry).Round(time.Second); !token.Expiry.IsZero() && left > 0 {
+		e.Expires = c.now().Add(left).UTC().Truncate(time.Second)
 	}
 	e.Scopes = slices.Clone(asked)
-	if granted := strings.Fields(o.text("scope")); len(granted) > 0 && checkScopes(granted) == nil {
+	text, _ := token.Extra("scope").(string)
+	if granted := strings.Fields(text); len(granted) > 0 && checkScopes(granted) == nil {
 		e.Scopes = granted
 	}
-	e.Issuer, e.TokenEndpoint = as.issuer, as.token
+	e.Issuer, e.TokenEndpoint = as.Issuer, as.TokenEndpoint
 	return nil
 }
 
-// askToken posts the form, with a proof of the key that the token is to be bound to where it is. A nonce
-// that the server wants in the proof is put there once.
-func (c *Client) askToken(ctx context.Context, e *entry, as *authServer, form url.Values, header http.Header) (object, error) {
-	if !e.Bound {
-		return c.postForm(ctx, as.token, form, header)
+// askToken posts the form of any grant to a token endpoint, with the client's authentication.
+func (c *Client) askToken(ctx context.Context, r *registration, endpoint string, form url.Values) (*oauth2.Token, error) {
+	// Of the request types of x/oauth2, this one adds only the client to the form.
+	conf := clientcredentials.Config{ClientID: r.ID, TokenURL: endpoint, EndpointParams: form, AuthStyle: oauth2.AuthStyleInParams}
+	switch r.Method {
+	case authBasic:
+		conf.ClientSecret, conf.AuthStyle = r.Secret, oauth2.AuthStyleInHeader
+	case authPost:
+		conf.ClientSecret = r.Secret
 	}
-	if e.Key == "" {
-		var err error
-		if e.Key, err = newKey(); err != nil {
-			return nil, err
-		}
+	var token *oauth2.Token
+	err := c.send(ctx, func(ctx context.Context, client *http.Client) (err error) {
+		token, err = conf.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+		return err
+	})
+	if errors.Is(err, errUnusable) || err == nil && !isToken(token.AccessToken) {
+		return nil, errors.New("the answer of the token endpoint holds no token")
 	}
-	key, err := readKey(e.Key)
-	if err != nil {
-		return nil, err
-	}
-	u, err := secureURL(as.token)
-	if err != nil {
-		return nil, err
-	}
-	for again := true; ; again = false {
-		proof, err := c.proof(key, http.MethodPost, u, "")
-		if err != nil {
-			return nil, err
-		}
-		header.Set("DPoP", proof)
-		o, err := c.postForm(ctx, as.token, form, header)
-		if e := (*serverError)(nil); again && errors.As(err, &e) && e.nonce && e.code == useNonce {
-			continue
-		}
-		return o, err
-	}
+	return token, err
 }
 
-// isToken reports whether a token can stand in a header.
+// isToken reports whether a token is valid in a header.
 func isToken(s string) bool {
-	if s == "" || len(s) > maxTokenBytes {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= maxTokenBytes && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-var errNotBound = errors.New("the server wants tokens that are bound to a key (DPoP), and its authorization server gives none with " + dpopAlg)
+var errBound = errors.New("the server requires tokens that are bound to a key (DPoP), which this client does not support")
 
-// grantMachine gets a token without a person.
-func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string, bound bool) error {
+// grantMachine obtains a token without a user.
+func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string) error {
 	p, err := c.discover(ctx, metadata)
 	if err != nil {
 		return err
 	}
-	e := entry{URL: c.conf.Server, Identity: c.conf.Identity, Resource: p.resource, Bound: bound || p.bound}
-	if e.Bound && !p.as.binds {
-		return errNotBound
-	}
+	e := entry{URL: c.conf.Server, Identity: c.conf.Identity, Resource: p.resource}
 	var ok bool
 	if e.Client, ok, err = c.registered(&p.as); err != nil {
 		return err
@@ -146,12 +125,12 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	if err := c.exchange(ctx, &e, &p.as, form, scopes); err != nil {
 		return err
 	}
-	e.RefreshToken = "" // the grant itself is made again
+	e.RefreshToken = "" // the grant itself is repeated instead
 	c.has = e
 	return nil
 }
 
-// identities are what a machine shows of itself, as it is now.
+// identities returns the current assertion and identity token of the configuration.
 func (c *Client) identities() (assertion, idToken secret.Secret, err error) {
 	if c.conf.Fresh == nil {
 		return c.conf.Assertion, c.conf.Provider.IDToken, nil
@@ -162,14 +141,9 @@ func (c *Client) identities() (assertion, idToken secret.Secret, err error) {
 	return assertion, idToken, nil
 }
 
-const (
-	grantJWT      = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
-	typeIDToken   = "urn:ietf:params:oauth:token-type:id_token"
-	typeIDJAG     = "urn:ietf:params:oauth:token-type:id-jag"
-)
+const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// identityAssertion has the identity provider exchange the identity token for an assertion to the
+// identityAssertion exchanges the identity token at the identity provider for an assertion to the
 // authorization server of p (RFC 8693).
 func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret.Secret, scopes []string) (string, error) {
 	who := registration{ID: c.conf.Provider.ClientID, Secret: c.conf.Provider.Secret.Reveal(), Method: authNone}
@@ -177,9 +151,9 @@ func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret
 		who.Method = authBasic
 	}
 	form := url.Values{
-		"grant_type": {grantExchange}, "requested_token_type": {typeIDJAG},
-		"subject_token": {idToken.Reveal()}, "subject_token_type": {typeIDToken},
-		"audience": {p.as.issuer},
+		"grant_type": {oauthex.GrantTypeTokenExchange}, "requested_token_type": {oauthex.TokenTypeIDJAG},
+		"subject_token": {idToken.Reveal()}, "subject_token_type": {oauthex.TokenTypeIDToken},
+		"audience": {p.as.Issuer},
 	}
 	if p.resource != "" {
 		form.Set("resource", p.resource)
@@ -187,25 +161,20 @@ func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret
 	if len(scopes) > 0 {
 		form.Set("scope", joinScopes(scopes))
 	}
-	header := http.Header{}
-	if err := c.identify(&who, &p.as, form, header); err != nil {
-		return "", err
-	}
-	o, err := c.postForm(ctx, c.conf.Provider.TokenEndpoint, form, header)
+	token, err := c.askToken(ctx, &who, c.conf.Provider.TokenEndpoint, form)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the identity provider: %w", err)
 	}
-	assertion := o.text("access_token")
-	if o.text("issued_token_type") != typeIDJAG || !isToken(assertion) {
+	if kind, _ := token.Extra("issued_token_type").(string); kind != oauthex.TokenTypeIDJAG {
 		return "", errors.New("the identity provider gives no assertion")
 	}
-	return assertion, nil
+	return token.AccessToken, nil
 }
 
-// refresh renews the token of c.has. What the authorization server refuses for good is thrown away.
+// refresh renews the token of c.has. It deletes a refresh token that the authorization server refuses permanently.
 func (c *Client) refresh(ctx context.Context) error {
 	e := c.has
-	as := &authServer{issuer: e.Issuer, token: e.TokenEndpoint}
+	as := &authServer{AuthServerMeta: oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenEndpoint}}
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {e.RefreshToken}}
 	err := c.exchange(ctx, &e, as, form, e.Scopes)
 	switch codeOf(err) {

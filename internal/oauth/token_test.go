@@ -22,7 +22,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/lathe-run/lathe/secret"
 )
 
 func TestMachinesGetTokensByThemselves(t *testing.T) {
@@ -50,7 +52,7 @@ func TestMachinesGetTokensByThemselves(t *testing.T) {
 			c.Grant, c.ClientID, c.Secret = CrossApp, "app", secret.New("s")
 			c.Provider = Provider{TokenEndpoint: w.as.URL + "/token", ClientID: "idp-client", IDToken: secret.New("id-token")}
 		}, []map[string]string{
-			{"grant_type": grantExchange, "subject_token": "id-token", "requested_token_type": typeIDJAG, "client_id": "idp-client"},
+			{"grant_type": oauthex.GrantTypeTokenExchange, "subject_token": "id-token", "requested_token_type": oauthex.TokenTypeIDJAG, "client_id": "idp-client"},
 			{"grant_type": grantJWT, "assertion": "jag", "client_id": ""},
 		}, true},
 	} {
@@ -62,11 +64,11 @@ func TestMachinesGetTokensByThemselves(t *testing.T) {
 				delete(m, "code_challenge_methods_supported")
 			}
 			w.token = func(form url.Values, _ http.Header) (int, map[string]any) {
-				if form.Get("grant_type") == grantExchange {
+				if form.Get("grant_type") == oauthex.GrantTypeTokenExchange {
 					if form.Get("audience") != w.as.URL {
 						t.Errorf("audience %q", form.Get("audience"))
 					}
-					return 200, map[string]any{"access_token": "jag", "issued_token_type": typeIDJAG, "token_type": "N_A"}
+					return 200, map[string]any{"access_token": "jag", "issued_token_type": oauthex.TokenTypeIDJAG, "token_type": "N_A"}
 				}
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -303,15 +305,15 @@ func TestT21_StoreIsPrivate(t *testing.T) {
 	}
 }
 
-// What a machine shows of itself is read when it is shown: whoever gives it out puts a new one in its place.
+// The assertion and the identity token are read for each request, because they may be replaced in between.
 func TestIdentitiesAreRead(t *testing.T) {
 	t.Parallel()
 	for grant, field := range map[Grant]string{JWTBearer: "assertion", CrossApp: "subject_token"} {
 		w := newWorld(t)
 		w.metadata = func(m map[string]any) { delete(m, "token_endpoint_auth_methods_supported") }
 		w.token = func(form url.Values, _ http.Header) (int, map[string]any) {
-			if form.Get("grant_type") == grantExchange {
-				return 200, map[string]any{"access_token": "jag", "issued_token_type": typeIDJAG, "token_type": "N_A"}
+			if form.Get("grant_type") == oauthex.GrantTypeTokenExchange {
+				return 200, map[string]any{"access_token": "jag", "issued_token_type": oauthex.TokenTypeIDJAG, "token_type": "N_A"}
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()

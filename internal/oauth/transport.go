@@ -8,15 +8,17 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/lathe-run/lathe/internal/httpname"
 )
 
-// maxRefusalBytes bounds what is read of an answer that asks for another token.
+// maxRefusalBytes bounds the bytes read of an answer that requests another token.
 const maxRefusalBytes = 64 << 10
 
-// Transport returns a transport that adds the token to requests to the server's origin, and to no
-// other; one that was redirected to another on its way does not get it again. An answer that asks for a token is met once with a renewed or new one, where no person is
-// needed for it; where one is, the request fails with a [*LoginError], and what the server asked
-// for is kept for the login. Errors of its own are [*Error].
+// Transport returns a transport that adds the token to requests to the server's origin only. A request that was redirected
+// to another origin does not carry it afterwards. If the server requests a token, the transport repeats the request with a renewed
+// or new one, if that is possible without a user; otherwise the request fails with a [*LoginError], and the requested
+// scopes are stored for the login. Its own errors are [*Error].
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper { return &transport{c, next} }
 
 type transport struct {
@@ -24,79 +26,67 @@ type transport struct {
 	next http.RoundTripper
 }
 
-// CloseIdleConnections serves http.Client.CloseIdleConnections.
+// CloseIdleConnections implements http.Client.CloseIdleConnections.
 func (t *transport) CloseIdleConnections() {
 	if n, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		n.CloseIdleConnections()
 	}
 }
 
-// maxAnswers is how often one request is sent with another token after it was refused: once with
-// one that was there or could be renewed, and once with a new one.
+// maxAnswers is the number of repetitions of a refused request: one with
+// a stored or renewed token, and one with a new token.
 const maxAnswers = 2
 
 // RoundTrip sends the request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if home := originOf(t.c.server); originOf(req.URL) != home || hasLeft(req, home) {
+	if home := httpname.Origin(t.c.server); httpname.Origin(req.URL) != home || hasLeft(req, home) {
 		return t.next.RoundTrip(req)
 	}
 	used, err := t.c.token(req.Context())
-	if err == nil && used.token == "" && t.c.conf.API {
+	if err == nil && used == "" && t.c.conf.API {
 		used, err = t.c.first(req.Context())
 	}
 	if err != nil {
 		closeBody(req)
 		return nil, &Error{err}
 	}
-	answers, proven := 0, false // proven: a nonce was put into the proof already
-	for {
-		out, err := t.c.withToken(req, used)
-		if err != nil {
-			closeBody(req)
-			return nil, &Error{err}
-		}
-		resp, err := t.next.RoundTrip(out)
+	for answers := 0; ; answers++ {
+		resp, err := t.next.RoundTrip(withToken(req, used))
 		if err != nil {
 			return nil, err
 		}
-		nonce := used.key != nil && t.c.nonces.take(req.URL, resp.Header)
 		ch := readChallenge(resp.Header)
 		if !asksForToken(resp, &ch) || req.Body != nil && req.GetBody == nil {
 			return resp, nil
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection serves again
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection can be reused
 		_ = resp.Body.Close()
-		if nonce && !proven && ch.code == useNonce {
-			proven = true
-		} else {
-			if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used.token, answers); err != nil {
-				return nil, &Error{err}
-			}
-			answers, proven = answers+1, false
+		if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used, answers); err != nil {
+			return nil, &Error{err}
 		}
 		if req.Body != nil {
 			body, err := req.GetBody()
 			if err != nil {
 				return nil, err
 			}
-			req = req.Clone(req.Context()) // the caller's stays as it is
+			req = req.Clone(req.Context()) // the caller's request is not modified
 			req.Body = body
 		}
 	}
 }
 
-// hasLeft reports whether a request has come over another origin, by redirects.
+// hasLeft reports whether redirects have led a request over another origin.
 func hasLeft(req *http.Request, home string) bool {
 	for req.Response != nil && req.Response.Request != nil {
-		if req = req.Response.Request; originOf(req.URL) != home {
+		if req = req.Response.Request; httpname.Origin(req.URL) != home {
 			return true
 		}
 	}
 	return false
 }
 
-// asksForToken reports whether a token, or another one, would help. A server that wants to know its
-// client by another scheme alone is none of ours.
+// asksForToken reports whether a token, or another one, would help. A server that accepts only
+// other schemes gets none.
 func asksForToken(resp *http.Response, ch *challenge) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -109,79 +99,70 @@ func asksForToken(resp *http.Response, ch *challenge) bool {
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {
-		_ = req.Body.Close() // a RoundTripper closes it, whatever happens
+		_ = req.Body.Close() // a RoundTripper always closes it
 	}
 }
 
-func (c *Client) withToken(req *http.Request, h held) (*http.Request, error) {
+func withToken(req *http.Request, token string) *http.Request {
 	out := req.Clone(req.Context())
-	switch {
-	case h.token == "":
-	case h.key == nil:
-		out.Header.Set("Authorization", "Bearer "+h.token)
-	default:
-		proof, err := c.proof(h.key, req.Method, req.URL, h.token)
-		if err != nil {
-			return nil, err
-		}
-		out.Header.Set("Authorization", "DPoP "+h.token)
-		out.Header.Set("DPoP", proof)
+	if token != "" {
+		out.Header.Set("Authorization", "Bearer "+token)
 	}
-	return out, nil
+	return out
 }
 
-// token returns the token to send now, none where there is none yet.
-func (c *Client) token(ctx context.Context) (held, error) {
+// token returns the token to send now, or "" without one.
+func (c *Client) token(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.valid() {
-		return c.held()
+		return c.has.AccessToken, nil
 	}
 	defer c.publish()
 	if err := c.load(); err != nil {
-		return held{}, err
+		return "", err
 	}
 	if !c.valid() && c.has.RefreshToken != "" {
 		if err := c.renew(ctx, c.has.AccessToken); err != nil && codeOf(err) == "" {
-			return held{}, fmt.Errorf("renewing the token: %w", err)
+			return "", fmt.Errorf("renewing the token: %w", err)
 		}
 	}
 	if !c.valid() {
-		return held{}, nil
+		return "", nil
 	}
-	return c.held()
+	return c.has.AccessToken, nil
 }
 
 // first returns a token before the server has asked for one.
-func (c *Client) first(ctx context.Context) (held, error) {
+func (c *Client) first(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.valid() { // got meanwhile
-		return c.held()
+	if c.valid() { // obtained meanwhile
+		return c.has.AccessToken, nil
 	}
 	if c.byPerson() {
-		return held{}, &LoginError{Name: c.conf.Name, Why: "there is no token"}
+		return "", &LoginError{Name: c.conf.Name, Why: "there is no token"}
 	}
 	defer c.publish()
 	return c.machine(ctx, &challenge{})
 }
 
-// machine gets a token without a person, and keeps it.
-func (c *Client) machine(ctx context.Context, ch *challenge) (held, error) {
-	if err := c.grantMachine(ctx, ch.metadata, ch.scopes, ch.bound); err != nil {
-		return held{}, fmt.Errorf("getting a token: %w", err)
+// machine obtains a token without a user, and saves it.
+func (c *Client) machine(ctx context.Context, ch *challenge) (string, error) {
+	if err := c.grantMachine(ctx, ch.metadata, ch.scopes); err != nil {
+		return "", fmt.Errorf("getting a token: %w", err)
 	}
 	if err := c.save(); err != nil {
-		return held{}, err
+		return "", err
 	}
-	return c.held()
+	return c.has.AccessToken, nil
 }
 
 func (c *Client) valid() bool {
 	return c.has.AccessToken != "" && (c.has.Expires.IsZero() || c.now().Before(c.has.Expires.Add(-expiryMargin)))
 }
 
-// load reads what the store has of the server. What was kept for another address, or got for another identity, is not used.
+// load reads the entry of the server from the store. An entry for another URL or another identity is not used.
 func (c *Client) load() error {
 	e, err := c.store.get(c.conf.Name)
 	if err != nil {
@@ -191,7 +172,7 @@ func (c *Client) load() error {
 	return nil
 }
 
-// take makes an entry of the store the client's own.
+// take sets the client's entry to one of the store.
 func (c *Client) take(e entry) {
 	if !c.owns(&e) {
 		e = entry{URL: c.conf.Server, Identity: c.conf.Identity}
@@ -199,11 +180,13 @@ func (c *Client) take(e entry) {
 	c.has, c.was = e, e
 }
 
-// owns reports whether an entry of the store is the client's.
-func (c *Client) owns(e *entry) bool { return e.URL == c.conf.Server && e.Identity == c.conf.Identity }
+// owns reports whether a stored entry is the client's. An entry whose token is bound to a key is not, because the token cannot be sent.
+func (c *Client) owns(e *entry) bool {
+	return e.URL == c.conf.Server && e.Identity == c.conf.Identity && !e.Bound
+}
 
-// save keeps what the client has, unless another process has put other tokens there since they were
-// read: a login, say, which counts for more than what is known here. Then the client has those.
+// save stores the client's entry, unless another process has stored other tokens since the entry was
+// read, for example after a login, which takes precedence. Then the client uses those.
 func (c *Client) save() error {
 	err := c.store.change(c.conf.Name, func(kept entry) (*entry, bool) {
 		if c.owns(&kept) && (kept.AccessToken != c.was.AccessToken || kept.RefreshToken != c.was.RefreshToken) {
@@ -240,39 +223,39 @@ func (c *Client) renew(ctx context.Context, used string) error {
 }
 
 // answer returns another token after one was refused.
-func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (held, error) {
+func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.publish()
+	if ch.bound && !ch.bearer {
+		return "", errBound
+	}
 	if err := c.load(); err != nil {
-		return held{}, err
+		return "", err
 	}
 	if answers == 0 && c.valid() && c.has.AccessToken != used {
-		return c.held()
+		return c.has.AccessToken, nil
 	}
 	if status == http.StatusForbidden {
 		if err := c.mayWiden(ch.scopes); err != nil {
-			return held{}, err
+			return "", err
 		}
 	} else if answers == 0 && used != "" && c.has.RefreshToken != "" {
 		err := c.renew(ctx, used)
-		if err == nil || c.valid() && c.has.AccessToken != used { // renewed, or somebody has logged in just now
-			return c.held()
+		if err == nil || c.valid() && c.has.AccessToken != used { // renewed, or a user has just logged in
+			return c.has.AccessToken, nil
 		}
 		if codeOf(err) == "" {
-			return held{}, fmt.Errorf("renewing the token: %w", err)
+			return "", fmt.Errorf("renewing the token: %w", err)
 		}
 	}
 	if !c.byPerson() {
 		if answers >= maxAnswers {
-			return held{}, errors.New("the server does not take the token that it was got for")
+			return "", errors.New("the server does not take the token that it was got for")
 		}
 		return c.machine(ctx, ch)
 	}
 	c.has.Wanted, c.has.Want, c.has.Metadata = true, ch.scopes, ch.metadata
-	if status == http.StatusUnauthorized && (ch.bearer || ch.bound) {
-		c.has.Bound = ch.bound
-	}
 	why := "the server wants a token"
 	switch {
 	case status == http.StatusForbidden:
@@ -282,12 +265,12 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		c.has.AccessToken, c.has.RefreshToken = "", ""
 	}
 	if err := c.save(); err != nil {
-		return held{}, err
+		return "", err
 	}
 	if c.valid() && c.has.AccessToken != used && answers < maxAnswers { // the same
-		return c.held()
+		return c.has.AccessToken, nil
 	}
-	return held{}, &LoginError{Name: c.conf.Name, Why: why}
+	return "", &LoginError{Name: c.conf.Name, Why: why}
 }
 
 // mayWiden says why a token with further scopes would not help, or returns nil.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // loggedIn returns a client with a token.
@@ -149,7 +149,7 @@ func TestRefusalsEnd(t *testing.T) {
 	}
 }
 
-// A server that wants to know its client in another way is left to whoever asked.
+// A challenge of another authentication scheme is returned to the caller.
 func TestOtherRefusalsAreNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

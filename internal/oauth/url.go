@@ -3,11 +3,11 @@ package oauth
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/httpname"
 )
 
 // secureURL reads an address that tokens, codes or metadata may travel by: https, or http on this machine,
@@ -26,7 +26,7 @@ func secureURL(s string) (*url.URL, error) {
 		return nil, errors.New("has a host that is not in plain form: its letters are ASCII, others are written as xn--…")
 	case u.Scheme == "https":
 		return u, nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "http" && httpname.IsLoopback(u.Hostname()):
 		return u, nil
 	}
 	return nil, errors.New("is neither https nor on this machine")
@@ -35,20 +35,6 @@ func secureURL(s string) (*url.URL, error) {
 func isPlain(host string) bool {
 	_, ok := egress.PlainHost(host)
 	return ok
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// originOf is scheme, host and port.
-func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // canonical is the identifier of a server where it publishes none: its URL without fragment, query
@@ -67,7 +53,7 @@ func covers(resource string, server *url.URL, api bool) error {
 	if err != nil {
 		return fmt.Errorf("the resource that the server publishes %w", err)
 	}
-	if originOf(u) != originOf(server) {
+	if httpname.Origin(u) != httpname.Origin(server) {
 		return errors.New("the server publishes the metadata of another resource than itself")
 	}
 	if api {
@@ -92,11 +78,7 @@ func checkScopes(scopes []string) error {
 		return fmt.Errorf("more than %d scopes", maxScopes)
 	}
 	for _, s := range scopes {
-		ok := s != "" && len(s) <= maxScopeBytes
-		for i := range len(s) {
-			ok = ok && s[i] > ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
-		}
-		if !ok {
+		if s == "" || len(s) > maxScopeBytes || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
 			return errors.New("a scope is not one word of printable ASCII")
 		}
 	}

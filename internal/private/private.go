@@ -19,7 +19,7 @@ type File struct {
 	Open bool // others may read it, and not write it
 }
 
-// Read returns what the file holds, nil where there is none. A file that is larger than Max, or that others than
+// Read returns the content of the file, or nil if it does not exist. A file that is larger than Max, or that others than
 // its owner may read or write, is not read: the error says so. (Where files have no such modes, their folder counts.)
 func (f *File) Read() ([]byte, error) {
 	file, err := os.Open(f.Path)
@@ -51,8 +51,8 @@ func (f *File) Read() ([]byte, error) {
 	return b, nil
 }
 
-// Replace puts b in the place of what the file holds. Whoever reads meanwhile sees one or the other; after an error,
-// and after a crash, it is what was there before. The file has mode 0600 then.
+// Replace replaces the content of the file by b, atomically for readers. After an error,
+// and after a crash, the file has its previous content. Replace sets its mode to 0600.
 func (f *File) Replace(b []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.Path), ".private-*") // 0600
 	if err != nil {

@@ -14,7 +14,7 @@ func Scan(b []byte, i int) (end int, err error) {
 	return end, nil
 }
 
-// scan returns the end of the value, or where and why there is none.
+// scan returns the end of the value, or the place and cause of an error.
 func scan(b []byte, i int) (at int, kind string) {
 	var buf [64]byte
 	open := buf[:0] // the brackets that are open

@@ -33,6 +33,14 @@ func AppendUnquoteLossy(dst, quoted []byte) []byte {
 	return dst
 }
 
+// Text returns the text of a JSON string as [AppendUnquoteLossy] does, and "" for any other value.
+func Text(raw []byte) string {
+	if len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	return string(AppendUnquoteLossy(nil, raw))
+}
+
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
 	fail := func(at int, kind string) ([]byte, *SyntaxError) {
 		return dst, &SyntaxError{Offset: at, Kind: kind}

@@ -89,3 +89,11 @@ func TestAppendUnquote(t *testing.T) {
 		}
 	}
 }
+
+func TestTextIsEmptyForOtherValues(t *testing.T) {
+	for in, want := range map[string]string{`"a\u00e9\ud800"`: "aé\uFFFD", `""`: "", "": "", "1": "", `{"a":"b"}`: "", "null": ""} {
+		if got := Text([]byte(in)); got != want {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}

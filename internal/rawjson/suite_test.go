@@ -6,8 +6,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +47,7 @@ func TestCheckParsingSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := make(map[byte]int)
-	var free strings.Builder
+	free := map[string]string{}
 	for _, f := range files {
 		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
@@ -69,13 +72,14 @@ func TestCheckParsingSuite(t *testing.T) {
 				t.Errorf("%s: Check accepts", f.Name())
 			}
 		case 'i':
-			fmt.Fprintf(&free, "%s %s\n", f.Name(), got)
+			free[f.Name()] = got
 		}
 	}
-	if counts['y'] < 90 || counts['n'] < 180 || counts['i'] < 30 {
+	// The published copy has no text that is not UTF-8: 12 of 188 and 13 of 35 are missing there.
+	if counts['y'] < 95 || counts['n'] < 176 || counts['i'] < 22 {
 		t.Errorf("the suite is not whole: %v", counts)
 	}
-	golden(t, "parsing_free.txt", free.String())
+	golden(t, "parsing_free.txt", free)
 }
 
 // The suite's texts without a verdict: what readers make of them differs, so what Check says is pinned.
@@ -86,30 +90,46 @@ func TestCheckTransformSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got strings.Builder
+	got := map[string]string{}
 	for _, f := range files {
 		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&got, "%s %s\n", f.Name(), verdict(Check(text, Limits{})))
+		got[f.Name()] = verdict(Check(text, Limits{}))
 	}
-	golden(t, "transform.txt", got.String())
+	if len(got) < 19 {
+		t.Errorf("the suite has %d texts, want 19 or 22", len(got))
+	}
+	golden(t, "transform.txt", got)
 }
 
-func golden(t *testing.T, name, got string) {
+// golden compares the verdict on each file of a set with the lines "file verdict" of a golden file. The
+// golden file may have lines for files that this copy of the set lacks.
+func golden(t *testing.T, name string, got map[string]string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		var lines strings.Builder
+		for _, file := range slices.Sorted(maps.Keys(got)) {
+			fmt.Fprintf(&lines, "%s %s\n", file, got[file])
+		}
+		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), got); d != "" {
+	want := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		file, verdict, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, ok := got[file]; ok {
+			want[file] = verdict
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("%s (-want +got):\n%s", name, d)
 	}
 }
@@ -141,6 +161,9 @@ func TestCanonicalSuite(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", f.Name(), d)
 		}
 		hex, err := os.ReadFile(filepath.Join(dir, "outhex", strings.TrimSuffix(f.Name(), ".json")+".txt"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the module that publishes the set has one case without it
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

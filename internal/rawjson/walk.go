@@ -77,7 +77,7 @@ func begin(b []byte, bracket byte) int {
 	return SkipSpace(b, i+1)
 }
 
-// next returns the index of what follows the comma after b[i], or len(b) where there is none.
+// next returns the index after the comma that follows b[i], or len(b) without a comma.
 func next(b []byte, i int) int {
 	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != ',' {

@@ -121,7 +121,7 @@ func TestAppendCompact(t *testing.T) {
 	}
 }
 
-// Walking text that nobody checked is without meaning, but ends and stays in bounds.
+// Walking unchecked text has no defined result, but ends and stays in bounds.
 func TestWalkingBrokenText(t *testing.T) {
 	t.Parallel()
 	whole := []byte(`{"a\"b": [1, {"x": "\u0041\\"}, null], "c" : {"d":[]}, "e":"f"} `)

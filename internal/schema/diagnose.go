@@ -16,14 +16,14 @@ import (
 
 // A diagnosis collects what is wrong with the parts of a value.
 type diagnosis struct {
-	facts *facts
-	path  []string
-	found []Violation
+	metadata *metadata
+	path     []string
+	found    []Violation
 }
 
 // diagnose returns what check returns, for a value that is JSON within the bounds.
 func (s *Schema) diagnose(value []byte) []Violation {
-	d := diagnosis{facts: s.facts}
+	d := diagnosis{metadata: s.metadata}
 	if !d.value(s.fast, value) {
 		return s.check(value)
 	}
@@ -49,7 +49,7 @@ func (d *diagnosis) ask(s *jsonschema.Schema, v any) bool {
 	if !errors.As(err, &invalid) {
 		return false
 	}
-	d.found = appendViolations(d.found, d.path, invalid, d.facts)
+	d.found = appendViolations(d.found, d.path, invalid, d.metadata)
 	return true
 }
 
@@ -102,7 +102,7 @@ func (d *diagnosis) object(n *node, raw []byte) bool {
 
 // member diagnoses the value of one member.
 func (d *diagnosis) member(n *node, name, value []byte) bool {
-	if n.settle(value) == yes {
+	if n.decide(value) == yes {
 		return true
 	}
 	d.path = append(d.path, string(name))

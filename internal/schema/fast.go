@@ -3,7 +3,7 @@ package schema
 import "github.com/lathe-run/lathe/internal/rawjson"
 
 // The fast path walks the text of a value once, beside the schema's nodes, without building
-// anything. Its "valid" is final. Anything else is settled by the library, which also says what is
+// anything. Its "valid" is final. Anything else is decided by the library, which also reports what is
 // wrong, so that a shortcut can only cost time.
 
 // The limits of the fast path. Beyond them it is unsure.
@@ -28,8 +28,8 @@ type walk struct {
 	steps int
 }
 
-// settle says whether value is valid, as far as that is certain.
-func (n *node) settle(value []byte) verdict {
+// decide says whether value is valid, as far as that is certain.
+func (n *node) decide(value []byte) verdict {
 	w := walk{b: value, steps: maxSteps}
 	end, v := w.value(n, rawjson.SkipSpace(value, 0), place{})
 	if v == yes && rawjson.SkipSpace(value, end) != len(value) {

@@ -14,7 +14,7 @@ type tally struct{ valid, fast int }
 func (c *tally) add(t *testing.T, name string, s *Schema, value []byte) {
 	t.Helper()
 	slow := s.check(value)
-	fast := s.fast.settle(value)
+	fast := s.fast.decide(value)
 	switch {
 	case fast == yes && slow != nil:
 		t.Errorf("%s: %s: the fast path says valid, the library %v", name, value, slow)
@@ -103,7 +103,7 @@ func mustCompile(t testing.TB, raw string) *Schema {
 
 func TestValidateAllocatesNothing(t *testing.T) {
 	s, value := mustCompile(t, order), []byte(orderValid)
-	if s.fast.settle(value) != yes {
+	if s.fast.decide(value) != yes {
 		t.Fatal("not on the fast path")
 	}
 	if n := testing.AllocsPerRun(100, func() { s.Validate(value) }); n != 0 {

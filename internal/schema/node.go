@@ -66,7 +66,7 @@ type arrayRules struct {
 
 // choices are the values of enum or const.
 type choices struct {
-	kinds   kinds // of the values that are not told apart further: null, and objects and arrays, about which it is unsure
+	kinds   kinds // of the values that are not distinguished further: null, and objects and arrays, about which it is unsure
 	yes, no bool
 	texts   []string
 	lookup  map[string]struct{} // of texts, where there are many

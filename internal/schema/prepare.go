@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// facts are what messages may say about a schema.
-type facts struct {
+// metadata are the parts of a schema that messages may show.
+type metadata struct {
 	byLocation map[string]*jsonschema.Schema
 	declared   map[string]bool // every property name that the schema itself writes down
 }
@@ -20,8 +20,8 @@ type facts struct {
 // annotation that it is in both drafts; sees to it that a broken type, enum or const does not hide
 // other violations; and replaces propertyNames by a check that reports the right location: the
 // library's own shares memory with locations it writes later. The verdicts stay the library's.
-func prepare(root *jsonschema.Schema) (*facts, []*jsonschema.Schema) {
-	f := &facts{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
+func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
+	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
 	todo := []*jsonschema.Schema{root}
 	var all []*jsonschema.Schema

@@ -61,7 +61,7 @@ func (w *walk) numeral(n *node, i int) (end int, v verdict) {
 			}
 		}
 	}
-	if n.number != nil && !n.number.hold(num.decimal) {
+	if n.number != nil && !n.number.allow(num.decimal) {
 		return i, no
 	}
 	return end, yes
@@ -79,7 +79,7 @@ func (c *choices) number(d decimal) verdict {
 	return no
 }
 
-func (r *numberRules) hold(d decimal) bool {
+func (r *numberRules) allow(d decimal) bool {
 	return (r.min == nil || d.compare(*r.min) >= 0) &&
 		(r.max == nil || d.compare(*r.max) <= 0) &&
 		(r.above == nil || d.compare(*r.above) > 0) &&

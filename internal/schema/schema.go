@@ -3,11 +3,13 @@
 //
 // A schema is compiled once and never changes. Nothing is ever loaded from a file or a network: a
 // reference to a document that is neither the schema itself nor a metaschema is an error. The
-// format and content keywords are annotations. What comes from outside is bounded by the
-// constants below, and a value that cannot be checked within them is not valid.
+// format and content keywords are annotations. The constants below bound schemas and values;
+// a value that cannot be checked within them is not valid.
 package schema
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,7 +26,7 @@ const (
 	MaxPatternSize = 100_000 // instructions of a schema's regular expressions together
 	MaxDigits      = 1_100   // length of a number's text, in a schema and in a value
 	MaxExponent    = 1_100   // of a number written with one, in a schema and in a value
-	MaxViolations  = 100     // violations told of one value
+	MaxViolations  = 100     // violations reported of one value
 	MaxMessage     = 500     // bytes of a violation's message
 	MaxPointer     = 1_000   // bytes of a violation's pointer
 )
@@ -34,10 +36,10 @@ const base = "schema:///schema.json"
 
 // A Schema is a compiled JSON Schema. It never changes and may be used by several goroutines at once.
 type Schema struct {
-	fast  *node
-	root  *jsonschema.Schema
-	work  *workload
-	facts *facts
+	fast     *node
+	root     *jsonschema.Schema
+	work     *workload
+	metadata *metadata
 }
 
 // Compile reads a schema. The draft is 2020-12 unless `$schema` names draft 7; any other is an
@@ -63,7 +65,7 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 	}
 	doc, err := unmarshal(raw)
 	if err != nil {
-		return nil, fmt.Errorf("schema: not JSON: %w", err)
+		return nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
 	}
 	draft := jsonschema.Draft2020
 	switch doc := doc.(type) {
@@ -101,7 +103,7 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 	s = &Schema{root: root}
 	s.fast = newNode(root) // before prepare, which rewrites root
 	var all []*jsonschema.Schema
-	s.facts, all = prepare(root)
+	s.metadata, all = prepare(root)
 	if s.work, err = newWorkload(root, all); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
@@ -131,15 +133,30 @@ func compileError(err error) error {
 	var cause *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &cause) {
 		vs := violations(cause, nil)
-		told := make([]string, 0, 3)
-		for i := range vs[:min(len(vs), cap(told))] {
-			told = append(told, fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message))
+		reported := make([]string, 0, 3)
+		for i := range vs[:min(len(vs), cap(reported))] {
+			if strings.HasSuffix(vs[i].Pointer, "/type") && vs[i].Keyword == "anyOf" {
+				reported = append(reported, fmt.Sprintf("at %q: must be one of array, boolean, integer, null, number, object and string, or a list of them", vs[i].Pointer))
+				continue
+			}
+			reported = append(reported, fmt.Sprintf("at %q: %s %s", vs[i].Pointer, vs[i].Keyword, vs[i].Message))
 		}
-		return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(told, "; "))
+		return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(reported, "; "))
 	}
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
 		return fmt.Errorf("schema: %q: %w", load.URL, load.Err)
 	}
 	return fmt.Errorf("schema: %w", err)
+}
+
+// placed adds line and column to the error of a schema that is not JSON, where its offset is known.
+func placed(raw []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(raw)) {
+		return err
+	}
+	before := raw[:syntax.Offset-1]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fmt.Errorf("line %d, column %d: %w", line, len(before)-bytes.LastIndexByte(before, '\n'), err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,10 +90,10 @@ func TestSuite(t *testing.T) {
 	t.Parallel()
 	for _, draft := range []struct {
 		name, metaschema string
-		tests            int
+		tests            []int // in the published copy, in the original
 	}{
-		{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 1299},
-		{"draft7", "http://json-schema.org/draft-07/schema#", 927},
+		{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", []int{1255, 1299}},
+		{"draft7", "http://json-schema.org/draft-07/schema#", []int{913, 927}},
 	} {
 		t.Run(draft.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,8 +106,8 @@ func TestSuite(t *testing.T) {
 					}
 				}
 			})
-			if tests != draft.tests {
-				t.Errorf("ran %d tests, want %d", tests, draft.tests)
+			if !slices.Contains(draft.tests, tests) {
+				t.Errorf("ran %d tests, want one of %d", tests, draft.tests)
 			}
 		})
 	}

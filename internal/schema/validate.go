@@ -9,11 +9,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Validate checks one JSON value and returns nil when it is valid, else every violation, sorted by
-// pointer, then keyword. Only the first [MaxViolations] are told. value is a text that is known to
-// be JSON without duplicate keys; it is not kept. Numbers are compared by all their digits.
+// Validate checks one JSON value. It returns nil for a valid value, and the violations otherwise, sorted by
+// pointer, then keyword, at most [MaxViolations]. value must
+// be JSON without duplicate keys; Validate does not keep it. Numbers are compared by all their digits.
 func (s *Schema) Validate(value []byte) []Violation {
-	if s.fast.settle(value) == yes {
+	if s.fast.decide(value) == yes {
 		return nil
 	}
 	value = bytes.Trim(value, " \t\r\n")
@@ -49,7 +49,7 @@ func (s *Schema) check(value []byte) (vs []Violation) {
 	if !errors.As(err, &broken) {
 		return []Violation{{Keyword: "limit", Message: "cannot be checked against this schema"}}
 	}
-	return violations(broken, s.facts)
+	return violations(broken, s.metadata)
 }
 
 // unmarshal builds a value with numbers as they are written.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 // A Violation is one way in which a value breaks a schema.
@@ -32,12 +32,12 @@ type Violation struct {
 }
 
 // violations turns the library's tree of errors into a sorted list. f may be nil.
-func violations(err *jsonschema.ValidationError, f *facts) []Violation {
+func violations(err *jsonschema.ValidationError, f *metadata) []Violation {
 	return tidy(appendViolations(nil, nil, err, f))
 }
 
 // appendViolations appends the errors about a part of a value, at path.
-func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *facts) []Violation {
+func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *metadata) []Violation {
 	for _, leaf := range leaves(nil, err) {
 		keyword, message := describe(leaf, f)
 		dst = append(dst, Violation{pointer(path, leaf.InstanceLocation), keyword, cut(message)})
@@ -66,7 +66,7 @@ func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) 
 	return append(dst, err)
 }
 
-func describe(err *jsonschema.ValidationError, f *facts) (keyword, message string) {
+func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message string) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.FalseSchema:
 		return "false", "no value is allowed here"
@@ -141,7 +141,7 @@ func describe(err *jsonschema.ValidationError, f *facts) (keyword, message strin
 }
 
 // alternatives says for each form why the value does not match it.
-func alternatives(err *jsonschema.ValidationError, f *facts) string {
+func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 	var b strings.Builder
 	for i, cause := range err.Causes {
 		if b.Len() > MaxMessage {
@@ -162,7 +162,7 @@ func alternatives(err *jsonschema.ValidationError, f *facts) string {
 }
 
 // mask writes a pointer whose names the schema does not know as stars.
-func (f *facts) mask(tokens []string) string {
+func (f *metadata) mask(tokens []string) string {
 	masked := slices.Clone(tokens)
 	for i, t := range masked {
 		if _, err := strconv.Atoi(t); err != nil && (f == nil || !f.declared[t]) {
@@ -173,7 +173,7 @@ func (f *facts) mask(tokens []string) string {
 }
 
 // allowed lists the members that the schema at a location knows.
-func (f *facts) allowed(location string) string {
+func (f *metadata) allowed(location string) string {
 	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
 		return "only what the schema names is allowed"
 	}
@@ -261,9 +261,5 @@ func cut(s string) string {
 	if len(s) <= MaxMessage {
 		return s
 	}
-	n := MaxMessage - len("…")
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return shorten.Cut(s, MaxMessage-len("…")) + "…"
 }

@@ -13,7 +13,6 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 type event struct {
@@ -149,7 +148,7 @@ func TestReader(t *testing.T) {
 
 func TestReaderVectors(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(testdata.Dir(t, "own-vectors", "sse.json"))
+	raw, err := os.ReadFile("testdata/sse.json")
 	if err != nil {
 		t.Fatal(err)
 	}

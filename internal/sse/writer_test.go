@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe/internal/sse"
-	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 func TestAppendEvent(t *testing.T) {
@@ -41,7 +40,7 @@ func TestAppendEvent(t *testing.T) {
 
 func TestAppendEventVectors(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(testdata.Dir(t, "own-vectors", "sse.json"))
+	raw, err := os.ReadFile("testdata/sse.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package visible returns the text of a model's message that users see if calls are written in the text:
-// the text without the calls, without the white space that they leave, and without calls that could not be
-// read. The message itself keeps everything, since the model is sent it again.
+// Package visible computes the text of an assistant message that clients show. A model without native tool calls writes
+// its calls in the text of a message. The visible text leaves out these calls, the white space around them, and calls
+// that could not be parsed. The message itself does not change, because the model gets it again in the next request.
 package visible
 
 import (
@@ -18,7 +18,7 @@ const maxSpace = 4 << 10
 //
 // Text without calls is shown byte for byte. Where a call was removed, the white space on one of its sides is
 // shown: the one with more line ends, or the one before the call. At the beginning and at the end of a message
-// there is none, but for the indentation of the first line.
+// the text has none, except for the indentation of the first line.
 type Text struct {
 	begun   bool   // something was shown
 	removed bool   // a call was removed since then

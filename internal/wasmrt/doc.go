@@ -1,4 +1,4 @@
-// Package wasmrt runs WebAssembly modules that are not trusted, under limits. It alone knows the engine.
+// Package wasmrt runs WebAssembly modules that are not trusted, under limits. No other package of the product imports the engine.
 //
 //	rt, err := wasmrt.New(&wasmrt.Options{CacheDir: dir, Hosts: hosts})
 //	module, err := rt.Compile(ctx, wasm, nil)            // once; the work goes to the disk cache
@@ -9,8 +9,8 @@
 //	b, err := inst.Memory().Read(ptr, n)                 // bounds-checked; pointers are unsigned
 //
 // A guest has memory, the functions of the [HostModule]s of its runtime, and WASI preview 1 without
-// environment, arguments, input, network and, unless [Grants] say so, without files, clock and
-// random: then time starts at a fixed point and goes on by a millisecond each time it is read, and
+// environment, arguments, input, network and, unless [Grants] allow them, without files, clock and
+// random: then time starts at a fixed point and advances by a millisecond each time it is read, and
 // random bytes are the same in every instance.
 //
 // # Limits

@@ -14,7 +14,7 @@ type Kind uint8
 
 // The kinds. The zero kind is not used.
 const (
-	KindInvalid   Kind = iota + 1 // the module is not a good one, or wants what there is not
+	KindInvalid   Kind = iota + 1 // the module is not valid, or imports something that the runtime does not provide
 	KindLimit                     // Limit was reached
 	KindMemory                    // memory was accessed out of its bounds, by the guest or for it
 	KindTrap                      // any other trap
@@ -35,8 +35,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// An Error says why a guest did not do what was asked of it. Its text holds nothing out of the
-// guest's memory.
+// An Error reports why a module could not be compiled or a guest call failed. Its text contains nothing
+// from the guest's memory.
 type Error struct {
 	Kind  Kind
 	Limit string // KindLimit: the name of the limit
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the first [Error] in err's tree, 0 where there is none.
+// KindOf returns the kind of the first [Error] in err's tree, or 0.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

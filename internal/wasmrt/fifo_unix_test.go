@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// A pipe that nobody writes to would keep the host waiting for ever.
+// Opening a pipe without a writer would block the host for ever.
 func TestT29Pipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

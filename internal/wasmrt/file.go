@@ -103,7 +103,7 @@ func flags(f esys.Oflag) int {
 	return n
 }
 
-// errno is what the guest is told. A path that leads out of the root is not permitted.
+// errno returns the error number for the guest. A path that leads out of the root is not permitted.
 func errno(err error) esys.Errno {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):

@@ -10,7 +10,7 @@ import (
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
-// Pointers are unsigned, and what is out of bounds is told.
+// Pointers are unsigned, and an access out of bounds is reported.
 func TestT32Memory(t *testing.T) {
 	t.Parallel()
 	m := New()

@@ -7,8 +7,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// Memory is the linear memory of an instance. Pointers and lengths are unsigned; what is out of
-// bounds is an *[Error] of KindMemory. An instance without memory has one of no bytes.
+// Memory is the linear memory of an instance. Pointers and lengths are unsigned; an access out of
+// bounds returns an *[Error] of KindMemory. The Memory of an instance without memory has 0 bytes.
 type Memory struct{ mem api.Memory }
 
 // Size returns the bytes that the memory has now.

@@ -18,7 +18,7 @@ type Module struct {
 	code   wazero.CompiledModule
 }
 
-// Close gives up the code. Its instances must be closed before.
+// Close frees the compiled code. The module's instances must be closed before.
 func (m *Module) Close() error { return m.code.Close(context.Background()) }
 
 // Limits returns the limits that the module was compiled with, defaults filled in.

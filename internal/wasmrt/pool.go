@@ -48,7 +48,7 @@ func (m *Module) NewPool(opts *PoolOptions) *Pool {
 	return p
 }
 
-// Get returns an instance that nobody else uses, and that no one has left anything in.
+// Get returns an instance for exclusive use, in its initial state.
 func (p *Pool) Get(ctx context.Context) (*Instance, error) {
 	p.mu.Lock()
 	if p.closed {

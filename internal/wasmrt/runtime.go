@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -146,4 +147,5 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 	return nil, &Error{Kind: KindInvalid, Err: errors.New(clip(err.Error()))}
 }
 
-func clip(s string) string { return s[:min(len(s), 200)] }
+// clip shortens text of a module for an error.
+func clip(s string) string { return shorten.Cut(s, 200) }

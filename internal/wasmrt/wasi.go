@@ -8,8 +8,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// pureWASI are the functions of WASI that leave nothing behind but what an instance resets. Whoever
-// calls another one is not used again.
+// pureWASI are the functions of WASI whose effects an instance resets. An instance that
+// calls another function is not reused.
 var pureWASI = map[string]bool{
 	"args_get": true, "args_sizes_get": true, "environ_get": true, "environ_sizes_get": true,
 	"clock_res_get": true, "clock_time_get": true, "random_get": true, "sched_yield": true, "poll_oneoff": true,

@@ -92,7 +92,7 @@ func Example() {
 
 const wasi = "wasi_snapshot_preview1"
 
-// A guest that breaks each limit, and what it is told.
+// A guest that exceeds each limit, and the error that it gets.
 func TestT30Limits(t *testing.T) {
 	t.Parallel()
 	hosts := []wasmrt.HostModule{{Name: "host", Funcs: []wasmrt.HostFunc{

@@ -52,8 +52,10 @@ func (c *compiler) compile(text string) (cel.Program, Problems) {
 	if issues != nil && issues.Err() != nil {
 		var bad Problems
 		for _, e := range issues.Errors() {
-			line, _, _ := strings.Cut(e.Message, "\n")
-			bad = append(bad, Problem{Field: "when", Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: line})
+			bad = append(bad, Problem{Field: "when", Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: explain(e.Message)})
+			if strings.HasPrefix(e.Message, "Syntax error: ") {
+				break // what the parser says after its first error follows from that
+			}
 		}
 		return nil, bad
 	}
@@ -68,7 +70,7 @@ func (c *compiler) compile(text string) (cel.Program, Problems) {
 	return prg, nil
 }
 
-// evaluate returns what the condition comes to. What is no bool, and a panic, are errors.
+// evaluate returns the result of the condition. A result that is not a bool, and a panic, are errors.
 func evaluate(prg cel.Program, vars *variables) (yes bool, err error) {
 	defer func() {
 		if recover() != nil {
@@ -89,8 +91,8 @@ func evaluate(prg cel.Program, vars *variables) (yes bool, err error) {
 	return bool(b), nil
 }
 
-// variables are what a condition can see of a call. The arguments are decoded when a condition
-// first asks for them.
+// variables are the variables of a condition. The arguments are decoded when a condition
+// first reads them.
 type variables struct {
 	call *lathe.CallInfo
 	args map[string]any

@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// decode returns a JSON object as the values of CEL: a number without a fraction is an int, above
-// that range a uint, and one that 64 bits do not hold as it is an error wherever a condition looks
-// at it, for a condition must not see another number than the tool.
+// decode returns a JSON object as values of CEL: a number without a fraction is an int, above
+// that range a uint. A number that 64 bits cannot represent exactly is an error value, which fails any condition
+// that reads it, because a condition must not decide on another number than the tool reads.
 func decode(object []byte) (map[string]any, error) {
 	if err := rawjson.Check(object, rawjson.Limits{}); err != nil {
 		return nil, err

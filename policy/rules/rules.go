@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/policy"
 )
 
@@ -20,42 +21,42 @@ const (
 	maxPatternBytes = 256
 )
 
-// RuleNone is the rule of the verdict on what no rule fits, where there is no other policy.
+// RuleNone is the rule of the verdict on calls that no rule matches, without another policy.
 const RuleNone = "rules.none"
 
-// A Rule says what becomes of the calls that it fits. Everything that is set must fit; a rule with
-// only a name fits every call, and denies it.
+// A Rule decides about the calls that it matches. All fields that are set must match; a rule with
+// only a name matches every call, and denies it.
 type Rule struct {
 	Name     string
 	Decision lathe.Decision
-	Tool     string // pattern of the tool's name, as in [policy.Match]; "" fits all
-	Effect   string // read_only, idempotent or writes; "" fits all
+	Tool     string // pattern of the tool's name, as in [policy.Match]; "" matches all
+	Effect   string // read_only, idempotent or writes; "" matches all
 	// When is a CEL expression of type bool over args (the arguments), tool, effect, origin,
 	// principal, session, depth, turn and seq, labels (of the run) and used (calls of the run by tool).
 	When      string
 	Principal string            // pattern
-	Labels    map[string]string // labels that the run must carry, with the pattern of their value
-	Reason    string            // is told with the verdict; "" says it in general
+	Labels    map[string]string // labels that the run must have, with the pattern of their value
+	Reason    string            // returned with the verdict; "": a general text
 }
 
 // Options of a [Policy].
 type Options struct {
-	// Else decides what no rule fits; nil denies.
+	// Else decides about calls that no rule matches; nil denies them.
 	Else lathe.Policy
 	// MaxCost bounds the evaluation of one condition, in CEL's units; 100 000.
 	MaxCost uint64
 }
 
-// A Problem is what is wrong with one rule.
+// A Problem is one error in a rule.
 type Problem struct {
-	Rule    int    // its place in the list
+	Rule    int    // index in the list
 	Field   string // "name", "tool", "effect", "when", "principal", "labels"
-	Line    int    // within the condition, from 1; 0 where there is none
+	Line    int    // within the condition, from 1; 0 for other fields
 	Column  int    // from 1
 	Message string
 }
 
-// Problems are all that is wrong with a list of rules.
+// Problems are all errors in a list of rules.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -67,7 +68,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// A Policy decides by rules. It keeps no state and may be used by several goroutines at once.
+// A Policy decides by rules. It has no state and may be used by several goroutines at once.
 type Policy struct {
 	rules []*rule // strictest decision first, then by name
 	other lathe.Policy
@@ -123,7 +124,7 @@ func New(list []Rule, opts *Options) (*Policy, error) {
 	return p, nil
 }
 
-// check looks at all but the condition.
+// check validates all fields except the condition.
 func (r *rule) check() (bad Problems) {
 	if r.Name == "" {
 		bad = append(bad, Problem{Field: "name", Message: "a rule has a name"})
@@ -156,15 +157,15 @@ func rank(d lathe.Decision) int {
 	}
 }
 
-// Tool returns the best verdict that any call of the tool could get in this run: Deny when none
-// could be allowed or asked for.
+// Tool returns the least strict verdict that a call of the tool could get in this run. It is Deny if no call
+// could be allowed or asked about.
 func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
-	var some *rule // the mildest rule that fits some calls only
+	var some *rule // the least strict rule that matches some calls only
 	for _, r := range p.rules {
 		switch {
 		case r.misfit(run, spec) != "":
 		case r.when == nil:
-			return r.verdict() // what would be milder never wins over it
+			return r.verdict() // a less strict rule never takes precedence over it
 		default:
 			some = r
 		}
@@ -176,7 +177,7 @@ func (p *Policy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return v
 }
 
-// Step asks the other policy, and allows where there is none: rules are about calls.
+// Step returns the verdict of the other policy, or Allow without one: rules decide calls only.
 func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
 	if p.other == nil {
 		return lathe.Verdict{Decision: lathe.Allow, Rule: "step"}
@@ -184,7 +185,7 @@ func (p *Policy) Step(s *lathe.StepInfo) lathe.Verdict {
 	return p.other.Step(s)
 }
 
-// Call returns the verdict of the strictest rule that fits.
+// Call returns the verdict of the strictest rule that matches.
 func (p *Policy) Call(c *lathe.CallInfo) lathe.Verdict {
 	vars := variables{call: c}
 	for _, r := range p.rules {
@@ -205,7 +206,7 @@ func (p *Policy) fallback(ask func(lathe.Policy) lathe.Verdict) lathe.Verdict {
 	return ask(p.other)
 }
 
-// misfit says why the rule is not about a tool in a run, "" where it is.
+// misfit returns why the rule does not apply to a tool in a run, or "" if it applies.
 func (r *rule) misfit(run *lathe.RunInfo, spec *lathe.ToolSpec) string {
 	switch {
 	case !policy.Match(r.Tool, spec.Name):
@@ -217,13 +218,13 @@ func (r *rule) misfit(run *lathe.RunInfo, spec *lathe.ToolSpec) string {
 	}
 	for name, pattern := range r.Labels {
 		if value, ok := run.Labels[name]; !ok || !policy.Match(pattern, value) {
-			return "the run does not carry its labels"
+			return "the run does not have its labels"
 		}
 	}
 	return ""
 }
 
-// judge evaluates the condition. One that fails fits where the rule holds back, and not where it allows.
+// judge evaluates the condition. If it fails, the rule matches unless it allows.
 func (r *rule) judge(vars *variables) (fits bool, failure error) {
 	if r.when == nil {
 		return true, nil
@@ -243,8 +244,8 @@ func (r *rule) verdict() lathe.Verdict {
 	return v
 }
 
-// Explain says of each rule whether it fits the call and why, the strictest first, and what the
-// other policy says where no rule fits.
+// Explain returns for each rule whether it matches the call and why, the strictest first, and the
+// findings of the other policy if no rule matches.
 func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 	var out []policy.Finding
 	vars := variables{call: c}
@@ -272,9 +273,9 @@ func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 func (r *rule) why(fits bool, err error) string {
 	switch {
 	case err != nil && fits:
-		return "its condition cannot be evaluated, which counts as met: " + clip(err.Error())
+		return "its condition cannot be evaluated, which counts as met: " + shorten.Clip(err.Error(), maxWhyBytes)
 	case err != nil:
-		return "its condition cannot be evaluated, which counts as not met: " + clip(err.Error())
+		return "its condition cannot be evaluated, which counts as not met: " + shorten.Clip(err.Error(), maxWhyBytes)
 	case r.when == nil:
 		return "it has no condition on the arguments"
 	case fits:
@@ -284,10 +285,3 @@ func (r *rule) why(fits bool, err error) string {
 }
 
 const maxWhyBytes = 200
-
-func clip(s string) string {
-	if len(s) > maxWhyBytes {
-		s = strings.ToValidUTF8(s[:maxWhyBytes], "") + "…"
-	}
-	return s
-}

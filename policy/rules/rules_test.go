@@ -151,7 +151,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 	}
 }
 
-func TestToolSaysWhatACallCouldGet(t *testing.T) {
+func TestToolShowsWhatACallCouldGet(t *testing.T) {
 	t.Parallel()
 	const when = `args.a == 1`
 	allowIf := rules.Rule{Name: "allow-if", Decision: lathe.Allow, When: when}
@@ -266,7 +266,7 @@ func TestExplain(t *testing.T) {
 	const want = `big matched=true decides=true: its condition cannot be evaluated, which counts as met: no such key: amount
 bots matched=false decides=false: the run has another principal
 reads matched=false decides=false: the tool has another effect: writes
-stage matched=false decides=false: the run does not carry its labels
+stage matched=false decides=false: the run does not have its labels
 mail matched=true decides=false: it has no condition on the arguments
 all matched=true decides=false: it has no condition on the arguments
 `

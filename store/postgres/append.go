@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -19,16 +20,16 @@ const maxWait = 10 * time.Second
 // maxLease bounds a lease.
 const maxLease = 365 * 24 * time.Hour
 
-// A request is an append that waits to be written.
+// A request is a queued append.
 type request struct {
 	ctx    context.Context
 	runID  string
-	claim  *lathe.Claim // nil: whoever may write
+	claim  *store.Claim // nil: any node may write
 	last   int64
 	was    int64 // the mark of the log's end
 	mark   int64 // of this append
 	bodies [][]byte
-	run    *lathe.RunSummary // as it is afterwards
+	run    *store.RunSummary // after the append
 	ended  bool
 	row    []byte // JSON of run
 	calls  []row  // of the model calls that are new or have changed
@@ -53,20 +54,20 @@ type answer struct {
 	err   error
 }
 
-// Append implements [lathe.Store]. When ctx ends while the events are on their way, they may be kept
+// Append implements [store.Store]. If ctx ends while the write is in progress, the events may be stored
 // or not.
-func (s *Store) Append(ctx context.Context, runID string, last int64, events ...lathe.Event) (int64, error) {
+func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, nil, last, events)
 }
 
-// AppendAs implements [lathe.SharedStore].
-func (s *Store) AppendAs(ctx context.Context, c lathe.Claim, last int64, events ...lathe.Event) (int64, error) {
+// AppendAs implements [store.Shared].
+func (s *Store) AppendAs(ctx context.Context, c store.Claim, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, c.RunID, &c, last, events)
 }
 
-func (s *Store) append(ctx context.Context, runID string, c *lathe.Claim, last int64, events []lathe.Event) (int64, error) {
+func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
 	const op = "postgres: append"
-	if err := store.Fits(runID, last, events); err != nil {
+	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
 	if err := ctx.Err(); err != nil {
@@ -85,7 +86,7 @@ func (s *Store) append(ctx context.Context, runID string, c *lathe.Claim, last i
 // errOtherLog says that the log ends where it should, but is not the one that was known.
 var errOtherLog = errors.New("the log was begun again")
 
-func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim, last int64, events []lathe.Event) (int64, error) {
+func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
 	conflict := &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 	begins := c != nil && last == 0 && c.Epoch == 0
 	if begins && (c.Node == "" || c.Lease <= 0) {
@@ -94,7 +95,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim,
 	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
 	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing that could be written
 		now, err := s.look(ctx, r)
-		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.takes(c)) {
+		if err == nil && (len(events) > 0 || now.end != last || now.end > 0 && !now.accepts(c)) {
 			err = conflict
 		}
 		return now.end, err
@@ -116,7 +117,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim,
 		case err != nil:
 			return 0, err
 		case now.mine: // it was written, and the answer was lost
-		case now.end == last && last > 0 && now.takes(c):
+		case now.end == last && last > 0 && now.accepts(c):
 			return last, errOtherLog
 		default:
 			return now.end, conflict
@@ -124,12 +125,12 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *lathe.Claim,
 	}
 	s.states.put(runID, state{sum: st.sum, mark: r.mark})
 	s.memory.confirm(runID, logEnd{last: last + int64(len(events)), mark: r.mark, over: r.ended})
-	s.hints.add(runID)
+	s.outbox.add(runID)
 	return last + int64(len(events)), nil
 }
 
 // encode makes the rows of the events, and of the lists as they are afterwards.
-func (r *request) encode(st state, events []lathe.Event) (err error) {
+func (r *request) encode(st state, events []event.Event) (err error) {
 	r.was, r.run = st.mark, &st.sum.Run
 	before := max(0, len(st.sum.Calls)-1) // the time of its tools may grow
 	r.bodies = make([][]byte, len(events))
@@ -142,7 +143,7 @@ func (r *request) encode(st state, events []lathe.Event) (err error) {
 		e := events[i]
 		e.Time = e.Time.Round(0).UTC() // as it is read again
 		st.sum.Apply(&e)
-		end, ok := e.Data.(*lathe.RunFinished)
+		end, ok := e.Data.(*event.RunFinished)
 		r.ended = ok && end.Reason.Status() != "parked"
 	}
 	if r.row, err = json.Marshal(r.run); err != nil {
@@ -166,7 +167,7 @@ type sight struct {
 	mine  bool // the event after the request's last is the request's own
 }
 
-func (n *sight) takes(c *lathe.Claim) bool {
+func (n *sight) accepts(c *store.Claim) bool {
 	return c == nil || c.Epoch > 0 && c.Epoch == n.epoch && c.Node == n.owner && c.Node != ""
 }
 
@@ -183,7 +184,7 @@ func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
 	return n, err
 }
 
-// submit hands a request to a lane and waits for its answer.
+// submit queues a request for a writer goroutine and waits for the answer.
 func (s *Store) submit(ctx context.Context, r *request) (bool, error) {
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -27,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 			for w := range writers {
 				wg.Go(func() {
 					var mine []time.Duration
-					c := lathe.Claim{RunID: fmt.Sprintf("run_%d", w), Node: "node_1", Lease: time.Minute}
+					c := store.Claim{RunID: fmt.Sprintf("run_%d", w), Node: "node_1", Lease: time.Minute}
 					last, err := s.AppendAs(b.Context(), c, 0, started(c.RunID))
 					c.Epoch = 1
 					for n := 0; n < b.N/writers && err == nil; n++ {
@@ -58,7 +59,7 @@ func BenchmarkClaim(b *testing.B) {
 			url := pgtest.URL(b)
 			s := open(b, url)
 			park(b, s, url, waiting)
-			c := lathe.Claim{RunID: "run_new", Node: "node_1", Lease: time.Hour}
+			c := store.Claim{RunID: "run_new", Node: "node_1", Lease: time.Hour}
 			if _, err := s.AppendAs(b.Context(), c, 0, started(c.RunID), paused(c.RunID, 2)); err != nil {
 				b.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func BenchmarkClaim(b *testing.B) {
 			var took []time.Duration
 			b.ResetTimer()
 			for n := range b.N {
-				if err := s.PutFact(b.Context(), lathe.Fact{RunID: c.RunID, Kind: "result", Key: strconv.Itoa(n)}); err != nil {
+				if err := s.PutSignal(b.Context(), store.Signal{RunID: c.RunID, Kind: "result", Key: strconv.Itoa(n)}); err != nil {
 					b.Fatal(err)
 				}
 				from := time.Now()
@@ -88,7 +89,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// Renewing the claims of a node that carries many runs.
+// Renewing the claims of a node that owns many runs.
 func BenchmarkRenew(b *testing.B) {
 	for _, held := range []int{100, 5_000} {
 		b.Run(strconv.Itoa(held), func(b *testing.B) {
@@ -115,8 +116,8 @@ func park(b *testing.B, s *postgres.Store, url string, n int) {
 	if n == 0 {
 		return
 	}
-	c := lathe.Claim{RunID: "run_0", Node: "node_1", Lease: time.Hour}
-	asked := lathe.Event{ID: 2, RunID: c.RunID, Time: time.Now(), Data: &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(24 * time.Hour)}}
+	c := store.Claim{RunID: "run_0", Node: "node_1", Lease: time.Hour}
+	asked := event.Event{ID: 2, RunID: c.RunID, Time: time.Now(), Data: &event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(24 * time.Hour)}}
 	if _, err := s.AppendAs(b.Context(), c, 0, started(c.RunID), asked, paused(c.RunID, 3)); err != nil {
 		b.Fatal(err)
 	}

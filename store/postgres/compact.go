@@ -7,27 +7,27 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.Compactor = (*Store)(nil)
+var _ store.Compactor = (*Store)(nil)
 
-// Ended implements [lathe.Compactor].
-func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.Time, limit int) ([]lathe.RunSummary, error) {
+// Ended implements [store.Compactor].
+func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.Time, limit int) ([]store.RunSummary, error) {
 	const op = "postgres: list"
 	since, id := int64(-1<<63), ""
 	if after != nil {
 		since, id = after.Updated.UnixNano(), after.RunID
 	}
-	var out []lathe.RunSummary
+	var out []store.RunSummary
 	err := s.again(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, `SELECT summary FROM run WHERE ended_at IS NOT NULL AND (ended_at, run_id) > ($1, $2) AND ended_at < $3
 			ORDER BY ended_at, run_id LIMIT $4`, since, id, before.UnixNano(), limit)
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r lathe.RunSummary, err error) {
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r store.RunSummary, err error) {
 			var raw []byte
 			if err = row.Scan(&raw); err == nil {
 				err = json.Unmarshal(raw, &r)
@@ -42,30 +42,16 @@ func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.
 	return out, nil
 }
 
-// Compact implements [lathe.Compactor]. The server gives the space back, and forgets the content, when it has cleaned
-// up, and its backups and its log of writes later.
-func (s *Store) Compact(ctx context.Context, runID string, shrink func(lathe.Event) lathe.Event) error {
+// Compact implements [store.Compactor]. The content can no longer be read through the store. PostgreSQL frees the space
+// and erases the content when it vacuums; its WAL and backups contain the content until they expire.
+func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "postgres: compact"
-	var events []lathe.Event
-	for e, err := range s.Read(ctx, runID, 0) {
-		if err != nil {
-			return err
-		}
-		events = append(events, e)
-	}
-	changes, sum, err := store.Compact(events, shrink)
+	changes, row, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
 	if err != nil {
 		return failure(ctx, op, err)
-	}
-	if !store.HasEnded(sum.Run.Status) {
-		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 	}
 	if len(changes) == 0 {
 		return nil
-	}
-	row, err := json.Marshal(&sum.Run)
-	if err != nil {
-		return failure(ctx, op, err)
 	}
 	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated. Two
 	// processes that compact one run write the same.

@@ -48,7 +48,7 @@ func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of several hosts, the primary
 	cfg.PingTimeout = connectTimeout
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := settle(ctx, conn); err != nil {
+		if err := setSession(ctx, conn); err != nil {
 			return err
 		}
 		if err := trusted(ctx, conn, o.AllowUnsafeDurability); err != nil {
@@ -59,9 +59,9 @@ func (s *Store) configure(url string, o *Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// settle sets what statements run under, but for what the URL sets. It is no part of the connection's
+// setSession sets what statements run under, but for what the URL sets. It is no part of the connection's
 // beginning, which a pooler between here and the server would refuse.
-func settle(ctx context.Context, conn *pgx.Conn) error {
+func setSession(ctx context.Context, conn *pgx.Conn) error {
 	settings := map[string]string{
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),

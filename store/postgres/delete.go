@@ -10,18 +10,18 @@ import (
 // maxDeleted bounds the runs of one transaction.
 const maxDeleted = 50
 
-// Delete implements [lathe.Store]. What was deleted is out of reach at once; the server gives its space
-// back, and forgets it, when it has cleaned up, and its backups and its log of writes later.
+// Delete implements [store.Store]. The run can no longer be read once Delete returns. PostgreSQL frees the
+// space and erases the content when it vacuums; its WAL and backups contain it until they expire.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	return s.remove(ctx, "run_id = $1", runID)
 }
 
-// DeleteSession implements [lathe.Retainer].
+// DeleteSession implements [store.Retainer].
 func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
 	return s.remove(ctx, "session_id = $1", sessionID)
 }
 
-// DeletePrincipal implements [lathe.Retainer].
+// DeletePrincipal implements [store.Retainer].
 func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 	return s.remove(ctx, "principal = $1", principal)
 }

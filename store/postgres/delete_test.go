@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -22,12 +24,12 @@ func TestDeletesForGood(t *testing.T) {
 		t.Helper()
 		first := started(id)
 		first.SessionID = session
-		first.Data.(*lathe.RunStarted).Principal = principal
-		called := lathe.Event{ID: 2, RunID: id, Time: time.Now(), Data: &lathe.ModelCallFinished{Attempt: 1, Status: "success"}}
+		first.Data.(*event.RunStarted).Principal = principal
+		called := event.Event{ID: 2, RunID: id, Time: time.Now(), Data: &event.ModelCallFinished{Attempt: 1, Status: "success"}}
 		if _, err := s.Append(ctx, id, 0, first, called); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.PutFact(ctx, lathe.Fact{RunID: id, Kind: "cancel"}); err != nil {
+		if err := s.PutSignal(ctx, store.Signal{RunID: id, Kind: "cancel"}); err != nil {
 			t.Fatal(err)
 		}
 	}

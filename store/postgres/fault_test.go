@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -18,17 +20,17 @@ import (
 // lease ends in no test.
 const lease = time.Hour
 
-// A writer appends to one run, and knows what it was told.
+// A writer appends to one run, and records what the store acknowledged.
 type writer struct {
 	store        *postgres.Store
-	claim        lathe.Claim
+	claim        store.Claim
 	acknowledged int64
 	tries        map[string]bool // the tokens of all events that it tried to append
 }
 
-// write appends events of one token each until stop is closed. After an error it does not know: it looks
-// at what is there, again and again, and goes on after it.
-func (w *writer) write(t *testing.T, stop <-chan struct{}, told func()) {
+// write appends events of one token each until stop is closed. After an error it does not know whether the
+// events are stored: it reads the log until that succeeds, and continues after its last event.
+func (w *writer) write(t *testing.T, stop <-chan struct{}, lost func()) {
 	last := int64(0)
 	for n := 0; ; n++ {
 		select {
@@ -50,12 +52,12 @@ func (w *writer) write(t *testing.T, stop <-chan struct{}, told func()) {
 				return
 			}
 			last, w.acknowledged, w.claim.Epoch = end, end, 1
-			told()
+			lost()
 		case lathe.CodeOf(err) == lathe.CodeUnavailable:
 			if last = w.end(t); last > 0 {
 				w.claim.Epoch = 1
 			}
-		default: // nobody else writes: there is no conflict
+		default: // the run has no other writer, so no conflict is possible
 			t.Errorf("%s: append after %d: %v", w.claim.RunID, last, err)
 			return
 		}
@@ -104,25 +106,25 @@ func (w *writer) check(t *testing.T) {
 	if n < w.acknowledged {
 		t.Errorf("%s has %d events, %d were acknowledged", w.claim.RunID, n, w.acknowledged)
 	}
-	rows, _, err := w.store.Runs(t.Context(), &lathe.RunFilter{RunID: w.claim.RunID})
+	rows, _, err := w.store.Runs(t.Context(), &store.RunFilter{RunID: w.claim.RunID})
 	if err != nil || len(rows) != 1 || rows[0].LastID != n {
 		t.Errorf("%s: the list says %+v, %v, want %d events", w.claim.RunID, rows, err, n)
 	}
 }
 
 // load has several writers write until over returns, and checks what they wrote.
-func load(t *testing.T, s *postgres.Store, over func(told func() int64)) {
+func load(t *testing.T, s *postgres.Store, over func(lost func() int64)) {
 	t.Helper()
-	var told atomic.Int64
+	var lost atomic.Int64
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	writers := make([]*writer, 8)
 	for i := range writers {
-		w := &writer{store: s, claim: lathe.Claim{RunID: fmt.Sprintf("run_%d", i), Node: "node_1", Lease: lease}, tries: map[string]bool{}}
+		w := &writer{store: s, claim: store.Claim{RunID: fmt.Sprintf("run_%d", i), Node: "node_1", Lease: lease}, tries: map[string]bool{}}
 		writers[i] = w
-		wg.Go(func() { w.write(t, stop, func() { told.Add(1) }) })
+		wg.Go(func() { w.write(t, stop, func() { lost.Add(1) }) })
 	}
-	over(told.Load)
+	over(lost.Load)
 	close(stop)
 	wg.Wait()
 	for _, w := range writers {
@@ -150,38 +152,38 @@ func TestF4_F5_ServersAreKilled(t *testing.T) {
 	server := pgtest.Start(t)
 	t.Run("a crash loses nothing", func(t *testing.T) { crash(t, server) })
 	t.Run("refuses unsafe settings", func(t *testing.T) { refusesUnsafe(t, server) })
-	t.Run("a standby takes over", func(t *testing.T) { takeOver(t, server) })
+	t.Run("a standby takes over", func(t *testing.T) { promote(t, server) })
 }
 
 // crash kills the server under load: what was acknowledged is there, once.
 func crash(t *testing.T, server *pgtest.Server) {
 	s := open(t, server.Schema(t))
-	load(t, s, func(told func() int64) {
+	load(t, s, func(lost func() int64) {
 		for range 2 {
-			from := told()
-			until(t, "the load goes on", func() bool { return told() > from+100 })
+			from := lost()
+			until(t, "the load goes on", func() bool { return lost() > from+100 })
 			server.Kill()
 			server.Restart(t)
 		}
-		from := told()
-		until(t, "the load goes on", func() bool { return told() > from+100 })
+		from := lost()
+		until(t, "the load goes on", func() bool { return lost() > from+100 })
 	})
 }
 
-// takeOver kills the primary under load, and has its synchronous standby take over: the store finds it, and
+// promote kills the primary under load, and has its synchronous standby take over: the store finds it, and
 // what was acknowledged is there, once.
-func takeOver(t *testing.T, primary *pgtest.Server) {
+func promote(t *testing.T, primary *pgtest.Server) {
 	schema := primary.Schema(t)
 	standby := primary.Standby(t)
 	both := with(t, with(t, schema, "host", primary.Dir()+","+standby.Dir()), "port", "5432,5432")
 	s := open(t, both)
-	load(t, s, func(told func() int64) {
-		from := told()
-		until(t, "the load goes on", func() bool { return told() > from+100 })
+	load(t, s, func(lost func() int64) {
+		from := lost()
+		until(t, "the load goes on", func() bool { return lost() > from+100 })
 		primary.Kill()
 		standby.Promote(t)
-		from = told()
-		until(t, "the load goes on", func() bool { return told() > from+100 })
+		from = lost()
+		until(t, "the load goes on", func() bool { return lost() > from+100 })
 	})
 }
 
@@ -190,8 +192,8 @@ func TestF8_CutConnectionsLoseNothing(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
-	load(t, s, func(told func() int64) {
-		until(t, "all have begun", func() bool { return told() > 50 })
+	load(t, s, func(lost func() int64) {
+		until(t, "all have begun", func() bool { return lost() > 50 })
 		var answers, cuts atomic.Int64
 		proxy.CutAnswers(func([]byte) bool {
 			if answers.Add(1)%23 == 0 {
@@ -202,19 +204,19 @@ func TestF8_CutConnectionsLoseNothing(t *testing.T) {
 		})
 		until(t, "many were cut", func() bool { return cuts.Load() > 20 })
 		proxy.CutAnswers(nil)
-		from := told()
-		until(t, "the load goes on", func() bool { return told() > from+100 })
+		from := lost()
+		until(t, "the load goes on", func() bool { return lost() > from+100 })
 	})
 }
 
-// The one answer that says what became of a statement is lost: the caller is told what did, and it is
-// done once.
+// The server's answer to a statement is lost. The store finds out whether the statement took effect, returns
+// that to the caller, and executes the statement once.
 func TestF8_FindsOutWhatBecameOfAStatement(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
 	ctx := t.Context()
-	c := lathe.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	c := store.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -243,12 +245,12 @@ func TestF8_FindsOutWhatBecameOfAStatement(t *testing.T) {
 			t.Errorf("the same again: %d, %v", end, err)
 		}
 	})
-	losing("INSERT 0 1", func() { must(s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})) })
-	if err := s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"}); !errors.Is(err, lathe.ErrConflict) {
-		t.Errorf("a second fact: %v", err)
+	losing("INSERT 0 1", func() { must(s.PutSignal(ctx, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})) })
+	if err := s.PutSignal(ctx, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"}); !errors.Is(err, lathe.ErrConflict) {
+		t.Errorf("a second signal: %v", err)
 	}
 	losing("UPDATE 1", func() { must(s.Release(ctx, c, 4)) })
-	losing("run_a", func() { // nobody knows of the claim, but it is there to be found
+	losing("run_a", func() { // the claim was not returned, but Renew finds it
 		got, err := s.Claim(ctx, "node_2", lease, 10)
 		if must(err); len(got) != 0 {
 			t.Errorf("got %+v, which is claimed already", got)
@@ -256,14 +258,14 @@ func TestF8_FindsOutWhatBecameOfAStatement(t *testing.T) {
 	})
 	losing("run_a", func() {
 		got, err := s.Renew(ctx, "node_2", lease)
-		if must(err); len(got) != 1 || got[0].Facts != 1 || got[0].Epoch != 2 {
+		if must(err); len(got) != 1 || got[0].Signals != 1 || got[0].Epoch != 2 {
 			t.Fatalf("got %+v", got)
 		}
 		c = got[0]
 	})
 	losing("UPDATE 1", func() { must(s.Release(ctx, c, 4)) })
 	losing("\x00\x00\x00\x01", func() { // of a row: there is no other
-		got, err := s.Take(ctx, "node_3", "run_a", lease)
+		got, err := s.ClaimRun(ctx, "node_3", "run_a", lease)
 		if must(err); got.Epoch <= c.Epoch {
 			t.Errorf("got %+v", got)
 		}
@@ -313,7 +315,7 @@ func TestF8_FindsOutWhatBecameOfACall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claim := func() lathe.CallRef {
+	claim := func() remote.Ref {
 		t.Helper()
 		calls, err := s.ClaimCalls(ctx, "w", []string{"def"}, lease, 1)
 		if must(err); len(calls) != 1 {
@@ -322,8 +324,8 @@ func TestF8_FindsOutWhatBecameOfACall(t *testing.T) {
 		return calls[0].Ref()
 	}
 	lose(t, proxy, "key_a", func() {
-		row, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "key_a", RunID: "run_a", Tool: "act", Definition: "def", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
-		if must(err); row.State != lathe.CallQueued {
+		row, err := s.PutCall(ctx, &remote.Call{Key: "key_a", RunID: "run_a", Tool: "act", Definition: "def", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
+		if must(err); row.State != remote.Queued {
 			t.Errorf("%+v", row)
 		}
 	})
@@ -338,22 +340,22 @@ func TestF8_FindsOutWhatBecameOfACall(t *testing.T) {
 	}
 	ref = claim()
 	must(s.StartCall(ctx, ref, lease))
-	lose(t, proxy, "UPDATE 1", func() { must(s.FinishCall(ctx, ref, &lathe.CallResult{Data: []byte("1")})) })
+	lose(t, proxy, "UPDATE 1", func() { must(s.FinishCall(ctx, ref, &remote.Result{Data: []byte("1")})) })
 	lose(t, proxy, "key_a", func() {
 		row, err := s.FindCall(ctx, "key_a")
-		if must(err); row.State != lathe.CallDone || string(row.Result.Data) != "1" || row.Attempt != 2 {
+		if must(err); row.State != remote.Done || string(row.Result.Data) != "1" || row.Attempt != 2 {
 			t.Errorf("%+v", row)
 		}
 	})
 }
 
-// While the database cannot be reached work is refused, not queued; afterwards it goes on.
+// While the database cannot be reached, appends are refused, not queued; afterwards they succeed again.
 func TestF8_RefusesWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	proxy := pgtest.NewProxy(t, pgtest.URL(t))
 	s := open(t, proxy.URL)
 	ctx := t.Context()
-	c := lathe.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	c := store.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
 	if _, err := s.AppendAs(ctx, c, 0, started("run_a")); err != nil {
 		t.Fatal(err)
 	}
@@ -367,9 +369,9 @@ func TestF8_RefusesWhileUnreachable(t *testing.T) {
 		}
 	}
 	_, claim := s.Claim(ctx, "node_1", lease, 1)
-	_, facts := s.Facts(ctx, "run_a")
+	_, signals := s.Signals(ctx, "run_a")
 	_, _, list := s.Runs(ctx, nil)
-	for what, err := range map[string]error{"claim": claim, "facts": facts, "list": list, "put": s.PutFact(ctx, lathe.Fact{RunID: "run_a", Kind: "cancel"}),
+	for what, err := range map[string]error{"claim": claim, "signals": signals, "list": list, "put": s.PutSignal(ctx, store.Signal{RunID: "run_a", Kind: "cancel"}),
 		"delete": s.Delete(ctx, "run_a"), "watch": <-watched} {
 		if lathe.CodeOf(err) != lathe.CodeUnavailable {
 			t.Errorf("%s: %v", what, err)
@@ -386,8 +388,8 @@ func TestF8_RefusesWhileUnreachable(t *testing.T) {
 	}
 }
 
-// An error of the server's disk is an error of the store, nothing is half written, and it goes on when
-// there is room again.
+// An error of the server's disk is an error of the store, nothing is half written, and appends succeed again
+// when the disk has space.
 func TestF16_DiskErrors(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A claim is made with a time of its own. The first Renew after that puts it under the lease of its node,
@@ -32,9 +31,9 @@ const (
 		AND NOT EXISTS (SELECT FROM run WHERE owner = l.node AND NOT ended AND lease = l.id) FOR UPDATE SKIP LOCKED)`
 )
 
-// Renew implements [lathe.SharedStore]. It writes one row, and those of the runs that were claimed since the
-// last time. Where somebody holds on to the row of such a run, the claims on the others are renewed.
-func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
+// Renew implements [store.Shared]. It writes one row, and the rows of the runs that were claimed since the
+// last renewal. If another transaction locks the row of such a run, the claims on the others are renewed.
+func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
 	const op = "postgres: renew"
 	if err := mayClaim(op, node, lease); err != nil {
 		return nil, err
@@ -49,9 +48,9 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 	return out, nil
 }
 
-func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []lathe.Claim, err error) {
+func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []store.Claim, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
-		b := &pgx.Batch{} // one transaction, whose statements see what was committed before each
+		b := &pgx.Batch{} // one transaction; each statement sees what was committed before it
 		b.Queue(prolongLease, node, micros(lease))
 		b.Queue(putUnderLease+skip+underLease, node)
 		b.Queue(heldUnderLease, node).Query(func(rows pgx.Rows) (err error) {
@@ -64,10 +63,10 @@ func (s *Store) renew(ctx context.Context, node string, lease time.Duration, ski
 	return out, err
 }
 
-// renewFree renews the claims on runs whose rows nobody holds on to. Appends hold them for a moment: it
-// looks a few times.
-func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]lathe.Claim, error) {
-	byRun := map[string]lathe.Claim{}
+// renewFree renews the claims on runs whose rows no other transaction locks. Appends lock rows briefly, so
+// it tries a few times.
+func (s *Store) renewFree(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
+	byRun := map[string]store.Claim{}
 	for range 5 {
 		got, err := s.renew(ctx, node, lease, " SKIP LOCKED")
 		if err != nil {

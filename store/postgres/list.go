@@ -19,25 +19,25 @@ type listing[T any] struct {
 	at    func(*T) store.Cursor
 }
 
-var runs = &listing[lathe.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, func(r *lathe.RunSummary) store.Cursor {
+var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, func(r *store.RunSummary) store.Cursor {
 	return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
 }}
 
-var calls = &listing[lathe.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, func(r *lathe.CallSummary) store.Cursor {
+var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, func(r *store.CallSummary) store.Cursor {
 	return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
 }}
 
-// Runs implements [lathe.RunIndex].
-func (s *Store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
+// Runs implements [store.RunIndex].
+func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
 	return list(ctx, s, runs, f)
 }
 
-// ModelCalls implements [lathe.RunIndex].
-func (s *Store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+// ModelCalls implements [store.RunIndex].
+func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	return list(ctx, s, calls, f)
 }
 
-func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilter) ([]T, string, error) {
+func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilter) ([]T, string, error) {
 	const op = "postgres: list"
 	var q strings.Builder
 	q.WriteString(l.query)
@@ -52,7 +52,7 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *lathe.RunFilte
 				q.WriteString(" AND " + c.column + " = " + arg(c.value))
 			}
 		}
-		if f.Told {
+		if f.Signaled {
 			q.WriteString(" AND status = 'parked' AND facts > seen_facts")
 		}
 		if f.After != "" {

@@ -7,28 +7,27 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.LossWatcher = (*Store)(nil)
+var _ store.LossWatcher = (*Store)(nil)
 
-// maxEnds bounds the runs of which a process knows what was confirmed to it.
+// maxEnds bounds the runs whose confirmed log end a process remembers.
 const maxEnds = 16_384
 
-// A memory is what a process knows of its server: which one it is, and where the logs end that the process
+// A memory is what a process knows of its server: when that was started, and where the logs end that the process
 // has written to lately.
 type memory struct {
 	mu   sync.Mutex
 	ends map[string]logEnd // by run
 
-	meeting sync.Mutex // held while a server is compared with what is known
+	meeting sync.Mutex // held while the server's logs are compared with ends
 	began   time.Time  // when the server was started; under meeting
 
-	telling sync.Mutex
-	tell    func(lost []string) // nil: nobody wants to know
-	untold  []string
-	changed bool // nobody was told
+	delivery    sync.Mutex
+	deliver     func(lost []string) // nil: no watcher is registered
+	undelivered []string
+	changed     bool // a change that no watcher has received
 }
 
 // A logEnd is where a log ends, as it was confirmed.
@@ -53,7 +52,7 @@ func (m *memory) confirm(runID string, e logEnd) {
 	m.ends[runID] = e
 }
 
-// forget forgets runs that this process has deleted.
+// forget removes the runs that this process has deleted.
 func (m *memory) forget(runIDs []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,16 +61,16 @@ func (m *memory) forget(runIDs []string) {
 	}
 }
 
-// meet compares the server of a new connection with what is known, before the connection is used. A server
-// that was started at another time is another one, or has been down: a standby that has taken over, an older
-// copy, or the same one again.
+// meet checks the server of a new connection, before the connection is used. If the server's start time has
+// changed, it was restarted, a standby has taken over, or it is an older copy: the logs on it are compared with
+// the confirmed ends.
 func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	m := &s.memory
 	var began time.Time
 	if err := conn.QueryRow(ctx, "SELECT pg_postmaster_start_time()").Scan(&began); err != nil {
 		return err
 	}
-	m.meeting.Lock() // nothing is done on a server that was not looked at
+	m.meeting.Lock() // no connection is used before its server was checked
 	defer m.meeting.Unlock()
 	if m.began.Equal(began) {
 		return nil
@@ -87,9 +86,9 @@ func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// compare returns the runs whose logs lack what was confirmed, and forgets what it knew of them. A run that had
-// ended and is not there at all is left out, as another process may have deleted it; one that had not may have
-// been deleted, too, but that is rare.
+// compare returns the runs whose logs lack confirmed events, and removes them from ends. A run that had ended and
+// does not exist on the server is left out, since another process may have deleted it; one that had not ended may
+// have been deleted, too, but that is rare.
 func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	m := &s.memory
 	m.mu.Lock()
@@ -119,29 +118,29 @@ func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return lost, nil
 }
 
-// report tells whoever watches, or will.
+// report passes the lost runs to the watcher; without one it keeps them for the first watcher.
 func (m *memory) report(lost []string) {
-	m.telling.Lock()
-	defer m.telling.Unlock()
-	if m.tell == nil {
-		m.untold, m.changed = append(m.untold, lost...), true
+	m.delivery.Lock()
+	defer m.delivery.Unlock()
+	if m.deliver == nil {
+		m.undelivered, m.changed = append(m.undelivered, lost...), true
 		return
 	}
-	m.tell(lost)
+	m.deliver(lost)
 }
 
-// WatchLosses implements [lathe.LossWatcher].
+// WatchLosses implements [store.LossWatcher].
 func (s *Store) WatchLosses(ctx context.Context, fn func(lost []string)) {
 	m := &s.memory
-	m.telling.Lock()
+	m.delivery.Lock()
 	if m.changed {
-		fn(m.untold)
-		m.untold, m.changed = nil, false
+		fn(m.undelivered)
+		m.undelivered, m.changed = nil, false
 	}
-	m.tell = fn
-	m.telling.Unlock()
+	m.deliver = fn
+	m.delivery.Unlock()
 	<-ctx.Done()
-	m.telling.Lock()
-	defer m.telling.Unlock()
-	m.tell = nil
+	m.delivery.Lock()
+	defer m.delivery.Unlock()
+	m.deliver = nil
 }

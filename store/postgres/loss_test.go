@@ -21,12 +21,12 @@ func TestF6_StandbyThatLacksEvents(t *testing.T) {
 	schema := primary.Schema(t)
 	standby := primary.Follower(t)
 	s := open(t, with(t, with(t, schema, "host", primary.Dir()+","+standby.Dir()), "port", "5432,5432"))
-	told := make(chan []string, 10)
+	reported := make(chan []string, 10)
 	ctx, leave := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer leave()
-	watching.Go(func() { s.WatchLosses(ctx, func(lost []string) { told <- lost }) })
+	watching.Go(func() { s.WatchLosses(ctx, func(lost []string) { reported <- lost }) })
 	must := func(last int64, err error) {
 		t.Helper()
 		if err != nil {
@@ -48,7 +48,7 @@ func TestF6_StandbyThatLacksEvents(t *testing.T) {
 	primary.Restart(t)
 	reach()
 	must(s.Append(ctx, "run_kept", 2, resumed("run_kept", 3)))
-	if lost := <-told; len(lost) != 0 {
+	if lost := <-reported; len(lost) != 0 {
 		t.Errorf("a server that was down has lost %v", lost)
 	}
 
@@ -60,13 +60,13 @@ func TestF6_StandbyThatLacksEvents(t *testing.T) {
 	standby.Promote(t)
 	reach()
 	must(s.Append(ctx, "run_kept", 3, resumed("run_kept", 4)))
-	if lost := <-told; !slices.Equal(lost, []string{"run_behind", "run_gone"}) {
+	if lost := <-reported; !slices.Equal(lost, []string{"run_behind", "run_gone"}) {
 		t.Errorf("the standby has lost %v", lost)
 	}
 	if last, err := s.Append(ctx, "run_behind", 3, resumed("run_behind", 4)); lathe.CodeOf(err) != lathe.CodeConflict || last != 2 {
 		t.Errorf("an append after what is lost: %d, %v", last, err)
 	}
-	if len(told) > 0 {
-		t.Errorf("told again: %v", <-told)
+	if len(reported) > 0 {
+		t.Errorf("reported again: %v", <-reported)
 	}
 }

@@ -37,8 +37,8 @@ func versions() ([]string, error) {
 	return scripts, nil
 }
 
-// migrate brings the schema to the version that this package knows. Where it is there already, nothing
-// but reading is needed.
+// migrate updates the schema to this package's version. If it has that version already, migrate only
+// reads.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
 	scripts, err := versions()
 	if err != nil {
@@ -79,8 +79,8 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 	return tx.Commit(ctx)
 }
 
-// schemaVersion returns the version of the schema, 0 where there is none. A newer one than this package
-// knows is an error.
+// schemaVersion returns the version of the schema, or 0 if the tables do not exist. A version newer than this
+// package's is an error.
 func schemaVersion(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (int, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Advertise implements [lathe.SharedStore].
+// Advertise implements [store.Shared].
 func (s *Store) Advertise(ctx context.Context, node, address string, ttl time.Duration) error {
 	const op = "postgres: advertise"
 	if err := mayClaim(op, node, ttl); err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Advertise(ctx context.Context, node, address string, ttl time.Du
 	return nil
 }
 
-// Address implements [lathe.SharedStore].
+// Address implements [store.Shared].
 func (s *Store) Address(ctx context.Context, node string) (address string, err error) {
 	const op = "postgres: address"
 	err = s.again(ctx, func(ctx context.Context) error {

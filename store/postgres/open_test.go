@@ -15,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -167,28 +170,28 @@ func TestNeedsNoRightToMakeTables(t *testing.T) {
 func cycle(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	ctx := t.Context()
-	c := lathe.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
-	asked := lathe.Event{ID: 2, RunID: c.RunID, Time: time.Now(), Data: &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(lease)}}
-	called := lathe.Event{ID: 3, RunID: c.RunID, Time: time.Now(), Data: &lathe.ModelCallFinished{Attempt: 1, Status: "success"}}
-	var claims []lathe.Claim
+	c := store.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	asked := event.Event{ID: 2, RunID: c.RunID, Time: time.Now(), Data: &event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(lease)}}
+	called := event.Event{ID: 3, RunID: c.RunID, Time: time.Now(), Data: &event.ModelCallFinished{Attempt: 1, Status: "success"}}
+	var claims []store.Claim
 	for i, step := range []func() error{
 		func() error { return failed(s.AppendAs(ctx, c, 0, started(c.RunID))) },
 		func() error { c.Epoch = 1; return failed(s.AppendAs(ctx, c, 1, asked, called, paused(c.RunID, 4))) },
 		func() error { return failed(s.Append(ctx, "run_b", 0, started("run_b"))) },
-		func() error { return s.PutFact(ctx, lathe.Fact{RunID: c.RunID, Kind: "cancel", Body: []byte("1")}) },
+		func() error { return s.PutSignal(ctx, store.Signal{RunID: c.RunID, Kind: "cancel", Body: []byte("1")}) },
 		func() error { return s.Release(ctx, c, 4) },
 		func() (err error) { claims, err = s.Claim(ctx, "node_2", lease, 10); return err },
 		func() (err error) { claims, err = s.Renew(ctx, "node_2", lease); return err },
-		func() (err error) { c, err = s.Take(ctx, "node_2", c.RunID, lease); return err },
+		func() (err error) { c, err = s.ClaimRun(ctx, "node_2", c.RunID, lease); return err },
 		func() error { return s.Advertise(ctx, "node_1", "http://x", lease) },
 		func() (err error) { _, err = s.Address(ctx, "node_1"); return err },
 		func() error {
-			_, _, err := s.Runs(ctx, &lathe.RunFilter{SessionID: "s1", Principal: "ann", Limit: 1})
+			_, _, err := s.Runs(ctx, &store.RunFilter{SessionID: "s1", Principal: "ann", Limit: 1})
 			return err
 		},
-		func() error { _, _, err := s.ModelCalls(ctx, &lathe.RunFilter{RunID: c.RunID}); return err },
+		func() error { _, _, err := s.ModelCalls(ctx, &store.RunFilter{RunID: c.RunID}); return err },
 		func() error {
-			_, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "k", RunID: c.RunID, Tool: "act", Definition: "d", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
+			_, err := s.PutCall(ctx, &remote.Call{Key: "k", RunID: c.RunID, Tool: "act", Definition: "d", Effect: lathe.Writes, Arguments: []byte("{}")}, lease)
 			return err
 		},
 		func() error {
@@ -197,14 +200,14 @@ func cycle(t *testing.T, s *postgres.Store) {
 				return fmt.Errorf("%d calls: %w", len(calls), err)
 			}
 			ref := calls[0].Ref()
-			stop, err := s.BeatCalls(ctx, "w", []lathe.CallRef{ref}, lease)
+			stop, err := s.RenewCalls(ctx, "w", []remote.Ref{ref}, lease)
 			if len(stop) != 0 {
 				t.Errorf("stop %v", stop)
 			}
-			return errors.Join(err, s.StartCall(ctx, ref, lease), s.FinishCall(ctx, ref, &lathe.CallResult{}))
+			return errors.Join(err, s.StartCall(ctx, ref, lease), s.FinishCall(ctx, ref, &remote.Result{}))
 		},
-		func() error { _, err := s.ReapCalls(ctx); return err },
-		func() error { return s.PutWorker(ctx, &lathe.Worker{ID: "w"}, lease) },
+		func() error { _, err := s.ExpireCalls(ctx); return err },
+		func() error { return s.PutWorker(ctx, &remote.Worker{ID: "w"}, lease) },
 		func() error { _, err := s.Workers(ctx); return err },
 		func() error { return failed(s.Append(ctx, "run_c", 0, started("run_c"), finished("run_c", 2))) },
 		func() error { return s.Trim(ctx, 1) },
@@ -216,7 +219,7 @@ func cycle(t *testing.T, s *postgres.Store) {
 			t.Fatalf("step %d: %v", i, err)
 		}
 	}
-	if len(claims) != 2 || c.Epoch != 3 || c.Facts != 1 {
+	if len(claims) != 2 || c.Epoch != 3 || c.Signals != 1 {
 		t.Errorf("claims %+v, then %+v", claims, c)
 	}
 }

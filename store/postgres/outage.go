@@ -13,12 +13,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// patience is for how long after a connection broke things are tried again before they are refused: a
-// restart of the server, or a standby that takes over, often takes no longer.
+// patience is the time after a broken connection during which statements are retried: a restart of the
+// server, or the promotion of a standby, often takes no longer.
 const patience = 3 * time.Second
 
-// An outage is the time since the database was last reached. What comes while it goes on beyond
-// patience is tried once.
+// An outage is the time since the database became unreachable. Once it is longer than patience, statements
+// are tried only once.
 type outage struct {
 	mu    sync.Mutex
 	since time.Time
@@ -40,25 +40,25 @@ func (o *outage) goesOn() bool {
 	return time.Since(o.since) < patience
 }
 
-// again calls try until it ends with anything but a broken connection. try must be one that may have
-// been done already, without anybody knowing.
-func (s *Store) again(ctx context.Context, try func(ctx context.Context) error) error {
+// again calls try until it returns anything but the error of a broken connection. An earlier attempt may have been
+// committed although its answer was lost: try must allow for that.
+func (d *database) again(ctx context.Context, try func(ctx context.Context) error) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
 		err := try(one)
 		cancel()
 		if err == nil || !broken(err) {
-			s.outage.over()
+			d.outage.over()
 			return err
 		}
-		if ctx.Err() != nil || !s.outage.goesOn() {
+		if ctx.Err() != nil || !d.outage.goesOn() {
 			return err
 		}
-		s.pool.Reset() // the others are likely to be broken, too
+		d.pool.Reset() // the others are likely to be broken, too
 		select {
 		case <-ctx.Done():
 			return err
-		case <-s.stop:
+		case <-d.stop:
 			return err
 		case <-time.After(wait):
 		}

@@ -1,9 +1,9 @@
-// Package postgres keeps the logs of runs in a PostgreSQL database, for several processes at once:
-// what Append has returned survives the end of any process, and of the database server's. PostgreSQL 14
-// or later is needed.
+// Package postgres stores the logs of runs in a PostgreSQL database that several processes share. Events that
+// Append has confirmed survive a crash of any process and of the database server. PostgreSQL 14 or later is
+// required.
 //
-// Each statement is a transaction of its own, so that no process, stopped wherever it may be, holds a
-// lock. The server's clock decides over leases; no statement takes the time of a caller.
+// Each statement is a transaction of its own, so that a process that is stopped at any point holds no
+// lock. Leases use the server's clock; no statement takes a time from the caller.
 package postgres
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.SharedStore = (*Store)(nil)
+var _ store.Shared = (*Store)(nil)
 
 const (
 	defaultConns = 12
@@ -29,40 +29,47 @@ const (
 
 // A Store is one database. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
-// where the database cannot be reached or does not take what it is given, cancelled and timeout.
+// if the database cannot be reached or refuses the write, cancelled and timeout.
 //
-// Where a connection breaks while something is on its way, the store finds out what became of it: what
-// was kept is not reported as a conflict to whoever wrote it, and never kept twice. Where it cannot find
-// out in time, the error is unavailable, and the events may be kept or not.
+// If a connection breaks during a write, the store finds out whether the write was committed: a committed
+// write is not reported to its writer as a conflict, and is never stored twice. If the store cannot find
+// out in time, the error is unavailable, and the events may be stored or not. This holds for its CallQueue and its
+// RequestRecords, too.
 type Store struct {
-	pool    *pgxpool.Pool
-	channel string // of hints
+	*CallQueue
+	*RequestRecords
+	*SharedSecrets
+	*database
 
 	requests chan *request
-	stop     chan struct{}
 	stopped  sync.WaitGroup
 	closing  sync.Once
 
 	states states
-	hints  hints
-	calls  store.CallHints // for watchers of this process
-	outage outage
 	memory memory
+}
+
+// A database holds the connections, and what retries and notifications need of them.
+type database struct {
+	pool    *pgxpool.Pool
+	channel string        // of notifications
+	stop    chan struct{} // closed by Close
+	outbox  outbox
+	outage  outage
 }
 
 // Options say how a database is used.
 type Options struct {
-	// MaxConns bounds the connections: 12. At least 4; two of them are for hints.
+	// MaxConns bounds the connections; default 12, at least 4. Two of them serve notifications.
 	MaxConns int
-	// AllowUnsafeDurability accepts a server that may lose what it has confirmed: one with fsync,
+	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync,
 	// full_page_writes or synchronous_commit off.
 	AllowUnsafeDurability bool
 }
 
-// Open opens the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and makes
-// or updates its tables where they are not those of this version; one that a newer version has made is
-// refused. The tables are in the schema that is first in the search_path. Of several hosts the primary
-// is used.
+// Open opens the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates
+// its tables or updates them to this version. It refuses tables of a newer version. The tables are in the
+// first schema of the search_path. If url names several hosts, the primary is used.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	const op = "postgres: open"
 	var o Options
@@ -72,7 +79,8 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultConns
 	}
-	s := &Store{requests: make(chan *request), stop: make(chan struct{})}
+	d := &database{stop: make(chan struct{}), outbox: outbox{ready: make(chan struct{}, 1)}}
+	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, database: d, requests: make(chan *request)}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
@@ -80,15 +88,14 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, failure(ctx, op, err)
 	}
-	s.hints.ready = make(chan struct{}, 1)
 	if err := s.prepare(ctx); err != nil {
 		s.pool.Close()
 		return nil, failure(ctx, op, err)
 	}
-	for range lanes {
+	for range writers {
 		s.stopped.Go(s.serve)
 	}
-	s.stopped.Go(s.tell)
+	s.stopped.Go(s.sendNotifications)
 	return s, nil
 }
 
@@ -105,7 +112,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return conn.QueryRow(ctx, "SELECT 'lathe_' || md5(current_schema())").Scan(&s.channel)
 }
 
-// Close ends the store, once what was handed to it is answered, and closes its connections. Watches end
+// Close waits until the queued appends are answered, and closes the connections. Watches end
 // with their context.
 func (s *Store) Close() error {
 	s.closing.Do(func() {

@@ -9,7 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 	"github.com/lathe-run/lathe/store/storetest"
@@ -33,37 +34,37 @@ func open(t testing.TB, url string) *postgres.Store {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func() lathe.Store { return open(t, pgtest.URL(t)) })
+	storetest.Test(t, func() store.Store { return open(t, pgtest.URL(t)) })
 }
 
 func TestIndex(t *testing.T) {
 	t.Parallel()
-	storetest.TestIndex(t, func() lathe.RunIndex { return open(t, pgtest.URL(t)) })
+	storetest.TestIndex(t, func() store.RunIndex { return open(t, pgtest.URL(t)) })
 }
 
-func TestFacts(t *testing.T) {
+func TestSignals(t *testing.T) {
 	t.Parallel()
-	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, pgtest.URL(t)) })
+	storetest.TestSignals(t, func() storetest.SignalIndex { return open(t, pgtest.URL(t)) })
 }
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	storetest.TestQueue(t, 37, func() lathe.CallQueue { return open(t, pgtest.URL(t)) })
+	storetest.TestQueue(t, 37, func() remote.Queue { return open(t, pgtest.URL(t)) })
 }
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	storetest.TestRetention(t, func() lathe.Retainer { return open(t, pgtest.URL(t)) })
+	storetest.TestRetention(t, func() store.Retainer { return open(t, pgtest.URL(t)) })
 }
 
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	storetest.TestCompaction(t, func() lathe.Compactor { return open(t, pgtest.URL(t)) })
+	storetest.TestCompaction(t, func() store.Compactor { return open(t, pgtest.URL(t)) })
 }
 
 func TestShared(t *testing.T) {
 	t.Parallel()
-	storetest.TestShared(t, func() (lathe.SharedStore, func(time.Duration)) {
+	storetest.TestShared(t, func() (store.Shared, func(time.Duration)) {
 		url := pgtest.URL(t)
 		s := open(t, url)
 		return s, func(d time.Duration) { // the server's clock cannot be set: what it is compared with is
@@ -77,6 +78,7 @@ func TestShared(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, pgtest.URL(t)) })
+	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, pgtest.URL(t)) })
 }
 
 func execute(t testing.TB, url, statement string, args ...any) {

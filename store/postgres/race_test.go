@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
@@ -43,9 +44,9 @@ func TestF3_ZombiesAreRefused(t *testing.T) {
 				ended = 0
 				for r := range runs {
 					id := fmt.Sprintf("run_%d", r)
-					c, err := s.Take(t.Context(), node, id, time.Microsecond) // it ends at once: whoever comes takes the run
+					c, err := s.ClaimRun(t.Context(), node, id, time.Microsecond) // the lease ends at once: any node can take the run
 					if errors.Is(err, lathe.ErrConflict) {
-						rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{RunID: id})
+						rows, _, err := s.Runs(t.Context(), &store.RunFilter{RunID: id})
 						if err != nil || len(rows) != 1 {
 							t.Errorf("%s: %+v, %v", id, rows, err)
 							return
@@ -119,7 +120,7 @@ func TestF11_TheCallersClockDoesNotCount(t *testing.T) {
 	url := pgtest.URL(t)
 	right := open(t, url)
 	begin := func(s *postgres.Store, node, id string) {
-		if _, err := s.AppendAs(t.Context(), lathe.Claim{RunID: id, Node: node, Lease: lease}, 0, started(id)); err != nil {
+		if _, err := s.AppendAs(t.Context(), store.Claim{RunID: id, Node: node, Lease: lease}, 0, started(id)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -139,7 +140,7 @@ func TestF11_TheCallersClockDoesNotCount(t *testing.T) {
 		if got, err := s.Renew(t.Context(), "node_wrong", lease); err != nil || len(got) != 1 {
 			t.Errorf("it renews %+v, %v", got, err)
 		}
-		if err := s.PutFact(t.Context(), lathe.Fact{RunID: "run_right", Kind: "cancel"}); err != nil {
+		if err := s.PutSignal(t.Context(), store.Signal{RunID: "run_right", Kind: "cancel"}); err != nil {
 			t.Error(err)
 		}
 		if err := s.Advertise(t.Context(), "node_wrong", "http://wrong", lease); err != nil {
@@ -158,8 +159,8 @@ func TestF11_TheCallersClockDoesNotCount(t *testing.T) {
 	if address, err := right.Address(t.Context(), "node_wrong"); err != nil || address != "http://wrong" {
 		t.Errorf("the address is %q, %v", address, err)
 	}
-	if facts, err := right.Facts(t.Context(), "run_right"); err != nil || len(facts) != 1 || facts[0].Time.Year() < 2020 {
-		t.Errorf("%+v, %v", facts, err)
+	if signals, err := right.Signals(t.Context(), "run_right"); err != nil || len(signals) != 1 || signals[0].Time.Year() < 2020 {
+		t.Errorf("%+v, %v", signals, err)
 	}
 }
 
@@ -225,7 +226,7 @@ func TestCommitsTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{Limit: 100})
+	rows, _, err := s.Runs(t.Context(), &store.RunFilter{Limit: 100})
 	if err != nil || len(rows) != 32 {
 		t.Fatalf("%d runs, %v", len(rows), err)
 	}
@@ -240,8 +241,8 @@ func TestCommitsTogether(t *testing.T) {
 	}
 }
 
-// Somebody holds on to the row of a run: its append is refused in time, and others are not held up by it.
-func TestALockedRunHoldsUpNoOther(t *testing.T) {
+// Another transaction locks the row of a run: its append fails in time, and appends to other runs are not delayed.
+func TestLockedRunBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	url := with(t, pgtest.URL(t), "lock_timeout", "300")
 	s := open(t, url)
@@ -252,7 +253,7 @@ func TestALockedRunHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"run_a", "run_c"} {
-		if _, err := s.Take(ctx, "node_2", id, lease); err != nil {
+		if _, err := s.ClaimRun(ctx, "node_2", id, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -308,7 +309,7 @@ func TestLocksInOneOrder(t *testing.T) {
 		var writers sync.WaitGroup
 		for i := range runs {
 			writers.Go(func() {
-				c := lathe.Claim{RunID: fmt.Sprintf("run_%d_%d", i, n), Node: node, Lease: lease}
+				c := store.Claim{RunID: fmt.Sprintf("run_%d_%d", i, n), Node: node, Lease: lease}
 				last, err := s.AppendAs(t.Context(), c, 0, started(c.RunID))
 				c.Epoch = 1
 				for err == nil && last < 15 {

@@ -10,26 +10,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-// Read implements [lathe.Store]. The events are fetched before the first is yielded: it sees the log as
-// it was then, and whoever takes long over them holds no connection.
-func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+// Read implements [store.Store]. All events are fetched before the first is yielded: the caller sees the log
+// as it was at that time, and a slow caller holds no connection.
+func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "postgres: read"
-	return func(yield func(lathe.Event, error) bool) {
+	return func(yield func(event.Event, error) bool) {
 		bodies, err := s.fetch(ctx, op, runID, after)
 		if err != nil {
-			yield(lathe.Event{}, failure(ctx, op, err))
+			yield(event.Event{}, failure(ctx, op, err))
 			return
 		}
 		for i, body := range bodies {
-			var e lathe.Event
+			var e event.Event
 			err := ctx.Err()
 			if err == nil {
 				err = json.Unmarshal(body, &e)
 			}
 			if err != nil {
-				yield(lathe.Event{}, failure(ctx, op, err))
+				yield(event.Event{}, failure(ctx, op, err))
 				return
 			}
 			bodies[i] = nil // the caller may keep the sequence for long

@@ -11,44 +11,55 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.RequestStore = (*Store)(nil)
+var (
+	_ store.RequestStore = (*RequestRecords)(nil)
+	_ store.RequestStore = (*Store)(nil)
+)
+
+// RequestRecords is the part of a [Store] that implements [store.RequestStore].
+type RequestRecords struct{ db *database }
 
 // maxPruned bounds the old records that one PutRequest removes.
 const maxPruned = 100
 
-// PutRequest implements [lathe.RequestStore].
-func (s *Store) PutRequest(ctx context.Context, digest lathe.RequestDigest, runID string) error {
-	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `WITH old AS (
+// PutRequest implements [store.RequestStore].
+func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDigest, runID, instead string) error {
+	const op = "postgres: put the request"
+	err := q.db.again(ctx, func(ctx context.Context) error {
+		tag, err := q.db.pool.Exec(ctx, `WITH old AS (
 			SELECT digest FROM request WHERE at < now() - $3 * interval '1 microsecond' AND digest <> $1 LIMIT $4 FOR UPDATE SKIP LOCKED
 		), pruned AS (
 			DELETE FROM request WHERE digest IN (SELECT digest FROM old)
 		) INSERT INTO request (digest, run_id, at) VALUES ($1, $2, now())
-		ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, at = excluded.at, delivered = NULL`,
-			digest[:], runID, store.RequestsKept.Microseconds(), maxPruned)
+		ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, at = excluded.at, delivered = NULL
+		WHERE request.run_id IN (excluded.run_id, $5)`,
+			digest[:], runID, store.RequestsKept.Microseconds(), maxPruned, instead)
+		if err == nil && tag.RowsAffected() == 0 {
+			return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+		}
 		return err
 	})
 	if err != nil {
-		return failure(ctx, "postgres: put the request", err)
+		return failure(ctx, op, err)
 	}
 	return nil
 }
 
-// FindRequest implements [lathe.RequestStore].
-func (s *Store) FindRequest(ctx context.Context, digest lathe.RequestDigest) (lathe.RequestRecord, error) {
+// FindRequest implements [store.RequestStore].
+func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDigest) (store.RequestRecord, error) {
 	const op = "postgres: find the request"
-	var r lathe.RequestRecord
+	var r store.RequestRecord
 	var age int64
 	var delivered *int64
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT run_id, (extract(epoch FROM now() - at) * 1000000)::bigint, (extract(epoch FROM now() - delivered) * 1000000)::bigint
+	err := q.db.again(ctx, func(ctx context.Context) error {
+		return q.db.pool.QueryRow(ctx, `SELECT run_id, (extract(epoch FROM now() - at) * 1000000)::bigint, (extract(epoch FROM now() - delivered) * 1000000)::bigint
 			FROM request WHERE digest = $1`, digest[:]).Scan(&r.RunID, &age, &delivered)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return lathe.RequestRecord{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+		return store.RequestRecord{}, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
 	case err != nil:
-		return lathe.RequestRecord{}, failure(ctx, op, err)
+		return store.RequestRecord{}, failure(ctx, op, err)
 	}
 	r.Age = time.Duration(age) * time.Microsecond
 	if delivered != nil {
@@ -57,11 +68,11 @@ func (s *Store) FindRequest(ctx context.Context, digest lathe.RequestDigest) (la
 	return r, nil
 }
 
-// DeliverRequest implements [lathe.RequestStore].
-func (s *Store) DeliverRequest(ctx context.Context, digest lathe.RequestDigest, runID string, ago time.Duration) error {
+// DeliverRequest implements [store.RequestStore].
+func (q *RequestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, ago time.Duration) error {
 	began := time.Now().Add(-ago)
-	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
+	err := q.db.again(ctx, func(ctx context.Context) error {
+		_, err := q.db.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
 			digest[:], runID, time.Since(began).Microseconds())
 		return err
 	})

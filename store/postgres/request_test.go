@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -17,21 +18,21 @@ func TestAddsRequestsToAnOldSchema(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	old := open(t, url)
-	execute(t, url, "DROP TABLE request")
-	execute(t, url, "DELETE FROM lathe_schema WHERE version = 6")
+	execute(t, url, "DROP TABLE request, secret")
+	execute(t, url, "DELETE FROM lathe_schema WHERE version >= 6")
 	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, url)
-	digest := lathe.RequestDigest(sha256.Sum256([]byte("a")))
-	if err := s.PutRequest(t.Context(), digest, "run_1"); err != nil {
+	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
+	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := old.Append(t.Context(), "run_1", 1, finished("run_1", 2)); err != nil {
 		t.Errorf("the process of the version before: %v", err)
 	}
 	execute(t, url, "UPDATE request SET at = at - interval '49 hours'")
-	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2"); err != nil {
+	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2", ""); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := s.FindRequest(t.Context(), digest); lathe.CodeOf(err) != lathe.CodeNotFound {
@@ -53,15 +54,18 @@ func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 	execute(t, source, `CREATE ROLE "`+app+`" LOGIN`)
 	t.Cleanup(func() { execute(t, source, `DROP OWNED BY "`+app+`"; DROP ROLE "`+app+`"`) })
 	execute(t, source, "GRANT USAGE ON SCHEMA "+u.Query().Get("search_path")+` TO "`+app+`"`)
-	execute(t, source, "DROP TABLE request")
-	execute(t, source, "DELETE FROM lathe_schema WHERE version = 6")
+	execute(t, source, "DROP TABLE request, secret")
+	execute(t, source, "DELETE FROM lathe_schema WHERE version >= 6")
 	execute(t, source, `GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone TO "`+app+`"`)
 	execute(t, source, `GRANT SELECT ON lathe_schema TO "`+app+`"`)
 	accepted(t, source, nil)
 	u.User = url.User(app)
 	s := open(t, u.String())
-	digest := lathe.RequestDigest(sha256.Sum256([]byte("a")))
-	if err := s.PutRequest(t.Context(), digest, "run_1"); err != nil {
+	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
+	if _, err := s.SharedSecret(t.Context(), "one", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil {
 		t.Error(err)
 	}
 	if err := s.DeliverRequest(t.Context(), digest, "run_1", 0); err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.Retainer = (*Store)(nil)
+var _ store.Retainer = (*Store)(nil)
 
 // maxGone bounds the runs of which it is remembered that they were removed.
 const maxGone = 100_000
 
-// DeleteBefore implements [lathe.Retainer].
+// DeleteBefore implements [store.Retainer].
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
 		rows, err := s.pool.Query(ctx, "SELECT run_id FROM run WHERE ended_at < $1 ORDER BY ended_at, run_id LIMIT $2", t.UnixNano(), maxDeleted)
@@ -26,7 +27,7 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	})
 }
 
-// Trim implements [lathe.Retainer]. What a run takes is the size of its events as JSON, before the server
+// Trim implements [store.Retainer]. What a run takes is the size of its events as JSON, before the server
 // has compressed them.
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	return s.retire(ctx, func(ctx context.Context) (ids []string, err error) {
@@ -80,7 +81,7 @@ func (s *Store) retire(ctx context.Context, next func(context.Context) ([]string
 
 // missing says why there is nothing to read of a run.
 func (s *Store) missing(ctx context.Context, runID string) error {
-	e := &lathe.GoneError{RunID: runID}
+	e := &store.GoneError{RunID: runID}
 	err := s.again(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, "SELECT principal, time FROM gone WHERE run_id = $1", runID).Scan(&e.Principal, &e.Time)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -76,7 +77,7 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 			if end != last {
 				return nil
 			}
-			var e lathe.Event
+			var e event.Event
 			if err := json.Unmarshal(body, &e); err != nil {
 				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
 			}

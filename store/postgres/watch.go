@@ -8,62 +8,61 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
 )
 
 const (
-	// hintEvery is the time between two notifications of a process: each one takes a lock that is global
+	// notifyEvery is the time between two notifications of a process: each one takes a lock that is global
 	// in the server, so that one for each append would cost more than the append.
-	hintEvery = 5 * time.Millisecond
-	// maxHints bounds the hints of a kind that wait. Those beyond it are dropped.
-	maxHints = 10_000
-	// maxPayload bounds what one notification carries; the server takes less than 8000 bytes.
+	notifyEvery = 5 * time.Millisecond
+	// maxNotifications bounds the queued notifications of a kind. Those beyond it are dropped.
+	maxNotifications = 10_000
+	// maxPayload bounds the bytes of one notification; PostgreSQL accepts less than 8000.
 	maxPayload = 7_900
-	// silence is after how long a watch asks whether its connection still stands.
+	// silence is the time without a notification after which a watch pings its connection.
 	silence = 15 * time.Second
 )
 
-// hints are what other processes are to hear of.
-type hints struct {
+// outbox are the notifications to send to other processes.
+type outbox struct {
 	mu    sync.Mutex
 	runs  map[string]struct{}
-	calls map[lathe.CallHint]struct{}
-	ready chan struct{} // has room for one
+	calls map[remote.Notification]struct{}
+	ready chan struct{} // buffers one signal
 }
 
-func (h *hints) add(runID string) { note(h, &h.runs, runID) }
+func (h *outbox) add(runID string) { note(h, &h.runs, runID) }
 
-func (h *hints) addCall(hint lathe.CallHint) { note(h, &h.calls, hint) }
+func (h *outbox) addCall(n remote.Notification) { note(h, &h.calls, n) }
 
-func note[T comparable](h *hints, set *map[T]struct{}, hint T) {
+func note[T comparable](h *outbox, set *map[T]struct{}, n T) {
 	h.mu.Lock()
 	if *set == nil {
 		*set = map[T]struct{}{}
 	}
-	if len(*set) < maxHints {
-		(*set)[hint] = struct{}{}
+	if len(*set) < maxNotifications {
+		(*set)[n] = struct{}{}
 	}
 	h.mu.Unlock()
 	select {
 	case h.ready <- struct{}{}:
-	default: // it is told already
+	default: // a signal is pending already
 	}
 }
 
-// take returns what waits, as lists in JSON.
-func (h *hints) take() (runs, calls []string) {
+// drain returns the queued notifications, as lists in JSON.
+func (h *outbox) drain() (runs, calls []string) {
 	h.mu.Lock()
-	ids, hints := h.runs, h.calls
+	ids, outbox := h.runs, h.calls
 	h.runs, h.calls = nil, nil
 	h.mu.Unlock()
-	return pack(ids), pack(hints)
+	return pack(ids), pack(outbox)
 }
 
 func pack[T comparable](set map[T]struct{}) (out []string) {
 	list := []byte{'['}
-	for hint := range set {
-		b, err := json.Marshal(hint)
+	for n := range set {
+		b, err := json.Marshal(n)
 		if err != nil || len(b) > maxPayload-2 {
 			continue
 		}
@@ -81,71 +80,71 @@ func pack[T comparable](set map[T]struct{}) (out []string) {
 	return out
 }
 
-// tell notifies the other processes, at most once in hintEvery. What cannot be sent is dropped. That hints
-// are lost with the server is no harm: their commit does not wait for the disk.
-func (s *Store) tell() {
+// sendNotifications notifies the other processes, at most once in hintEvery. Notifications that cannot be sent are dropped.
+// Since they may be lost with the server, their commit does not wait for the disk.
+func (d *database) sendNotifications() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.hints.ready:
-		case <-s.stop:
+		case <-d.outbox.ready:
+		case <-d.stop:
 			return
 		}
-		runs, calls := s.hints.take()
+		runs, calls := d.outbox.drain()
 		if len(runs)+len(calls) > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
-			_, _ = s.pool.Exec(ctx, `SELECT pg_notify($1, r) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($3::text[]) r
-				UNION ALL SELECT pg_notify($2, c) FROM unnest($4::text[]) c`, s.channel, s.channel+ofCalls, runs, calls) // hints may be lost
+			_, _ = d.pool.Exec(ctx, `SELECT pg_notify($1, r) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($3::text[]) r
+				UNION ALL SELECT pg_notify($2, c) FROM unnest($4::text[]) c`, d.channel, d.channel+ofCalls, runs, calls) // notifications may be lost
 			cancel()
 		}
-		timer.Reset(hintEvery)
+		timer.Reset(notifyEvery)
 		select {
 		case <-timer.C:
-		case <-s.stop:
+		case <-d.stop:
 			return
 		}
 	}
 }
 
-// ofCalls ends the name of the channel for hints of calls.
+// ofCalls is the suffix of the channel for notifications of calls.
 const ofCalls = "_calls"
 
-// Watch implements [lathe.SharedStore], on a connection of its own. Hints that come before it is made,
-// and after it was lost, are not kept: look for what is new before it is called again, and now and
-// then while it goes on.
+// Watch implements [store.Shared], on a connection of its own. Notifications that are sent while it is not
+// connected are lost: the caller must look for new work before it calls Watch again, and also
+// at intervals while Watch runs.
 func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
-	return listen(ctx, s, "postgres: watch", s.channel, fn)
+	return listen(ctx, s.database, "postgres: watch", s.channel, fn)
 }
 
-// tellCall tells the watchers of calls here and elsewhere.
-func (s *Store) tellCall(hint lathe.CallHint) {
-	s.calls.Tell(hint)
-	s.hints.addCall(hint)
+// notifyCall notifies the watchers of calls in this and in other processes.
+func (q *CallQueue) notifyCall(n remote.Notification) {
+	q.here.Notify(n)
+	q.db.outbox.addCall(n)
 }
 
-// WatchCalls implements [lathe.CallQueue], as Watch does. What happens in this process is heard of at once,
-// and once more from the database.
-func (s *Store) WatchCalls(ctx context.Context, fn func(lathe.CallHint)) error {
+// WatchCalls implements [remote.Queue], like Watch. A change made by this process is delivered at once,
+// and a second time by the database.
+func (q *CallQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
 	var one sync.Mutex
-	hear := func(hint lathe.CallHint) {
+	deliver := func(n remote.Notification) {
 		one.Lock()
 		defer one.Unlock()
-		fn(hint)
+		fn(n)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var here sync.WaitGroup
-	here.Go(func() { s.calls.Watch(ctx, hear) })
-	err := listen(ctx, s, "postgres: watch calls", s.channel+ofCalls, hear)
+	var local sync.WaitGroup
+	local.Go(func() { q.here.Watch(ctx, deliver) })
+	err := listen(ctx, q.db, "postgres: watch calls", q.db.channel+ofCalls, deliver)
 	cancel()
-	here.Wait()
+	local.Wait()
 	return err
 }
 
-// listen calls fn with each hint of a channel until ctx is done or the connection is lost.
-func listen[T any](ctx context.Context, s *Store, op, channel string, fn func(T)) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+// listen calls fn with each notification of a channel until ctx is done or the connection is lost.
+func listen[T any](ctx context.Context, d *database, op, channel string, fn func(T)) error {
+	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
 	if err != nil {
 		return failure(ctx, op, err)
 	}
@@ -172,12 +171,12 @@ func listen[T any](ctx context.Context, s *Store, op, channel string, fn func(T)
 		if err != nil {
 			return failure(ctx, op, err)
 		}
-		var hints []T
-		if err := json.Unmarshal([]byte(n.Payload), &hints); err != nil {
-			continue // somebody else's
+		var outbox []T
+		if err := json.Unmarshal([]byte(n.Payload), &outbox); err != nil {
+			continue // another program's
 		}
-		for _, hint := range hints {
-			fn(hint)
+		for _, n := range outbox {
+			fn(n)
 		}
 	}
 }

@@ -8,42 +8,43 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
 )
 
-// PutWorker implements [lathe.WorkerIndex].
-func (s *Store) PutWorker(ctx context.Context, w *lathe.Worker, ttl time.Duration) error {
+// PutWorker implements [remote.WorkerIndex].
+func (q *CallQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
 	const op = "postgres: keep a worker"
 	tools, err := json.Marshal(w.Tools)
 	if err != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
 	changed := false
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = q.db.again(ctx, func(ctx context.Context) error {
 		if ttl <= 0 {
 			changed = true
-			_, err := s.pool.Exec(ctx, "DELETE FROM worker WHERE id = $1", w.ID)
+			_, err := q.db.pool.Exec(ctx, "DELETE FROM worker WHERE id = $1", w.ID)
 			return err
 		}
 		// One whose time was up comes anew.
-		return s.pool.QueryRow(ctx, `WITH had AS (SELECT tools FROM worker WHERE id = $1 AND until > now())
+		return q.db.pool.QueryRow(ctx, `WITH had AS (SELECT tools FROM worker WHERE id = $1 AND until > now())
 			INSERT INTO worker (id, fleet, tools, until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
 			ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until,
 				since = CASE WHEN worker.until > now() THEN worker.since ELSE now() END
-			RETURNING (SELECT tools FROM had) IS DISTINCT FROM $3`, w.ID, w.Fleet, tools, micros(ttl)).Scan(&changed)
+			RETURNING (SELECT tools FROM had) IS DISTINCT FROM $3`, w.ID, w.Pool, tools, micros(ttl)).Scan(&changed)
 	})
 	if err != nil {
 		return failure(ctx, op, err)
 	}
 	if changed {
-		s.tellCall(lathe.CallHint{})
+		q.notifyCall(remote.Notification{})
 	}
 	return nil
 }
 
-// ShortenWorker implements [lathe.WorkerIndex].
-func (s *Store) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
-	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, "UPDATE worker SET until = least(until, now() + $2 * interval '1 microsecond') WHERE id = $1", id, micros(ttl))
+// ShortenWorker implements [remote.WorkerIndex].
+func (q *CallQueue) ShortenWorker(ctx context.Context, id string, ttl time.Duration) error {
+	err := q.db.again(ctx, func(ctx context.Context) error {
+		_, err := q.db.pool.Exec(ctx, "UPDATE worker SET until = least(until, now() + $2 * interval '1 microsecond') WHERE id = $1", id, micros(ttl))
 		return err
 	})
 	if err != nil {
@@ -52,18 +53,18 @@ func (s *Store) ShortenWorker(ctx context.Context, id string, ttl time.Duration)
 	return nil
 }
 
-// Workers implements [lathe.WorkerIndex].
-func (s *Store) Workers(ctx context.Context) ([]lathe.Worker, error) {
+// Workers implements [remote.WorkerIndex].
+func (q *CallQueue) Workers(ctx context.Context) ([]remote.Worker, error) {
 	const op = "postgres: list workers"
-	var out []lathe.Worker
-	err := s.again(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, "SELECT id, fleet, tools, since FROM worker WHERE until > now() ORDER BY since, seq")
+	var out []remote.Worker
+	err := q.db.again(ctx, func(ctx context.Context) error {
+		rows, err := q.db.pool.Query(ctx, "SELECT id, fleet, tools, since FROM worker WHERE until > now() ORDER BY since, seq")
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (w lathe.Worker, err error) {
+		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (w remote.Worker, err error) {
 			var tools []byte
-			if err = r.Scan(&w.ID, &w.Fleet, &tools, &w.Since); err == nil {
+			if err = r.Scan(&w.ID, &w.Pool, &tools, &w.Since); err == nil {
 				w.Since = w.Since.UTC()
 				err = json.Unmarshal(tools, &w.Tools)
 			}

@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ lathe.Compactor = (*Store)(nil)
+var _ store.Compactor = (*Store)(nil)
 
-// Ended implements [lathe.Compactor].
-func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.Time, limit int) ([]lathe.RunSummary, error) {
+// Ended implements [store.Compactor].
+func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.Time, limit int) ([]store.RunSummary, error) {
 	const op = "sqlite: list"
 	since, id := int64(-1<<63), ""
 	if after != nil {
@@ -25,10 +25,10 @@ func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.
 		return nil, failure(ctx, op, err)
 	}
 	defer func() { _ = rows.Close() }() // Err returns the error that matters
-	var out []lathe.RunSummary
+	var out []store.RunSummary
 	for rows.Next() {
 		var raw []byte
-		var row lathe.RunSummary
+		var row store.RunSummary
 		err := rows.Scan(&raw)
 		if err == nil {
 			err = json.Unmarshal(raw, &row)
@@ -44,29 +44,15 @@ func (s *Store) Ended(ctx context.Context, after *lathe.RunSummary, before time.
 	return out, nil
 }
 
-// Compact implements [lathe.Compactor]. What was removed is neither in the file nor in the log beside it.
-func (s *Store) Compact(ctx context.Context, runID string, shrink func(lathe.Event) lathe.Event) error {
+// Compact implements [store.Compactor]. The removed content is left neither in the file nor in its WAL.
+func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
-	var events []lathe.Event
-	for e, err := range s.Read(ctx, runID, 0) {
-		if err != nil {
-			return err
-		}
-		events = append(events, e)
-	}
-	changes, sum, err := store.Compact(events, shrink)
+	changes, row, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
 	if err != nil {
 		return failure(ctx, op, err)
-	}
-	if !store.HasEnded(sum.Run.Status) {
-		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
 	}
 	if len(changes) == 0 {
 		return nil
-	}
-	row, err := json.Marshal(&sum.Run)
-	if err != nil {
-		return failure(ctx, op, err)
 	}
 	// The run has ended: between the read and this nothing but a deletion changes it, and then no row is updated.
 	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {

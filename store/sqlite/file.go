@@ -45,6 +45,25 @@ func restrict(path string) (tightened []string, err error) {
 	return tightened, nil
 }
 
+// restrictLog takes the rights of others from the log and its index. Where no process writes a file, a connection that
+// only reads makes both with the mode of the database, which it leaves as it is. Files of another owner stay as they are:
+// what this process makes is its own.
+func restrictLog(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	for _, suffix := range suffixes[1:] {
+		info, err := os.Stat(path + suffix)
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err := os.Chmod(path+suffix, info.Mode().Perm()&^0o077); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // The files of an open store, by which it notices that one of them was removed or replaced: what is
 // written then is lost when the process ends.
 type files struct {

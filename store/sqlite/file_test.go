@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
-func started(run string) lathe.Event {
-	return lathe.Event{ID: 1, RunID: run, Data: &lathe.RunStarted{}}
+func started(run string) event.Event {
+	return event.Event{ID: 1, RunID: run, Data: &event.RunStarted{}}
 }
 
 func modes(t *testing.T, path string) string {
@@ -62,6 +63,31 @@ func TestFilesOfAStoreArePrivate(t *testing.T) {
 	s = open()
 	if got := s.Tightened(); len(got) != 1 || got[0] != path {
 		t.Errorf("tightened %v", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A reader of a file that others may read does not make a log that they may read.
+func TestReadOnlyOpenMakesPrivateLogs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes here")
+	}
+	path := filepath.Join(t.TempDir(), "runs.db")
+	s, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(path, &Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := modes(t, path); got != "644 600 600" {
+		t.Errorf("modes %s, want those of the log and its index 600", got)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -123,7 +149,7 @@ func TestCheckTriesAStoreThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := started("r")
-	big.Data.(*lathe.RunStarted).Messages = []lathe.Message{lathe.User(strings.Repeat("x", 1<<20))}
+	big.Data.(*event.RunStarted).Messages = []lathe.Message{lathe.User(strings.Repeat("x", 1<<20))}
 	if _, err := s.Append(t.Context(), "r", 0, big); !errors.Is(err, lathe.ErrStoreFull) {
 		t.Fatalf("a full disk: %v", err)
 	}

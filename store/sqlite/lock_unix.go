@@ -30,6 +30,8 @@ func takeLock(path string) (*lock, error) {
 
 func (l *lock) release() {
 	if l != nil {
-		_ = l.file.Close() // which lets go of the lock
+		// A child process has a copy of the descriptor between fork and exec: closing this one would leave the file locked.
+		_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
+		_ = l.file.Close()
 	}
 }

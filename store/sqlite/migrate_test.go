@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -34,9 +35,9 @@ func writeVersion1(t *testing.T, path string, expires time.Time) {
 	exec(version1)
 	exec("PRAGMA user_version = 1")
 	sum := &store.Summary{}
-	events := []lathe.Event{started("run_1", "hi"),
-		{ID: 2, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: expires}},
-		{ID: 3, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}}}
+	events := []event.Event{started("run_1", "hi"),
+		{ID: 2, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: expires}},
+		{ID: 3, RunID: "run_1", Turn: 1, Time: time.Now(), Data: &event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}}}}
 	for i := range events {
 		body, err := events[i].MarshalJSON()
 		if err != nil {
@@ -66,8 +67,8 @@ func TestBringsVersion1Forward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if facts, err := before.Facts(t.Context(), "run_1"); err != nil || len(facts) != 0 || count(t, before, "run_1") != 3 {
-		t.Errorf("read as it is: %d facts, %v", len(facts), err)
+	if signals, err := before.Signals(t.Context(), "run_1"); err != nil || len(signals) != 0 || count(t, before, "run_1") != 3 {
+		t.Errorf("read as it is: %d signals, %v", len(signals), err)
 	}
 	if err := before.Close(); err != nil {
 		t.Fatal(err)
@@ -79,9 +80,9 @@ func TestBringsVersion1Forward(t *testing.T) {
 		if err != nil || len(rows) != 1 || !rows[0].WakeAt.Equal(expires) || rows[0].LastID != 3 || count(t, s, "run_1") != 3 {
 			t.Fatalf("%+v, %v", rows, err)
 		}
-		_ = s.PutFact(t.Context(), lathe.Fact{RunID: "run_1", Kind: "approval", Key: "c1", Body: []byte(`{}`)}) // the second time it is there
-		if facts, err := s.Facts(t.Context(), "run_1"); err != nil || len(facts) != 1 {
-			t.Errorf("%d facts, %v", len(facts), err)
+		_ = s.PutSignal(t.Context(), store.Signal{RunID: "run_1", Kind: "approval", Key: "c1", Body: []byte(`{}`)}) // the second time it is there
+		if signals, err := s.Signals(t.Context(), "run_1"); err != nil || len(signals) != 1 {
+			t.Errorf("%d signals, %v", len(signals), err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/store/storetest"
 )
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	storetest.TestQueue(t, 11, func() lathe.CallQueue {
+	storetest.TestQueue(t, 11, func() remote.Queue {
 		s, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestQueueSurvives(t *testing.T) {
 		return s
 	}
 	s := open()
-	if _, err := s.PutCall(ctx, &lathe.RemoteCall{Key: "k", RunID: "r", Tool: "act", Definition: "d", Arguments: []byte(`{}`)}, time.Hour); err != nil {
+	if _, err := s.PutCall(ctx, &remote.Call{Key: "k", RunID: "r", Tool: "act", Definition: "d", Arguments: []byte(`{}`)}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	calls, err := s.ClaimCalls(ctx, "f/w", []string{"d"}, time.Hour, 1)
@@ -45,7 +45,7 @@ func TestQueueSurvives(t *testing.T) {
 	if err := s.StartCall(ctx, ref, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutWorker(ctx, &lathe.Worker{ID: "f/w", Fleet: "f", Tools: []lathe.WorkerTool{{Name: "act"}}}, time.Hour); err != nil {
+	if err := s.PutWorker(ctx, &remote.Worker{ID: "f/w", Pool: "f", Tools: []remote.Tool{{Name: "act"}}}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -53,10 +53,10 @@ func TestQueueSurvives(t *testing.T) {
 	}
 	s = open()
 	defer func() { _ = s.Close() }()
-	if err := s.FinishCall(ctx, ref, &lathe.CallResult{Data: []byte("1")}); err != nil {
+	if err := s.FinishCall(ctx, ref, &remote.Result{Data: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.FindCall(ctx, "k"); err != nil || got.State != lathe.CallDone || string(got.Result.Data) != "1" {
+	if got, err := s.FindCall(ctx, "k"); err != nil || got.State != remote.Done || string(got.Result.Data) != "1" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if ws, err := s.Workers(ctx); err != nil || len(ws) != 1 || ws[0].Tools[0].Name != "act" {

@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
-// Read implements [lathe.Store]. It sees the log as it was when it began, and holds up no append.
-func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[lathe.Event, error] {
+// Read implements [store.Store]. It reads a snapshot of the log as of its start, and delays no append.
+func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "sqlite: read"
-	return func(yield func(lathe.Event, error) bool) {
-		fail := func(err error) { yield(lathe.Event{}, failure(ctx, op, err)) }
+	return func(yield func(event.Event, error) bool) {
+		fail := func(err error) { yield(event.Event{}, failure(ctx, op, err)) }
 		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			fail(err)
@@ -40,10 +41,10 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[l
 			fail(err)
 			return
 		}
-		defer func() { _ = rows.Close() }() // Err tells what matters
+		defer func() { _ = rows.Close() }() // Err reports what matters
 		for rows.Next() {
 			var body []byte
-			var e lathe.Event
+			var e event.Event
 			err := rows.Scan(&body)
 			if err == nil {
 				err = json.Unmarshal(body, &e)
@@ -65,33 +66,33 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[l
 	}
 }
 
-// Runs implements [lathe.RunIndex].
-func (s *Store) Runs(ctx context.Context, f *lathe.RunFilter) ([]lathe.RunSummary, string, error) {
-	if f != nil && f.Told && s.schema < 2 { // it is open for reading only, and has no facts
+// Runs implements [store.RunIndex].
+func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
+	if f != nil && f.Signaled && s.schema < 2 { // a read-only file of an earlier version, which has no signals
 		return nil, "", nil
 	}
 	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", "(started, run_id) < (?, ?)", " ORDER BY started DESC, run_id DESC", f,
-		func(r *lathe.RunSummary) store.Cursor {
+		func(r *store.RunSummary) store.Cursor {
 			return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
 		})
 }
 
-// ModelCalls implements [lathe.RunIndex].
-func (s *Store) ModelCalls(ctx context.Context, f *lathe.RunFilter) ([]lathe.CallSummary, string, error) {
+// ModelCalls implements [store.RunIndex].
+func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	return list(ctx, s.read, "SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
 		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f,
-		func(r *lathe.CallSummary) store.Cursor {
+		func(r *store.CallSummary) store.Cursor {
 			return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
 		})
 }
 
-// told leaves runs that wait for what has come: a fact of a call that they wait for, of any where they
-// name none, or the wish to cancel them. The facts of one run are looked up, not those of all.
-const told = ` AND status = 'parked' AND EXISTS (SELECT 1 FROM fact WHERE fact.run_id = run.run_id AND (
-	kind = '` + lathe.FactCancel + `' OR json_type(CAST(run.summary AS TEXT), '$.pending') IS NULL
+// hasUnreadSignals selects suspended runs with a signal to read: for a call that they wait for (for any call if they name
+// none), or a request to cancel them. It looks up the signals of each such run, not those of all runs.
+const hasUnreadSignals = ` AND status = 'parked' AND EXISTS (SELECT 1 FROM fact WHERE fact.run_id = run.run_id AND (
+	kind = '` + store.SignalCancel + `' OR json_type(CAST(run.summary AS TEXT), '$.pending') IS NULL
 	OR key IN (SELECT value FROM json_each(CAST(run.summary AS TEXT), '$.pending'))))`
 
-func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f *lathe.RunFilter, place func(*T) store.Cursor) ([]T, string, error) {
+func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f *store.RunFilter, place func(*T) store.Cursor) ([]T, string, error) {
 	const op = "sqlite: list"
 	var q strings.Builder
 	q.WriteString(query)
@@ -103,8 +104,8 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 				args = append(args, c.value)
 			}
 		}
-		if f.Told {
-			q.WriteString(told)
+		if f.Signaled {
+			q.WriteString(hasUnreadSignals)
 		}
 		if f.After != "" {
 			c, err := store.ParseCursor(f.After)
@@ -124,7 +125,7 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 	if err != nil {
 		return nil, "", failure(ctx, op, err)
 	}
-	defer func() { _ = rows.Close() }() // Err tells what matters
+	defer func() { _ = rows.Close() }() // Err reports what matters
 	var out []T
 	for rows.Next() {
 		var raw []byte

@@ -14,41 +14,56 @@ import (
 //go:embed request.sql
 var requestTable string
 
-var _ lathe.RequestStore = (*Store)(nil)
+var (
+	_ store.RequestStore = (*RequestRecords)(nil)
+	_ store.RequestStore = (*Store)(nil)
+)
 
-// PutRequest implements [lathe.RequestStore].
-func (s *Store) PutRequest(ctx context.Context, digest lathe.RequestDigest, runID string) error {
-	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+// RequestRecords is the part of a [Store] that implements [store.RequestStore].
+type RequestRecords struct{ db *database }
+
+// PutRequest implements [store.RequestStore].
+func (q *RequestRecords) PutRequest(ctx context.Context, digest store.RequestDigest, runID, instead string) error {
+	const op = "sqlite: put the request"
+	_, err := q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		now := time.Now()
 		if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE time < ?", now.Add(-store.RequestsKept).UnixNano()); err != nil {
 			return 0, err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO request (digest, run_id, time) VALUES (?, ?, ?)
-			ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, time = excluded.time, delivered = NULL`, digest[:], runID, now.UnixNano())
+		res, err := tx.ExecContext(ctx, `INSERT INTO request (digest, run_id, time) VALUES (?, ?, ?)
+			ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, time = excluded.time, delivered = NULL
+			WHERE request.run_id IN (excluded.run_id, ?)`, digest[:], runID, now.UnixNano(), instead)
+		if err != nil {
+			return 0, err
+		}
+		put, err := res.RowsAffected()
+		if err == nil && put == 0 {
+			err = &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+		}
 		return 0, err
 	})
 	if err != nil {
-		return failure(ctx, "sqlite: put the request", err)
+		return failure(ctx, op, err)
 	}
 	return nil
 }
 
-// FindRequest implements [lathe.RequestStore].
-func (s *Store) FindRequest(ctx context.Context, digest lathe.RequestDigest) (lathe.RequestRecord, error) {
+// FindRequest implements [store.RequestStore].
+func (q *RequestRecords) FindRequest(ctx context.Context, digest store.RequestDigest) (store.RequestRecord, error) {
 	const op = "sqlite: find the request"
 	notFound := &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
-	if s.schema < 7 {
-		return lathe.RequestRecord{}, notFound
+	if q.db.schema < 7 {
+		return store.RequestRecord{}, notFound
 	}
-	var r lathe.RequestRecord
+	var r store.RequestRecord
 	var at int64
 	var delivered sql.NullInt64
-	err := s.read.QueryRowContext(ctx, "SELECT run_id, time, delivered FROM request WHERE digest = ?", digest[:]).Scan(&r.RunID, &at, &delivered)
+	err := q.db.read.QueryRowContext(ctx, "SELECT run_id, time, delivered FROM request WHERE digest = ?", digest[:]).Scan(&r.RunID, &at, &delivered)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return lathe.RequestRecord{}, notFound
+		return store.RequestRecord{}, notFound
 	case err != nil:
-		return lathe.RequestRecord{}, failure(ctx, op, err)
+		return store.RequestRecord{}, failure(ctx, op, err)
 	}
 	now := time.Now()
 	r.Age, r.Delivered = now.Sub(time.Unix(0, at)), delivered.Valid
@@ -58,10 +73,10 @@ func (s *Store) FindRequest(ctx context.Context, digest lathe.RequestDigest) (la
 	return r, nil
 }
 
-// DeliverRequest implements [lathe.RequestStore].
-func (s *Store) DeliverRequest(ctx context.Context, digest lathe.RequestDigest, runID string, ago time.Duration) error {
+// DeliverRequest implements [store.RequestStore].
+func (q *RequestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, ago time.Duration) error {
 	at := time.Now().Add(-ago) // not when the writer comes to it
-	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+	_, err := q.db.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
 		_, err := tx.ExecContext(ctx, "UPDATE request SET delivered = ? WHERE digest = ? AND run_id = ? AND delivered IS NULL",
 			at.UnixNano(), digest[:], runID)
 		return 0, err

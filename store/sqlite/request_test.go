@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
@@ -35,9 +36,9 @@ func TestBringsVersion6Forward(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, "DROP TABLE request; PRAGMA user_version = 6")
+	execute(t, path, "DROP TABLE request; DROP TABLE secret; PRAGMA user_version = 6")
 
-	digest := lathe.RequestDigest(sha256.Sum256([]byte("a")))
+	digest := store.RequestDigest(sha256.Sum256([]byte("a")))
 	before, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func TestBringsVersion6Forward(t *testing.T) {
 	}
 
 	s = open(t, path)
-	if err := s.PutRequest(t.Context(), digest, "run_1"); err != nil || count(t, s, "run_1") != 1 {
+	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil || count(t, s, "run_1") != 1 {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -65,7 +66,7 @@ func TestBringsVersion6Forward(t *testing.T) {
 	}
 	execute(t, path, "UPDATE request SET time = time - 1000000000 * 3600 * 49")
 	s = open(t, path)
-	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2"); err != nil {
+	if err := s.PutRequest(t.Context(), sha256.Sum256([]byte("b")), "run_2", ""); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := s.FindRequest(t.Context(), digest); lathe.CodeOf(err) != lathe.CodeNotFound {

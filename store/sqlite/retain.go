@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
 //go:embed gone.sql
@@ -19,7 +20,7 @@ var goneTable string
 const endedIndex = `DROP INDEX run_updated;
 CREATE INDEX run_ended ON run (updated) WHERE status NOT IN ('running', 'parked');`
 
-var _ lathe.Retainer = (*Store)(nil)
+var _ store.Retainer = (*Store)(nil)
 
 const (
 	// maxGone bounds the runs of which it is remembered that they were removed.
@@ -28,17 +29,17 @@ const (
 	retireBatch = 100
 )
 
-// Delete implements [lathe.Store]. Nothing of the run is left in the file or beside it.
+// Delete implements [store.Store]. Nothing of the run is left in the file or beside it.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	return s.remove(ctx, "run_id = ?", runID)
 }
 
-// DeleteSession implements [lathe.Retainer].
+// DeleteSession implements [store.Retainer].
 func (s *Store) DeleteSession(ctx context.Context, sessionID string) error {
 	return s.remove(ctx, "session_id = ? AND session_id <> ''", sessionID)
 }
 
-// DeletePrincipal implements [lathe.Retainer].
+// DeletePrincipal implements [store.Retainer].
 func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 	return s.remove(ctx, "principal = ? AND principal <> ''", principal)
 }
@@ -89,13 +90,13 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// DeleteBefore implements [lathe.Retainer].
+// DeleteBefore implements [store.Retainer].
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, "updated < ? AND ", t.UnixNano())
 }
 
-// Trim implements [lathe.Retainer]. What is kept is the file without its free pages, which are used
-// again; the file itself does not become smaller.
+// Trim implements [store.Retainer]. The size it bounds is that of the file without its free pages, which SQLite
+// reuses; the file itself does not become smaller.
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	over := func(ctx context.Context) (bool, error) {
 		var used int64
@@ -105,8 +106,8 @@ func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	return s.retire(ctx, over, "")
 }
 
-// retire removes runs that have ended, the one that ended first before the others, as long as more
-// says so, and remembers that it did.
+// retire removes runs that have ended, in the order in which they ended, as long as more returns true, and
+// records whether it removed any.
 func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, error), which string, args ...any) error {
 	which = "run_id IN (SELECT run_id FROM run WHERE " + which + "status NOT IN ('running', 'parked') ORDER BY updated LIMIT ?)"
 	args = append(args, retireBatch)
@@ -146,7 +147,7 @@ func (s *Store) missing(ctx context.Context, tx *sql.Tx, runID string) error {
 	if s.schema < 4 {
 		return lathe.ErrNotFound
 	}
-	e := &lathe.GoneError{RunID: runID}
+	e := &store.GoneError{RunID: runID}
 	var at int64
 	switch err := tx.QueryRowContext(ctx, "SELECT principal, time FROM gone WHERE run_id = ?", runID).Scan(&e.Principal, &at); {
 	case errors.Is(err, sql.ErrNoRows):

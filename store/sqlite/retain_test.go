@@ -11,37 +11,39 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
 const planted = "canary-7d3e"
 
 // plant puts a run into the store whose every text holds the canary: it goes on unless it has ended.
-func plant(t *testing.T, s lathe.FactStore, put lathe.Store, id, session, principal string, ended bool) {
+func plant(t *testing.T, s store.SignalStore, put store.Store, id, session, principal string, ended bool) {
 	t.Helper()
 	text := strings.Repeat(planted, 50)
 	cost := 0.5
-	events := []lathe.EventData{
-		&lathe.RunStarted{Principal: principal, Messages: []lathe.Message{lathe.User(text)}, Labels: map[string]string{"k": planted}, Input: json.RawMessage(`"` + text + `"`)},
-		&lathe.ModelCallFinished{Status: "success", ProviderCost: &cost, Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: text}}}},
-		&lathe.ToolCallProposed{ToolCallID: "c", RawArgs: text},
-		&lathe.ApprovalRequested{ToolCallID: "c", Arguments: json.RawMessage(`"` + text + `"`)},
-		&lathe.ToolCallResult{ToolCallID: "c", Result: text, Blobs: []lathe.Blob{{Data: []byte(text)}}},
+	events := []event.Data{
+		&event.RunStarted{Principal: principal, Messages: []lathe.Message{lathe.User(text)}, Labels: map[string]string{"k": planted}, Input: json.RawMessage(`"` + text + `"`)},
+		&event.ModelCallFinished{Status: "success", ProviderCost: &cost, Message: &lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: text}}}},
+		&event.ToolCallProposed{ToolCallID: "c", RawArgs: text},
+		&event.ApprovalRequested{ToolCallID: "c", Arguments: json.RawMessage(`"` + text + `"`)},
+		&event.ToolCallResult{ToolCallID: "c", Result: text, Blobs: []lathe.Blob{{Data: []byte(text)}}},
 	}
-	var log []lathe.Event
+	var log []event.Event
 	for i, d := range events {
-		log = append(log, lathe.Event{ID: int64(i) + 1, RunID: id, SessionID: session, Time: time.Now(), Turn: 1, Data: d})
+		log = append(log, event.Event{ID: int64(i) + 1, RunID: id, SessionID: session, Time: time.Now(), Turn: 1, Data: d})
 	}
 	last, err := put.Append(t.Context(), id, 0, log...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutFact(t.Context(), lathe.Fact{RunID: id, Kind: "approval", Key: "c", Body: json.RawMessage(`"` + text + `"`)}); err != nil {
+	if err := s.PutSignal(t.Context(), store.Signal{RunID: id, Kind: "approval", Key: "c", Body: json.RawMessage(`"` + text + `"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if !ended {
 		return
 	}
-	end := lathe.Event{ID: last + 1, RunID: id, SessionID: session, Time: time.Now(), Turn: 1, Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: text}}
+	end := event.Event{ID: last + 1, RunID: id, SessionID: session, Time: time.Now(), Turn: 1, Data: &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: text}}
 	if _, err := put.Append(t.Context(), id, last, end); err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +52,11 @@ func plant(t *testing.T, s lathe.FactStore, put lathe.Store, id, session, princi
 // Whatever removes a run, nothing of its texts is left in the file or beside it.
 func TestForgetsForGood(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(lathe.Retainer) error{
-		"a session":   func(s lathe.Retainer) error { return s.DeleteSession(t.Context(), "mine") },
-		"a principal": func(s lathe.Retainer) error { return s.DeletePrincipal(t.Context(), "ann") },
-		"by age":      func(s lathe.Retainer) error { return s.DeleteBefore(t.Context(), time.Now().Add(time.Hour)) },
-		"by room":     func(s lathe.Retainer) error { return s.Trim(t.Context(), 1) },
+	for name, do := range map[string]func(store.Retainer) error{
+		"a session":   func(s store.Retainer) error { return s.DeleteSession(t.Context(), "mine") },
+		"a principal": func(s store.Retainer) error { return s.DeletePrincipal(t.Context(), "ann") },
+		"by age":      func(s store.Retainer) error { return s.DeleteBefore(t.Context(), time.Now().Add(time.Hour)) },
+		"by room":     func(s store.Retainer) error { return s.Trim(t.Context(), 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +65,7 @@ func TestForgetsForGood(t *testing.T) {
 			for i := range 30 {
 				plant(t, s, s, fmt.Sprintf("run_%d", i), "mine", "ann", true)
 			}
-			kept := lathe.Event{ID: 1, RunID: "run_kept", SessionID: "theirs", Time: time.Now(), Data: &lathe.RunStarted{Principal: "bob"}}
+			kept := event.Event{ID: 1, RunID: "run_kept", SessionID: "theirs", Time: time.Now(), Data: &event.RunStarted{Principal: "bob"}}
 			if _, err := s.Append(t.Context(), "run_kept", 0, kept); err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +105,7 @@ func TestTrimKeepsTheNewest(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "runs.db"))
 	for i := range 300 {
 		id := fmt.Sprintf("run_%03d", i)
-		end := lathe.Event{ID: 2, RunID: id, Time: time.Now(), Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
+		end := event.Event{ID: 2, RunID: id, Time: time.Now(), Data: &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
 		if _, err := s.Append(t.Context(), id, 0, started(id, strings.Repeat("x", 10_000)), end); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +113,7 @@ func TestTrimKeepsTheNewest(t *testing.T) {
 	if err := s.Trim(t.Context(), 2<<20); err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{Limit: 1000})
+	rows, _, err := s.Runs(t.Context(), &store.RunFilter{Limit: 1000})
 	if err != nil || len(rows) < 50 || len(rows) > 250 || rows[0].RunID != "run_299" {
 		t.Errorf("%d runs, %v", len(rows), err)
 	}

@@ -1,19 +1,15 @@
-// Package sqlite keeps the logs of runs in one SQLite file, for keeps: what Append has returned
-// survives the end of the process and of the machine. The file is in WAL mode with synchronous FULL.
+// Package sqlite stores the logs of runs in one SQLite file. Events that Append has confirmed survive a
+// crash of the process and of the machine. The file is in WAL mode with synchronous FULL.
 //
-// One process writes a file at a time; a lock beside it keeps others out. Appends that come together
-// are committed together.
+// One process writes a file at a time; a lock file excludes others. Concurrent appends are committed in
+// one transaction.
 package sqlite
 
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
-	"fmt"
-	"net/url"
 	"path/filepath"
-	"sync"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -22,47 +18,32 @@ import (
 )
 
 var (
-	_ lathe.RunIndex  = (*Store)(nil)
-	_ lathe.FactStore = (*Store)(nil)
+	_ store.RunIndex    = (*Store)(nil)
+	_ store.SignalStore = (*Store)(nil)
 )
-
-//go:embed schema.sql
-var schema string
-
-// version is that of the schema that this package writes. Older ones are brought forward when a file
-// is opened; newer ones are refused.
-const version = 7
 
 // A Store is one open file. Its methods may be called from several goroutines at once. Errors are
 // *[lathe.Error] with the codes of every store: conflict, not_found, invalid_request, unavailable
-// where the file cannot be written, cancelled and timeout.
+// where the file cannot be written, cancelled and timeout. Its CallQueue and its RequestRecords are in the same file.
 type Store struct {
-	write *sql.DB // one connection: that of the writer
-	read  *sql.DB
-	lock  *lock
-
-	requests  chan *request
-	stop      chan struct{}
-	stopped   sync.WaitGroup
-	closing   sync.Once
-	runs      summaries
-	does      statements
-	files     files
+	*CallQueue
+	*RequestRecords
+	*SharedSecrets
+	*database
 	tightened []string // see Tightened
-	schema    int      // of the file; less than version where it is open for reading only
-	calls     store.CallHints
 }
 
 // Options say how a file is opened.
 type Options struct {
-	// ReadOnly opens the file beside the process that writes it. It is not made, and not brought
-	// forward; appends and deletes are refused.
+	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated;
+	// appends and deletes are refused. The files -wal and -shm, which SQLite creates also for
+	// readers, are readable by their owner only.
 	ReadOnly bool
 }
 
-// Open opens the file at path, and makes it where it is not there, readable by its owner alone. The folder
-// must be there. The rights that others have to a file of the store are taken from them; see [Store.Tightened].
-// It fails with code conflict when another process has the file open for writing.
+// Open opens the file at path. If it does not exist, Open creates it, readable by its owner only; the folder
+// must exist. Open removes the permissions of group and others from the store's files; see [Store.Tightened].
+// It fails with code conflict if another process has the file open for writing.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	fail := func(code lathe.Code, err error) (*Store, error) {
@@ -74,7 +55,8 @@ func Open(path string, opts *Options) (*Store, error) {
 	if err != nil {
 		return fail(lathe.CodeInvalidRequest, err)
 	}
-	s := &Store{requests: make(chan *request), stop: make(chan struct{})}
+	d := &database{requests: make(chan *request), stop: make(chan struct{})}
+	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, database: d}
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
 			return fail(lathe.CodeConflict, err)
@@ -101,6 +83,9 @@ func Open(path string, opts *Options) (*Store, error) {
 		s.read.SetMaxOpenConns(8)
 		err = s.known(ctx)
 	}
+	if err == nil && readOnly {
+		err = restrictLog(path)
+	}
 	if err != nil {
 		for _, db := range []*sql.DB{s.read, s.write} {
 			if db != nil {
@@ -117,113 +102,7 @@ func Open(path string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// source names the file and what each connection is set to.
-func source(path, mode, more string) string {
-	q := "mode=" + mode + "&_pragma=busy_timeout(10000)&_pragma=synchronous(2)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"
-	if mode != "ro" {
-		q += "&_pragma=journal_mode(WAL)"
-	}
-	if more != "" {
-		q += "&" + more
-	}
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q}).String()
-}
-
-// migrate brings the file to the schema of this version, and refuses settings that lose what was kept.
-func (s *Store) migrate(ctx context.Context) error {
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	var has int
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&has); err != nil {
-		return err
-	}
-	if has > version {
-		return tooNew(has)
-	}
-	if has == 0 {
-		var tables int
-		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
-			return err
-		}
-		if tables > 0 {
-			return errors.New("the file is a database of something else")
-		}
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return err
-		}
-	}
-	if has < 2 {
-		if err := s.addFacts(ctx, tx); err != nil {
-			return err
-		}
-	}
-	if has < 3 {
-		if _, err := tx.ExecContext(ctx, queueTables); err != nil {
-			return err
-		}
-	}
-	if has < 4 {
-		if _, err := tx.ExecContext(ctx, goneTable); err != nil {
-			return err
-		}
-	}
-	if has < 5 {
-		if _, err := tx.ExecContext(ctx, traceColumns); err != nil {
-			return err
-		}
-	}
-	if has < 6 {
-		if _, err := tx.ExecContext(ctx, endedIndex); err != nil {
-			return err
-		}
-	}
-	if has < 7 {
-		if _, err := tx.ExecContext(ctx, requestTable); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	var mode string
-	var sync int
-	if err := s.write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
-		return err
-	}
-	if err := s.write.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&sync); err != nil {
-		return err
-	}
-	if mode != "wal" || sync < 2 {
-		return fmt.Errorf("the file is in mode %s with synchronous %d, where wal and 2 are needed to keep what was written", mode, sync)
-	}
-	return nil
-}
-
-func tooNew(has int) error {
-	return fmt.Errorf("the file was written by a newer version (schema %d, known is %d)", has, version)
-}
-
-// known reports an error for a file that this version cannot read.
-func (s *Store) known(ctx context.Context) error {
-	if err := s.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&s.schema); err != nil {
-		return err
-	}
-	switch {
-	case s.schema == 0:
-		return errors.New("the file is no store of runs")
-	case s.schema > version:
-		return tooNew(s.schema)
-	}
-	return nil
-}
-
-// Close ends the writer, once what was handed to it is committed, and closes the file.
+// Close stops the writer after the queued appends are committed, and closes the file.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {

@@ -18,6 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/store/storetest"
 )
@@ -46,43 +48,44 @@ func open(t *testing.T, path string) *sqlite.Store {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func() lathe.Store { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.Test(t, func() store.Store { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
 func TestIndex(t *testing.T) {
 	t.Parallel()
-	storetest.TestIndex(t, func() lathe.RunIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestIndex(t, func() store.RunIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
-func TestFacts(t *testing.T) {
+func TestSignals(t *testing.T) {
 	t.Parallel()
-	storetest.TestFacts(t, func() storetest.FactIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestSignals(t, func() storetest.SignalIndex { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	storetest.TestRetention(t, func() lathe.Retainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestRetention(t, func() store.Retainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	storetest.TestCompaction(t, func() lathe.Compactor { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestCompaction(t, func() store.Compactor { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
-func started(runID, text string) lathe.Event {
-	return lathe.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
+func started(runID, text string) event.Event {
+	return event.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &event.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }
 
-func paused(runID string, id int64) lathe.Event {
-	return lathe.Event{ID: id, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &lathe.RunPaused{Pending: []string{strings.Repeat("c", 200)}}}
+func paused(runID string, id int64) event.Event {
+	return event.Event{ID: id, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &event.RunPaused{Pending: []string{strings.Repeat("c", 200)}}}
 }
 
-func count(t *testing.T, s lathe.Store, runID string) int {
+func count(t *testing.T, s store.Store, runID string) int {
 	t.Helper()
 	n := 0
 	for _, err := range s.Read(t.Context(), runID, 0) {
@@ -222,7 +225,7 @@ func TestDeleteBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	end := lathe.Event{ID: 2, RunID: "run_ended", Time: time.Now(), Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
+	end := event.Event{ID: 2, RunID: "run_ended", Time: time.Now(), Data: &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
 	if _, err := s.Append(t.Context(), "run_ended", 1, end); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +292,7 @@ func write(path string) {
 	select {}
 }
 
-// A process that writes is killed, again and again: what it was told is kept is there, and no log has a gap.
+// A process that writes is killed repeatedly: every acknowledged event is stored, and no log has a gap.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -14,22 +14,22 @@ const (
 	turnRun   = "UPDATE run SET last_id = ?, updated = ?, summary = ?, status = ? WHERE run_id = ?"
 	addCall   = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
 		ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary`
-	setApart  = "SAVEPOINT one"
-	joinAgain = "RELEASE one"
+	setPoint     = "SAVEPOINT one"
+	releasePoint = "RELEASE one"
 )
 
 // statements are those that are ready. They belong to the writer.
 type statements map[string]*sql.Stmt
 
 // prepare makes the statements of an append ready. They are closed with the file.
-func (s *Store) prepare(ctx context.Context) error {
-	s.does = statements{}
-	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, setApart, joinAgain} {
-		st, err := s.write.PrepareContext(ctx, query)
+func (d *database) prepare(ctx context.Context) error {
+	d.does = statements{}
+	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, setPoint, releasePoint} {
+		st, err := d.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err
 		}
-		s.does[query] = st
+		d.does[query] = st
 	}
 	return nil
 }

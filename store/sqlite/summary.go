@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -37,13 +37,13 @@ func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err tells what matters
+	defer func() { _ = rows.Close() }() // Err reports what matters
 	for rows.Next() {
 		var body []byte
 		if err := rows.Scan(&body); err != nil {
 			return nil, err
 		}
-		var e lathe.Event
+		var e event.Event
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, err
 		}

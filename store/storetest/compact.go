@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
 // shrunk is what tests leave of a result: the settings are those of package loop.
-func shrunk(e lathe.Event) lathe.Event {
+func shrunk(e event.Event) event.Event {
 	switch d := e.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		c, keep := *d, *d.Retention
 		keep.Applied, c.Retention = true, &keep
 		e.Data = &c
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		if len(d.Result) > 10 {
 			c := *d
 			c.Result = d.Result[:10]
@@ -28,18 +30,18 @@ func shrunk(e lathe.Event) lathe.Event {
 	return e
 }
 
-// TestCompaction runs the suite of stores that remove content of runs. open is as of [Test].
-func TestCompaction(t *testing.T, open func() lathe.Compactor) {
+// TestCompaction runs the tests for [store.Compactor]. open is as of [Test].
+func TestCompaction(t *testing.T, open func() store.Compactor) {
 	t.Helper()
 	t.Run("removes content of a run that has ended", func(t *testing.T) {
 		t.Parallel()
 		s := open()
 		fill := func(id string, day int, ends bool) {
-			keep := &lathe.RunRetention{Mode: "metrics_only", MaxOutputBytes: 64}
-			mustAppend(t, s, id, 0, at(id, 1, day*86400, &lathe.RunStarted{Principal: "p", Retention: keep, Messages: []lathe.Message{lathe.User("hello")}}),
-				at(id, 2, day*86400+1, &lathe.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("y", 1000) + "canary"}))
+			keep := &event.RunRetention{Mode: "metrics_only", MaxOutputBytes: 64}
+			mustAppend(t, s, id, 0, at(id, 1, day*86400, &event.RunStarted{Principal: "p", Retention: keep, Messages: []lathe.Message{lathe.User("hello")}}),
+				at(id, 2, day*86400+1, &event.ToolCallResult{ToolCallID: "c", Tool: "t", Status: "ok", Result: strings.Repeat("y", 1000) + "canary"}))
 			if ends {
-				mustAppend(t, s, id, 2, at(id, 3, day*86400+2, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "an answer"}))
+				mustAppend(t, s, id, 2, at(id, 3, day*86400+2, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "an answer"}))
 			}
 		}
 		fill("run_b", 2, true)
@@ -70,17 +72,17 @@ func TestCompaction(t *testing.T, open func() lathe.Compactor) {
 					t.Fatal(err)
 				}
 				n++
-				if d, ok := e.Data.(*lathe.ToolCallResult); ok && (d.Result != strings.Repeat("y", 10) || e.Removed != 996) {
+				if d, ok := e.Data.(*event.ToolCallResult); ok && (d.Result != strings.Repeat("y", 10) || e.Removed != 996) {
 					t.Errorf("the result is %q, and %d bytes were removed", d.Result, e.Removed)
 				}
-				if d, ok := e.Data.(*lathe.RunFinished); ok && (d.Answer != "an answer" || e.Removed != 0) {
+				if d, ok := e.Data.(*event.RunFinished); ok && (d.Answer != "an answer" || e.Removed != 0) {
 					t.Errorf("the answer is %q", d.Answer)
 				}
 			}
 			if n != 3 {
 				t.Errorf("%d events, want 3", n)
 			}
-			rows, _, err := s.Runs(t.Context(), &lathe.RunFilter{RunID: "run_a"})
+			rows, _, err := s.Runs(t.Context(), &store.RunFilter{RunID: "run_a"})
 			if err != nil || len(rows) != 1 || rows[0].Retention != "applied" || rows[0].Status != "completed" {
 				t.Errorf("%+v, %v", rows, err)
 			}
@@ -99,7 +101,7 @@ func TestCompaction(t *testing.T, open func() lathe.Compactor) {
 	})
 }
 
-func endedIDs(t *testing.T, s lathe.Compactor, after *lathe.RunSummary, before time.Time, limit int) string {
+func endedIDs(t *testing.T, s store.Compactor, after *store.RunSummary, before time.Time, limit int) string {
 	t.Helper()
 	rows, err := s.Ended(t.Context(), after, before, limit)
 	if err != nil {

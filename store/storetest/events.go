@@ -8,26 +8,28 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
 var start = time.Date(2026, 3, 4, 5, 6, 7, 890_000, time.UTC)
 
-func event(runID string, id int64, d lathe.EventData) lathe.Event {
-	return lathe.Event{ID: id, Time: start.Add(time.Duration(id) * time.Millisecond), RunID: runID, RequestID: "req", SessionID: "session", Turn: 1, Data: d}
+func stamped(runID string, id int64, d event.Data) event.Event {
+	return event.Event{ID: id, Time: start.Add(time.Duration(id) * time.Millisecond), RunID: runID, RequestID: "req", SessionID: "session", Turn: 1, Data: d}
 }
 
 // events returns n events that follow last.
-func events(runID string, last int64, n int) []lathe.Event {
-	out := make([]lathe.Event, n)
+func events(runID string, last int64, n int) []event.Event {
+	out := make([]event.Event, n)
 	for i := range out {
 		id := last + int64(i) + 1
-		out[i] = event(runID, id, &lathe.ToolCallPlanned{ToolCallID: "call", Tool: "clock", Seq: int(id)})
+		out[i] = stamped(runID, id, &event.ToolCallPlanned{ToolCallID: "call", Tool: "clock", Seq: int(id)})
 	}
 	return out
 }
 
 // everyType returns one event of each stored type with nothing left out.
-func everyType() []lathe.EventData {
+func everyType() []event.Data {
 	raw := func() json.RawMessage { return json.RawMessage(`{"city":"Ulm <&>","n":1.50}`) }
 	blob := func() lathe.Blob {
 		return lathe.Blob{MediaType: "image/png", Data: []byte{0, 1, 255}, Name: "a.png", Detail: "low", Raw: raw()}
@@ -43,32 +45,32 @@ func everyType() []lathe.EventData {
 	}
 	usage := lathe.Usage{InputTokens: 1 << 40, OutputTokens: 2, TotalTokens: 3, CachedTokens: 4, ReasoningTokens: 5}
 	cost, rc, msg := 0.1, -28, message()
-	return []lathe.EventData{
-		&lathe.RunStarted{Model: "sim/demo", Provider: "sim", Dialect: "native", ToolUseMode: lathe.ModeRelaxed, FailurePolicy: lathe.FailureFatal,
-			Tools: lathe.ToolsDigest{Count: 2, Hash: "ab"}, Limits: lathe.LimitsView{MaxIterations: 8, RunTimeoutMS: 9}, Messages: []lathe.Message{lathe.User("hi"), message()},
+	return []event.Data{
+		&event.RunStarted{Model: "sim/demo", Provider: "sim", Dialect: "native", ToolUseMode: lathe.ModeRelaxed, FailurePolicy: lathe.FailureFatal,
+			Tools: event.ToolsDigest{Count: 2, Hash: "ab"}, Limits: event.LimitsView{MaxIterations: 8, RunTimeoutMS: 9}, Messages: []lathe.Message{lathe.User("hi"), message()},
 			Principal: "ann", Labels: map[string]string{"team": "a"}, Target: "main", Input: raw()},
-		&lathe.ModelCallStarted{Attempt: 1, Provider: "sim", Model: "sim/demo", PromptHash: "phv1:aa", Messages: 2, Tools: 2},
-		&lathe.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "success", ErrorCode: "x", FinishReason: lathe.FinishToolCalls, Usage: usage,
+		&event.ModelCallStarted{Attempt: 1, Provider: "sim", Model: "sim/demo", PromptHash: "phv1:aa", Messages: 2, Tools: 2},
+		&event.ModelCallFinished{Attempt: 1, Provider: "sim", Model: "sim/demo", Status: "success", ErrorCode: "x", FinishReason: lathe.FinishToolCalls, Usage: usage,
 			LatencyMS: 12, FirstTokenMS: 3, ToolCalls: 1, IgnoredToolCalls: 1, UpstreamRequestID: "up", ProviderCost: &cost, Faults: []lathe.Fault{{Kind: "bad_line", Count: 2}}, Message: &msg},
-		&lathe.ToolCallProposed{ToolCallID: "c1", ToolName: "clock", Seq: 1, Dialect: "native", DeprecatedSyntax: true, Recovered: true, ArgsBytes: 9,
+		&event.ToolCallProposed{ToolCallID: "c1", ToolName: "clock", Seq: 1, Dialect: "native", DeprecatedSyntax: true, Recovered: true, ArgsBytes: 9,
 			ArgsPreviewHash: "cd", RawName: "Clock", RawArgs: " {\"tz\": 1.00}\n"},
-		&lathe.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError, ExcerptBytes: 3, RawExcerpt: "<to"},
-		&lathe.ToolCallPlanned{ToolCallID: "c1", Tool: "clock", Seq: 1, ArgsPreviewHash: "cd", ArgsSchemaVersion: "v1"},
-		&lathe.ApprovalRequested{ToolCallID: "c1", Tool: "clock", Seq: 1, ArgsDigest: "ef", Rule: "writes", ExpiresAt: start, Arguments: raw()},
-		&lathe.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "edited", By: "ann", ReasonCode: "fixed", Arguments: raw()},
-		&lathe.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "approved", By: "ann"},
-		&lathe.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", Seq: 1, Success: true, LatencyMS: 1, OutputTruncated: true, OutputSizeBytes: 9, Cached: true, Attempts: 1, RC: &rc},
-		&lathe.ToolCallResult{ToolCallID: "c1", Tool: "clock", Seq: 1, Status: "error", ErrorType: lathe.CodeTimeout, Message: "fixed text", LatencyMS: 1, Repaired: true,
+		&event.ToolCallParseError{Dialect: "tags", Error: lathe.CodePayloadParseError, ExcerptBytes: 3, RawExcerpt: "<to"},
+		&event.ToolCallPlanned{ToolCallID: "c1", Tool: "clock", Seq: 1, ArgsPreviewHash: "cd", ArgsSchemaVersion: "v1"},
+		&event.ApprovalRequested{ToolCallID: "c1", Tool: "clock", Seq: 1, ArgsDigest: "ef", Rule: "writes", ExpiresAt: start, Arguments: raw()},
+		&event.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "edited", By: "ann", ReasonCode: "fixed", Arguments: raw()},
+		&event.ApprovalResolved{ToolCallID: "c1", Tool: "clock", Seq: 1, Decision: "approved", By: "ann"},
+		&event.ToolCallExecuted{ToolCallID: "c1", ToolName: "clock", Seq: 1, Success: true, LatencyMS: 1, OutputTruncated: true, OutputSizeBytes: 9, Cached: true, Attempts: 1, RC: &rc},
+		&event.ToolCallResult{ToolCallID: "c1", Tool: "clock", Seq: 1, Status: "error", ErrorType: lathe.CodeTimeout, Message: "fixed text", LatencyMS: 1, Repaired: true,
 			PolicyDecision: "allow", PolicyRule: "all", Limit: "tool_timeout", Result: "12:00 <&>", Blobs: []lathe.Blob{blob()}},
-		&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
-		&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
-		&lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Turns: 2, ToolCalls: 1, Usage: usage, LatencyMS: 20, ErrorCode: "x", Limit: "max_iterations",
-			Answer: "It is noon.", Result: &lathe.Result{Answer: "It is noon."}},
+		&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
+		&event.RunResumed{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"c1"}},
+		&event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Turns: 2, ToolCalls: 1, Usage: usage, LatencyMS: 20, ErrorCode: "x", Limit: "max_iterations",
+			Answer: "It is noon.", Result: &event.Result{Answer: "It is noon."}},
 	}
 }
 
 // scribble changes everything that can be reached from e through pointers and slices.
-func scribble(e *lathe.Event) { scribbleValue(reflect.ValueOf(e).Elem()) }
+func scribble(e *event.Event) { scribbleValue(reflect.ValueOf(e).Elem()) }
 
 func scribbleValue(v reflect.Value) {
 	switch v.Kind() {
@@ -123,7 +125,7 @@ func scribbleValue(v reflect.Value) {
 	}
 }
 
-func mustAppend(t *testing.T, s lathe.Store, runID string, last int64, events ...lathe.Event) {
+func mustAppend(t *testing.T, s store.Store, runID string, last int64, events ...event.Event) {
 	t.Helper()
 	end, err := s.Append(t.Context(), runID, last, events...)
 	if want := last + int64(len(events)); err != nil || end != want {
@@ -131,7 +133,7 @@ func mustAppend(t *testing.T, s lathe.Store, runID string, last int64, events ..
 	}
 }
 
-func read(t *testing.T, s lathe.Store, runID string, after int64) []lathe.Event {
+func read(t *testing.T, s store.Store, runID string, after int64) []event.Event {
 	t.Helper()
 	got, err := collect(s.Read(t.Context(), runID, after))
 	if err != nil {
@@ -142,8 +144,8 @@ func read(t *testing.T, s lathe.Store, runID string, after int64) []lathe.Event 
 
 // collect returns the events of a sequence up to its error. Events after an error would be lost
 // on a caller, so they are returned too.
-func collect(seq iter.Seq2[lathe.Event, error]) ([]lathe.Event, error) {
-	var out []lathe.Event
+func collect(seq iter.Seq2[event.Event, error]) ([]event.Event, error) {
+	var out []event.Event
 	var first error
 	for e, err := range seq {
 		if err != nil && first == nil {
@@ -155,7 +157,7 @@ func collect(seq iter.Seq2[lathe.Event, error]) ([]lathe.Event, error) {
 	return out, first
 }
 
-func encode(t *testing.T, e lathe.Event) []byte {
+func encode(t *testing.T, e event.Event) []byte {
 	t.Helper()
 	b, err := e.MarshalJSON()
 	if err != nil {

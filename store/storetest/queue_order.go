@@ -9,44 +9,45 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
 )
 
 // Two workers and one call: every order in which they can claim, start, run, finish, return and lose
-// it, and in which somebody else cancels, decides and reaps. The states that a call can come to are
-// few, for a bounded number of attempts, so that all of them are visited, and from each every step is
-// taken. The queue must do what the model says, and the model must keep the promises.
+// it, and in which other processes cancel, decide and expire calls. For a bounded number of attempts a call has
+// few states, so that all of them are visited, and from each every step is taken. The queue must do what
+// the model returns, and the model must keep the queue's guarantees.
 
 // attempts bounds the attempts of the walk.
 const attempts = 2
 
 // An attempt is what a worker has of one claim.
 type attempt struct {
-	worker byte
-	sent   bool // the call has been started, and may be on its way
-	ran    bool // the worker has run it
-	told   bool // the worker has given it back, or told its result
+	worker   byte
+	sent     bool // the call has been started, and may be on its way
+	ran      bool // the worker has run it
+	answered bool // the worker has returned it, or sent its result
 }
 
-// A place is where the walk can come to. It is comparable.
+// A place is a state that the walk can reach. It is comparable.
 type place struct {
-	state     lathe.CallState
+	state     remote.State
 	n         int // attempts
 	had       [attempts]attempt
-	holder    byte // 0: nobody
+	owner     byte // 0: no worker
 	lapsed    bool // the lease has ended
 	cancelled bool
 	decided   bool
 	result    int // attempt whose result stands, from 1
 }
 
-// A step is what somebody does next. who is the attempt, from 1, or the worker of a claim.
+// A step is the next action of a process. who is the attempt, from 1, or the worker of a claim.
 type step struct {
 	what string
 	who  int
 }
 
 func (p *place) steps() []step {
-	out := []step{{"reap", 0}, {"cancel", 0}, {"decide", 0}}
+	out := []step{{"expire", 0}, {"cancel", 0}, {"decide", 0}}
 	if p.n < attempts {
 		out = append(out, step{"claim", 'a'})
 	}
@@ -55,93 +56,93 @@ func (p *place) steps() []step {
 	}
 	for i := 1; i <= p.n; i++ {
 		h := p.had[i-1]
-		out = append(out, step{"start", i}, step{"lapse", i}, step{"beat", i})
+		out = append(out, step{"start", i}, step{"lapse", i}, step{"renew", i})
 		switch {
-		case h.sent && !h.ran && !h.told:
+		case h.sent && !h.ran && !h.answered:
 			out = append(out, step{"run", i}, step{"return", i})
 		case h.ran:
 			out = append(out, step{"finish", i})
-		case !h.sent && !h.told:
+		case !h.sent && !h.answered:
 			out = append(out, step{"return", i})
 		}
 	}
 	return out
 }
 
-// take is the model: what the step does, and whether the queue lets it.
-func (p place) take(s step, effect lathe.Effect) (next place, ok bool) {
+// apply is the model: what the step does, and whether the queue lets it.
+func (p place) apply(s step, effect lathe.Effect) (next place, ok bool) {
 	rerun := effect == lathe.ReadOnly || effect == lathe.Idempotent
 	i := s.who - 1
-	mine := s.what != "claim" && s.who > 0 && p.n == s.who && p.holder == p.had[i].worker
-	held := mine && (p.state == lathe.CallClaimed || p.state == lathe.CallStarted)
+	mine := s.what != "claim" && s.who > 0 && p.n == s.who && p.owner == p.had[i].worker
+	held := mine && (p.state == remote.Claimed || p.state == remote.Started)
 	requeue := func() {
-		if p.state = lathe.CallQueued; p.cancelled {
-			p.state = lathe.CallCancelled
+		if p.state = remote.Queued; p.cancelled {
+			p.state = remote.Cancelled
 		}
 	}
 	switch s.what {
 	case "claim":
-		if p.state != lathe.CallQueued {
+		if p.state != remote.Queued {
 			return p, false
 		}
 		p.had[p.n] = attempt{worker: byte(s.who)}
-		p.state, p.holder, p.lapsed = lathe.CallClaimed, byte(s.who), false
+		p.state, p.owner, p.lapsed = remote.Claimed, byte(s.who), false
 		p.n++
 	case "start":
-		if !mine || p.state != lathe.CallClaimed || p.lapsed {
+		if !mine || p.state != remote.Claimed || p.lapsed {
 			return p, false
 		}
-		p.state, p.lapsed, p.had[i].sent = lathe.CallStarted, false, true
+		p.state, p.lapsed, p.had[i].sent = remote.Started, false, true
 	case "run":
 		p.had[i].ran = true
-	case "lapse", "beat":
+	case "lapse", "renew":
 		if !held {
 			return p, false
 		}
 		p.lapsed = s.what == "lapse"
 	case "finish":
-		p.had[i].told = true
+		p.had[i].answered = true
 		switch {
-		case mine && p.state == lathe.CallDone:
-		case mine && (p.state == lathe.CallStarted || p.state == lathe.CallQueued || p.state == lathe.CallUnknown && !p.decided):
-			p.state, p.result = lathe.CallDone, s.who
+		case mine && p.state == remote.Done:
+		case mine && (p.state == remote.Started || p.state == remote.Queued || p.state == remote.Unknown && !p.decided):
+			p.state, p.result = remote.Done, s.who
 		default:
 			return p, false
 		}
 	case "return":
-		p.had[i].told = true
+		p.had[i].answered = true
 		if !held {
 			return p, false
 		}
-		p.holder = 0
+		p.owner = 0
 		requeue()
 	case "cancel":
 		switch p.state {
-		case lathe.CallQueued, lathe.CallClaimed:
-			p.state, p.cancelled = lathe.CallCancelled, true
-		case lathe.CallStarted:
+		case remote.Queued, remote.Claimed:
+			p.state, p.cancelled = remote.Cancelled, true
+		case remote.Started:
 			p.cancelled = true
 		default:
 		}
 	case "decide":
-		p.decided = p.decided || p.state == lathe.CallUnknown
-	case "reap":
+		p.decided = p.decided || p.state == remote.Unknown
+	case "expire":
 		switch {
 		case !p.lapsed:
-		case p.state == lathe.CallClaimed:
-			p.holder = 0
+		case p.state == remote.Claimed:
+			p.owner = 0
 			requeue()
-		case p.state != lathe.CallStarted:
+		case p.state != remote.Started:
 		case rerun:
 			requeue()
 		default:
-			p.state = lathe.CallUnknown
+			p.state = remote.Unknown
 		}
 	}
 	return p, true
 }
 
-// broken says which promise does not hold where the walk has come to.
+// broken returns the guarantee that does not hold at the place.
 func (p *place) broken(effect lathe.Effect, was *place) string {
 	ran := 0
 	for _, h := range p.had {
@@ -152,27 +153,27 @@ func (p *place) broken(effect lathe.Effect, was *place) string {
 	switch {
 	case effect == lathe.Writes && ran > 1:
 		return "what writes ran twice"
-	case p.state == lathe.CallUnknown && (effect != lathe.Writes || p.result != 0):
+	case p.state == remote.Unknown && (effect != lathe.Writes || p.result != 0):
 		return "unknown is for calls that write and have no result"
-	case p.state == lathe.CallUnknown && !p.had[p.n-1].sent:
+	case p.state == remote.Unknown && !p.had[p.n-1].sent:
 		return "unknown, and it was not sent"
 	case p.result != 0 && !p.had[p.result-1].ran:
 		return "a result of what did not run"
 	case was.result != 0 && p.result != was.result:
 		return "a result was changed"
-	case was.state == lathe.CallCancelled && p.state != lathe.CallCancelled:
+	case was.state == remote.Cancelled && p.state != remote.Cancelled:
 		return "a call that was cancelled came back"
-	case was.decided && p.state != lathe.CallUnknown:
+	case was.decided && p.state != remote.Unknown:
 		return "a call that was decided changed"
 	}
 	return ""
 }
 
-// A visit takes a new call along a path to a place, and there tries all that must change nothing.
-type visit struct {
-	path  []step
-	to    place
-	still []try
+// A scenario takes a new call along a path to a place, and there tries all that must change nothing.
+type scenario struct {
+	path      []step
+	to        place
+	unchanged []try
 }
 
 // A try is a step, and whether the queue lets it be taken.
@@ -181,24 +182,24 @@ type try struct {
 	ok bool
 }
 
-// visits walks the model, and returns how every step from every place can be seen.
-func visits(effect lathe.Effect) (all []visit, err error) {
-	start := place{state: lathe.CallQueued}
+// scenarios walks the model, and returns how every step from every place can be seen.
+func scenarios(effect lathe.Effect) (all []scenario, err error) {
+	start := place{state: remote.Queued}
 	known := map[place]bool{start: true}
-	open := []visit{{to: start}}
+	open := []scenario{{to: start}}
 	for len(open) > 0 {
 		v := open[0]
 		open = open[1:]
 		for _, s := range v.to.steps() {
-			next, ok := v.to.take(s, effect)
+			next, ok := v.to.apply(s, effect)
 			if why := next.broken(effect, &v.to); why != "" {
 				return nil, fmt.Errorf("%s: after %v and %v", why, v.path, s)
 			}
 			if next == v.to {
-				v.still = append(v.still, try{s, ok})
+				v.unchanged = append(v.unchanged, try{s, ok})
 				continue
 			}
-			to := visit{path: append(slices.Clone(v.path), s), to: next}
+			to := scenario{path: append(slices.Clone(v.path), s), to: next}
 			if known[next] {
 				all = append(all, to) // one more way there
 				continue
@@ -211,16 +212,16 @@ func visits(effect lathe.Effect) (all []visit, err error) {
 	return all, nil
 }
 
-// everyOrder makes the visits, in a few queues side by side: what reaps one call may reap all of a queue.
-func everyOrder(t *testing.T, every int, open func() lathe.CallQueue) {
+// everyOrder makes the scenarios, in a few queues side by side: what expires one call may expire all of a queue.
+func everyOrder(t *testing.T, every int, open func() remote.Queue) {
 	const queues = 4
 	var wg sync.WaitGroup
 	for _, effect := range []lathe.Effect{lathe.Writes, lathe.ReadOnly} {
-		all, err := visits(effect)
+		all, err := scenarios(effect)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %d visits", effect, len(all))
+		t.Logf("%s: %d scenarios", effect, len(all))
 		for i := range queues {
 			q := open()
 			wg.Go(func() {
@@ -236,17 +237,17 @@ func everyOrder(t *testing.T, every int, open func() lathe.CallQueue) {
 	wg.Wait()
 }
 
-func (v *visit) make(ctx context.Context, q lathe.CallQueue, key string, effect lathe.Effect) error {
+func (v *scenario) make(ctx context.Context, q remote.Queue, key string, effect lathe.Effect) error {
 	c := call(key, effect)
 	c.Definition = "def " + key
 	if _, err := q.PutCall(ctx, c, long); err != nil {
 		return err
 	}
-	var refs []lathe.CallRef
-	p := place{state: lathe.CallQueued}
+	var refs []remote.Ref
+	p := place{state: remote.Queued}
 	for _, s := range v.path {
 		var want bool
-		p, want = p.take(s, effect)
+		p, want = p.apply(s, effect)
 		if took, err := walkStep(ctx, q, c, &refs, s); err != nil || took != want {
 			return fmt.Errorf("the queue takes the step %v: %t, %w; want %t", s, took, err, want)
 		}
@@ -254,32 +255,32 @@ func (v *visit) make(ctx context.Context, q lathe.CallQueue, key string, effect 
 	if err := v.to.shown(ctx, q, key); err != nil {
 		return err
 	}
-	for _, s := range v.still {
+	for _, s := range v.unchanged {
 		if took, err := walkStep(ctx, q, c, &refs, s.step); err != nil || took != s.ok {
 			return fmt.Errorf("there the queue takes the step %v: %t, %w; want %t", s.step, took, err, s.ok)
 		}
 	}
 	if err := v.to.shown(ctx, q, key); err != nil {
-		return fmt.Errorf("after %v: %w", v.still, err)
+		return fmt.Errorf("after %v: %w", v.unchanged, err)
 	}
-	if v.to.state == lathe.CallQueued { // it is in nobody's way then
+	if v.to.state == remote.Queued { // do not leave it queued
 		_, err := q.CancelCall(ctx, key)
 		return err
 	}
 	return nil
 }
 
-// shown says where the queue shows something else than the place.
-func (p *place) shown(ctx context.Context, q lathe.CallQueue, key string) error {
+// shown returns how the queue differs from the place.
+func (p *place) shown(ctx context.Context, q remote.Queue, key string) error {
 	row, err := q.FindCall(ctx, key)
 	if err != nil {
 		return err
 	}
-	holder := ""
-	if p.holder != 0 {
-		holder = string(p.holder)
+	owner := ""
+	if p.owner != 0 {
+		owner = string(p.owner)
 	}
-	if row.State != p.state || row.Attempt != p.n || row.Worker != holder || row.Cancelled != p.cancelled || row.Decided != p.decided {
+	if row.State != p.state || row.Attempt != p.n || row.Worker != owner || row.Cancelled != p.cancelled || row.Decided != p.decided {
 		return fmt.Errorf("the call is %s, attempt %d, of %q, cancelled %t, decided %t; want %+v", row.State, row.Attempt, row.Worker, row.Cancelled, row.Decided, *p)
 	}
 	if (row.Result != nil) != (p.result != 0) || row.Result != nil && string(row.Result.Data) != fmt.Sprintf(`"%d"`, p.result) {
@@ -288,8 +289,8 @@ func (p *place) shown(ctx context.Context, q lathe.CallQueue, key string) error 
 	return nil
 }
 
-func walkStep(ctx context.Context, q lathe.CallQueue, c *lathe.RemoteCall, refs *[]lathe.CallRef, s step) (took bool, err error) {
-	var ref lathe.CallRef
+func walkStep(ctx context.Context, q remote.Queue, c *remote.Call, refs *[]remote.Ref, s step) (took bool, err error) {
+	var ref remote.Ref
 	if s.who > 0 && s.what != "claim" {
 		ref = (*refs)[s.who-1]
 	}
@@ -306,24 +307,24 @@ func walkStep(ctx context.Context, q lathe.CallQueue, c *lathe.RemoteCall, refs 
 		err = q.FinishCall(ctx, ref, good(fmt.Sprint(s.who)))
 	case "return":
 		err = q.ReturnCall(ctx, ref)
-	case "lapse", "beat":
+	case "lapse", "renew":
 		lease := long
 		if s.what == "lapse" {
 			lease = 0
 		}
-		stop, berr := q.BeatCalls(ctx, ref.Worker, []lathe.CallRef{ref}, lease)
+		stop, berr := q.RenewCalls(ctx, ref.Worker, []remote.Ref{ref}, lease)
 		row, ferr := q.FindCall(ctx, c.Key)
 		if berr != nil || ferr != nil {
 			return false, errors.Join(berr, ferr)
 		}
-		return len(stop) == 0 || row.Cancelled && row.State == lathe.CallStarted && row.Attempt == ref.Attempt && row.Worker == ref.Worker, nil
+		return len(stop) == 0 || row.Cancelled && row.State == remote.Started && row.Attempt == ref.Attempt && row.Worker == ref.Worker, nil
 	case "cancel":
 		_, err = q.CancelCall(ctx, c.Key)
 	case "decide":
 		_, err = q.DecideCall(ctx, c.Key)
 	case "run": // elsewhere
-	case "reap":
-		_, err = q.ReapCalls(ctx)
+	case "expire":
+		_, err = q.ExpireCalls(ctx)
 	}
 	if errors.Is(err, lathe.ErrConflict) {
 		return false, nil

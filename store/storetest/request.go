@@ -3,21 +3,24 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A RequestRetainer is a store that records requests and removes runs.
 type RequestRetainer interface {
-	lathe.Retainer
-	lathe.RequestStore
+	store.Retainer
+	store.RequestStore
 }
 
-// TestRequests runs the suite of stores that record which run answers a request. open is as of [Test].
+// TestRequests runs the tests for [store.RequestStore]. open is as of [Test].
 func TestRequests(t *testing.T, open func() RequestRetainer) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -39,17 +42,21 @@ func TestRequests(t *testing.T, open func() RequestRetainer) {
 	}
 }
 
-func digestOf(s string) lathe.RequestDigest { return sha256.Sum256([]byte(s)) }
+func digestOf(s string) store.RequestDigest { return sha256.Sum256([]byte(s)) }
 
-func mustPutRequest(t *testing.T, s lathe.RequestStore, request, runID string) {
+func mustPutRequest(t *testing.T, s store.RequestStore, request, runID string) {
 	t.Helper()
-	if err := s.PutRequest(t.Context(), digestOf(request), runID); err != nil {
+	found, err := s.FindRequest(t.Context(), digestOf(request))
+	if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {
+		t.Fatalf("find %s: %v", request, err)
+	}
+	if err := s.PutRequest(t.Context(), digestOf(request), runID, found.RunID); err != nil {
 		t.Fatalf("put %s: %v", request, err)
 	}
 }
 
 // wantRequest fails unless the request has the run, "" for none, and is delivered or not.
-func wantRequest(t *testing.T, s lathe.RequestStore, request, runID string, delivered bool) {
+func wantRequest(t *testing.T, s store.RequestStore, request, runID string, delivered bool) {
 	t.Helper()
 	got, err := s.FindRequest(t.Context(), digestOf(request))
 	if runID == "" {
@@ -84,11 +91,21 @@ func replacesRequests(t *testing.T, s RequestRetainer) {
 	mustPutRequest(t, s, "a", "run_2")
 	wantRequest(t, s, "a", "run_2", false)
 	mustDeliver(t, s, "a", "run_2")
+	for _, instead := range []string{"", "run_1", "run_9"} { // of the run that has answered it the caller knows nothing
+		if err := s.PutRequest(t.Context(), digestOf("a"), "run_3", instead); lathe.CodeOf(err) != lathe.CodeConflict || !errors.Is(err, lathe.ErrConflict) {
+			t.Errorf("in place of %q: %v, want a conflict", instead, err)
+		}
+		wantRequest(t, s, "a", "run_2", true)
+	}
 	mustPutRequest(t, s, "a", "run_3")
 	wantRequest(t, s, "a", "run_3", false)
+	if err := s.PutRequest(t.Context(), digestOf("c"), "run_4", "run_1"); err != nil { // the record that it found was removed
+		t.Error(err)
+	}
+	wantRequest(t, s, "c", "run_4", false)
 }
 
-func mustDeliver(t *testing.T, s lathe.RequestStore, request, runID string) {
+func mustDeliver(t *testing.T, s store.RequestStore, request, runID string) {
 	t.Helper()
 	if err := s.DeliverRequest(t.Context(), digestOf(request), runID, time.Second); err != nil {
 		t.Fatalf("deliver %s: %v", request, err)
@@ -154,7 +171,7 @@ func deletesRequests(t *testing.T, s RequestRetainer) {
 func requestsRespectContext(t *testing.T, s RequestRetainer) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.PutRequest(ctx, digestOf("a"), "run_1"); lathe.CodeOf(err) != lathe.CodeCancelled {
+	if err := s.PutRequest(ctx, digestOf("a"), "run_1", ""); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := s.FindRequest(ctx, digestOf("a")); lathe.CodeOf(err) != lathe.CodeCancelled {
@@ -168,17 +185,21 @@ func requestsRespectContext(t *testing.T, s RequestRetainer) {
 
 func oneRequestWins(t *testing.T, s RequestRetainer) {
 	var wg sync.WaitGroup
+	var won atomic.Int64
 	for i := range 16 {
 		wg.Go(func() {
-			if err := s.PutRequest(t.Context(), digestOf("a"), fmt.Sprintf("run_%d", i)); err != nil {
+			switch err := s.PutRequest(t.Context(), digestOf("a"), fmt.Sprintf("run_%d", i), ""); {
+			case err == nil:
+				won.Add(1)
+			case lathe.CodeOf(err) != lathe.CodeConflict:
 				t.Errorf("put: %v", err)
 			}
 		})
 	}
 	wg.Wait()
 	got, err := s.FindRequest(t.Context(), digestOf("a"))
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || won.Load() != 1 {
+		t.Fatalf("%d runs answer the request: %v", won.Load(), err)
 	}
 	for i := range 16 {
 		mustDeliver(t, s, "a", fmt.Sprintf("run_%d", i))

@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// lease is so long that no test comes to its end by being slow.
+// lease is so long that it does not end during a slow test.
 const lease = time.Hour
 
-// TestShared runs the suite of stores that several processes use at once. open returns an empty store of
-// its own for each test, and pass, which lets that much time go by for the clock of the store. A store
-// whose clock cannot be set moves what it has stored back by as much: the ends of leases, when runs wake, and
-// how long addresses are good.
-func TestShared(t *testing.T, open func() (s lathe.SharedStore, pass func(time.Duration))) {
+// TestShared runs the tests for [store.Shared]. For each test open returns an empty store of its own and pass, which
+// advances the store's clock. For a store whose clock cannot be set, pass moves the stored times back instead: the ends of
+// leases, the times at which runs wake, and the expiry of addresses.
+func TestShared(t *testing.T, open func() (s store.Shared, pass func(time.Duration))) {
 	t.Helper()
 	for _, tt := range []struct {
 		name string
@@ -34,13 +35,13 @@ func TestShared(t *testing.T, open func() (s lathe.SharedStore, pass func(time.D
 		{"gives out runs in motion", givesRunsInMotion},
 		{"leaves runs alone that cannot be gone on with", leavesOthersAlone},
 		{"lets a parked run wait once it was looked at", parks},
-		{"loses no fact that comes while a run is carried", losesNoFact},
+		{"loses no signal that comes while a run is executed", losesNoSignal},
 		{"loses no event that comes while a run is released", losesNoEvent},
 		{"wakes a parked run when a request for approval expires", wakes},
-		{"takes one run", takesOne},
+		{"takes one run", claimsOne},
 		{"gives each run to one of many nodes", oneNodeEach},
 		{"knows where nodes are", knowsAddresses},
-		{"hints at runs", hints},
+		{"notifies of runs", notifications},
 		{"refuses claims without a node or a lease", refusesClaims},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,15 +53,15 @@ func TestShared(t *testing.T, open func() (s lathe.SharedStore, pass func(time.D
 }
 
 type shared struct {
-	lathe.SharedStore
+	store.Shared
 	pass func(time.Duration)
 }
 
 // start begins a run of a node.
-func (s *shared) start(t *testing.T, node, runID string) lathe.Claim {
+func (s *shared) start(t *testing.T, node, runID string) store.Claim {
 	t.Helper()
-	c := lathe.Claim{RunID: runID, Node: node, Lease: lease}
-	end, err := s.AppendAs(t.Context(), c, 0, event(runID, 1, &lathe.RunStarted{Input: []byte(`{"version":1}`)}))
+	c := store.Claim{RunID: runID, Node: node, Lease: lease}
+	end, err := s.AppendAs(t.Context(), c, 0, stamped(runID, 1, &event.RunStarted{Input: []byte(`{"version":1}`)}))
 	if err != nil || end != 1 {
 		t.Fatalf("begin %s: %d, %v", runID, end, err)
 	}
@@ -69,15 +70,15 @@ func (s *shared) start(t *testing.T, node, runID string) lathe.Claim {
 }
 
 // append adds one event for the holder of the claim.
-func (s *shared) append(t *testing.T, c lathe.Claim, last int64, d lathe.EventData) {
+func (s *shared) append(t *testing.T, c store.Claim, last int64, d event.Data) {
 	t.Helper()
-	if end, err := s.AppendAs(t.Context(), c, last, event(c.RunID, last+1, d)); err != nil || end != last+1 {
+	if end, err := s.AppendAs(t.Context(), c, last, stamped(c.RunID, last+1, d)); err != nil || end != last+1 {
 		t.Fatalf("append to %s: %d, %v", c.RunID, end, err)
 	}
 }
 
 // claim takes what a node gets.
-func (s *shared) claim(t *testing.T, node string, limit int) []lathe.Claim {
+func (s *shared) claim(t *testing.T, node string, limit int) []store.Claim {
 	t.Helper()
 	got, err := s.Claim(t.Context(), node, lease, limit)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *shared) claim(t *testing.T, node string, limit int) []lathe.Claim {
 }
 
 // one takes the one run that there is to be claimed.
-func (s *shared) one(t *testing.T, node string) lathe.Claim {
+func (s *shared) one(t *testing.T, node string) store.Claim {
 	t.Helper()
 	got := s.claim(t, node, 10)
 	if len(got) != 1 {
@@ -108,7 +109,7 @@ func (s *shared) none(t *testing.T, why string) {
 	}
 }
 
-func (s *shared) release(t *testing.T, c lathe.Claim, seen int64) {
+func (s *shared) release(t *testing.T, c store.Claim, seen int64) {
 	t.Helper()
 	if err := s.Release(t.Context(), c, seen); err != nil {
 		t.Fatalf("release: %v", err)
@@ -122,24 +123,24 @@ func (s *shared) owner(t *testing.T, runID, want string) {
 	}
 }
 
-func waiting(id string) *lathe.RunPaused {
-	return &lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{id}}
+func waiting(id string) *event.RunPaused {
+	return &event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{id}}
 }
 
 func beginsWithAClaim(t *testing.T, s *shared) {
 	s.owner(t, "run_a", "")
 	c := s.start(t, "node_1", "run_a")
 	s.owner(t, "run_a", "node_1")
-	s.none(t, "a run that is carried")
-	_, err := s.AppendAs(t.Context(), lathe.Claim{RunID: "run_a", Node: "node_2", Lease: lease}, 0, event("run_a", 1, &lathe.RunStarted{}))
+	s.none(t, "a run under way")
+	_, err := s.AppendAs(t.Context(), store.Claim{RunID: "run_a", Node: "node_2", Lease: lease}, 0, stamped("run_a", 1, &event.RunStarted{}))
 	wantConflict(t, "a run that was begun already", err)
 	s.owner(t, "run_a", "node_1")
-	s.append(t, c, 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.append(t, c, 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	s.owner(t, "run_a", "")
 	if got := read(t, s, "run_a", 0); len(got) != 2 {
 		t.Errorf("got %d events, want 2", len(got))
 	}
-	if _, err := s.AppendAs(t.Context(), lathe.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease}, 0, events("run_b", 0, 1)...); !errors.Is(err, lathe.ErrConflict) {
+	if _, err := s.AppendAs(t.Context(), store.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease}, 0, events("run_b", 0, 1)...); !errors.Is(err, lathe.ErrConflict) {
 		t.Errorf("a claim of a run that is not there: %v", err)
 	}
 }
@@ -147,29 +148,29 @@ func beginsWithAClaim(t *testing.T, s *shared) {
 func fences(t *testing.T, s *shared) {
 	first := s.start(t, "node_1", "run_a")
 	s.pass(2 * lease)
-	s.append(t, first, 1, &lathe.RunResumed{}) // nobody took it over
+	s.append(t, first, 1, &event.RunResumed{}) // no other node has acquired the run
 	second := s.one(t, "node_2")
 	if second.Epoch != first.Epoch+1 {
 		t.Errorf("got epoch %d after %d", second.Epoch, first.Epoch)
 	}
-	for name, c := range map[string]lathe.Claim{
+	for name, c := range map[string]store.Claim{
 		"the claim before":         first,
 		"no claim":                 {RunID: "run_a", Node: "node_1", Lease: lease},
 		"the epoch of another":     {RunID: "run_a", Node: "node_1", Epoch: second.Epoch, Lease: lease},
 		"a claim that is to come":  {RunID: "run_a", Node: "node_2", Epoch: second.Epoch + 1, Lease: lease},
 		"a claim of another's run": {RunID: "run_b", Node: "node_2", Epoch: second.Epoch, Lease: lease},
 	} {
-		_, err := s.AppendAs(t.Context(), c, 2, event(c.RunID, 3, &lathe.RunResumed{}))
+		_, err := s.AppendAs(t.Context(), c, 2, stamped(c.RunID, 3, &event.RunResumed{}))
 		wantConflict(t, name, err)
 	}
-	s.append(t, second, 2, &lathe.RunResumed{})
-	_, err := s.AppendAs(t.Context(), second, 2, event("run_a", 3, &lathe.RunResumed{}))
+	s.append(t, second, 2, &event.RunResumed{})
+	_, err := s.AppendAs(t.Context(), second, 2, stamped("run_a", 3, &event.RunResumed{}))
 	wantConflict(t, "a log that has moved on", err)
 	s.release(t, first, 3) // which is not the last one
 	s.owner(t, "run_a", "node_2")
 	s.release(t, second, 3)
-	_, err = s.AppendAs(t.Context(), second, 3, event("run_a", 4, &lathe.RunResumed{}))
-	wantConflict(t, "a claim that was given back", err)
+	_, err = s.AppendAs(t.Context(), second, 3, stamped("run_a", 4, &event.RunResumed{}))
+	wantConflict(t, "a claim that was released", err)
 	if got := read(t, s, "run_a", 0); len(got) != 3 {
 		t.Errorf("got %d events, want 3", len(got))
 	}
@@ -195,20 +196,20 @@ func renews(t *testing.T, s *shared) {
 	for _, id := range []string{"run_a", "run_b"} {
 		s.start(t, "node_1", id)
 	}
-	s.append(t, s.start(t, "node_1", "run_c"), 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.append(t, s.start(t, "node_1", "run_c"), 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	s.start(t, "node_2", "run_d")
 	s.release(t, s.start(t, "node_1", "run_e"), 1)
-	mustPut(t, s, lathe.Fact{RunID: "run_b", Kind: "cancel"})
+	mustPut(t, s, store.Signal{RunID: "run_b", Kind: "cancel"})
 	for range 3 {
 		s.pass(lease / 2)
 		got, err := s.Renew(t.Context(), "node_1", lease)
-		slices.SortFunc(got, func(a, b lathe.Claim) int { return len(a.RunID) - len(b.RunID) + int(a.RunID[4]) - int(b.RunID[4]) })
-		if err != nil || len(got) != 2 || got[0] != (lathe.Claim{RunID: "run_a", Node: "node_1", Epoch: 1, Lease: lease}) ||
-			got[1] != (lathe.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease, Facts: 1}) {
+		slices.SortFunc(got, func(a, b store.Claim) int { return len(a.RunID) - len(b.RunID) + int(a.RunID[4]) - int(b.RunID[4]) })
+		if err != nil || len(got) != 2 || got[0] != (store.Claim{RunID: "run_a", Node: "node_1", Epoch: 1, Lease: lease}) ||
+			got[1] != (store.Claim{RunID: "run_b", Node: "node_1", Epoch: 1, Lease: lease, Signals: 1}) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 	}
-	if got := s.claim(t, "node_3", 10); len(got) != 2 { // of the other node, which renewed nothing, and what was given back
+	if got := s.claim(t, "node_3", 10); len(got) != 2 { // of the other node, which renewed nothing, and what was released
 		t.Errorf("got %+v, want two claims", got)
 	}
 	s.pass(2 * lease)
@@ -232,7 +233,7 @@ func (s *shared) renew(t *testing.T, node string, want ...string) {
 }
 
 func givesUpRenewed(t *testing.T, s *shared) {
-	first := map[string]lathe.Claim{}
+	first := map[string]store.Claim{}
 	for _, id := range []string{"run_a", "run_b", "run_c"} {
 		first[id] = s.start(t, "node_1", id)
 	}
@@ -243,19 +244,19 @@ func givesUpRenewed(t *testing.T, s *shared) {
 		s.renew(t, "node_2", "run_d")
 		s.pass(lease / 2)
 		s.none(t, "claims that were renewed")
-		_, err := s.Take(t.Context(), "node_2", "run_a", lease)
+		_, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 		wantConflict(t, "a run whose claim was renewed", err)
 		s.owner(t, "run_a", "node_1")
 	}
 	s.release(t, first["run_b"], 1)
 	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch != 2 {
-		t.Errorf("what was given back: %+v", got)
+		t.Errorf("what was released: %+v", got)
 	}
 	s.renew(t, "node_2", "run_b", "run_d")
 	s.pass(lease / 2) // node_1 is late by now, node_2 is not
 	s.owner(t, "run_a", "")
 	s.owner(t, "run_b", "node_2")
-	taken, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	taken, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 	if err != nil || taken.Epoch != 2 {
 		t.Fatalf("a run whose holder is late: %+v, %v", taken, err)
 	}
@@ -264,9 +265,9 @@ func givesUpRenewed(t *testing.T, s *shared) {
 	}
 	s.renew(t, "node_1")
 	s.renew(t, "node_2", "run_a", "run_b", "run_c", "run_d")
-	_, err = s.AppendAs(t.Context(), first["run_a"], 1, event("run_a", 2, &lathe.RunResumed{}))
+	_, err = s.AppendAs(t.Context(), first["run_a"], 1, stamped("run_a", 2, &event.RunResumed{}))
 	wantConflict(t, "a claim that was lost", err)
-	s.append(t, taken, 1, &lathe.RunResumed{})
+	s.append(t, taken, 1, &event.RunResumed{})
 }
 
 func revivesNone(t *testing.T, s *shared) {
@@ -286,7 +287,7 @@ func revivesNone(t *testing.T, s *shared) {
 		t.Errorf("got %+v", got)
 	}
 	s.renew(t, "node_1", "run_c")
-	again, err := s.Take(t.Context(), "node_1", "run_c", lease) // it is its own
+	again, err := s.ClaimRun(t.Context(), "node_1", "run_c", lease) // it is its own
 	if err != nil || again.Epoch != 2 {
 		t.Errorf("got %+v, %v", again, err)
 	}
@@ -296,14 +297,14 @@ func revivesNone(t *testing.T, s *shared) {
 func wakesAbandoned(t *testing.T, s *shared) {
 	for i, id := range []string{"run_a", "run_b"} {
 		c := s.start(t, "node_1", id)
-		asked := &lathe.ApprovalRequested{ToolCallID: "c1"}
+		asked := &event.ApprovalRequested{ToolCallID: "c1"}
 		if asked.ExpiresAt = time.Now().Add(10 * lease); i == 0 {
 			asked.ExpiresAt = time.Now().Add(1000 * lease)
 		}
 		s.append(t, c, 1, asked)
 		s.append(t, c, 2, waiting("c1"))
 		s.release(t, c, 3)
-		if _, err := s.Take(t.Context(), "node_1", id, lease); err != nil { // to look at it, and to die of it
+		if _, err := s.ClaimRun(t.Context(), "node_1", id, lease); err != nil { // the node that reads the run crashes
 			t.Fatal(err)
 		}
 	}
@@ -312,9 +313,9 @@ func wakesAbandoned(t *testing.T, s *shared) {
 	s.start(t, "node_2", "run_c")
 	s.renew(t, "node_2", "run_c")
 	s.none(t, "runs that wait, with nothing new")
-	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: lathe.FactApproval, Key: "c1", Body: []byte(`{}`)})
-	if got := s.one(t, "node_2"); got.RunID != "run_a" || got.Facts != 1 {
-		t.Errorf("the one with a fact: %+v", got)
+	mustPut(t, s, store.Signal{RunID: "run_a", Kind: store.SignalApproval, Key: "c1", Body: []byte(`{}`)})
+	if got := s.one(t, "node_2"); got.RunID != "run_a" || got.Signals != 1 {
+		t.Errorf("the one with a signal: %+v", got)
 	}
 	s.renew(t, "node_2", "run_a", "run_c")
 	s.pass(lease / 2)
@@ -339,7 +340,7 @@ func givesRunsInMotion(t *testing.T, s *shared) {
 	if next.Epoch != 2 {
 		t.Errorf("got %+v", next)
 	}
-	begin(t, s, "run_b") // by nobody
+	begin(t, s, "run_b") // without a claim
 	if got := s.one(t, "node_2"); got.RunID != "run_b" || got.Epoch < 1 {
 		t.Errorf("got %+v", got)
 	}
@@ -352,9 +353,9 @@ func givesRunsInMotion(t *testing.T, s *shared) {
 }
 
 func leavesOthersAlone(t *testing.T, s *shared) {
-	mustAppend(t, s, "run_a", 0, event("run_a", 1, &lathe.RunStarted{})) // it cannot be resumed
+	mustAppend(t, s, "run_a", 0, stamped("run_a", 1, &event.RunStarted{})) // it cannot be resumed
 	c := s.start(t, "node_1", "run_b")
-	s.append(t, c, 1, &lathe.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
+	s.append(t, c, 1, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"})
 	s.release(t, c, 0)
 	s.pass(2 * lease)
 	s.none(t, "neither resumable nor going on")
@@ -365,13 +366,13 @@ func parks(t *testing.T, s *shared) {
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 2)
 	s.none(t, "it waits, and all of it was seen")
-	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})
+	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
 	next := s.one(t, "node_2")
-	if next.Facts != 1 {
-		t.Errorf("the claim has %d facts, want 1", next.Facts)
+	if next.Signals != 1 {
+		t.Errorf("the claim has %d signals, want 1", next.Signals)
 	}
-	s.release(t, next, 2) // it looked at the fact and left it
-	s.none(t, "the fact was seen")
+	s.release(t, next, 2) // the holder has read the signal and released the run
+	s.none(t, "the signal was seen")
 
 	unseen := s.start(t, "node_1", "run_b")
 	s.append(t, unseen, 1, waiting("c1"))
@@ -382,17 +383,17 @@ func parks(t *testing.T, s *shared) {
 	}
 }
 
-func losesNoFact(t *testing.T, s *shared) {
+func losesNoSignal(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
-	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "approval", Key: "c1"})
+	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 2)
 	next := s.one(t, "node_2")
-	mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "result", Key: "c2"}) // after it has looked
+	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "result", Key: "c2"}) // after it has looked
 	s.release(t, next, 2)
 	next = s.one(t, "node_1")
-	if next.Facts != 2 {
-		t.Errorf("the claim has %d facts, want 2", next.Facts)
+	if next.Signals != 2 {
+		t.Errorf("the claim has %d signals, want 2", next.Signals)
 	}
 	s.pass(2 * lease) // the holder is gone
 	next = s.one(t, "node_2")
@@ -407,56 +408,56 @@ func losesNoEvent(t *testing.T, s *shared) {
 	next := s.one(t, "node_2")
 	s.release(t, next, 2)
 	s.none(t, "all was seen")
-	mustAppend(t, s, "run_a", 2, event("run_a", 3, waiting("c1")))
+	mustAppend(t, s, "run_a", 2, stamped("run_a", 3, waiting("c1")))
 	s.one(t, "node_2")
 }
 
 func wakes(t *testing.T, s *shared) {
 	c := s.start(t, "node_1", "run_a")
-	s.append(t, c, 1, &lathe.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(10 * lease)})
+	s.append(t, c, 1, &event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: time.Now().Add(10 * lease)})
 	s.append(t, c, 2, waiting("c1"))
 	s.release(t, c, 3)
 	s.pass(lease)
 	s.none(t, "the request has not expired")
 	s.pass(10 * lease)
 	next := s.one(t, "node_2")
-	s.append(t, next, 3, &lathe.RunResumed{})
-	s.append(t, next, 4, &lathe.ApprovalResolved{ToolCallID: "c1", Decision: "expired"})
+	s.append(t, next, 3, &event.RunResumed{})
+	s.append(t, next, 4, &event.ApprovalResolved{ToolCallID: "c1", Decision: "expired"})
 	s.append(t, next, 5, waiting("c2"))
 	s.release(t, next, 6)
 	s.pass(10 * lease)
 	s.none(t, "no request is open")
 }
 
-func takesOne(t *testing.T, s *shared) {
-	if _, err := s.Take(t.Context(), "node_1", "run_a", lease); !errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) != lathe.CodeNotFound {
+func claimsOne(t *testing.T, s *shared) {
+	if _, err := s.ClaimRun(t.Context(), "node_1", "run_a", lease); !errors.Is(err, lathe.ErrNotFound) || lathe.CodeOf(err) != lathe.CodeNotFound {
 		t.Errorf("a run that is not there: %v", err)
 	}
 	c := s.start(t, "node_1", "run_a")
-	_, err := s.Take(t.Context(), "node_2", "run_a", lease)
-	wantConflict(t, "a run that another node carries", err)
+	_, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
+	wantConflict(t, "a run that another node owns", err)
 	s.append(t, c, 1, waiting("c1"))
 	s.release(t, c, 2)
-	taken, err := s.Take(t.Context(), "node_2", "run_a", lease)
-	if err != nil || taken.Epoch != 2 || taken.RunID != "run_a" || taken.Node != "node_2" || taken.Lease != lease || taken.Facts != 0 {
+	taken, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
+	if err != nil || taken.Epoch != 2 || taken.RunID != "run_a" || taken.Node != "node_2" || taken.Lease != lease || taken.Signals != 0 {
 		t.Fatalf("got %+v, %v", taken, err)
 	}
 	s.owner(t, "run_a", "node_2")
-	again, err := s.Take(t.Context(), "node_2", "run_a", lease)
+	again, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
 	if err != nil || again.Epoch != 3 {
 		t.Errorf("its own run: got %+v, %v", again, err)
 	}
 	s.pass(2 * lease)
-	if c, err = s.Take(t.Context(), "node_1", "run_a", lease); err != nil || c.Epoch != 4 {
+	if c, err = s.ClaimRun(t.Context(), "node_1", "run_a", lease); err != nil || c.Epoch != 4 {
 		t.Fatalf("a claim that has ended: got %+v, %v", c, err)
 	}
-	s.append(t, c, 2, &lathe.RunFinished{Reason: lathe.ReasonCancelled, Status: "cancelled"})
+	s.append(t, c, 2, &event.RunFinished{Reason: lathe.ReasonCancelled, Status: "cancelled"})
 	for _, node := range []string{"node_1", "node_2"} {
-		_, err = s.Take(t.Context(), node, "run_a", lease)
+		_, err = s.ClaimRun(t.Context(), node, "run_a", lease)
 		wantConflict(t, "a run that has ended", err)
 	}
-	mustAppend(t, s, "run_b", 0, event("run_b", 1, &lathe.RunStarted{}))
-	if c, err = s.Take(t.Context(), "node_1", "run_b", lease); err != nil || c.Epoch < 1 {
+	mustAppend(t, s, "run_b", 0, stamped("run_b", 1, &event.RunStarted{}))
+	if c, err = s.ClaimRun(t.Context(), "node_1", "run_b", lease); err != nil || c.Epoch < 1 {
 		t.Errorf("a run that is not resumable: got %+v, %v", c, err)
 	}
 }
@@ -516,15 +517,15 @@ func knowsAddresses(t *testing.T, s *shared) {
 	want("node_1", "")
 }
 
-// hints checks that a watcher hears of a run that has something new. A hint may come late and twice.
-func hints(t *testing.T, s *shared) {
+// notifications checks that a watcher is notified of a run with new events or signals. A notification may come late and twice.
+func notifications(t *testing.T, s *shared) {
 	ctx, cancel := context.WithCancel(t.Context())
-	heard := make(chan string, 1)
+	notified := make(chan string, 1)
 	over := make(chan error, 1)
 	go func() {
 		over <- s.Watch(ctx, func(id string) {
 			select {
-			case heard <- id:
+			case notified <- id:
 			case <-ctx.Done():
 			}
 		})
@@ -537,32 +538,32 @@ func hints(t *testing.T, s *shared) {
 	}()
 	c := s.start(t, "node_1", "run_a")
 	last := int64(1)
-	hear := func(what string, again func()) {
+	expect := func(what string, again func()) {
 		t.Helper()
 		deadline := time.After(time.Minute)
 		for {
 			select {
-			case id := <-heard:
+			case id := <-notified:
 				if id == "run_a" {
 					return
 				}
-				t.Errorf("%s: a hint of %q", what, id)
+				t.Errorf("%s: a notification of %q", what, id)
 			case <-deadline:
-				t.Fatalf("%s: no hint", what)
+				t.Fatalf("%s: no notification", what)
 			case <-time.After(100 * time.Millisecond): // the watcher may not have listened yet
 				again()
 			}
 		}
 	}
 	more := func() {
-		s.append(t, c, last, &lathe.RunResumed{})
+		s.append(t, c, last, &event.RunResumed{})
 		last++
 	}
-	hear("an event", more)
+	expect("an event", more)
 	n := 0
-	hear("a fact", func() {
+	expect("a signal", func() {
 		n++
-		mustPut(t, s, lathe.Fact{RunID: "run_a", Kind: "result", Key: "c" + string(rune('a'+n%26)) + string(rune('a'+n/26))})
+		mustPut(t, s, store.Signal{RunID: "run_a", Kind: "result", Key: "c" + string(rune('a'+n%26)) + string(rune('a'+n/26))})
 	})
 }
 
@@ -573,7 +574,7 @@ func refusesClaims(t *testing.T, s *shared) {
 		lease time.Duration
 	}{{"", lease}, {"node_1", 0}, {"node_1", -time.Second}} {
 		_, claim := s.Claim(t.Context(), tt.node, tt.lease, 1)
-		_, take := s.Take(t.Context(), tt.node, "run_a", tt.lease)
+		_, take := s.ClaimRun(t.Context(), tt.node, "run_a", tt.lease)
 		_, renew := s.Renew(t.Context(), tt.node, tt.lease)
 		for what, err := range map[string]error{"claim": claim, "take": take, "renew": renew, "advertise": s.Advertise(t.Context(), tt.node, "http://x", tt.lease)} {
 			if lathe.CodeOf(err) != lathe.CodeInvalidRequest {

@@ -1,4 +1,17 @@
-// Package storetest holds the suite that every implementation of [lathe.Store] passes.
+// Package storetest has the tests that every implementation of [store.Store] must pass, one function for each interface
+// that a store may implement (package store says which is needed when):
+//
+//	Test            store.Store         always
+//	TestIndex       store.RunIndex      runs are listed
+//	TestSignals     store.SignalStore   external input is stored (with RunIndex)
+//	TestRetention   store.Retainer      runs are removed by session, principal, age and size
+//	TestCompaction  store.Compactor     content is removed while the run stays listed
+//	TestShared      store.Shared        several processes use the store
+//	TestRequests    store.RequestStore  client retries (with Retainer)
+//	TestSecrets     store.SecretKeeper  keys that processes share
+//	TestQueue       remote.Queue        tools are called on workers
+//
+// A store implements Store and any of the others; a test for an interface that it does not implement is left out.
 package storetest
 
 import (
@@ -12,15 +25,17 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
-// Test runs the suite. open returns an empty store of its own for each test; it may use t.Cleanup
+// Test runs the tests for [store.Store]. open returns an empty store of its own for each test; it may use t.Cleanup
 // of the t that it closes over to close the store.
-func Test(t *testing.T, open func() lathe.Store) {
+func Test(t *testing.T, open func() store.Store) {
 	t.Helper()
 	for _, tt := range []struct {
 		name string
-		fn   func(*testing.T, lathe.Store)
+		fn   func(*testing.T, store.Store)
 	}{
 		{"appends and reads", appendsAndReads},
 		{"keeps every event type whole", keepsEveryType},
@@ -43,7 +58,7 @@ func Test(t *testing.T, open func() lathe.Store) {
 	}
 }
 
-func appendsAndReads(t *testing.T, s lathe.Store) {
+func appendsAndReads(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	for i, n := range []int{1, 3, 0, 2} {
 		last := []int64{0, 1, 4, 4}[i]
@@ -65,10 +80,10 @@ func appendsAndReads(t *testing.T, s lathe.Store) {
 	}
 }
 
-func keepsEveryType(t *testing.T, s lathe.Store) {
-	var want []lathe.Event
+func keepsEveryType(t *testing.T, s store.Store) {
+	var want []event.Event
 	for _, d := range everyType() {
-		want = append(want, event("run_a", int64(len(want))+1, d))
+		want = append(want, stamped("run_a", int64(len(want))+1, d))
 	}
 	mustAppend(t, s, "run_a", 0, want...)
 	got := read(t, s, "run_a", 0)
@@ -79,7 +94,7 @@ func keepsEveryType(t *testing.T, s lathe.Store) {
 		if g, w := encode(t, got[i]), encode(t, want[i]); !bytes.Equal(g, w) {
 			t.Errorf("%s came back changed:\n got %s\nwant %s", want[i].Data.EventType(), g, w)
 		}
-		if f, ok := got[i].Data.(*lathe.RunFinished); ok && f.Result != nil {
+		if f, ok := got[i].Data.(*event.RunFinished); ok && f.Result != nil {
 			t.Error("RunFinished.Result is for the process that ran it, but was kept")
 		}
 	}
@@ -87,18 +102,18 @@ func keepsEveryType(t *testing.T, s lathe.Store) {
 	for _, e := range got {
 		stored[e.Data.EventType()] = true
 	}
-	for _, name := range lathe.EventTypes {
-		if d := fromJSON(t, name); !lathe.IsDelta(d) && !stored[name] {
+	for _, name := range event.Types() {
+		if d := fromJSON(t, name); !event.IsDelta(d) && !stored[name] {
 			t.Errorf("the suite does not store a %s", name)
 		}
 	}
 }
 
 // keepsCopies changes all that hangs on the events it wrote, and on those it read: the log must not notice.
-func keepsCopies(t *testing.T, s lathe.Store) {
-	var in []lathe.Event
+func keepsCopies(t *testing.T, s store.Store) {
+	var in []event.Event
 	for _, d := range everyType() {
-		in = append(in, event("run_a", int64(len(in))+1, d))
+		in = append(in, stamped("run_a", int64(len(in))+1, d))
 	}
 	var want [][]byte
 	for _, e := range in {
@@ -119,7 +134,7 @@ func keepsCopies(t *testing.T, s lathe.Store) {
 	}
 }
 
-func conflict(t *testing.T, s lathe.Store) {
+func conflict(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 3)...)
 	for _, last := range []int64{0, 2, 4} {
@@ -145,7 +160,7 @@ func wantConflict(t *testing.T, what string, err error) {
 	}
 }
 
-func allOrNone(t *testing.T, s lathe.Store) {
+func allOrNone(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 1)...)
 	batch := events("run_a", 1, 3)
 	batch[2].ID = 9
@@ -158,19 +173,19 @@ func allOrNone(t *testing.T, s lathe.Store) {
 	mustAppend(t, s, "run_a", 1, events("run_a", 1, 3)...)
 }
 
-func refusesMisfits(t *testing.T, s lathe.Store) {
-	delta := event("run_a", 1, &lathe.TextDelta{Bytes: 1, Text: "a"})
-	foreign := event("run_b", 1, &lathe.RunResumed{})
-	twice := []lathe.Event{event("run_a", 1, &lathe.RunResumed{}), event("run_a", 1, &lathe.RunResumed{})}
+func refusesMisfits(t *testing.T, s store.Store) {
+	delta := stamped("run_a", 1, &event.TextDelta{Bytes: 1, Text: "a"})
+	foreign := stamped("run_b", 1, &event.RunResumed{})
+	twice := []event.Event{stamped("run_a", 1, &event.RunResumed{}), stamped("run_a", 1, &event.RunResumed{})}
 	for _, tt := range []struct {
 		name   string
 		run    string
 		last   int64
-		events []lathe.Event
+		events []event.Event
 	}{
-		{"a delta", "run_a", 0, []lathe.Event{delta}},
-		{"no data", "run_a", 0, []lathe.Event{{ID: 1, RunID: "run_a"}}},
-		{"another run's event", "run_a", 0, []lathe.Event{foreign}},
+		{"a delta", "run_a", 0, []event.Event{delta}},
+		{"no data", "run_a", 0, []event.Event{{ID: 1, RunID: "run_a"}}},
+		{"another run's event", "run_a", 0, []event.Event{foreign}},
 		{"an id twice", "run_a", 0, twice},
 		{"id 0", "run_a", 0, events("run_a", -1, 1)},
 		{"a gap", "run_a", 0, events("run_a", 1, 1)},
@@ -187,7 +202,7 @@ func refusesMisfits(t *testing.T, s lathe.Store) {
 	}
 }
 
-func keepsRunsApart(t *testing.T, s lathe.Store) {
+func keepsRunsApart(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 2)...)
 	mustAppend(t, s, "run_b", 0, events("run_b", 0, 3)...)
 	mustAppend(t, s, "run_a", 2, events("run_a", 2, 2)...)
@@ -204,7 +219,7 @@ func keepsRunsApart(t *testing.T, s lathe.Store) {
 	}
 }
 
-func misses(t *testing.T, s lathe.Store) {
+func misses(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 2)...)
 	if _, err := s.Append(t.Context(), "run_empty", 0); err != nil {
 		t.Errorf("append of nothing to a new run: %v", err)
@@ -220,7 +235,7 @@ func misses(t *testing.T, s lathe.Store) {
 	}
 }
 
-func deletes(t *testing.T, s lathe.Store) {
+func deletes(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 2)...)
 	mustAppend(t, s, "run_b", 0, events("run_b", 0, 1)...)
@@ -242,7 +257,7 @@ func deletes(t *testing.T, s lathe.Store) {
 }
 
 // snapshot appends and deletes while a read goes on: the read sees the log of its start, whole.
-func snapshot(t *testing.T, s lathe.Store) {
+func snapshot(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 50)...)
 	n := 0
@@ -268,7 +283,7 @@ func snapshot(t *testing.T, s lathe.Store) {
 	}
 }
 
-func stopsEarly(t *testing.T, s lathe.Store) {
+func stopsEarly(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 5)...)
 	n := 0
 	for _, err := range s.Read(t.Context(), "run_a", 0) {
@@ -288,7 +303,7 @@ func stopsEarly(t *testing.T, s lathe.Store) {
 	}
 }
 
-func respectsContext(t *testing.T, s lathe.Store) {
+func respectsContext(t *testing.T, s store.Store) {
 	mustAppend(t, s, "run_a", 0, events("run_a", 0, 50)...)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -333,7 +348,7 @@ func respectsContext(t *testing.T, s lathe.Store) {
 	}
 }
 
-func oneWriterWins(t *testing.T, s lathe.Store) {
+func oneWriterWins(t *testing.T, s store.Store) {
 	const writers, rounds = 4, 20
 	var wg sync.WaitGroup
 	won := make([]int, writers)
@@ -371,9 +386,9 @@ func oneWriterWins(t *testing.T, s lathe.Store) {
 	}
 }
 
-func fromJSON(t *testing.T, name string) lathe.EventData {
+func fromJSON(t *testing.T, name string) event.Data {
 	t.Helper()
-	var e lathe.Event
+	var e event.Event
 	if err := json.Unmarshal(fmt.Appendf(nil, `{"type":%q,"data":{},"time":"2026-01-01T00:00:00Z"}`, name), &e); err != nil {
 		t.Fatal(err)
 	}

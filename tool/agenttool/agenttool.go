@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
@@ -31,7 +32,7 @@ const DefaultTimeout = 5 * time.Minute
 
 // A Start runs in to its end and returns how it ended. It is [loop.Loop.Do] of some loop, or the Run of an engine with one.
 // It is called from several goroutines at once.
-type Start func(ctx context.Context, in *loop.Input) (*lathe.Result, error)
+type Start func(ctx context.Context, in *loop.Input) (*event.Result, error)
 
 // Options describe an agent. They are copied.
 type Options struct {
@@ -181,7 +182,7 @@ func weight(e lathe.Effect) int {
 }
 
 // child reports the run to the caller's.
-func child(in *loop.Input, res *lathe.Result) *lathe.ChildRun {
+func child(in *loop.Input, res *event.Result) *lathe.ChildRun {
 	c := &lathe.ChildRun{RunID: in.Run.RunID, Usage: res.Usage, Cost: res.Cost}
 	for i := range res.Trace {
 		for _, call := range res.Trace[i].Calls {
@@ -205,12 +206,12 @@ func advice(reason lathe.Reason) string {
 	}
 }
 
-func failed(code lathe.Code, res *lathe.Result, text string) *lathe.Output {
+func failed(code lathe.Code, res *event.Result, text string) *lathe.Output {
 	return &lathe.Output{IsError: true, Code: code, Data: detail(res, text)}
 }
 
 // detail is the JSON object that the caller's model sees of a failure.
-func detail(res *lathe.Result, text string) json.RawMessage {
+func detail(res *event.Result, text string) json.RawMessage {
 	d := struct {
 		Reason lathe.Reason `json:"reason,omitempty"`
 		Detail string       `json:"detail,omitempty"`

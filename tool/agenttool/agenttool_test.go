@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/sim"
@@ -29,6 +30,8 @@ type scripted struct {
 	requests []*lathe.Request
 	cost     float64
 }
+
+func (*scripted) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 func (m *scripted) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	kept := *req
@@ -65,18 +68,18 @@ type world struct {
 	caller, agent *scripted
 	set           *tool.Set
 	loops         [2]*loop.Loop
-	events        []lathe.Event
+	events        []event.Event
 	posts         int
 }
 
 func newWorld(t *testing.T, p lathe.Policy, limits lathe.Limits, opts *agenttool.Options, caller, agent []turn) *world {
 	t.Helper()
 	w := &world{caller: &scripted{turns: caller}, agent: &scripted{turns: agent}}
-	start := func(ctx context.Context, in *loop.Input) (*lathe.Result, error) {
+	start := func(ctx context.Context, in *loop.Input) (*event.Result, error) {
 		in.Run.RunID = "run_child"
-		var res *lathe.Result
+		var res *event.Result
 		for e := range w.loops[1].Run(ctx, in) {
-			w.events = append(w.events, lathe.Event{RunID: "run_child", Data: e.Data})
+			w.events = append(w.events, event.Event{RunID: "run_child", Data: e.Data})
 			if end := loop.Ended(e.Data); end != nil {
 				res = end
 			}
@@ -94,7 +97,10 @@ func newWorld(t *testing.T, p lathe.Policy, limits lathe.Limits, opts *agenttool
 	if w.set, err = tool.NewSet(helper, look, post); err != nil {
 		t.Fatal(err)
 	}
-	runner := tool.NewRunner(w.set, &tool.Options{Policy: p, Limits: limits})
+	runner, err := tool.NewRunner(w.set, &tool.Options{Policy: p, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, m := range []lathe.Model{w.caller, w.agent} {
 		if w.loops[i], err = loop.New(m, runner, nil); err != nil {
 			t.Fatal(err)
@@ -103,13 +109,13 @@ func newWorld(t *testing.T, p lathe.Policy, limits lathe.Limits, opts *agenttool
 	return w
 }
 
-func (w *world) run(t *testing.T, in *loop.Input) *lathe.Result {
+func (w *world) run(t *testing.T, in *loop.Input) *event.Result {
 	t.Helper()
 	in.Run.RunID = "run_parent"
 	in.Messages = []lathe.Message{lathe.User("Go.")}
-	var res *lathe.Result
+	var res *event.Result
 	for e := range w.loops[0].Run(t.Context(), in) {
-		w.events = append(w.events, lathe.Event{RunID: "run_parent", Data: e.Data})
+		w.events = append(w.events, event.Event{RunID: "run_parent", Data: e.Data})
 		if end := loop.Ended(e.Data); end != nil {
 			res = end
 		}
@@ -117,7 +123,7 @@ func (w *world) run(t *testing.T, in *loop.Input) *lathe.Result {
 	return res
 }
 
-func eventsOf[T lathe.EventData](w *world, run string) (out []T) {
+func eventsOf[T event.Data](w *world, run string) (out []T) {
 	for _, e := range w.events {
 		if d, ok := e.Data.(T); ok && e.RunID == run {
 			out = append(out, d)
@@ -143,11 +149,11 @@ func TestCallIsARunOfItsOwn(t *testing.T) {
 	if got := w.agent.offered(0); !slices.Equal(got, []string{"look"}) {
 		t.Errorf("the agent was offered %q", got)
 	}
-	if got := eventsOf[*lathe.ToolCallResult](w, "run_parent")[0].Result; got != "It is here." {
+	if got := eventsOf[*event.ToolCallResult](w, "run_parent")[0].Result; got != "It is here." {
 		t.Errorf("the caller's model got %q", got)
 	}
-	started := eventsOf[*lathe.RunStarted](w, "run_child")[0]
-	executed := eventsOf[*lathe.ToolCallExecuted](w, "run_parent")[0]
+	started := eventsOf[*event.RunStarted](w, "run_child")[0]
+	executed := eventsOf[*event.ToolCallExecuted](w, "run_parent")[0]
 	if started.ParentRunID != "run_parent" || started.ParentToolCallID != executed.ToolCallID || executed.ChildRunID != "run_child" {
 		t.Errorf("the runs are not linked: %+v, %+v", started, executed)
 	}
@@ -204,11 +210,11 @@ func TestAgentSpendsOfItsCaller(t *testing.T) {
 			[]turn{{calls: []string{"helper", task}}, {text: "Thanks."}}, endless)
 		w.caller.cost, w.agent.cost = c.cost, c.cost
 		w.run(t, &loop.Input{Limits: &lathe.Limits{MaxTokensTotal: c.limits.MaxTokensTotal, MaxCost: c.limits.MaxCost, MaxRepeatedCalls: 100}})
-		end := eventsOf[*lathe.RunFinished](w, "run_child")
+		end := eventsOf[*event.RunFinished](w, "run_child")
 		if len(end) != 1 || end[0].Reason != c.reason || len(w.agent.requests) > c.calls {
 			t.Errorf("%s: %+v after %d model calls, want %s after %d at most", c.name, end, len(w.agent.requests), c.reason, c.calls)
 		}
-		res := eventsOf[*lathe.ToolCallResult](w, "run_parent")[0]
+		res := eventsOf[*event.ToolCallResult](w, "run_parent")[0]
 		if res.Status != "error" || !strings.Contains(res.Result, string(c.reason)) || !strings.Contains(res.Result, "limit") {
 			t.Errorf("%s: the caller's model got %s", c.name, res.Result)
 		}
@@ -267,11 +273,14 @@ func TestFunctionThatStartsRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for depth, want := range map[int]lathe.Code{0: "", 1: lathe.CodeMaxDepth} {
 		scope = nil
 		work := runner.Begin(&lathe.RunInfo{Depth: depth}, nil)
-		out := work.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "nest", Arguments: "{}"}}}, func(lathe.EventData) {})
+		out := work.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: "nest", Arguments: "{}"}}}, func(event.Data) {})
 		if got := out.Calls[0].Code; got != want || (scope != nil) != (want == "") {
 			t.Errorf("at depth %d: %q and scope %v, want %q", depth, got, scope, want)
 		}
@@ -281,7 +290,7 @@ func TestFunctionThatStartsRuns(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	start := func(context.Context, *loop.Input) (*lathe.Result, error) { return nil, nil }
+	start := func(context.Context, *loop.Input) (*event.Result, error) { return nil, nil }
 	if _, err := agenttool.New("a", "b", nil, nil); lathe.CodeOf(err) != lathe.CodeInvalidConfig {
 		t.Errorf("without a start: %v", err)
 	}
@@ -304,7 +313,7 @@ func TestNewRefuses(t *testing.T) {
 func Example() {
 	model := sim.New(nil).Model("sim/demo")
 	var l *loop.Loop
-	agent, err := agenttool.New("ask_expert", "Answers a question.", func(ctx context.Context, in *loop.Input) (*lathe.Result, error) {
+	agent, err := agenttool.New("ask_expert", "Answers a question.", func(ctx context.Context, in *loop.Input) (*event.Result, error) {
 		return l.Do(ctx, in)
 	}, &agenttool.Options{Instructions: "You are an expert.", Effect: lathe.ReadOnly})
 	if err != nil {
@@ -316,7 +325,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	l, err = loop.New(model, tool.NewRunner(set, &tool.Options{Policy: policy.Default()}), nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		panic(err)
+	}
+	l, err = loop.New(model, runner, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

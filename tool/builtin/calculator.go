@@ -18,7 +18,7 @@ const (
 	maxNesting    = 64     // parentheses, signs and powers within one another
 	maxExponent   = 1_024  // of ^ and of a number written with e
 	maxBits       = 16_384 // of a numerator or denominator on the way
-	maxDigits     = 1_000  // after the point, of a result that is told whole
+	maxDigits     = 1_000  // after the point, of a result that is exact
 	roundedDigits = 34     // significant digits of a result that is not
 )
 
@@ -52,7 +52,7 @@ func Calculator() lathe.Tool {
 
 var errTooLarge = errors.New("the numbers get too large")
 
-// compute evaluates an expression. Its errors are meant to be read by whoever wrote it.
+// compute evaluates an expression. The model gets the text of its errors.
 func compute(expression string) (*big.Rat, error) {
 	if len(expression) > maxExpression {
 		return nil, errors.New("the expression is longer than 1000 bytes")

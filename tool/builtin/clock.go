@@ -33,7 +33,7 @@ func zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}
-	if name == "Local" { // the server's own zone is nobody's business
+	if name == "Local" { // the zone of the server is not disclosed
 		return nil, errors.New("not a zone of the database")
 	}
 	return time.LoadLocation(name)

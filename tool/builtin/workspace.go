@@ -66,7 +66,7 @@ func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 func (w *Workspace) ID() string { return w.id }
 
 // Snapshot returns the whole state, or, where pointers are given, an object of each pointer with
-// the value there, null where there is none. The error says what is wrong with a pointer.
+// the value there, or null if the pointer has no value. The error says what is wrong with a pointer.
 func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

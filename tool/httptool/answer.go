@@ -15,7 +15,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -25,7 +25,7 @@ const (
 	minSecret     = 6        // bytes from which a credential is looked for in answers
 )
 
-// statusField is the field of an error in which the model is told the status.
+// statusField is the field of an error that holds the HTTP status.
 const statusField = "http_status"
 
 // imageTypes are shown as images.

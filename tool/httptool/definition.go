@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A Definition describes a tool that is one HTTP request.
@@ -72,7 +73,8 @@ type Parameter struct {
 	AllowReserved bool  // of a query value: what does not change the structure of the query stays as it is
 	// Content is the media type in which the value is written instead of by Style: JSON, or text.
 	Content string
-	// Whole says that the value is the body, not a member of it. There is only one then.
+	// Whole says that the value is the whole body, not a member of it. A definition has at most one such parameter, and no
+	// other parameter in the body.
 	Whole bool
 	// Parts say how members of a form that is one whole value are written, by name.
 	Parts map[string]Part
@@ -86,8 +88,8 @@ type Part struct {
 	AllowReserved bool
 }
 
-// Credentials are sent with each request, and never to another origin. A model can neither see nor
-// set them.
+// Credentials are added to each request to the origin of the tool, and to no other origin. The model can neither read nor set
+// them.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }
@@ -96,8 +98,8 @@ type Credentials struct {
 var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
 	"Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// trustedHeaders carry credentials, say who asks, or make another request of a request: a GET with an
-// override is a DELETE for some servers. No argument goes there.
+// trustedHeaders contain credentials, identify the client, or override the method or URL of a request: some servers execute a
+// GET with an override header as a DELETE. A parameter must not set them.
 var trustedHeaders = []string{"Authorization", "Cookie", "Forwarded", "Proxy-Authenticate", "Proxy-Authorization", "Set-Cookie", "True-Client-Ip",
 	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Uri", "X-Forwarded-User", "X-Real-Ip",
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
@@ -126,7 +128,7 @@ func (p *Parameter) check() error {
 		return errors.New("a parameter has no name")
 	case !ok:
 		return fmt.Errorf("parameter %q: no place %q: path, query, header, cookie or body", p.Name, p.In)
-	case p.In == InHeader && !isToken(name), p.In == InCookie && !isToken(name):
+	case p.In == InHeader && !httpname.IsToken(name), p.In == InCookie && !httpname.IsToken(name):
 		return fmt.Errorf("parameter %q: %q is not a name for a header or cookie", p.Name, name)
 	case p.In == InHeader && slices.ContainsFunc(slices.Concat(ownHeaders, trustedHeaders), func(h string) bool { return strings.EqualFold(h, name) }):
 		return fmt.Errorf("parameter %q: a model does not fill the header %s", p.Name, http.CanonicalHeaderKey(name))
@@ -167,7 +169,7 @@ func (p *Parameter) check() error {
 // check reports what is wrong with names and values of the credentials.
 func (c *Credentials) check() error {
 	for name, v := range c.Headers {
-		if !isToken(name) || !isFieldValue(v.Reveal()) {
+		if !httpname.IsToken(name) || !isFieldValue(v.Reveal()) {
 			return fmt.Errorf("the header %q cannot be sent", name)
 		}
 		if slices.ContainsFunc(ownHeaders, func(h string) bool { return strings.EqualFold(h, name) && h != "Accept" }) {
@@ -175,7 +177,7 @@ func (c *Credentials) check() error {
 		}
 	}
 	for name, v := range c.Cookies {
-		if !isToken(name) || !isCookieValue(v.Reveal()) {
+		if !httpname.IsToken(name) || !isCookieValue(v.Reveal()) {
 			return fmt.Errorf("the cookie %q cannot be sent", name)
 		}
 	}
@@ -187,13 +189,6 @@ func (c *Credentials) check() error {
 		}
 	}
 	return nil
-}
-
-// isToken reports whether s is a token of RFC 9110, such as the name of a header.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>@,;:\\\"/[]?={}", r)
-	})
 }
 
 func isFieldValue(s string) bool {

@@ -1,11 +1,11 @@
-// Package httptool makes tools of HTTP requests: of requests that are described one by one, and of
-// the operations of an OpenAPI document that are named.
+// Package httptool makes tools that send HTTP requests: from single definitions ([New]), and from selected operations of an
+// OpenAPI document ([Import]).
 //
-// A model fills the declared parameters and nothing else. Each value goes to its place through an
-// encoder that keeps it there: a path value cannot leave its segment, a query value cannot begin
-// another one, a header value cannot end its line. Method, host, names of headers and credentials
-// come from the definition. Requests go out through an egress client, which decides where to.
+// The model sets only the declared parameters. Each value is encoded for its place: a path value cannot leave its segment, a
+// query value cannot start another parameter, and a header value cannot end its line. The method, the host, the header names
+// and the credentials come from the definition. Requests are sent through a client of package egress, whose rules restrict
+// their destinations.
 //
-// A request is sent again only where the effect of its tool allows: tools that read, and idempotent
-// ones, with the same Idempotency-Key each time.
+// A request is repeated only for tools that read or are idempotent; repeated requests of an idempotent tool have the same
+// Idempotency-Key.
 package httptool

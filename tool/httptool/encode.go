@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// badArgument is told to the model. why is fixed text.
+// badArgument returns an error whose text the model gets. why is fixed text.
 func badArgument(name, why string) error {
 	return tool.Fail(lathe.CodeInvalidArguments, "%s %s", name, why)
 }

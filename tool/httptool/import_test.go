@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
@@ -189,7 +189,7 @@ func TestT8_PathsOfADocumentStayOnTheServer(t *testing.T) {
 	}
 }
 
-// What reads documents takes more than linear time for deep ones: they are refused before.
+// The OpenAPI parser takes more than linear time for deeply nested documents: Import refuses them before it calls the parser.
 func TestT15_T16_DeepDocumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	const n = 5_000
@@ -235,11 +235,12 @@ func TestT4_SchemasWithHiddenCharactersAreRefused(t *testing.T) {
 		"default":  `{"name":"q","in":"query","schema":{"type":"string","default":"a` + "\u202e" + `b"}}`,
 		"name":     `{"name":"q` + "\u200b" + `","in":"query","schema":{"type":"string"}}`,
 		"property": `{"name":"q","in":"query","schema":{"type":"object","properties":{"a` + "\u2066" + `":{}}}}`,
+		"joiner":   `{"name":"q` + "\u034f" + `","in":"query","schema":{"type":"string"}}`,
 		"shared":   `{"name":"q","in":"query","schema":{"$ref":"#/components/schemas/S"}}`,
 	} {
 		doc := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"components":{"schemas":{"S":{"const":"` + "\u3164" + `"}}},"paths":{"/a":{"get":{"operationId":"a","parameters":[` + param + `]}}}}`
 		_, err := httptool.Import([]byte(doc), &httptool.ImportOptions{Server: "https://example.com", Operations: []string{"a"}, Allowlist: []string{"*"}})
-		if err == nil || !strings.Contains(err.Error(), "nobody sees") {
+		if err == nil || !strings.Contains(err.Error(), "invisible characters") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/oauth"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
 
-// A bearer adds a token, or says why there is none.
+// A bearer adds a token to requests, or returns the error for a missing token.
 type bearer struct {
 	token string
 	err   error
@@ -52,16 +52,16 @@ func TestT8_T21_TokensAreTakenOutOfAnswers(t *testing.T) {
 	}
 }
 
-func TestMissingTokensAreTold(t *testing.T) {
+func TestMissingTokensAreReported(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 	b := &bearer{}
-	set := newSet(t, loopback(t, srv.URL).With(b.over), &httptool.Options{LoginHint: "log in to echo"},
+	set := newSet(t, loopback(t, srv.URL).With(b.over), &httptool.Options{LoginCommand: "log in to echo"},
 		&httptool.Definition{Name: "echo", URL: srv.URL, OAuth: true, Allowlist: []string{"*"}})
 	for want, err := range map[string]error{
 		"needs a person to log in: log in to echo": &oauth.Error{Err: &oauth.LoginError{Name: "echo", Why: "there is no token"}},
 		"there is none: invalid_client":            &oauth.Error{Err: errors.New("invalid_client")},
-		"whoever runs it has to look why":          &oauth.Error{Err: fmt.Errorf("renewing the token: %w", &oauth.StoreError{Err: errors.New("/canary/tokens.json may be read by others")})},
+		"its operator has to find out why":         &oauth.Error{Err: fmt.Errorf("renewing the token: %w", &oauth.StoreError{Err: errors.New("/canary/tokens.json may be read by others")})},
 	} {
 		b.err = err
 		if got := call(t, set, "echo", `{}`); got.Code != "unavailable" || !strings.Contains(got.Content, want) || strings.Contains(got.Content, "canary") {
@@ -80,14 +80,14 @@ func TestOAuthStandsAlone(t *testing.T) {
 	}
 }
 
-// Which operations of a document carry a token, and the scopes that it is asked for.
+// Which operations of a document use a token, and the scopes of that token.
 func TestTokensOfADocument(t *testing.T) {
 	t.Parallel()
 	const schemes = `"components":{"securitySchemes":{"login":{"type":"oauth2","flows":{}},"id":{"type":"openIdConnect","openIdConnectUrl":"https://as.example"},
 		"bearer":{"type":"http","scheme":"bearer"},"key":{"type":"apiKey","in":"header","name":"X-Key"}}},`
 	for _, tc := range []struct {
 		name, security, schemes string
-		carries                 bool
+		sendsToken              bool
 		scopes                  []string
 	}{
 		{"oauth2", `[{"login":["a","b"]}]`, schemes, true, []string{"a", "b"}},
@@ -109,7 +109,7 @@ func TestTokensOfADocument(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if defs[0].OAuth != tc.carries || !slices.Equal(defs[0].Scopes, tc.scopes) {
+			if defs[0].OAuth != tc.sendsToken || !slices.Equal(defs[0].Scopes, tc.scopes) {
 				t.Errorf("carries %v, scopes %q", defs[0].OAuth, defs[0].Scopes)
 			}
 			if _, has := defs[0].Credentials.Headers["Authorization"]; has {

@@ -11,7 +11,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/unseen"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // Limits of documents.
@@ -24,10 +26,10 @@ const (
 type ImportOptions struct {
 	// Source names the document in errors and origins.
 	Source string
-	// Server is the address before the paths. The servers that the document names are not used:
-	// whoever wrote it does not decide where requests and credentials go.
+	// Server is the base URL of all paths. The servers in the document are ignored, so that the author of the document cannot
+	// choose where requests and credentials are sent.
 	Server string
-	// Operations and Tags name the operations, by operationId and by tag. Without either there are none.
+	// Operations and Tags select operations, by operationId and by tag. If both are empty no operation is selected.
 	Operations, Tags []string
 	Prefix           string // stands before the name of each tool
 	Allowlist        []string
@@ -35,8 +37,8 @@ type ImportOptions struct {
 	Effects          map[string]lathe.Effect
 	// Security are credentials by name of the security scheme: a key, a token, or user:password.
 	Security map[string]secret.Secret
-	// OAuth says that there are tokens for Server: they are the credential of schemes that want a token and for which
-	// Security has none. Without any such scheme in the document they go with every operation.
+	// OAuth says that the client adds tokens to requests to Server. A token is the credential of each token scheme for which
+	// Security has no entry. If the document has no token scheme, all operations use the token.
 	OAuth bool
 	// Credentials are sent with all requests, besides those of Security.
 	Credentials Credentials
@@ -70,7 +72,7 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 		return nil, err
 	}
 	if o.Server == "" {
-		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverHint())
+		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
 	chosen, errs := d.choose(o)
 	var defs []*Definition
@@ -92,7 +94,7 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 		switch s := d.scheme(name); {
 		case s == nil:
 			errs = append(errs, &OperationError{"security", fmt.Errorf("the document has no security scheme %q", name)})
-		case o.OAuth && takesToken(s):
+		case o.OAuth && acceptsToken(s):
 			errs = append(errs, &OperationError{"security", fmt.Errorf("the scheme %q has a credential, and there is oauth: it has one of both", name)})
 		}
 	}
@@ -135,8 +137,8 @@ func readDocument(b []byte) (*document, error) {
 	return &document{T: t, raw: raw, v30: strings.HasPrefix(t.OpenAPI, "3.0.")}, nil
 }
 
-// serverHint repeats what the document says, for whoever writes the configuration.
-func (d *document) serverHint() string {
+// serverAdvice returns the servers that the document names, for the author of the configuration.
+func (d *document) serverAdvice() string {
 	if len(d.Servers) == 0 {
 		return ""
 	}
@@ -195,7 +197,7 @@ func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 	for _, id := range o.Operations {
 		switch n := wanted[id]; {
 		case n == 0:
-			errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + hint(id, all))})
+			errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + advice(id, all))})
 		case n > 1:
 			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
 		}
@@ -218,8 +220,8 @@ func (d *document) notChosen(chosen []found, id, where string) []error {
 	return []error{&OperationError{id, fmt.Errorf("named in %s, and not among the operations that are tools", where)}}
 }
 
-// hint names the operation that differs in letter case only.
-func hint(id string, all []string) string {
+// advice returns a suggestion for an error text: the operation whose id differs from id only in letter case.
+func advice(id string, all []string) string {
 	for _, other := range all {
 		if strings.EqualFold(id, other) {
 			return fmt.Sprintf(", there is %q", other)
@@ -245,13 +247,12 @@ func toolName(prefix, id string) (string, error) {
 	return name, nil
 }
 
-// hidden reports whether nobody sees the character. The space-like letters are fillers of alphabets.
+// hidden reports whether the character is invisible.
 func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector) || r == unicode.ReplacementChar ||
-		r == 0x115F || r == 0x1160 || r == 0x3164 || r == 0xFFA0 || r == 0x2800 || r == 0x2028 || r == 0x2029
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || r == unicode.ReplacementChar || unseen.Blank(r)
 }
 
-var errHidden = errors.New("its schema has characters that nobody sees, in a name or a value: they cannot be taken out there")
+var errHidden = errors.New("its schema has invisible characters in a name or a value, where they cannot be removed")
 
 // checkVisible refuses a schema in which a name or value holds what a person does not see.
 func checkVisible(v any) error {
@@ -281,7 +282,7 @@ func checkVisible(v any) error {
 	return err
 }
 
-// cleanText takes out of a stranger's text what nobody sees but the model reads: control and format
+// cleanText removes from untrusted text what people do not see and the model reads: control and format
 // characters, among them direction marks and tags. It bounds the text.
 func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
@@ -293,8 +294,5 @@ func cleanText(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > maxDescriptionBytes {
-		s = strings.ToValidUTF8(s[:maxDescriptionBytes], "") + "…"
-	}
-	return strings.TrimSpace(s)
+	return strings.TrimSpace(shorten.Clip(s, maxDescriptionBytes))
 }

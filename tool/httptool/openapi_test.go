@@ -20,9 +20,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
@@ -105,7 +106,7 @@ func loopback(t *testing.T, urls ...string) *egress.Client {
 	return c
 }
 
-// call carries one call through the runner, as a model's call.
+// call executes one call with the runner, as a model's call.
 func call(t *testing.T, set *tool.Set, name, args string) lathe.ToolResult {
 	t.Helper()
 	return callIn(t.Context(), t, set, name, args)
@@ -113,9 +114,12 @@ func call(t *testing.T, set *tool.Set, name, args string) lathe.ToolResult {
 
 func callIn(ctx context.Context, t *testing.T, set *tool.Set, name, args string) lathe.ToolResult {
 	t.Helper()
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}}})
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	work := r.Begin(&lathe.RunInfo{RunID: "run_1"}, nil)
-	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}}}, func(lathe.EventData) {})
+	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}}}, func(event.Data) {})
 	if len(out.Messages) != 1 {
 		t.Fatalf("%s: got %d messages", name, len(out.Messages))
 	}
@@ -203,7 +207,7 @@ func TestOpenAPIRequests(t *testing.T) {
 	golden(t, "testdata/warehouse.golden", got.String())
 }
 
-// What a model is shown of each operation.
+// The tool definition that the model gets for each operation.
 func TestOpenAPIDefinitions(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder

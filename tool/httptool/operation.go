@@ -10,7 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // bodyArgument is the argument that is the body of a request.
@@ -244,7 +244,7 @@ func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportO
 			continue
 		}
 		ways = append(ways, strings.Join(names, " and "))
-		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && takesToken(d.scheme(name)) }
+		byToken := func(name string) bool { return o.OAuth && o.Security[name].IsZero() && acceptsToken(d.scheme(name)) }
 		if slices.ContainsFunc(names, func(n string) bool { return o.Security[n].IsZero() && !byToken(n) }) {
 			continue
 		}
@@ -262,11 +262,11 @@ func (d *document) authorize(def *Definition, op *openapi3.Operation, o *ImportO
 	if open {
 		return nil
 	}
-	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenHint(wanted))
+	return fmt.Errorf("needs a credential: %s%s", strings.Join(ways, ", or "), d.tokenAdvice(wanted))
 }
 
-// tokenHint repeats what the document says of where tokens are got, for whoever writes the configuration.
-func (d *document) tokenHint(wanted openapi3.SecurityRequirements) string {
+// tokenAdvice returns where the document says that tokens are issued, for the author of the configuration.
+func (d *document) tokenAdvice(wanted openapi3.SecurityRequirements) string {
 	for _, req := range wanted {
 		for _, name := range slices.Sorted(maps.Keys(req)) {
 			s := d.scheme(name)
@@ -290,8 +290,8 @@ func (d *document) tokenHint(wanted openapi3.SecurityRequirements) string {
 	return ""
 }
 
-// takesToken reports whether the credential of a scheme is a token.
-func takesToken(s *openapi3.SecurityScheme) bool {
+// acceptsToken reports whether the credential of a scheme is a token.
+func acceptsToken(s *openapi3.SecurityScheme) bool {
 	return s != nil && (s.Type == "oauth2" || s.Type == "openIdConnect" || s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"))
 }
 
@@ -301,7 +301,7 @@ func (d *document) wantsTokens() bool {
 		return false
 	}
 	for name := range d.Components.SecuritySchemes {
-		if takesToken(d.scheme(name)) {
+		if acceptsToken(d.scheme(name)) {
 			return true
 		}
 	}

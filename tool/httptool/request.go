@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -115,7 +116,7 @@ func (m *message) request(ctx context.Context) (*http.Request, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "httptool: make a request"} // the cause quotes the URL
 	}
 	req.Header = m.header.Clone()
-	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+	if t := event.TraceFrom(ctx); t.Parent != "" {
 		req.Header.Set("Traceparent", t.Parent)
 	}
 	return req, nil

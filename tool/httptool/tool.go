@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
 	"github.com/lathe-run/lathe/internal/oauth"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -28,12 +29,12 @@ const (
 // Options adjust a tool. Zero fields have the default in their comment.
 type Options struct {
 	MaxAttempts int // 3; requests of one call
-	// Wait waits between attempts; it returns early with the context's error. A timer.
+	// Wait blocks for d between two attempts, and returns the context's error if ctx ends first. The default uses a timer.
 	Wait func(ctx context.Context, d time.Duration) error
-	// Tokens are those that the client adds to requests, where Definition.OAuth says so: no answer shows them.
+	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set. They are removed from answers.
 	Tokens func() []secret.Secret
-	// LoginHint says what a person does about a token that is missing, such as a command.
-	LoginHint string
+	// LoginCommand says how a user obtains a missing token, such as a command.
+	LoginCommand string
 }
 
 // A FieldError says which part of a definition is wrong.
@@ -70,8 +71,9 @@ type httpTool struct {
 
 var _ lathe.Tool = (*httpTool)(nil)
 
-// New returns the tool that d describes, which sends its requests through client. The error is of
-// code invalid_config.
+// New returns the tool that d describes. It sends its requests through client, which must allow the origin of d.URL. A nil
+// client is one that reaches the scheme, host and port of d.URL alone, and no private address: give one of [egress.New]
+// for servers in a private network, and to share connections between tools. The error is of code invalid_config.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
 	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
 	if opts != nil {
@@ -92,9 +94,6 @@ func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error
 
 func (t *httpTool) prepare() error {
 	d := &t.def
-	if t.client == nil {
-		return errors.New("there is no client to send requests with")
-	}
 	if d.Method == "" {
 		d.Method = http.MethodGet
 	}
@@ -114,6 +113,11 @@ func (t *httpTool) prepare() error {
 	var err error
 	if t.url, err = parseTemplate(d.URL); err != nil {
 		return wrong("url", err)
+	}
+	if t.client == nil {
+		if t.client, err = clientOf(t.url.base); err != nil {
+			return wrong("url", err)
+		}
 	}
 	for i := range d.Parameters {
 		if err := d.Parameters[i].check(); err != nil {
@@ -148,7 +152,30 @@ func (t *httpTool) prepare() error {
 	return nil
 }
 
-// checkPath wants a parameter for each place in the path, and a place for each parameter.
+// clientOf returns a client that reaches one origin, at public addresses.
+func clientOf(origin string) (*egress.Client, error) {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return nil, errors.New("the address is not a URL")
+	}
+	rules := &egress.Rules{Hosts: []string{u.Hostname()}, Schemes: []string{u.Scheme}}
+	if port := u.Port(); port != "" {
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return nil, errors.New("the port of the address is not a number")
+		}
+		rules.Ports = []int{n}
+	} else if u.Scheme == "http" {
+		rules.Ports = []int{80}
+	}
+	client, err := egress.New(rules, nil)
+	if err != nil {
+		return nil, err
+	}
+	return client, client.Check(origin)
+}
+
+// checkPath checks that there is a parameter for each place in the path, and a place for each parameter.
 func (t *httpTool) checkPath() error {
 	var have []string
 	for i := range t.def.Parameters {
@@ -200,7 +227,7 @@ func (t *httpTool) checkBody() error {
 	return nil
 }
 
-// reserve notes which names of the request are taken: by credentials first, so that no parameter has one of theirs.
+// reserve records which names of the request are taken: by credentials first, so that no parameter has one of theirs.
 func (t *httpTool) reserve() error {
 	c := &t.def.Credentials
 	headers := map[string]bool{}
@@ -236,7 +263,7 @@ func (t *httpTool) reserve() error {
 // Spec returns the tool's definition.
 func (t *httpTool) Spec() *lathe.ToolSpec { return &t.spec }
 
-// Call sends the request, again where that is allowed and of use, and reads the answer.
+// Call sends the request and reads the answer. It repeats a failed request if the effect of the tool allows that.
 func (t *httpTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	m, err := t.build(args, lathe.CallMetaFrom(ctx))
 	if err != nil {
@@ -286,7 +313,8 @@ func (t *httpTool) once(ctx context.Context, m *message) (out *lathe.Output, aft
 	return out, -1, err
 }
 
-// retryAfter reads the header: 0 when there is none, negative when it asks for too much.
+// retryAfter parses a Retry-After header. It returns 0 for an empty header, and a negative value if the header is not valid
+// or asks for a longer wait than maxRetryAfter.
 func retryAfter(s string) time.Duration {
 	if s == "" {
 		return 0
@@ -314,17 +342,17 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unauthorized says why a request has no token.
+// unauthorized returns the error of a request for which there is no token.
 func (t *httpTool) unauthorized(e *egress.Error) error {
 	next := ""
-	if t.opts.LoginHint != "" {
-		next = ": " + t.opts.LoginHint
+	if t.opts.LoginCommand != "" {
+		next = ": " + t.opts.LoginCommand
 	}
 	if login := (*oauth.LoginError)(nil); errors.As(e, &login) {
 		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool needs a person to log in%s", next), e)
 	}
 	if file := (*oauth.StoreError)(nil); errors.As(e, &file) {
-		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the tokens of this tool cannot be used: whoever runs it has to look why"), e)
+		return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the tokens of this tool cannot be used: its operator has to find out why"), e)
 	}
 	// Other errors of getting tokens are of fixed text, with the codes of the protocol at most.
 	return fmt.Errorf("%w (%w)", tool.Fail(lathe.CodeUnavailable, "the server of this tool wants a token, and there is none: %s", errors.Unwrap(e)), e)

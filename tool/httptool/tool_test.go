@@ -16,9 +16,10 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/httptool"
 )
@@ -155,7 +156,7 @@ func TestRetries(t *testing.T) {
 		replies     []int
 		requests    int
 		code        lathe.Code
-		wait        time.Duration // of the first, where it is told
+		wait        time.Duration // before the second request, as Retry-After says; 0: not checked
 	}{
 		{"reads", "", []int{503, 200}, 2, "", 0},
 		{"reads", "", []int{502, 504, 200}, 3, "", 0},
@@ -193,14 +194,14 @@ func TestRetries(t *testing.T) {
 	lost := newSet(t, loopback(t, dead.URL), opts, &httptool.Definition{Name: "reads", URL: dead.URL, Allowlist: []string{"*"}},
 		&httptool.Definition{Name: "writes", Method: "POST", URL: dead.URL, Allowlist: []string{"*"}})
 	if r := call(t, lost, "reads", `{}`); r.Code != lathe.CodeUnavailable || len(waits) != 2 {
-		t.Errorf("nobody listens: got %s after %d waits", r.Content, len(waits))
+		t.Errorf("no server listens: got %s after %d waits", r.Content, len(waits))
 	}
 	if r := call(t, lost, "writes", `{}`); r.Code != lathe.CodeUnavailable || len(waits) != 2 {
-		t.Errorf("nobody listens: a tool that writes waited, %s", r.Content)
+		t.Errorf("no server listens: a tool that writes waited, %s", r.Content)
 	}
 }
 
-// A call whose time is nearly over is not tried again: what the server said is told.
+// A call is not retried if its deadline is before the end of the wait: it returns the server's answer.
 func TestRetriesEndWithTheDeadline(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -280,9 +281,6 @@ func TestWrongDefinitions(t *testing.T) {
 			t.Errorf("%s: got %v, want field %s and %q", name, err, tt.field, tt.want)
 		}
 	}
-	if _, err := httptool.New(good(), nil, nil); err == nil {
-		t.Error("a tool without a client is made")
-	}
 }
 
 func both(a, b func(*httptool.Definition)) func(*httptool.Definition) {
@@ -330,7 +328,7 @@ func TestT13_HeadersThatChangeTheRequestAreNotTheModels(t *testing.T) {
 	}
 }
 
-// However a server writes it, a credential that it repeats is not told to the model.
+// The model never gets a credential that a server echoes, in whatever encoding.
 func TestT21_CredentialsInEscapesAreTakenOut(t *testing.T) {
 	t.Parallel()
 	answer := ""
@@ -355,7 +353,7 @@ func TestT21_CredentialsInEscapesAreTakenOut(t *testing.T) {
 	}
 }
 
-// What a server says of our credentials is not told to the model.
+// Credentials that a server echoes in its answer are removed before the model gets the answer.
 func TestT21_CredentialsAreTakenOutOfAnswers(t *testing.T) {
 	t.Parallel()
 	status := 200
@@ -377,18 +375,21 @@ func TestT21_CredentialsAreTakenOutOfAnswers(t *testing.T) {
 	}
 }
 
-// The errors that are told to models, and those that are told to operators, hold nothing of the request.
-func TestT21_ErrorsHoldNothingOfTheRequest(t *testing.T) {
+// The errors for models and those for operators contain no part of the request.
+func TestT21_ErrorsShowNothingOfTheRequest(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	d := &httptool.Definition{Name: "t", URL: srv.URL + "/canary/{id}", Allowlist: []string{"*"}, Parameters: []httptool.Parameter{{Name: "id", In: httptool.InPath}},
 		Credentials: httptool.Credentials{Query: map[string]secret.Secret{"k": key("query")}}}
 	set := newSet(t, loopback(t, srv.URL), nil, d)
-	var told []error
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow}}, OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { told = append(told, err) }})
-	out := r.Begin(&lathe.RunInfo{RunID: "run_1"}, nil).Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "call_1", Name: "t", Arguments: `{"id":"canary"}`}}}, func(lathe.EventData) {})
-	got := fmt.Sprintf("%v %+v", told, out.Messages)
-	if len(told) != 1 || strings.Contains(got, "canary") || !strings.Contains(got, "broken") {
+	var errs []error
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: policy.Effects{ReadOnly: lathe.Allow}}, OnError: func(_ context.Context, _ *lathe.CallInfo, err error) { errs = append(errs, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := r.Begin(&lathe.RunInfo{RunID: "run_1"}, nil).Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "call_1", Name: "t", Arguments: `{"id":"canary"}`}}}, func(event.Data) {})
+	got := fmt.Sprintf("%v %+v", errs, out.Messages)
+	if len(errs) != 1 || strings.Contains(got, "canary") || !strings.Contains(got, "broken") {
 		t.Errorf("got %s", got)
 	}
 }

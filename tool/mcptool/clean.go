@@ -69,8 +69,8 @@ func (c *schemaCleaner) value(dst, raw []byte, prose bool) []byte {
 			}
 			first = false
 			dst = append(c.text(dst, k, false), ':')
-			says := rawjson.EqualKey(k, "description") || rawjson.EqualKey(k, "title") || rawjson.EqualKey(k, "$comment")
-			dst = c.value(dst, v, says)
+			isText := rawjson.EqualKey(k, "description") || rawjson.EqualKey(k, "title") || rawjson.EqualKey(k, "$comment")
+			dst = c.value(dst, v, isText)
 		}
 		return append(dst, '}')
 	case '[':

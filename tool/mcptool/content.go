@@ -46,7 +46,7 @@ func output(result []byte) (*lathe.Output, error) {
 		out.Data = append([]byte(nil), structured...)
 	case blocks != nil:
 		out.Data = append(append([]byte(`{"content":`), blocks...), '}')
-	case len(texts) == 1 && holdsJSON(texts[0]):
+	case len(texts) == 1 && isJSON(texts[0]):
 		out.Data = []byte(texts[0])
 	case len(texts) > 0:
 		out.Data = rawjson.AppendQuote(nil, strings.Join(texts, "\n"))
@@ -54,8 +54,8 @@ func output(result []byte) (*lathe.Output, error) {
 	return out, nil
 }
 
-// holdsJSON reports whether a text is an object or an array in strict JSON.
-func holdsJSON(s string) bool {
+// isJSON reports whether a text is an object or an array in strict JSON.
+func isJSON(s string) bool {
 	t := strings.TrimSpace(s)
 	return t != "" && (t[0] == '{' || t[0] == '[') && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
 }
@@ -140,7 +140,7 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 			uri, _ := text(res, "uri")
 			err = blob(res, "blob", uri)
 		}
-	default: // a kind of a later protocol: that it was there is all that is told
+	default: // a kind of a later protocol: only its name is shown
 	}
 	return append(dst, '}'), err
 }

@@ -22,7 +22,7 @@ type definition struct {
 	digest      string // hash of all of it
 }
 
-// partNames are the parts of a definition that a pin holds, in the order in which they are told.
+// partNames are the parts of a definition that a pin holds, in the order of error texts.
 var partNames = [...]string{"name", "description", "inputSchema", "outputSchema", "annotations"}
 
 // parts are the hashes of the parts of a definition, by their name; what was not said has none.
@@ -91,17 +91,17 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// read takes what the model is told.
+// read takes the parts that the model gets.
 func (d *definition) read(raw []byte) error {
 	if v, ok := rawjson.Get(raw, "description"); ok {
 		if len(v) > maxDescriptionBytes {
 			return fmt.Errorf("a description of %d bytes, and at most %d are taken", len(v), maxDescriptionBytes)
 		}
-		said, ok := text(raw, "description")
+		description, ok := text(raw, "description")
 		if !ok {
 			return errors.New("a description that is not text")
 		}
-		d.description, d.hidden = clean(said)
+		d.description, d.hidden = clean(description)
 	}
 	for _, s := range []struct {
 		name string

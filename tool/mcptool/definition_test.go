@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a person does not see, a model does not get.
+// Characters that are invisible to an operator are removed before the model gets the text.
 func TestT4_HiddenCharactersAreLeftOut(t *testing.T) {
 	t.Parallel()
 	tags := ""

@@ -12,6 +12,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/form"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // Limits of the questions within one call.
@@ -21,7 +23,7 @@ const (
 	maxQuestionBytes = 4 << 10
 )
 
-// capabilities are what a server is told that it may ask for.
+// capabilities returns what the client declares to a server: which requests it answers.
 func (s *supervisor) capabilities() *mcp.ClientCapabilities {
 	if s.conf.Elicitation == ElicitRefuse {
 		return &mcp.ClientCapabilities{}
@@ -37,7 +39,7 @@ func (s *supervisor) capabilities() *mcp.ClientCapabilities {
 type question struct {
 	form *form.Form // nil: it is a link
 	id   string     // of a link, as the server calls it
-	ask  lathe.Question
+	ask  tool.Question
 }
 
 // readQuestion reads the parameters of elicitation/create, which are valid JSON.
@@ -62,14 +64,14 @@ func (s *supervisor) readQuestion(params []byte) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &question{ask: lathe.Question{Form: &lathe.Form{Schema: schema,
-		Message: "the MCP server " + server + " asks: " + cutText(message, maxQuestionBytes)}}}
+	q := &question{ask: tool.Question{Form: &tool.Form{Schema: schema,
+		Message: "the MCP server " + server + " asks: " + shorten.Clip(message, maxQuestionBytes)}}}
 	q.form, err = form.Read(schema)
 	return q, err
 }
 
 // answered turns what was said into what the server gets. Defaults stand in for what was left out.
-func (q *question) answered(a lathe.Answer) (*mcp.ElicitResult, error) {
+func (q *question) answered(a tool.Answer) (*mcp.ElicitResult, error) {
 	if a.Refused != "" {
 		return refused(a.Refused), nil
 	}
@@ -97,7 +99,7 @@ func refused(how string) *mcp.ElicitResult {
 
 // byDefault is the answer that leaves a form as it is, and declines one that needs a person.
 func (q *question) byDefault() *mcp.ElicitResult {
-	r, err := q.answered(lathe.Answer{})
+	r, err := q.answered(tool.Answer{})
 	if err != nil {
 		return refused("decline")
 	}
@@ -131,17 +133,17 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 		return refused("cancel"), nil
 	}
 	// No call over the connection runs out of its idle timeout meanwhile: the server may wait with all.
-	x.tap.hold()
-	got, err := asker.Ask(ctx, map[string]lathe.Question{"form": q.ask})
+	x.tap.suspendIdle()
+	got, err := asker.Ask(ctx, map[string]tool.Question{"form": q.ask})
 	if q.form == nil && err == nil && got["form"].Refused == "" {
 		x.tap.visiting(q.id)
 	}
-	x.tap.release()
+	x.tap.resumeIdle()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // nobody could be asked: to the server that is a person who says nothing
-		got = map[string]lathe.Answer{"form": {Refused: "cancel"}}
+	case err != nil: // no user can be asked: the server gets a cancelled form
+		got = map[string]tool.Answer{"form": {Refused: "cancel"}}
 	}
 	res, err := q.answered(got["form"])
 	if err != nil {
@@ -186,7 +188,7 @@ func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (ans
 		return nil, "", err
 	}
 	answers = mcp.InputResponseMap{}
-	ask := map[string]lathe.Question{}
+	ask := map[string]tool.Question{}
 	for key, q := range questions {
 		if s.conf.Elicitation == ElicitDefaults {
 			answers[key] = q.byDefault()
@@ -197,7 +199,7 @@ func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (ans
 	if len(ask) == 0 {
 		return answers, state, nil
 	}
-	got, err := lathe.AskerFrom(ctx).Ask(ctx, ask)
+	got, err := tool.AskerFrom(ctx).Ask(ctx, ask)
 	if err != nil {
 		return nil, "", err
 	}

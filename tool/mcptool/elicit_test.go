@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
 )
 
 const nameForm = `{"type":"object","properties":{"name":{"type":"string","default":"John"},"age":{"type":"integer"}}}`
@@ -49,18 +50,18 @@ func asking(t *testing.T, stateless bool, schema string) string {
 
 // person answers every form in one way.
 type person struct {
-	answer lathe.Answer
+	answer tool.Answer
 	err    error
 	mu     sync.Mutex
-	forms  []lathe.Form
+	forms  []tool.Form
 }
 
-func (p *person) Can(q lathe.Question) bool { return q.Form != nil }
+func (p *person) Can(q tool.Question) bool { return q.Form != nil }
 
-func (p *person) Ask(_ context.Context, qs map[string]lathe.Question) (map[string]lathe.Answer, error) {
+func (p *person) Ask(_ context.Context, qs map[string]tool.Question) (map[string]tool.Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]lathe.Answer{}
+	out := map[string]tool.Answer{}
 	for key, q := range qs {
 		p.forms = append(p.forms, *q.Form)
 		out[key] = p.answer
@@ -82,13 +83,13 @@ func TestElicitation(t *testing.T) {
 		{name: "refused", schema: nameForm, old: "no form", new: "given none"},
 		{name: "defaults", mode: ElicitDefaults, schema: nameForm, old: `accept {"name":"John"}`, new: `accept {"name":"John"} <"state">`},
 		{name: "defaults that are not enough", mode: ElicitDefaults, schema: needs, old: "decline null", new: `decline null <"state">`},
-		{name: "asked", mode: ElicitAsk, schema: nameForm, person: &person{answer: lathe.Answer{Form: json.RawMessage(`{"age":7}`)}},
+		{name: "asked", mode: ElicitAsk, schema: nameForm, person: &person{answer: tool.Answer{Form: json.RawMessage(`{"age":7}`)}},
 			old: `accept {"age":7,"name":"John"}`, new: `accept {"age":7,"name":"John"} <"state">`},
-		{name: "declined", mode: ElicitAsk, schema: nameForm, person: &person{answer: lathe.Answer{Refused: "decline"}}, old: "decline null", new: `decline null <"state">`},
-		{name: "cancelled", mode: ElicitAsk, schema: nameForm, person: &person{answer: lathe.Answer{Refused: "cancel"}}, old: "cancel null", new: `cancel null <"state">`},
-		{name: "answered badly", mode: ElicitAsk, schema: nameForm, person: &person{answer: lathe.Answer{Form: json.RawMessage(`{"age":"x"}`)}}, old: "no form", new: "not answered well"},
-		{name: "nobody is there", mode: ElicitAsk, schema: nameForm, old: "cancel null", code: lathe.CodeUnavailable},
-		{name: "the person leaves", mode: ElicitAsk, schema: nameForm, person: &person{err: lathe.ErrCannotAsk}, old: "cancel null", code: lathe.CodeUnavailable},
+		{name: "declined", mode: ElicitAsk, schema: nameForm, person: &person{answer: tool.Answer{Refused: "decline"}}, old: "decline null", new: `decline null <"state">`},
+		{name: "cancelled", mode: ElicitAsk, schema: nameForm, person: &person{answer: tool.Answer{Refused: "cancel"}}, old: "cancel null", new: `cancel null <"state">`},
+		{name: "answered badly", mode: ElicitAsk, schema: nameForm, person: &person{answer: tool.Answer{Form: json.RawMessage(`{"age":"x"}`)}}, old: "no form", new: "not answered well"},
+		{name: "no user", mode: ElicitAsk, schema: nameForm, old: "cancel null", code: lathe.CodeUnavailable},
+		{name: "the person leaves", mode: ElicitAsk, schema: nameForm, person: &person{err: tool.ErrCannotAsk}, old: "cancel null", code: lathe.CodeUnavailable},
 	} {
 		for _, stateless := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stateless %v", tc.name, stateless), func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestElicitation(t *testing.T) {
 				defer r.group.Close()
 				ctx := t.Context()
 				if tc.person != nil {
-					ctx = lathe.WithAsker(ctx, tc.person)
+					ctx = tool.WithAsker(ctx, tc.person)
 				}
 				got := r.callCtx(ctx, "web__sign", map[string]int{})
 				want := tc.old
@@ -125,7 +126,7 @@ func TestElicitation(t *testing.T) {
 	}
 }
 
-// Where several calls run, a question of a server of 2025 could be anybody's: it is put to nobody.
+// A question of a server of 2025 does not name its call. If several calls run, no caller gets the question.
 func TestT7_QuestionsGoToTheirCaller(t *testing.T) {
 	t.Parallel()
 	x := newTap(func() {})
@@ -216,7 +217,7 @@ func TestQuestionsOfACallAreBounded(t *testing.T) {
 	}
 }
 
-// What one call was answered goes along with its next round, and with no other call.
+// The answers for one call are sent with its next round, and with no other call.
 func TestStateStaysWithItsCall(t *testing.T) {
 	t.Parallel()
 	form := `{"method":"elicitation/create","params":{"message":"?","requestedSchema":` + nameForm + `}}`
@@ -263,7 +264,7 @@ func TestAPersonMayTakeLong(t *testing.T) {
 		x := newTap(func() {})
 		var expired atomic.Bool
 		idle := newIdleTimer(time.Second, func() bool {
-			if x.isHeld() {
+			if x.isIdleSuspended() {
 				return false
 			}
 			expired.Store(true)
@@ -272,9 +273,9 @@ func TestAPersonMayTakeLong(t *testing.T) {
 		defer idle.stop()
 		x.watch(t.Context(), &request{progress: idle.reset})
 		time.Sleep(900 * time.Millisecond)
-		x.hold()
+		x.suspendIdle()
 		time.Sleep(time.Hour + 900*time.Millisecond)
-		x.release()
+		x.resumeIdle()
 		time.Sleep(900 * time.Millisecond)
 		synctest.Wait()
 		if expired.Load() {

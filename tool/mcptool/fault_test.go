@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// A server that ends in the middle of a call: who waits is told the truth, and what comes after works.
+// If a server ends during a call, the call returns the code of its effect, and the next call succeeds.
 func TestT35_ServerThatEndsInTheMiddleComesBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -73,24 +74,26 @@ func TestT11_FaultyAnswers(t *testing.T) {
 	conf.MaxLineBytes = 1 << 20
 	r := newRig(t, nil, conf)
 	for _, tt := range []struct {
-		do   string
-		want lathe.Code
-		says string
+		do      string
+		want    lathe.Code
+		message string
 	}{
 		{"utf8", lathe.CodeInvalidOutput, ""},
 		{"twice", lathe.CodeInvalidOutput, ""},
 		{"deep", lathe.CodeInvalidOutput, ""},
+		{"abyss", lathe.CodeInvalidOutput, ""},
+		{"open", lathe.CodeInvalidOutput, ""},
 		{"refuse", lathe.CodeInvalidArguments, "no such [2Jpath"},
 		{"", "", "{}"},
 	} {
 		res := r.do(tt.do)
 		wantCode(t, res, tt.want)
-		if !strings.Contains(res.Content, tt.says) || strings.ContainsAny(res.Content, "\x1b\U000E0041") {
-			t.Errorf("%s: got %q, want %q in it", tt.do, res.Content, tt.says)
+		if !strings.Contains(res.Content, tt.message) || strings.ContainsAny(res.Content, "\x1b\U000E0041") {
+			t.Errorf("%s: got %q, want %q in it", tt.do, res.Content, tt.message)
 		}
 	}
-	if st := r.group.Status()[0]; st.Starts != 1 || st.BadMessages != 3 {
-		t.Errorf("got %d starts and %d bad messages, want 1 and 3", st.Starts, st.BadMessages)
+	if st := r.group.Status()[0]; st.Starts != 1 || st.BadMessages != 5 {
+		t.Errorf("got %d starts and %d bad messages, want 1 and 5", st.Starts, st.BadMessages)
 	}
 }
 
@@ -103,15 +106,15 @@ func TestT15_HugeLineIsNotRead(t *testing.T) {
 	res := r.do("huge")
 	wantCode(t, res, lathe.CodeOutputTooLarge)
 	if !strings.Contains(res.Content, "1048576") {
-		t.Errorf("the limit is not told: %s", res.Content)
+		t.Errorf("the limit is not named: %s", res.Content)
 	}
 	if got := r.call("box__echo", map[string]string{"text": "x"}); got.Content != "x" {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// The same before anything was asked: what is told is the reason, not that the program was ended.
-func TestT15_HugeLineAtTheStartIsTold(t *testing.T) {
+// The same before the first call: the status shows the reason, not that the process was killed.
+func TestT15_HugeLineAtTheStartIsReported(t *testing.T) {
 	t.Parallel()
 	conf := testConf(t, "huge-start")
 	conf.MaxLineBytes = 1 << 20
@@ -185,16 +188,16 @@ func TestCancellationIsSent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	wantCode(t, r.callCtx(ctx, "box__any_thing", map[string]string{"do": "cancelled"}), lathe.CodeCancelled)
-	r.await("the server was told", func() bool { _, err := os.Stat(mark); return err == nil })
+	r.await("the server was notified", func() bool { _, err := os.Stat(mark); return err == nil })
 	if got := r.call("box__echo", map[string]string{"text": "x"}); got.Content != "x" {
 		t.Errorf("after the cancelled call: got %+v", got)
 	}
 	if b, err := os.ReadFile(mark); string(b) != "notifications/cancelled" {
-		t.Errorf("the server was told %q, %v", b, err)
+		t.Errorf("the server received %q, %v", b, err)
 	}
 }
 
-// A server that goes on after it was told to stop holds nobody up.
+// A call returns when it is cancelled, even if the server ignores the cancellation.
 func TestServerThatIgnoresCancellation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, testConf(t, ""))
@@ -270,7 +273,7 @@ func TestT49_ChildGetsNoOtherEnvironment(t *testing.T) {
 	}
 }
 
-// What a server wants of its client is refused, and counted.
+// Requests of a server to its client are refused and counted.
 func TestT40_RequestsOfAServerAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, testConf(t, ""))
@@ -339,8 +342,8 @@ func TestStartRefusesBadServers(t *testing.T) {
 		"both":         func(s *Server) { s.URL = "http://127.0.0.1/" },
 		"no allowlist": func(s *Server) { s.Allowlist = nil },
 		"pin":          func(s *Server) { s.Pin = "never" },
-		"env":          func(s *Server) { s.Env = map[string]Secret{"A=B": NewSecret("x")} },
-		"headers":      func(s *Server) { s.Headers = map[string]Secret{"A": NewSecret("x")} },
+		"env":          func(s *Server) { s.Env = map[string]secret.Secret{"A=B": secret.New("x")} },
+		"headers":      func(s *Server) { s.Headers = map[string]secret.Secret{"A": secret.New("x")} },
 		"url":          func(s *Server) { *s = Server{Name: "x", URL: "file:///etc/passwd", Allowlist: []string{"*"}} },
 	} {
 		s := good
@@ -354,7 +357,7 @@ func TestStartRefusesBadServers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	good.Env[serverEnv] = NewSecret("hang")
+	good.Env[serverEnv] = secret.New("hang")
 	if _, err := Start(ctx, []Server{good}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}

@@ -14,8 +14,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Group is a set of servers that are kept running. Its methods may be called from several
-// goroutines at once.
+// A Group supervises a set of servers and restarts those that end. Its methods may be called from several goroutines at once.
 type Group struct {
 	opts    Options
 	servers []*supervisor // by name
@@ -23,19 +22,19 @@ type Group struct {
 	running sync.WaitGroup
 	closing sync.Once
 
-	telling sync.Mutex // held while OnChange is told
-	mu      sync.Mutex
-	unheard map[string]string // by server: what OnChange said against its tools
+	publishing sync.Mutex // held while OnChange runs
+	mu         sync.Mutex
+	refused    map[string]string // by server: the error of OnChange for its tools
 }
 
 var _ lathe.ToolSource = (*Group)(nil)
 
-// Start starts all servers side by side, and returns once each is ready or has failed its first
-// attempts; those that have failed are tried on. It fails where the configuration of a server is not
-// good or names a server twice, where OnChange refuses the tools of a server, and where a required
-// server is not ready; then nothing is left running. ctx bounds the start alone.
+// Start starts all servers concurrently. It returns when each server is ready or has failed its first attempts; the group
+// keeps retrying the failed ones. Start returns an error, and leaves no process running, if a configuration is not valid, if
+// two servers have the same name, if OnChange returns an error, or if a required server is not ready; see also
+// [Options].Inspect. ctx bounds only the start.
 func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
-	g := &Group{unheard: map[string]string{}}
+	g := &Group{refused: map[string]string{}}
 	if opts != nil {
 		g.opts = *opts
 	}
@@ -109,13 +108,13 @@ func (g *Group) counts() string {
 	return fmt.Sprintf("%d tools: %s", total, strings.Join(each, ", "))
 }
 
-// changed tells the tools of a server.
+// changed calls OnChange with the tools of a server.
 func (g *Group) changed(s *supervisor) {
 	if g.opts.OnChange == nil {
 		return
 	}
-	g.telling.Lock()
-	defer g.telling.Unlock()
+	g.publishing.Lock()
+	defer g.publishing.Unlock()
 	live := s.tools()
 	tools := make([]lathe.Tool, 0, len(live))
 	for _, name := range slices.Sorted(maps.Keys(live)) {
@@ -124,20 +123,20 @@ func (g *Group) changed(s *supervisor) {
 	err := g.opts.OnChange(s.conf.origin(), tools)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.unheard, s.conf.Name)
+	delete(g.refused, s.conf.Name)
 	if err != nil {
-		g.unheard[s.conf.Name] = err.Error()
+		g.refused[s.conf.Name] = err.Error()
 	}
 }
 
 func (g *Group) against(server string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.unheard[server]
+	return g.refused[server]
 }
 
-// Tools yields the tools that are offered now, by server and name. There are no errors: how the
-// servers are is told by Status.
+// Tools yields the tools that are offered now, by server and name. It yields no errors: Status
+// returns the state of the servers.
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
@@ -151,7 +150,7 @@ func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	}
 }
 
-// Status says how each server is, in the order in which they were given.
+// Status returns the status of each server, in the order in which the servers were passed to [Start].
 func (g *Group) Status() []Status {
 	out := make([]Status, len(g.servers))
 	for i, s := range g.servers {
@@ -163,8 +162,8 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the definitions that the named tool has now, or those of all tools of the named
-// server, and offers what was blocked. It returns how these tools were before.
+// Accept pins the current definition of the named tool, or of all tools of the named server, and offers the tools that were
+// blocked. It returns the former statuses of these tools.
 func (g *Group) Accept(name string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && s.conf.Name != serverOf(name) {
@@ -210,7 +209,7 @@ func (s *supervisor) accept(name string) ([]ToolStatus, error) {
 	return was, nil
 }
 
-// Close stops all servers and waits until their processes are gone. Calls that run are cut off.
+// Close stops all servers and waits until their processes have ended. Running calls fail.
 func (g *Group) Close() error {
 	g.closing.Do(g.stop)
 	g.running.Wait()

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -23,10 +25,10 @@ func testConf(t testing.TB, mode string) Server {
 		t.Fatal(err)
 	}
 	return Server{Name: "box", Command: exe, Allowlist: []string{"*"}, StartTimeout: 20 * time.Second,
-		Env: map[string]Secret{serverEnv: NewSecret(mode)}}
+		Env: map[string]secret.Secret{serverEnv: secret.New(mode)}}
 }
 
-func setEnv(s *Server, name, value string) { s.Env[name] = NewSecret(value) }
+func setEnv(s *Server, name, value string) { s.Env[name] = secret.New(value) }
 
 // rig is a group whose tools are in a set that a runner calls.
 type rig struct {
@@ -70,11 +72,15 @@ func tryRig(t testing.TB, opts *Options, servers ...Server) (*rig, error) {
 	r := &rig{t: t, group: group, set: set, pins: o.Pins}
 	t.Cleanup(func() { _ = group.Close() })
 	all := policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}
-	r.run = tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: all}, Limits: lathe.Limits{ToolTimeout: 20 * time.Second}})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: all}, Limits: lathe.Limits{ToolTimeout: 20 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run = runner
 	return r, nil
 }
 
-// call calls a tool through the runner and returns what the model is told.
+// call calls a tool through the runner and returns the result that the model gets.
 func (r *rig) call(name string, args any) lathe.ToolResult {
 	r.t.Helper()
 	return r.callCtx(r.t.Context(), name, args)
@@ -89,7 +95,7 @@ func (r *rig) callCtx(ctx context.Context, name string, args any) lathe.ToolResu
 	work := r.run.Begin(nil, nil)
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{Name: name, Arguments: string(b)}}}
 	work.Adopt(&msg)
-	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(lathe.EventData) {})
+	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(event.Data) {})
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {
 			if res, ok := p.(lathe.ToolResult); ok {
@@ -138,7 +144,7 @@ func (r *rig) states() map[string]ToolStatus {
 	return out
 }
 
-// gone reports whether no process of that id is left. One that nobody has reaped counts as gone.
+// gone reports whether no process of that id is left. A zombie, which its parent has not reaped, counts as gone.
 func gone(t testing.TB, pid int) bool {
 	t.Helper()
 	p, err := os.FindProcess(pid)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -72,7 +73,7 @@ func (r *markReader) mark(property, v []byte, path []string) error {
 		b, err := rawjson.AppendUnquote(nil, v)
 		name, ok = string(b), err == nil
 	}
-	if !ok || !isToken(name) || !isPrimitive(property) || r.seen[strings.ToLower(name)] {
+	if !ok || !httpname.IsToken(name) || !isPrimitive(property) || r.seen[strings.ToLower(name)] {
 		return errMark
 	}
 	if len(r.marks) == maxMarks {
@@ -107,18 +108,6 @@ func isPrimitive(property []byte) bool {
 		}
 	}
 	return primitives == 1
-}
-
-// isToken reports whether a text can be part of the name of a header.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // addMarked adds to a request of the protocol that knows such headers those which it does not have

@@ -10,14 +10,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A gate is the only way to an HTTP server. It goes to the server's origin and nowhere else, adds
@@ -25,7 +27,7 @@ import (
 type gate struct {
 	next    http.RoundTripper
 	origin  string
-	headers map[string]Secret
+	headers map[string]secret.Secret
 	tap     *tap
 	max     int
 	status  atomic.Int64 // of the last answer that was no success
@@ -46,25 +48,17 @@ func newGate(s *Server, client *http.Client, t *tap) (*http.Client, *gate, error
 	if err != nil {
 		return nil, nil, errors.New("the url cannot be read")
 	}
-	g := &gate{next: client.Transport, origin: originOf(u), headers: s.Headers, tap: t, max: s.MaxLineBytes}
+	g := &gate{next: client.Transport, origin: httpname.Origin(u), headers: s.Headers, tap: t, max: s.MaxLineBytes}
 	if g.next == nil {
 		g.next = http.DefaultTransport
 	}
 	return &http.Client{Transport: g, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, g, nil
 }
 
-func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
 var errOrigin = errors.New("the server named an address at another origin than its own")
 
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	if originOf(req.URL) != g.origin {
+	if httpname.Origin(req.URL) != g.origin {
 		if req.Body != nil {
 			_ = req.Body.Close() // a RoundTripper closes it, whatever happens
 		}
@@ -76,7 +70,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, v := range g.headers {
 		out.Header.Set(name, v.Reveal())
 	}
-	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+	if t := event.TraceFrom(ctx); t.Parent != "" {
 		out.Header.Set("Traceparent", t.Parent)
 	}
 	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
@@ -110,7 +104,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// outgoing tells the tap of a message that goes out, and returns its id.
+// outgoing passes a message to the tap before it is sent, and returns its id.
 func (g *gate) outgoing(req *http.Request) (id string) {
 	if req.GetBody == nil {
 		return ""
@@ -165,7 +159,7 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 		case len(raw) > b.gate.max:
 			raw = b.gate.tap.refuse(b.id, errTooLong)
 		case len(bytes.TrimSpace(raw)) == 0:
-		case isBatch(raw):
+		case jsonrpc2.IsBatch(raw):
 			raw = b.gate.tap.receivedBatch(raw, b.id)
 		default:
 			raw = b.gate.tap.receivedFor(raw, b.id)
@@ -219,7 +213,7 @@ func (b *eventBody) Read(p []byte) (int, error) {
 		switch data := b.event.Data; {
 		case b.event.Type != "message" || len(data) == 0:
 			b.give()
-		case isBatch(data):
+		case jsonrpc2.IsBatch(data):
 			b.batch = b.gate.tap.unbatch(data)
 		default:
 			b.batch = [][]byte{data}
@@ -236,7 +230,7 @@ func (b *eventBody) give() {
 	b.rest = b.buf
 }
 
-// end notes how the stream ended. A request whose answer cannot come any more is told.
+// end notes how the stream ended. The request whose answer cannot arrive any more fails.
 func (b *eventBody) end(err error) {
 	b.err = err
 	switch {

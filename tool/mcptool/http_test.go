@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/secret"
 )
 
 func sdkServer() *mcp.Server {
@@ -63,7 +64,7 @@ func TestT38_ErasOverHTTP(t *testing.T) {
 	}
 }
 
-// rpcServer answers as a server of 2025 does, and calls as it is told.
+// rpcServer answers as a server of 2025 does. The field call answers tools/call.
 type rpcServer struct {
 	call func(w http.ResponseWriter, id string)
 	mu   sync.Mutex
@@ -189,7 +190,7 @@ func TestT7_T8_T9_CredentialsStayWithTheirOrigin(t *testing.T) {
 	} {
 		server := httptest.NewServer(handler)
 		conf := httpConf(server.URL)
-		conf.Headers = map[string]Secret{"Authorization": NewSecret("Bearer canary-token")}
+		conf.Headers = map[string]secret.Secret{"Authorization": secret.New("Bearer canary-token")}
 		r := newRig(t, nil, conf)
 		if st := r.group.Status()[0]; st.State == StateReady || strings.Contains(st.LastError, "canary") {
 			t.Errorf("%s: got %+v", name, st)
@@ -209,7 +210,7 @@ func TestT7_T8_T9_CredentialsStayWithTheirOrigin(t *testing.T) {
 		defer server.Close()
 		c := httpConf(server.URL)
 		c.Name = fmt.Sprintf("web%d", i)
-		c.Headers = map[string]Secret{"Authorization": NewSecret(fmt.Sprintf("Bearer token-%d", i))}
+		c.Headers = map[string]secret.Secret{"Authorization": secret.New(fmt.Sprintf("Bearer token-%d", i))}
 		confs = append(confs, c)
 	}
 	r := newRig(t, nil, confs...)
@@ -240,7 +241,7 @@ func TestHTTPServerThatIsNotThere(t *testing.T) {
 	server.Close()
 	r = newRig(t, nil, httpConf(server.URL))
 	if st := r.group.Status()[0]; st.Problem != ProblemUnreachable {
-		t.Errorf("nobody listens: got %+v", st)
+		t.Errorf("no server listens: got %+v", st)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An idleTimer tells when nothing was heard for a while.
+// An idleTimer fires when nothing was received for a given time.
 type idleTimer struct {
 	mu      sync.Mutex
 	timer   *time.Timer

@@ -3,27 +3,28 @@ package mcptool
 import (
 	"context"
 	"errors"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/egress"
+	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/tool"
 )
 
-// Limits of the addresses that a server wants a person to visit.
+// Limits of the URLs that a server asks users to open.
 const (
 	maxLinkBytes = 2 << 10
 	maxLinkID    = 256
-	maxVisits    = 16               // under way, of one connection
-	visitTime    = 10 * time.Minute // for which a visit keeps calls from running out of their idle timeout
+	maxOpenLinks = 16               // under way, of one connection
+	maxLinkTime  = 10 * time.Minute // for which at most an open URL suspends the idle timeout of calls
 )
 
-// codeVisitFirst is the JSON-RPC error of a server that wants an address visited before it does what it is asked.
-const codeVisitFirst = "-32042"
+// codeURLRequired is the JSON-RPC error of a server that wants an address visited before it does what it is asked.
+const codeURLRequired = "-32042"
 
 var errLink = errors.New("an address that is not written in plain form, or is not https")
 
@@ -39,8 +40,8 @@ func readLink(server string, params []byte) (*question, error) {
 	if len(id) > maxLinkID {
 		return nil, errLink
 	}
-	return &question{id: id, ask: lathe.Question{Link: &lathe.Link{URL: address,
-		Message: "the MCP server " + server + " asks: " + cutText(message, maxQuestionBytes)}}}, nil
+	return &question{id: id, ask: tool.Question{Link: &tool.Link{URL: address,
+		Message: "the MCP server " + server + " asks: " + shorten.Clip(message, maxQuestionBytes)}}}, nil
 }
 
 // checkLink takes an address whose host a person can read off: https, or http on this machine, of
@@ -56,26 +57,25 @@ func checkLink(address string) error {
 	if _, plain := egress.PlainHost(u.Hostname()); !plain {
 		return errLink
 	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
+	if u.Scheme == "https" || u.Scheme == "http" && httpname.IsLoopback(u.Hostname()) {
 		return nil
 	}
 	return errLink
 }
 
-// wantsVisit reports whether an error asks a person to visit an address first.
-func wantsVisit(fault []byte) bool {
+// requiresURL reports whether an error of the server requires that the user open a URL first.
+func requiresURL(fault []byte) bool {
 	if len(fault) == 0 || fault[0] != '{' {
 		return false
 	}
 	code, _ := rawjson.Get(fault, "code")
-	return string(code) == codeVisitFirst
+	return string(code) == codeURLRequired
 }
 
-// visits asks the person behind a call to visit what the server wants visited first. Without an error
-// the call may be made again.
-func (s *supervisor) visits(ctx context.Context, fault []byte) error {
-	questions := map[string]lathe.Question{}
+// askToOpen asks the user of the call's client to open the URLs that the error fault names. If it returns nil, the caller may
+// repeat the call.
+func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
+	questions := map[string]tool.Question{}
 	var hosts []string
 	for raw := range rawjson.Elements(elicitations(fault)) {
 		q, err := (*question)(nil), errLink
@@ -95,17 +95,17 @@ func (s *supervisor) visits(ctx context.Context, fault []byte) error {
 	if len(questions) == 0 {
 		return &inputError{"the server wants a person to visit an address first, and names none"}
 	}
-	first := "the server wants a person to visit " + cutText(strings.Join(hosts, ", "), maxMessage) + " first"
+	first := "the server wants a person to visit " + shorten.Clip(strings.Join(hosts, ", "), maxMessage) + " first"
 	if s.conf.Elicitation != ElicitAskURLs {
 		s.refusedRequest()
 		return &inputError{first + ", which its configuration does not allow: elicitation is ask-urls where it does"}
 	}
-	got, err := lathe.AskerFrom(ctx).Ask(ctx, questions)
+	got, err := tool.AskerFrom(ctx).Ask(ctx, questions)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return &inputError{first + ", and there is nobody who could be asked"}
+		return &inputError{first + ", and no user can be asked"}
 	}
 	for name := range questions {
 		if a, ok := got[name]; !ok || a.Refused != "" {
@@ -128,29 +128,29 @@ func elicitations(fault []byte) []byte {
 	return list
 }
 
-// visiting keeps calls from running out of their idle timeout until the server says that a visit is
-// over, for a while at most.
+// visiting suspends the idle timeout of calls until the server reports that the user has finished at the URL with this id, for
+// visitTime at most.
 func (t *tap) visiting(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if id == "" || t.visits[id] != nil || len(t.visits) >= maxVisits {
+	if id == "" || t.links[id] != nil || len(t.links) >= maxOpenLinks {
 		return
 	}
-	if t.visits == nil {
-		t.visits = map[string]*time.Timer{}
+	if t.links == nil {
+		t.links = map[string]*time.Timer{}
 	}
-	t.held++
-	t.visits[id] = time.AfterFunc(visitTime, func() { t.visited(id) })
+	t.questions++
+	t.links[id] = time.AfterFunc(maxLinkTime, func() { t.visited(id) })
 }
 
-// visited ends what visiting began.
+// visited resumes the idle timeout that visiting suspended for the id.
 func (t *tap) visited(id string) {
 	t.mu.Lock()
-	timer := t.visits[id]
-	delete(t.visits, id)
+	timer := t.links[id]
+	delete(t.links, id)
 	t.mu.Unlock()
 	if timer != nil {
 		timer.Stop()
-		t.release()
+		t.resumeIdle()
 	}
 }

@@ -13,35 +13,34 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lathe-run/lathe/tool"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/lathe-run/lathe"
 )
 
 // visitor answers every link in one way.
 type visitor struct {
 	refuse string
 	mu     sync.Mutex
-	links  []lathe.Link
+	links  []tool.Link
 }
 
-func (p *visitor) Can(q lathe.Question) bool { return q.Link != nil }
+func (p *visitor) Can(q tool.Question) bool { return q.Link != nil }
 
-func (p *visitor) Ask(_ context.Context, qs map[string]lathe.Question) (map[string]lathe.Answer, error) {
+func (p *visitor) Ask(_ context.Context, qs map[string]tool.Question) (map[string]tool.Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]lathe.Answer{}
+	out := map[string]tool.Answer{}
 	for key, q := range qs {
 		if q.Link == nil {
-			return nil, lathe.ErrCannotAsk
+			return nil, tool.ErrCannotAsk
 		}
 		p.links = append(p.links, *q.Link)
-		out[key] = lathe.Answer{Refused: p.refuse}
+		out[key] = tool.Answer{Refused: p.refuse}
 	}
 	return out, nil
 }
 
-func (p *visitor) seen() []lathe.Link {
+func (p *visitor) seen() []tool.Link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.links
@@ -100,7 +99,7 @@ func TestLinksAreShownToAPerson(t *testing.T) {
 				r := newRig(t, nil, conf)
 				defer r.group.Close()
 				person := &visitor{refuse: tc.person.refuse}
-				got := r.callCtx(lathe.WithAsker(t.Context(), person), "web__pay", map[string]int{})
+				got := r.callCtx(tool.WithAsker(t.Context(), person), "web__pay", map[string]int{})
 				want := tc.old
 				if stateless {
 					want = tc.new
@@ -118,18 +117,18 @@ func TestLinksAreShownToAPerson(t *testing.T) {
 }
 
 // A server that wants an address visited before a call gets the call again when a person has been there.
-func TestCallsWaitForAVisit(t *testing.T) {
+func TestCallsWaitForAnOpenedURL(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, data string
 		mode       Elicitation
-		person     lathe.Asker
+		person     tool.Asker
 		calls      int
 		want       string
 	}{
 		{"visited", `{"elicitations":[{"mode":"url","url":"` + payURL + `","message":"Pay.","elicitationId":"a"}]}`, ElicitAskURLs, &visitor{}, 2, "paid"},
 		{"not visited", `{"elicitations":[{"mode":"url","url":"` + payURL + `","message":"Pay.","elicitationId":"a"}]}`, ElicitAskURLs, &visitor{refuse: "decline"}, 1, "visit pay.example.com first, and the person does not"},
-		{"nobody", `{"elicitations":[{"mode":"url","url":"` + payURL + `","message":"Pay.","elicitationId":"a"}]}`, ElicitAskURLs, nil, 1, "nobody who could be asked"},
+		{"no user", `{"elicitations":[{"mode":"url","url":"` + payURL + `","message":"Pay.","elicitationId":"a"}]}`, ElicitAskURLs, nil, 1, "no user can be asked"},
 		{"not allowed", `{"elicitations":[{"mode":"url","url":"` + payURL + `","message":"Pay.","elicitationId":"a"}]}`, ElicitAsk, &visitor{}, 1, "elicitation is ask-urls"},
 		{"a form", `{"elicitations":[{"mode":"form","message":"?","requestedSchema":{}}]}`, ElicitAskURLs, &visitor{}, 1, "cannot be shown"},
 		{"another address", `{"elicitations":[{"mode":"url","url":"javascript:alert(1)"}]}`, ElicitAskURLs, &visitor{}, 1, "cannot be shown"},
@@ -157,14 +156,14 @@ func TestCallsWaitForAVisit(t *testing.T) {
 			defer r.group.Close()
 			ctx := t.Context()
 			if tc.person != nil {
-				ctx = lathe.WithAsker(ctx, tc.person)
+				ctx = tool.WithAsker(ctx, tc.person)
 			}
 			got := r.callCtx(ctx, "web__do", map[string]int{})
 			if !strings.Contains(got.Content, tc.want) || got.IsError != (tc.want != "paid") || int(calls.Load()) != tc.calls {
 				t.Errorf("%d calls; got %+v", calls.Load(), got)
 			}
 			if strings.Contains(got.Content, "/1?x") {
-				t.Errorf("a model is told the address: %s", got.Content)
+				t.Errorf("a model sees the address: %s", got.Content)
 			}
 			if p, ok := tc.person.(*visitor); ok && tc.want == "paid" && (len(p.seen()) != 1 || !p.seen()[0].Before) {
 				t.Errorf("shown %+v", p.seen())
@@ -189,9 +188,9 @@ func TestLinksAreInPlainForm(t *testing.T) {
 	}
 }
 
-// A call does not run out of its idle timeout while somebody is where they were sent, until the server
-// says that they are back, but not for ever.
-func TestAVisitMayTakeLong(t *testing.T) {
+// While a user visits a URL that the server asked for, the idle timeout of calls is suspended: until the server reports the
+// URL as complete, or maxLinkTime has passed.
+func TestAnOpenURLMayTakeLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := newTap(func() {})
@@ -199,29 +198,29 @@ func TestAVisitMayTakeLong(t *testing.T) {
 		x.visiting("a") // the same
 		x.visiting("b")
 		x.visiting("")
-		for i := range 2 * maxVisits {
+		for i := range 2 * maxOpenLinks {
 			x.visiting(fmt.Sprint("more ", i))
 		}
-		if len(x.visits) != maxVisits {
-			t.Errorf("%d visits", len(x.visits))
+		if len(x.links) != maxOpenLinks {
+			t.Errorf("%d open URLs", len(x.links))
 		}
-		for i := range 2 * maxVisits {
+		for i := range 2 * maxOpenLinks {
 			x.received(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"more %d"}}`, i))
 		}
 		for _, odd := range []string{`{"elicitationId":"c"}`, `{}`, `[]`, `{"elicitationId":7}`} {
 			x.received([]byte(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":` + odd + `}`))
 		}
-		if !x.isHeld() || len(x.visits) != 2 {
-			t.Fatalf("%d visits", len(x.visits))
+		if !x.isIdleSuspended() || len(x.links) != 2 {
+			t.Fatalf("%d open URLs", len(x.links))
 		}
 		x.received([]byte(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"a"}}`))
-		if !x.isHeld() {
+		if !x.isIdleSuspended() {
 			t.Error("the other is still away")
 		}
-		time.Sleep(visitTime + time.Second)
+		time.Sleep(maxLinkTime + time.Second)
 		synctest.Wait()
-		if x.isHeld() || len(x.visits) != 0 {
-			t.Error("a visit has no end")
+		if x.isIdleSuspended() || len(x.links) != 0 {
+			t.Error("an open URL has no end")
 		}
 	})
 }

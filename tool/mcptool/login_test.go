@@ -12,9 +12,10 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/secret"
 )
 
-// tokens is a transport that has none for what it is told to refuse.
+// tokens is a transport that returns the error in refuse, as if it had no token.
 type tokens struct {
 	refuse atomic.Pointer[oauth.Error] // nil: everything goes through
 }
@@ -44,7 +45,7 @@ func TestServerThatWantsALogin(t *testing.T) {
 	login.refuse.Store(needsLogin)
 	conf := httpConf(server.URL)
 	conf.Client = &http.Client{Transport: login}
-	r := newRig(t, &Options{BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond, LoginHint: func(s string) string { return "log in to " + s }}, conf)
+	r := newRig(t, &Options{BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond, LoginCommand: func(s string) string { return "log in to " + s }}, conf)
 	defer r.group.Close()
 	st := r.group.Status()[0]
 	if st.State == StateReady || st.Problem != ProblemLogin || !strings.Contains(st.LastError, "a login is needed") {
@@ -79,14 +80,14 @@ func TestServerThatWantsALogin(t *testing.T) {
 	}
 }
 
-// What a server says of the token that it was sent does not show it.
+// A server's error text that contains the token is shown without the token.
 func TestT21_TokensAreKeptOutOfTexts(t *testing.T) {
 	t.Parallel()
 	login := &tokens{}
 	login.refuse.Store(&oauth.Error{Err: errors.New("bad canary-token")})
 	conf := httpConf("http://127.0.0.1:1/")
 	conf.Client = &http.Client{Transport: login}
-	conf.Tokens = func() []Secret { return []Secret{NewSecret("canary-token")} }
+	conf.Tokens = func() []secret.Secret { return []secret.Secret{secret.New("canary-token")} }
 	r := newRig(t, nil, conf)
 	defer r.group.Close()
 	if st := r.group.Status()[0]; strings.Contains(st.LastError, "canary") {
@@ -105,8 +106,8 @@ func TestT8_T21_EchoedTokensAreTakenOut(t *testing.T) {
 	server := httptest.NewServer(raw)
 	defer server.Close()
 	conf := httpConf(server.URL)
-	conf.Tokens = func() []Secret {
-		return []Secret{NewSecret("canary-token"), NewSecret("you"), NewSecret("\"content\"")}
+	conf.Tokens = func() []secret.Secret {
+		return []secret.Secret{secret.New("canary-token"), secret.New("you"), secret.New("\"content\"")}
 	}
 	r := newRig(t, nil, conf)
 	defer r.group.Close()

@@ -1,14 +1,12 @@
 // Package mcptool makes the tools of MCP servers tools of Lathe.
 //
-// A [Group] keeps a set of servers running: each is supervised by itself, started again when it
-// ends, with growing pauses and for ever. Its tools are named SERVER__TOOL. They are offered once
-// their definitions are known: a definition is pinned by its hash when its server is first seen,
-// and one that has changed since is blocked until a person accepts it. What a server says of its
-// tools decides nothing: their effect and what the model may see of their output are set here.
+// A [Group] supervises a set of servers. It restarts a server that has ended, after a pause that grows with each failed
+// attempt, without a limit on the attempts. The tools are named SERVER__TOOL. The group pins each definition by its hash on
+// the first connection to a server, and blocks a tool whose definition has changed until an operator accepts it. The group
+// ignores a server's annotations of its tools: [Server] sets their effects and allowlists.
 //
-// Every byte of a server is untrusted. Messages are bounded and checked strictly before they are
-// decoded; requests of a server to its client (sampling, roots) are refused, and its questions to a
-// person are, unless its configuration says otherwise.
+// Every byte of a server is untrusted. Messages are bounded and checked strictly before they are decoded. Sampling and roots
+// requests of a server are refused. Its elicitation requests are refused unless [Server].Elicitation allows them.
 //
 // A stdio server is a child process in a process group of its own, with an environment of its own.
 // It is not a sandbox: the child may do what its user may do.
@@ -25,71 +23,64 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
-
-// A Secret is a value that does not print: fmt, encoding/json and log/slog show "[redacted]".
-type Secret = secret.Secret
-
-// NewSecret returns a Secret that holds s.
-func NewSecret(s string) Secret { return secret.New(s) }
 
 // PinMode says what happens to a definition that has no pin.
 type PinMode string
 
 // The pin modes. The zero value counts as TrustFirstUse.
 const (
-	// TrustFirstUse accepts all definitions of a server that has no pin at all. A tool that such a
-	// server adds later waits for a person.
+	// TrustFirstUse accepts all definitions of a server that has no pins yet. A tool that the server adds later is blocked
+	// until an operator accepts it.
 	TrustFirstUse PinMode = "trust-first-use"
-	// RequirePin has every definition wait for a person.
+	// RequirePin blocks every tool until an operator accepts its definition.
 	RequirePin PinMode = "require"
 )
 
-// Elicitation says what becomes of the questions that a server has for a person.
+// Elicitation says how the elicitation requests of a server, its questions to a user, are answered.
 type Elicitation string
 
-// What becomes of questions. The zero value counts as ElicitRefuse.
+// The elicitation modes. The zero value counts as ElicitRefuse.
 const (
-	ElicitRefuse Elicitation = "refuse" // none can be asked
-	// ElicitDefaults accepts a form with its defaults where these are enough, and declines it where not.
+	ElicitRefuse Elicitation = "refuse" // every question is refused
+	// ElicitDefaults answers a form with its default values. It declines a form whose defaults are not sufficient.
 	ElicitDefaults Elicitation = "defaults"
-	// ElicitAsk asks whoever is behind the call, by its [lathe.Asker].
+	// ElicitAsk asks the client of the call through its [tool.Asker].
 	ElicitAsk Elicitation = "ask"
-	// ElicitAskURLs is ElicitAsk that may also ask a person to visit an address.
+	// ElicitAskURLs is ElicitAsk, and also passes on requests that the user open a URL.
 	ElicitAskURLs Elicitation = "ask-urls"
 )
 
-// A Server says how one MCP server is reached and what its tools may do. Exactly one of Command and
-// URL is set.
+// A Server configures one MCP server: how it is reached and what its tools may do. Exactly one of Command and URL is set.
 type Server struct {
 	Name string // 1 to 32 of a-z, 0-9, single _ and -; begins every tool's name
 
 	Command string // program of a stdio server, no shell
 	Args    []string
-	Dir     string            // working directory; "" is this process's own
-	Env     map[string]Secret // added to PATH, HOME and LANG
+	Dir     string                   // working directory; "" is this process's own
+	Env     map[string]secret.Secret // added to PATH, HOME and LANG
 
-	URL     string            // endpoint of an HTTP server
-	Headers map[string]Secret // sent to the endpoint's origin and nowhere else
-	Client  *http.Client      // nil: a plain one that follows no redirects and no proxies
-	// Tokens are the secrets that Client adds to requests by itself, for who keeps them out of texts.
-	Tokens func() []Secret
+	URL     string                   // endpoint of an HTTP server
+	Headers map[string]secret.Secret // sent to the endpoint's origin and nowhere else
+	Client  *http.Client             // nil: a plain one that follows no redirects and no proxies
+	// Tokens returns the secrets that Client adds to requests itself. They are removed from texts of the server.
+	Tokens func() []secret.Secret
 
 	Tools []string // the server's names of the tools to offer; nil: all; empty: none
-	// Effects say what tools do, by the server's names. What is not listed writes.
+	// Effects are the effects of tools, by the server's name of the tool. A tool that is not listed counts as one that writes.
 	Effects map[string]lathe.Effect
 	// Allowlist is the allowlist of every tool that is not in Allowlists.
 	Allowlist  []string
 	Allowlists map[string][]string
 
-	Elicitation  Elicitation   // what becomes of the server's questions to a person
+	Elicitation  Elicitation   // how the server's questions to a user are answered
 	Required     bool          // Start fails without it
 	Pin          PinMode       // of definitions that are not pinned
 	StartTimeout time.Duration // to connect and list tools; 30 s
 	IdleTimeout  time.Duration // of a call, without progress; 30 s
 	CallTimeout  time.Duration // of a call, with all its progress; 10 min
-	KeepAlive    time.Duration // between signs of life that are asked for; 1 min. Negative: none are
+	KeepAlive    time.Duration // between pings to the server; 1 min. Negative: no pings
 	MaxLineBytes int           // of one message; 8 MiB
 	MaxTools     int           // that the server may have; 256
 	Concurrency  int           // calls at once; 0: no limit
@@ -97,24 +88,24 @@ type Server struct {
 
 // Options of a [Group]. The zero value blocks every tool: there are no pins.
 type Options struct {
-	// Pins keeps what was accepted. nil blocks every tool.
+	// Pins stores the accepted definitions. nil blocks every tool.
 	Pins *Pins
 	// Environ is the environment of this process, as os.Environ returns it. Children get PATH, HOME
 	// and LANG of it.
 	Environ []string
-	// OnChange is told the tools of a server, by their origin, when they have changed. It is called
-	// by one goroutine at a time. An error is shown in the server's status.
+	// OnChange gets the tools of a server, by their origin, when they have changed. It is called by
+	// one goroutine at a time. An error is shown in the server's status.
 	OnChange func(origin string, tools []lathe.Tool) error
 	// Inspect makes [Start] return a group even if OnChange refuses the tools of a server or a required server is not
 	// ready: [Group.Status] then has the reasons.
 	Inspect bool
-	// LoginHint is the next step where a server wants a login, for texts.
-	LoginHint func(server string) string
-	// Log is told when a server starts, ends and changes its tools: no arguments, no output.
+	// LoginCommand returns the next step for a server that requires a login, such as a command. Error texts and statuses show it.
+	LoginCommand func(server string) string
+	// Log gets a line when a server starts, ends and changes its tools: no arguments, no output.
 	Log *slog.Logger
 	// BackoffMin and BackoffMax bound the pause before a server is started again; 500 ms and 1 min.
 	BackoffMin, BackoffMax time.Duration
-	// StopGrace is what a child gets to end by itself before it is killed; 1 s.
+	// StopGrace is the time that a child process has to end by itself before it is killed; 1 s.
 	StopGrace time.Duration
 	// Now is the clock of statuses and pins; time.Now.
 	Now func() time.Time
@@ -157,7 +148,7 @@ func (s *Server) withDefaults() Server {
 	return c
 }
 
-// Check says what is wrong with a server's configuration, or returns nil.
+// Check returns an error if the configuration of the server is not valid.
 func (s *Server) Check() error {
 	switch {
 	case !ValidServerName(s.Name):
@@ -195,8 +186,8 @@ func (s *Server) Check() error {
 func (s *Server) origin() string { return "mcp:" + s.Name }
 
 // secrets are the values that no text of the server's may show.
-func (s *Server) secrets() []Secret {
-	var out []Secret
+func (s *Server) secrets() []secret.Secret {
+	var out []secret.Secret
 	for _, v := range s.Env {
 		out = append(out, v)
 	}

@@ -15,8 +15,8 @@ const octets = "application/octet-stream"
 
 // mediaTypeOf is the media type of bytes that a server has sent. What it says of them is believed as
 // far as their first bytes do not say otherwise: a page is no image, and an image is one of its kind.
-func mediaTypeOf(said string, data []byte) string {
-	kind, _, err := mime.ParseMediaType(said)
+func mediaTypeOf(declared string, data []byte) string {
+	kind, _, err := mime.ParseMediaType(declared)
 	if err != nil {
 		kind = ""
 	}
@@ -28,7 +28,7 @@ func mediaTypeOf(said string, data []byte) string {
 	case kind == "":
 		return seen
 	case kind == "image/svg+xml":
-		// It may hold scripts: whoever shows it shows it as text, or in a place of its own.
+		// It may hold scripts: a client shows it as text, or in a sandbox.
 		switch head := data[:min(len(data), svgHead)]; {
 		case !text:
 			return octets

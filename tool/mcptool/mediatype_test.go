@@ -2,11 +2,11 @@ package mcptool
 
 import "testing"
 
-// What a server says of bytes does not make them something else.
+// A media type that a server claims is not used if the first bytes of the content contradict it.
 func TestMediaTypesAreCheckedByFirstBytes(t *testing.T) {
 	t.Parallel()
 	png, jpeg, page := "\x89PNG\r\n\x1a\nrest", "\xff\xd8\xffrest", "<!DOCTYPE html><script>x</script>"
-	for _, c := range []struct{ said, data, want string }{
+	for _, c := range []struct{ declared, data, want string }{
 		{"image/png", png, "image/png"}, {"image/png", jpeg, "image/jpeg"}, {"image/png", page, octets}, {"image/png", "\x00\x01\x02", octets},
 		{"image/tiff", "II*\x00", "image/tiff"}, {"image/tiff", page, octets}, {"image/svg+xml", "<svg/>", "image/svg+xml"}, {"image/svg+xml", "<?xml version='1.0'?><svg/>", "image/svg+xml"}, {"image/svg+xml", page + "<svg/>", "text/xml"},
 		{"image/svg+xml", "<a/>", "text/xml"}, {"image/svg+xml; charset=utf-8", "<svg/>", "image/svg+xml"}, {"text/plain", "<svg/>", "text/plain"}, {"", "<svg/>", "text/plain"}, {"image/svg+xml", "\x00", octets},
@@ -15,8 +15,8 @@ func TestMediaTypesAreCheckedByFirstBytes(t *testing.T) {
 		{"application/pdf", "%PDF-1.7", "application/pdf"}, {"application/pdf", page, octets}, {"application/json", "{}", "application/json"},
 		{"", png, "image/png"}, {"", "hello", "text/plain"}, {"no type", "\x00", octets}, {"application/zip", "PK\x03\x04", "application/zip"},
 	} {
-		if got := mediaTypeOf(c.said, []byte(c.data)); got != c.want {
-			t.Errorf("%s of %.12q: %s, want %s", c.said, c.data, got, c.want)
+		if got := mediaTypeOf(c.declared, []byte(c.data)); got != c.want {
+			t.Errorf("%s of %.12q: %s, want %s", c.declared, c.data, got, c.want)
 		}
 	}
 }

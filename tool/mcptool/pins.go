@@ -14,9 +14,9 @@ import (
 // maxPinsBytes bounds the file of pins.
 const maxPinsBytes = 16 << 20
 
-// Pins is the file of what was accepted: for each tool of each server the hashes of its definition.
-// The file is read anew each time, has mode 0600, and is replaced as a whole; several processes may
-// share it. One that cannot be read, or that others may write to, accepts nothing.
+// Pins is the file of the accepted definitions: it holds the hashes of each accepted tool of each server. The file has mode
+// 0600, is read at each use and replaced atomically; several processes may share it. If the file cannot be read, or if other
+// users may write to it, no definition counts as accepted.
 type Pins struct {
 	file private.File
 	mu   sync.Mutex

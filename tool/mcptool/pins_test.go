@@ -89,7 +89,7 @@ func TestT5_ChangedDefinitionIsBlocked(t *testing.T) {
 	}
 }
 
-// What is no part of a definition is no change: the order of members, white space, a title.
+// The order of members, white space and a title are not part of a definition: changing them does not block the tool.
 func TestPinIsOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	a, err := readDefinition([]byte(`{"name":"x","inputSchema":{"type":"object","maximum":1.0},"description":"\u0041"}`))

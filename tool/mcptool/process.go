@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lathe-run/lathe/secret"
 )
 
 // maxStderr bounds what is kept of a child's standard error: its end.
@@ -92,7 +94,7 @@ func (p *process) copyStderr() {
 // wait reaps the child, and kills what it has left behind: a program that was started through
 // another outlives it otherwise, and keeps its pipes.
 func (p *process) wait() {
-	_ = p.cmd.Wait() // how it ended is told by its standard error
+	_ = p.cmd.Wait() // its standard error says how it ended
 	killGroup(p.cmd.Process.Pid)
 	close(p.done)
 }
@@ -193,7 +195,7 @@ func (t *tail) write(b []byte) {
 }
 
 // text returns it with control characters made visible and secrets left out.
-func (t *tail) text(known []Secret) string {
+func (t *tail) text(known []secret.Secret) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return plain(string(t.buf), known)

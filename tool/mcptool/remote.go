@@ -10,7 +10,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -33,9 +35,9 @@ func (t *remote) Spec() *lathe.ToolSpec { return &t.spec }
 
 var errIdle = errors.New("no progress within the idle timeout")
 
-// Call asks the server. It answers `unavailable` where the server cannot be reached, or ended before
-// a tool that may run again had answered; `interrupted` where it is not known what a tool that
-// writes has done; and `timeout` when nothing was heard for the idle timeout.
+// Call calls the tool of the server. It returns the code `unavailable` if the server cannot be reached, or if it ended before
+// a tool that reads or is idempotent answered; `interrupted` if the outcome of a tool that writes is unknown; and `timeout` if
+// the server sent no progress within the idle timeout.
 func (t *remote) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
@@ -58,11 +60,11 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 	params := mcp.CallToolParams{Name: t.name, Arguments: args}
 	for round := 1; ; round++ {
 		got, cause := t.send(ctx, x, params)
-		visit := got.result == nil && wantsVisit(got.fault)
-		if got.result == nil && !visit {
+		openFirst := got.result == nil && requiresURL(got.fault)
+		if got.result == nil && !openFirst {
 			return t.failed(ctx, cause, x, got)
 		}
-		if !visit && !wantsInput(got.result) {
+		if !openFirst && !wantsInput(got.result) {
 			return t.answer(got.result)
 		}
 		if round == maxRounds {
@@ -71,8 +73,8 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 		var answers mcp.InputResponseMap
 		var state string
 		var err error
-		if visit {
-			answers, state, err = params.InputResponses, params.RequestState, t.s.visits(ctx, got.fault)
+		if openFirst {
+			answers, state, err = params.InputResponses, params.RequestState, t.s.askToOpen(ctx, got.fault)
 		} else {
 			answers, state, err = t.s.inputs(ctx, x, got.result)
 		}
@@ -95,14 +97,14 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	defer cut(nil)
 	defer context.AfterFunc(x.life, func() { cut(errLost) })()
 	idle := newIdleTimer(t.s.conf.IdleTimeout, func() bool {
-		if x.tap.isHeld() {
+		if x.tap.isIdleSuspended() {
 			return false
 		}
 		cut(errIdle)
 		return true
 	})
 	defer idle.stop()
-	r := &request{stub: true, cut: cut, progress: idle.reset, asker: lathe.AskerFrom(ctx), marks: t.marks}
+	r := &request{stub: true, cut: cut, progress: idle.reset, asker: tool.AskerFrom(ctx), marks: t.marks}
 	if len(t.marks) > 0 {
 		r.arguments, _ = params.Arguments.(json.RawMessage)
 	}
@@ -111,7 +113,7 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.IdempotencyKey != "" {
 		params.Meta["run.lathe/idempotencyKey"] = m.IdempotencyKey
 	}
-	if t := lathe.TraceFrom(ctx); t.Parent != "" {
+	if t := event.TraceFrom(ctx); t.Parent != "" {
 		params.Meta["traceparent"] = t.Parent
 	}
 	// Its error says less than what the tap has seen.
@@ -143,7 +145,7 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	case errors.Is(got.err, errTooLong):
 		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the answer of the server has more than %d bytes", t.s.conf.MaxLineBytes)
 	case errors.Is(cause, errIdle):
-		return nil, tool.Fail(lathe.CodeTimeout, "nothing was heard of the server for %s", t.s.conf.IdleTimeout)
+		return nil, tool.Fail(lathe.CodeTimeout, "the server sent nothing for %s", t.s.conf.IdleTimeout)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
@@ -176,7 +178,7 @@ func refusal(fault []byte) *lathe.Output {
 		message, _ = text(fault, "message")
 		message, _ = clean(message)
 	}
-	out.Data = append(appendMember([]byte{'{'}, "error", cutText(message, maxMessage)), '}')
+	out.Data = append(appendMember([]byte{'{'}, "error", shorten.Clip(message, maxMessage)), '}')
 	return out
 }
 

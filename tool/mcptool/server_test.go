@@ -174,6 +174,10 @@ func (s *testServer) call(m testMessage) {
 		s.result(m, `{"content":[{"type":"text","text":"first"}],"content":[{"type":"text","text":"second"}]}`)
 	case "deep":
 		s.result(m, `{"structuredContent":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}`)
+	case "abyss": // nested deeper than encoding/json decodes
+		s.result(m, `{"structuredContent":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)+`}`)
+	case "open":
+		s.line(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[`)
 	case "raw":
 		raw, _ := p.Arguments["result"].(string)
 		s.result(m, raw)

@@ -58,7 +58,7 @@ func (s *supervisor) connect(ctx context.Context, legacy bool) (*session, error)
 		return nil, err
 	}
 	go func() {
-		_ = x.mcp.Wait() // what ended it is told by the requests that it cut off
+		_ = x.mcp.Wait() // the requests that it cut off return the cause
 		close(x.ended)
 	}()
 	return x, nil

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe/internal/oauth"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/secret"
 )
 
 // A State is what a server is doing.
@@ -29,7 +28,7 @@ const (
 // started again all the same.
 const failedAfter = 5
 
-// A Problem is the kind of the last failure, for who wants to say what to do about it.
+// A Problem is the kind of a server's last failure. A user interface may derive the next step from it.
 type Problem string
 
 // The problems of a server.
@@ -37,7 +36,7 @@ const (
 	ProblemProgram     Problem = "program"     // it could not be started
 	ProblemTimeout     Problem = "timeout"     // it did not answer in time
 	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
-	ProblemLogin       Problem = "login"       // a person has to log in
+	ProblemLogin       Problem = "login"       // an operator must log in
 	ProblemHTTP        Problem = "http"        // any other HTTP status
 	ProblemUnreachable Problem = "unreachable" // no connection could be made
 	ProblemEnded       Problem = "ended"       // it ended, or broke the connection
@@ -69,7 +68,7 @@ func problemOf(err error) Problem {
 	}
 }
 
-// A Status says how a server is.
+// A Status describes a server at one moment.
 type Status struct {
 	Server    string
 	State     State
@@ -93,19 +92,19 @@ type Status struct {
 	Tools                []ToolStatus // by name
 }
 
-// A ToolState is what became of a tool of a server.
+// A ToolState says whether a tool of a server is offered, and if not, why.
 type ToolState string
 
 // The states of a tool.
 const (
 	ToolReady    ToolState = "ready"
-	ToolBlocked  ToolState = "blocked"  // it waits for a person to accept its definition
-	ToolRefused  ToolState = "refused"  // its definition cannot be taken
+	ToolBlocked  ToolState = "blocked"  // until an operator accepts its definition
+	ToolRefused  ToolState = "refused"  // its definition is not valid here
 	ToolExcluded ToolState = "excluded" // the configuration leaves it out
 	ToolMissing  ToolState = "missing"  // the configuration names it and the server does not have it
 )
 
-// A ToolStatus says how a tool is.
+// A ToolStatus describes a tool of a server at one moment.
 type ToolStatus struct {
 	Name        string // as it is offered
 	Remote      string // as the server calls it
@@ -119,7 +118,7 @@ type ToolStatus struct {
 
 // plain returns text that may be shown: without secrets and without characters that steer a
 // terminal.
-func plain(s string, known []Secret) string {
+func plain(s string, known []secret.Secret) string {
 	s = secret.Scrub(strings.ToValidUTF8(s, "\uFFFD"), known...)
 	var b strings.Builder
 	for _, r := range s {
@@ -134,15 +133,4 @@ func plain(s string, known []Secret) string {
 		}
 	}
 	return b.String()
-}
-
-// cutText cuts text at a character.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

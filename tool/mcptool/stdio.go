@@ -1,7 +1,6 @@
 package mcptool
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/jsonlines"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -19,15 +19,14 @@ type stdioConn struct {
 	proc    *process
 	tap     *tap
 	lost    func() // called when nothing more can be read
-	lines   *bufio.Reader
-	maxLine int
+	lines   *jsonlines.Reader
 	grace   time.Duration
 	queue   [][]byte // rest of a batch
 	writeMu sync.Mutex
 }
 
 func newStdioConn(p *process, x *session, maxLine int, grace time.Duration) *stdioConn {
-	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, maxLine: maxLine, grace: grace, lines: bufio.NewReaderSize(p.stdout, 64<<10)}
+	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: grace, lines: jsonlines.NewReader(p.stdout, maxLine)}
 }
 
 var _ mcp.Connection = (*stdioConn)(nil)
@@ -86,21 +85,15 @@ func (c *stdioConn) next() ([]byte, error) {
 
 // line returns the next line. One over the limit ends the connection: what it answered is not known.
 func (c *stdioConn) line() ([]byte, error) {
-	var line []byte
-	for {
-		part, err := c.lines.ReadSlice('\n')
-		if len(line)+len(part) > c.maxLine {
-			c.tap.refuseAll(errTooLong)
-			return nil, errTooLong
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return line, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		default:
-			return nil, io.EOF // a line without its end is no message
-		}
+	line, err := c.lines.Next()
+	switch {
+	case err == nil:
+		return line, nil
+	case errors.Is(err, jsonlines.ErrTooLong):
+		c.tap.refuseAll(errTooLong)
+		return nil, errTooLong
+	default:
+		return nil, io.EOF // a line without its end is no message
 	}
 }
 

@@ -13,20 +13,21 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/secret"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
 )
 
 // A supervisor keeps one server running. One goroutine of its own connects, waits for the end, and
 // connects again.
 type supervisor struct {
-	conf   Server
-	opts   *Options
-	http   *http.Client
-	stderr *tail
-	tell   func(*supervisor) // the tools may have changed
+	conf     Server
+	opts     *Options
+	http     *http.Client
+	stderr   *tail
+	onChange func(*supervisor) // the tools may have changed
 
-	adopting sync.Mutex // held while definitions are decided about and told
+	adopting sync.Mutex // held while definitions are checked and published
 
 	mu      sync.Mutex
 	moved   chan struct{} // closed and made anew at each change of state
@@ -40,8 +41,8 @@ type supervisor struct {
 	legacy  bool
 }
 
-func newSupervisor(conf Server, opts *Options, tell func(*supervisor)) *supervisor {
-	s := &supervisor{conf: conf, opts: opts, stderr: &tail{}, tell: tell, moved: make(chan struct{}), first: make(chan struct{})}
+func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supervisor {
+	s := &supervisor{conf: conf, opts: opts, stderr: &tail{}, onChange: onChange, moved: make(chan struct{}), first: make(chan struct{})}
 	s.status = Status{Server: conf.Name, State: StateStarting, Since: opts.Now(), Required: conf.Required}
 	if conf.Command != "" {
 		s.status.Transport = "stdio"
@@ -102,17 +103,17 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		if info != nil {
 			st.Protocol = info.ProtocolVersion
 			if info.ServerInfo != nil {
-				st.Software = cutText(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
+				st.Software = shorten.Clip(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
 			}
 		}
 		s.session = x
 	})
 	pause.reset()
-	s.settled()
+	s.endFirstAttempts()
 	s.log("mcp server is ready", "protocol", s.Status().Protocol)
 	defer s.set(func(*Status) { s.session = nil })
-	pulse := s.watch(ctx, x, info)
-	defer pulse.stop()
+	alive := s.watch(ctx, x, info)
+	defer alive.stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,7 +122,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 			return errLost
 		case <-x.ended:
 			return errLost
-		case <-pulse.silent:
+		case <-alive.silent:
 			return errSilent
 		case <-x.changed:
 			if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
@@ -138,14 +139,14 @@ func (s *supervisor) unauthorized(err error) string {
 	switch {
 	case problem != ProblemLogin:
 		return "does not take the token it is sent"
-	case s.opts.LoginHint != nil:
-		return "needs a person to log in: " + s.opts.LoginHint(s.conf.Name)
+	case s.opts.LoginCommand != nil:
+		return "needs a person to log in: " + s.opts.LoginCommand(s.conf.Name)
 	}
 	return "needs a person to log in"
 }
 
-// withoutTokens takes the tokens that the server is sent out of what it says: an echo of a request
-// is no business of a model's. It is valid JSON before and after.
+// withoutTokens removes the tokens that the client sends to the server from a message of the server, which may echo a
+// request. raw is valid JSON, and so is the result.
 func (s *supervisor) withoutTokens(raw []byte) []byte {
 	if len(raw) == 0 || s.conf.Tokens == nil {
 		return raw
@@ -158,7 +159,7 @@ func (s *supervisor) withoutTokens(raw []byte) []byte {
 	return raw
 }
 
-// authorized notes that a call went through after one had not.
+// authorized clears the status of a login or credential problem after a call has succeeded.
 func (s *supervisor) authorized() {
 	s.mu.Lock()
 	again := s.status.State == StateReady && (s.status.Problem == ProblemLogin || s.status.Problem == ProblemCredentials)
@@ -226,7 +227,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 		list = append(list, st)
 	}
 	for name, why := range refused {
-		shown := cutText(plain(name, nil), maxRemoteName)
+		shown := shorten.Clip(plain(name, nil), maxRemoteName)
 		list = append(list, ToolStatus{Name: toolName(c.Name, shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
 	}
 	for _, name := range c.Tools {
@@ -238,7 +239,7 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	s.mu.Lock()
 	s.live, s.defs = live, byName
 	s.mu.Unlock()
-	s.tell(s)
+	s.onChange(s)
 	// The status comes last: who reads there that a tool is blocked can rely on no run having it.
 	s.mu.Lock()
 	s.list = list
@@ -331,7 +332,7 @@ func (s *supervisor) fail(err error, failures int, wait time.Duration) {
 	// The two beginnings are tried in turn: the first failure alone says little, unless there is no
 	// program at all, or a person has to log in first.
 	if start := (*errStart)(nil); failures > 1 || errors.As(err, &start) || problemOf(err) == ProblemLogin {
-		s.settled()
+		s.endFirstAttempts()
 	}
 }
 
@@ -340,11 +341,11 @@ func (s *supervisor) cause(err error) string {
 	if err == nil {
 		return ""
 	}
-	return cutText(plain(err.Error(), s.conf.secrets()), 500)
+	return shorten.Clip(plain(err.Error(), s.conf.secrets()), 500)
 }
 
-// settled says that the first attempts are over.
-func (s *supervisor) settled() {
+// endFirstAttempts records that the first attempts are over.
+func (s *supervisor) endFirstAttempts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // JSON-RPC error codes: in the place of an answer that cannot be used, and to a server's request.
@@ -24,18 +25,18 @@ var (
 	errTooLong    = errors.New("a message over max_message_bytes")
 )
 
-// A tap stands between the bytes of a connection and their decoder. It checks each message before
-// anything else reads it, and takes the results of requests it is asked to watch out as they are.
+// A tap reads the messages of a connection before the SDK decodes them. It checks each message, and stores the raw results of
+// the requests that it watches.
 type tap struct {
-	mu      sync.Mutex
-	pending map[string]*request // by the JSON text of their id
-	tokens  map[string]*request // by progress token
-	bad     int                 // messages that could not be used
-	broke   error               // why nothing more is read
-	last    int64
-	held    int                    // people who are being asked
-	visits  map[string]*time.Timer // by the server's id of what a person visits
-	asked   func()                 // called for each request of the server but ping and questions
+	mu        sync.Mutex
+	pending   map[string]*request // by the JSON text of their id
+	tokens    map[string]*request // by progress token
+	bad       int                 // messages that could not be used
+	broke     error               // why nothing more is read
+	last      int64
+	questions int                    // questions to users and open URLs that suspend the idle timeout
+	links     map[string]*time.Timer // URLs that users have open, by the server's elicitation id
+	asked     func()                 // called for each request of the server but ping and questions
 }
 
 func newTap(asked func()) *tap {
@@ -55,7 +56,7 @@ type request struct {
 	refused   error           // why it was not sent with a token, or was sent with one that was not taken
 	marks     []mark          // of the tool; with arguments, they are never changed
 	arguments json.RawMessage // of the call, where there are marks
-	asker     lathe.Asker     // who is behind the call; nil: it is no call of a tool
+	asker     tool.Asker      // who is behind the call; nil: it is no call of a tool
 	progress  func()          // called on each sign of progress
 	cut       func(error)     // called when no answer can come any more
 }
@@ -79,7 +80,7 @@ func (t *tap) forget(r *request) {
 	delete(t.pending, r.id)
 }
 
-// sent is told each message before it goes out.
+// sent gets each message before it is sent.
 func (t *tap) sent(ctx context.Context, msg []byte) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	if r == nil {
@@ -114,17 +115,17 @@ func (t *tap) unauthorized(ctx context.Context, err error) {
 	}
 }
 
-// hold keeps calls from running out of their idle timeout while a person is asked. release must be
-// called after it: for the calls, something was heard then.
-func (t *tap) hold() {
+// suspendIdle keeps calls from running out of their idle timeout while a person is asked. release must be
+// called after it: for the calls, the server counts as active then.
+func (t *tap) suspendIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held++
+	t.questions++
 }
 
-func (t *tap) release() {
+func (t *tap) resumeIdle() {
 	t.mu.Lock()
-	t.held--
+	t.questions--
 	var calls []*request
 	for _, r := range t.tokens {
 		calls = append(calls, r)
@@ -137,18 +138,18 @@ func (t *tap) release() {
 	}
 }
 
-func (t *tap) isHeld() bool {
+func (t *tap) isIdleSuspended() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.held > 0
+	return t.questions > 0
 }
 
-// caller returns who is behind the only call that runs. Where several do, nobody knows whose question
-// a server of 2025 asks, and it must not be put to another's person.
-func (t *tap) caller() lathe.Asker {
+// caller returns the Asker of the only running call. If several run, it is unknown to which of them a question of a server
+// of 2025 belongs, and it must not reach the user of another call.
+func (t *tap) caller() tool.Asker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out lathe.Asker
+	var out tool.Asker
 	for _, r := range t.tokens {
 		if r.asker != nil && out != nil {
 			return nil
@@ -226,24 +227,10 @@ func (t *tap) received(msg []byte) []byte {
 // maxBatch bounds the messages of a batch, which servers of 2025-03-26 may send.
 const maxBatch = 1_000
 
-// isBatch reports whether what came is a list of messages.
-func isBatch(raw []byte) bool {
-	i := rawjson.SkipSpace(raw, 0)
-	return i < len(raw) && raw[i] == '['
-}
-
 // unbatch returns the messages of a batch. One that cannot be used has no messages, and is counted.
 func (t *tap) unbatch(raw []byte) [][]byte {
-	var out [][]byte
-	if rawjson.Check(raw, rawjson.Limits{}) == nil {
-		for m := range rawjson.Elements(raw[rawjson.SkipSpace(raw, 0):]) {
-			if out = append(out, m); len(out) > maxBatch {
-				out = nil
-				break
-			}
-		}
-	}
-	if len(out) == 0 {
+	out, err := jsonrpc2.Batch(raw, rawjson.Limits{}, maxBatch)
+	if err != nil {
 		t.refuse("", errUnreadable)
 	}
 	return out
@@ -298,19 +285,14 @@ func (t *tap) refuseAll(err error) {
 }
 
 func errorResponse(id string) []byte {
-	return []byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":` + strconv.Itoa(rpcUnreadable) + `,"message":"unreadable"}}`)
+	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "unreadable")
 }
 
-// looseID finds the id of a message that is not strict JSON, so that its request is not left
-// waiting. Nothing else is read from such a message.
+// looseID returns the id of a message that is not strict JSON, so that its request is answered. It reads the members of
+// the message up to the first that is broken, at any depth of nesting. "" says that it has found no id.
 func looseID(msg []byte) string {
-	var m struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(msg, &m) != nil {
-		return ""
-	}
-	return string(m.ID)
+	id, _ := rawjson.Get(msg, "id")
+	return string(id)
 }
 
 func (t *tap) progressed(msg []byte) {

@@ -18,8 +18,8 @@ import (
 const noSpace = -28 // ENOSPC: the output needs as many bytes as the length word now says
 
 const (
-	firstOutput = 4 << 10 // the room that a call starts with
-	maxAttempts = 8       // of one call, each with more room
+	firstOutput = 4 << 10 // bytes of the output buffer at the first attempt
+	maxAttempts = 8       // of one call, each with a larger output buffer
 )
 
 // abi is how one module is called.
@@ -67,17 +67,17 @@ func abiOf(m *wasmrt.Module, manifest *Manifest) (abi, error) {
 	return a, nil
 }
 
-// desk is what is kept of an instance from one call to the next.
-type desk struct {
+// instanceState is the state of an instance that is kept between calls: its functions and its arena.
+type instanceState struct {
 	fn, alloc *wasmrt.Func // alloc is nil where there is an arena
 	base, end uint64       // of the arena
 	stack     [4]uint64
 }
 
-// prepare gives an instance its desk, before its state is kept: a module that makes its arena when it is
-// asked where that is has it in all calls.
+// prepare sets the state of an instance before the memory snapshot is taken. A module may allocate its arena when it is asked
+// for the address; the snapshot then contains the arena, and all calls use it.
 func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
-	d := &desk{}
+	d := &instanceState{}
 	var err error
 	if d.fn, err = i.Func(a.export); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *abi) prepare(ctx context.Context, i *wasmrt.Instance) error {
 var errNoAllocator = errors.New("the module exports neither cabi_realloc, nor malloc, nor tool_arena_ptr and tool_arena_len")
 
 // arena asks the module once where its arena is.
-func (d *desk) arena(ctx context.Context, i *wasmrt.Instance) error {
+func (d *instanceState) arena(ctx context.Context, i *wasmrt.Instance) error {
 	var v [2]uint64
 	for n, name := range []string{arenaPtr, arenaLen} {
 		if g, ok := i.Global(name); ok {
@@ -124,8 +124,8 @@ func (d *desk) arena(ctx context.Context, i *wasmrt.Instance) error {
 
 func fault(text string) error { return fmt.Errorf("%w: %s", tool.ErrGuestFault, text) }
 
-// room returns the address of n bytes, aligned to 8. It is asked for once in an attempt.
-func (d *desk) room(ctx context.Context, i *wasmrt.Instance, a *abi, n uint64) (uint64, error) {
+// reserve allocates n bytes in the module and returns their address, aligned to 8. It is called once per attempt.
+func (d *instanceState) reserve(ctx context.Context, i *wasmrt.Instance, a *abi, n uint64) (uint64, error) {
 	want := n + 7 // an allocator may align to less
 	if want >= 1<<32 {
 		return 0, fault("the memory cannot hold the call")
@@ -145,12 +145,12 @@ func (d *desk) room(ctx context.Context, i *wasmrt.Instance, a *abi, n uint64) (
 	return (ptr + 7) &^ 7, nil
 }
 
-// call runs the tool once, and again with more room where it asks for that.
+// call runs the tool, and runs it again with a larger output buffer if it returns noSpace.
 //
 // The length word comes first, then the arguments with a NUL behind them, then the output, each at
 // a multiple of 8.
 func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe.Output, error) {
-	d := i.Data().(*desk)
+	d := i.Data().(*instanceState)
 	head := 8 + (uint64(len(args))+1+7)&^7
 	room := min(uint64(firstOutput), uint64(a.limit))
 	block := d.base
@@ -163,7 +163,7 @@ func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe
 		}
 		most = min(most, d.end-d.base-head)
 		room = min(room, most)
-	} else if block, err = d.room(ctx, i, a, head+room); err != nil {
+	} else if block, err = d.reserve(ctx, i, a, head+room); err != nil {
 		return nil, err
 	}
 	out = block + head
@@ -195,7 +195,7 @@ func (a *abi) call(ctx context.Context, i *wasmrt.Instance, args []byte) (*lathe
 		}
 		room = uint64(n)
 		if d.alloc != nil {
-			if out, err = d.room(ctx, i, a, room); err != nil {
+			if out, err = d.reserve(ctx, i, a, room); err != nil {
 				return nil, err
 			}
 		}

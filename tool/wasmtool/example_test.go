@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/wasmtool"
@@ -22,9 +23,14 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	work := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()}).Begin(&lathe.RunInfo{}, nil)
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	work := runner.Begin(&lathe.RunInfo{}, nil)
 	call := tool.Call{ToolCall: lathe.ToolCall{Name: "sum", Arguments: `{"a":7,"b":35}`}}
-	out := work.Execute(context.Background(), 1, []tool.Call{call}, func(lathe.EventData) {})
+	out := work.Execute(context.Background(), 1, []tool.Call{call}, func(event.Data) {})
 	fmt.Println(out.Messages[0].Parts[0].(lathe.ToolResult).Content)
 	// Output: {"sum":42}
 }

@@ -21,21 +21,21 @@ import (
 
 // Options of [Open] and [OpenFolder].
 type Options struct {
-	// CacheDir keeps compiled modules from one start to the next; see docs/tools-wasm.md. Empty: none.
+	// CacheDir is the folder in which compiled modules are kept between starts; see docs/tools-wasm.md. Empty: no cache.
 	CacheDir string
 	// CompileTimeout bounds the compilation of one module; 60 s.
 	CompileTimeout time.Duration
-	// Interpreter does without machine code: slower by far, and one thing less to trust.
+	// Interpreter runs modules without compiling them to machine code: much slower, but without the compiler in the trusted
+	// code.
 	Interpreter bool
 	// TotalMemory bounds the memory of all instances of the folder's modules together, in bytes; 1 GiB. A
 	// module that needs more ends its call with the limit max_total_memory.
 	TotalMemory int64
-	// Most bounds what manifests ask for; a module whose manifest asks for more is refused. nil: they may
-	// ask for anything.
+	// Most bounds the grants and limits of manifests; a module whose manifest asks for more is refused. nil: no bound.
 	Most *Most
 }
 
-// defaultTotalMemory is Options.TotalMemory where nothing is said.
+// defaultTotalMemory is the default of Options.TotalMemory, in bytes.
 const defaultTotalMemory = 1 << 30
 
 // maxModules bounds the modules of a folder.
@@ -69,8 +69,8 @@ func Open(file string, opts *Options) (*Folder, error) {
 	return open(filepath.Dir(file), filepath.Base(file), opts)
 }
 
-// OpenFolder reads the manifests of all modules in dir and starts to compile them. The errors of all
-// that cannot be tools are joined.
+// OpenFolder reads the manifests of all modules in dir and starts to compile the modules. If some of them cannot be tools,
+// it joins their errors.
 func OpenFolder(dir string, opts *Options) (*Folder, error) { return open(dir, "", opts) }
 
 func open(dir, only string, opts *Options) (*Folder, error) {
@@ -231,7 +231,7 @@ func sortedNames(tools map[string]*Tool) []string {
 	return names
 }
 
-// Tools looks at the folder again and yields the tools, as [Folder.List] does.
+// Tools reads the folder again, as [Folder.Reload] does, and yields the tools in the order of [Folder.List].
 func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
@@ -263,10 +263,9 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 	return errors.Join(errs...)
 }
 
-// Reload looks at the folder again. Where modules or manifests have changed, it compiles them and
-// hands all tools to use, which may be nil. Calls that run go on with the module they have, and runs
-// that know a replaced tool may call it for another quarter of an hour. Where anything is wrong, or
-// use refuses, everything stays as it was.
+// Reload reads the folder again. If modules or manifests have changed, it compiles them and calls use with all tools; use
+// may be nil. Running calls keep their module. Runs that began before may call a replaced tool for another 15 minutes. If a
+// module has an error, or use returns one, the former tools stay in force.
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,7 +309,7 @@ func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lat
 	return true, gone
 }
 
-// bury closes the tools whose time is over.
+// bury closes the replaced tools whose retirement time is over.
 func (f *Folder) bury() error {
 	var errs []error
 	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
@@ -323,7 +322,7 @@ func (f *Folder) bury() error {
 	return errors.Join(errs...)
 }
 
-// Watch reloads the folder at each interval until ctx is done, and tells errors to report, which may be nil.
+// Watch reloads the folder at each interval until ctx is done, and passes errors to report, which may be nil.
 func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin string, tools []lathe.Tool) error, report func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// A Manifest says what a module is as a tool, and what it may do. It is strict YAML or JSON: what is
-// not a field here is an error. Name, Description and Allowlist are required.
+// A Manifest defines a module as a tool: its definition, limits and grants. It is strict YAML or JSON: an unknown field is an
+// error. Name, Description and Allowlist are required.
 type Manifest struct {
 	Name         string
 	Description  string
@@ -48,14 +48,14 @@ type Limits struct {
 	NewFiles      int           // 1 000 made in one call
 }
 
-// Grants are what a module may touch of the world.
+// Grants are the resources outside its memory that a module may use. The zero value grants none.
 type Grants struct {
-	Clock  bool // the time; else it stands still but for being read
-	Random bool // random bytes; else the same ones in each call
+	Clock  bool // the real time; without it a fixed clock that advances only when it is read
+	Random bool // random bytes; without it the same bytes in each call
 	Files  []FileGrant
 }
 
-// A FileGrant shows a module a folder.
+// A FileGrant gives a module access to a folder.
 type FileGrant struct {
 	Path  string // below the folder of the manifest
 	Guest string // as the module sees it, such as /data
@@ -127,8 +127,7 @@ var (
 	guestDir = lazy.Regexp(`^/[A-Za-z0-9_./-]*$`)
 )
 
-// ParseManifest reads a manifest. What is wrong with its schema or allowlist is told where the tool
-// is registered.
+// ParseManifest reads a manifest. It does not check the schema and the allowlist: [tool.Set.Add] does.
 func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("the manifest is larger than %d bytes", maxManifest)
@@ -216,7 +215,7 @@ func problem(err error) error {
 	return errors.New(strings.ReplaceAll(text, " into wasmtool.", " into "))
 }
 
-// schemaJSON returns a schema as JSON, its members in their order. There may be none.
+// schemaJSON returns a schema as JSON, with its members in the order of the document. It returns nil for an absent schema.
 func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 	if n.IsZero() {
 		return nil, nil

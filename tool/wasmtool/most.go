@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Most is what manifests may ask for at most. The zero value allows no grant.
+// Most bounds what manifests may ask for. The zero value allows no grant.
 type Most struct {
 	Grants      []string      // some of "clock", "random", "read" and "write"; the last two of files
 	Timeout     time.Duration // 0: any
@@ -14,7 +14,7 @@ type Most struct {
 	ModuleBytes int           // 0: any
 }
 
-// allow says what a manifest asks for that it may not have.
+// allow returns an error that names what the manifest asks for and b does not allow.
 func (b *Most) allow(m *Manifest) error {
 	if b == nil {
 		return nil

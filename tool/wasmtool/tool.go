@@ -19,7 +19,7 @@ import (
 // Origin is the Origin of all tools of this package.
 const Origin = "wasm"
 
-// A Tool is a module that is called as a tool. It must be closed; calls that run are not disturbed.
+// A Tool is a module that is called as a tool. The owner must call Close, which does not interrupt running calls.
 type Tool struct {
 	spec     lathe.ToolSpec
 	manifest *Manifest
@@ -106,7 +106,7 @@ func (t *Tool) compile(ctx context.Context, rt *wasmrt.Runtime, wasm []byte, lim
 	return nil
 }
 
-// Spec returns the definition out of the manifest.
+// Spec returns the definition in the manifest.
 func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 
 // Ready waits until the module is compiled and says whether it can be called.
@@ -161,11 +161,11 @@ func (t *Tool) end() {
 	last := t.closed && t.users == 0
 	t.mu.Unlock()
 	if last {
-		_ = t.free() // whoever closed the tool has gone
+		_ = t.free() // the error has no receiver: Close has returned
 	}
 }
 
-// Close gives up the tool, once the calls that run have ended. Further calls are unavailable.
+// Close releases the module as soon as the running calls have ended. Further calls are answered unavailable.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	if t.closed {

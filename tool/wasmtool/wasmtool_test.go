@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -71,17 +72,21 @@ func runner(t testing.TB, tools []lathe.Tool) *tool.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
 }
 
-// run calls the only tool and returns what the model is told, and how the run ends.
+// run calls the only tool. It returns the result that the model gets, the reason for which the run ends, and the return code.
 func run(t testing.TB, r *tool.Runner, name, args string) (lathe.ToolResult, lathe.Reason, int) {
 	t.Helper()
 	rc := 0
 	w := r.Begin(&lathe.RunInfo{}, nil)
 	defer w.Close()
-	out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: name, Arguments: args}}}, func(d lathe.EventData) {
-		if e, ok := d.(*lathe.ToolCallExecuted); ok && e.RC != nil {
+	out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "c", Name: name, Arguments: args}}}, func(d event.Data) {
+		if e, ok := d.(*event.ToolCallExecuted); ok && e.RC != nil {
 			rc = *e.RC
 		}
 	})
@@ -118,7 +123,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// What each guest answers, what the model is told of it, and how the run ends.
+// For each guest: its return code, the result that the model gets, and how the run ends.
 func TestT30T32Guests(t *testing.T) {
 	t.Parallel()
 	data := func(m *Module, s string) *Module { m.Data(16, s); return m }
@@ -303,17 +308,17 @@ func TestT30EveryFieldOfAManifest(t *testing.T) {
 			write(t, filepath.Join(dir, "data"), "f", bytes.Repeat([]byte("x"), 64))
 			f, err := wasmtool.OpenFolder(dir, nil)
 			if err == nil {
-				defer f.Close() //nolint:errcheck // told elsewhere
+				defer f.Close() //nolint:errcheck // reported elsewhere
 				err = f.Ready(t.Context())
 			}
 			if tt.broken || err != nil {
 				if err == nil || !tt.broken || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("loading says %v", err)
+					t.Errorf("loading returns %v", err)
 				}
 				return
 			}
 			if got, _, _ := run(t, runner(t, f.List()), "it", "{}"); !strings.Contains(got.Content, tt.want) {
-				t.Errorf("told %s, want %s", got.Content, tt.want)
+				t.Errorf("got %s, want %s", got.Content, tt.want)
 			}
 		})
 	}
@@ -440,7 +445,7 @@ func TestManifest(t *testing.T) {
 	})
 }
 
-// A module is replaced by what its file holds now; what began with the old one goes on with it.
+// Reload replaces a module by the one that its file holds now. Runs that have begun keep the old module until Refresh.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	answer := func(s string) []byte {
@@ -454,25 +459,28 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	r, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := r.Begin(&lathe.RunInfo{}, nil)
 	ask := func(w *tool.Work) string {
-		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "it", Arguments: "{}"}}}, func(lathe.EventData) {})
+		out := w.Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{Name: "it", Arguments: "{}"}}}, func(event.Data) {})
 		return out.Messages[0].Parts[0].(lathe.ToolResult).Content
 	}
 	if changed, err := f.Reload(t.Context(), set.Replace); changed || err != nil {
-		t.Errorf("nothing has changed, and Reload says %v %v", changed, err)
+		t.Errorf("nothing has changed, and Reload returns %v %v", changed, err)
 	}
 	write(t, dir, "it.wasm", answer(`"two"`))
 	if changed, err := f.Reload(t.Context(), set.Replace); !changed || err != nil {
-		t.Fatalf("Reload says %v %v", changed, err)
+		t.Fatalf("Reload returns %v %v", changed, err)
 	}
 	if got := ask(before); got != "one" {
-		t.Errorf("a run that had begun is told %q", got)
+		t.Errorf("a run that had begun sees %q", got)
 	}
 	before.Refresh()
 	if got := ask(before); got != "two" {
-		t.Errorf("after its turn it is told %q", got)
+		t.Errorf("after its turn it sees %q", got)
 	}
 	write(t, dir, "it.wasm", []byte("broken"))
 	if changed, err := f.Reload(t.Context(), set.Replace); changed || err == nil {
@@ -515,8 +523,8 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// Whatever a module says about its arena, its output and its result, the call is answered, and what
-// the model is told came out of the room that the module was given.
+// Whatever a module returns for its arena, its output length and its return code, the call is answered, and the content that
+// the model gets comes from the memory range that the module was given.
 func FuzzT32ABI(f *testing.F) {
 	f.Add(int32(0), int32(5), int32(4096), int32(8192))
 	f.Add(int32(-28), int32(-1), int32(4096), int32(8192))
@@ -538,7 +546,7 @@ func FuzzT32ABI(f *testing.F) {
 		case got.Code == "" && (rc != 0 || uint32(n) > 1<<16):
 			t.Errorf("rc %d with %d bytes is a success", rc, uint32(n))
 		case code != 0 && code != int(rc):
-			t.Errorf("rc %d is told as %d", rc, code)
+			t.Errorf("rc %d is shown as %d", rc, code)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/doctor"
+	"github.com/lathe-run/lathe/lab/doctor"
 )
 
 // The doctor finds nothing wrong with a healthy server, however often it looks.
@@ -92,7 +92,7 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// A conversation that exceeds the context is told as that.
+// A conversation that exceeds the context is reported as such.
 func TestContextOverflow(t *testing.T) {
 	s := start(t, "qwen3", "-c", "1024")
 	out := (setup{url: s.url, model: "qwen3", dialect: "native"}).run(t, "@@plain "+string(slices.Repeat([]byte("word "), 4000)), nil)

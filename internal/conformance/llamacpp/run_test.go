@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/preset"
@@ -28,17 +29,9 @@ type setup struct {
 
 // An outcome is what a run came to.
 type outcome struct {
-	*lathe.Result
+	*event.Result
 	failed   []string // attempts of model calls
 	executed []string // tools
-}
-
-// lastFailure returns what is known of the last attempt that failed.
-func (o *outcome) lastFailure() string {
-	if len(o.failed) == 0 {
-		return ""
-	}
-	return o.failed[len(o.failed)-1]
 }
 
 // words describes the end of a run.
@@ -79,7 +72,11 @@ func (s setup) run(t testing.TB, prompt string, then begun) *outcome {
 		t.Fatal(err)
 	}
 	most := cmp.Or(s.maxTokens, 160)
-	l, err := loop.New(model, tool.NewRunner(set, &tool.Options{Policy: policy.Default()}), &loop.Options{
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(model, runner, &loop.Options{
 		Limits: lathe.Limits{MaxIterations: 4}, Sampling: lathe.Sampling{MaxTokens: &most}})
 	if err != nil {
 		t.Fatal(err)
@@ -87,18 +84,18 @@ func (s setup) run(t testing.TB, prompt string, then begun) *outcome {
 	out := &outcome{}
 	for e := range l.Run(ctx, &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}}) {
 		switch d := e.Data.(type) {
-		case *lathe.TextDelta, *lathe.ReasoningDelta, *lathe.ToolCallDelta:
+		case *event.TextDelta, *event.ReasoningDelta, *event.ToolCallDelta:
 			if then != nil {
 				then()
 				then = nil
 			}
-		case *lathe.ModelCallFinished:
+		case *event.ModelCallFinished:
 			if d.Status == "error" {
 				out.failed = append(out.failed, strings.TrimSpace(d.ErrorCode+" "+d.ErrorMessage))
 			}
-		case *lathe.ToolCallExecuted:
+		case *event.ToolCallExecuted:
 			out.executed = append(out.executed, d.ToolName)
-		case *lathe.RunFinished:
+		case *event.RunFinished:
 			out.Result = d.Result
 		default: // of no interest here
 		}

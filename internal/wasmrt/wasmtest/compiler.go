@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Rust returns a Rust compiler that has one of the targets, and which; the first target that any has.
-// Beside the compiler of the path it knows the one that Debian installs. Without one the test is skipped.
+// Rust returns a Rust compiler and the first of the targets that an installed compiler supports. It
+// searches PATH and the place where Debian installs rustc. If it finds none, the test is skipped.
 func Rust(t testing.TB, targets ...string) (rustc, target string) {
 	t.Helper()
 	for _, target := range targets {

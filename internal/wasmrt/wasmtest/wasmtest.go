@@ -163,7 +163,7 @@ func (m *Module) RawFunc(export string, params, results T, body string) int {
 	return i
 }
 
-// Export exports what is of that kind: 0 a function, 1 a table, 2 a memory, 3 a global.
+// Export exports the item of that kind and index: kind 0 is a function, 1 a table, 2 a memory, 3 a global.
 func (m *Module) Export(as string, kind byte, index int) {
 	m.exports = append(m.exports, name(as)+string([]byte{kind})+u(index))
 }

@@ -27,19 +27,19 @@ const (
 	maxExtra = 64
 )
 
-// An Assembler puts an answer together from the chunks of a stream. It is lenient: whatever the
-// order and form in which a server sends the pieces, the result is whole calls with the argument
-// text as the model wrote it; what had to be tolerated is counted. It is used by one goroutine at
+// An Assembler assembles an answer from the chunks of a stream. It is lenient: for any
+// order and form in which a server sends the pieces, the result has complete calls with the argument
+// text as the model wrote it. It counts tolerated faults. It is used by one goroutine at
 // a time.
 //
-// Pieces of calls belong together by index; where that is missing or wrong by id; else a new
-// non-empty name begins a new call. In detail: a piece under a known index goes on with that call,
+// The index of a piece determines its call; if the index is missing or wrong, the id does; otherwise a new
+// non-empty name begins a new call. In detail: a piece with a known index belongs to that call,
 // unless it has another name and the call's arguments are whole, or another id and another name,
 // or another id and the call's arguments are whole. A name that comes again is not doubled; a
 // different name for a call that has the same index or id and no whole arguments is its next part
 // (or, if it begins with the first part, all of it).
 //
-// What the deltas say: text in the order in which it comes; a call's DeltaCallStart with or before
+// The deltas: text in the order of its arrival; a call's DeltaCallStart with or before
 // its first argument text, with the id and name known by then; DeltaCallEnd when the next call
 // begins after whole arguments, else with the finish reason. Calls are numbered in the order in
 // which they begin.
@@ -133,7 +133,7 @@ func (a *Assembler) Done() bool { return a.done }
 
 // Append takes in the data of one event and appends the deltas that it makes. Data that cannot be
 // read is skipped and counted. An error that the server reports is an *[APIError]; an answer above
-// its limits is [ErrTooLarge]; both are final. Append does not keep data.
+// its limits wraps [ErrTooLarge]; both are final. Append does not keep data.
 func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
 	if a.err != nil {
 		return dst, a.err
@@ -155,7 +155,7 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 
 func (a *Assembler) limited(dst []lathe.Delta) ([]lathe.Delta, error) {
 	if a.size > a.opts.MaxBytes {
-		a.err = ErrTooLarge
+		a.err = ErrTooManyBytes
 	}
 	return dst, a.err
 }

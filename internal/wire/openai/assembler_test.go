@@ -584,8 +584,12 @@ func TestAssemblerLimits(t *testing.T) {
 		t.Errorf("many members: %v", err)
 	}
 	for name, lines := range map[string][]string{"calls": many, "text": text, "members": details, "names": names} {
-		if _, _, err := assemble(append(lines, finish("stop"), done), opts, true); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%s: got %v, want %v", name, err, ErrTooLarge)
+		want := ErrTooManyBytes
+		if name == "calls" {
+			want = ErrTooManyCalls
+		}
+		if _, _, err := assemble(append(lines, finish("stop"), done), opts, true); !errors.Is(err, want) || !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 	}
 	if _, _, err := assemble(append(text[:19:19], finish("stop"), done), opts, true); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A Completion is a whole answer, as a server sends it to a client that does not stream.
@@ -33,11 +34,11 @@ func AppendCompletion(dst []byte, c *Completion) []byte {
 	dst = rawjson.AppendQuote(dst, c.ID)
 	dst = append(dst, `,"object":"chat.completion","created":`...)
 	dst = strconv.AppendInt(dst, c.Created, 10)
-	dst = appendText(dst, "model", c.Model)
+	dst = wire.AppendText(dst, "model", c.Model)
 	dst = append(dst, `,"choices":[{"index":0,"message":`...)
 	dst = appendAnswer(dst, &f.Message)
 	dst = append(dst, `,"logprobs":null`...)
-	dst = appendText(dst, "finish_reason", wireReason(f.Reason))
+	dst = wire.AppendText(dst, "finish_reason", wireReason(f.Reason))
 	dst = append(dst, `}],"usage":`...)
 	dst = appendUsage(dst, &f.Usage, f.ProviderCost)
 	dst = appendMembers(dst, c.Extra, knownInCompletion)
@@ -64,13 +65,13 @@ func appendAnswer(dst []byte, m *lathe.Message) []byte {
 		named := false
 		for _, p := range answer.Parts {
 			r, ok := p.(lathe.Reasoning)
-			named = named || ok && r.Field != ""
+			named = named || ok && r.Field != "" && !foreign(answer.Wire)
 		}
 		if !named {
 			field = defaultReasoningField
 		}
 	}
-	dst = appendMessage(dst, &answer, field, appendAsWritten)
+	dst = appendMessage(dst, &answer, &EncodeOptions{ReasoningField: field}, true)
 	if !has.refusal {
 		dst = append(dst[:len(dst)-1], `,"refusal":null}`...)
 	}

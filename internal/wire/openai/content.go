@@ -7,20 +7,28 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // appendContent appends the value of content: null where that is allowed and there is nothing, a
 // string for text alone, else an array of parts. A user's text in several parts stays several;
-// an assistant's commentary is text like the rest, with a blank line where it ends.
-func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
+// an assistant's commentary is text like the rest, with a blank line where it ends. alien says that the parts were
+// read from another wire: what that wire knows and this one does not is left out.
+func appendContent(dst []byte, ps []lathe.Part, nullable, alien bool) []byte {
 	texts, blobs, extra := 0, 0, false
 	for _, p := range ps {
 		switch p := p.(type) {
 		case lathe.Text:
 			texts++
-			extra = extra || len(p.Extra) > 0
+			extra = extra || len(p.Extra) > 0 && !alien
 		case lathe.Blob:
-			blobs++
+			if !alien || sendsBlob(&p) {
+				blobs++
+			}
+		case lathe.Opaque:
+			if !alien {
+				blobs++
+			}
 		default: // members of their own
 		}
 	}
@@ -34,14 +42,27 @@ func appendContent(dst []byte, ps []lathe.Part, nullable bool) []byte {
 	for _, p := range ps {
 		switch p := p.(type) {
 		case lathe.Text:
+			if alien {
+				p.Extra = nil
+			}
 			if p.Text == "" && len(p.Extra) == 0 {
 				continue // refused by some servers
 			}
 			dst = append(appendComma(dst, '['), `{"type":"text","text":`...)
-			dst = appendUnread(rawjson.AppendQuote(dst, p.Text), p.Extra, knownInText)
+			dst = wire.AppendMembers(rawjson.AppendQuote(dst, p.Text), p.Extra, knownInText)
 			dst = append(dst, '}')
 		case lathe.Blob:
+			if alien {
+				if !sendsBlob(&p) {
+					continue
+				}
+				p.Raw = nil
+			}
 			dst = appendBlob(appendComma(dst, '['), &p)
+		case lathe.Opaque:
+			if !alien {
+				dst = append(appendComma(dst, '['), p.JSON...)
+			}
 		default: // members of their own
 		}
 	}
@@ -79,16 +100,16 @@ func appendBlob(dst []byte, b *lathe.Blob) []byte {
 		dst = append(dst, `{"type":"input_audio","input_audio":{"data":"`...)
 		dst = base64.StdEncoding.AppendEncode(dst, b.Data)
 		dst = append(dst, '"')
-		dst = appendText(dst, "format", audioFormat(b.MediaType))
+		dst = wire.AppendText(dst, "format", audioFormat(b.MediaType))
 	case "file":
 		dst = append(dst, `{"type":"file","file":{`...)
 		if b.Name != "" {
-			dst = appendText(dst, "filename", b.Name)
+			dst = wire.AppendText(dst, "filename", b.Name)
 		}
 		if id, ok := strings.CutPrefix(b.URL, fileScheme); ok {
-			dst = appendText(dst, "file_id", id)
+			dst = wire.AppendText(dst, "file_id", id)
 		} else {
-			dst = appendDataURL(appendKey(dst, "file_data"), b)
+			dst = appendDataURL(wire.AppendKey(dst, "file_data"), b)
 		}
 	default:
 		dst = append(dst, `{"type":"image_url","image_url":{"url":`...)
@@ -98,7 +119,7 @@ func appendBlob(dst []byte, b *lathe.Blob) []byte {
 			dst = appendDataURL(dst, b)
 		}
 		if b.Detail != "" {
-			dst = appendText(dst, "detail", b.Detail)
+			dst = wire.AppendText(dst, "detail", b.Detail)
 		}
 	}
 	return append(dst, "}}"...)
@@ -160,7 +181,7 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 		b.Raw = bytes.Clone(v)
 		return b, setURL(&b, inner, at+".image_url")
 	default:
-		return b, badRequest(at+".type", "Content parts of this type are not supported.")
+		return b, wire.BadRequest(at+".type", "Content parts of this type are not supported.")
 	}
 	plain := true // nothing is lost
 	for key := range rawjson.Members(v) {
@@ -179,7 +200,7 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 		plain = plain && known
 	}
 	if b.URL == "" && b.Data == nil {
-		return b, badRequest(at, "There is neither an address nor data.")
+		return b, wire.BadRequest(at, "There is neither an address nor data.")
 	}
 	if !plain || partType(&b) != typ || b.URL != "" && b.Data != nil {
 		b.Raw = bytes.Clone(v)
@@ -197,7 +218,7 @@ func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *AP
 	case "input_audio.data":
 		data, bad := base64.StdEncoding.DecodeString(text)
 		if bad != nil {
-			return false, badRequest(at, "Must be base64.")
+			return false, wire.BadRequest(at, "Must be base64.")
 		}
 		b.Data = data
 	case "input_audio.format":
@@ -227,11 +248,11 @@ func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
 	media, data, ok, err := dataURL(url)
 	switch {
 	case err != nil:
-		return badRequest(at, "The data after base64 must be base64.")
+		return wire.BadRequest(at, "The data after base64 must be base64.")
 	case ok:
 		b.MediaType, b.Data = media, data
 	case url == "":
-		return badRequest(at, "Must not be empty.")
+		return wire.BadRequest(at, "Must not be empty.")
 	default:
 		b.URL = url
 	}

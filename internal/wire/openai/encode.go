@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // reserved are the members of a request that Request.Overrides cannot replace.
@@ -31,40 +32,49 @@ func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
-	free := func(name string) bool { return !named(req.Overrides, name) }
+	free := func(name string) bool { return !wire.Named(req.Overrides, name) }
 	dst = append(dst, '{')
 	if req.Model != "" {
-		dst = appendText(dst, "model", req.Model)
+		dst = wire.AppendText(dst, "model", req.Model)
 	}
 	if opts.Stream {
-		dst = append(appendKey(dst, "stream"), "true"...)
+		dst = append(wire.AppendKey(dst, "stream"), "true"...)
 		if opts.IncludeUsage && free("stream_options") {
 			dst = append(dst, `,"stream_options":{"include_usage":true}`...)
 		}
 	}
 	dst = appendSampling(dst, &req.Sampling, opts, free)
-	if len(req.Tools) > 0 {
-		dst = appendTools(appendKey(dst, "tools"), req.Tools)
+	if len(req.Tools)+len(req.HostedTools) > 0 {
+		dst = appendTools(wire.AppendKey(dst, "tools"), req.Tools, req.HostedTools)
 		if req.ToolChoice.Mode != "" {
-			dst = appendToolChoice(appendKey(dst, "tool_choice"), req.ToolChoice)
+			dst = appendToolChoice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
 		}
 		if req.ParallelToolCalls != nil && free("parallel_tool_calls") {
-			dst = strconv.AppendBool(appendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+			dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
 		}
 	}
 	if req.User != "" && free("user") {
-		dst = appendText(dst, "user", req.User)
+		dst = wire.AppendText(dst, "user", req.User)
 	}
 	dst = appendMembers(dst, req.Overrides, reserved)
-	return append(appendKey(dst, "messages"), '[')
+	return append(wire.AppendKey(dst, "messages"), '[')
 }
 
 func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) []byte {
 	if s.Temperature != nil && free("temperature") {
-		dst = appendFloat(appendKey(dst, "temperature"), *s.Temperature)
+		dst = wire.AppendFloat(wire.AppendKey(dst, "temperature"), *s.Temperature)
 	}
 	if s.TopP != nil && free("top_p") {
-		dst = appendFloat(appendKey(dst, "top_p"), *s.TopP)
+		dst = wire.AppendFloat(wire.AppendKey(dst, "top_p"), *s.TopP)
+	}
+	if s.TopK != nil && opts.TopK && free("top_k") {
+		dst = strconv.AppendInt(wire.AppendKey(dst, "top_k"), int64(*s.TopK), 10)
+	}
+	if s.PresencePenalty != nil && free("presence_penalty") {
+		dst = wire.AppendFloat(wire.AppendKey(dst, "presence_penalty"), *s.PresencePenalty)
+	}
+	if s.FrequencyPenalty != nil && free("frequency_penalty") {
+		dst = wire.AppendFloat(wire.AppendKey(dst, "frequency_penalty"), *s.FrequencyPenalty)
 	}
 	if s.MaxTokens != nil {
 		name := "max_tokens"
@@ -72,14 +82,14 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 			name = "max_completion_tokens"
 		}
 		if free(name) {
-			dst = strconv.AppendInt(appendKey(dst, name), int64(*s.MaxTokens), 10)
+			dst = strconv.AppendInt(wire.AppendKey(dst, name), int64(*s.MaxTokens), 10)
 		}
 	}
 	if s.Seed != nil && free("seed") {
-		dst = strconv.AppendInt(appendKey(dst, "seed"), *s.Seed, 10)
+		dst = strconv.AppendInt(wire.AppendKey(dst, "seed"), *s.Seed, 10)
 	}
 	if len(s.Stop) > 0 && free("stop") {
-		dst = append(appendKey(dst, "stop"), '[')
+		dst = append(wire.AppendKey(dst, "stop"), '[')
 		for i, stop := range s.Stop {
 			if i > 0 {
 				dst = append(dst, ',')
@@ -89,10 +99,10 @@ func appendSampling(dst []byte, s *lathe.Sampling, opts *EncodeOptions, free fun
 		dst = append(dst, ']')
 	}
 	if s.ReasoningEffort != "" && free("reasoning_effort") {
-		dst = appendText(dst, "reasoning_effort", s.ReasoningEffort)
+		dst = wire.AppendText(dst, "reasoning_effort", s.ReasoningEffort)
 	}
 	if len(s.ResponseFormat) > 0 {
-		dst = rawjson.AppendCompact(appendKey(dst, "response_format"), s.ResponseFormat)
+		dst = rawjson.AppendCompact(wire.AppendKey(dst, "response_format"), s.ResponseFormat)
 	}
 	return dst
 }
@@ -105,18 +115,18 @@ func AppendTail(dst []byte) []byte { return append(dst, "]}"...) }
 //
 // A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
 // (see [AppendArguments]), and a name that the wire does not allow is sent with the offending characters
-// replaced. The result's name, code and error mark have no place on the wire.
+// replaced. The result's name, code and error mark have no place on the wire. Of messages that were read from another
+// wire, what this wire has no form for is not sent.
 func AppendMessages(dst []byte, msgs []lathe.Message, first bool, opts *EncodeOptions) []byte {
-	field := ""
-	if opts != nil {
-		field = opts.ReasoningField
+	if opts == nil {
+		opts = &EncodeOptions{}
 	}
 	for i := range msgs {
 		if !first {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendMessage(dst, &msgs[i], field, AppendArguments)
+		dst = appendMessage(dst, &msgs[i], opts, false)
 	}
 	return dst
 }
@@ -130,61 +140,72 @@ func knownInMessage(name string) bool {
 	return false
 }
 
-// appendMessage appends a message. arguments appends the argument text of a call as a JSON string.
-func appendMessage(dst []byte, m *lathe.Message, reasoningField string, arguments func([]byte, string) []byte) []byte {
+// appendMessage appends a message of a request, or that of an answer.
+func appendMessage(dst []byte, m *lathe.Message, opts *EncodeOptions, answer bool) []byte {
+	alien := foreign(m.Wire)
+	extra := m.Extra
+	if alien {
+		extra = nil
+	}
+	known := knownInMessage
+	if !answer && ofOther(m, opts) {
+		known = knownOrProtected
+	}
 	dst = append(dst, `{"role":`...)
 	dst = rawjson.AppendQuote(dst, string(m.Role))
 	if m.Name != "" {
-		dst = appendText(dst, "name", m.Name)
+		dst = wire.AppendText(dst, "name", m.Name)
 	}
 	if r, ok := toolResult(m); ok {
-		dst = appendText(dst, "tool_call_id", r.CallID)
+		dst = wire.AppendText(dst, "tool_call_id", r.CallID)
 		if len(r.Blobs) == 0 && len(r.Extra) == 0 {
-			dst = appendText(dst, "content", r.Content)
+			dst = wire.AppendText(dst, "content", r.Content)
 		} else {
-			dst = appendContent(appendKey(dst, "content"), resultParts(r), false)
+			dst = appendContent(wire.AppendKey(dst, "content"), resultParts(r), false, alien)
 		}
-		dst = appendUnread(dst, m.Extra, knownInMessage)
+		dst = wire.AppendMembers(dst, extra, known)
 		return append(dst, '}')
 	}
 	has := shape(m)
-	dst = appendContent(appendKey(dst, "content"), m.Parts, !has.text && (has.calls || has.refusal))
+	dst = appendContent(wire.AppendKey(dst, "content"), m.Parts, has.calls || has.refusal, alien)
 	if has.refusal {
-		dst = appendKey(dst, "refusal")
+		dst = wire.AppendKey(dst, "refusal")
 		dst = appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Refusal); return r.Text, ok })
 	}
 	written := ""
-	if has.reasoning && reasoningField != "" {
-		dst, written = appendReasoning(dst, m.Parts, reasoningField)
+	if has.reasoning && opts.ReasoningField != "" {
+		dst, written = appendReasoning(dst, m, opts, answer)
 	}
 	if has.calls {
-		dst = append(appendKey(dst, "tool_calls"), '[')
+		dst = append(wire.AppendKey(dst, "tool_calls"), '[')
 		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok {
-				dst = appendCall(appendComma(dst, '['), &c, arguments)
+				if alien {
+					c.Extra = nil
+				}
+				dst = appendCall(appendComma(dst, '['), &c, answer)
 			}
 		}
 		dst = append(dst, ']')
 	}
-	dst = appendUnread(dst, m.Extra, func(name string) bool { return knownInMessage(name) || name == written })
+	dst = wire.AppendMembers(dst, extra, func(name string) bool { return known(name) || name == written })
 	return append(dst, '}')
 }
 
-type parts struct{ text, refusal, reasoning, calls bool }
+type parts struct{ refusal, reasoning, calls bool }
 
 // shape says which kinds of part a message has.
 func shape(m *lathe.Message) parts {
 	var has parts
 	for _, p := range m.Parts {
 		switch p.(type) {
-		case lathe.Text, lathe.Blob:
-			has.text = true
 		case lathe.Refusal:
 			has.refusal = true
 		case lathe.Reasoning:
 			has.reasoning = true
 		case lathe.ToolCall:
 			has.calls = true
+		case lathe.Text, lathe.Blob, lathe.Opaque: // content
 		case lathe.ToolResult: // a message of its own
 		}
 	}
@@ -208,22 +229,30 @@ func resultParts(r lathe.ToolResult) []lathe.Part {
 	return ps
 }
 
-// appendReasoning appends the reasoning under one member and returns the member's name.
-func appendReasoning(dst []byte, ps []lathe.Part, field string) ([]byte, string) {
-	if field == ReasoningSame {
-		field = ""
-		for _, p := range ps {
-			if r, ok := p.(lathe.Reasoning); ok && r.Field != "" {
+// appendReasoning appends the reasoning of a message under one member and returns the member's name. Of a request, only
+// the reasoning that may be sent back counts.
+func appendReasoning(dst []byte, m *lathe.Message, opts *EncodeOptions, answer bool) ([]byte, string) {
+	sends := func(p lathe.Part) (lathe.Reasoning, bool) {
+		r, ok := p.(lathe.Reasoning)
+		return r, ok && (answer || sendsReasoning(m, &r, opts))
+	}
+	field, found := "", false
+	for _, p := range m.Parts {
+		if r, ok := sends(p); ok {
+			found = true
+			if field == "" {
 				field = r.Field
-				break
 			}
 		}
-		if field == "" || knownInMessage(field) {
-			return dst, ""
-		}
 	}
-	dst = appendKey(dst, field)
-	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) { r, ok := p.(lathe.Reasoning); return r.Text, ok }), field
+	if opts.ReasoningField != ReasoningSame {
+		field = opts.ReasoningField
+	}
+	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
+		return dst, ""
+	}
+	dst = wire.AppendKey(dst, field)
+	return appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := sends(p); return r.Text, ok }), field
 }
 
 // appendJoined appends one string of the texts that pick finds.
@@ -241,15 +270,19 @@ func appendJoined(dst []byte, ps []lathe.Part, pick func(lathe.Part) (string, bo
 	return append(dst, '"')
 }
 
-func appendCall(dst []byte, c *lathe.ToolCall, arguments func([]byte, string) []byte) []byte {
+func appendCall(dst []byte, c *lathe.ToolCall, answer bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = rawjson.AppendQuote(dst, c.ID)
 	dst = append(dst, `,"type":"function","function":{"name":`...)
 	dst = rawjson.AppendQuote(dst, callName(c.Name))
 	dst = append(dst, `,"arguments":`...)
-	dst = arguments(dst, c.Arguments)
+	if answer {
+		dst = appendAsWritten(dst, c.Arguments)
+	} else {
+		dst = AppendArguments(dst, c.Arguments)
+	}
 	dst = append(appendExtraInner(dst, c.Extra, knownInFunction), '}')
-	dst = appendUnread(dst, c.Extra, knownInCall)
+	dst = wire.AppendMembers(dst, c.Extra, knownInCall)
 	return append(dst, '}')
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 func TestAppendMessage(t *testing.T) {
@@ -116,13 +117,13 @@ func TestAppendSchema(t *testing.T) {
 func TestAppendFloat(t *testing.T) {
 	t.Parallel()
 	for _, f := range []float64{0, 1, -1.5, 0.1, 1e-7, 1e21, 123456789, math.MaxFloat64, math.SmallestNonzeroFloat64} {
-		got := appendFloat(nil, f)
+		got := wire.AppendFloat(nil, f)
 		var back float64
 		if err := json.Unmarshal(got, &back); err != nil || back != f {
 			t.Errorf("%v becomes %s", f, got)
 		}
 	}
-	if got := string(appendFloat(nil, math.NaN())) + string(appendFloat(nil, math.Inf(1))); got != "nullnull" {
+	if got := string(wire.AppendFloat(nil, math.NaN())) + string(wire.AppendFloat(nil, math.Inf(1))); got != "nullnull" {
 		t.Errorf("not numbers become %s", got)
 	}
 }
@@ -162,7 +163,7 @@ func TestParseErrorBodies(t *testing.T) {
 		}
 	}
 	e := &APIError{Status: 400, Message: "secret", Type: "t", Code: "c", Param: "p"}
-	if got, want := e.Error(), "openai: t (HTTP 400) code c at p"; got != want {
+	if got, want := e.Error(), "t (HTTP 400) code c at p"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, e := range []*APIError{e, {Message: "a", Type: "b"}} {
@@ -186,7 +187,7 @@ func TestParseCompletion(t *testing.T) {
 	if _, err := ParseCompletion([]byte(`{"error":{"message":"x","code":"y"}}`), nil); err == nil || err.(*APIError).Code != "y" {
 		t.Errorf("an error in place of an answer: %v", err)
 	}
-	if _, err := ParseCompletion([]byte(`{"choices":[{"message":{"content":"0123456789"}}]}`), &AssemblerOptions{MaxBytes: 5}); err != ErrTooLarge {
+	if _, err := ParseCompletion([]byte(`{"choices":[{"message":{"content":"0123456789"}}]}`), &AssemblerOptions{MaxBytes: 5}); err != ErrTooManyBytes {
 		t.Errorf("above the limit: %v", err)
 	}
 	// Each element of tool_calls is a call, whatever its id and name.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // maxErrorText bounds each text of an [APIError] that was read.
@@ -14,36 +15,7 @@ const maxErrorText = 2048
 
 // An APIError is an error as OpenAI's API words it: what a server answered or said within a
 // stream, and what ParseRequest says about a request.
-type APIError struct {
-	// Status is the HTTP status; of an error within a stream, the numeric code if it is one, else 0.
-	Status  int
-	Message string // may quote the request: for the client, not for logs
-	Type    string // such as "invalid_request_error"
-	Code    string
-	Param   string // the member of the request that is wrong, such as "messages[2].content"
-}
-
-// Error describes the error without its message, which may quote the request.
-func (e *APIError) Error() string {
-	b := []byte("openai: ")
-	if e.Type != "" {
-		b = append(b, e.Type...)
-	} else {
-		b = append(b, "error"...)
-	}
-	if e.Status != 0 {
-		b = append(b, " (HTTP "...)
-		b = strconv.AppendInt(b, int64(e.Status), 10)
-		b = append(b, ')')
-	}
-	if e.Code != "" {
-		b = append(append(b, " code "...), e.Code...)
-	}
-	if e.Param != "" {
-		b = append(append(b, " at "...), e.Param...)
-	}
-	return string(b)
-}
+type APIError = wire.APIError
 
 // AppendError appends the body of an error answer.
 func AppendError(dst []byte, e *APIError) []byte {
@@ -59,7 +31,7 @@ func AppendError(dst []byte, e *APIError) []byte {
 	dst = append(dst, `,"type":`...)
 	dst = rawjson.AppendQuote(dst, typ)
 	for _, f := range [...]struct{ key, text string }{{"param", e.Param}, {"code", e.Code}} {
-		dst = appendKey(dst, f.key)
+		dst = wire.AppendKey(dst, f.key)
 		if f.text == "" {
 			dst = append(dst, "null"...)
 		} else {
@@ -141,7 +113,7 @@ func errorObject(obj []byte) *APIError {
 		}
 	}
 	if behind != "" {
-		e.Message = cutText([]byte(strings.TrimLeft(e.Message+" ("+behind+")", " ")))
+		e.Message = shorten.Cut(strings.TrimLeft(e.Message+" ("+behind+")", " "), maxErrorText)
 	}
 	return e
 }
@@ -162,7 +134,7 @@ func wordsBehind(metadata []byte) string {
 		case rawjson.Check(text, rawjson.Limits{}) == nil:
 			raw = text[rawjson.SkipSpace(text, 0):]
 		case !bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
-			words = cutText(text)
+			words = string(shorten.Cut(text, maxErrorText))
 		}
 	}
 	if kind(raw) == '[' {
@@ -197,18 +169,7 @@ func boundedText(v []byte) string {
 	case 'n', 't', 'f':
 		return ""
 	}
-	return cutText(v)
-}
-
-func cutText(v []byte) string {
-	if len(v) > maxErrorText {
-		n := maxErrorText
-		for n > 0 && !utf8.RuneStart(v[n]) {
-			n--
-		}
-		v = v[:n]
-	}
-	return string(v)
+	return string(shorten.Cut(v, maxErrorText))
 }
 
 // kind returns the first byte of a value, which says what it is; 0 for none.

@@ -156,7 +156,7 @@ func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish)
 // Complete reads the body of an answer that was not streamed, in place of all that the Assembler
 // has read before. It gives what the same answer streamed would: the deltas, appended to dst, and
 // the whole. The error is an *[APIError] for an error in place of an answer, [ErrNoCompletion] for
-// a body that is something else, or [ErrTooLarge].
+// a body that is something else, or one that wraps [ErrTooLarge].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
 	dst, err := a.Append(dst, body)

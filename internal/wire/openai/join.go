@@ -96,7 +96,7 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	c := a.find(p, id, name, index, hasIndex, pos)
 	if c == nil {
 		if len(a.calls) >= a.opts.MaxCalls {
-			a.err = ErrTooLarge
+			a.err = ErrTooManyCalls
 			return dst
 		}
 		dst = a.endWhole(dst)
@@ -185,7 +185,7 @@ func (a *Assembler) byIndex(index int64) *call {
 	return nil
 }
 
-// find returns the call that a piece goes on with, nil if it begins one. This is the rule in the
+// find returns the call to which a piece belongs, or nil if it begins a new one. This is the rule in the
 // comment of Assembler.
 func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, pos int) *call {
 	w := &a.w

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // nameResults gives each tool result the name of the call that it answers, which the wire does not
@@ -31,7 +32,7 @@ func nameResults(msgs []lathe.Message) {
 
 func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	if kind(v) != '[' {
-		return nil, badRequest("messages", "Must be an array.")
+		return nil, wire.BadRequest("messages", "Must be an array.")
 	}
 	var msgs []lathe.Message
 	for el := range rawjson.Elements(v) {
@@ -51,7 +52,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	if err := needObject(v, ""); err != nil {
 		return m, err
 	}
-	if err := spelled(v, messageNames, ""); err != nil {
+	if err := wire.RejectAmbiguousMember(v, messageNames, ""); err != nil {
 		err.Param = "." + err.Param
 		return m, err
 	}
@@ -64,7 +65,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	switch m.Role {
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
 	default:
-		err := badRequest(".role", "Must be system, developer, user, assistant or tool.")
+		err := wire.BadRequest(".role", "Must be system, developer, user, assistant or tool.")
 		if role != "function" || r.foreign(err) != nil {
 			return m, err
 		}
@@ -89,7 +90,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		case "tool_calls":
 			calls = v
 		case "function_call":
-			if err := r.foreign(badRequest(".function_call", "The old function calling is not supported: use tool_calls.")); err != nil {
+			if err := r.foreign(wire.BadRequest(".function_call", "The old function calling is not supported: use tool_calls.")); err != nil {
 				return m, err
 			}
 		case "reasoning_content", "reasoning", "thinking":
@@ -106,10 +107,10 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		return m, r.parseResult(&m, content, callID)
 	}
 	if content == nil && m.Role != lathe.RoleAssistant {
-		return m, badRequest(".content", "This message needs content.")
+		return m, wire.BadRequest(".content", "This message needs content.")
 	}
 	if calls != nil && m.Role != lathe.RoleAssistant {
-		return m, badRequest(".tool_calls", "Only an assistant message has calls.")
+		return m, wire.BadRequest(".tool_calls", "Only an assistant message has calls.")
 	}
 	ps, err := r.parseContent(content, ".content")
 	if err != nil {
@@ -155,7 +156,7 @@ func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 		return nil
 	}
 	if kind(v) != '[' {
-		return badRequest(at, "Must be an array.")
+		return wire.BadRequest(at, "Must be an array.")
 	}
 	i := 0
 	for el := range rawjson.Elements(v) {
@@ -174,7 +175,7 @@ func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 	if err := needObject(v, at); err != nil {
 		return c, err
 	}
-	if err := spelled(v, callNames, at); err != nil {
+	if err := wire.RejectAmbiguousMember(v, callNames, at); err != nil {
 		return c, err
 	}
 	var fn []byte
@@ -189,7 +190,7 @@ func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 			c.ID, err = parseString(v, at+".id")
 		case "type":
 			if custom = !rawjson.EqualKey(v, "function"); custom {
-				err = r.foreign(badRequest(at+".type", "Only calls of type function are supported."))
+				err = r.foreign(wire.BadRequest(at+".type", "Only calls of type function are supported."))
 			}
 		case "function":
 			fn = v
@@ -202,7 +203,7 @@ func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 		}
 	}
 	if c.ID == "" {
-		return c, badRequest(at+".id", "A call needs an id.")
+		return c, wire.BadRequest(at+".id", "A call needs an id.")
 	}
 	if custom { // not read: what its type says is in Extra
 		c.Name = "custom"
@@ -211,7 +212,7 @@ func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 	if err := needObject(fn, at+".function"); err != nil {
 		return c, err
 	}
-	if err := spelled(fn, callNames, at+".function"); err != nil {
+	if err := wire.RejectAmbiguousMember(fn, callNames, at+".function"); err != nil {
 		return c, err
 	}
 	c.Extra = appendInner(c.Extra, members(fn, "name", "arguments"))
@@ -240,7 +241,7 @@ func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 		return nil, nil
 	case '[':
 	default:
-		return nil, badRequest(at, "Must be a string or an array of parts.")
+		return nil, wire.BadRequest(at, "Must be a string or an array of parts.")
 	}
 	var ps []lathe.Part
 	i := 0
@@ -259,7 +260,7 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	if err := needObject(v, at); err != nil {
 		return nil, err
 	}
-	if err := spelled(v, partNames, at); err != nil {
+	if err := wire.RejectAmbiguousMember(v, partNames, at); err != nil {
 		return nil, err
 	}
 	raw, _ := rawjson.Get(v, "type")
@@ -268,7 +269,7 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 		return nil, err
 	}
 	if inner, ok := rawjson.Get(v, typ); ok {
-		if err := spelled(inner, partNames, at+"."+typ); err != nil {
+		if err := wire.RejectAmbiguousMember(inner, partNames, at+"."+typ); err != nil {
 			return nil, err
 		}
 	}
@@ -317,7 +318,7 @@ func appendInner(dst, inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return dst
 	}
-	return append(dst, lathe.Member{Name: innerMember, Value: append(appendUnread([]byte{'{'}, inner, nothing), '}')})
+	return append(dst, lathe.Member{Name: innerMember, Value: append(wire.AppendMembers([]byte{'{'}, inner, nothing), '}')})
 }
 
 func nothing(string) bool { return false }
@@ -326,7 +327,7 @@ func nothing(string) bool { return false }
 func appendExtraInner(dst []byte, extra []lathe.Member, known func(string) bool) []byte {
 	for _, m := range extra {
 		if m.Name == innerMember {
-			dst = appendUnread(dst, members(m.Value), known)
+			dst = wire.AppendMembers(dst, members(m.Value), known)
 		}
 	}
 	return dst

@@ -12,23 +12,20 @@
 package openai
 
 import (
-	"errors"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Errors of answers that cannot be used.
+// Errors of answers that cannot be used: see package wire.
 var (
-	// ErrIncomplete says that a stream broke off before the answer was whole.
-	ErrIncomplete = errors.New("openai: the answer broke off")
-	// ErrNoCompletion says that a body is not a chat completion, such as an HTML page.
-	ErrNoCompletion = errors.New("openai: the answer is not a chat completion")
-	// ErrTooLarge says that an answer is above AssemblerOptions.MaxBytes or MaxCalls.
-	ErrTooLarge = errors.New("openai: the answer is too large")
+	ErrIncomplete   = wire.ErrIncomplete
+	ErrNoCompletion = wire.ErrNoAnswer
+	ErrTooLarge     = wire.ErrTooLarge
+	ErrTooManyBytes = wire.ErrTooManyBytes
+	ErrTooManyCalls = wire.ErrTooManyCalls
 )
 
 // The kinds of [lathe.Fault] that reading an answer may count.
@@ -77,17 +74,9 @@ const ReasoningSame = "*"
 const defaultReasoningField = "reasoning_content"
 
 // EncodeOptions say how a request is written. The zero value is a plain request.
-type EncodeOptions struct {
-	Stream       bool // ask for a stream
-	IncludeUsage bool // ask for the usage at the end of the stream
-	// ReasoningField is the member under which reasoning is sent back: "" leaves it out, and
-	// [ReasoningSame] takes for each the member it came in.
-	ReasoningField string
-	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens.
-	MaxCompletionTokens bool
-}
+type EncodeOptions = wire.EncodeOptions
 
-// CallName returns the name under which a call is told on the wire.
+// CallName returns the name of a call in requests.
 func CallName(name string) string { return callName(name) }
 
 // callName returns name as the wire allows it, ^[a-zA-Z0-9_-]{1,64}$, so that a conversation with a
@@ -118,59 +107,12 @@ func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// appendFloat appends f as encoding/json writes it, and null for what JSON has no number for.
-func appendFloat(dst []byte, f float64) []byte {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return append(dst, "null"...)
-	}
-	format := byte('f')
-	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(dst, f, format, -1, 64)
-}
-
-// appendKey appends `"key":`, with a comma before it unless it is the first of its object.
-func appendKey(dst []byte, key string) []byte {
-	if dst[len(dst)-1] != '{' {
-		dst = append(dst, ',')
-	}
-	dst = rawjson.AppendQuote(dst, key)
-	return append(dst, ':')
-}
-
-func appendText(dst []byte, key, text string) []byte {
-	return rawjson.AppendQuote(appendKey(dst, key), text)
-}
-
 // appendMembers appends the members that known does not claim; of equal names the last.
 func appendMembers(dst []byte, members []lathe.Member, known func(string) bool) []byte {
-	for i, m := range members {
-		if known(m.Name) || named(members[i+1:], m.Name) || len(m.Value) == 0 {
-			continue
+	for _, m := range wire.Last(members) {
+		if !known(m.Name) {
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
 		}
-		dst = rawjson.AppendCompact(appendKey(dst, m.Name), m.Value)
 	}
 	return dst
-}
-
-// appendUnread appends, byte for byte, members of a client's request that Lathe did not read, but for those that known
-// claims; of equal names the last.
-func appendUnread(dst []byte, members []lathe.Member, known func(string) bool) []byte {
-	for i, m := range members {
-		if known(m.Name) || named(members[i+1:], m.Name) || len(m.Value) == 0 {
-			continue
-		}
-		dst = append(appendKey(dst, m.Name), m.Value...)
-	}
-	return dst
-}
-
-func named(members []lathe.Member, name string) bool {
-	for _, m := range members {
-		if m.Name == name {
-			return true
-		}
-	}
-	return false
 }

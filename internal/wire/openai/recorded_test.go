@@ -113,10 +113,91 @@ func TestRecordedStreams(t *testing.T) {
 	}
 }
 
+// The streams that llama.cpp sent, with the calls as they stand in the chunks, also where the arguments
+// are no JSON.
+func TestRecordedLlamaCpp(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/llamacpp/*.txt")
+	if err != nil || len(files) != 10 {
+		t.Fatalf("%d recordings, %v", len(files), err)
+	}
+	product := `calculator {"expression": "6 * 7907"}`
+	for name, want := range map[string]struct {
+		calls           []string
+		text, reasoning string
+		reason          lathe.FinishReason
+		tokens          int64
+	}{
+		"glm46-unterminated-arguments": {calls: []string{`calculator {"expression":"6 * 7`}, reason: lathe.FinishToolCalls, tokens: 1056},
+		"gptoss-call":                  {calls: []string{product}, reasoning: "Need the tool calculator now.", reason: lathe.FinishToolCalls, tokens: 819},
+		"nemo-parallel":                {calls: []string{product, `get_current_time {"zone": "Asia/Tokyo"}`}, reason: lathe.FinishToolCalls, tokens: 730},
+		"qwen3-call":                   {calls: []string{product}, text: "Let me compute that.\n", reason: lathe.FinishToolCalls, tokens: 1085},
+		"qwen3-length-midcall": {calls: []string{`calculator {"expression": "1 + 11 + 48 + 85 + 122 + 159 + 196 + 233 + 270 + 307 + 344 + 381`},
+			reason: lathe.FinishLength, tokens: 1070},
+		"qwen3-noargs":     {calls: []string{`get_current_time {}`}, reason: lathe.FinishToolCalls, tokens: 1058},
+		"qwen3-pings-call": {calls: []string{product}, text: "Let me compute that.\n", reason: lathe.FinishToolCalls, tokens: 1085},
+		"qwen3-raw-text-bad-call": {text: "<tool_call>\n{\"name\": \"calculator\", \"arguments\": {\"expression\": 6 * }}\n</tool_call><|im_end|>",
+			reason: lathe.FinishStop, tokens: 1060},
+		"qwen3coder-unknown-tool-swallowed": {reason: lathe.FinishStop, tokens: 1692},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lines := dataLines(t, filepath.Join("testdata", "llamacpp", name+".txt"))
+			bothWays(t, lines)
+			ds, f, err := assemble(lines, nil, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDeltas(t, ds, f)
+			got := partsOf(f)
+			var calls []string
+			for _, c := range got.calls {
+				calls = append(calls, c.Name+" "+c.Arguments)
+				if c.Incomplete != (want.reason == lathe.FinishLength) { // a model may also end a call early by itself
+					t.Errorf("call %q: incomplete %v", c.Arguments, c.Incomplete)
+				}
+			}
+			if d := cmp.Diff(want.calls, calls); d != "" {
+				t.Errorf("calls (-want +got)\n%s", d)
+			}
+			if got.text != want.text || got.reasoning != want.reasoning {
+				t.Errorf("text %q, reasoning %q", got.text, got.reasoning)
+			}
+			if f.Reason != want.reason || f.Usage.TotalTokens != want.tokens {
+				t.Errorf("reason %q, usage %+v", f.Reason, f.Usage)
+			}
+		})
+	}
+	t.Run("glm46-error-mid-text", func(t *testing.T) {
+		t.Parallel()
+		lines := dataLines(t, "testdata/llamacpp/glm46-error-mid-text.txt")
+		bothWays(t, lines)
+		ds, _, err := assemble(lines, nil, true)
+		if err == nil || len(ds) == 0 {
+			t.Errorf("error %v after %d deltas, want the server's error after its text", err, len(ds))
+		}
+	})
+}
+
+// dataLines returns the data of each event of a recorded body.
+func dataLines(t *testing.T, file string) (lines []string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok {
+			lines = append(lines, data)
+		}
+	}
+	return lines
+}
+
 // Where OpenAI's own client understands a stream, the Assembler understands the same.
 func TestClientsAgree(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open(testdata.Dir(t, "stream-cases", "wire-cases.jsonl"))
+	f, err := os.Open("testdata/wire-cases.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,16 +5,17 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Cut returns the object body without the members that drop claims. All other bytes stay. body must be valid.
 func Cut(body []byte, drop func(name string) bool) []byte {
-	return splice(make([]byte, 0, len(body)), body, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, !drop(name) }, nil)
+	return rawjson.AppendEdited(make([]byte, 0, len(body)), body, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, !drop(name) }, nil)
 }
 
-// AppendRelayed appends the body of a client's request as it is sent on: byte for byte, but for what must differ. That is
-// the model's name; the members of req.Overrides; stream_options, so that the usage is told; the name under which the
-// token limit goes, where opts says so; and tool_choice and parallel_tool_calls, where req differs. body must be valid.
+// AppendRelayed appends the body of a client's request for the model server: byte for byte, except for
+// the model's name; the members of req.Overrides; stream_options, so that the server sends the usage; the name of the
+// token limit, if opts sets it; and tool_choice and parallel_tool_calls, if req differs. body must be valid.
 func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	need := map[string][]byte{}
 	for _, m := range req.Overrides {
@@ -60,18 +61,18 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	rest := func(dst []byte) []byte {
 		for _, m := range req.Overrides { // in their order
 			if v, ok := need[m.Name]; ok {
-				dst = append(appendKey(dst, m.Name), v...)
+				dst = append(wire.AppendKey(dst, m.Name), v...)
 				delete(need, m.Name)
 			}
 		}
 		for _, name := range [...]string{"model", "stream_options", "tool_choice", "parallel_tool_calls"} {
 			if v, ok := need[name]; ok {
-				dst = append(appendKey(dst, name), v...)
+				dst = append(wire.AppendKey(dst, name), v...)
 			}
 		}
 		return dst
 	}
-	return splice(dst, body, edit, rest)
+	return rawjson.AppendEdited(dst, body, edit, rest)
 }
 
 // sameChoice reports whether the value of tool_choice says c.
@@ -86,45 +87,6 @@ func withUsage(given []byte) []byte {
 	if v, _ := rawjson.Get(given, "include_usage"); string(v) == "true" {
 		return given
 	}
-	out := appendUnread([]byte{'{'}, members(given, "include_usage"), nothing)
-	return append(append(appendKey(out, "include_usage"), "true"...), '}')
-}
-
-// splice appends the object body with each member as edit says: under another key, unless that is nil, with another value,
-// or not at all. rest, unless nil, appends further members before the closing bracket.
-func splice(dst, body []byte, edit func(name string, value []byte) (key, to []byte, keep bool), rest func([]byte) []byte) []byte {
-	start := len(dst)
-	open := rawjson.SkipSpace(body, 0) + 1
-	dst = append(dst, body[:open]...)
-	copied := open // body[:copied] is dealt with
-	kept := len(dst)
-	for key, value := range rawjson.Members(body) {
-		at := rawjson.SkipSpace(body, copied)
-		if body[at] == ',' {
-			at = rawjson.SkipSpace(body, at+1)
-		}
-		keyEnd := at + len(key)
-		from := rawjson.SkipSpace(body, rawjson.SkipSpace(body, keyEnd)+1)
-		end := from + len(value)
-		name, to, keep := edit(string(unquoted(key)), value)
-		if !keep {
-			copied = end
-			continue
-		}
-		lead := body[copied:at]
-		if kept == start+open && copied > open { // the first that is kept: no comma before it
-			lead = bytes.TrimLeft(lead, ", \t\r\n")
-		}
-		dst = append(dst, lead...)
-		if name == nil {
-			name = body[at:keyEnd]
-		}
-		dst = append(append(dst, name...), body[keyEnd:from]...)
-		dst = append(dst, to...)
-		copied, kept = end, len(dst)
-	}
-	if rest != nil {
-		dst = rest(dst)
-	}
-	return append(dst, bytes.TrimLeft(body[copied:], ",")...)
+	out := wire.AppendMembers([]byte{'{'}, members(given, "include_usage"), nothing)
+	return append(append(wire.AppendKey(out, "include_usage"), "true"...), '}')
 }

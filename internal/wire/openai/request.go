@@ -2,27 +2,16 @@ package openai
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A ChatRequest is a request as a server reads it.
-type ChatRequest struct {
-	lathe.Request
-	Stream, IncludeUsage bool
-	Obfuscate            bool           // the sizes of events are to say nothing of what is in them
-	N                    int            // choices asked for; 1 where nothing is said
-	Unknown              []lathe.Member // members that Lathe does not know, in their order
-	// Foreign is the error of the first form in the request that no [lathe.Request] has: custom tools, the old
-	// functions, several choices, content parts of other types. Only [ParseAny] sets it.
-	Foreign *APIError
-	// Dropped are the paths of members that are neither read nor kept, such as "stream_options.x".
-	Dropped []string
-}
+type ChatRequest = wire.ClientRequest
 
 // A reader reads a request.
 type reader struct {
@@ -39,7 +28,7 @@ type reader struct {
 func ParseRequest(body []byte) (*ChatRequest, error) {
 	req, err := parseRequest(body, false)
 	if err == nil {
-		err = req.checkChoice()
+		err = checkChoice(req)
 	}
 	if err != nil {
 		return nil, err
@@ -85,33 +74,14 @@ var (
 		"url", "detail", "data", "format", "filename", "file_id", "file_data")
 )
 
-// spelled refuses an object with a member that is spelled almost as one that is read.
-func spelled(obj []byte, names *rawjson.Names, at string) *APIError {
-	member, name := names.LikeMember(obj)
-	if name == "" {
-		return nil
-	}
-	if at != "" {
-		at += "."
-	}
-	err := badRequest(at+member, "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", member, name, name)
-	err.Code = "ambiguous_member"
-	return err
-}
-
-// badRequest makes the error for the member param. Its text is fixed: it quotes nothing.
-func badRequest(param, format string, args ...any) *APIError {
-	return &APIError{Status: 400, Type: "invalid_request_error", Param: param, Message: fmt.Sprintf(format, args...)}
-}
-
 func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return nil, badRequest("", "The body is not acceptable JSON: %v.", err)
+		return nil, wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
 	}
 	if kind(body[rawjson.SkipSpace(body, 0):]) != '{' {
-		return nil, badRequest("", "The body must be a JSON object.")
+		return nil, wire.BadRequest("", "The body must be a JSON object.")
 	}
-	if err := spelled(body, requestNames, ""); err != nil {
+	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
 		return nil, err
 	}
 	req := &ChatRequest{N: 1}
@@ -130,10 +100,10 @@ func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 		}
 	}
 	if req.Model == "" {
-		return nil, badRequest("model", "Say which model to use.")
+		return nil, wire.BadRequest("model", "Say which model to use.")
 	}
 	if len(req.Messages) == 0 {
-		return nil, badRequest("messages", "There must be at least one message.")
+		return nil, wire.BadRequest("messages", "There must be at least one message.")
 	}
 	nameResults(req.Messages)
 	return req, nil
@@ -178,7 +148,7 @@ func (r *reader) member(name string, v []byte) (bool, *APIError) {
 		s.ReasoningEffort, err = parseString(v, name)
 	case "response_format":
 		if err = needObject(v, name); err == nil {
-			err = spelled(v, formatNames, name)
+			err = wire.RejectAmbiguousMember(v, formatNames, name)
 			s.ResponseFormat = bytes.Clone(v)
 		}
 	case "user":
@@ -186,7 +156,7 @@ func (r *reader) member(name string, v []byte) (bool, *APIError) {
 	case "n":
 		r.N, err = parseCount(v, name)
 	case "functions", "function_call":
-		err = r.foreign(badRequest(name, "The old function calling is not supported: use tools and tool_choice."))
+		err = r.foreign(wire.BadRequest(name, "The old function calling is not supported: use tools and tool_choice."))
 	default:
 		return false, nil
 	}
@@ -197,7 +167,7 @@ func (r *reader) streamOptions(v []byte) *APIError {
 	if err := needObject(v, "stream_options"); err != nil {
 		return err
 	}
-	if err := spelled(v, optionNames, "stream_options"); err != nil {
+	if err := wire.RejectAmbiguousMember(v, optionNames, "stream_options"); err != nil {
 		return err
 	}
 	r.drop(v, "stream_options", "include_usage", "include_obfuscation")
@@ -225,11 +195,11 @@ func (r *reader) drop(obj []byte, at string, names ...string) {
 }
 
 // checkChoice refuses a tool choice that the tools do not allow.
-func (r *ChatRequest) checkChoice() *APIError {
+func checkChoice(r *ChatRequest) *APIError {
 	switch r.ToolChoice.Mode {
 	case lathe.ChoiceRequired:
 		if len(r.Tools) == 0 {
-			return badRequest("tool_choice", "A call is required, but there are no tools.")
+			return wire.BadRequest("tool_choice", "A call is required, but there are no tools.")
 		}
 	case lathe.ChoiceFunction:
 		for _, t := range r.Tools {
@@ -237,14 +207,14 @@ func (r *ChatRequest) checkChoice() *APIError {
 				return nil
 			}
 		}
-		return badRequest("tool_choice.function.name", "There is no tool with this name.")
+		return wire.BadRequest("tool_choice.function.name", "There is no tool with this name.")
 	}
 	return nil
 }
 
 func (r *reader) parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 	if kind(v) != '[' {
-		return nil, badRequest("tools", "Must be an array.")
+		return nil, wire.BadRequest("tools", "Must be an array.")
 	}
 	var tools []*lathe.ToolSpec
 	seen := map[string]bool{}
@@ -260,7 +230,7 @@ func (r *reader) parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 			continue
 		}
 		if seen[t.Name] {
-			return nil, badRequest(at+".function.name", "Two tools have this name.")
+			return nil, wire.BadRequest(at+".function.name", "Two tools have this name.")
 		}
 		seen[t.Name] = true
 		tools = append(tools, t)
@@ -273,12 +243,12 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 	if err := needObject(v, at); err != nil {
 		return nil, err
 	}
-	if err := spelled(v, toolNames, at); err != nil {
+	if err := wire.RejectAmbiguousMember(v, toolNames, at); err != nil {
 		return nil, err
 	}
 	typ, _ := rawjson.Get(v, "type")
 	if !rawjson.EqualKey(typ, "function") {
-		err := badRequest(at+".type", "Only tools of type function are supported.")
+		err := wire.BadRequest(at+".type", "Only tools of type function are supported.")
 		if !rawjson.EqualKey(typ, "custom") { // with others the model server would call servers of the client's choice
 			return nil, err
 		}
@@ -290,7 +260,7 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 	if err := needObject(fn, at); err != nil {
 		return nil, err
 	}
-	if err := spelled(fn, toolNames, at); err != nil {
+	if err := wire.RejectAmbiguousMember(fn, toolNames, at); err != nil {
 		return nil, err
 	}
 	var err *APIError
@@ -314,7 +284,7 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 	}
 	t.Extra = appendInner(t.Extra, members(fn, "name", "description", "parameters"))
 	if t.Name == "" || callName(t.Name) != t.Name {
-		err := badRequest(at+".name", "A tool needs a name of at most 64 letters, digits, _ and -.")
+		err := wire.BadRequest(at+".name", "A tool needs a name of at most 64 letters, digits, _ and -.")
 		if t.Name == "" {
 			return nil, err
 		}
@@ -329,17 +299,17 @@ func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 		case lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired:
 			return lathe.ToolChoice{Mode: mode}, nil
 		}
-		return lathe.ToolChoice{}, badRequest("tool_choice", "Must be auto, none, required or a function.")
+		return lathe.ToolChoice{}, wire.BadRequest("tool_choice", "Must be auto, none, required or a function.")
 	}
 	if err := needObject(v, "tool_choice"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
-	if err := spelled(v, choiceNames, "tool_choice"); err != nil {
+	if err := wire.RejectAmbiguousMember(v, choiceNames, "tool_choice"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
 	typ, _ := rawjson.Get(v, "type")
 	if !rawjson.EqualKey(typ, "function") {
-		err := badRequest("tool_choice.type", "Only a choice of type function is supported.")
+		err := wire.BadRequest("tool_choice.type", "Only a choice of type function is supported.")
 		if !rawjson.EqualKey(typ, "custom") && !rawjson.EqualKey(typ, "allowed_tools") {
 			return lathe.ToolChoice{}, err
 		}
@@ -349,7 +319,7 @@ func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 	if err := needObject(fn, "tool_choice.function"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
-	if err := spelled(fn, choiceNames, "tool_choice.function"); err != nil {
+	if err := wire.RejectAmbiguousMember(fn, choiceNames, "tool_choice.function"); err != nil {
 		return lathe.ToolChoice{}, err
 	}
 	r.drop(v, "tool_choice", "type", "function")
@@ -365,7 +335,7 @@ func parseStop(v []byte) ([]string, *APIError) {
 		return []string{s}, err
 	}
 	if kind(v) != '[' {
-		return nil, badRequest("stop", "Must be a string or an array of strings.")
+		return nil, wire.BadRequest("stop", "Must be a string or an array of strings.")
 	}
 	var stop []string
 	for el := range rawjson.Elements(v) {
@@ -380,14 +350,14 @@ func parseStop(v []byte) ([]string, *APIError) {
 
 func needObject(v []byte, param string) *APIError {
 	if kind(v) != '{' {
-		return badRequest(param, "Must be an object.")
+		return wire.BadRequest(param, "Must be an object.")
 	}
 	return nil
 }
 
 func parseString(v []byte, param string) (string, *APIError) {
 	if kind(v) != '"' {
-		return "", badRequest(param, "Must be a string.")
+		return "", wire.BadRequest(param, "Must be a string.")
 	}
 	return string(unquoted(v)), nil
 }
@@ -399,13 +369,13 @@ func parseBool(v []byte, param string) (bool, *APIError) {
 	case "false":
 		return false, nil
 	}
-	return false, badRequest(param, "Must be true or false.")
+	return false, wire.BadRequest(param, "Must be true or false.")
 }
 
 func parseFloat(v []byte, param string) (float64, *APIError) {
 	f, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || kind(v) == '"' {
-		return 0, badRequest(param, "Must be a number.")
+		return 0, wire.BadRequest(param, "Must be a number.")
 	}
 	return f, nil
 }
@@ -413,7 +383,7 @@ func parseFloat(v []byte, param string) (float64, *APIError) {
 func parseInt(v []byte, param string) (int64, *APIError) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
-		return 0, badRequest(param, "Must be an integer.")
+		return 0, wire.BadRequest(param, "Must be an integer.")
 	}
 	return n, nil
 }
@@ -421,7 +391,7 @@ func parseInt(v []byte, param string) (int64, *APIError) {
 func parseCount(v []byte, param string) (int, *APIError) {
 	n, err := parseInt(v, param)
 	if err == nil && (n < 1 || n > math.MaxInt32) {
-		err = badRequest(param, "Must be at least 1 and at most %d.", math.MaxInt32)
+		err = wire.BadRequest(param, "Must be at least 1 and at most %d.", math.MaxInt32)
 	}
 	return int(n), err
 }

@@ -268,7 +268,7 @@ func ExampleParseRequest() {
 	fmt.Println(err)
 	fmt.Println(string(AppendError(nil, err.(*APIError))))
 	// Output:
-	// openai: invalid_request_error (HTTP 400) at messages[0].content
+	// invalid_request_error (HTTP 400) at messages[0].content
 	// {"error":{"message":"Must be a string or an array of parts.","type":"invalid_request_error","param":"messages[0].content","code":null}}
 }
 

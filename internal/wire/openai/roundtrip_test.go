@@ -303,7 +303,7 @@ func TestChunksOfHazards(t *testing.T) {
 				c.Arguments = "{}"
 			}
 			if ids[c.ID] {
-				want.calls = nil // two calls with one id are told apart by the runner, not here
+				want.calls = nil // the runner distinguishes two calls with one id
 				break
 			}
 			ids[c.ID] = true

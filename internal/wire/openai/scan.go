@@ -95,7 +95,7 @@ func skipSpace(b []byte, i int) int {
 	return rawjson.SkipSpace(b, i)
 }
 
-// valueEnd returns the end of the value that starts at b[i], -1 where there is none.
+// valueEnd returns the end of the value that starts at b[i], or -1.
 func valueEnd(b []byte, i int) int {
 	if i >= len(b) {
 		return -1

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Sound reports whether all that Append has taken can be read by every client of the wire as it stands:
-// nothing had to be tolerated, the role came first, calls come one after the other with all that names them,
-// and the finish reason says what there is. What it refuses is damage that some official client stumbles over.
+// Sound reports whether every client can read the chunks that Append has read without a change: no fault
+// had to be tolerated, the role came first, calls follow one another with id and name, and the finish reason
+// fits the content. It returns false for damage that at least one official client cannot read.
 func (a *Assembler) Sound() bool { return !a.unsound }
 
 // UsageOnly reports whether what Append took last holds the usage and nothing else of an answer.
@@ -16,12 +16,12 @@ func (a *Assembler) UsageOnly() bool {
 	return a.walked && a.w.usage.ok() && a.w.hasChoices && !a.w.taken && a.w.extraChoices == 0
 }
 
-// A soundness is what a client has been shown of an answer.
+// A soundness records the parts of an answer that were sent to a client unchanged.
 type soundness struct {
 	unsound        bool
 	walked         bool // what Append took last
-	role, roleTold bool // was said; AppendShown has told it
-	shown, told    int  // calls begun on the wire, and of those the ones that AppendShown has told
+	role, roleTold bool // the role has arrived; AppendShown has sent it
+	shown, told    int  // calls begun on the wire, and of those the ones that AppendShown has sent
 }
 
 // judge looks at the line that was walked, after it was taken in.
@@ -58,9 +58,9 @@ func (a *Assembler) holdsBack() bool {
 	return waits(&a.text) || waits(&a.reasoning) || waits(&a.refusal) || a.current != nil && (a.current.braces || waits(&a.current.args))
 }
 
-// AppendShown appends what a client was shown by what Append took last and no delta says: the role, as an
-// empty text, and the beginnings of calls, which Append tells with their arguments. Nothing is appended for
-// what is not sound.
+// AppendShown appends deltas for the parts of the last chunk that a client has seen and for which Append has
+// returned no delta yet: the role, as an empty text, and the beginnings of calls, which Append returns together
+// with their arguments. It appends nothing if the answer is not sound.
 func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	if a.unsound {
 		return dst
@@ -76,7 +76,7 @@ func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// judgePiece takes a piece that goes on with the last call, or begins the next one with all its members.
+// judgePiece accepts a piece that belongs to the last call, or begins the next one with all its members.
 func (a *Assembler) judgePiece(p *piece) bool {
 	w := &a.w
 	index, err := strconv.Atoi(string(w.raw(p.index)))
@@ -101,7 +101,7 @@ func (a *Assembler) judgeFinish() bool {
 	if !w.finish.ok() {
 		return true
 	}
-	if len(w.pieces) > 0 && !w.whole { // a client would not be told that the call is done
+	if len(w.pieces) > 0 && !w.whole { // the client would get no sign that the call is complete
 		return false
 	}
 	for _, c := range a.calls {
@@ -136,8 +136,8 @@ func (a *Assembler) judgeWhole() bool {
 // Names returns what the answer calls itself and its model; "" where it has not said.
 func (a *Assembler) Names() (id, model string) { return a.id, a.model }
 
-// GoOn has what follows bear the names of what the client has been told by other means: some clients refuse
-// chunks of another id.
+// GoOn makes the following chunks bear the id and model of chunks that the caller has sent to the client
+// itself: some clients refuse chunks of another id.
 func (w *ChunkWriter) GoOn(id, model string) {
 	if id == "" {
 		return
@@ -149,12 +149,12 @@ func (w *ChunkWriter) GoOn(id, model string) {
 // Finished reports whether the server has said why the model stopped.
 func (a *Assembler) Finished() bool { return a.finishSeen }
 
-// PassEnd takes note of a finish reason, and of a usage, that the client has been told by other means.
+// PassEnd records that the caller has sent a finish reason, or a usage, to the client itself.
 func (w *ChunkWriter) PassEnd(finish, usage bool) {
 	w.finished, w.usage = w.finished || finish, w.usage || usage
 }
 
-// Pass takes note of a delta that the client has been told by other means: AppendDelta goes on from there.
+// Pass records a delta that the caller has sent to the client itself, so that AppendDelta continues after it.
 func (w *ChunkWriter) Pass(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaRefusal:

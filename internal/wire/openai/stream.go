@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A ChunkWriter writes the deltas of one answer as the frames of a chat completion stream, in the
@@ -25,7 +26,7 @@ type ChunkWriter struct {
 	sent         int // calls begun on the wire
 	passed       []byte
 	padded       bool
-	finished     bool // the finish reason was told by other means
+	finished     bool // the finish reason was sent by other means
 	usage        bool // and the usage
 }
 
@@ -48,7 +49,7 @@ func NewChunkWriter(id, model string, created int64, includeUsage bool) *ChunkWr
 	head = rawjson.AppendQuote(head, id)
 	head = append(head, `,"object":"chat.completion.chunk","created":`...)
 	head = strconv.AppendInt(head, created, 10)
-	head = appendText(head, "model", model)
+	head = wire.AppendText(head, "model", model)
 	w := &ChunkWriter{includeUsage: includeUsage, created: created, head: append(head, `,"choices":[{"index":0,"delta":`...)}
 	w.tail = []byte(w.end("null"))
 	return w
@@ -79,8 +80,8 @@ func (w *ChunkWriter) start(dst []byte, content string) []byte {
 	return append(dst, w.tail...)
 }
 
-// AppendDelta appends the frames for d, none if there is nothing to say. A delta of kind
-// DeltaFinish closes the answer: it also sends what Finish.Message has of calls that no delta told.
+// AppendDelta appends the frames for d; there may be none. A delta of kind DeltaFinish closes the
+// answer: it also sends the parts of calls in Finish.Message that no delta has sent.
 func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
@@ -121,8 +122,8 @@ func AppendErrorFrame(dst []byte, e *APIError) []byte {
 	return append(AppendError(append(dst, "data: "...), e), "\n\n"...)
 }
 
-// Pad has each frame that bears text filled up with a member `obfuscation`, so that its size does not tell
-// what is in it: all texts up to 64 bytes, as the wire has them, give frames of one size, and so on.
+// Pad adds a member `obfuscation` to each frame with text, so that the size of a frame does not reveal its
+// content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
 func (w *ChunkWriter) Pad() { w.padded = true }
 
 const padTo = 64
@@ -183,7 +184,7 @@ func (w *ChunkWriter) advance(dst []byte) []byte {
 			dst = append(w.start(dst, "null"), w.head...)
 			dst = append(dst, `{"tool_calls":[{"index":`...)
 			dst = strconv.AppendInt(dst, int64(w.sent), 10)
-			dst = appendText(dst, "id", c.id)
+			dst = wire.AppendText(dst, "id", c.id)
 			dst = append(dst, `,"type":"function","function":{"name":`...)
 			dst = rawjson.AppendQuote(dst, c.name)
 			dst = append(append(dst, `,"arguments":""}}]}`...), w.tail...)

@@ -1,23 +1,24 @@
 package openai
 
 import (
+	"encoding/json"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // noArguments is the schema sent for a tool that has none.
 const noArguments = `{"type":"object","properties":{}}`
 
-func appendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
+// appendTools appends the tools that are functions, and those that the server executes itself as they are.
+func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage) []byte {
 	dst = append(dst, '[')
-	for i, t := range tools {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"type":"function","function":{"name":`...)
+	for _, t := range tools {
+		dst = append(appendComma(dst, '['), `{"type":"function","function":{"name":`...)
 		dst = rawjson.AppendQuote(dst, t.Name)
 		if t.Description != "" {
-			dst = appendText(dst, "description", t.Description)
+			dst = wire.AppendText(dst, "description", t.Description)
 		}
 		dst = append(dst, `,"parameters":`...)
 		if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
@@ -25,11 +26,21 @@ func appendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 		} else {
 			dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
 		}
+		if foreign(t.Wire) {
+			dst = append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...)
+			continue
+		}
 		dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
-		dst = append(appendUnread(dst, t.Extra, knownInCall), '}')
+		dst = append(wire.AppendMembers(dst, t.Extra, knownInCall), '}')
+	}
+	for _, t := range hosted {
+		dst = rawjson.AppendCompact(appendComma(dst, '['), t)
 	}
 	return append(dst, ']')
 }
+
+// notStrict claims all members of a tool of another wire but strict, which means the same on all wires.
+func notStrict(name string) bool { return name != "strict" }
 
 func knownInFunction(name string) bool {
 	return name == "name" || name == "description" || name == "parameters" || name == "arguments"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 func appendUsage(dst []byte, u *lathe.Usage, cost *float64) []byte {
@@ -20,7 +21,7 @@ func appendUsage(dst []byte, u *lathe.Usage, cost *float64) []byte {
 	dst = strconv.AppendInt(dst, u.ReasoningTokens, 10)
 	dst = append(dst, '}')
 	if cost != nil {
-		dst = appendFloat(appendKey(dst, "cost"), *cost)
+		dst = wire.AppendFloat(wire.AppendKey(dst, "cost"), *cost)
 	}
 	return append(dst, '}')
 }

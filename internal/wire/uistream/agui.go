@@ -9,7 +9,7 @@ type aguiWriter struct {
 	open string // the id of the open message
 }
 
-// knowsOpen: the client keeps its messages from run to run.
+// knowsOpen returns true: the client keeps its messages from run to run.
 func (*aguiWriter) knowsOpen() bool { return true }
 
 func (w *aguiWriter) frame(dst []byte, typ string) []byte {
@@ -89,7 +89,11 @@ func (w *aguiWriter) callReady(dst []byte, c *call) []byte {
 	return closeFrame(str(w.frame(dst, "TOOL_CALL_END"), "toolCallId", c.shown))
 }
 
-// approval is said at the end, where the run is interrupted by it.
+func (w *aguiWriter) callBroken(dst []byte, c *call) []byte {
+	return closeFrame(str(w.frame(dst, "TOOL_CALL_END"), "toolCallId", c.shown))
+}
+
+// approval writes nothing: the end of the stream has the interrupt.
 func (*aguiWriter) approval(dst []byte, _ *call) []byte { return dst }
 
 func (w *aguiWriter) result(dst []byte, c *call, o *outcome) []byte {

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// assistant adds a message of the assistant, which holds as many turns as it has steps.
+// assistant adds a message of the assistant, with one turn for each of its steps.
 func (p *parser) assistant(f fields, raw []byte, at, at2 string) error {
 	t := &p.thread
 	t.closed = false
@@ -79,7 +79,7 @@ func (p *parser) assistant(f fields, raw []byte, at, at2 string) error {
 			answered = answered || h != nil && h.result != nil
 			return err
 		case typ == "file" || ignored(typ):
-			return nil // models do not take back what they have made
+			return nil // models cannot revoke output
 		}
 		return wrong(at+".type", "A part of an assistant message is text, reasoning, a tool or a file.")
 	})
@@ -115,13 +115,13 @@ func (p *parser) callHead(f fields, at, name string) (*heard, error) {
 	return h, err
 }
 
-// arguments returns the argument text behind a value: a text is what could not be read as an object.
+// arguments returns the argument text of a value. A JSON string holds text that was not an object.
 func (p *parser) arguments(v []byte, at string) (string, error) {
 	s := "{}"
 	switch {
 	case v == nil || string(v) == "null":
 	case v[0] == '"':
-		s = unquoted(v)
+		s = rawjson.Text(v)
 	default:
 		if !finite(string(v)) {
 			return "", wrong(at, "It has a number that is not finite.")
@@ -131,14 +131,14 @@ func (p *parser) arguments(v []byte, at string) (string, error) {
 	return s, within(at, "max_args", s, p.limits.MaxArgs)
 }
 
-// output returns what a model is told by a value.
+// output returns the text of a result for the model.
 func (p *parser) output(v []byte, at string) (string, error) {
 	s := ""
 	switch {
 	case v == nil:
 		s = "null"
 	case v[0] == '"':
-		s = unquoted(v)
+		s = rawjson.Text(v)
 	default:
 		if !finite(string(v)) {
 			return "", wrong(at, "It has a number that is not finite.")
@@ -213,7 +213,7 @@ func (p *parser) heard(h *heard) (*heard, error) {
 	return h, p.thread.call(h)
 }
 
-// approvalOf reads the approval of a part, which may be asked for or given.
+// approvalOf reads the approval of a part, which may be requested or decided.
 func (p *parser) approvalOf(h *heard, raw []byte, at string) error {
 	if raw == nil || string(raw) == "null" {
 		return nil
@@ -245,14 +245,14 @@ func (p *parser) approvalOf(h *heard, raw []byte, at string) error {
 	return nil
 }
 
-// failed turns the text of a failure into what a model is told: the form of this server where it is one,
-// else the text as the message of execution_failed.
+// failed converts the text of a failure into a result for the model: the error object of this server if it is one,
+// otherwise execution_failed with the text as message.
 func failed(s string) *lathe.ToolResult {
 	r := &lathe.ToolResult{IsError: true, Code: lathe.CodeExecutionFailed}
 	if isObject(s) {
 		if e, ok := rawjson.Get([]byte(s), "error"); ok && len(e) > 0 && e[0] == '{' {
 			if code, ok := rawjson.Get(e, "code"); ok && len(code) > 0 && code[0] == '"' {
-				if c := lathe.Code(unquoted(code)); known[c] {
+				if c := lathe.Code(rawjson.Text(code)); known[c] {
 					r.Code = c
 				}
 				r.Content = s
@@ -278,7 +278,7 @@ var known = map[lathe.Code]bool{
 	lathe.CodeTooManyCalls: true, lathe.CodeIncompleteCall: true,
 }
 
-// modelCall reads a call as models' messages have it; assistant-ui puts the result beside it.
+// modelCall reads a call in the form of models' messages; assistant-ui puts the result beside it.
 func (p *parser) modelCall(f fields, at string) (*heard, error) {
 	h, err := p.callHead(f, at, "")
 	if err != nil {

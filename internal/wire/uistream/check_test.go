@@ -11,7 +11,7 @@ import (
 )
 
 // check holds a stream to the rules of its protocol, as its clients do, and says what breaks them.
-// Calls in known were told by an earlier stream.
+// An earlier stream has shown the calls in known.
 func check(p uistream.Protocol, stream []byte, known ...string) error {
 	switch p {
 	case uistream.UIMessages, uistream.UIMessagesV5:
@@ -120,7 +120,7 @@ func checkUI(stream []byte, strict bool, known []string) error {
 		case part == "tool":
 			call := f.s("toolCallId")
 			from := map[string]string{"input-start": "", "input-delta": "streaming", "input-available": "streaming", "approval-request": "available asked",
-				"output-available": "available asked", "output-error": "available asked", "output-denied": "asked"}[verb]
+				"output-available": "available asked", "output-error": "streaming available asked", "output-denied": "asked"}[verb]
 			to := map[string]string{"input-start": "streaming", "input-delta": "streaming", "input-available": "available", "approval-request": "asked"}[verb]
 			if to == "" {
 				to = "over"

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// transport reads the body of assistant-ui's transport: the state as the stream of earlier requests made it,
-// and what is new as commands. Its conversation is that of the state with the commands applied.
+// transport reads the body of assistant-ui's transport: the state that earlier streams produced,
+// and new messages and results as commands. Its conversation is that of the state with the commands applied.
 func (p *parser) transport(req fields) error {
 	s := &State{into: -1}
 	p.out.State = s
@@ -54,7 +54,7 @@ func (p *parser) transport(req fields) error {
 	return nil
 }
 
-// places remembers where the calls of a state are, and how many parts its last message has.
+// places records the places of the calls in a state, and the number of parts of its last message.
 func (p *parser) places(s *State, messages []byte) {
 	s.calls = map[string]place{}
 	for m := range rawjson.Elements(messages) {
@@ -63,7 +63,7 @@ func (p *parser) places(s *State, messages []byte) {
 		if len(parts) > 0 && parts[0] == '[' {
 			for part := range rawjson.Elements(parts) {
 				if id, ok := rawjson.Get(part, "toolCallId"); ok && id[0] == '"' {
-					s.calls[unquoted(id)] = place{s.count, s.parts}
+					s.calls[rawjson.Text(id)] = place{s.count, s.parts}
 				}
 				s.parts++
 			}
@@ -72,13 +72,13 @@ func (p *parser) places(s *State, messages []byte) {
 	}
 }
 
-// A Resume is what a page sends that wants to hear again what goes on in a conversation.
+// A Resume is a page's request to receive the stream of a conversation again.
 type Resume struct {
 	ID    string // of the conversation, or of a run
 	State *State // that the page holds; nil: none
 }
 
-// ParseResume reads the request of a page of assistant-ui's transport for a stream that it has lost. The
+// ParseResume reads the request of a page of assistant-ui's transport for a lost stream. The
 // error is a *[RequestError].
 func ParseResume(body []byte, limits Limits) (*Resume, error) {
 	p := &parser{limits: limits.withDefaults(), out: &Request{}}
@@ -143,7 +143,7 @@ func (p *parser) command(s *State, f fields, at string) error {
 	return wrong(at+".type", "A command is add-message or add-tool-result.")
 }
 
-// toolResult reads what came of a call of the page's own tools.
+// toolResult reads the result of a call to the page's own tools.
 func (p *parser) toolResult(s *State, f fields, at string) error {
 	id, err := f.text("toolCallId", at+".toolCallId")
 	if err == nil {

@@ -51,9 +51,11 @@ func (*dataWriter) callArgs(dst []byte, c *call, s string) []byte {
 	return closeLine(str(dst, "argsTextDelta", s))
 }
 
+func (*dataWriter) callBroken(dst []byte, _ *call) []byte { return dst }
+
 func (*dataWriter) callReady(dst []byte, c *call) []byte {
 	if !isObject(c.args) || !finite(c.args) {
-		return dst // what can be read of it was told piece by piece
+		return dst // the readable part was streamed in pieces
 	}
 	dst = str(line(dst, '9'), "toolCallId", c.shown)
 	dst = str(dst, "toolName", c.name)
@@ -86,7 +88,7 @@ func (*dataWriter) stepEnd(dst []byte, _ int, s *step) []byte {
 	return closeLine(append(member(dst, "isContinued"), "false"...))
 }
 
-// usageBoth says the usage under the names of both generations of clients.
+// usageBoth writes the usage under the names of both generations of clients.
 func usageBoth(dst []byte, in, out int64) []byte {
 	dst = append(member(dst, "usage"), '{')
 	for _, name := range [][2]string{{"promptTokens", "completionTokens"}, {"inputTokens", "outputTokens"}} {

@@ -13,12 +13,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-func encode(p uistream.Protocol, opts *uistream.Options, events []lathe.Event) []byte {
+func encode(p uistream.Protocol, opts *uistream.Options, events []event.Event) []byte {
 	e := uistream.NewEncoder(p, opts)
 	var out []byte
 	for i := range events {
@@ -27,23 +28,23 @@ func encode(p uistream.Protocol, opts *uistream.Options, events []lathe.Event) [
 	return e.AppendEnd(out)
 }
 
-// A teller stamps events as the engine does.
-type teller struct {
-	events []lathe.Event
+// A recorder stamps events as the engine does.
+type recorder struct {
+	events []event.Event
 	turn   int
 	id, n  int64
 }
 
-func (t *teller) tell(datas ...lathe.EventData) {
+func (t *recorder) tell(datas ...event.Data) {
 	for _, d := range datas {
-		ev := lathe.Event{RunID: "run_1", RequestID: "req_1", Turn: t.turn, Data: d, Time: time.Unix(0, 0)}
-		if lathe.IsDelta(d) {
+		ev := event.Event{RunID: "run_1", RequestID: "req_1", Turn: t.turn, Data: d, Time: time.Unix(0, 0)}
+		if event.IsDelta(d) {
 			t.n++
 			ev.After, ev.N = t.id, t.n
 		} else {
 			t.id++
 			ev.ID = t.id
-			if _, ok := d.(*lathe.ModelCallStarted); ok {
+			if _, ok := d.(*event.ModelCallStarted); ok {
 				t.n = 0
 			}
 		}
@@ -51,8 +52,8 @@ func (t *teller) tell(datas ...lathe.EventData) {
 	}
 }
 
-func (t *teller) call(id, tool, args string, seq int) {
-	t.tell(&lathe.ToolCallProposed{ToolCallID: id, ToolName: tool, RawName: tool, RawArgs: args, Seq: seq}, &lathe.ToolCallPlanned{ToolCallID: id, Tool: tool, Seq: seq})
+func (t *recorder) call(id, tool, args string, seq int) {
+	t.tell(&event.ToolCallProposed{ToolCallID: id, ToolName: tool, RawName: tool, RawArgs: args, Seq: seq}, &event.ToolCallPlanned{ToolCallID: id, Tool: tool, Seq: seq})
 }
 
 func message(parts ...lathe.Part) *lathe.Message {
@@ -60,73 +61,73 @@ func message(parts ...lathe.Part) *lathe.Message {
 }
 
 // scenes are runs that every protocol tells in a golden file.
-func scenes() map[string][]lathe.Event {
-	out := map[string][]lathe.Event{}
-	add := func(name string, f func(t *teller)) {
-		t := &teller{}
-		t.tell(&lathe.RunStarted{Model: "sim/demo"})
+func scenes() map[string][]event.Event {
+	out := map[string][]event.Event{}
+	add := func(name string, f func(t *recorder)) {
+		t := &recorder{}
+		t.tell(&event.RunStarted{Model: "sim/demo"})
 		f(t)
 		out[name] = t.events
 	}
-	finish := func(r lathe.Reason) *lathe.RunFinished {
-		return &lathe.RunFinished{Reason: r, Status: r.Status(), Turns: 2, ToolCalls: 1, Usage: lathe.Usage{InputTokens: 30, OutputTokens: 12, TotalTokens: 42}}
+	finish := func(r lathe.Reason) *event.RunFinished {
+		return &event.RunFinished{Reason: r, Status: r.Status(), Turns: 2, ToolCalls: 1, Usage: lathe.Usage{InputTokens: 30, OutputTokens: 12, TotalTokens: 42}}
 	}
-	toolTurn := func(t *teller) {
+	toolTurn := func(t *recorder) {
 		t.turn = 1
-		t.tell(&lathe.ModelCallStarted{Attempt: 1}, &lathe.ReasoningDelta{Text: "hm"}, &lathe.CommentaryDelta{Text: "I look it up."},
-			&lathe.ToolCallDelta{ToolCallID: "call_1", Tool: "weather"}, &lathe.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: `{"city":`},
-			&lathe.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: `"Oslo"}`},
-			&lathe.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishToolCalls, Usage: lathe.Usage{InputTokens: 10, OutputTokens: 5},
+		t.tell(&event.ModelCallStarted{Attempt: 1}, &event.ReasoningDelta{Text: "hm"}, &event.CommentaryDelta{Text: "I look it up."},
+			&event.ToolCallDelta{ToolCallID: "call_1", Tool: "weather"}, &event.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: `{"city":`},
+			&event.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: `"Oslo"}`},
+			&event.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishToolCalls, Usage: lathe.Usage{InputTokens: 10, OutputTokens: 5},
 				Message: message(lathe.Reasoning{Text: "hm"}, lathe.Text{Text: "I look it up.", Commentary: true},
 					lathe.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Oslo"}`})})
 		t.call("call_1", "weather", `{"city":"Oslo"}`, 0)
 	}
-	answer := func(t *teller) {
+	answer := func(t *recorder) {
 		t.turn = 2
-		t.tell(&lathe.ModelCallStarted{Attempt: 1}, &lathe.TextDelta{Text: "It is "}, &lathe.TextDelta{Text: "20 °C.\n"},
-			&lathe.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishStop, Usage: lathe.Usage{InputTokens: 20, OutputTokens: 7},
+		t.tell(&event.ModelCallStarted{Attempt: 1}, &event.TextDelta{Text: "It is "}, &event.TextDelta{Text: "20 °C.\n"},
+			&event.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishStop, Usage: lathe.Usage{InputTokens: 20, OutputTokens: 7},
 				Message: message(lathe.Text{Text: "It is 20 °C.\n"})})
 	}
-	add("tool", func(t *teller) {
+	add("tool", func(t *recorder) {
 		toolTurn(t)
-		t.tell(&lathe.ToolCallExecuted{ToolCallID: "call_1"}, &lathe.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "ok", Result: `{"t":20}`})
+		t.tell(&event.ToolCallExecuted{ToolCallID: "call_1"}, &event.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "ok", Result: `{"t":20}`})
 		answer(t)
 		t.tell(finish(lathe.ReasonAnswered))
 	})
-	add("tool-fails", func(t *teller) {
+	add("tool-fails", func(t *recorder) {
 		toolTurn(t)
-		t.tell(&lathe.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "error", ErrorType: lathe.CodeTimeout, Message: "The tool took too long.",
+		t.tell(&event.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "error", ErrorType: lathe.CodeTimeout, Message: "The tool took too long.",
 			Result: `{"ok":false,"error":{"code":"timeout","message":"The tool took too long."}}`})
 		answer(t)
 		t.tell(finish(lathe.ReasonMaxIterations))
 	})
-	add("approval", func(t *teller) {
+	add("approval", func(t *recorder) {
 		toolTurn(t)
-		t.tell(&lathe.ApprovalRequested{ToolCallID: "call_1", Tool: "weather", ArgsDigest: "d1", ExpiresAt: time.Unix(3600, 0), Arguments: []byte(`{"city":"Oslo"}`)},
-			&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"call_1"}})
+		t.tell(&event.ApprovalRequested{ToolCallID: "call_1", Tool: "weather", ArgsDigest: "d1", ExpiresAt: time.Unix(3600, 0), Arguments: []byte(`{"city":"Oslo"}`)},
+			&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"call_1"}})
 	})
-	add("client", func(t *teller) {
+	add("client", func(t *recorder) {
 		toolTurn(t)
 		t.tell(finish(lathe.ReasonClientToolCalls))
 	})
-	add("upstream-error", func(t *teller) {
+	add("upstream-error", func(t *recorder) {
 		t.turn = 1
-		t.tell(&lathe.ModelCallStarted{Attempt: 1}, &lathe.TextDelta{Text: "It"}, &lathe.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: "{"},
-			&lathe.ModelCallFinished{Attempt: 1, Status: "error", ErrorCode: "upstream_5xx"})
+		t.tell(&event.ModelCallStarted{Attempt: 1}, &event.TextDelta{Text: "It"}, &event.ToolCallDelta{ToolCallID: "call_1", Tool: "weather", Text: "{"},
+			&event.ModelCallFinished{Attempt: 1, Status: "error", ErrorCode: "upstream_5xx"})
 		f := finish(lathe.ReasonUpstreamError)
 		f.ErrorCode = "upstream_5xx"
 		t.tell(f)
 	})
-	add("cancelled", func(t *teller) {
+	add("cancelled", func(t *recorder) {
 		toolTurn(t)
 		t.tell(finish(lathe.ReasonCancelled))
 	})
-	add("unreadable", func(t *teller) {
+	add("unreadable", func(t *recorder) {
 		t.turn = 1
-		t.tell(&lathe.ModelCallStarted{Attempt: 1}, &lathe.ToolCallParseError{Error: lathe.CodePayloadParseError},
-			&lathe.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishToolCalls, Message: message(lathe.ToolCall{ID: "call_1", ParseError: lathe.CodePayloadParseError})},
-			&lathe.ToolCallPlanned{ToolCallID: "call_1", Tool: "unknown"},
-			&lathe.ToolCallResult{ToolCallID: "call_1", Tool: "unknown", Status: "error", ErrorType: lathe.CodePayloadParseError, Message: "It cannot be read.", Result: `{"ok":false,"error":{"code":"tool_payload_parse_error","message":"It cannot be read.","position":3}}`})
+		t.tell(&event.ModelCallStarted{Attempt: 1}, &event.ToolCallParseError{Error: lathe.CodePayloadParseError},
+			&event.ModelCallFinished{Attempt: 1, Status: "success", FinishReason: lathe.FinishToolCalls, Message: message(lathe.ToolCall{ID: "call_1", ParseError: lathe.CodePayloadParseError})},
+			&event.ToolCallPlanned{ToolCallID: "call_1", Tool: "unknown"},
+			&event.ToolCallResult{ToolCallID: "call_1", Tool: "unknown", Status: "error", ErrorType: lathe.CodePayloadParseError, Message: "It cannot be read.", Result: `{"ok":false,"error":{"code":"tool_payload_parse_error","message":"It cannot be read.","position":3}}`})
 		answer(t)
 		t.tell(finish(lathe.ReasonAnswered))
 	})
@@ -159,11 +160,11 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
-// A log has no deltas: what is told of it differs only in how it is cut.
+// A log has no deltas: its stream differs only in how the text is divided.
 func TestEncodeFromLogTellsTheSameText(t *testing.T) {
 	t.Parallel()
 	for name, events := range scenes() {
-		var stored []lathe.Event
+		var stored []event.Event
 		for _, ev := range events {
 			if ev.ID > 0 {
 				stored = append(stored, ev)
@@ -215,16 +216,16 @@ func TestEncodeHoldsForAnythingThatHappens(t *testing.T) {
 		if rapid.Bool().Draw(rt, "whole") {
 			cut = len(events)
 		}
-		var heard []lathe.Event
+		var heard []event.Event
 		lose := rapid.SampledFrom([]int{0, 0, 3, 1}).Draw(rt, "lose")
 		for _, ev := range events[:cut] {
-			if lathe.IsDelta(ev.Data) && lose > 0 && rapid.IntRange(1, lose).Draw(rt, "lost") == 1 {
+			if event.IsDelta(ev.Data) && lose > 0 && rapid.IntRange(1, lose).Draw(rt, "lost") == 1 {
 				continue
 			}
 			heard = append(heard, ev)
 		}
 		opts := uistream.Options{Approvals: rapid.Bool().Draw(rt, "approvals")}
-		if rapid.IntRange(0, 3).Draw(rt, "later") == 0 { // the stream goes on with an earlier one
+		if rapid.IntRange(0, 3).Draw(rt, "later") == 0 { // the stream continues an earlier one
 			opts.Open = []uistream.OpenCall{{ToolCall: lathe.ToolCall{ID: "a", Name: "echo", Arguments: "{}"}, Approval: "da"}}
 			for _, p := range uistream.Protocols() {
 				if err := check(p, encode(p, &opts, heard), knownTo(p, "a")...); err != nil {
@@ -241,7 +242,7 @@ func TestEncodeHoldsForAnythingThatHappens(t *testing.T) {
 	})
 }
 
-// knownTo are the calls that need not be told again.
+// knownTo returns the calls that need not be sent again.
 func knownTo(p uistream.Protocol, id string) []string {
 	switch p {
 	case uistream.UIMessages, uistream.UIMessagesV5, uistream.AGUI:
@@ -252,35 +253,35 @@ func knownTo(p uistream.Protocol, id string) []string {
 }
 
 // drawRun draws events in the order in which a loop tells them.
-func drawRun(t *rapid.T) []lathe.Event {
-	r := &teller{}
+func drawRun(t *rapid.T) []event.Event {
+	r := &recorder{}
 	seq := 0
-	r.tell(&lathe.RunStarted{Model: "m"})
+	r.tell(&event.RunStarted{Model: "m"})
 	var waiting []string
 	for range rapid.IntRange(0, 4).Draw(t, "turns") {
 		r.turn++
 		var ids []string
 		for attempt := 1; ; attempt++ {
-			r.tell(&lathe.ModelCallStarted{Attempt: attempt})
+			r.tell(&event.ModelCallStarted{Attempt: attempt})
 			ids = ids[:0]
 			for range rapid.IntRange(0, 6).Draw(t, "deltas") {
 				text := rapid.SampledFrom([]string{"", "a", "\n", "\u2028", "\xff", `"`}).Draw(t, "text")
 				switch rapid.IntRange(0, 4).Draw(t, "kind") {
 				case 0:
-					r.tell(&lathe.TextDelta{Text: text})
+					r.tell(&event.TextDelta{Text: text})
 				case 1:
-					r.tell(&lathe.ReasoningDelta{Text: text})
+					r.tell(&event.ReasoningDelta{Text: text})
 				case 2:
-					r.tell(&lathe.CommentaryDelta{Text: text})
+					r.tell(&event.CommentaryDelta{Text: text})
 				default:
-					r.tell(&lathe.ToolCallDelta{ToolCallID: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"), Tool: rapid.SampledFrom([]string{"echo", "unknown"}).Draw(t, "tool"), Text: text})
+					r.tell(&event.ToolCallDelta{ToolCallID: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "id"), Tool: rapid.SampledFrom([]string{"echo", "unknown"}).Draw(t, "tool"), Text: text})
 				}
 			}
 			kind := rapid.IntRange(0, 5).Draw(t, "outcome")
 			if kind == 0 {
-				r.tell(&lathe.ModelCallFinished{Attempt: attempt, Status: "error"})
+				r.tell(&event.ModelCallFinished{Attempt: attempt, Status: "error"})
 			} else {
-				r.tell(&lathe.ModelCallFinished{Attempt: attempt, Status: "success", FinishReason: lathe.FinishToolCalls, Message: message(
+				r.tell(&event.ModelCallFinished{Attempt: attempt, Status: "success", FinishReason: lathe.FinishToolCalls, Message: message(
 					lathe.Reasoning{Text: "aa"}, lathe.Text{Text: "bb"}, lathe.Blob{Data: []byte{1}}, lathe.Text{Text: "c", Commentary: true})})
 			}
 			if kind > 1 || attempt > 2 {
@@ -290,29 +291,29 @@ func drawRun(t *rapid.T) []lathe.Event {
 		ids = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e__2", "\"\n"}), 0, 4, rapid.ID).Draw(t, "calls")
 		for _, id := range ids {
 			if rapid.IntRange(0, 5).Draw(t, "readable") > 0 {
-				r.tell(&lathe.ToolCallProposed{ToolCallID: id, ToolName: "echo", RawArgs: rapid.SampledFrom([]string{"", "{}", "{", `"x"`, "\xff", `{"a" : 1}`}).Draw(t, "args"), Seq: seq})
+				r.tell(&event.ToolCallProposed{ToolCallID: id, ToolName: "echo", RawArgs: rapid.SampledFrom([]string{"", "{}", "{", `"x"`, "\xff", `{"a" : 1}`}).Draw(t, "args"), Seq: seq})
 			}
-			r.tell(&lathe.ToolCallPlanned{ToolCallID: id, Tool: "echo", Seq: seq})
+			r.tell(&event.ToolCallPlanned{ToolCallID: id, Tool: "echo", Seq: seq})
 			seq++
 		}
 		waiting = waiting[:0]
 		for _, id := range rapid.Permutation(ids).Draw(t, "order") {
 			if rapid.IntRange(0, 3).Draw(t, "asked") == 0 {
-				r.tell(&lathe.ApprovalRequested{ToolCallID: id, Tool: "echo", ArgsDigest: "d" + id, Arguments: []byte("{}")})
+				r.tell(&event.ApprovalRequested{ToolCallID: id, Tool: "echo", ArgsDigest: "d" + id, Arguments: []byte("{}")})
 				if rapid.Bool().Draw(t, "parked") {
 					waiting = append(waiting, id)
 					continue
 				}
-				r.tell(&lathe.ApprovalResolved{ToolCallID: id, Decision: rapid.SampledFrom([]string{"approved", "denied", "expired"}).Draw(t, "decision")})
+				r.tell(&event.ApprovalResolved{ToolCallID: id, Decision: rapid.SampledFrom([]string{"approved", "denied", "expired"}).Draw(t, "decision")})
 			}
 			r.tell(drawResult(t, id))
 		}
 		if len(waiting) > 0 {
-			r.tell(&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: waiting})
+			r.tell(&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: waiting})
 			if rapid.Bool().Draw(t, "stays") {
 				return r.events
 			}
-			r.tell(&lathe.RunResumed{Reason: lathe.ReasonAwaitingApproval, Pending: waiting})
+			r.tell(&event.RunResumed{Reason: lathe.ReasonAwaitingApproval, Pending: waiting})
 			for _, id := range waiting {
 				r.tell(drawResult(t, id))
 			}
@@ -320,19 +321,19 @@ func drawRun(t *rapid.T) []lathe.Event {
 	}
 	reason := rapid.SampledFrom([]lathe.Reason{lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonInternal, lathe.ReasonCancelled,
 		lathe.ReasonLength, lathe.ReasonToolLoop, lathe.ReasonContentFilter, lathe.ReasonInterrupted}).Draw(t, "reason")
-	r.tell(&lathe.RunFinished{Reason: reason, Status: reason.Status(), Turns: r.turn})
+	r.tell(&event.RunFinished{Reason: reason, Status: reason.Status(), Turns: r.turn})
 	return r.events
 }
 
-func drawResult(t *rapid.T, id string) *lathe.ToolCallResult {
-	d := &lathe.ToolCallResult{ToolCallID: id, Tool: "echo", Status: "ok", Result: rapid.SampledFrom([]string{"", "{}", "text", "1e999", `"s"`, "\xff"}).Draw(t, "result")}
+func drawResult(t *rapid.T, id string) *event.ToolCallResult {
+	d := &event.ToolCallResult{ToolCallID: id, Tool: "echo", Status: "ok", Result: rapid.SampledFrom([]string{"", "{}", "text", "1e999", `"s"`, "\xff"}).Draw(t, "result")}
 	if rapid.Bool().Draw(t, "failed") {
 		d.Status, d.ErrorType, d.Message = "error", rapid.SampledFrom([]lathe.Code{lathe.CodeTimeout, lathe.CodeApprovalDenied}).Draw(t, "code"), "fixed"
 	}
 	return d
 }
 
-// Frames of a stored event bear its id, and who goes on after an id is told nothing twice.
+// Frames of a stored event carry its id, and a client that resumes after an id receives nothing twice.
 func TestEncodeBearsEventIDs(t *testing.T) {
 	t.Parallel()
 	out := string(encode(uistream.UIMessages, nil, scenes()["tool"]))
@@ -355,25 +356,25 @@ func TestEncodeBearsEventIDs(t *testing.T) {
 	}
 }
 
-// Pages go on with a message once every call that they see is answered: what waits behind an approval is
-// not told before it, and told once it has its result.
+// Pages continue a message once every call in it has a result: a call behind a pending approval is
+// not streamed before it, and is streamed once it has its result.
 func TestCallsBehindAnApprovalAreToldLater(t *testing.T) {
 	t.Parallel()
-	r := &teller{turn: 1}
-	r.tell(&lathe.RunStarted{}, &lathe.ModelCallStarted{}, &lathe.ToolCallDelta{ToolCallID: "a", Tool: "x"}, &lathe.ToolCallDelta{ToolCallID: "b", Tool: "y"},
-		&lathe.ModelCallFinished{Status: "success"})
+	r := &recorder{turn: 1}
+	r.tell(&event.RunStarted{}, &event.ModelCallStarted{}, &event.ToolCallDelta{ToolCallID: "a", Tool: "x"}, &event.ToolCallDelta{ToolCallID: "b", Tool: "y"},
+		&event.ModelCallFinished{Status: "success"})
 	r.call("a", "x", "{}", 0)
-	r.tell(&lathe.ApprovalRequested{ToolCallID: "a", Tool: "x", ArgsDigest: "d"})
+	r.tell(&event.ApprovalRequested{ToolCallID: "a", Tool: "x", ArgsDigest: "d"})
 	r.call("b", "y", `{"n":1}`, 1)
-	r.tell(&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"a", "b"}})
+	r.tell(&event.RunPaused{Reason: lathe.ReasonAwaitingApproval, Pending: []string{"a", "b"}})
 	asked := encode(uistream.UIMessages, &uistream.Options{Approvals: true}, r.events)
 	if err := check(uistream.UIMessages, asked); err != nil || strings.Contains(string(asked), `"b"`) {
 		t.Errorf("%v\n%s", err, asked)
 	}
-	later := &teller{turn: 1}
-	later.tell(&lathe.RunResumed{}, &lathe.ToolCallResult{ToolCallID: "a", Tool: "x", Status: "ok", Result: "1"}, &lathe.ToolCallResult{ToolCallID: "b", Tool: "y", Status: "ok", Result: "2"})
+	later := &recorder{turn: 1}
+	later.tell(&event.RunResumed{}, &event.ToolCallResult{ToolCallID: "a", Tool: "x", Status: "ok", Result: "1"}, &event.ToolCallResult{ToolCallID: "b", Tool: "y", Status: "ok", Result: "2"})
 	rest := string(encode(uistream.UIMessages, &uistream.Options{Approvals: true, Open: []uistream.OpenCall{
-		{ToolCall: lathe.ToolCall{ID: "a", Name: "x"}, Approval: "d"}, {ToolCall: lathe.ToolCall{ID: "b", Name: "y", Arguments: `{"n":1}`}, Untold: true}}}, later.events))
+		{ToolCall: lathe.ToolCall{ID: "a", Name: "x"}, Approval: "d"}, {ToolCall: lathe.ToolCall{ID: "b", Name: "y", Arguments: `{"n":1}`}, Unsent: true}}}, later.events))
 	for _, want := range []string{`"tool-output-available","toolCallId":"a"`, `{"type":"tool-input-available","toolCallId":"b","toolName":"y","input":{"n":1}}`, `"tool-output-available","toolCallId":"b"`} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("no %s in\n%s", want, rest)
@@ -409,9 +410,9 @@ func TestFailureEndsTheStream(t *testing.T) {
 func TestDeltasCostNoMemory(t *testing.T) {
 	for _, p := range uistream.Protocols() {
 		e := uistream.NewEncoder(p, nil)
-		buf := e.Append(make([]byte, 0, 1<<12), &lathe.Event{Turn: 1, Data: &lathe.ModelCallStarted{}})
-		for name, d := range map[string]lathe.EventData{"text": &lathe.TextDelta{Text: "some text"}, "arguments": &lathe.ToolCallDelta{ToolCallID: "a", Tool: "t", Text: `{"a"`}} {
-			ev := &lathe.Event{Turn: 1, Data: d}
+		buf := e.Append(make([]byte, 0, 1<<12), &event.Event{Turn: 1, Data: &event.ModelCallStarted{}})
+		for name, d := range map[string]event.Data{"text": &event.TextDelta{Text: "some text"}, "arguments": &event.ToolCallDelta{ToolCallID: "a", Tool: "t", Text: `{"a"`}} {
+			ev := &event.Event{Turn: 1, Data: d}
 			buf = e.Append(buf[:0], ev)
 			if n := testing.AllocsPerRun(100, func() { buf = e.Append(buf[:0], ev) }); n > 0 {
 				t.Errorf("%s: a piece of %s costs %v allocations", p, name, n)
@@ -424,8 +425,8 @@ func BenchmarkTextDelta(b *testing.B) {
 	for _, p := range uistream.Protocols() {
 		b.Run(string(p), func(b *testing.B) {
 			e := uistream.NewEncoder(p, nil)
-			buf := e.Append(make([]byte, 0, 1<<12), &lathe.Event{Turn: 1, Data: &lathe.ModelCallStarted{}})
-			ev := &lathe.Event{Turn: 1, Data: &lathe.TextDelta{Text: "some text of a model "}}
+			buf := e.Append(make([]byte, 0, 1<<12), &event.Event{Turn: 1, Data: &event.ModelCallStarted{}})
+			ev := &event.Event{Turn: 1, Data: &event.TextDelta{Text: "some text of a model "}}
 			b.ReportAllocs()
 			for b.Loop() {
 				buf = e.Append(buf[:0], ev)
@@ -440,18 +441,18 @@ func FuzzEncode(f *testing.F) {
 		if len(order) > 200 {
 			return
 		}
-		r := &teller{}
+		r := &recorder{}
 		for _, b := range order {
 			id := string('a' + rune(b)%3)
 			r.turn += int(b) / 128
-			r.tell([]lathe.EventData{
-				&lathe.RunStarted{Model: s}, &lathe.ModelCallStarted{}, &lathe.TextDelta{Text: s}, &lathe.ReasoningDelta{Text: s}, &lathe.CommentaryDelta{Text: s},
-				&lathe.ToolCallDelta{ToolCallID: id, Tool: "t", Text: s}, &lathe.ModelCallFinished{Status: "success", Message: message(lathe.Text{Text: s})},
-				&lathe.ModelCallFinished{Status: "error"}, &lathe.ToolCallProposed{ToolCallID: id, ToolName: "unknown", RawName: s, RawArgs: s},
-				&lathe.ToolCallPlanned{ToolCallID: id, Tool: "t"}, &lathe.ApprovalRequested{ToolCallID: id, Tool: "t", ArgsDigest: s, Arguments: []byte(s)},
-				&lathe.ApprovalResolved{ToolCallID: id, Decision: "denied"}, &lathe.ToolCallResult{ToolCallID: id, Tool: "t", Status: "ok", Result: s},
-				&lathe.ToolCallResult{ToolCallID: id, Tool: "t", Status: "error", ErrorType: lathe.CodeApprovalDenied, Result: s},
-				&lathe.RunPaused{Reason: lathe.ReasonAwaitingApproval}, &lathe.RunResumed{}, &lathe.RunFinished{Reason: lathe.ReasonAnswered},
+			r.tell([]event.Data{
+				&event.RunStarted{Model: s}, &event.ModelCallStarted{}, &event.TextDelta{Text: s}, &event.ReasoningDelta{Text: s}, &event.CommentaryDelta{Text: s},
+				&event.ToolCallDelta{ToolCallID: id, Tool: "t", Text: s}, &event.ModelCallFinished{Status: "success", Message: message(lathe.Text{Text: s})},
+				&event.ModelCallFinished{Status: "error"}, &event.ToolCallProposed{ToolCallID: id, ToolName: "unknown", RawName: s, RawArgs: s},
+				&event.ToolCallPlanned{ToolCallID: id, Tool: "t"}, &event.ApprovalRequested{ToolCallID: id, Tool: "t", ArgsDigest: s, Arguments: []byte(s)},
+				&event.ApprovalResolved{ToolCallID: id, Decision: "denied"}, &event.ToolCallResult{ToolCallID: id, Tool: "t", Status: "ok", Result: s},
+				&event.ToolCallResult{ToolCallID: id, Tool: "t", Status: "error", ErrorType: lathe.CodeApprovalDenied, Result: s},
+				&event.RunPaused{Reason: lathe.ReasonAwaitingApproval}, &event.RunResumed{}, &event.RunFinished{Reason: lathe.ReasonAnswered},
 			}[int(b)%17])
 		}
 		for _, p := range uistream.Protocols() {
@@ -465,11 +466,11 @@ func FuzzEncode(f *testing.F) {
 func ExampleNewEncoder() {
 	e := uistream.NewEncoder(uistream.DataStream, nil)
 	var out []byte
-	for _, ev := range []lathe.Event{
-		{Turn: 1, Data: &lathe.ModelCallStarted{Attempt: 1}},
-		{Turn: 1, Data: &lathe.TextDelta{Text: "Hello"}},
-		{Turn: 1, Data: &lathe.ModelCallFinished{Status: "success", FinishReason: lathe.FinishStop}},
-		{Turn: 1, Data: &lathe.RunFinished{Reason: lathe.ReasonAnswered}},
+	for _, ev := range []event.Event{
+		{Turn: 1, Data: &event.ModelCallStarted{Attempt: 1}},
+		{Turn: 1, Data: &event.TextDelta{Text: "Hello"}},
+		{Turn: 1, Data: &event.ModelCallFinished{Status: "success", FinishReason: lathe.FinishStop}},
+		{Turn: 1, Data: &event.RunFinished{Reason: lathe.ReasonAnswered}},
 	} {
 		out = e.Append(out, &ev)
 	}

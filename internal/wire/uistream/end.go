@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -24,7 +25,7 @@ const (
 	interruptedContent = `{"ok":false,"error":{"code":"interrupted","message":"` + interruptedText + `"}}`
 )
 
-// ending says how the stream ends from what was heard last.
+// ending returns how the stream ends, from the last events.
 func (e *Encoder) ending() ending {
 	end := ending{head: &e.head}
 	switch {
@@ -66,8 +67,8 @@ func finishOf(r lathe.Reason) string {
 	return finishError
 }
 
-// failureText is what a person is told of a run that failed. It is fixed: what an upstream server says
-// is for the operator.
+// failureText returns the text that users read about a failed run. It is fixed: messages of model servers
+// are for the operator.
 func failureText(r lathe.Reason) string {
 	switch r {
 	case lathe.ReasonUpstreamError:
@@ -82,19 +83,19 @@ func failureText(r lathe.Reason) string {
 		return "guest_fault: a guest program broke the rules of its memory"
 	case lathe.ReasonInterrupted:
 		return "interrupted: the run broke off"
-	default: // of all other reasons only internal failed
+	default: // of all other reasons only internal is a failure
 		return "internal: the run failed"
 	}
 }
 
-// AppendFailure ends a stream that was begun with an error of the code, a word of a-z, 0-9 and _, and a
-// fixed text.
+// AppendFailure ends an open stream with an error. code consists of a-z, 0-9 and _, and text is
+// fixed.
 func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte {
 	if e.ended {
 		return dst
 	}
 	if !e.begun {
-		dst = e.begin(dst, &lathe.Event{})
+		dst = e.begin(dst, &event.Event{})
 	}
 	dst = e.closeBlock(dst)
 	dst = e.drop(dst, func(*call) bool { return true })
@@ -106,7 +107,7 @@ func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte
 // maxName bounds the names of tools that a stream shows, as requests bound them.
 const maxName = 64
 
-// shownName is the name of a tool as the run has it, else as the model wrote it, else `unknown`.
+// shownName returns the registered name of a tool, else the model's name for it, else `unknown`.
 func shownName(registered, raw string) string {
 	if registered != "" && registered != "unknown" {
 		return registered
@@ -125,8 +126,8 @@ func isJSON(s string) bool { return rawjson.Check([]byte(s), rawjson.Limits{}) =
 
 func isObject(s string) bool { return isJSON(s) && s[rawjson.SkipSpace([]byte(s), 0)] == '{' }
 
-// appendInput appends argument text as a value: an object as it is, blank as {}, and what is no object
-// as a string, so that it can be told apart and be read back byte for byte.
+// appendInput appends argument text as a value: an object unchanged, blank text as {}, and other text
+// as a string, so that requests return it byte for byte.
 func appendInput(dst []byte, args string) []byte {
 	switch {
 	case strings.TrimSpace(args) == "":
@@ -137,8 +138,8 @@ func appendInput(dst []byte, args string) []byte {
 	return rawjson.AppendQuote(dst, args)
 }
 
-// appendOutput appends what a model was told as a value: JSON as it is, other text as a string. Text
-// that happens to be a JSON string is quoted again, so that it reads back the same.
+// appendOutput appends a result as a value: JSON unchanged, other text as a string. Text
+// that is a JSON string is quoted again, so that requests return it unchanged.
 func appendOutput(dst []byte, content string) []byte {
 	if isJSON(content) && content[rawjson.SkipSpace([]byte(content), 0)] != '"' && compact(content) && finite(content) {
 		return append(dst, content...)
@@ -146,11 +147,11 @@ func appendOutput(dst []byte, content string) []byte {
 	return rawjson.AppendQuote(dst, content)
 }
 
-// compact reports whether s has no white space between its tokens: what does not is kept as text, byte
+// compact reports whether s has no white space between its tokens. Other JSON is sent as text, to keep it byte
 // for byte.
 func compact(s string) bool { return len(rawjson.AppendCompact(nil, []byte(s))) == len(s) }
 
-// finite reports whether each number of a JSON text is one that pages can hold.
+// finite reports whether JavaScript can represent each number of a JSON text.
 func finite(s string) bool {
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -177,8 +178,8 @@ func finite(s string) bool {
 	return true
 }
 
-// errorText is what a page shows of a failed call: `code: message`, from which the model's form can be
-// made again, or that form itself where it says more.
+// errorText returns the text that a page shows for a failed call: `code: message`, from which requests restore the
+// model's error object, or that object itself if it has more members.
 func errorText(o *outcome) string {
 	if o.code != "" && o.content == plainError(string(o.code), o.message) {
 		return string(o.code) + ": " + o.message
@@ -189,7 +190,7 @@ func errorText(o *outcome) string {
 	return o.content
 }
 
-// plainError is the form in which models are told of a failure that has no details.
+// plainError returns the error object that models read about a failure without details.
 func plainError(code, message string) string {
 	b := append([]byte(nil), `{"ok":false,"error":{"code":`...)
 	b = rawjson.AppendQuote(b, code)
@@ -220,7 +221,7 @@ func mediaType(b *lathe.Blob) string {
 	return "application/octet-stream"
 }
 
-// clip shortens a text to at most n characters, with what was left out named in its middle. 0 is no bound.
+// clip shortens a text to at most n characters. The number of omitted characters is in its middle. 0: no bound.
 func clip(s string, n int) string {
 	if n <= 0 || len(s) <= n {
 		return s

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what a request may hold. A zero field has the default in its comment; sizes are
+// Limits bound a request. A zero field has the default in its comment; sizes are
 // characters of text, and of JSON as it was sent.
 type Limits struct {
 	MaxMessages   int // 1 000 messages
@@ -15,12 +15,12 @@ type Limits struct {
 	MaxArgs       int // 8 192 of the arguments of a call
 	MaxResult     int // 32 768 of the result of a call
 	MaxText       int // 1 000 000 of a text of a user
-	MaxAnswerText int // 200 000 of a text of anybody else
+	MaxAnswerText int // 200 000 of a text of other roles
 	MaxStateKey   int // 512
-	MaxFileBytes  int // 10 MiB of the address of a file, which may hold it
+	MaxFileBytes  int // 10 MiB of the URL of a file, including data URLs
 }
 
-// DefaultLimits returns the limits that requests have where nothing else is said.
+// DefaultLimits returns the default limits of requests.
 func DefaultLimits() Limits { return Limits{}.withDefaults() }
 
 func (l Limits) withDefaults() Limits {
@@ -36,10 +36,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A RequestError says what is wrong with a request. Its text holds nothing of what the request said.
+// A RequestError is an error in a request. Its text contains nothing of the request's content.
 type RequestError struct {
 	Param   string // where, such as messages[2].parts[0].input
-	Limit   string // the limit that was passed, by its name; empty: none was
+	Limit   string // the name of the exceeded limit, or empty
 	Message string // a whole sentence
 }
 

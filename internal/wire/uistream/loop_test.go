@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -21,13 +22,13 @@ type encoders []*struct {
 	out []byte
 }
 
-func (s encoders) Emit(_ context.Context, e lathe.Event) {
+func (s encoders) Emit(_ context.Context, e event.Event) {
 	for _, one := range s {
 		one.out = one.enc.Append(one.out, &e)
 	}
 }
 
-// Real runs, with every fault that the simulated server has, are told as whole lifecycles.
+// Streams of real runs, with every fault of the simulated server, are complete.
 func TestEncodeRealRuns(t *testing.T) {
 	t.Parallel()
 	server := sim.New(nil)
@@ -45,7 +46,10 @@ func TestEncodeRealRuns(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runner := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+			runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+			if err != nil {
+				t.Fatal(err)
+			}
 			l, err := loop.New(server.Model(name), runner, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +62,7 @@ func TestEncodeRealRuns(t *testing.T) {
 					out []byte
 				}{p, uistream.NewEncoder(p, nil), nil})
 			}
-			_, _ = engine.New(nil).Run(t.Context(), l, &loop.Input{Messages: []lathe.Message{lathe.User("What is 7 + 35, and what time is it in Tokyo?")}}, all) // failures are told, too
+			_, _ = newEngine(t, nil).Run(t.Context(), l, &loop.Input{Messages: []lathe.Message{lathe.User("What is 7 + 35, and what time is it in Tokyo?")}}, &engine.RunOptions{Sinks: []event.Sink{all}}) // failures are streamed, too
 			for _, one := range all {
 				if err := check(one.p, one.out); err != nil {
 					t.Errorf("%s: %v\n%s", one.p, err, one.out)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/visible"
 )
 
-// Append appends what the stream says of ev. The frames of a stored event bear its id, on the last of
-// them, so that a client that names the id has seen all of it.
-func (e *Encoder) Append(dst []byte, ev *lathe.Event) []byte {
+// Append appends the frames for ev. The last frame of a stored event carries its id,
+// so that a client that names the id has received all of the event.
+func (e *Encoder) Append(dst []byte, ev *event.Event) []byte {
 	if e.ended {
 		return dst
 	}
@@ -28,56 +29,56 @@ func (e *Encoder) Append(dst []byte, ev *lathe.Event) []byte {
 	return dst
 }
 
-func (e *Encoder) event(dst []byte, ev *lathe.Event) []byte {
+func (e *Encoder) event(dst []byte, ev *event.Event) []byte {
 	dst = e.begin(dst, ev)
 	switch d := ev.Data.(type) {
-	case *lathe.RunStarted:
+	case *event.RunStarted:
 		dst = e.takenOver(dst, d)
-	case *lathe.ToolCallParseError, *lathe.ToolCallExecuted:
-		// A call that could not be read is told when it is planned, what a tool did by its result.
-	case *lathe.RunResumed:
+	case *event.ToolCallParseError, *event.ToolCallExecuted:
+		// The stream shows an unreadable call when it is planned, and an executed call with its result.
+	case *event.RunResumed:
 		e.paused = nil
-	case *lathe.ModelCallStarted:
+	case *event.ModelCallStarted:
 		dst = e.attempt(dst, ev.Turn)
-	case *lathe.TextDelta:
+	case *event.TextDelta:
 		dst = e.delta(dst, ev, textBlock, d.Text)
-	case *lathe.CommentaryDelta:
+	case *event.CommentaryDelta:
 		dst = e.delta(dst, ev, commentaryBlock, d.Text)
-	case *lathe.ReasoningDelta:
+	case *event.ReasoningDelta:
 		dst = e.delta(dst, ev, reasoningBlock, d.Text)
-	case *lathe.ToolCallDelta:
-		if e.contiguous(ev) && d.ToolCallID != "" && d.Tool != "unknown" && e.isLive(d.ToolCallID) { // else it is told when it is proposed
+	case *event.ToolCallDelta:
+		if e.contiguous(ev) && d.ToolCallID != "" && d.Tool != "unknown" && e.isLive(d.ToolCallID) { // else the stream shows it when it is proposed
 			var c *call
 			c, dst = e.open(dst, d.ToolCallID, d.Tool)
 			dst = e.args(dst, c, d.Text)
 		}
-	case *lathe.ModelCallFinished:
+	case *event.ModelCallFinished:
 		dst = e.attempted(dst, d)
-	case *lathe.ToolCallProposed:
+	case *event.ToolCallProposed:
 		dst = e.proposed(dst, d)
-	case *lathe.ToolCallPlanned:
-		if c := e.find(d.ToolCallID); c == nil { // it could not be read
+	case *event.ToolCallPlanned:
+		if c := e.find(d.ToolCallID); c == nil { // it was unreadable
 			c, dst = e.open(dst, d.ToolCallID, d.Tool)
 			dst = e.ready(dst, c, "")
 		}
-	case *lathe.ApprovalRequested:
+	case *event.ApprovalRequested:
 		dst = e.asked(dst, d)
-	case *lathe.ApprovalResolved:
+	case *event.ApprovalResolved:
 		if c := e.find(d.ToolCallID); c != nil && d.Decision != "denied" {
 			c.approval = ""
 		}
-	case *lathe.ToolCallResult:
+	case *event.ToolCallResult:
 		dst = e.result(dst, d)
-	case *lathe.RunPaused:
+	case *event.RunPaused:
 		e.paused = d
-	case *lathe.RunFinished:
+	case *event.RunFinished:
 		e.over = d
 		dst = e.AppendEnd(dst)
 	}
 	return dst
 }
 
-func (e *Encoder) begin(dst []byte, ev *lathe.Event) []byte {
+func (e *Encoder) begin(dst []byte, ev *event.Event) []byte {
 	if e.begun {
 		return dst
 	}
@@ -97,14 +98,14 @@ func (e *Encoder) begin(dst []byte, ev *lathe.Event) []byte {
 			h.agRunID = fallback
 		}
 	}
-	if d, ok := ev.Data.(*lathe.RunStarted); ok {
+	if d, ok := ev.Data.(*event.RunStarted); ok {
 		h.model = d.Model
 	}
 	return e.w.begin(dst, h)
 }
 
-// takenOver tells the messages that the run took over from the run that it continues, as one step before its own.
-func (e *Encoder) takenOver(dst []byte, d *lathe.RunStarted) []byte {
+// takenOver writes the messages that the run took over from the run that it continues, as one step before its own.
+func (e *Encoder) takenOver(dst []byte, d *event.RunStarted) []byte {
 	taken := d.Messages[len(d.Messages)-min(max(d.TakenOver, 0), len(d.Messages)):]
 	if len(taken) == 0 {
 		return dst
@@ -117,7 +118,7 @@ func (e *Encoder) takenOver(dst []byte, d *lathe.RunStarted) []byte {
 			e.streak = streak{next: 1}
 			dst = e.closeBlock(e.rest(dst, m, true))
 			for _, c := range m.Calls() {
-				dst = e.proposed(dst, &lathe.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments})
+				dst = e.proposed(dst, &event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments})
 			}
 			continue
 		}
@@ -127,7 +128,7 @@ func (e *Encoder) takenOver(dst []byte, d *lathe.RunStarted) []byte {
 				if r.IsError {
 					status = "error"
 				}
-				dst = e.result(dst, &lathe.ToolCallResult{ToolCallID: r.CallID, Tool: r.Name, Status: status, ErrorType: r.Code, Result: r.Content, Blobs: r.Blobs})
+				dst = e.result(dst, &event.ToolCallResult{ToolCallID: r.CallID, Tool: r.Name, Status: status, ErrorType: r.Code, Result: r.Content, Blobs: r.Blobs})
 			}
 		}
 	}
@@ -156,7 +157,7 @@ func (e *Encoder) closeStep(dst []byte) []byte {
 }
 
 // contiguous reports whether no delta of the attempt is missing before ev.
-func (e *Encoder) contiguous(ev *lathe.Event) bool {
+func (e *Encoder) contiguous(ev *event.Event) bool {
 	s := &e.streak
 	if !e.inStep || ev.N != 0 && ev.N != s.next {
 		s.holed = true
@@ -166,7 +167,7 @@ func (e *Encoder) contiguous(ev *lathe.Event) bool {
 	return !s.holed
 }
 
-func (e *Encoder) delta(dst []byte, ev *lathe.Event, k kind, text string) []byte {
+func (e *Encoder) delta(dst []byte, ev *event.Event, k kind, text string) []byte {
 	if !e.contiguous(ev) {
 		return dst
 	}
@@ -196,8 +197,8 @@ func (e *Encoder) closeBlock(dst []byte) []byte {
 	return e.w.blockEnd(dst, b)
 }
 
-// attempted closes what an attempt left open, and tells what deltas have not told of its message.
-func (e *Encoder) attempted(dst []byte, d *lathe.ModelCallFinished) []byte {
+// attempted closes the open blocks of an attempt, and writes the parts of its message that no delta contained.
+func (e *Encoder) attempted(dst []byte, d *event.ModelCallFinished) []byte {
 	e.step.usage.Add(d.Usage)
 	if d.Status != "success" {
 		dst = e.closeBlock(dst)
@@ -211,7 +212,7 @@ func (e *Encoder) attempted(dst []byte, d *lathe.ModelCallFinished) []byte {
 }
 
 func (e *Encoder) rest(dst []byte, m *lathe.Message, missing bool) []byte {
-	told := e.streak.bytes
+	sent := e.streak.bytes
 	for _, p := range visible.Parts(m) {
 		k, text := noBlock, ""
 		switch p := p.(type) {
@@ -229,13 +230,13 @@ func (e *Encoder) rest(dst []byte, m *lathe.Message, missing bool) []byte {
 				dst = e.closeBlock(dst)
 				dst = e.w.file(dst, mediaType(&p), url)
 			}
-		case lathe.ToolCall, lathe.ToolResult: // proposed in their own events
+		case lathe.ToolCall, lathe.ToolResult, lathe.Opaque: // calls have their own events
 		}
 		if k == noBlock || !missing {
 			continue
 		}
-		n := min(told[k], len(text))
-		told[k] -= n
+		n := min(sent[k], len(text))
+		sent[k] -= n
 		dst = e.text(dst, k, text[n:])
 	}
 	return dst
@@ -250,7 +251,7 @@ func (e *Encoder) find(id string) *call {
 	return nil
 }
 
-// open returns the call of that id, told.
+// open returns the call of that id. It writes the beginning of a new one.
 func (e *Encoder) open(dst []byte, id, name string) (*call, []byte) {
 	c := e.find(id)
 	if c != nil && !c.done {
@@ -261,7 +262,7 @@ func (e *Encoder) open(dst []byte, id, name string) (*call, []byte) {
 	return c, e.tell(dst, c)
 }
 
-// unused returns the id, or one made of it where the stream has told another call of that id.
+// unused returns the id, or a derived one if the stream has shown another call of that id.
 func (e *Encoder) unused(id string) string {
 	shown := id
 	for n := 2; slices.ContainsFunc(e.calls, func(c *call) bool { return c.shown == shown }); n++ {
@@ -271,10 +272,10 @@ func (e *Encoder) unused(id string) string {
 }
 
 func (e *Encoder) tell(dst []byte, c *call) []byte {
-	if c.told {
+	if c.begun {
 		return dst
 	}
-	c.told = true
+	c.begun = true
 	dst = e.closeBlock(dst)
 	dst = e.w.callStart(dst, c)
 	if c.carried {
@@ -294,7 +295,7 @@ func (e *Encoder) args(dst []byte, c *call, text string) []byte {
 	return e.w.callArgs(dst, c, text)
 }
 
-// isLive reports whether the call is told as it is written.
+// isLive reports whether the call is streamed while the model writes it.
 func (e *Encoder) isLive(id string) bool {
 	if e.live == "" {
 		e.live = id
@@ -302,12 +303,12 @@ func (e *Encoder) isLive(id string) bool {
 	return !e.inOrder || e.live == id
 }
 
-// waits reports whether a call waits for a person.
+// waits reports whether a call waits for an approval.
 func (e *Encoder) waits() bool {
 	return slices.ContainsFunc(e.calls, func(c *call) bool { return c.approval != "" && !c.done })
 }
 
-// ready tells the rest of the argument text, and that it is whole.
+// ready writes the rest of the argument text, and the end of the arguments.
 func (e *Encoder) ready(dst []byte, c *call, args string) []byte {
 	if c.ready {
 		return dst
@@ -319,7 +320,16 @@ func (e *Encoder) ready(dst []byte, c *call, args string) []byte {
 	return e.w.callReady(dst, c)
 }
 
-func (e *Encoder) proposed(dst []byte, d *lathe.ToolCallProposed) []byte {
+// broken ends the arguments of a call that fails before they are complete. A page must not execute such a call.
+func (e *Encoder) broken(dst []byte, c *call) []byte {
+	if c.ready {
+		return dst
+	}
+	c.ready = true
+	return e.w.callBroken(dst, c)
+}
+
+func (e *Encoder) proposed(dst []byte, d *event.ToolCallProposed) []byte {
 	name := shownName(d.ToolName, d.RawName)
 	if e.inOrder && !d.Client && e.waits() && e.find(d.ToolCallID) == nil {
 		e.calls = append(e.calls, &call{id: d.ToolCallID, shown: e.unused(d.ToolCallID), name: name, carried: true, args: clip(d.RawArgs, e.opts.MaxArgs)})
@@ -330,49 +340,53 @@ func (e *Encoder) proposed(dst []byte, d *lathe.ToolCallProposed) []byte {
 	return e.ready(dst, c, d.RawArgs)
 }
 
-func (e *Encoder) asked(dst []byte, d *lathe.ApprovalRequested) []byte {
+func (e *Encoder) asked(dst []byte, d *event.ApprovalRequested) []byte {
 	c, dst := e.open(dst, d.ToolCallID, d.Tool)
 	dst = e.ready(dst, c, string(d.Arguments))
 	c.approval, c.expires = d.ArgsDigest, d.ExpiresAt.UTC().Format(time.RFC3339)
 	return e.w.approval(dst, c)
 }
 
-func (e *Encoder) result(dst []byte, d *lathe.ToolCallResult) []byte {
+func (e *Encoder) result(dst []byte, d *event.ToolCallResult) []byte {
 	c, dst := e.open(dst, d.ToolCallID, d.Tool)
-	dst = e.ready(dst, c, "")
+	if d.Status == "ok" {
+		dst = e.ready(dst, c, "")
+	} else {
+		dst = e.broken(dst, c)
+	}
 	c.done = true
 	return e.w.result(dst, c, &outcome{content: clip(d.Result, e.opts.MaxResult), failed: d.Status != "ok", code: d.ErrorType, message: d.Message,
 		denied: d.ErrorType == lathe.CodeApprovalDenied && c.approval != ""})
 }
 
-// drop ends calls that nothing will come of any more.
+// drop ends calls that will not get a result.
 func (e *Encoder) drop(dst []byte, which func(*call) bool) []byte {
 	for _, c := range e.calls {
-		if c.done || !c.told || !which(c) {
+		if c.done || !c.begun || !which(c) {
 			continue
 		}
-		dst = e.ready(dst, c, "")
+		dst = e.broken(dst, c)
 		c.done = true
 		dst = e.w.result(dst, c, &outcome{content: interruptedContent, failed: true, code: lathe.CodeInterrupted, message: interruptedText})
 	}
 	return dst
 }
 
-// AppendEnd ends the stream, where nothing more comes: the run has ended, waits for somebody, or broke
-// off. A second end says nothing.
+// AppendEnd ends the stream after the last event: the run has ended, waits for an approval or a result, or broke
+// off. Further calls append nothing.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	if e.ended {
 		return dst
 	}
 	if !e.begun {
-		dst = e.begin(dst, &lathe.Event{})
+		dst = e.begin(dst, &event.Event{})
 	}
 	end := e.ending()
 	dst = e.closeBlock(dst)
 	waits := end.finish == finishToolCalls
 	dst = e.drop(dst, func(c *call) bool { return !waits || !c.ready })
 	for _, c := range e.calls {
-		if waits && (c.told || c.carried) && !c.done {
+		if waits && (c.begun || c.carried) && !c.done {
 			end.pending = append(end.pending, c)
 		}
 	}

@@ -61,13 +61,13 @@ func (p *parser) message(f fields, at string) error {
 		return p.toolMessage(f, parts, at, at2)
 	}
 	switch role {
-	case "reasoning", "activity": // AG-UI's: of earlier turns, and for the page alone
+	case "reasoning", "activity": // AG-UI: of earlier turns, for the page only
 		return nil
 	}
 	return wrong(at+".role", "It must be system, user, assistant or tool.")
 }
 
-// spoken adds a message of a person or the system: text, and files where they may be.
+// spoken adds a message of a user or the system: text, and files if allowed.
 func (p *parser) spoken(role lathe.Role, raw []byte, at string, most int, limit string, files bool) error {
 	m := lathe.Message{Role: role}
 	err := p.eachPart(raw, at, func(typ string, f fields, at string) error {
@@ -106,7 +106,7 @@ func (p *parser) spoken(role lathe.Role, raw []byte, at string, most int, limit 
 	return nil
 }
 
-// ignored are parts that are for the page alone.
+// ignored reports whether parts of this type are for the page only.
 func ignored(typ string) bool {
 	switch typ {
 	case "step-start", "source", "source-url", "source-document", "custom", "reasoning-file", "steering-message", "data":

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Request is what a chat page asks for, whatever it speaks: UI messages of the AI SDK, messages of
+// A Request is the parsed request of a chat page. It may be UI messages of the AI SDK, messages of
 // a model (content and role tool, as data stream clients send them), AG-UI's run input, or a state and
 // commands of assistant-ui's transport.
 type Request struct {
@@ -23,20 +23,20 @@ type Request struct {
 	Reasoning bool              // some of the messages had reasoning
 	// State is that of a page of assistant-ui's transport, for [Options]; nil: the request is of another kind.
 	State *State
-	// Last is the message of the assistant that the request ends with, where it waits for something.
+	// Last is the assistant's message at the end of the request, if its calls wait for a decision or a result.
 	Last *Waiting
 }
 
-// A Waiting is an assistant's message whose calls have got answers since, or not yet.
+// A Waiting is an assistant's message with calls that waited, and the decisions and results in the request.
 type Waiting struct {
 	MessageID string
-	RunID     string // of the run that made it, as its stream told; empty: it was lost
+	RunID     string // of the run that made it, from its stream; empty: lost
 	Calls     []OpenCall
 	Approvals []Approval
 	Results   map[string]lathe.Output // of the page's own tools, by the id of the call
 }
 
-// An Approval is what a person said to one call.
+// An Approval is a decision about one call.
 type Approval struct {
 	ID       string // of the approval; empty: the page has lost it
 	CallID   string
@@ -44,10 +44,10 @@ type Approval struct {
 	Reason   string
 }
 
-// ParseOptions say how requests are read. They are copied.
+// ParseOptions configure ParseRequest. They are copied.
 type ParseOptions struct {
 	Limits Limits
-	// KeepReasoning keeps the reasoning of earlier turns; else it is dropped, as most servers want it.
+	// KeepReasoning keeps the reasoning of earlier turns; otherwise it is dropped, as most servers require.
 	KeepReasoning bool
 }
 
@@ -59,9 +59,9 @@ type parser struct {
 	thread thread
 }
 
-// ParseRequest reads a request. Its messages are a history that can be sent to a model: each call is
-// answered exactly once, right after its message and in call order. A call that the page never saw an
-// answer to is answered `interrupted`. The error is a *[RequestError].
+// ParseRequest parses a request. Its messages are a history that can be sent to a model: each call has
+// exactly one result, directly after its message and in call order. A call without a result in the request
+// has the result `interrupted`. The error is a *[RequestError].
 func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	p := &parser{out: &Request{}}
 	if opts != nil {
@@ -183,7 +183,7 @@ func (p *parser) tools(raw []byte) error {
 		return err
 	}
 	for key := range rawjson.Members(raw) {
-		name := unquoted(key)
+		name := rawjson.Text(key)
 		if err := p.tool(all[name], name, "tools."+name); err != nil {
 			return err
 		}
@@ -287,12 +287,10 @@ func object(raw []byte, at string) (fields, error) {
 	}
 	f := fields{}
 	for key, v := range rawjson.Members(raw) {
-		f[unquoted(key)] = v
+		f[rawjson.Text(key)] = v
 	}
 	return f, nil
 }
-
-func unquoted(s []byte) string { return string(rawjson.AppendUnquoteLossy(nil, s)) }
 
 // text returns a text member; an absent one and null are "".
 func (f fields) text(name, at string) (string, error) {
@@ -303,5 +301,5 @@ func (f fields) text(name, at string) (string, error) {
 	case v[0] != '"':
 		return "", wrong(at, "It must be a text.")
 	}
-	return unquoted(v), nil
+	return rawjson.Text(v), nil
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 )
 
@@ -165,8 +166,8 @@ func TestStreamAndRequestAreInverse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		want := []lathe.Message{lathe.User("q")}
-		r := &teller{}
-		r.tell(&lathe.RunStarted{})
+		r := &recorder{}
+		r.tell(&event.RunStarted{})
 		n := 0
 		for range rapid.IntRange(1, 3).Draw(rt, "turns") {
 			r.turn++
@@ -175,8 +176,8 @@ func TestStreamAndRequestAreInverse(t *testing.T) {
 				m.Parts = append(m.Parts, lathe.Text{Text: rapid.StringN(1, 20, -1).Draw(rt, "text"), Commentary: i%2 == 1})
 			}
 			var answers []lathe.Message
-			r.tell(&lathe.ModelCallStarted{Attempt: 1})
-			finished := &lathe.ModelCallFinished{Status: "success", Message: &m}
+			r.tell(&event.ModelCallStarted{Attempt: 1})
+			finished := &event.ModelCallFinished{Status: "success", Message: &m}
 			r.tell(finished)
 			for range rapid.IntRange(0, 3).Draw(rt, "calls") {
 				n++
@@ -184,20 +185,20 @@ func TestStreamAndRequestAreInverse(t *testing.T) {
 					Arguments: rapid.SampledFrom([]string{"{}", `{"a":[1,2.50,"é\u0000"]}`, "{", "nonsense", `"text"`, "[1]", `{"a": 1}`, `{"a":1e999}`}).Draw(rt, "args")}
 				m.Parts = append(m.Parts, c)
 				a := lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: rapid.SampledFrom([]string{`{"t":20}`, "text", `"quoted"`, "null", "[ 1 ]", "1e999", "", "\n"}).Draw(rt, "result")}
-				d := &lathe.ToolCallResult{ToolCallID: c.ID, Tool: c.Name, Status: "ok", Result: a.Content}
+				d := &event.ToolCallResult{ToolCallID: c.ID, Tool: c.Name, Status: "ok", Result: a.Content}
 				if rapid.Bool().Draw(rt, "failed") {
 					a.IsError, a.Code = true, rapid.SampledFrom([]lathe.Code{lathe.CodeTimeout, lathe.CodeInvalidArguments}).Draw(rt, "code")
 					a.Content = `{"ok":false,"error":{"code":"` + string(a.Code) + `","message":"m: n"` + rapid.SampledFrom([]string{"", `,"detail":[1]`}).Draw(rt, "detail") + "}}"
 					d.Status, d.ErrorType, d.Message, d.Result = "error", a.Code, "m: n", a.Content
 				}
-				r.tell(&lathe.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments}, &lathe.ToolCallPlanned{ToolCallID: c.ID, Tool: c.Name}, d)
+				r.tell(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.Name, RawName: c.Name, RawArgs: c.Arguments}, &event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.Name}, d)
 				answers = append(answers, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{a}})
 			}
 			if len(m.Parts) > 0 {
 				want = append(append(want, m), answers...)
 			}
 		}
-		r.tell(&lathe.RunFinished{Reason: lathe.ReasonAnswered})
+		r.tell(&event.RunFinished{Reason: lathe.ReasonAnswered})
 		page := []any{frame{"id": "u", "role": "user", "parts": []any{frame{"type": "text", "text": "q"}}}, page(encode(uistream.UIMessages, nil, r.events))}
 		body, err := json.Marshal(frame{"messages": page})
 		if err != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A State is what a page of assistant-ui's transport holds of a conversation: an object whose member
-// `messages` has UI messages, and whose other members are the page's own. A page that sends one is told
-// each change of it, besides the parts of its message.
+// A State is the state of a page of assistant-ui's transport: an object whose member
+// `messages` has UI messages, and whose other members belong to the page. The stream for such a page contains
+// each change of the state, besides the parts of its message.
 type State struct {
 	count int              // of its messages
-	into  int              // the message that the stream goes on with; -1: a new one
+	into  int              // the message that the stream continues; -1: a new one
 	parts int              // of that
 	calls map[string]place // where its calls are
 	ops   [][]byte         // what the request itself changed
-	run   string           // that the last message is of, where a page wants to hear it again
+	run   string           // of the last message, if a page requests its stream again
 }
 
-// A place is that of a part.
+// A place identifies a part.
 type place struct{ message, part int }
 
-// appendOp appends an operation on the state, without what closes it.
+// appendOp appends an operation on the state, without its closing brace.
 func appendOp(dst []byte, typ string, path ...string) []byte {
 	dst = append(str(append(dst, '{'), "type", typ), `,"path":[`...)
 	for i, p := range path {
@@ -63,7 +63,7 @@ func (w *stateWriter) setText(dst []byte, path []string, text string) []byte {
 	return w.change(dst, "set", path, func(dst []byte) []byte { return appendQuoted(dst, text) })
 }
 
-// next takes the place of the next part.
+// next returns the place of the next part.
 func (w *stateWriter) next() place {
 	w.state.parts++
 	return place{w.state.into, w.state.parts - 1}
@@ -72,7 +72,7 @@ func (w *stateWriter) next() place {
 func (w *stateWriter) begin(dst []byte, h *head) []byte {
 	dst = w.transportWriter.begin(dst, h)
 	s := w.state
-	if s.run != "" && s.run == h.runID { // it is told from its beginning
+	if s.run != "" && s.run == h.runID { // the stream starts at the beginning of the run
 		s.count--
 	}
 	if s.into < 0 {
@@ -132,7 +132,7 @@ func (w *stateWriter) of(c *call) place {
 func (w *stateWriter) callStart(dst []byte, c *call) []byte {
 	dst = w.transportWriter.callStart(dst, c)
 	if c.carried {
-		return dst // its part is there
+		return dst // its part exists
 	}
 	return w.change(dst, "set", w.of(c).path(""), func(dst []byte) []byte {
 		dst = str(str(append(dst, '{'), "type", "dynamic-tool"), "toolName", c.name)
@@ -157,6 +157,8 @@ func (w *stateWriter) callReady(dst []byte, c *call) []byte {
 	dst = w.change(dst, "set", w.of(c).path("input"), func(dst []byte) []byte { return appendInput(dst, c.args) })
 	return w.setText(dst, w.of(c).path("state"), "input-available")
 }
+
+func (w *stateWriter) callBroken(dst []byte, c *call) []byte { return w.callReady(dst, c) }
 
 func (w *stateWriter) approval(dst []byte, c *call) []byte {
 	dst = w.transportWriter.approval(dst, c)

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A thread is a conversation while it is read: messages without answers, and the answers apart.
+// A thread is a conversation during parsing: messages without results, and the results separately.
 type thread struct {
 	messages  []lathe.Message
 	calls     map[string]*heard
@@ -18,7 +18,7 @@ type thread struct {
 	closed    bool
 }
 
-// heard is one call, and what the page says came of it.
+// heard is one call with its result, as the request has them.
 type heard struct {
 	call     lathe.ToolCall
 	at       string
@@ -27,7 +27,7 @@ type heard struct {
 	approval *Approval // that was given
 	waits    bool      // the page shows it as waiting for an approval
 	asked    string    // the id of the approval
-	own      bool      // the page has executed it, as far as can be told
+	own      bool      // the page has executed it, as far as is known
 }
 
 func (t *thread) add(m lathe.Message) { t.messages = append(t.messages, m) }
@@ -48,7 +48,7 @@ func (t *thread) call(h *heard) error {
 	return nil
 }
 
-// answer says what came of a call that was added before.
+// answer sets the result of an added call.
 func (t *thread) answer(at, id string, r *lathe.ToolResult) error {
 	h := t.calls[id]
 	switch {
@@ -62,7 +62,7 @@ func (t *thread) answer(at, id string, r *lathe.ToolResult) error {
 	return nil
 }
 
-// history puts each answer behind the message of its call.
+// history inserts each result after the message of its call.
 func (t *thread) history() ([]lathe.Message, error) {
 	var out []lathe.Message
 	for i := range t.messages {
@@ -86,7 +86,7 @@ func (t *thread) history() ([]lathe.Message, error) {
 	return out, nil
 }
 
-// unanswered is what the model is told of a call without an answer.
+// unanswered returns the result that the model reads for a call without a result.
 func (h *heard) unanswered() *lathe.ToolResult {
 	r := &lathe.ToolResult{CallID: h.call.ID, Name: h.call.Name, IsError: true, Code: lathe.CodeInterrupted, Content: interruptedContent}
 	if h.approval != nil && !h.approval.Approved {
@@ -97,7 +97,7 @@ func (h *heard) unanswered() *lathe.ToolResult {
 
 const deniedContent = `{"ok":false,"error":{"code":"approval_denied","message":"A person did not allow this call."}}`
 
-// waiting returns the last message where it is the assistant's and calls of it waited.
+// waiting returns the last message if it is the assistant's and calls of it waited.
 func (t *thread) waiting() *Waiting {
 	if t.closed || len(t.messages) == 0 {
 		return nil

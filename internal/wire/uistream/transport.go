@@ -6,7 +6,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// transportWriter writes assistant-ui's AssistantTransport. Parts are told apart by their index.
+// transportWriter writes assistant-ui's AssistantTransport. The index distinguishes parts.
 type transportWriter struct {
 	mark  func(int)
 	parts int
@@ -40,7 +40,7 @@ func (w *transportWriter) begin(dst []byte, h *head) []byte {
 	return w.data(dst, str(str([]byte{'{'}, "type", "run"), "runId", h.runID))
 }
 
-// data tells one open object.
+// data writes one open object.
 func (w *transportWriter) data(dst, object []byte) []byte {
 	dst = append(member(w.frame(dst, "data", -1), "data"), '[')
 	return closeFrame(append(append(dst, object...), "}]"...))
@@ -80,6 +80,8 @@ func (w *transportWriter) callReady(dst []byte, c *call) []byte {
 	return closeFrame(w.frame(dst, "tool-call-args-text-finish", c.index))
 }
 
+func (w *transportWriter) callBroken(dst []byte, c *call) []byte { return w.callReady(dst, c) }
+
 func (w *transportWriter) approval(dst []byte, c *call) []byte {
 	object := str([]byte{'{'}, "type", "approval")
 	return w.data(dst, append(member(object, "approval"), approvalValue(nil, c)...))
@@ -108,7 +110,7 @@ func (w *transportWriter) stepEnd(dst []byte, _ int, s *step) []byte {
 
 func (w *transportWriter) end(dst []byte, e *ending) []byte {
 	for _, c := range e.pending {
-		if c.told {
+		if c.begun {
 			dst = closeFrame(w.frame(dst, "part-finish", c.index))
 		}
 	}

@@ -3,7 +3,7 @@ package uistream
 // uiWriter writes the UI message stream of the AI SDK.
 type uiWriter struct {
 	mark   func(int)
-	strict bool // of the first versions 5: no key that they do not know
+	strict bool // for the first versions 5: without keys that they do not know
 }
 
 func (w *uiWriter) open(dst []byte, typ string) []byte {
@@ -68,6 +68,10 @@ func (w *uiWriter) callReady(dst []byte, c *call) []byte {
 	return closeFrame(appendInput(member(dst, "input"), c.args))
 }
 
+// callBroken writes nothing: tool-input-available makes a page execute its own tool, and tool-output-error may follow
+// a call whose input is still streamed.
+func (w *uiWriter) callBroken(dst []byte, _ *call) []byte { return dst }
+
 func (w *uiWriter) approval(dst []byte, c *call) []byte {
 	if w.strict {
 		return w.approvalData(dst, c)
@@ -76,7 +80,7 @@ func (w *uiWriter) approval(dst []byte, c *call) []byte {
 	return closeFrame(str(dst, "toolCallId", c.shown))
 }
 
-// approvalData says to clients that know no approvals that one is waited for.
+// approvalData writes a pending approval for clients without approvals in their protocol.
 func (w *uiWriter) approvalData(dst []byte, c *call) []byte {
 	dst = str(w.open(dst, "data-approval"), "id", c.approval)
 	dst = append(member(dst, "data"), approvalValue(nil, c)...)

@@ -1,9 +1,9 @@
-// Package uistream speaks the stream protocols of chat pages, in both directions and without I/O:
-// an [Encoder] turns the events of a run into one of five protocols, and [ParseRequest] turns what
-// such pages send into a history that a model can be given.
+// Package uistream implements the stream protocols of chat pages, in both directions and without I/O:
+// an [Encoder] encodes the events of a run in one of five protocols, and [ParseRequest] parses requests of
+// such pages into a history for a model.
 //
-// What an encoder writes is always a whole lifecycle, whatever the run does: one block of text is
-// open at a time, each block, call and step that was opened is closed, and the stream ends once.
+// The output of an encoder is always complete: one block of text is
+// open at a time, the encoder closes each block, call and step that it opens, and the stream ends once.
 package uistream
 
 import (
@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // A Protocol is a stream protocol of chat pages.
@@ -21,7 +22,7 @@ type Protocol string
 const (
 	// UIMessages is the UI message stream v1 of the AI SDK, versions 5 to 7. It is the default.
 	UIMessages Protocol = "ui-message-stream"
-	// UIMessagesV5 is the subset of it that the first versions 5 read, which refuse what they do not know.
+	// UIMessagesV5 is the subset of it for the first releases of version 5, which refuse unknown parts.
 	UIMessagesV5 Protocol = "ui-message-stream-v5"
 	// DataStream is the data stream v1: one line of a code and JSON for each part.
 	DataStream Protocol = "data-stream"
@@ -48,7 +49,7 @@ func ParseProtocol(name string) (Protocol, error) {
 	return "", errors.New("the protocol is one of " + fmt.Sprint(protocols))
 }
 
-// Headers returns the names and values of the response headers that the protocol's clients look at,
+// Headers returns the names and values of the response headers that the protocol's clients read,
 // the content type first.
 func (p Protocol) Headers() [][2]string {
 	plain := [2]string{"Content-Type", "text/event-stream; charset=utf-8"}
@@ -63,7 +64,7 @@ func (p Protocol) Headers() [][2]string {
 	return [][2]string{plain, cache, proxy}
 }
 
-// AppendKeepAlive appends what keeps a connection of the protocol alive and says nothing.
+// AppendKeepAlive appends a frame without content that keeps a connection alive.
 func (p Protocol) AppendKeepAlive(dst []byte) []byte {
 	if p == DataStream {
 		return append(dst, '\n')
@@ -71,54 +72,54 @@ func (p Protocol) AppendKeepAlive(dst []byte) []byte {
 	return append(dst, ": ping\n\n"...)
 }
 
-// Options say how an [Encoder] writes. They are copied.
+// Options configure an [Encoder]. They are copied.
 type Options struct {
-	// MessageID names the assistant message that the stream makes; empty: `msg_` and the run's id.
+	// MessageID is the id of the assistant message of the stream; empty: `msg_` and the run's id.
 	MessageID string
 	// ThreadID is AG-UI's; empty: the run's session, else its id.
 	ThreadID string
-	// RunID is what AG-UI clients call the run; empty: the run's id.
+	// RunID is the id of the run for AG-UI clients; empty: the run's id.
 	RunID string
-	// HideReasoning leaves the model's reasoning out.
+	// HideReasoning omits the model's reasoning.
 	HideReasoning bool
-	// MaxArgs and MaxResult bound the characters that are told of one call, so that what a page sends
-	// back is within the limits of a request; 0: no bound. What is longer is cut, and says by how much.
+	// MaxArgs and MaxResult bound the characters of the arguments and the result of one call, so that a page can send them
+	// back within the limits of a request; 0: no bound. Longer text is cut, with the number of omitted characters.
 	MaxArgs, MaxResult int
-	// Approvals says that calls may wait for a person. UI messages then tell one call of a turn as it is
-	// written, the others when their turn comes: pages go on once all calls that they see are answered, so
-	// what waits behind an approval is not told before it.
+	// Approvals means that calls may wait for an approval. UI message streams then contain one call of a turn while it is
+	// written, and the others in order: pages continue a message once all calls in it have results, so
+	// calls behind a pending approval are not streamed before it.
 	Approvals bool
-	// State, of [AssistantTransport], is what the page holds and is told the changes of; nil: it holds none.
+	// State, of [AssistantTransport], is the page's state, whose changes are streamed; nil: the page has none.
 	State *State
-	// Open are calls that an earlier stream of the same message has told: what comes of them is told
-	// in this one, which goes on where that one ended.
+	// Open are calls that an earlier stream of the same message has shown: this stream contains their results
+	// and continues where that one ended.
 	Open []OpenCall
 }
 
-// An OpenCall is a call that an earlier stream has told.
+// An OpenCall is a call that an earlier stream has shown.
 type OpenCall struct {
 	lathe.ToolCall
-	// Approval is the digest of the approval that was asked for; empty: none was.
+	// Approval is the digest of the requested approval, or empty.
 	Approval string
-	// Untold says that the earlier stream has not told the call, as it waited behind another.
-	Untold bool
+	// Unsent means that the earlier stream has not shown the call, because it waited behind another.
+	Unsent bool
 }
 
-// An Encoder writes the events of one run, in order, as one stream. It may be given live events, or
-// those of a log, where the text of whole messages stands in place of deltas, or first the one and
-// then the other. It is used by one goroutine.
+// An Encoder encodes the events of one run, in order, as one stream. It accepts live events,
+// stored events, in which the text of whole messages replaces deltas, or first the one and
+// then the other. It is used by one goroutine at a time.
 type Encoder struct {
 	w    writer
 	opts Options
 	sse  bool
-	// inOrder has calls told in order; live is the one of the turn that is told as it is written.
+	// inOrder streams calls in order; live is the call of the turn that is streamed while it is written.
 	inOrder bool
 	live    string
 
 	begun, ended bool
 	head         head
 	turn         int
-	inStep       bool // the protocol was told that a step has begun
+	inStep       bool // the begin of a step was written
 	step         step
 
 	block  block
@@ -126,25 +127,25 @@ type Encoder struct {
 	streak streak
 
 	calls  []*call
-	paused *lathe.RunPaused
-	over   *lathe.RunFinished
+	paused *event.RunPaused
+	over   *event.RunFinished
 	frame  int // where in dst the last frame begins
 	lastID int64
 }
 
-// head is what a stream says of its run first.
+// head is the data of a run at the beginning of its stream.
 type head struct{ messageID, threadID, runID, agRunID, requestID, model string }
 
-// step is what a turn came to.
+// step is the result of a turn.
 type step struct {
 	finish lathe.FinishReason
 	usage  lathe.Usage
 }
 
-// A block is a stretch of text of one kind. It is open while kind is not noBlock.
+// A block is a contiguous text of one kind. It is open while kind is not noBlock.
 type block struct {
 	kind kind
-	id   string // made of the turn, and of its place within that
+	id   string // derived from the turn and the number of the block in it
 }
 
 type kind uint8
@@ -161,20 +162,20 @@ const (
 type streak struct {
 	next  int64      // the number of the next delta
 	any   bool       // a delta was seen
-	holed bool       // deltas are missing: the rest is told once the message is whole
-	bytes [kinds]int // told
+	holed bool       // deltas are missing: the rest is written when the message is complete
+	bytes [kinds]int // written
 }
 
-// A call is one tool call as the stream tells it.
+// A call is the state of one tool call in the stream.
 type call struct {
-	id       string // as the run knows it
-	shown    string // as the stream does: it differs where the run gave an id again
+	id       string // in the run
+	shown    string // in the stream: differs if the run used an id again
 	name     string
 	index    int // of its part, for protocols that count
 	sent     int // bytes of the argument text
 	client   bool
-	carried  bool // told by an earlier stream
-	told     bool // begun in this one
+	carried  bool // shown by an earlier stream
+	begun    bool // its beginning was written in this stream
 	ready    bool // its arguments are whole
 	done     bool
 	approval string
@@ -215,12 +216,15 @@ type writer interface {
 	callStart(dst []byte, c *call) []byte
 	callArgs(dst []byte, c *call, text string) []byte
 	callReady(dst []byte, c *call) []byte
+	// callBroken is written in place of callReady for a call that fails before its arguments are complete; its
+	// failed result follows.
+	callBroken(dst []byte, c *call) []byte
 	approval(dst []byte, c *call) []byte
 	result(dst []byte, c *call, o *outcome) []byte
 	file(dst []byte, mediaType, url string) []byte
 	stepEnd(dst []byte, turn int, s *step) []byte
 	end(dst []byte, e *ending) []byte
-	// knowsOpen says that calls of an earlier stream need not be told again.
+	// knowsOpen says that calls of an earlier stream need not be written again.
 	knowsOpen() bool
 }
 
@@ -251,7 +255,7 @@ func NewEncoder(p Protocol, opts *Options) *Encoder {
 	}
 	for i := range e.opts.Open {
 		o := &e.opts.Open[i]
-		e.calls = append(e.calls, &call{id: o.ID, shown: o.ID, name: shownName(o.Name, ""), carried: true, told: e.w.knowsOpen() && !o.Untold, ready: e.w.knowsOpen() && !o.Untold,
+		e.calls = append(e.calls, &call{id: o.ID, shown: o.ID, name: shownName(o.Name, ""), carried: true, begun: e.w.knowsOpen() && !o.Unsent, ready: e.w.knowsOpen() && !o.Unsent,
 			args: o.Arguments, approval: o.Approval})
 	}
 	return e

@@ -10,15 +10,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Clock is the clock of one schema, which goes only where a test sets it: what the schema's users ask
-// the server for the time is told by it. All else is the server's own.
+// A Clock is the clock of one schema, which advances only when a test sets it. Statements of the schema's
+// users that call now() or clock_timestamp() without a qualifier read this clock; all else uses the server's.
 type Clock struct {
-	// URL is that of the schema, for whoever is to live by the clock.
+	// URL is the schema's, for connections that use the clock.
 	URL string
 
-	tb   testing.TB
-	conn *pgx.Conn
-	told time.Time
+	tb    testing.TB
+	conn  *pgx.Conn
+	setTo time.Time
 }
 
 // NewClock makes a clock for the schema of a URL, which must be empty.
@@ -55,11 +55,11 @@ func NewClock(tb testing.TB, schema string) *Clock {
 
 // Set sets the clock. It must not be called by several goroutines at once.
 func (c *Clock) Set(now time.Time) {
-	if c.told.Equal(now) {
+	if c.setTo.Equal(now) {
 		return
 	}
 	if _, err := c.conn.Exec(context.Background(), "UPDATE clock SET at = $1", now); err != nil {
 		c.tb.Error(err)
 	}
-	c.told = now
+	c.setTo = now
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.M(m).Run()) }
 
-// Whoever lives by a clock is told its time, also in what was prepared before.
+// A connection that uses a clock reads its time, also in statements that were prepared before.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	clock := pgtest.NewClock(t, pgtest.URL(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A Proxy stands between a store and its server, and breaks what goes through it.
+// A Proxy forwards connections between a store and its server, and breaks them as a test requests.
 type Proxy struct {
 	// URL is that of the database, through the proxy.
 	URL string
@@ -73,9 +73,9 @@ func (p *Proxy) set(down bool) {
 	}
 }
 
-// CutAnswers cuts a connection instead of letting an answer of the server through, wherever cut says so:
-// the server has done what it was asked, and nobody hears of it. It may be called by several goroutines
-// at once. nil lets all through.
+// CutAnswers makes the proxy close a connection instead of forwarding an answer of the server for which cut
+// returns true: the server has executed the statement, and the client gets no answer. cut may be called by
+// several goroutines at once. nil forwards all answers.
 func (p *Proxy) CutAnswers(cut func(answer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ type Server struct {
 // Start starts a server for one test, which may kill it. Where none can be started, the test is skipped.
 func Start(tb testing.TB) *Server { return StartIn(tb, "") }
 
-// StartIn starts a server whose folder is in the one that is named.
+// StartIn starts a server whose data folder is created in parent.
 func StartIn(tb testing.TB, parent string) *Server {
 	tb.Helper()
 	s, err := start(tb.Context(), parent)
@@ -263,7 +263,7 @@ func launch(bin, data, dir string, who *syscall.SysProcAttr) (*process, error) {
 	cmd.WaitDelay = time.Second // what it leaves behind may hold its output open
 	begun := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the server is told when the thread that started it ends
+		runtime.LockOSThread() // the kernel signals the server when the thread that started it ends
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		if err == nil {

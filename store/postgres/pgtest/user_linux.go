@@ -40,10 +40,10 @@ func unprivileged() (*syscall.SysProcAttr, error) {
 		a.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		return a, nil
 	}
-	return nil, errors.New("there is neither a user postgres nor nobody to run it as")
+	return nil, errors.New("there is neither a user postgres nor a user nobody to run it as")
 }
 
-// withoutSignal is for a process that is waited for by whoever starts it.
+// withoutSignal is for a process whose parent waits for it.
 func withoutSignal(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.Credential}
 }

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// ModelOptions are the options of [NewModel] and [NewProvider]. The zero value is usable.
+type ModelOptions struct {
+	// Sim configures simulated models, as [SimOptions] returns it; nil: no scripts.
+	Sim *sim.Options
+	Log *slog.Logger // nil: discards
+}
+
+// NewModel returns the model of a configuration entry, with the transforms and the dialect that the entry names.
+func NewModel(cfg *config.Config, entry *config.Model, opts *ModelOptions) (lathe.Model, error) {
+	model, err := NewProvider(entry, opts)
+	if err != nil {
+		return nil, err
+	}
+	return Decorate(cfg, entry, model)
+}
+
+// NewProvider returns the model of a configuration entry without its transforms and its dialect. A simulated model is
+// reached over the same wire as every other, by a transport within this process.
+func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
+	if options == nil {
+		options = &ModelOptions{}
+	}
+	name := m.Model
+	if name == "" {
+		name = m.Name
+	}
+	opts := &provider.Options{
+		Name:                m.Label,
+		BaseURL:             m.BaseURL.Reveal(),
+		Key:                 m.Key.Secret(),
+		Headers:             map[string]secret.Secret{},
+		ClientTimeout:       m.ClientTimeout,
+		OpenTimeout:         m.OpenTimeout,
+		ReadTimeout:         m.ReadTimeout,
+		LoadingTimeout:      m.LoadingTimeout,
+		Retry:               provider.Retry{Attempts: m.MaxAttempts},
+		ReasoningField:      m.ReasoningField,
+		NoUsage:             !m.IncludeUsage,
+		MaxCompletionTokens: m.MaxCompletionTokens,
+		TopK:                slices.Contains(passed(m), "top_k"),
+		MaxTokens:           m.MaxTokens,
+		Entry:               m.Name,
+		NoTools:             !m.SupportsTools,
+		NoParallel:          !m.SupportsParallel,
+		MaxLineBytes:        m.MaxLineBytes,
+		MaxEventBytes:       m.MaxEventBytes,
+		MaxResponseBytes:    int64(m.MaxResponseBytes),
+		MaxAnswerBytes:      m.MaxAnswerBytes,
+		MaxAnswerCalls:      m.MaxAnswerCalls,
+		Log:                 options.Log,
+	}
+	if m.Name == config.CommandLineModel {
+		opts.Entry = name
+	}
+	if opts.ReasoningField == "" && writesHarmony(m.Dialect, name) {
+		opts.ReasoningField = "reasoning_content" // analysis belongs to a turn until it is answered
+	}
+	for k, v := range m.Headers {
+		opts.Headers[k] = v.Secret()
+	}
+	if m.Provider == "sim" {
+		server := sim.New(options.Sim)
+		if err := checkSimulated(server, name); err != nil {
+			return nil, err
+		}
+		if _, written, isText := strings.Cut(name, "+"); isText && written != provider.NativeDialect {
+			if _, err := LookupDialect(written); err != nil {
+				return nil, invalidRequest("no simulated model %q: %w", name, err)
+			}
+		}
+		opts.BaseURL = "http://sim.invalid" // each wire has its own path below it
+		opts.Transport = server.Transport()
+	}
+	if opts.Name == "" && (m.Provider == sim.Provider || isSimulated(name)) {
+		opts.Name = sim.Provider // wherever it runs, it is simulated
+	}
+	model, err := provider.New(m.Wire, name, opts)
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+	}
+	return model, nil
+}
+
+// passed returns the members of a client's request that go to the model server although Lathe does not read them. Without a
+// profile the server of chat completions is not known, so all that is known of such servers passes.
+func passed(m *config.Model) []string {
+	if m.Profile == "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		return m.Pass
+	}
+	return slices.Concat(preset.Members(m.Profile), m.Pass)
+}
+
+func writesHarmony(dialectName, model string) bool {
+	if dialectName == "auto" {
+		dialectName, _ = dialect.ForModel(model)
+	}
+	return dialectName == "harmony"
+}
+
+// Decorate wraps model in the transforms and the dialect of its configuration entry.
+func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
+	model, err := withTransforms(cfg, m, model)
+	if err != nil {
+		return nil, err
+	}
+	model, err = provider.WithDialect(model, m.Dialect, &provider.DialectOptions{
+		MaxPayloadBytes:       cfg.Limits().MaxPayloadBytes,
+		AllowDeprecatedSyntax: cfg.ToolCalling.AllowDeprecatedSyntax,
+		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
+		RecoverLeakedCalls:    m.RecoverLeakedCalls,
+	})
+	if err != nil {
+		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+	}
+	return model, nil
+}
+
+// LookupDialect returns the dialect of that name. The error suggests names that are like it.
+func LookupDialect(name string) (*dialect.Dialect, error) {
+	d, ok := dialect.Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("no dialect %q: %s", name, nearest.Suggest(name, dialect.Names(), "there are "+strings.Join(dialect.Names(), ", ")))
+	}
+	return d, nil
+}

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"errors"
+
+	"github.com/lathe-run/lathe/config"
+)
+
+var errClosed = errors.New("the application is closed")
+
+// Reload puts a new configuration in force: all of it, or, with an error, nothing. Requests and runs that began with the
+// former configuration keep it until they end, and its servers and modules are closed then. Store, audit log, collector,
+// limits of the HTTP server and addresses change with a restart only.
+func (a *App) Reload(cfg *config.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return failed(errClosed)
+	}
+	a.warn(cfg)
+	next, err := a.newRevision(cfg)
+	if err != nil {
+		return err
+	}
+	if err := a.pools.workers.Reload(poolsOf(cfg)); err != nil {
+		next.close()
+		return invalidConfig(Cause(err))
+	}
+	setup := next.setup
+	former, err := a.server.Reload(&setup)
+	if err != nil {
+		next.close()
+		return errors.Join(invalidConfig(Cause(err)), a.pools.workers.Reload(poolsOf(a.current.cfg)))
+	}
+	unused := a.offerTools(next)
+	a.keep.Store(&cfg.Keep)
+	old, closed := a.current, make(chan struct{})
+	a.current, a.retired = next, append(a.retired, closed)
+	go func() {
+		defer close(closed)
+		<-former // no request and no run uses the former revision
+		<-unused // and no call of an MCP client
+		old.close()
+	}()
+	return nil
+}

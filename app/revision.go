@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A revision is everything that one reading of the configuration describes: models, tools, and the servers that the tools
+// need. A reload makes a new one; requests and runs that began with the former keep it until they end.
+type revision struct {
+	cfg    *config.Config
+	runner *tool.Runner
+	// unattended has no approver: it is for the calls of agents and of MCP clients.
+	unattended *tool.Runner
+	models     *servedModels
+	tools      *Tools
+	catalog    *Catalog
+	pools      *workerPools // keeps the tools of workers in the set; nil until they are attached
+	agents     *agents
+	setup      server.Setup
+}
+
+// newRevision starts what the configuration describes. If a part cannot be made, it stops the parts that were
+// started and returns the error.
+func (a *App) newRevision(cfg *config.Config) (*revision, error) {
+	r := &revision{cfg: cfg, agents: &agents{}}
+	if err := r.build(a); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// build sets the fields of r one by one. After an error those that are set must be closed.
+func (r *revision) build(a *App) (err error) {
+	cfg := r.cfg
+	if r.catalog, err = OpenCatalog(cfg); err != nil {
+		return err
+	}
+	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
+	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log}); err != nil {
+		return err
+	}
+	set := r.tools.Set
+	for _, text := range r.tools.Servers.Warnings() {
+		a.log.Warn(text)
+	}
+	if err := a.pools.tools.Attach(ctx, set); err != nil {
+		return err
+	}
+	r.pools = a.pools
+	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
+	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log}); err != nil {
+		return err
+	}
+	if r.runner = r.unattended; a.store != nil {
+		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log}); err != nil {
+			return err
+		}
+	}
+	simOpts, err := SimOptions(cfg, a.opts.Script, a.opts.Replay)
+	if err != nil {
+		return err
+	}
+	simOpts.Now = time.Now
+	modelOpts := &ModelOptions{Sim: simOpts, Log: a.log}
+	r.models = newServedModels(cfg, r.runner, modelOpts, a.opts.Aliases)
+	if err := r.models.makeConfigured(); err != nil {
+		return err
+	}
+	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts)); err != nil {
+		return err
+	}
+	r.setup, err = newSetup(cfg, r.models, servedTools{set, r.runner, a.audit})
+	return err
+}
+
+// close stops the servers and modules of the revision. No request and no run may use it.
+func (r *revision) close() {
+	if r.pools != nil {
+		r.pools.tools.Detach(r.tools.Set)
+	}
+	if r.catalog != nil {
+		r.catalog.Close()
+	}
+	if r.tools != nil {
+		r.tools.Close()
+	}
+}
+
+// newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
+// and worker pools.
+func newSetup(cfg *config.Config, models server.Models, tools server.Tools) (server.Setup, error) {
+	policy, err := NewPolicy(cfg)
+	if err != nil {
+		return server.Setup{}, err
+	}
+	s := server.Setup{Models: models, Tools: tools, Policy: policy, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins,
+		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		k := cfg.Keys[name]
+		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Limits: k.Limits(),
+			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
+	}
+	if err = s.Check(); err == nil {
+		err = server.CheckWorkerPools(poolsOf(cfg))
+	}
+	if err != nil {
+		return s, invalidConfig(Cause(err))
+	}
+	return s, nil
+}

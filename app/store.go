@@ -1,0 +1,154 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+// A Store keeps runs: a file, a database that several processes use, or memory. A store that several processes use is
+// also a [store.Shared].
+type Store interface {
+	store.Retainer
+	store.Compactor
+	store.SignalStore
+	Close() error
+}
+
+var (
+	_ Store = (*sqlite.Store)(nil)
+	_ Store = (*postgres.Store)(nil)
+)
+
+// A memoryStore keeps runs until it is closed. It hides that [store.Memory] is a [store.Shared]: it is not shared with
+// another process.
+type memoryStore struct{ memoryInterfaces }
+
+type memoryInterfaces interface {
+	store.Retainer
+	store.Compactor
+	store.SignalStore
+	store.RequestStore
+}
+
+// Close does nothing: the runs end with the process.
+func (memoryStore) Close() error { return nil }
+
+// Limits of the memory store. The runs that ended first are removed for others, and no key has more than a quarter.
+const (
+	maxMemoryRuns     = 10_000
+	maxMemoryFinished = 256
+	maxMemoryBytes    = 64 << 20
+	memoryShare       = 4
+)
+
+// NewMemoryStore returns a store that keeps at most 256 ended runs and 64 MiB of all runs in memory.
+func NewMemoryStore() Store {
+	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes, Share: memoryShare})}
+}
+
+// Tightened returns the files of a store that other users could open until now.
+func Tightened(s Store) []string {
+	if t, ok := s.(interface{ Tightened() []string }); ok {
+		return t.Tightened()
+	}
+	return nil
+}
+
+// ParseStoreName splits the name of a store in a file or a database: the kind, sqlite or postgres, and the path or the
+// URL. from is what errors call the name, such as serve.store.
+func ParseStoreName(name, from string) (kind, path string, err error) {
+	kind, path, _ = strings.Cut(name, ":")
+	switch {
+	case kind == "sqlite" && path != "":
+		return kind, strings.TrimPrefix(path, "//"), nil
+	case kind == "postgres", kind == "postgresql":
+		return "postgres", name, nil
+	}
+	return "", "", invalidRequest("%s %q: want sqlite:PATH or postgres://USER@HOST/DATABASE", from, ShownStoreName(name))
+}
+
+// StoreOptions are the options of [OpenStore]. The zero value is usable.
+type StoreOptions struct {
+	ReadOnly bool
+	// From is what errors call the name; empty: serve.store.
+	From string
+}
+
+// OpenStore opens a store by its name: sqlite:PATH, or postgres://USER@HOST/DATABASE. A *[LockedError] says that another
+// process has the file open. Close must be called.
+func OpenStore(name string, opts *StoreOptions) (Store, error) {
+	if opts == nil {
+		opts = &StoreOptions{}
+	}
+	readOnly := opts.ReadOnly
+	kind, path, err := ParseStoreName(name, cmp.Or(opts.From, "serve.store"))
+	if err != nil {
+		return nil, err
+	}
+	if kind == "sqlite" {
+		if _, err := os.Stat(path); readOnly && errors.Is(err, fs.ErrNotExist) {
+			return nil, failed(fmt.Errorf("there is no store %s: `lathe run --store sqlite:%s …` and `lathe serve` with it make one", path, path))
+		}
+		s, err := sqlite.Open(path, &sqlite.Options{ReadOnly: readOnly})
+		if lathe.CodeOf(err) == lathe.CodeConflict {
+			return nil, failed(&LockedError{path, Cause(err)})
+		}
+		if err != nil {
+			return nil, failed(fmt.Errorf("the store %s: %w", path, Cause(err)))
+		}
+		return s, nil
+	}
+	s, err := postgres.Open(context.Background(), path, nil)
+	if err != nil {
+		return nil, failed(fmt.Errorf("the store %s: %w", ShownStoreName(name), Cause(err)))
+	}
+	return s, nil
+}
+
+// A LockedError says that another process has the file of a store open.
+type LockedError struct {
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *LockedError) Error() string { return fmt.Sprintf("the store %s: %s", e.Path, e.Err) }
+
+// Unwrap returns the cause.
+func (e *LockedError) Unwrap() error { return e.Err }
+
+// checkStore refuses a name in serve.store that no store can be opened under.
+func checkStore(name string) error {
+	if name == "" || name == "memory" || name == "none" {
+		return nil
+	}
+	_, _, err := ParseStoreName(name, "serve.store")
+	if err != nil {
+		return invalidConfig(Cause(err))
+	}
+	return nil
+}
+
+// ShownStoreName returns the name of a store without user, password and parameters, for messages.
+func ShownStoreName(name string) string {
+	if !strings.Contains(name, "@") && !strings.Contains(name, "?") {
+		return name
+	}
+	u, err := url.Parse(name)
+	if err != nil || u.Host == "" {
+		kind, _, _ := strings.Cut(name, ":")
+		return kind + ":…"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}

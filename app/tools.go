@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// Tools are the tools of a configuration, with the MCP servers and WebAssembly modules that some of them are from.
+type Tools struct {
+	Set     *tool.Set
+	Servers *Servers
+	modules *Modules
+}
+
+// StartTools makes the tools of the configuration: those of [NewToolSet], [StartServers] and [StartModules]. Without an error
+// Close must be called.
+func StartTools(ctx context.Context, cfg *config.Config, opts *ServerOptions) (*Tools, error) {
+	return startTools(ctx, cfg, nil, nil, opts)
+}
+
+func startTools(ctx context.Context, cfg *config.Config, running *agents, further []lathe.Tool, opts *ServerOptions) (_ *Tools, err error) {
+	if opts == nil {
+		opts = &ServerOptions{}
+	}
+	t := &Tools{}
+	if t.Set, err = newToolSet(cfg, running, further); err != nil {
+		return nil, err
+	}
+	if t.Servers, err = StartServers(ctx, cfg, t.Set, opts); err != nil {
+		return nil, err
+	}
+	if t.modules, err = StartModules(ctx, cfg, t.Set, opts.Log); err != nil {
+		t.Servers.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close stops the servers and modules. No call may run.
+func (t *Tools) Close() {
+	t.modules.Close()
+	t.Servers.Close()
+}
+
+// builtinTools returns all built-in tools by name, and the names that `all` stands for. The tools that need a workspace
+// share an empty one; `all` leaves them out, because only tests and evaluations look at it.
+func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
+	byName = map[string]lathe.Tool{}
+	for _, t := range builtin.Tools(nil) {
+		all = append(all, t.Spec().Name)
+		byName[t.Spec().Name] = t
+	}
+	ws, err := builtin.NewWorkspace(nil)
+	if err != nil {
+		return nil, nil, failed(err)
+	}
+	for _, t := range ws.Tools() {
+		byName[t.Spec().Name] = t
+	}
+	return all, byName, nil
+}
+
+// NewToolSet returns the tools that the configuration enables, and the further ones. Tools of MCP servers and of
+// WebAssembly modules are added by [StartServers] and [StartModules]; [StartTools] does all three. Agents (tools.run) are listed, and fail if they are
+// called: [New] and [OpenSession] make those that run.
+func NewToolSet(cfg *config.Config, further ...lathe.Tool) (*tool.Set, error) {
+	return newToolSet(cfg, nil, further)
+}
+
+func newToolSet(cfg *config.Config, running *agents, further []lathe.Tool) (*tool.Set, error) {
+	all, byName, err := builtinTools()
+	if err != nil {
+		return nil, err
+	}
+	names := cfg.Tools.Builtin
+	if slices.Equal(names, []string{"all"}) {
+		names = all
+	}
+	var tools []lathe.Tool
+	for _, name := range names {
+		t, ok := byName[name]
+		if !ok {
+			return nil, invalidConfig(fmt.Errorf("tools.builtin: no tool %q, there are %s", name, strings.Join(builtin.Names(), ", ")))
+		}
+		tools = append(tools, t)
+	}
+	overHTTP, problems := httpTools(cfg)
+	if len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
+	tools = append(tools, overHTTP...)
+	asTools, err := running.tools(cfg)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(append(tools, asTools...), further...)
+	set, err := tool.NewSetWithin(cfg.Limits(), tools...)
+	if err != nil {
+		return nil, invalidConfig(Cause(err))
+	}
+	return set, nil
+}

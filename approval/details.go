@@ -1,0 +1,84 @@
+package approval
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/unseen"
+)
+
+// A Detail is one line of the description of a call that an approver sees. Its value is one line of visible characters.
+type Detail struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Model reports that the model wrote the value, and the name if it is that of an argument: do not trust it.
+	Model bool `json:"model,omitempty"`
+}
+
+// Limits of what is shown.
+const (
+	maxShownArgs  = 40
+	maxShownName  = 64
+	maxShownValue = 400
+)
+
+// Details returns the lines that an approver should see first: those that Lathe itself has determined,
+// then each argument in its canonical form, with control, direction and invisible characters
+// as escapes. Names and values are truncated, and state by how much.
+func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
+	origin := req.Tool.Origin
+	if origin == "" {
+		origin = "an unnamed origin"
+	}
+	why := "rule " + req.Verdict.Rule
+	if req.Verdict.Reason != "" {
+		why = req.Verdict.Reason + " (" + why + ")"
+	}
+	out := []Detail{
+		{Name: "tool", Value: req.Tool.Name},
+		{Name: "origin", Value: show(origin, maxShownValue)},
+		{Name: "effect", Value: req.Tool.Effect.String()},
+		{Name: "why asked", Value: show(why, maxShownValue)},
+		{Name: "digest", Value: req.Digest},
+		{Name: "expires in", Value: req.ExpiresAt.Sub(now).Round(time.Second).String()},
+	}
+	if len(req.Tool.Labels) > 0 {
+		out = append(out, Detail{Name: "labels", Value: show(strings.Join(req.Tool.Labels, " "), maxShownValue)})
+	}
+	canon, err := rawjson.AppendCanonical(nil, req.Args)
+	if err != nil || len(canon) == 0 || canon[0] != '{' {
+		return append(out, Detail{Name: "arguments", Value: show(string(req.Args), maxShownValue), Model: true})
+	}
+	n := 0
+	for key, value := range rawjson.Members(canon) {
+		if n++; n <= maxShownArgs {
+			out = append(out, Detail{Name: show(string(rawjson.AppendUnquoteLossy(nil, key)), maxShownName), Value: show(string(value), maxShownValue), Model: true})
+		}
+	}
+	if n > maxShownArgs {
+		out = append(out, Detail{Name: "…", Value: fmt.Sprintf("%d more arguments", n-maxShownArgs)})
+	}
+	return out
+}
+
+// show returns s as one line of visible characters, at most limit bytes of s.
+func show(s string, limit int) string {
+	more := ""
+	if len(s) > limit {
+		head := shorten.Cut(s, limit)
+		more = fmt.Sprintf(" … %d bytes more", len(s)-len(head))
+		s = head
+	}
+	return Visible(s) + more
+}
+
+// Visible returns s with what cannot be seen, or changes how the rest is seen, as escapes: control,
+// direction, tag and other invisible characters, line ends, and bytes that are no UTF-8.
+func Visible(s string) string {
+	return unseen.Escape(s, func(r rune) bool { return !unicode.IsPrint(r) || unseen.Blank(r) })
+}

@@ -1,0 +1,376 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// QueueOptions configure a [Queue].
+type QueueOptions struct {
+	Now        func() time.Time // the clock; nil: time.Now
+	MaxPending int              // the most requests that are held until they expire; 0: 10,000. Requests beyond it fail.
+	Grants     *Grants          // what answers with a scope allow; nil: the Queue's own. Share it to share them.
+	// Signals stores the answers and their scopes, so that every process on the same store has them for as long as
+	// their runs are kept; nil: they are kept in memory only. If it is a [store.RunIndex], a session scope also applies to
+	// the other runs of the session, of which the newest 100 are searched.
+	Signals store.SignalStore
+	// OnAsk is called with each new request, and OnAnswer with the first answer to each request. They are called on the
+	// goroutine of Approve and Answer.
+	OnAsk    func(Request)
+	OnAnswer func(Request, Answer)
+}
+
+// A Queue is an approval queue: a [lathe.Approver] that holds requests in memory until they are answered or expire.
+//
+// Approve returns [lathe.ErrPending] for a request without an answer, and the run is parked. Once Answer was called, the
+// run is executed again and Approve returns the answer, once. For example:
+//
+//	Approve(request)       → ErrPending, the run is parked
+//	Answer(digest, answer) → stored
+//	Approve(request)       → the answer, when the run is resumed
+//	Approve(request)       → denied: an answer approves one call only
+//
+// With a signal store, an answer that one process stored is returned in every other process; the log of the run says which
+// answers were used. Its methods may be called from several goroutines at once.
+type Queue struct {
+	opts    QueueOptions
+	mu      sync.Mutex
+	pending map[string]*entry // by digest
+	late    []Request         // expired before their run used an answer
+}
+
+var _ tool.StoredApprover = (*Queue)(nil)
+
+type entry struct {
+	req    Request
+	asked  lathe.ApprovalRequest
+	answer *Answer
+	print  string // of the answer
+	used   bool
+}
+
+// A Request is a call that waits for an approval. It contains what the model wrote: show it only to those who may approve
+// the call.
+type Request struct {
+	Digest     string          `json:"digest"`
+	RunID      string          `json:"run_id"`
+	SessionID  string          `json:"session_id,omitempty"`
+	Principal  string          `json:"principal,omitempty"`
+	ToolCallID string          `json:"tool_call_id"`
+	Tool       string          `json:"tool"`
+	Origin     string          `json:"origin,omitempty"`
+	Effect     string          `json:"effect"`
+	Turn       int             `json:"turn"`
+	Seq        int             `json:"seq"`
+	Rule       string          `json:"rule,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	ExpiresAt  time.Time       `json:"expires_at"`
+	Details    []Detail        `json:"facts"`
+	Arguments  json.RawMessage `json:"arguments"`
+}
+
+// A Verb is the decision of an approver.
+type Verb string
+
+// The verbs.
+const (
+	Approve  Verb = "approve"
+	Edit     Verb = "edit" // approve with other arguments, which are validated again
+	Deny     Verb = "deny"
+	AnswerIt Verb = "answer" // in place of the tool, which is not called
+)
+
+// Past returns the word of ApprovalResolved for the verb; "" for an unknown one.
+func (v Verb) Past() string {
+	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
+}
+
+// An Answer is the decision on one request.
+type Answer struct {
+	Verb       Verb            `json:"verb"`
+	By         string          `json:"by"`
+	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; default: by the verb
+	Scope      Scope           `json:"scope,omitempty"`       // with approve
+	Arguments  json.RawMessage `json:"arguments,omitempty"`   // with edit: an object
+	Result     json.RawMessage `json:"result,omitempty"`      // with answer: JSON; [Text] makes it of text
+}
+
+// Limits of an answer.
+const (
+	maxBy     = 200
+	maxReason = 64
+	maxBody   = 1 << 20
+)
+
+// NewQueue returns an empty queue.
+func NewQueue(opts *QueueOptions) *Queue {
+	q := &Queue{pending: map[string]*entry{}}
+	if opts != nil {
+		q.opts = *opts
+	}
+	if q.opts.Now == nil {
+		q.opts.Now = time.Now
+	}
+	if q.opts.MaxPending <= 0 {
+		q.opts.MaxPending = 10_000
+	}
+	if q.opts.Grants == nil {
+		q.opts.Grants = &Grants{}
+	}
+	return q
+}
+
+// Approve implements [lathe.Approver]. It returns the answer to the request if there is one or if an earlier answer has
+// granted the call, and else holds the request and returns [lathe.ErrPending]. An answer is returned once: a second request
+// with the same digest is denied.
+func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	if by, ok := q.opts.Grants.Allows(req); ok {
+		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
+	}
+	if a, ok := q.kept(ctx, req); ok {
+		return a, nil
+	}
+	q.mu.Lock()
+	q.sweep()
+	e := q.pending[req.Digest]
+	switch {
+	case e == nil:
+		if len(q.pending) >= q.opts.MaxPending {
+			q.mu.Unlock()
+			return lathe.Approval{}, errors.New("approval: too many requests are held")
+		}
+		e = newEntry(req, q.opts.Now())
+		q.pending[req.Digest] = e
+		q.mu.Unlock()
+		if q.opts.OnAsk != nil {
+			q.opts.OnAsk(e.req)
+		}
+		return lathe.Approval{}, lathe.ErrPending
+	case e.answer == nil:
+		if e.asked.Tool == nil { // Await had only what the log has: now the call itself is known
+			*e = *newEntry(req, q.opts.Now())
+		}
+		q.mu.Unlock()
+		return lathe.Approval{}, lathe.ErrPending
+	case e.used:
+		q.mu.Unlock()
+		return lathe.Approval{By: e.answer.By, ReasonCode: ReasonReplayed}, nil
+	}
+	e.used = true
+	a := *e.answer
+	kept := q.opts.Signals
+	q.mu.Unlock()
+	if kept == nil {
+		q.grant(req, &a)
+	}
+	return a.approval(), nil
+}
+
+func (q *Queue) grant(req *lathe.ApprovalRequest, a *Answer) {
+	if a.Verb == Approve && a.Scope != ScopeOnce {
+		// If the scope cannot be granted, the approval is for this call only.
+		_ = q.opts.Grants.Add(req, a.Scope, a.By)
+	}
+}
+
+func (a *Answer) approval() lathe.Approval {
+	out := lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode}
+	switch a.Verb {
+	case Edit:
+		out.Arguments = bytes.Clone(a.Arguments)
+	case AnswerIt:
+		out.Result = bytes.Clone(a.Result)
+	case Approve, Deny:
+	}
+	return out
+}
+
+func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
+	e := &entry{asked: *req}
+	e.asked.Args = bytes.Clone(req.Args)
+	e.asked.Used = nil
+	r := Request{Digest: req.Digest, Tool: req.Tool.Name, Origin: req.Tool.Origin, Effect: req.Tool.Effect.String(), Turn: req.Turn, Seq: req.Seq,
+		Rule: req.Verdict.Rule, Reason: req.Verdict.Reason, ExpiresAt: req.ExpiresAt, Details: Details(req, now), Arguments: e.asked.Args}
+	if req.Run != nil {
+		r.RunID, r.SessionID, r.Principal = req.Run.RunID, req.Run.SessionID, req.Run.Principal
+	}
+	if req.Call != nil {
+		r.ToolCallID = req.Call.ID
+	}
+	e.req = r
+	return e
+}
+
+// Pending returns the requests without an answer, of one run or, if run is empty, of all, in the order in which they
+// expire.
+func (q *Queue) Pending(run string) []Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweep()
+	var out []Request
+	for _, e := range q.pending {
+		if e.answer == nil && (run == "" || e.req.RunID == run) {
+			out = append(out, e.req)
+		}
+	}
+	slices.SortFunc(out, func(a, b Request) int {
+		if c := a.ExpiresAt.Compare(b.ExpiresAt); c != 0 {
+			return c
+		}
+		return strings.Compare(fmt.Sprintf("%s %09d %s", a.RunID, a.Seq, a.Digest), fmt.Sprintf("%s %09d %s", b.RunID, b.Seq, b.Digest))
+	})
+	return out
+}
+
+// Answer answers the request with that digest. If there is a signal store, the answer is stored before Answer returns.
+// Answering again with the same answer is no error. The error is a *[lathe.Error]: not_found for a request that is not
+// held, approval_expired, conflict if the request has another answer, or invalid_request.
+func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
+	if a.ReasonCode == "" {
+		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
+	}
+	if err := a.check(); err != nil {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "approval: answer", Err: err}
+	}
+	a.Arguments, a.Result = bytes.Clone(a.Arguments), bytes.Clone(a.Result)
+	q.mu.Lock()
+	e := q.pending[digest]
+	fail := func(code lathe.Code, err error) error {
+		q.mu.Unlock()
+		return &lathe.Error{Code: code, Op: "approval: answer", Err: err}
+	}
+	switch {
+	case e == nil:
+		return fail(lathe.CodeNotFound, lathe.ErrNotFound)
+	case e.answer != nil && e.print == fingerprint(&a):
+		q.mu.Unlock()
+		return nil
+	case e.answer != nil:
+		return fail(lathe.CodeConflict, errors.New("the request has another answer"))
+	case !q.opts.Now().Before(e.req.ExpiresAt):
+		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
+	}
+	// The call of a request of an earlier process is known only when the run asks again; the scope is checked then.
+	if ok := a.scoped(e); a.Scope != ScopeOnce && !ok {
+		return fail(lathe.CodeInvalidRequest, errors.New("the call has no such scope"))
+	}
+	req := e.req
+	if kept := q.opts.Signals; kept != nil {
+		q.mu.Unlock()
+		if err := q.store(ctx, kept, &req, &a); err != nil {
+			return err
+		}
+		q.mu.Lock()
+	}
+	e.answer, e.print = &a, fingerprint(&a)
+	q.mu.Unlock()
+	if q.opts.OnAnswer != nil {
+		q.opts.OnAnswer(req, a)
+	}
+	return nil
+}
+
+// scoped reports whether the call can have the scope of the answer.
+func (a *Answer) scoped(e *entry) bool {
+	if e.asked.Tool == nil {
+		return a.Scope == ScopeCall || a.Scope == ScopeRun || a.Scope == ScopeSession && e.req.SessionID != ""
+	}
+	_, ok := grantOf(&e.asked, a.Scope)
+	return ok
+}
+
+// Await holds a request that an earlier process made, as it is in the log of its run, so that it can be answered before
+// the run asks again. It reports whether the request is held and has no answer. Beyond MaxPending it keeps nothing and returns
+// false.
+func (q *Queue) Await(r Request) (waits bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweep()
+	e := q.pending[r.Digest]
+	if e == nil && len(q.pending) < q.opts.MaxPending {
+		e = &entry{req: r}
+		q.pending[r.Digest] = e
+	}
+	return e != nil && e.answer == nil
+}
+
+// check returns an error if the answer is invalid.
+func (a *Answer) check() error {
+	object := func(raw json.RawMessage) bool {
+		return len(raw) <= maxBody && rawjson.Check(raw, rawjson.Limits{}) == nil && raw[rawjson.SkipSpace(raw, 0)] == '{'
+	}
+	switch a.Verb {
+	case Approve, Deny:
+		if a.Arguments != nil || a.Result != nil {
+			return fmt.Errorf("%s takes neither arguments nor a result", a.Verb)
+		}
+	case Edit:
+		if a.Result != nil || !object(a.Arguments) {
+			return errors.New("edit takes arguments, a JSON object")
+		}
+	case AnswerIt:
+		if a.Arguments != nil || len(a.Result) > maxBody || rawjson.Check(a.Result, rawjson.Limits{}) != nil {
+			return errors.New("answer takes a result, a JSON value")
+		}
+	default:
+		return errors.New("a verb is approve, edit, deny or answer")
+	}
+	switch {
+	case a.Scope != ScopeOnce && a.Verb != Approve:
+		return errors.New("only approve has a scope")
+	case len(a.By) > maxBy:
+		return errors.New("the name of the approver is too long")
+	case len(a.ReasonCode) > maxReason || strings.Trim(a.ReasonCode, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+		return errors.New("a reason code is one word of a-z, 0-9 and _")
+	}
+	return nil
+}
+
+// Withdraw removes the requests of a run that has ended, and the grants for this run.
+func (q *Queue) Withdraw(run string) {
+	q.mu.Lock()
+	for digest, e := range q.pending {
+		if e.req.RunID == run {
+			delete(q.pending, digest)
+		}
+	}
+	q.late = slices.DeleteFunc(q.late, func(r Request) bool { return r.RunID == run })
+	q.mu.Unlock()
+	q.opts.Grants.EndRun(run)
+}
+
+// Expired returns the requests that have expired since it was last called, at most MaxPending, except those whose answer
+// was used. The caller resumes their runs.
+func (q *Queue) Expired() []Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweep()
+	late := q.late
+	q.late = nil
+	return late
+}
+
+// sweep removes the requests that have expired.
+func (q *Queue) sweep() {
+	now := q.opts.Now()
+	for digest, e := range q.pending {
+		if now.Before(e.req.ExpiresAt) {
+			continue
+		}
+		if delete(q.pending, digest); !e.used && len(q.late) < q.opts.MaxPending {
+			q.late = append(q.late, e.req)
+		}
+	}
+}

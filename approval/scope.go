@@ -1,0 +1,103 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/store"
+)
+
+// maxSessionRuns bounds the runs of a session that are searched for an earlier answer, newest first.
+const maxSessionRuns = 100
+
+// kept returns the stored answer to the request itself, or to an earlier request whose scope includes it. If the store
+// cannot be read, nothing is allowed.
+func (q *Queue) kept(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	store := q.signals()
+	if store == nil || req.Run == nil || req.Call == nil {
+		return lathe.Approval{}, false
+	}
+	found, err := store.Signals(ctx, req.Run.RunID)
+	if err != nil {
+		return lathe.Approval{}, false
+	}
+	if a, ok := q.approvalIn(req, found); ok {
+		return a, true
+	}
+	by, ok := allowed(req, req.Run.RunID, found)
+	if !ok {
+		by, ok = allowedInSession(ctx, store, req)
+	}
+	return lathe.Approval{Approved: ok, By: by, ReasonCode: ReasonGranted}, ok
+}
+
+// allowedInSession searches the other runs of the session.
+func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe.ApprovalRequest) (by string, ok bool) {
+	index, has := signals.(store.RunIndex)
+	if !has || req.Run.SessionID == "" {
+		return "", false
+	}
+	rows, _, err := index.Runs(ctx, &store.RunFilter{SessionID: req.Run.SessionID, Principal: req.Run.Principal, Limit: maxSessionRuns})
+	if err != nil {
+		return "", false
+	}
+	for i := range rows {
+		r := &rows[i]
+		if r.RunID == req.Run.RunID || r.SessionID != req.Run.SessionID || r.Principal != req.Run.Principal {
+			continue
+		}
+		found, err := signals.Signals(ctx, r.RunID)
+		if err != nil {
+			return "", false
+		}
+		if by, ok := allowed(req, r.RunID, found); ok {
+			return by, true
+		}
+	}
+	return "", false
+}
+
+// allowed returns the approver who allowed the call by an answer to another call. The caller checks that the run of the
+// signals has the same principal, and the same session if it is another run.
+func allowed(req *lathe.ApprovalRequest, runID string, found []store.Signal) (by string, ok bool) {
+	for i := range found {
+		if f := decodeAnswer(&found[i]); f != nil && f.Verb == Approve && f.reaches(req, runID) && f.boundTo(req, runID, found[i].Key) {
+			return f.By, true
+		}
+	}
+	return "", false
+}
+
+// reaches reports whether the call is within the scope.
+func (f *storedAnswer) reaches(req *lathe.ApprovalRequest, runID string) bool {
+	same := runID == req.Run.RunID
+	switch f.Scope {
+	case ScopeCall:
+		return same && f.Shown != nil && equalJSON([]byte(*f.Shown), req.Args)
+	case ScopeRun:
+		return same
+	case ScopeSession:
+		return req.Run.SessionID != ""
+	case ScopeOnce:
+	}
+	return false
+}
+
+// boundTo reports whether the answer was given for the same rule and the same tool with the same definition. The digest
+// covers the definition at that time.
+func (f *storedAnswer) boundTo(req *lathe.ApprovalRequest, runID, callID string) bool {
+	return f.Shown != nil && f.Tool == req.Tool.Name && f.Rule == req.Verdict.Rule &&
+		f.Digest == digest.ArgsDigest(runID, callID, f.Tool, req.Tool.Schema, []byte(*f.Shown))
+}
+
+func equalJSON(a, b []byte) bool {
+	a, err := rawjson.AppendCanonical(nil, a)
+	if err != nil {
+		return false
+	}
+	b, err = rawjson.AppendCanonical(nil, b)
+	return err == nil && bytes.Equal(a, b)
+}

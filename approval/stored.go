@@ -1,0 +1,137 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A storedAnswer is the JSON form of an answer in the body of a signal.
+type storedAnswer struct {
+	Digest     string  `json:"digest"`
+	Verb       Verb    `json:"verb"`
+	By         string  `json:"by,omitempty"`
+	ReasonCode string  `json:"reason_code,omitempty"`
+	Scope      Scope   `json:"scope,omitempty"`
+	Arguments  *string `json:"arguments,omitempty"` // JSON, as its bytes are
+	Result     *string `json:"result,omitempty"`
+	// What a scope is bound to, besides the digest.
+	Tool  string  `json:"tool,omitempty"`
+	Rule  string  `json:"rule,omitempty"`
+	Shown *string `json:"shown,omitempty"` // the arguments of the call
+}
+
+func text(raw json.RawMessage) *string {
+	if raw == nil {
+		return nil
+	}
+	s := string(raw)
+	return &s
+}
+
+func (f *storedAnswer) answer() *Answer {
+	a := &Answer{Verb: f.Verb, By: f.By, ReasonCode: f.ReasonCode, Scope: f.Scope}
+	if f.Arguments != nil {
+		a.Arguments = json.RawMessage(*f.Arguments)
+	}
+	if f.Result != nil {
+		a.Result = json.RawMessage(*f.Result)
+	}
+	return a
+}
+
+// Keep sets the store of answers if the options have none.
+func (q *Queue) Keep(signals store.SignalStore) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.opts.Signals == nil {
+		q.opts.Signals = signals
+	}
+}
+
+// signals returns the store of answers; nil: they are kept in memory only.
+func (q *Queue) signals() store.SignalStore {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.opts.Signals
+}
+
+// store stores an answer as a signal of its run. It returns an error of code conflict if another answer is stored.
+func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a *Answer) error {
+	const op = "approval: answer"
+	form := &storedAnswer{Digest: r.Digest, Verb: a.Verb, By: a.By, ReasonCode: a.ReasonCode, Scope: a.Scope, Arguments: text(a.Arguments), Result: text(a.Result)}
+	if a.Scope != ScopeOnce {
+		form.Tool, form.Rule, form.Shown = r.Tool, r.Rule, text(r.Arguments)
+	}
+	body, err := json.Marshal(form)
+	if err != nil {
+		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+	}
+	err = kept.PutSignal(ctx, store.Signal{RunID: r.RunID, Kind: store.SignalApproval, Key: r.ToolCallID, Body: body})
+	if !errors.Is(err, lathe.ErrConflict) {
+		return err
+	}
+	signals, err := kept.Signals(ctx, r.RunID)
+	if err != nil {
+		return err
+	}
+	for i := range signals {
+		if f := decodeAnswer(&signals[i]); f != nil && signals[i].Key == r.ToolCallID && f.Digest == r.Digest && fingerprint(f.answer()) == fingerprint(a) {
+			return nil
+		}
+	}
+	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the request has another answer, or its run has ended")}
+}
+
+// decodeAnswer returns the answer in a signal, and nil if it has none that is valid.
+func decodeAnswer(f *store.Signal) *storedAnswer {
+	form := &storedAnswer{}
+	if f.Kind != store.SignalApproval || json.Unmarshal(f.Body, form) != nil || form.answer().check() != nil {
+		return nil
+	}
+	return form
+}
+
+// DecodeSignal returns the answer in a signal and the digest of the request that it answers. ok is false if the signal is of
+// another kind or is not valid.
+func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
+	form := decodeAnswer(f)
+	if form == nil {
+		return "", Answer{}, false
+	}
+	return form.Digest, *form.answer(), true
+}
+
+// StoredApproval implements [tool.StoredApprover]: it returns the stored answer to the request. ok is false if no answer is stored
+// or the store cannot be read.
+func (q *Queue) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+	kept := q.signals()
+	if kept == nil || req.Run == nil || req.Call == nil {
+		return lathe.Approval{}, false
+	}
+	signals, err := kept.Signals(ctx, req.Run.RunID)
+	if err != nil {
+		return lathe.Approval{}, false
+	}
+	return q.approvalIn(req, signals)
+}
+
+func (q *Queue) approvalIn(req *lathe.ApprovalRequest, signals []store.Signal) (lathe.Approval, bool) {
+	for i := range signals {
+		form := decodeAnswer(&signals[i])
+		if form == nil || signals[i].Key != req.Call.ID || form.Digest != req.Digest {
+			continue
+		}
+		a := form.answer()
+		q.mu.Lock()
+		if e := q.pending[req.Digest]; e != nil {
+			e.answer, e.print, e.used = a, fingerprint(a), true
+		}
+		q.mu.Unlock()
+		return a.approval(), true
+	}
+	return lathe.Approval{}, false
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// callProblem returns what is wrong with the arguments or the name of a call of the command line, where, and how to correct
+// it: the result itself is written for a model. nil: the tool was called, and its result says what failed.
+func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *tool.Set) error {
+	where := "ARGUMENTS"
+	if fromStdin {
+		where = "the arguments on standard input"
+	}
+	switch r.Code {
+	case lathe.CodeUnknownTool:
+		return noTool("", call.Name, set)
+	case lathe.CodeInvalidJSON:
+		return fmt.Errorf(`%s must be one JSON object, such as '{"name":"value"}': %s`, where, jsonPlace(call.Arguments))
+	case lathe.CodeInvalidArguments:
+		var content struct {
+			Error struct {
+				Errors []struct{ Pointer, Message string }
+			}
+		}
+		if err := json.Unmarshal([]byte(r.Content), &content); err != nil {
+			content.Error.Errors = nil // the result says it in another form
+		}
+		if len(content.Error.Errors) == 0 {
+			return nil
+		}
+		lines := make([]string, len(content.Error.Errors))
+		for i, e := range content.Error.Errors {
+			lines[i] = printable(pointerOrWhole(e.Pointer) + " " + e.Message)
+		}
+		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", where, strings.Join(lines, "; "), call.Name)
+	}
+	return nil
+}
+
+// jsonPlace returns what is wrong with a text that is no JSON object, with its line and column.
+func jsonPlace(text string) string {
+	err := rawjson.Check([]byte(text), rawjson.Limits{})
+	var syntax *rawjson.SyntaxError
+	switch {
+	case err == nil:
+		return "it is another JSON value"
+	case !errors.As(err, &syntax):
+		return "it is not valid JSON"
+	}
+	before := text[:min(syntax.Offset, len(text))]
+	return fmt.Sprintf("%s at line %d, column %d", strings.ReplaceAll(syntax.Kind, "_", " "), strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n'))
+}

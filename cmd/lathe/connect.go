@@ -1,0 +1,307 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/nearest"
+)
+
+type connectFlags struct {
+	url, model, keyEnv           string
+	write, undo, noCheck, asJSON bool
+}
+
+func connectCommand() *cobra.Command {
+	var f connectFlags
+	cmd := &cobra.Command{
+		Use:   "connect [flags] [AGENT]",
+		Short: "Point a coding agent at this server",
+		Long: `Prints the settings with which a coding agent uses a server, and checks that the server answers on the wire of
+that agent. --write puts them into the agent's own files and keeps what was there; --undo takes them back. Without
+AGENT the agents are listed.
+
+No key is written: the settings name the variable of the environment that holds it.
+
+Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`,
+		Example: `  lathe connect
+  lathe connect codex --model sim/demo
+  lathe connect claude-code --url https://lathe.example.com --model fast --key-env LATHE_API_KEY --write
+  lathe connect claude-code --undo`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("want one AGENT, got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return connect.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.url, "url", "", "`address` of the server (default $"+serverVariable+", else "+defaultServer+")")
+	fl.StringVar(&f.model, "model", "", "`name` of a model of the server; may be left out if it has one")
+	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server; without it none is sent")
+	fl.BoolVar(&f.write, "write", false, "write the settings into the agent's files, and keep their former content beside them")
+	fl.BoolVar(&f.undo, "undo", false, "restore the files as they were before the first --write")
+	fl.BoolVar(&f.noCheck, "no-check", false, "do not ask the server")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A connection is what `lathe connect` prints.
+type connection struct {
+	Agent       string             `json:"agent"`
+	Wire        string             `json:"wire"`
+	URL         string             `json:"url,omitempty"`
+	Model       string             `json:"model,omitempty"`
+	Files       []settingsFile     `json:"files"`
+	Environment []connect.Variable `json:"environment,omitempty"`
+	Start       string             `json:"start,omitempty"`
+	Checks      []string           `json:"checks,omitempty"`
+}
+
+type settingsFile struct {
+	Path    string `json:"path"`
+	Content string `json:"content,omitempty"` // of the settings alone
+	Written bool   `json:"written,omitempty"`
+	Backup  string `json:"backup,omitempty"`
+}
+
+func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
+	dirs, err := agentDirs()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		if f.write || f.undo || f.model != "" || f.url != "" || f.keyEnv != "" {
+			return usageError("name an agent: %s", strings.Join(connect.Names(), ", "))
+		}
+		return listAgents(cmd.OutOrStdout(), dirs, f.asJSON)
+	}
+	a, err := findAgent(args[0])
+	if err != nil {
+		return err
+	}
+	if f.write && f.undo {
+		return usageError("give one of --write and --undo")
+	}
+	record, err := connectRecord(a)
+	if err != nil {
+		return err
+	}
+	if f.undo {
+		return f.takeBack(cmd, a, dirs, record)
+	}
+	t, err := newConnectTarget(f.url, f.keyEnv)
+	if err != nil {
+		return err
+	}
+	s, c, err := f.settings(cmd, a, t)
+	if err != nil {
+		return err
+	}
+	files := a.Files(dirs, s)
+	for _, file := range files {
+		text, err := file.Format.Merge(nil, file.Entries)
+		if err != nil {
+			return err
+		}
+		c.Files = append(c.Files, settingsFile{Path: file.Path, Content: string(text)})
+	}
+	if a.Environment != nil {
+		c.Environment = a.Environment(s)
+	}
+	c.Start = a.Start(s)
+	if f.write {
+		changes, err := connect.Write(record, files)
+		if err != nil {
+			return notWritten(err, a)
+		}
+		for i, change := range changes {
+			c.Files[i].Written, c.Files[i].Backup = change.Changed, change.Backup
+		}
+	}
+	var problem error // the settings are shown in any case
+	if !f.noCheck {
+		var path string
+		if path, problem = t.ask(cmd.Context(), a.Wire, s.Model); problem == nil {
+			c.Checks = append(c.Checks, fmt.Sprintf("%s answers on POST %s", c.Model, path))
+		}
+	}
+	if f.asJSON {
+		return errors.Join(writeConnectJSON(cmd.OutOrStdout(), c), problem)
+	}
+	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
+}
+
+// notWritten says what to do where settings could not be written.
+func notWritten(err error, a *connect.Agent) error {
+	hint := ""
+	if errors.Is(err, connect.ErrUnreadable) || errors.Is(err, connect.ErrNotEdited) {
+		hint = fmt.Sprintf("; nothing was written: add by hand what `lathe connect %s` prints, or move the file away", a.Name)
+	}
+	return &exitError{exitFailed, fmt.Errorf("%w%s", err, hint)}
+}
+
+// settings returns what the agent is pointed at. Unless the check is left out, the server has listed its models.
+func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connectTarget) (*connect.Settings, *connection, error) {
+	c := &connection{Agent: a.Name, Wire: a.Wire, URL: t.url, Model: f.model}
+	if f.noCheck {
+		if f.model == "" {
+			return nil, nil, usageError("--no-check wants --model NAME")
+		}
+		return &connect.Settings{URL: t.url, Model: f.model, KeyEnv: f.keyEnv}, c, nil
+	}
+	models, err := t.models(cmd.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Model, err = chooseModel(f.model, models); err != nil {
+		return nil, nil, err
+	}
+	count := fmt.Sprintf("%d models", len(models))
+	if len(models) == 1 {
+		count = "1 model"
+	}
+	c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count))
+	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.keyEnv}, c, nil
+}
+
+func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *connect.Dirs, record string) error {
+	changes, err := connect.Undo(record)
+	switch {
+	case errors.Is(err, connect.ErrNothingWritten):
+		return usageError("nothing was written for %s: `lathe connect %s --write` does", a.Name, a.Name)
+	case err != nil:
+		return &exitError{exitFailed, err}
+	}
+	c := &connection{Agent: a.Name, Wire: a.Wire}
+	for _, change := range changes {
+		c.Files = append(c.Files, settingsFile{Path: change.Path})
+	}
+	if f.asJSON {
+		return writeConnectJSON(cmd.OutOrStdout(), c)
+	}
+	for _, change := range changes {
+		fmt.Fprintf(cmd.OutOrStdout(), "restored %s\n", dirs.Short(change.Path))
+	}
+	return nil
+}
+
+func writeConnectJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(jsonOut(w))
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// print writes the settings, or with --write what became of the files, and how the agent is started.
+func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) error {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, file := range c.Files {
+		path := dirs.Short(file.Path)
+		switch {
+		case !f.write:
+			add("# %s", path)
+			lines = append(lines, strings.Split(file.Content, "\n")...) // its end is an empty line
+		case !file.Written:
+			add("%s has these settings already", path)
+		case file.Backup != "":
+			add("wrote %s; its former content is in %s", path, dirs.Short(file.Backup))
+		default:
+			add("wrote %s", path)
+		}
+	}
+	for _, check := range c.Checks {
+		add("ok: %s", check)
+	}
+	for _, v := range c.Environment {
+		value := v.Value
+		if v.From != "" {
+			value = "$" + v.From
+		}
+		add(`set: export %s="%s"`, v.Name, value)
+	}
+	if f.keyEnv != "" && os.Getenv(f.keyEnv) == "" {
+		add("note: the variable %s is not set here; the agent needs it", f.keyEnv)
+	}
+	add("start: %s", c.Start)
+	if !f.write {
+		add("`lathe connect %s --write` writes these settings, and --undo restores the files", c.Agent)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
+	type row struct {
+		Agent string   `json:"agent"`
+		Wire  string   `json:"wire"`
+		Files []string `json:"files"`
+	}
+	var rows []row
+	for _, a := range connect.Agents {
+		r := row{Agent: a.Name, Wire: a.Wire}
+		for _, file := range a.Files(dirs, &connect.Settings{}) {
+			r.Files = append(r.Files, file.Path)
+		}
+		rows = append(rows, r)
+	}
+	if asJSON {
+		return writeConnectJSON(w, rows)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "AGENT\tWIRE\tSETTINGS\n")
+	for _, r := range rows {
+		for i := range r.Files {
+			r.Files[i] = dirs.Short(r.Files[i])
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", r.Agent, r.Wire, strings.Join(r.Files, ", "))
+	}
+	return tw.Flush()
+}
+
+func findAgent(name string) (*connect.Agent, error) {
+	if a := connect.Find(name); a != nil {
+		return a, nil
+	}
+	names := connect.Names()
+	return nil, usageError("no agent %q: %s", name, nearest.Suggest(name, names, "there are "+strings.Join(names, ", ")))
+}
+
+// agentDirs finds the folders of agents.
+func agentDirs() (*connect.Dirs, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, usageError("finding the settings of agents: %w", err)
+	}
+	return &connect.Dirs{Home: home, Getenv: os.Getenv}, nil
+}
+
+// connectRecord is the path of the record of what was written for an agent.
+func connectRecord(a *connect.Agent) (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", usageError("finding a folder for the record of what is written: %w", err)
+	}
+	return filepath.Join(dir, "lathe", "connect", a.Name+".json"), nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/sim"
+)
+
+// Limits of what is asked of a server that an agent is pointed at.
+const (
+	connectTimeout   = time.Minute // of one request
+	maxConnectAnswer = 4 << 20     // bytes
+)
+
+// A connectTarget is a server that an agent is pointed at.
+type connectTarget struct {
+	url    string // without a path and a slash at its end
+	keyEnv string
+	key    string
+	http   *http.Client
+}
+
+func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
+	from := "--url"
+	if address == "" {
+		if address = os.Getenv(serverVariable); address != "" {
+			from = serverVariable
+		} else {
+			address = defaultServer
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, usageError("%s %q: want the address of a server, such as %s", from, address, defaultServer)
+	}
+	t := &connectTarget{url: strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v1"), keyEnv: keyEnv}
+	if strings.ContainsFunc(keyEnv, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return nil, usageError("--key-env wants the name of a variable, such as LATHE_API_KEY, and not the key itself")
+	}
+	if keyEnv != "" {
+		t.key = os.Getenv(keyEnv)
+	}
+	// A key goes to no other address than the one that was named.
+	t.http = &http.Client{Timeout: connectTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return t, nil
+}
+
+// do makes a request and returns the answer's status and body.
+func (t *connectTarget) do(ctx context.Context, method, path string, body any, header ...string) (int, []byte, error) {
+	var r io.Reader = http.NoBody
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, t.url+path, r)
+	if err != nil {
+		return 0, nil, usageError("--url: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := t.http.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // without the address, which is said before
+		}
+		return 0, nil, &exitError{exitUpstream, fmt.Errorf("no server answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
+	if err != nil {
+		return 0, nil, &exitError{exitUpstream, fmt.Errorf("the answer of %s cannot be read: %w", t.url, err)}
+	}
+	return resp.StatusCode, text, nil
+}
+
+// refusedKey returns the error for a status that says that the key is wrong; nil for others.
+func (t *connectTarget) refusedKey(status int) error {
+	switch {
+	case status != http.StatusUnauthorized:
+		return nil
+	case t.keyEnv == "":
+		return usageError("the server at %s wants a key: give --key-env NAME, the variable that holds one", t.url)
+	case t.key == "":
+		return usageError("the server at %s wants a key, and the variable %s is not set: export it", t.url, t.keyEnv)
+	}
+	return usageError("the server at %s does not accept the key in %s", t.url, t.keyEnv)
+}
+
+// models returns the names of the server's models.
+func (t *connectTarget) models(ctx context.Context) ([]string, error) {
+	status, text, err := t.do(ctx, http.MethodGet, "/v1/models", nil)
+	if err == nil {
+		err = t.refusedKey(status)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Data []struct{ ID string } }
+	if status != http.StatusOK || json.Unmarshal(text, &list) != nil {
+		return nil, &exitError{exitUpstream, fmt.Errorf("%s/v1/models answers %d and no list of models: is it the address of a `lathe serve`?", t.url, status)}
+	}
+	var names []string
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}
+
+// chooseModel returns the model of that name, or without one the only one. Of simulated models alone it takes sim/demo.
+func chooseModel(name string, models []string) (string, error) {
+	shown := models
+	if len(shown) > 10 {
+		shown = append(slices.Clone(shown[:10]), "…")
+	}
+	has := "the server has " + strings.Join(shown, ", ")
+	switch {
+	case len(models) == 0:
+		return "", &exitError{exitUpstream, errors.New("the server has no model for this key")}
+	case name != "" && slices.Contains(models, name):
+		return name, nil
+	case name != "":
+		return "", usageError("the server has no model %q: %s", printable(name), printable(nearest.Suggest(name, models, has)))
+	case len(models) == 1:
+		return models[0], nil
+	case slices.Contains(models, sim.DemoModel) && !slices.ContainsFunc(models, func(m string) bool { return !strings.HasPrefix(m, "sim/") }):
+		return sim.DemoModel, nil
+	}
+	return "", usageError("which model? give --model NAME: %s", printable(has))
+}
+
+// ask makes a small request on a wire and returns its path.
+func (t *connectTarget) ask(ctx context.Context, wire, model string) (path string, err error) {
+	const prompt = "Answer with the word ok."
+	message := []map[string]string{{"role": "user", "content": prompt}}
+	var body any
+	var header []string
+	member := ""
+	switch wire {
+	case connect.Chat:
+		path, member = "/v1/chat/completions", "choices"
+		body = map[string]any{"model": model, "messages": message}
+	case connect.Responses:
+		path, member = "/v1/responses", "output"
+		body = map[string]any{"model": model, "input": prompt, "store": false}
+	case connect.Messages:
+		path, member = "/v1/messages", "content"
+		body = map[string]any{"model": model, "messages": message, "max_tokens": 1024}
+		header = []string{"anthropic-version", "2023-06-01"}
+	case connect.Gemini:
+		path, member = "/v1beta/models/"+url.PathEscape(model)+":generateContent", "candidates"
+		body = map[string]any{"contents": []any{map[string]any{"role": "user", "parts": []any{map[string]string{"text": prompt}}}}}
+	}
+	status, text, err := t.do(ctx, http.MethodPost, path, body, header...)
+	if err == nil {
+		err = t.refusedKey(status)
+	}
+	if err != nil {
+		return path, err
+	}
+	var answer map[string]json.RawMessage
+	if json.Unmarshal(text, &answer) == nil && status == http.StatusOK && len(answer[member]) > 0 {
+		return path, nil
+	}
+	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		return path, &exitError{exitUpstream, fmt.Errorf("POST %s%s answers %d: this server does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))}
+	}
+	var failure struct{ Error struct{ Message string } }
+	_ = json.Unmarshal(text, &failure) // without a message the status is shown alone
+	said := ""
+	if m := failure.Error.Message; m != "" {
+		said = ": " + printable(m)
+	}
+	return path, &exitError{exitUpstream, fmt.Errorf("POST %s%s answers %d%s; `lathe doctor` examines the model server behind it", t.url, path, status, said)}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/internal/shorten"
+)
+
+// guestModels are the models that answer the sends of a guest. They are built when they are first used.
+type guestModels struct {
+	cfg   *config.Config
+	fixed bool                                                  // the command line says which model answers
+	build func(name string) (*config.Model, lathe.Model, error) // "": the model of the command line, else the default
+	note  func(text string)
+
+	mu       sync.Mutex
+	backends map[string]*guest.Backend
+	missed   map[string]bool // names that were asked for and did not answer, shortened
+}
+
+// choose returns the model of a send: that of the command line, else the configured one that the
+// guest names, else the default.
+func (g *guestModels) choose(name string) (*guest.Backend, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wanted := name
+	if _, configured := g.cfg.Models[name]; g.fixed || !configured {
+		name = ""
+	}
+	b := g.backends[name]
+	if b == nil {
+		entry, model, err := g.build(name)
+		if err != nil {
+			return nil, err
+		}
+		settings := g.cfg.SettingsFor(entry)
+		b = &guest.Backend{Model: model, Name: entry.Label, ModelName: entry.Name, Settings: &settings, Overrides: app.Overrides(entry)}
+		if b.Name == "" {
+			b.Name = entry.Provider
+		}
+		if entry.Name == commandLineModel { // a name of this program's own
+			b.ModelName = entry.Model
+		}
+		if g.backends == nil {
+			g.backends = map[string]*guest.Backend{}
+		}
+		g.backends[name] = b
+	}
+	// A name may be as long as a session, and what is kept of it outlives the session.
+	if missed := strings.Clone(shorten.Cut(wanted, 80)); missed != "" && name == "" && wanted != b.ModelName && !g.missed[missed] {
+		if g.missed == nil {
+			g.missed = map[string]bool{}
+		}
+		g.missed[missed] = true
+		g.note(fmt.Sprintf("the guest asks for the model %s: %s answers", printable(missed), b.ModelName))
+	}
+	return b, nil
+}
+
+// guestEnded turns the end of a guest into an exit code and a sentence.
+func guestEnded(ctx context.Context, o *guest.Outcome) error {
+	switch {
+	case ctx.Err() != nil:
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case o.Err != nil:
+		return &exitError{exitFailed, fmt.Errorf("the guest ended %s: %w", o.Reason, o.Err)}
+	case o.Code != 0:
+		return &exitError{exitFailed, fmt.Errorf("the guest ended with code %d", o.Code)}
+	}
+	return nil
+}

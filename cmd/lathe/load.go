@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+const defaultConfigFile = "lathe.yaml"
+
+// findConfig returns path, which is --config; if it is empty, lathe.yaml if that exists, else "".
+func findConfig(path string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	if _, err := os.Stat(defaultConfigFile); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", &exitError{exitConfig, err}
+	}
+	return defaultConfigFile, nil
+}
+
+// loadConfig reads the file that --config names, else lathe.yaml if it exists.
+func loadConfig(path string, overrides []config.Override) (*config.Config, error) {
+	path, err := findConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := app.LoadConfig(path, &app.LoadOptions{Overrides: overrides})
+	if err != nil {
+		return nil, configError(err)
+	}
+	return cfg, nil
+}
+
+// configPath returns the file that --config names.
+func configPath(cmd *cobra.Command) string {
+	path, _ := cmd.Flags().GetString("config") // it is defined for every command
+	return path
+}
+
+// configuredTools returns the configuration in force and the tools that it enables.
+func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
+	cfg, err := loadConfig(configPath(cmd), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := app.NewToolSet(cfg)
+	return cfg, set, err
+}
+
+// absolute returns the path from the root, for what is read relative to another folder.
+func absolute(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", &exitError{exitFailed, err}
+	}
+	return abs, nil
+}
+
+// noTool says that the set has no such tool, and how to get it where Lathe has it.
+func noTool(where, name string, set *tool.Set) error {
+	if slices.Contains(builtin.Names(), name) {
+		return usageError("%sthe tool %s comes with Lathe but is not enabled: name it in tools.builtin of lathe.yaml", where, name)
+	}
+	var names []string
+	for _, sp := range set.Specs() {
+		names = append(names, sp.Name)
+	}
+	return usageError("%sno tool %q: %s", where, name, nearest.Suggest(name, names, "`lathe tools list` names them"))
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/config"
+)
+
+// overrides returns the models entry and the default model that --base-url and --model make. A reload has them, too.
+func (f *serveFlags) overrides(cmd *cobra.Command) ([]config.Override, error) {
+	if f.upstream.baseURL == "" && f.upstream.model != "" {
+		return nil, usageError("--model goes with --base-url: a configured model is chosen by default_model in lathe.yaml, or by each request")
+	}
+	over, name, err := f.upstream.overrides(cmd)
+	if err == nil && name != "" {
+		over = append(over, config.Override{From: "--base-url", Key: "default_model", Value: name})
+	}
+	return over, err
+}
+
+// loadConfig reads the configuration of the daemon, with the flags over it.
+func (d *daemon) loadConfig(file string) (*config.Config, error) {
+	over, err := d.flags.overrides(d.cmd)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := loadConfig(file, over)
+	if err != nil {
+		return nil, err
+	}
+	if d.flags.upstream.baseURL != "" && cfg.Models[d.flags.upstream.model] != nil {
+		return nil, usageError("--model %s: lathe.yaml has a model of this name", d.flags.upstream.model)
+	}
+	return cfg, nil
+}
+
+// aliases returns the name under which clients find the model of --base-url.
+func (f *serveFlags) aliases() map[string]string {
+	if f.upstream.baseURL == "" {
+		return nil
+	}
+	return map[string]string{commandLineModel: f.upstream.model}
+}

@@ -1,0 +1,51 @@
+package dialect
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Parse reads the whole text of one model turn, written in the dialect of that name, and returns the text that is shown to
+// people and the tool calls, in order. tools are the tools that the model was offered; see [Options]. A call whose format has
+// no id gets one.
+//
+// Calls that cannot be read, or that the end of the text cuts off, are not returned; their text is not shown either. The
+// error then joins one *[lathe.Error] for each of them, without text of the model; the other results are valid. An unknown
+// name is an error of code invalid_config.
+func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []lathe.ToolCall, err error) {
+	const op = "dialect: parse"
+	d, ok := Lookup(name)
+	if !ok {
+		return "", nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: op, Err: fmt.Errorf("no dialect %q; there are %s", name, strings.Join(Names(), ", "))}
+	}
+	p := d.NewParser(&Options{Tools: tools, Rand: rand.Uint64})
+	c := Collector{Dialect: d.Name()}
+	deltas := p.Append(nil, text)
+	deltas, _ = p.Flush(deltas) // the deltas say the same as the error
+	c.AddAll(deltas)
+	m := c.Message()
+	failed := false
+	for _, call := range m.Calls() {
+		switch {
+		case call.ParseError != "":
+			failed = true
+		case call.Incomplete:
+			failed = true
+			err = errors.Join(err, &lathe.Error{Code: lathe.CodeIncompleteCall, Op: op, Err: ErrIncomplete})
+		default:
+			calls = append(calls, call)
+		}
+	}
+	for _, f := range c.Failures() {
+		err = errors.Join(err, &lathe.Error{Code: f.Code, Op: op, Err: fmt.Errorf("a call of %d bytes cannot be read", f.Bytes)})
+	}
+	visible = m.Text()
+	if failed || len(calls) > 0 {
+		visible = strings.TrimSpace(visible)
+	}
+	return visible, calls, err
+}

@@ -1,0 +1,91 @@
+package dialect
+
+import "strings"
+
+// turnEnds are the tokens by which models end a turn, but for those of harmony, which are marks of its own.
+// A server may pass them on as text.
+var turnEnds = []string{
+	"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "</s>", "<eos>",
+	"<end_of_turn>", "<turn|>", "<|tool_response>", "<start_function_response>", "<｜end▁of▁sentence｜>", "[e~[", "<seed:eos>",
+	"<|observation|>", "<|user|>", "<|END_OF_TURN_TOKEN|>", "<SPECIAL_12>",
+}
+
+const (
+	maxTurnEndBytes   = 128 // of tokens that are buffered
+	maxTurnSpaceBytes = 2   // of white space after one
+)
+
+// turnEndFirst are the first bytes of turnEnds.
+const turnEndFirst = "<["
+
+var longestTurnEnd = func() (n int) {
+	for _, end := range turnEnds {
+		n = max(n, len(end))
+	}
+	return n
+}()
+
+// turnTail returns the length of the tokens at the end of s. The last may be cut off: whole says that it is not.
+func turnTail(s string) (n int, whole bool) {
+	if whole = turnEnd(s) > 0; !whole {
+		if n = cutTurnEnd(s); n == 0 {
+			return 0, false
+		}
+	}
+	for {
+		k := turnEnd(s[:len(s)-n])
+		if k == 0 || n+k > maxTurnEndBytes {
+			return n, whole
+		}
+		n += k
+	}
+}
+
+// continuesTurnEnd reports whether tail, which turnTail found, and text after it may end in a token that begins in
+// tail, or in one after a whole token in tail.
+func continuesTurnEnd(tail, text string) bool {
+	if len(tail) >= longestTurnEnd {
+		return true
+	}
+	for _, end := range turnEnds {
+		if rest, ok := strings.CutPrefix(end, tail); ok && rest != "" && (strings.HasPrefix(text, rest) || strings.HasPrefix(rest, text)) {
+			return true
+		}
+	}
+	_, whole := turnTail(tail)
+	return whole || turnEnd(tail[:len(tail)-cutTurnEnd(tail)]) > 0
+}
+
+// cutTurnEnd returns the length of the beginning of a token that s ends in.
+func cutTurnEnd(s string) int {
+	for from := max(0, len(s)-longestTurnEnd+1); ; from++ {
+		i := strings.IndexAny(s[from:], turnEndFirst)
+		if i < 0 {
+			return 0
+		}
+		from += i
+		for _, end := range turnEnds {
+			if len(s)-from < len(end) && strings.HasPrefix(end, s[from:]) {
+				return len(s) - from
+			}
+		}
+	}
+}
+
+// turnEnd returns the length of the token that s ends with, and of white space after it.
+func turnEnd(s string) int {
+	n := 0
+	for n < maxTurnSpaceBytes && n < len(s) && space(s[len(s)-1-n]) {
+		n++
+	}
+	s = s[:len(s)-n]
+	if s == "" || s[len(s)-1] != '>' && s[len(s)-1] != '[' {
+		return 0
+	}
+	for _, end := range turnEnds {
+		if strings.HasSuffix(s, end) {
+			return n + len(end)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,124 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// maxAddresses bounds the addresses of one host that are tried.
+const maxAddresses = 8
+
+// A Resolver finds the addresses of a host name. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// dialer makes the connections of a client.
+type dialer struct {
+	rules    *rules
+	resolver Resolver
+	timeout  time.Duration
+	// dialled, if set, is called before each connection, after the rules. For tests.
+	dialled func(netip.AddrPort) error
+}
+
+// dial resolves the host once, looks at all its addresses, and connects to those very addresses: no
+// second look-up can lead elsewhere. One address that may not be reached condemns the host.
+func (d *dialer) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	name, portText, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, refuse(CodeURL)
+	}
+	host, ok := PlainHost(name)
+	if !ok || !d.rules.allows(host) {
+		return nil, refuse(CodeHost)
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, refuse(CodePort)
+	}
+	addrs, err := d.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if !d.rules.reachable(a, d.rules.named[host]) {
+			return nil, refuse(CodeAddress)
+		}
+	}
+	last := error(unsent(CodeConnect))
+	for i, a := range addrs {
+		conn, err := d.connect(ctx, network, host, netip.AddrPortFrom(a.Unmap(), uint16(port)), len(addrs)-i)
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, last
+}
+
+func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	addrs, err := d.resolver.LookupNetIP(ctx, "ip", host)
+	if err == nil && len(addrs) > 0 {
+		return addrs[:min(len(addrs), maxAddresses)], nil
+	}
+	e := unsent(CodeResolve)
+	if ctx.Err() != nil {
+		e.cause = ctx.Err()
+		e.Code = Plain(ctx.Err()).Code
+	}
+	return nil, e
+}
+
+// connect makes one connection, in a fair part of the time that is left for the addresses still to try.
+func (d *dialer) connect(ctx context.Context, network, host string, to netip.AddrPort, left int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok && left > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
+	nd := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		return d.control(host, address)
+	}}
+	conn, err := nd.DialContext(ctx, network, to.String())
+	if err == nil {
+		return conn, nil
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return nil, e
+	}
+	e := unsent(CodeConnect)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		e.Code, e.cause = CodeCancelled, context.Canceled
+	}
+	return nil, e
+}
+
+// control is called by the network layer with the address that it is about to connect to.
+func (d *dialer) control(host, address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !d.rules.reachable(to.Addr(), d.rules.named[host]) {
+		return refuse(CodeAddress)
+	}
+	if !d.rules.anyPort && !slices.Contains(d.rules.ports, int(to.Port())) {
+		return refuse(CodePort)
+	}
+	if d.dialled != nil {
+		return d.dialled(to)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rules say where requests may go. The zero Rules allow none.
+type Rules struct {
+	// Hosts are the hosts that may be reached: a name or an address ("api.example.com", "10.0.0.7",
+	// "2001:db8::7"), "*.example.com" for every name below one, or "*" for all.
+	Hosts []string
+	// Schemes are "https", "http" or both; nil: https.
+	Schemes []string
+	// Ports may be reached; nil: 443, and 80 where http is a scheme.
+	Ports []int
+	// AnyPort opens every port in place of Ports. It is for addresses that other servers name, such as those of
+	// authorization servers. Private addresses still need an entry in Private.
+	AnyPort bool
+	// Private names what may be reached although it is not public: a prefix ("10.1.0.0/16"), an
+	// address, or a host name, which then may lead to private and loopback addresses. Addresses of the link and
+	// metadata services are reached only by a prefix or address of theirs, and multicast and
+	// unspecified ones never. It opens addresses, not hosts: those are named in Hosts, too.
+	Private []string
+}
+
+// rules are Rules, compiled.
+type rules struct {
+	any      bool
+	hosts    map[string]bool
+	suffixes []string // each begins with a dot
+	schemes  []string
+	ports    []int
+	anyPort  bool
+	named    map[string]bool // private hosts
+	prefixes []netip.Prefix
+}
+
+func (in *Rules) compile() (*rules, error) {
+	r := &rules{hosts: map[string]bool{}, named: map[string]bool{}, anyPort: in.AnyPort}
+	for _, h := range in.Hosts {
+		if h == "*" {
+			r.any = true
+			continue
+		}
+		suffix, wild := strings.CutPrefix(h, "*")
+		name := strings.TrimPrefix(suffix, ".")
+		host, ok := PlainHost(name)
+		if !ok || wild && (!strings.HasPrefix(suffix, ".") || isAddress(host)) {
+			return nil, fmt.Errorf("egress: %.80q is not a host: write a name in ASCII, an address, *.name or *", h)
+		}
+		if wild {
+			r.suffixes = append(r.suffixes, "."+host)
+		} else {
+			r.hosts[host] = true
+		}
+	}
+	if r.schemes = slices.Clone(in.Schemes); r.schemes == nil {
+		r.schemes = []string{"https"}
+	}
+	for _, s := range r.schemes {
+		if s != "https" && s != "http" {
+			return nil, errors.New("egress: a scheme is https or http")
+		}
+	}
+	if r.ports = slices.Clone(in.Ports); r.ports == nil {
+		r.ports = []int{443}
+		if slices.Contains(r.schemes, "http") {
+			r.ports = append(r.ports, 80)
+		}
+	}
+	for _, p := range in.Private {
+		if prefix, err := netip.ParsePrefix(p); err == nil {
+			if prefix != prefix.Masked() {
+				return nil, fmt.Errorf("egress: the prefix %s has bits beyond its length: write %s", prefix, prefix.Masked())
+			}
+			r.prefixes = append(r.prefixes, prefix)
+			continue
+		}
+		host, ok := PlainHost(p)
+		if !ok {
+			return nil, fmt.Errorf("egress: %.80q is neither a prefix, nor an address, nor a host name", p)
+		}
+		if a, err := netip.ParseAddr(host); err == nil {
+			r.prefixes = append(r.prefixes, netip.PrefixFrom(a, a.BitLen()))
+		} else {
+			r.named[host] = true
+		}
+	}
+	return r, nil
+}
+
+// checkURL checks what is known of a request before its host is resolved.
+func (r *rules) checkURL(u *url.URL) *Error {
+	if u == nil || u.User != nil || u.Opaque != "" || u.Host == "" {
+		return refuse(CodeURL)
+	}
+	if !slices.Contains(r.schemes, u.Scheme) {
+		return refuse(CodeScheme)
+	}
+	host, ok := PlainHost(u.Hostname())
+	if !ok {
+		return refuse(CodeURL)
+	}
+	if !r.allows(host) {
+		return refuse(CodeHost)
+	}
+	port, ok := portOf(u)
+	if !ok {
+		return refuse(CodeURL)
+	}
+	if !r.anyPort && !slices.Contains(r.ports, port) {
+		return refuse(CodePort)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		if !r.reachable(a, false) {
+			return refuse(CodeAddress)
+		}
+	} else if isLocalName(host) && !r.named[host] {
+		return refuse(CodeAddress)
+	}
+	return nil
+}
+
+func (r *rules) allows(host string) bool {
+	if r.any || r.hosts[host] {
+		return true
+	}
+	return !isAddress(host) && slices.ContainsFunc(r.suffixes, func(s string) bool { return strings.HasSuffix(host, s) })
+}
+
+// PlainHost returns the host in lower case. It takes names of ASCII letters, digits, hyphens and underscores, and
+// addresses in their usual spelling: what resolvers read as an address though it does not look like
+// one (octal, hexadecimal, a single number, few parts, IPv4 within IPv6) is not plain, nor are zones
+// and a dot at the end.
+func PlainHost(s string) (string, bool) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.String(), a.Zone() == "" && !a.Is4In6()
+	}
+	if s == "" || len(s) > 253 {
+		return "", false
+	}
+	s = strings.ToLower(s)
+	labels := strings.Split(s, ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
+			return "", false
+		}
+		for i := range len(l) {
+			if c := l[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return "", false
+			}
+		}
+	}
+	return s, !isNumber(labels[len(labels)-1])
+}
+
+// isNumber reports whether a last label makes resolvers read the whole host as an IPv4 address.
+func isNumber(label string) bool {
+	digits, hex := label, false
+	if rest, ok := strings.CutPrefix(label, "0x"); ok {
+		digits, hex = rest, true
+	}
+	for i := range len(digits) {
+		if c := digits[i]; (c < '0' || c > '9') && (!hex || c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// isLocalName reports whether resolvers answer the name with loopback without asking anyone.
+func isLocalName(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+func portOf(u *url.URL) (int, bool) {
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		return int(n), err == nil && n > 0
+	}
+	if strings.HasSuffix(u.Host, ":") {
+		return 0, false
+	}
+	if u.Scheme == "http" {
+		return 80, true
+	}
+	return 443, true
+}
+
+// origin is scheme, host and port of a URL that has passed checkURL.
+func origin(u *url.URL) string {
+	port, _ := portOf(u)
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + strconv.Itoa(port)
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// maxFlushing bounds the ended runs that are being stored in the background. Beyond it, a run is stored before its end is
+// published.
+const maxFlushing = 256
+
+// A deferredRun holds the buffered events of a run of durability [Deferred]: those that are published and not stored.
+//
+// The invariant: what is stored is a prefix of the run's events, without gaps. So the buffer is stored as a whole, once, by the
+// first of these:
+//
+//   - an event for which mustPersist returns true: it is stored with the buffer, before it is published;
+//   - [Engine.Flush], because a reader asks for the run;
+//   - the end of the run, in the background.
+//
+// After that each event is stored before it is published. For example, a run whose tool writes:
+//
+//	RunStarted, ModelCallStarted, ModelCallFinished   buffered, published
+//	ToolCallPlanned                                    mustPersist: it and the buffer are appended in one call
+//	ToolCallResult, RunFinished                        appended one by one
+type deferredRun struct {
+	engine      *Engine
+	runID       string
+	mustPersist func(event.Data) bool // called by the run alone
+
+	mu       sync.Mutex // held while events of the run are stored
+	open     bool       // events are buffered
+	buffered []event.Event
+	owned    *claimHandle // nil: the store is not shared
+}
+
+// add buffers ev, or stores it after the buffered events.
+func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
+	must := r.mustPersist(ev.Data)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.open {
+		return r.engine.put(ctx, r.owned, r.runID, ev.ID-1, []event.Event{*ev})
+	}
+	if r.buffered = append(r.buffered, *ev); must {
+		return r.flush(ctx)
+	}
+	if loop.Ended(ev.Data) != nil {
+		r.open = false
+		r.owned.saw(0, true) // there is no claim to release
+		r.engine.storeLater(ctx, r.runID, r.buffered)
+	}
+	return nil
+}
+
+// flush stores the buffered events; later events are stored one by one. r.mu is held.
+func (r *deferredRun) flush(ctx context.Context) error {
+	if len(r.buffered) == 0 {
+		return nil
+	}
+	if err := r.engine.put(ctx, r.owned, r.runID, 0, r.buffered); err != nil {
+		return err
+	}
+	r.open, r.buffered = false, nil
+	return nil
+}
+
+// untouched reports whether no event of the run is stored.
+func (r *deferredRun) untouched() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open
+}
+
+// deferPersistence buffers the events of the run that s executes, until done is called.
+func (s *stamper) deferPersistence(mustPersist func(event.Data) bool) (done func()) {
+	e, id := s.engine, s.run.RunID
+	r := &deferredRun{engine: e, runID: id, mustPersist: mustPersist, open: true, owned: s.owned}
+	s.deferred = r
+	e.mu.Lock()
+	e.deferred[id] = r
+	e.mu.Unlock()
+	return func() {
+		e.mu.Lock()
+		if e.deferred[id] == r {
+			delete(e.deferred, id)
+		}
+		e.mu.Unlock()
+		r.mu.Lock() // Flush uses the claim, which is about to be released
+		r.open, r.buffered = false, nil
+		r.mu.Unlock()
+	}
+}
+
+// Flush stores the published events of a run of durability [Deferred], whether the run is under way or has just ended, so
+// that the store has it when Flush returns; with "" it does so for all runs. It is cut short by ctx.
+func (e *Engine) Flush(ctx context.Context, runID string) error {
+	e.mu.Lock()
+	var going []*deferredRun
+	var wait []chan struct{}
+	for id, r := range e.deferred {
+		if runID == "" || runID == id {
+			going = append(going, r)
+		}
+	}
+	for id, stored := range e.flushing {
+		if runID == "" || runID == id {
+			wait = append(wait, stored)
+		}
+	}
+	e.mu.Unlock()
+	for _, r := range going {
+		if err := e.flush(ctx, r); err != nil {
+			return err
+		}
+	}
+	if len(going) > 0 { // one of them may have ended meanwhile
+		e.mu.Lock()
+		for id, stored := range e.flushing {
+			if runID == "" || runID == id {
+				wait = append(wait, stored)
+			}
+		}
+		e.mu.Unlock()
+	}
+	for _, stored := range wait {
+		select {
+		case <-stored:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// flush stores the buffered events of a run that is under way.
+func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
+	// The caller may stop waiting; the run has to know whether its events are stored.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.StoreTimeout)
+	defer cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() {
+		if recover() != nil { // its value may hold content
+			err = errors.New("the store panicked")
+		}
+	}()
+	if !r.open {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// storeLater stores a run that ends, in the background.
+func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
+	ctx = context.WithoutCancel(ctx)
+	if e.opts.FlushBeforeEnd {
+		e.storeWhole(ctx, runID, events)
+		return
+	}
+	e.mu.Lock()
+	if len(e.flushing) >= maxFlushing {
+		e.mu.Unlock()
+		e.storeWhole(ctx, runID, events)
+		return
+	}
+	stored := make(chan struct{})
+	e.flushing[runID] = stored
+	e.mu.Unlock()
+	go func() {
+		defer func() {
+			e.mu.Lock()
+			delete(e.flushing, runID)
+			e.mu.Unlock()
+			close(stored)
+		}()
+		e.storeWhole(ctx, runID, events)
+	}()
+}
+
+func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.StoreTimeout)
+	defer cancel()
+	err := errors.New("the store panicked")
+	func() {
+		defer func() { _ = recover() }() // its value may hold content
+		_, err = e.opts.Store.Append(ctx, runID, 0, events...)
+	}()
+	if err != nil {
+		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err), "cause", storeCause(err))
+	}
+}

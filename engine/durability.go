@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Durability is the time at which the events of a run are stored.
+type Durability uint8
+
+// The durabilities. The zero value is Immediate.
+const (
+	// Immediate stores each event before it is published, and before anything follows from it.
+	Immediate Durability = iota
+	// Deferred publishes events first and stores them later: all together after the end of the run, or as soon as one of
+	// them must be on record. It is for a run that nothing outside this process depends on. If the process stops or the
+	// store fails before that, the run leaves no record. See [RunOptions].MustPersist, [Engine.Flush] and
+	// [Options].FlushBeforeEnd.
+	Deferred
+	// None stores nothing. Events are audited and published. The run cannot park.
+	None
+)
+
+// String returns the durability's name.
+func (d Durability) String() string {
+	switch d {
+	case Immediate:
+		return "immediate"
+	case Deferred:
+		return "deferred"
+	case None:
+		return "none"
+	default:
+		return fmt.Sprintf("Durability(%d)", uint8(d))
+	}
+}
+
+// RunOptions are the choices for one run. They are copied.
+type RunOptions struct {
+	// Durability is the time at which events are stored. An engine without a store stores none.
+	Durability Durability
+	// MustPersist decides, with Deferred, which event is stored before anything follows from it: it is called with the data
+	// of each event that is no delta, in order, by the goroutine of the run. The first event for which it returns true is
+	// stored, together with all earlier ones, before it is published; from then on every event is stored first, as with
+	// Immediate. nil: nothing is stored before the end of the run.
+	MustPersist func(event.Data) bool
+	// Sinks receive the events of this run only, after the sinks of the engine.
+	Sinks []event.Sink
+}
+
+// check returns an error for options that contradict each other or the run.
+func (o *RunOptions) check(in *loop.Input) error {
+	var err error
+	switch {
+	case o.Durability > None:
+		err = fmt.Errorf("there is no %v", o.Durability)
+	case o.MustPersist != nil && o.Durability != Deferred:
+		err = fmt.Errorf("MustPersist is for durability deferred, not %v", o.Durability)
+	case o.Durability == None && in != nil && in.Park:
+		err = errors.New("a run that can park must be stored: its durability is none")
+	default:
+		return nil
+	}
+	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: run", Err: err}
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
+)
+
+// deadEvery is the interval between two searches on a shared store for runs that cannot be resumed and whose process is gone.
+const deadEvery = time.Minute
+
+// endDead ends the runs of a shared store that cannot be resumed and that no process executes any more.
+func (c *Supervisor) endDead(ctx context.Context, sinks []event.Sink) {
+	n := c.engine.node
+	f := &store.RunFilter{Status: "running", Limit: 1_000}
+	for !n.inGrace() { // else there is another time
+		rows, next, err := n.store.Runs(ctx, f)
+		for i := range rows {
+			r := &rows[i]
+			// A run with an event within the last lease is skipped. For the others the store decides whether a process owns them.
+			if r.Resumable || c.engine.opts.Now().Sub(r.Updated) < n.lease || ctx.Err() != nil || n.inGrace() {
+				continue
+			}
+			if err := c.end(ctx, r, sinks); err != nil && ctx.Err() == nil {
+				n.log.Warn("a run whose process is gone could not be ended", "run_id", r.RunID, "code", lathe.CodeOf(err))
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			n.log.Warn("runs whose process is gone could not be looked for", "code", lathe.CodeOf(err))
+		}
+		if f.After = next; next == "" {
+			return
+		}
+	}
+}
+
+// end ends a run that cannot be resumed, `interrupted`, unless another process owns it or has ended it.
+func (c *Supervisor) end(ctx context.Context, row *store.RunSummary, sinks []event.Sink) error {
+	h, err := c.engine.node.acquire(ctx, row.RunID)
+	if err != nil {
+		if lathe.CodeOf(err) == lathe.CodeConflict {
+			return nil
+		}
+		return err
+	}
+	defer h.end(false)
+	reading, done := c.apart(ctx)
+	defer done()
+	s, err := c.engine.State(reading, row.RunID)
+	if err != nil {
+		return err
+	}
+	own := *row
+	own.LastID, own.Turns = s.LastID, s.Turn
+	err = c.recordAll(ctx, h, &own, s.Abandon(), sinks)
+	if errors.Is(err, lathe.ErrConflict) || errors.Is(err, errLeft) { // another process has written to it
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A resultForm is the stored form of a client's tool result.
+type resultForm struct {
+	Data    string `json:"data"` // JSON, as its bytes are
+	IsError bool   `json:"is_error,omitempty"`
+}
+
+// ResultSignal returns the signal for a client's tool result, which [Engine.Resume] applies.
+func ResultSignal(runID, callID string, out lathe.Output) (store.Signal, error) {
+	body, err := json.Marshal(&resultForm{string(out.Data), out.IsError})
+	if err != nil {
+		return store.Signal{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: keep a result", Err: errors.New("the result is no JSON")}
+	}
+	return store.Signal{RunID: runID, Kind: store.SignalResult, Key: callID, Body: body}, nil
+}
+
+// readSignals returns the stored external input of the run.
+func (e *Engine) readSignals(ctx context.Context, runID string) ([]store.Signal, error) {
+	if e.signals == nil {
+		return nil, nil
+	}
+	signals, err := e.signals.Signals(ctx, runID)
+	if err != nil {
+		return nil, &lathe.Error{Code: storeCode(err), Op: "engine: read the signals of the run", Err: err}
+	}
+	return signals, nil
+}
+
+// withResults returns the answers, and the results among the signals for open calls without an answer.
+func withResults(answers map[string]lathe.Output, s *loop.State, signals []store.Signal) (map[string]lathe.Output, error) {
+	own := false
+	for i := range signals {
+		f := &signals[i]
+		if _, given := answers[f.Key]; given || f.Kind != store.SignalResult || !isOpen(s, f.Key) {
+			continue
+		}
+		var form resultForm
+		if err := json.Unmarshal(f.Body, &form); err != nil {
+			return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "engine: read a result", Err: errors.New("it is not in its stored form")}
+		}
+		if !own {
+			answers, own = maps.Clone(answers), true
+			if answers == nil {
+				answers = map[string]lathe.Output{}
+			}
+		}
+		answers[f.Key] = lathe.Output{Data: json.RawMessage(form.Data), IsError: form.IsError}
+	}
+	return answers, nil
+}
+
+func isOpen(s *loop.State, callID string) bool {
+	return slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.ID == callID })
+}
+
+func cancelled(signals []store.Signal) bool {
+	return slices.ContainsFunc(signals, func(f store.Signal) bool { return f.Kind == store.SignalCancel })
+}
+
+// moves reports whether the run can be resumed: it is not parked, or a signal for it has arrived, or a request for approval has
+// expired. A run that was set aside waits for a caller of Resume: earlier signals may have been applied already.
+func (e *Engine) moves(s *loop.State, signals []store.Signal) bool {
+	switch {
+	case s.Paused == "" || cancelled(signals):
+		return true
+	case s.Paused == lathe.ReasonInterrupted:
+		return false
+	}
+	for i := range s.Open {
+		o := &s.Open[i]
+		if o.Asked && !e.opts.Now().Before(o.ExpiresAt) {
+			return true
+		}
+		for k := range signals {
+			if f := &signals[k]; f.Key == o.ID && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked) {
+				return true
+			}
+		}
+	}
+	return false
+}

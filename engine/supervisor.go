@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// MaxRuns is how many runs a [Supervisor] executes at once unless its options say otherwise.
+const MaxRuns = 256
+
+// errLeft is the cause for which a run is released unfinished, so that another process resumes it from its log.
+var errLeft = fmt.Errorf("engine: %w", lathe.ErrLeft)
+
+// errRefused is the error of a run that could not be resumed at all.
+var errRefused = errors.New("engine: the run was refused")
+
+// A Leaver is an [event.Sink] that is called when the supervisor no longer executes a run, whether the run has ended, is
+// parked, or was released. The supervisor calls Leave once for each successful Start, Resume or acquisition of the run, after
+// the run's last event.
+type Leaver interface {
+	event.Sink
+	Leave(runID string)
+}
+
+// A Supervisor executes runs in the background, each on a goroutine of its own, until the run ends, parks, is cancelled, or is
+// released because the process ends. A run that panics is released. It may be used by several goroutines at once.
+type Supervisor struct {
+	engine *Engine
+	max    int
+
+	mu      sync.Mutex
+	runs    map[string]*ownedRun
+	closed  bool
+	running sync.WaitGroup
+}
+
+// A ownedRun run is a run that this process executes now.
+type ownedRun struct {
+	cancel   context.CancelCauseFunc
+	done     chan struct{}
+	result   *event.Result // good once done is closed
+	err      error
+	notified bool      // a signal may have arrived since the signals were last read
+	looked   time.Time // when Notify last read the signals
+}
+
+// SupervisorOptions are the choices of [NewSupervisor]. They are copied.
+type SupervisorOptions struct {
+	MaxRuns int // at once; 0: [MaxRuns]
+}
+
+// NewSupervisor returns the supervisor of e, without runs. opts may be nil. An engine has one supervisor: for a second one
+// NewSupervisor returns an error of code conflict, since what arrives for a run must reach the supervisor that executes it.
+func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
+	const op = "engine: new supervisor"
+	if opts == nil {
+		opts = &SupervisorOptions{}
+	}
+	if opts.MaxRuns < 0 {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: op, Err: fmt.Errorf("at most %d runs at once, want more than 0", opts.MaxRuns)}
+	}
+	c := &Supervisor{engine: e, max: cmp.Or(opts.MaxRuns, MaxRuns), runs: map[string]*ownedRun{}}
+	if !e.supervised.CompareAndSwap(false, true) {
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the engine has a supervisor")}
+	}
+	if e.node != nil {
+		e.node.mu.Lock()
+		e.node.notify = func(runID string) { c.Notify(runID) }
+		e.node.mu.Unlock()
+	}
+	return c, nil
+}
+
+// Start starts a run, as [Engine.Run] does, and returns its id. Values of ctx are the run's; its end is not. It fails with
+// code unavailable when MaxRuns runs are under way or the supervisor is drained. opts may be nil.
+func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (string, error) {
+	var o RunOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.check(in); err != nil {
+		return "", err
+	}
+	own := *in
+	if own.Run.RunID == "" {
+		own.Run.RunID = c.engine.opts.NewID("run_")
+	}
+	id := own.Run.RunID
+	_, err := c.execute(ctx, id, l, o.Sinks, func(ctx context.Context) (*event.Result, error) {
+		return c.engine.Run(ctx, l, &own, &o)
+	})
+	return id, err
+}
+
+// Resume resumes a run in the background, as [Engine.Resume] does. It returns the error of a run that cannot be resumed.
+func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) error {
+	var g *claimedRun
+	ready := make(chan struct{})
+	r, err := c.execute(ctx, runID, l, sinks, func(ctx context.Context) (*event.Result, error) {
+		<-ready
+		if g == nil {
+			return nil, errRefused
+		}
+		return g.resume(ctx, l, answers, sinks)
+	})
+	if err != nil {
+		return err
+	}
+	if g, err = c.engine.claimRun(ctx, runID); err != nil {
+		g = nil
+	}
+	close(ready)
+	if err != nil {
+		<-r.done
+	}
+	return err
+}
+
+// execute runs do in the background for a run that is not under way, and then resumes the run as long as notifications have
+// arrived meanwhile.
+func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks []event.Sink, do func(context.Context) (*event.Result, error)) (*ownedRun, error) {
+	const op = "engine: execute"
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("this process is about to end")}
+	case c.runs[id] != nil:
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run is under way already")}
+	case len(c.runs) >= c.max:
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("too many runs at once")}
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &ownedRun{cancel: cancel, done: make(chan struct{})}
+	c.runs[id] = r
+	c.running.Go(func() {
+		defer cancel(nil)
+		r.result, r.err = c.guard(ctx, id, do)
+		for c.again(id, r) {
+			r.result, r.err = c.guard(ctx, id, func(ctx context.Context) (*event.Result, error) { return c.lookAgain(ctx, id, l, r, sinks) })
+		}
+		if !errors.Is(r.err, errRefused) {
+			leave(sinks, id)
+		}
+		close(r.done)
+	})
+	return r, nil
+}
+
+// again reports whether a parked run has a notification to handle; else it removes the run.
+func (c *Supervisor) again(id string, r *ownedRun) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.notified && !c.closed && r.err == nil && r.result != nil && r.result.Reason.Status() == "parked" {
+		r.notified = false
+		return true
+	}
+	delete(c.runs, id)
+	return false
+}
+
+// lookAgain resumes a parked run if its signals allow it.
+func (c *Supervisor) lookAgain(ctx context.Context, id string, l *loop.Loop, r *ownedRun, sinks []event.Sink) (*event.Result, error) {
+	reading, done := c.apart(ctx)
+	defer done()
+	g, err := c.engine.claimRun(reading, id)
+	if err != nil {
+		c.engine.opts.Log.Warn("a run with a new signal could not be read", "run_id", id, "code", lathe.CodeOf(err))
+		return r.result, nil // the process that owns it, or acquires it, reads the signals
+	}
+	if !c.engine.moves(g.state, g.signals) {
+		g.owned.end(false)
+		return r.result, nil
+	}
+	return g.resume(ctx, l, nil, sinks)
+}
+
+// guard calls do. A run that panics is released as its log has it; others are not affected.
+func (c *Supervisor) guard(ctx context.Context, id string, do func(context.Context) (*event.Result, error)) (res *event.Result, err error) {
+	defer func() {
+		if v := recover(); v != nil { // its value may hold content
+			c.engine.opts.Log.Error("a run panicked", "run_id", id, "panic", fmt.Sprintf("%T", v))
+			res, err = nil, &lathe.Error{Code: lathe.CodeInternal, Op: "engine: execute", Err: errors.New("the run panicked")}
+		}
+	}()
+	return do(ctx)
+}
+
+// Notify reports that the store may have a new signal for a run. If this process executes the run, a cancel request ends it; other
+// signals are read once the run parks. It reports whether this process executes the run.
+func (c *Supervisor) Notify(runID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.runs[runID]
+	if r == nil {
+		return false
+	}
+	r.notified, r.looked = true, time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), c.engine.opts.StoreTimeout)
+	c.running.Go(func() {
+		defer cancel()
+		signals, err := c.engine.readSignals(ctx, runID)
+		switch {
+		case err != nil:
+			c.engine.opts.Log.Warn("the signals of a run could not be read", "run_id", runID, "code", lathe.CodeOf(err))
+		case cancelled(signals):
+			r.cancel(context.Canceled)
+		}
+	})
+	return true
+}
+
+// Cancel ends a run that this process executes, and reports whether there was one.
+func (c *Supervisor) Cancel(runID string) bool {
+	r := c.find(runID)
+	if r != nil {
+		r.cancel(context.Canceled)
+	}
+	return r != nil
+}
+
+// Wait blocks until a run that this process executes ends or parks, and returns its result. ok is false if this process does
+// not execute the run.
+func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
+	r := c.find(runID)
+	if r == nil {
+		return nil, false, nil
+	}
+	select {
+	case <-r.done:
+		return r.result, true, r.err
+	case <-ctx.Done():
+		return nil, true, ctx.Err()
+	}
+}
+
+// Owns reports whether this process executes the run.
+func (c *Supervisor) Owns(runID string) bool { return c.find(runID) != nil }
+
+func (c *Supervisor) find(runID string) *ownedRun {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[runID]
+}
+
+// Active returns how many runs this process executes.
+func (c *Supervisor) Active() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.runs)
+}
+
+// Drain accepts no more runs and blocks until those under way have ended or parked. When ctx is done before that, the others are
+// released: nothing more is written of them, and another process resumes those that can be. It returns how many were released.
+func (c *Supervisor) Drain(ctx context.Context) (left int) {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	over := make(chan struct{})
+	go func() {
+		c.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return 0
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	left = len(c.runs)
+	for _, r := range c.runs {
+		r.cancel(errLeft)
+	}
+	c.mu.Unlock()
+	<-over
+	return left
+}

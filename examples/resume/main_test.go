@@ -1,0 +1,8 @@
+package main
+
+func Example() {
+	main()
+	// Output:
+	// awaiting_tool_results where_am_i
+	// answered You are in Oslo.
+}

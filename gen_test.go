@@ -1,0 +1,63 @@
+package lathe_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// byHand are the packages whose files `make gen` must not write: what they expect is looked at before it is accepted, or
+// needs a compiler of another language.
+var byHand = map[string]string{
+	"dialect":          "the expected deltas of a case are the specification of a parser",
+	"provider":         "the expected requests are the wire",
+	"loop":             "journals of earlier versions must stay readable as they are",
+	"internal/rawjson": "results of a third party's suite",
+	"tool/httptool":    "the expected definitions of documents",
+	"tool/wasmtool":    "a module is built by Go for WebAssembly",
+	"guest":            "modules are built by compilers for C and Rust",
+}
+
+func TestMakeGenWritesWhatIsGenerated(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(b), "\ngen:")
+	recipe, _, ended := strings.Cut(rest, "\n\n")
+	if !ok || !ended {
+		t.Fatal("the Makefile has no target gen")
+	}
+	found := map[string]bool{}
+	for dir := range packages(t) {
+		tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range tests {
+			src, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name != "gen_test.go" && bytes.Contains(src, []byte(`flag.Bool("update"`)) {
+				found[dir] = true
+			}
+		}
+	}
+	for dir := range found {
+		if named := strings.Contains(recipe+" ", " ./"+dir+" "); named == (byHand[dir] != "") {
+			t.Errorf("%s has tests with -update: name it in `make gen` of the Makefile, or in byHand of gen_test.go with the reason, and not in both", dir)
+		}
+	}
+	for dir := range byHand {
+		if !found[dir] {
+			t.Errorf("gen_test.go names %q, which has no test with -update", dir)
+		}
+	}
+	if len(found) < 10 {
+		t.Errorf("%d packages have tests with -update: the search is broken", len(found))
+	}
+}

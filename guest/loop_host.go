@@ -1,0 +1,240 @@
+package guest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A LoopHost is a [Host] that executes each send as one run of package loop. The run may call the
+// functions of the guest and the tools of [HostOptions]. A LoopHost may serve several guests at once.
+type LoopHost struct {
+	opts    HostOptions
+	backend *Backend
+	policy  lathe.Policy
+	runner  *tool.Runner // over Tools
+}
+
+var _ Host = (*LoopHost)(nil)
+
+// HostOptions configure a [LoopHost]. With the zero value a model may call the functions of the guest
+// only.
+type HostOptions struct {
+	// Tools are the tools that a send may call besides the functions of the guest; nil: none. A send
+	// uses the tools that are in the set when it begins. It is refused with invalid_request
+	// if one of its functions has the name of a tool.
+	Tools *tool.Set
+	// Allow names the tools of Tools that every send may call. nil: all but those of MCP servers. A tool
+	// of an MCP server (Origin "mcp:SERVER") that is not named here is available to the sends whose
+	// session has enabled its server.
+	Allow []string
+	// Runner are the options of the runner: policy, approver, journal, settings, limits and the rest. A
+	// nil Policy is policy.Default(). The policy decides about a function of a guest as about a tool that only
+	// reads, because the function changes nothing but the guest and the files granted to it. A rule for
+	// the function's name still applies.
+	Runner tool.Options
+	// Choose returns the model for a send whose session asks for name, "" if it asks for none. A nil
+	// Choose, and a nil Backend without an error, mean the model of [NewHost]. name is text of the guest.
+	// Choose may be called from several goroutines at once.
+	Choose func(name string) (*Backend, error)
+	// Retention configures what a session keeps of commentary and of the results of tools, and is recorded
+	// with each run. nil: nothing is recorded, and sessions keep what the zero Retention keeps.
+	Retention *loop.Retention
+	// Engine executes the runs, such as an *engine.Engine, which stores and publishes their events.
+	// nil: the events are dropped.
+	Engine Engine
+}
+
+// An Engine executes one run and returns its result. It sends the events of the run to
+// opts.Sinks, with the id of the run.
+type Engine interface {
+	Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *engine.RunOptions) (*event.Result, error)
+}
+
+// A Backend is a model that answers sends.
+type Backend struct {
+	Model lathe.Model
+	// Name and ModelName are the Backend and the Model of a [Reply]. "": the provider and the model that
+	// Model describes.
+	Name, ModelName string
+	// Settings of the runs; nil: those of [HostOptions].Runner.
+	Settings *lathe.Settings
+	// Overrides are further members of each model request. Those that the guest sets replace them.
+	Overrides []lathe.Member
+}
+
+// NewHost returns a host whose sends are answered by model. opts may be nil.
+func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
+	h := &LoopHost{}
+	if opts != nil {
+		h.opts = *opts
+	}
+	if model == nil {
+		return nil, errors.New("guest: a host needs a model")
+	}
+	h.backend = &Backend{Model: model}
+	set := h.opts.Tools
+	if set == nil {
+		var err error
+		if set, err = tool.NewSetWithin(h.opts.Runner.Limits); err != nil {
+			return nil, err
+		}
+		h.opts.Tools = set
+	}
+	for _, name := range h.opts.Allow {
+		if _, ok := set.Lookup(name); !ok {
+			return nil, fmt.Errorf("guest: Allow names the tool %q, which is not in Tools", name)
+		}
+	}
+	runner := h.opts.Runner
+	if runner.Policy == nil {
+		runner.Policy = policy.Default()
+	}
+	h.policy = functionPolicy{runner.Policy}
+	runner.Policy = h.policy
+	var err error
+	if h.runner, err = tool.NewRunner(set, &runner); err != nil {
+		return nil, fmt.Errorf("guest: %w", err)
+	}
+	return h, nil
+}
+
+// Send executes one send as one run.
+func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
+	b, err := h.choose(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	in := &loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers, Allow: []string{}}
+	runner := h.runner.Over(nil)
+	if req.Auto {
+		set, err := h.opts.Tools.With(req.Tools...)
+		if err != nil {
+			return nil, refused(err)
+		}
+		runner, in.Allow = h.runner.Over(set), h.allowed(req)
+	}
+	settings, limits := h.runner.Settings(), h.runner.Limits()
+	if b.Settings != nil {
+		settings = *b.Settings
+	}
+	settings.OnLimit, settings.NoFixEmptyFinal = lathe.OnLimitStop, settings.NoFixEmptyFinal || !req.Auto
+	settings.StrictUnknownTool = settings.StrictUnknownTool || req.StrictUnknownTool
+	if req.ToolChoice.Mode != "" {
+		settings.ToolChoice = req.ToolChoice
+	}
+	if req.ParallelToolCalls != nil {
+		settings.ParallelToolCalls = req.ParallelToolCalls
+	}
+	limits.MaxIterations, limits.MaxToolCalls, limits.MaxOutputBytes = req.MaxIterations, req.MaxToolCalls, req.MaxOutputBytes
+	if full := limits.WithDefaults(); req.Timeout > 0 && (full.RunTimeout < 0 || req.Timeout < full.RunTimeout) {
+		limits.RunTimeout = req.Timeout
+	}
+	sampling, rest := samplingOf(req)
+	l, err := loop.New(b.Model, runner, &loop.Options{Settings: settings, Limits: limits, Policy: h.policy, Sampling: sampling,
+		Overrides: replaced(b.Overrides, rest), Retention: h.opts.Retention})
+	if err != nil {
+		return nil, refused(err)
+	}
+	res, id, err := h.run(ctx, l, in)
+	if res == nil {
+		return nil, err
+	}
+	return &Reply{Result: res, RunID: id, Backend: b.Name, Model: b.ModelName, History: loop.SessionHistory(res.History, h.opts.Retention)}, nil
+}
+
+// choose returns the model of a send, with its names.
+func (h *LoopHost) choose(name string) (*Backend, error) {
+	b := *h.backend
+	if h.opts.Choose != nil {
+		chosen, err := h.opts.Choose(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case chosen != nil && chosen.Model == nil:
+			return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "guest: send", Err: errors.New("the host's Choose returned a Backend without a Model")}
+		case chosen != nil:
+			b = *chosen
+		}
+	}
+	if b.Model != nil {
+		info := b.Model.Describe()
+		b.Name, b.ModelName = cmp.Or(b.Name, info.Provider), cmp.Or(b.ModelName, info.Model)
+	}
+	return &b, nil
+}
+
+// run executes a run and returns its result and its id.
+func (h *LoopHost) run(ctx context.Context, l *loop.Loop, in *loop.Input) (res *event.Result, id string, err error) {
+	if h.opts.Engine != nil {
+		var id runIDSink
+		res, err = h.opts.Engine.Run(ctx, l, in, &engine.RunOptions{Sinks: []event.Sink{&id}})
+		return res, id.id, err
+	}
+	in.Run.RunID, in.Run.RequestID = "run_"+strings.ToLower(rand.Text()), "req_"+strings.ToLower(rand.Text())
+	res, err = l.Do(ctx, in)
+	return res, in.Run.RunID, err
+}
+
+// runIDSink keeps the id of a run.
+type runIDSink struct{ id string }
+
+func (s *runIDSink) Emit(_ context.Context, e event.Event) { s.id = e.RunID }
+
+// allowed returns the tools that a send may use. It is never nil, which would mean all tools of the set.
+func (h *LoopHost) allowed(req *Request) []string {
+	names := append([]string{}, h.opts.Allow...)
+	for _, t := range req.Tools {
+		names = append(names, t.Spec().Name)
+	}
+	for _, spec := range h.opts.Tools.Specs() {
+		server, remote := strings.CutPrefix(spec.Origin, "mcp:")
+		if remote && req.MCP != nil && req.MCP.Allows(server, strings.TrimPrefix(spec.Name, server+"__")) || !remote && h.opts.Allow == nil {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
+// refused is the error of a send that cannot become a run. The guest reads the cause.
+func refused(err error) error {
+	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "guest: send", Err: err}
+}
+
+// functionPolicy presents the functions of guests to a policy as tools that only read. The functions
+// themselves declare no effect: they are not called again after a failure.
+type functionPolicy struct{ lathe.Policy }
+
+// Tool decides whether a tool may be advertised.
+func (p functionPolicy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	return p.Policy.Tool(run, asRead(spec))
+}
+
+// Call decides about a call.
+func (p functionPolicy) Call(c *lathe.CallInfo) lathe.Verdict {
+	call := *c
+	call.Tool = asRead(c.Tool)
+	return p.Policy.Call(&call)
+}
+
+func asRead(spec *lathe.ToolSpec) *lathe.ToolSpec {
+	if spec == nil || spec.Origin != Origin {
+		return spec
+	}
+	read := *spec
+	read.Effect = lathe.ReadOnly
+	return &read
+}

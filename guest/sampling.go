@@ -1,0 +1,39 @@
+package guest
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// samplingOf returns the sampling options among the parameters of a request, and the other parameters.
+// A parameter that cannot be read as an option goes to the model unchanged.
+func samplingOf(req *Request) (s lathe.Sampling, rest []lathe.Member) {
+	s.ResponseFormat = req.ResponseFormat
+	for _, m := range req.Overrides {
+		switch m.Name {
+		case "temperature", "top_p", "max_tokens", "seed", "stop", "reasoning_effort":
+			object := append(append(append([]byte{'{'}, rawjson.AppendQuote(nil, m.Name)...), ':'), m.Value...)
+			next := s
+			if json.Unmarshal(append(object, '}'), &next) == nil {
+				s = next
+				continue
+			}
+		}
+		rest = append(rest, m)
+	}
+	return s, rest
+}
+
+// replaced returns the members of by, then those of base whose names by does not have.
+func replaced(base, by []lathe.Member) []lathe.Member {
+	out := slices.Clone(by)
+	for _, m := range base {
+		if !slices.ContainsFunc(by, func(o lathe.Member) bool { return o.Name == m.Name }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}

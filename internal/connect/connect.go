@@ -1,0 +1,126 @@
+// Package connect writes the settings with which coding agents use a Lathe server into the agents' configuration files, restores
+// the files, and compares them with the settings that it would write. [Agents] lists the supported agents.
+//
+// A setting is a path of keys and a value. Each file is edited in its own format. It is replaced only if the result parses to
+// the former content with the settings changed and everything else equal. A file that does not parse is never written.
+package connect
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// The wires that agents speak.
+const (
+	Chat      = "chat completions"
+	Responses = "Responses"
+	Messages  = "Messages"
+	Gemini    = "generateContent"
+)
+
+// An Agent describes a coding agent: its files, and the settings with which it uses a server.
+type Agent struct {
+	Name    string
+	Wire    string
+	Program string // name of the executable on the PATH
+	Tested  string // version whose results are in docs/agents.md
+	// Files returns the agent's files with the entries to set in them.
+	Files func(d *Dirs, s *Settings) []File
+	// Environment returns variables that must be set when the agent is started, in addition to Settings.KeyEnv. Nil: none.
+	Environment func(s *Settings) []Variable
+	// Start returns an example of a command that starts the agent.
+	Start func(s *Settings) string
+}
+
+// Settings identify the server and the model that an agent is to use.
+type Settings struct {
+	URL    string // of the server, without path and without a slash at the end
+	Model  string
+	KeyEnv string // name of the environment variable that holds the API key; "": the server has no keys
+}
+
+// NoKey is the API key in the settings of agents that require one, for a server that has no keys.
+const NoKey = "unused"
+
+// V1 returns the base URL for clients of OpenAI's APIs.
+func (s *Settings) V1() string { return s.URL + "/v1" }
+
+// A Variable is an environment variable to set, either to Value or to the value of the variable From.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+	From  string `json:"from,omitempty"`
+}
+
+// Dirs finds the configuration directories of agents.
+type Dirs struct {
+	Home   string
+	Getenv func(string) string
+}
+
+// dir returns the directory in the environment variable if that is set, else the directory name below the home directory.
+func (d *Dirs) dir(variable, name string) string {
+	if dir := d.Getenv(variable); dir != "" {
+		return dir
+	}
+	return filepath.Join(d.Home, filepath.FromSlash(name))
+}
+
+// Short returns path with the home directory replaced by ~.
+func (d *Dirs) Short(path string) string {
+	if rest, ok := strings.CutPrefix(path, d.Home+string(filepath.Separator)); ok {
+		return "~/" + filepath.ToSlash(rest)
+	}
+	return path
+}
+
+// A File is a configuration file of an agent, with the entries to set in it.
+type File struct {
+	Path    string
+	Format  *Format
+	Entries []Entry
+}
+
+// An Entry is a value to set at a path of keys. An element `[name=value]` of Path selects the object of a list whose member name
+// has that value.
+type Entry struct {
+	Path  []string
+	Value any // string, bool, number, maps and lists of them, or Absent
+	// Holds is the meaning of the value, for [Read]: "url", "model", "key" or "" for none of them. An entry with "default" is
+	// set only if the file has no value at Path, and equals any value there.
+	Holds string
+	// before and after surround the name of the variable in the value of an entry that holds the key.
+	before, after string
+}
+
+// Absent is the value of an entry that is to be removed from the file.
+var Absent = absent{}
+
+type absent struct{}
+
+// selector splits a path element of the form `[name=value]`. ok is false if the element does not have this form.
+func selector(element string) (name, value string, ok bool) {
+	if !strings.HasPrefix(element, "[") || !strings.HasSuffix(element, "]") {
+		return "", "", false
+	}
+	return strings.Cut(element[1:len(element)-1], "=")
+}
+
+// Find returns the agent with the given name, or nil.
+func Find(name string) *Agent {
+	for _, a := range Agents {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Names returns the names of all agents.
+func Names() []string {
+	var names []string
+	for _, a := range Agents {
+		names = append(names, a.Name)
+	}
+	return names
+}

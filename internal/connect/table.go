@@ -1,0 +1,179 @@
+package connect
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// provider is the name under which agents list this server.
+const provider = "lathe"
+
+// noKeyVariable is the variable with the value NoKey, for agents that require the name of a variable.
+const noKeyVariable = "LATHE_NO_KEY"
+
+// at returns an entry for a path whose keys are separated by dots. Keys that contain dots need an Entry with a literal Path.
+func at(path string, value any) Entry { return Entry{Path: strings.Split(path, "."), Value: value} }
+
+func (e Entry) holds(what string) Entry {
+	e.Holds = what
+	return e
+}
+
+// key returns the entry that refers to the variable of the API key. none is its value if the server has no keys.
+func (s *Settings) key(path []string, before, after string, none any) Entry {
+	e := Entry{Path: path, Value: none, Holds: "key", before: before, after: after}
+	if s.KeyEnv != "" {
+		e.Value = before + s.KeyEnv + after
+	}
+	return e
+}
+
+// Agents are the supported agents, in the order of docs/agents.md.
+var Agents = []*Agent{
+	{
+		Name: "codex", Wire: Responses, Program: "codex", Tested: "0.169.0",
+		Files: func(d *Dirs, s *Settings) []File {
+			table := "model_providers." + provider
+			return []File{{Path: filepath.Join(d.dir("CODEX_HOME", ".codex"), "config.toml"), Format: TOML, Entries: []Entry{
+				at("model", s.Model).holds("model"), at("model_provider", provider),
+				at(table+".name", "Lathe"), at(table+".base_url", s.V1()).holds("url"), at(table+".wire_api", "responses"),
+				s.key([]string{"model_providers", provider, "env_key"}, "", "", Absent),
+			}}}
+		},
+		Start: func(*Settings) string { return `codex exec "What is 7 + 35?"` },
+	},
+	{
+		Name: "claude-code", Wire: Messages, Program: "claude", Tested: "2.1.197",
+		Files: func(d *Dirs, s *Settings) []File {
+			entries := []Entry{
+				at("env.ANTHROPIC_BASE_URL", s.URL).holds("url"), at("env.ANTHROPIC_MODEL", s.Model).holds("model"), at("env.ANTHROPIC_SMALL_FAST_MODEL", s.Model),
+			}
+			// The agent would send an API key of another service to this server.
+			entries = append(entries, s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent), at("env.ANTHROPIC_API_KEY", Absent))
+			token := any(NoKey)
+			if s.KeyEnv != "" {
+				token = Absent
+			}
+			entries = append(entries, at("env.ANTHROPIC_AUTH_TOKEN", token))
+			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: entries}}
+		},
+		Start: func(*Settings) string { return `claude -p "What is 7 + 35?"` },
+	},
+	{
+		Name: "gemini-cli", Wire: Gemini, Program: "gemini", Tested: "0.61.0",
+		Files: func(d *Dirs, s *Settings) []File {
+			dir := filepath.Join(d.Home, ".gemini")
+			env := []Entry{at("GOOGLE_GEMINI_BASE_URL", s.URL).holds("url")}
+			if s.KeyEnv == "" {
+				env = append(env, at("GEMINI_API_KEY", NoKey))
+			} else {
+				env = append(env, at("GEMINI_API_KEY", Absent))
+			}
+			return []File{
+				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
+					at("security.auth.selectedType", "gemini-api-key"), at("model.name", s.Model).holds("model")}},
+				{Path: filepath.Join(dir, ".env"), Format: DotEnv, Entries: env},
+			}
+		},
+		Environment: func(s *Settings) []Variable {
+			if s.KeyEnv == "" || s.KeyEnv == "GEMINI_API_KEY" {
+				return nil
+			}
+			return []Variable{{Name: "GEMINI_API_KEY", From: s.KeyEnv}}
+		},
+		Start: func(*Settings) string { return `gemini -p "What is 7 + 35?"` },
+	},
+	{
+		Name: "opencode", Wire: Chat, Program: "opencode", Tested: "1.18.33",
+		Files: func(d *Dirs, s *Settings) []File {
+			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "opencode", "opencode.json"), Format: JSON, Entries: openCode(s)}}
+		},
+		Start: func(*Settings) string { return `opencode run "What is 7 + 35?"` },
+	},
+	{
+		Name: "qwen-code", Wire: Chat, Program: "qwen", Tested: "0.24.4",
+		Files: func(d *Dirs, s *Settings) []File {
+			model := []string{"modelProviders", "openai", "[id=" + s.Model + "]"}
+			entries := []Entry{
+				at("security.auth.selectedType", "openai"), at("model.name", s.Model).holds("model"),
+				{Path: append(model[:3:3], "name"), Value: s.Model + " (Lathe)"},
+				{Path: append(model[:3:3], "baseUrl"), Value: s.V1(), Holds: "url"},
+				s.key(append(model[:3:3], "envKey"), "", "", noKeyVariable),
+			}
+			if s.KeyEnv == "" {
+				entries = append(entries, at("env."+noKeyVariable, NoKey))
+			}
+			return []File{{Path: filepath.Join(d.Home, ".qwen", "settings.json"), Format: JSON, Entries: entries}}
+		},
+		Start: func(*Settings) string { return `qwen -p "What is 7 + 35?"` },
+	},
+	{
+		Name: "cline", Wire: Chat, Program: "cline", Tested: "3.0.65",
+		Files: func(d *Dirs, s *Settings) []File {
+			p := "providers.openai-compatible.settings"
+			entries := []Entry{at("version", 1).holds("default"), at("lastUsedProvider", "openai-compatible"), at(p+".provider", "openai-compatible"),
+				at(p+".model", s.Model).holds("model"), at(p+".baseUrl", s.V1()).holds("url"),
+				at("providers.openai-compatible.updatedAt", "2026-01-01T00:00:00.000Z").holds("default"),
+				at("providers.openai-compatible.tokenSource", "manual").holds("default")}
+			if s.KeyEnv == "" {
+				entries = append(entries, at(p+".apiKey", NoKey))
+			} else {
+				entries = append(entries, at(p+".apiKey", Absent))
+			}
+			return []File{{Path: filepath.Join(d.Home, ".cline", "data", "settings", "providers.json"), Format: JSON, Entries: entries}}
+		},
+		Start: func(s *Settings) string {
+			if s.KeyEnv != "" {
+				return fmt.Sprintf(`cline -k "$%s" "What is 7 + 35?"`, s.KeyEnv)
+			}
+			return `cline "What is 7 + 35?"`
+		},
+	},
+	{
+		Name: "continue", Wire: Chat, Program: "cn", Tested: "1.5.47",
+		Files: func(d *Dirs, s *Settings) []File {
+			model := []string{"models", "[name=" + provider + "]"}
+			entry := func(key string, value any) Entry { return Entry{Path: append(model[:2:2], key), Value: value} }
+			return []File{{Path: filepath.Join(d.dir("CONTINUE_GLOBAL_DIR", ".continue"), "config.yaml"), Format: YAML, Entries: []Entry{
+				at("name", provider).holds("default"), at("version", "0.0.1").holds("default"), at("schema", "v1").holds("default"),
+				entry("provider", "openai"), entry("model", s.Model).holds("model"), entry("apiBase", s.V1()).holds("url"),
+				s.key(append(model[:2:2], "apiKey"), "${{ secrets.", " }}", NoKey), entry("roles", []any{"chat"}),
+			}}}
+		},
+		Start: func(*Settings) string { return `cn -p "What is 7 + 35?"` },
+	},
+	{
+		Name: "pi", Wire: Chat, Program: "pi", Tested: "0.74.2",
+		Files: func(d *Dirs, s *Settings) []File {
+			dir := d.dir("PI_CODING_AGENT_DIR", ".pi/agent")
+			p := "providers." + provider
+			return []File{
+				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
+					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "", "", NoKey),
+					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model}}}}},
+				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
+					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
+			}
+		},
+		Start: func(*Settings) string { return `pi -p "What is 7 + 35?"` },
+	},
+	{
+		Name: "kilo", Wire: Chat, Program: "kilo", Tested: "7.7.9",
+		Files: func(d *Dirs, s *Settings) []File {
+			return []File{{Path: filepath.Join(d.dir("XDG_CONFIG_HOME", ".config"), "kilo", "kilo.json"), Format: JSON, Entries: openCode(s)}}
+		},
+		Start: func(*Settings) string { return `kilo run "What is 7 + 35?"` },
+	},
+}
+
+// openCode returns the settings of opencode and of agents derived from it. They use small_model to generate titles.
+func openCode(s *Settings) []Entry {
+	p := "provider." + provider
+	return []Entry{
+		at(p+".npm", "@ai-sdk/openai-compatible"), at(p+".name", "Lathe"),
+		at(p+".options.baseURL", s.V1()).holds("url"), s.key([]string{"provider", provider, "options", "apiKey"}, "{env:", "}", NoKey),
+		{Path: []string{"provider", provider, "models", s.Model}, Value: map[string]any{"name": s.Model}},
+		at("model", provider+"/"+s.Model).holds("model"), at("small_model", provider+"/"+s.Model),
+	}
+}

@@ -1,0 +1,94 @@
+package connect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// TOML is the TOML format. An edit changes only the lines of the entries. Values are strings and booleans, and their tables have
+// headers.
+var TOML = &Format{Name: "TOML", decode: decodeTOML, edit: editTOML}
+
+func decodeTOML(text []byte) (map[string]any, error) {
+	tree := map[string]any{}
+	err := toml.Unmarshal(text, &tree)
+	return tree, err
+}
+
+func editTOML(text []byte, entries []Entry) ([]byte, error) {
+	var lines []string
+	if len(text) > 0 {
+		lines = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
+	for _, e := range entries {
+		table, key := strings.Join(e.Path[:len(e.Path)-1], "."), e.Path[len(e.Path)-1]
+		if e.Value == Absent {
+			if i, _ := findLine(lines, table, key); i >= 0 {
+				lines = slices.Delete(lines, i, i+1)
+			}
+			continue
+		}
+		line := fmt.Sprintf("%s = %v", key, e.Value)
+		if s, ok := e.Value.(string); ok {
+			quoted, err := marshal(s) // JSON's escapes are TOML's
+			if err != nil {
+				return nil, err
+			}
+			line = key + " = " + string(quoted)
+		}
+		lines = setLine(lines, table, key, line)
+	}
+	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// findLine returns the index of the line of a key in a table, and the index at which a line can be added to the table; -1 if
+// there is no such line. The table "" is the part before the first header. findLine does not recognise lines within multi-line
+// strings: [Format.Merge] detects a wrong edit.
+func findLine(lines []string, table, key string) (at, end int) {
+	current, end := "", -1
+	if table == "" {
+		end = 0
+	}
+	for i, l := range lines {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "[") {
+			name, _, _ := strings.Cut(strings.TrimLeft(l, "["), "]")
+			current = strings.TrimSpace(name)
+		}
+		if current != table {
+			continue
+		}
+		if l != "" && (table != "" || !strings.HasPrefix(l, "#")) {
+			end = i + 1
+		}
+		if name, _, ok := strings.Cut(l, "="); ok && strings.TrimSpace(name) == key {
+			return i, end
+		}
+	}
+	return -1, end
+}
+
+// setLine sets the line of a key in a table.
+func setLine(lines []string, table, key, line string) []string {
+	at, end := findLine(lines, table, key)
+	if at >= 0 {
+		lines[at] = line
+		return lines
+	}
+	add := []string{line}
+	switch {
+	case end < 0:
+		if len(lines) > 0 {
+			add = append([]string{""}, "["+table+"]", line)
+		} else {
+			add = []string{"[" + table + "]", line}
+		}
+		end = len(lines)
+	case end < len(lines) && table == "" && strings.HasPrefix(strings.TrimSpace(lines[end]), "["):
+		add = append(add, "")
+	}
+	return append(lines[:end:end], append(add, lines[end:]...)...)
+}

@@ -1,0 +1,255 @@
+package connect
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile limits the size of a configuration file, in bytes.
+const maxFile = 4 << 20
+
+// backupSuffix is appended to the path of a file to name the backup of its former content.
+const backupSuffix = ".before-lathe"
+
+// A Record lists the files that [Write] changed for an agent, for [Undo]. It is stored in a file of its own.
+type Record struct {
+	Files []Written `json:"files"`
+}
+
+// Written is a file that was changed.
+type Written struct {
+	Path   string `json:"path"`
+	Backup string `json:"backup,omitempty"` // "": the file did not exist
+	SHA256 string `json:"sha256"`           // of the content that was written
+	// Edited is set if another program changed the file between two writes. Such a file is not restored.
+	Edited bool `json:"edited,omitempty"`
+}
+
+// A Change is the outcome for one file of [Write] or [Undo].
+type Change struct {
+	Path    string `json:"path"`
+	Backup  string `json:"backup,omitempty"`
+	Changed bool   `json:"changed"`
+}
+
+// ReadFile returns the content of a configuration file of at most 4 MiB; nil if the file does not exist.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return text, err
+}
+
+// Write sets the entries of files. It reads and merges all files before it writes the first one. record is the path of the
+// [Record]. A second Write keeps the backups of the first.
+func Write(record string, files []File) ([]Change, error) {
+	r, err := readRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([][]byte, len(files))
+	changes := make([]Change, len(files))
+	for i, f := range files {
+		path, err := resolve(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		before, err := ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		merged, err := f.Format.Merge(before, f.Entries)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		changes[i] = Change{Path: path, Changed: !bytes.Equal(before, merged)}
+		if !changes[i].Changed {
+			continue
+		}
+		texts[i] = merged
+		w := r.of(path)
+		switch {
+		case w == nil:
+			next := Written{Path: path, SHA256: sum(merged)}
+			if before != nil {
+				if next.Backup, err = backUp(path, before); err != nil {
+					return nil, err
+				}
+			}
+			r.Files = append(r.Files, next)
+			w = &r.Files[len(r.Files)-1]
+		default:
+			w.Edited = w.Edited || sum(before) != w.SHA256
+			w.SHA256 = sum(merged)
+		}
+		changes[i].Backup = w.Backup
+	}
+	if err := writeRecord(record, r); err != nil {
+		return nil, err
+	}
+	for i, text := range texts {
+		if text != nil {
+			if err := replace(changes[i].Path, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return changes, nil
+}
+
+// ErrNothingWritten is the error of [Undo] for a record that does not exist.
+var ErrNothingWritten = errors.New("nothing was written for this agent")
+
+// Undo restores the files of a record, and removes those that did not exist before. If one of them was edited since, it returns
+// an error and changes nothing.
+func Undo(record string) ([]Change, error) {
+	r, err := readRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Files) == 0 {
+		return nil, ErrNothingWritten
+	}
+	texts := make([][]byte, len(r.Files))
+	for i, w := range r.Files {
+		now, err := ReadFile(w.Path)
+		if err != nil {
+			return nil, err
+		}
+		if w.Backup != "" {
+			if texts[i], err = ReadFile(w.Backup); err == nil && texts[i] == nil {
+				err = fmt.Errorf("the backup %s is not there", w.Backup)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if same := now != nil && sum(now) == w.SHA256 && !w.Edited || bytes.Equal(now, texts[i]); !same {
+			before := "it did not exist before"
+			if w.Backup != "" {
+				before = "its former content is in " + w.Backup
+			}
+			return nil, fmt.Errorf("%s was changed since it was written, and is left as it is: %s", w.Path, before)
+		}
+	}
+	var changes []Change
+	for i, w := range r.Files {
+		var err error
+		if texts[i] == nil {
+			if err = os.Remove(w.Path); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		} else if err = replace(w.Path, texts[i]); err == nil {
+			err = os.Remove(w.Backup)
+		}
+		if err != nil {
+			return changes, err
+		}
+		changes = append(changes, Change{Path: w.Path, Changed: true})
+	}
+	return changes, os.Remove(record)
+}
+
+func (r *Record) of(path string) *Written {
+	for i := range r.Files {
+		if r.Files[i].Path == path {
+			return &r.Files[i]
+		}
+	}
+	return nil
+}
+
+func readRecord(path string) (*Record, error) {
+	text, err := ReadFile(path)
+	r := &Record{}
+	if err != nil || text == nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s, the record of what was written: %w", path, err)
+	}
+	return r, nil
+}
+
+func writeRecord(path string, r *Record) error {
+	if len(r.Files) == 0 {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace(path, append(text, '\n'))
+}
+
+// resolve follows symbolic links, so that the target is replaced and not the link.
+func resolve(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return real, err
+}
+
+// backUp writes the former content beside the file, under a name that does not exist yet, and returns the path.
+func backUp(path string, text []byte) (string, error) {
+	name := path + backupSuffix
+	for n := 2; ; n++ {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) && n < 100 {
+			name = fmt.Sprintf("%s.%d", path+backupSuffix, n)
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(text)
+		return name, errors.Join(err, f.Sync(), f.Close())
+	}
+}
+
+// replace replaces the content of a file and keeps its mode.
+func replace(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".lathe-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(text)
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+func sum(text []byte) string {
+	s := sha256.Sum256(text)
+	return hex.EncodeToString(s[:])
+}

@@ -1,0 +1,100 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// YAML is the YAML format. An edit keeps comments and the order of keys.
+var YAML = &Format{Name: "YAML", decode: decodeYAML, edit: editYAML}
+
+func decodeYAML(text []byte) (map[string]any, error) {
+	tree := map[string]any{}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it has more than one document")
+	}
+	if tree == nil { // the document is null
+		tree = map[string]any{}
+	}
+	return tree, nil
+}
+
+func editYAML(text []byte, entries []Entry) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		doc = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	}
+	for _, e := range entries {
+		if e.Value == Absent {
+			return nil, ErrNotEdited // no agent has such an entry in YAML
+		}
+		var value yaml.Node
+		if err := value.Encode(e.Value); err != nil {
+			return nil, err
+		}
+		setYAML(doc.Content[0], e.Path, &value)
+	}
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	err := errors.Join(enc.Encode(&doc), enc.Close())
+	return b.Bytes(), err
+}
+
+func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
+	if len(path) == 0 {
+		value.HeadComment, value.LineComment, value.FootComment = n.HeadComment, n.LineComment, n.FootComment
+		*n = *value
+		return
+	}
+	if name, selected, ok := selector(path[0]); ok && n.Kind != yaml.MappingNode {
+		for _, e := range n.Content {
+			if m := memberYAML(e, name); m != nil && m.Value == selected {
+				setYAML(e, path[1:], value)
+				return
+			}
+		}
+		e := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{stringYAML(name), stringYAML(selected)}}
+		n.Kind, n.Tag, n.Value = yaml.SequenceNode, "", ""
+		n.Content = append(n.Content, e)
+		setYAML(e, path[1:], value)
+		return
+	}
+	if n.Kind != yaml.MappingNode { // new, or null
+		n.Kind, n.Tag, n.Value = yaml.MappingNode, "", ""
+	}
+	m := memberYAML(n, path[0])
+	if m == nil {
+		m = &yaml.Node{}
+		n.Content = append(n.Content, stringYAML(path[0]), m)
+	}
+	setYAML(m, path[1:], value)
+}
+
+func stringYAML(s string) *yaml.Node {
+	var n yaml.Node
+	n.SetString(s)
+	return &n
+}
+
+func memberYAML(n *yaml.Node, name string) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Package jsonlines reads a stream of lines whose length is bounded.
+package jsonlines
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// Errors of [Reader.Next].
+var (
+	ErrTooLong = errors.New("jsonlines: the line is too long")
+	// ErrNoLineEnd is returned together with the text after the last line end.
+	ErrNoLineEnd = errors.New("jsonlines: the input ends within a line")
+)
+
+// A Reader reads lines. It keeps at most one line in memory.
+type Reader struct {
+	in   *bufio.Reader
+	max  int
+	skip bool // the rest of the line before is to be passed over
+}
+
+// NewReader returns a reader of lines that are at most limit bytes long, without their line end.
+func NewReader(in io.Reader, limit int) *Reader {
+	return &Reader{in: bufio.NewReaderSize(in, 64<<10), max: limit}
+}
+
+// Buffered returns how many bytes can be read without waiting for the input.
+func (r *Reader) Buffered() int { return r.in.Buffered() }
+
+// Next returns the next line without its line end (\n or \r\n). The line is the caller's.
+//
+// For a line over the limit it returns [ErrTooLong] as soon as the limit is exceeded, without waiting for the line's
+// end; the call after that passes over the rest of the line. If the input ends within a line, Next returns what there is
+// of it with [ErrNoLineEnd]. At the end of the input, and for an error of the input, it returns no line.
+func (r *Reader) Next() ([]byte, error) {
+	var line []byte
+	for {
+		if _, err := r.in.Peek(1); err != nil {
+			if errors.Is(err, io.EOF) && len(line) > 0 {
+				return line, ErrNoLineEnd
+			}
+			return nil, err
+		}
+		part, _ := r.in.Peek(r.in.Buffered()) // what is there without waiting
+		end := bytes.IndexByte(part, '\n')
+		if end >= 0 {
+			part = part[:end+1]
+		}
+		if !r.skip {
+			line = append(line, part...)
+		}
+		_, _ = r.in.Discard(len(part))
+		switch {
+		case r.skip:
+			r.skip = end < 0
+		case len(trimEnd(line, end >= 0)) > r.max:
+			r.skip = end < 0
+			return nil, ErrTooLong
+		case end >= 0:
+			return trimEnd(line, true), nil
+		}
+	}
+}
+
+// trimEnd returns the line without its end. Until the end has been read, a last \r may be part of it.
+func trimEnd(line []byte, ended bool) []byte {
+	if ended {
+		line = line[:len(line)-1]
+	}
+	return bytes.TrimSuffix(line, []byte{'\r'})
+}

@@ -1,0 +1,64 @@
+package outside
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// App returns what `lathe serve` would serve under the default configuration, with further tools. The caller closes it.
+func App(tools ...lathe.Tool) (*app.App, error) {
+	cfg := config.Default()
+	cfg.Tools.Builtin = []string{"calculator"}
+	return app.New(cfg, &app.Options{Tools: tools, NoStore: true})
+}
+
+// models are the models of a server, by name.
+type models map[string]*loop.Loop
+
+// Names implements server.Models.
+func (m models) Names() (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Model implements server.Models.
+func (m models) Model(name string) (*server.Model, error) {
+	if l := m[name]; l != nil {
+		return &server.Model{Loop: l}, nil
+	}
+	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "outside: find the model"}
+}
+
+// Server returns a handler that serves one model with the tools of runner without a configuration, and keeps its runs in
+// runs. stop waits for the requests that are being answered and for their runs to be stored.
+func Server(name string, model lathe.Model, runner *tool.Runner, runs store.Store) (h http.Handler, stop func(context.Context) error, err error) {
+	l, err := loop.New(model, runner, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := engine.New(&engine.Options{Store: runs})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := server.New(&server.Options{Engine: e, Setup: server.Setup{Models: models{name: l}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return srv, func(ctx context.Context) error {
+		srv.Drain(ctx)
+		return e.Flush(ctx, "")
+	}, nil
+}

@@ -1,0 +1,159 @@
+// Package seal encrypts and authenticates data that a server sends to its clients and receives back from them. Only holders of
+// a key can create or read a sealed text. A [Ring] seals with its first key and opens with all of its keys, so that keys can be
+// rotated while clients still hold texts that were sealed with the previous one.
+//
+// A sealed text is "lathe1." and the unpadded base64url form of
+//
+//	4 bytes   id of the key: the first of HMAC-SHA256(key, "lathe seal id")
+//	16 bytes  salt, random
+//	n bytes   AES-256-GCM of the content, under the key and nonce that HKDF-SHA256 derives from key and salt
+//
+// Since each text has an encryption key of its own, the number of texts per key of the ring is not limited in practice. The
+// binding (the caller, the session and the position in the conversation) is the additional authenticated data of AES-GCM: it is
+// not part of the text, and Open succeeds only with the same binding. The length of a text reveals the length of its content,
+// which is not compressed.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/lathe-run/lathe/secret"
+)
+
+// Prefix begins every sealed text.
+const Prefix = "lathe1."
+
+// KeySize is the minimum size of a key, and the size of the keys of [NewKey], in bytes.
+const KeySize = 32
+
+const (
+	idSize    = 4
+	saltSize  = 16
+	nonceSize = 12
+	tagSize   = 16
+)
+
+// Errors of [Ring.Open] and [NewRing]. Their messages contain nothing of the sealed text.
+var (
+	// ErrNotSealed is returned for a text that does not have the form of a sealed text.
+	ErrNotSealed = errors.New("seal: not a sealed text")
+	// ErrUnknownKey is returned for a text that was sealed with a key that the ring does not have.
+	ErrUnknownKey = errors.New("seal: sealed with another key")
+	// ErrRefused is returned for a text that was changed or was sealed with another binding.
+	ErrRefused = errors.New("seal: changed, or bound to something else")
+	// ErrShortKey is returned by NewRing for a key of less than [KeySize] bytes, and if it gets no key.
+	ErrShortKey = errors.New("seal: a key needs at least 32 bytes")
+)
+
+// A Ring is an ordered set of keys. It may be used by several goroutines at once. Formatting a Ring does not print its keys.
+type Ring struct{ keys []key }
+
+type key struct {
+	id  [idSize]byte
+	raw secret.Secret
+}
+
+// NewRing returns a ring that seals with the first key and opens with all keys. The error is [ErrShortKey].
+func NewRing(keys ...secret.Secret) (*Ring, error) {
+	if len(keys) == 0 {
+		return nil, ErrShortKey
+	}
+	r := &Ring{}
+	for _, k := range keys {
+		raw := k.Reveal()
+		if len(raw) < KeySize {
+			return nil, ErrShortKey
+		}
+		mac := hmac.New(sha256.New, []byte(raw))
+		mac.Write([]byte("lathe seal id"))
+		next := key{raw: k}
+		copy(next.id[:], mac.Sum(nil))
+		r.keys = append(r.keys, next)
+	}
+	return r, nil
+}
+
+// NewKey returns a random key of [KeySize] bytes.
+func NewKey() []byte {
+	b := make([]byte, KeySize)
+	_, _ = rand.Read(b) // never fails: see crypto/rand
+	return b
+}
+
+// Seal returns content as a sealed text. Open needs the same binding to open it.
+func (r *Ring) Seal(content []byte, binding ...string) string {
+	k := &r.keys[0]
+	b := make([]byte, idSize+saltSize, idSize+saltSize+len(content)+tagSize)
+	copy(b, k.id[:])
+	_, _ = rand.Read(b[idSize:])
+	aead, nonce := k.derive(b[idSize:])
+	b = aead.Seal(b, nonce, content, additional(binding))
+	return Prefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Sealed reports whether text begins with [Prefix].
+func Sealed(text string) bool { return strings.HasPrefix(text, Prefix) }
+
+// Open returns the content of a sealed text. The error is [ErrNotSealed], [ErrUnknownKey] or [ErrRefused].
+func (r *Ring) Open(text string, binding ...string) ([]byte, error) {
+	body, ok := strings.CutPrefix(text, Prefix)
+	if !ok || strings.ContainsAny(body, "\r\n") { // the decoder skips line ends
+		return nil, ErrNotSealed
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(body)
+	if err != nil || len(b) < idSize+saltSize+tagSize {
+		return nil, ErrNotSealed
+	}
+	known := false
+	for i := range r.keys {
+		k := &r.keys[i]
+		if string(k.id[:]) != string(b[:idSize]) {
+			continue
+		}
+		known = true
+		aead, nonce := k.derive(b[idSize : idSize+saltSize])
+		if content, err := aead.Open(nil, nonce, b[idSize+saltSize:], additional(binding)); err == nil {
+			return content, nil
+		}
+	}
+	if !known {
+		return nil, ErrUnknownKey
+	}
+	return nil, ErrRefused
+}
+
+// derive returns the cipher and the nonce of the text with this salt.
+func (k *key) derive(salt []byte) (cipher.AEAD, []byte) {
+	b, err := hkdf.Key(sha256.New, []byte(k.raw.Reveal()), salt, "lathe seal v1", KeySize+nonceSize)
+	if err != nil {
+		panic(err) // cannot happen: the length is a constant below HKDF's limit
+	}
+	block, err := aes.NewCipher(b[:KeySize])
+	if err != nil {
+		panic(err) // cannot happen: the size is that of AES-256
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err)
+	}
+	return aead, b[KeySize:]
+}
+
+// additional returns the parts of the binding, each after its length, so that different bindings give different bytes.
+func additional(binding []string) []byte {
+	var b []byte
+	for _, s := range binding {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}

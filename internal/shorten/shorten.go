@@ -1,0 +1,30 @@
+// Package shorten shortens text at character boundaries.
+package shorten
+
+import "unicode/utf8"
+
+// Cut returns the longest prefix of s that is at most n bytes long and does not end within a character. A byte that is no
+// part of a character of UTF-8 counts as one; an incomplete character at the end of s is not cut. n is at least 0.
+func Cut[T ~string | ~[]byte](s T, n int) T {
+	if len(s) <= n {
+		return s
+	}
+	for k := n; k > n-utf8.UTFMax && k >= 0; k-- {
+		if utf8.RuneStart(s[k]) {
+			rest := string(s[k:min(len(s), k+utf8.UTFMax)])
+			if _, size := utf8.DecodeRuneInString(rest); k+size > n || !utf8.FullRuneInString(rest) {
+				return s[:k]
+			}
+			break
+		}
+	}
+	return s[:n]
+}
+
+// Clip returns s if it is at most n bytes long, and else Cut(s, n) followed by "…".
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Cut(s, n) + "…"
+}

@@ -1,0 +1,38 @@
+// Package unseen escapes characters of a text that a reader does not see, or that change how the rest is shown.
+package unseen
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Escape returns s with the characters for which escaped is true as \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8 become
+// U+FFFD first.
+func Escape(s string, escaped func(rune) bool) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !strings.ContainsFunc(s, escaped) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !escaped(r):
+			b.WriteRune(r)
+		case r <= 0xFFFF:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			fmt.Fprintf(&b, "\\U%08x", r)
+		}
+	}
+	return b.String()
+}
+
+// Blank reports whether r counts as a letter, mark or symbol although it shows as nothing: the fillers of alphabets, the
+// empty Braille pattern, joiners and variation selectors.
+func Blank(r rune) bool {
+	switch r {
+	case 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800, 0x034F, 0x17B4, 0x17B5:
+		return true
+	}
+	return r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF
+}

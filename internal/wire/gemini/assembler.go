@@ -1,0 +1,343 @@
+package gemini
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+const (
+	// partSize is the number of bytes that each part counts against MaxBytes in addition to its content.
+	partSize = 16
+)
+
+// An Assembler implements [wire.Assembler]. It joins the texts of consecutive parts, unless a signature is between them.
+type Assembler struct {
+	opts wire.AssemblerOptions
+
+	parts []lathe.Part
+	text  []byte          // of the last part, not in parts yet
+	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
+
+	calls   int             // calls begun
+	ids     map[string]bool // of the calls
+	partial *partialCall    // whose arguments come in pieces; it is the last of parts
+
+	id, model string
+	finish    string // the finish reason as it came; "": none yet
+	message   string // finishMessage
+	blocked   bool   // the prompt was refused
+	usage     lathe.Usage
+	size      int
+	faults    []lathe.Fault
+	unsound   bool
+	broken    bool // data was lost
+	err       error
+}
+
+var _ wire.Assembler = (*Assembler)(nil)
+
+// NewAssembler implements [wire.Upstream].
+func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
+	return &Assembler{opts: opts.WithDefaults()}
+}
+
+// Reset implements [wire.Assembler].
+func (a *Assembler) Reset() { *a = Assembler{opts: a.opts, text: a.text[:0]} }
+
+// Done implements [wire.Assembler]. It returns false: no event marks the end of an answer, which is the end of the body.
+func (a *Assembler) Done() bool { return false }
+
+// Sound implements [wire.Assembler].
+func (a *Assembler) Sound() bool { return !a.unsound }
+
+// Finished implements [wire.Assembler].
+func (a *Assembler) Finished() bool { return a.finish != "" }
+
+// Names implements [wire.Assembler].
+func (a *Assembler) Names() (id, model string) { return a.id, a.model }
+
+// Append implements [wire.Assembler]. Events of this wire have no type.
+func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.Delta, error) {
+	if a.err != nil {
+		return dst, a.err
+	}
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return dst, nil
+	}
+	if !a.acceptable(data) {
+		return dst, nil
+	}
+	if data[0] != '{' {
+		a.damage(faultBadLine)
+		return dst, nil
+	}
+	dst = a.take(dst, data)
+	if a.err == nil && a.size > a.opts.MaxBytes {
+		a.err = wire.ErrTooManyBytes
+	}
+	return dst, a.err
+}
+
+// answerLimits limit the JSON of an event.
+var answerLimits = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
+
+// acceptable reports whether data can be parsed. An answer with an event that is not JSON has lost data, and is incomplete
+// whatever follows.
+func (a *Assembler) acceptable(data []byte) bool {
+	if rawjson.Check(data, answerLimits) == nil {
+		return true
+	}
+	end, err := rawjson.Scan(data, 0)
+	if err != nil || len(bytes.TrimSpace(data[end:])) > 0 {
+		a.damage(faultBadLine)
+		a.broken = string(data) != "[DONE]"
+		return false
+	}
+	a.damage(faultDuplicate)
+	return true
+}
+
+// fault counts a deviation of a kind.
+func (a *Assembler) fault(kind string) {
+	for i := range a.faults {
+		if a.faults[i].Kind == kind {
+			a.faults[i].Count++
+			return
+		}
+	}
+	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+}
+
+// damage counts a deviation that clients of the wire may not tolerate.
+func (a *Assembler) damage(kind string) {
+	a.fault(kind)
+	a.unsound = true
+}
+
+// take reads one object of an answer.
+func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
+	var candidates, feedback []byte
+	known := false
+	for key, v := range rawjson.Members(obj) {
+		if string(v) == "null" {
+			continue
+		}
+		switch string(key) {
+		case `"candidates"`:
+			candidates, known = v, true
+		case `"promptFeedback"`, `"prompt_feedback"`:
+			feedback, known = v, true
+		case `"usageMetadata"`, `"usage_metadata"`:
+			a.takeUsage(v)
+			known = true
+		case `"modelVersion"`, `"model_version"`:
+			if a.model == "" {
+				a.model = a.keep(v)
+			}
+		case `"responseId"`, `"response_id"`:
+			if a.id == "" {
+				a.id = a.keep(v)
+			}
+		case `"error"`:
+			a.err = readError(v)
+			return dst
+		}
+	}
+	if !known {
+		a.fault(faultBadLine)
+	}
+	first := true
+	for c := range rawjson.Elements(candidates) {
+		if dst = a.takeCandidate(dst, c, first); a.err != nil {
+			return dst
+		}
+		first = false
+	}
+	if wire.Kind(feedback) == '{' {
+		dst = a.takeFeedback(dst, feedback)
+	}
+	return dst
+}
+
+// keep returns the text of a string that becomes a part of the answer, and counts its size.
+func (a *Assembler) keep(v []byte) string {
+	s := rawjson.Text(v)
+	a.size += len(s)
+	return s
+}
+
+// takeCandidate reads the first candidate, and counts others as faults.
+func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first bool) []lathe.Delta {
+	var parts, finish []byte
+	for key, v := range rawjson.Members(candidate) {
+		switch string(key) {
+		case `"index"`:
+			first = first && (string(v) == "0" || string(v) == "null")
+		case `"content"`:
+			parts, _ = rawjson.Get(v, "parts")
+		case `"finishReason"`, `"finish_reason"`:
+			finish = v
+		case `"finishMessage"`, `"finish_message"`:
+			a.message = boundedText(v)
+		}
+	}
+	if !first {
+		a.fault(faultExtraChoice)
+		return dst
+	}
+	for part := range rawjson.Elements(parts) {
+		if dst = a.takePart(dst, part); a.err != nil {
+			return dst
+		}
+	}
+	if wire.Kind(finish) == '"' && len(finish) > 2 {
+		dst = a.takeFinish(dst, rawjson.Text(finish))
+	}
+	return dst
+}
+
+// takePart reads a part. A fast path reads parts that have only text.
+func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
+	if wire.Kind(part) != '{' {
+		a.damage(faultUnknownContent)
+		return dst
+	}
+	a.size += partSize
+	var text, signature []byte
+	thought := false
+	for key, v := range rawjson.Members(part) {
+		switch string(key) {
+		case `"text"`:
+			text = v
+		case `"thought"`:
+			thought = string(v) == "true"
+		case `"thoughtSignature"`, `"thought_signature"`:
+			signature = v
+		default:
+			return a.takeOther(dst, part)
+		}
+	}
+	if text == nil && signature == nil {
+		return dst
+	}
+	return a.addText(dst, rawjson.Text(text), thought, rawjson.Text(signature), nil)
+}
+
+// addText adds a part with text. A part with a signature is not joined with others.
+func (a *Assembler) addText(dst []lathe.Delta, text string, thought bool, signature string, extra []lathe.Member) []lathe.Delta {
+	a.size += len(text) + len(signature)
+	of := lathe.DeltaText
+	if thought {
+		of = lathe.DeltaReasoning
+	}
+	if signature == "" && len(extra) == 0 {
+		if text == "" {
+			return dst
+		}
+		if a.open != of {
+			a.close()
+			a.open = of
+		}
+		a.text = append(a.text, text...)
+		return append(dst, lathe.Delta{Kind: of, Text: text})
+	}
+	a.close()
+	if thought {
+		if text != "" {
+			dst = append(dst, lathe.Delta{Kind: of, Text: text})
+		}
+		if signature != "" {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThought, Text: signature})
+		}
+		a.parts = appendThought(a.parts, text, signature)
+		return dst
+	}
+	dst = a.addSignature(dst, signature)
+	a.parts = append(a.parts, lathe.Text{Text: text, Extra: extra})
+	if text != "" {
+		dst = append(dst, lathe.Delta{Kind: of, Text: text})
+	}
+	return dst
+}
+
+// addSignature adds the signature of the next part.
+func (a *Assembler) addSignature(dst []lathe.Delta, signature string) []lathe.Delta {
+	if signature == "" {
+		return dst
+	}
+	a.parts = append(a.parts, lathe.Reasoning{Field: fieldSignature, Data: signature})
+	return append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldSignature, Text: signature})
+}
+
+// close moves the open text to the parts.
+func (a *Assembler) close() {
+	switch a.open {
+	case lathe.DeltaText:
+		a.parts = append(a.parts, lathe.Text{Text: string(a.text)})
+	case lathe.DeltaReasoning:
+		a.parts = append(a.parts, lathe.Reasoning{Text: string(a.text), Field: fieldThought})
+	}
+	a.open, a.text = 0, a.text[:0]
+}
+
+// takeOther reads a part that is not only text.
+func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
+	p, err := parsePart(part, "")
+	if err != nil {
+		a.damage(faultUnknownContent)
+		a.close()
+		a.size += len(part)
+		a.parts = append(a.parts, lathe.Opaque{JSON: compact(part)})
+		return dst
+	}
+	for i := range p.rest {
+		a.size += len(p.rest[i].Name) + len(p.rest[i].Value)
+	}
+	switch {
+	case p.data == "text":
+		return a.addText(dst, p.text, p.thought, p.signature, p.rest)
+	case p.data == "functionCall":
+		return a.takeCall(dst, p)
+	case p.data == "" && len(p.rest) == 0:
+		return a.addText(dst, "", p.thought, p.signature, nil)
+	}
+	a.close()
+	a.size += len(part) + len(p.signature)
+	dst = a.addSignature(dst, p.signature)
+	if !p.thought && (p.data == "inlineData" || p.data == "fileData") {
+		if b, err := p.blob(""); err == nil {
+			a.parts = append(a.parts, b)
+			return dst
+		}
+		a.damage(faultUnknownContent)
+	}
+	a.parts = append(a.parts, lathe.Opaque{JSON: compact(p.raw())})
+	return dst
+}
+
+// callID returns the id of a call: the received one or, if that is empty, an id that is derived from the id of the answer and the
+// number of the call. If another call of the answer has the same id, callID appends a number.
+func (a *Assembler) callID(id, name string) string {
+	if id == "" {
+		a.fault(faultIDMissing)
+		id = madeID(a.id, a.calls, name)
+	}
+	if a.ids == nil {
+		a.ids = map[string]bool{}
+	}
+	if a.ids[id] {
+		a.damage(faultIDDuplicate)
+		first := id
+		for n := a.calls; a.ids[id]; n++ {
+			id = first + "_" + strconv.Itoa(n+1)
+		}
+	}
+	a.ids[id] = true
+	return id
+}

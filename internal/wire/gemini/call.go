@@ -1,0 +1,134 @@
+package gemini
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A callPart is the value of functionCall in an answer.
+type callPart struct {
+	id, name string
+	args     []byte // nil: none
+	pieces   []byte // partialArgs; nil: none
+	more     bool   // willContinue
+	rest     []lathe.Member
+}
+
+func readCall(v []byte) callPart {
+	var c callPart
+	for key, v := range rawjson.Members(v) {
+		if string(v) == "null" {
+			continue
+		}
+		switch string(key) {
+		case `"id"`:
+			c.id = rawjson.Text(v)
+		case `"name"`:
+			c.name = rawjson.Text(v)
+		case `"args"`:
+			c.args = v
+		case `"partialArgs"`, `"partial_args"`:
+			c.pieces = v
+		case `"willContinue"`, `"will_continue"`:
+			c.more = string(v) == "true"
+		default:
+			m := member{name: rawjson.Text(key), value: v}
+			c.rest = append(c.rest, m.kept())
+		}
+	}
+	return c
+}
+
+// takeCall reads a part with a call or with a piece of one.
+func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
+	c := readCall(p.value)
+	a.size += len(c.id) + len(c.name) + len(c.args) + len(p.signature)
+	if c.name == "" && a.partial != nil {
+		return a.continueCall(dst, &c)
+	}
+	if a.partial != nil { // another call begins
+		a.damage(faultArgsNotText)
+		dst = a.endPartial(dst, true)
+	}
+	if c.name == "" && c.args == nil && c.pieces == nil && c.id == "" {
+		a.damage(faultUnknownContent)
+		return dst
+	}
+	if c.name == "" {
+		a.damage(faultNameMissing)
+	}
+	if a.calls >= a.opts.MaxCalls {
+		a.err = wire.ErrTooManyCalls
+		return dst
+	}
+	a.close()
+	dst = a.addSignature(dst, p.signature)
+	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: appendInner(p.rest, "functionCall", c.rest)}
+	index := a.calls
+	a.calls++
+	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})
+	if c.more || c.pieces != nil {
+		a.parts = append(a.parts, call)
+		a.partial = &partialCall{index: index}
+		return a.continueCall(dst, &c)
+	}
+	call.Arguments = a.arguments(c.args)
+	a.parts = append(a.parts, call)
+	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: index, Text: call.Arguments})
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
+}
+
+// arguments returns the argument text of a complete call.
+func (a *Assembler) arguments(args []byte) string {
+	if args == nil {
+		return "{}"
+	}
+	if wire.Kind(args) != '{' {
+		a.damage(faultArgsNotText)
+		if wire.Kind(args) == '"' { // the text of an object
+			return rawjson.Text(args)
+		}
+	}
+	return string(compact(args))
+}
+
+// continueCall adds a piece to the call whose arguments are streamed.
+func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
+	p := a.partial
+	if c.args != nil && string(compact(c.args)) != "{}" {
+		p.whole = a.arguments(c.args)
+	}
+	for piece := range rawjson.Elements(c.pieces) {
+		a.size += len(piece) + partSize
+		if !p.add(piece) {
+			p.bad = true
+		}
+	}
+	if c.more {
+		return dst
+	}
+	return a.endPartial(dst, false)
+}
+
+// endPartial ends the call whose arguments are streamed. cut is whether its last piece is missing.
+func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
+	p := a.partial
+	a.partial = nil
+	if p.bad {
+		a.damage(faultArgsNotText)
+		cut = true
+	}
+	i := len(a.parts) - 1
+	for {
+		if _, ok := a.parts[i].(lathe.ToolCall); ok {
+			break
+		}
+		i--
+	}
+	call := a.parts[i].(lathe.ToolCall)
+	call.Arguments, call.Incomplete = p.arguments(), cut
+	a.parts[i] = call
+	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: p.index, Text: call.Arguments})
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: cut})
+}

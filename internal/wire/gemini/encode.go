@@ -1,0 +1,307 @@
+package gemini
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// reserved reports whether Request.Overrides cannot replace the member.
+func reserved(name string) bool {
+	switch name {
+	case "contents", "systemInstruction", "system_instruction", "tools", "cachedContent", "cached_content", "model":
+		return true
+	}
+	return false
+}
+
+// An encoder encodes one request.
+type encoder struct {
+	req  *lathe.Request
+	opts *wire.EncodeOptions
+	d    dropped
+}
+
+// AppendRequest implements [wire.Upstream]. The contents are the last member, so that a growing conversation keeps its
+// beginning. Overrides named generationConfig and toolConfig replace members of these objects, not the whole objects.
+func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
+	if opts == nil {
+		opts = &wire.EncodeOptions{}
+	}
+	e := &encoder{req: req, opts: opts}
+	dst = append(dst, '{')
+	n := leading(req.Messages)
+	if n > 0 {
+		dst = e.appendSystem(dst, req.Messages[:n])
+	}
+	dst = e.appendTools(dst)
+	dst = e.appendToolConfig(dst)
+	dst = e.appendConfig(dst)
+	dst = wire.AppendMembers(dst, req.Overrides, func(name string) bool {
+		return reserved(name) || name == "generationConfig" || name == "toolConfig"
+	})
+	if req.User != "" {
+		e.d.add("user")
+	}
+	dst = append(wire.AppendKey(dst, "contents"), '[')
+	dst = e.appendContents(dst, n)
+	return append(dst, "]}"...), e.d.paths
+}
+
+func system(m *lathe.Message) bool {
+	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
+}
+
+// leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.
+func leading(msgs []lathe.Message) int {
+	for i := range msgs {
+		if !system(&msgs[i]) {
+			return i
+		}
+	}
+	return 0
+}
+
+func (e *encoder) appendSystem(dst []byte, msgs []lathe.Message) []byte {
+	start := len(dst)
+	dst = append(wire.AppendKey(dst, "systemInstruction"), `{"parts":[`...)
+	open := len(dst)
+	for i := range msgs {
+		m := &msgs[i]
+		at := wire.Element("messages", i)
+		e.noteMessage(m, at)
+		for j, p := range m.Parts {
+			t, ok := p.(lathe.Text)
+			if !ok {
+				e.d.add(wire.Element(at+".parts", j))
+				continue
+			}
+			if t.Text != "" {
+				dst = e.appendTextPart(appendComma(dst, '['), m, &t, "", wire.Element(at+".parts", j))
+			}
+		}
+	}
+	if len(dst) == open {
+		return dst[:start]
+	}
+	return append(dst, "]}"...)
+}
+
+// noteMessage records as dropped the members of a message that a content does not have.
+func (e *encoder) noteMessage(m *lathe.Message, at string) {
+	if m.Name != "" {
+		e.d.add(at + ".name")
+	}
+	if m.Wire != lathe.WireGemini {
+		e.noteExtra(m.Extra, at)
+	}
+}
+
+// noteExtra records members of another wire as dropped.
+func (e *encoder) noteExtra(members []lathe.Member, at string) {
+	for i := range members {
+		if members[i].Name == "function" && wire.Kind(members[i].Value) == '{' {
+			for key := range rawjson.Members(members[i].Value) {
+				e.d.add(wire.Join(at, rawjson.Text(key)))
+			}
+			continue
+		}
+		e.d.add(wire.Join(at, members[i].Name))
+	}
+}
+
+func (e *encoder) appendTools(dst []byte) []byte {
+	if len(e.req.Tools) == 0 && len(e.req.HostedTools) == 0 {
+		return dst
+	}
+	dst = append(wire.AppendKey(dst, "tools"), '[')
+	if len(e.req.Tools) > 0 {
+		dst = append(dst, `{"functionDeclarations":[`...)
+		for i, t := range e.req.Tools {
+			dst = e.appendTool(appendComma(dst, '['), t, wire.Element("tools", i))
+		}
+		dst = append(dst, "]}"...)
+	}
+	for _, t := range e.req.HostedTools {
+		dst = append(appendComma(dst, '['), t...)
+	}
+	return append(dst, ']')
+}
+
+func (e *encoder) appendTool(dst []byte, t *lathe.ToolSpec, at string) []byte {
+	dst = append(dst, `{"name":`...)
+	dst = rawjson.AppendQuote(dst, t.Name)
+	if t.Description != "" {
+		dst = wire.AppendText(dst, "description", t.Description)
+	}
+	if rawjson.SkipSpace(t.Schema, 0) < len(t.Schema) {
+		switch {
+		case has(e.opts.Without, featureJSONSchema):
+			dst = appendSchema(wire.AppendKey(dst, "parameters"), t.Schema, at+".schema", true, &e.d)
+		case t.Wire == lathe.WireGemini: // as its client wrote it for this wire
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, "parametersJsonSchema"), t.Schema)
+		default:
+			dst = appendSchema(wire.AppendKey(dst, "parametersJsonSchema"), t.Schema, at+".schema", false, &e.d)
+		}
+	}
+	if t.Wire == lathe.WireGemini {
+		dst = wire.AppendMembers(dst, t.Extra, func(name string) bool {
+			switch name {
+			case "name", "description", "parameters", "parametersJsonSchema":
+				return true
+			}
+			return false
+		})
+	} else {
+		e.noteExtra(t.Extra, at)
+	}
+	return append(dst, '}')
+}
+
+// override returns the override named name if it is an object.
+func (e *encoder) override(name string) []byte {
+	for i := len(e.req.Overrides) - 1; i >= 0; i-- {
+		if m := &e.req.Overrides[i]; m.Name == name && wire.Kind(m.Value) == '{' {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+func (e *encoder) appendToolConfig(dst []byte) []byte {
+	if e.req.ParallelToolCalls != nil && !*e.req.ParallelToolCalls && len(e.req.Tools) > 0 {
+		e.d.add("parallel_tool_calls")
+	}
+	with := e.override("toolConfig")
+	choice := e.req.ToolChoice
+	if len(e.req.Tools) == 0 || get(with, "functionCallingConfig") != nil {
+		choice.Mode = ""
+	}
+	if choice.Mode == "" && with == nil {
+		return dst
+	}
+	dst = append(wire.AppendKey(dst, "toolConfig"), '{')
+	if choice.Mode != "" {
+		dst = appendChoice(dst, choice)
+	}
+	for key, v := range rawjson.Members(with) {
+		dst = append(append(appendComma(dst, '{'), key...), ':')
+		dst = append(dst, v...)
+	}
+	return append(dst, '}')
+}
+
+// appendChoice appends the member functionCallingConfig.
+func appendChoice(dst []byte, c lathe.ToolChoice) []byte {
+	mode := "AUTO"
+	switch c.Mode {
+	case lathe.ChoiceNone:
+		mode = "NONE"
+	case lathe.ChoiceRequired, lathe.ChoiceFunction:
+		mode = "ANY"
+	}
+	dst = append(wire.AppendKey(dst, "functionCallingConfig"), `{"mode":"`...)
+	dst = append(append(dst, mode...), '"')
+	if c.Mode == lathe.ChoiceFunction {
+		dst = append(rawjson.AppendQuote(append(wire.AppendKey(dst, "allowedFunctionNames"), '['), c.Name), ']')
+	}
+	return append(dst, '}')
+}
+
+func (e *encoder) appendConfig(dst []byte) []byte {
+	with := e.override("generationConfig")
+	free := func(name string) bool { return get(with, name) == nil }
+	start := len(dst)
+	dst = append(wire.AppendKey(dst, "generationConfig"), '{')
+	open := len(dst)
+	s := &e.req.Sampling
+	for _, f := range [...]struct {
+		name  string
+		value *float64
+	}{{"temperature", s.Temperature}, {"topP", s.TopP}, {"presencePenalty", s.PresencePenalty}, {"frequencyPenalty", s.FrequencyPenalty}} {
+		if f.value != nil && free(f.name) {
+			dst = wire.AppendFloat(wire.AppendKey(dst, f.name), *f.value)
+		}
+	}
+	if s.TopK != nil && free("topK") {
+		dst = strconv.AppendInt(wire.AppendKey(dst, "topK"), int64(*s.TopK), 10)
+	}
+	if s.MaxTokens != nil && free("maxOutputTokens") {
+		dst = strconv.AppendInt(wire.AppendKey(dst, "maxOutputTokens"), int64(*s.MaxTokens), 10)
+	}
+	if s.Seed != nil && free("seed") {
+		if *s.Seed == int64(int32(*s.Seed)) {
+			dst = strconv.AppendInt(wire.AppendKey(dst, "seed"), *s.Seed, 10)
+		} else {
+			e.d.add("sampling.seed")
+		}
+	}
+	if len(s.Stop) > 0 && free("stopSequences") {
+		dst = append(wire.AppendKey(dst, "stopSequences"), '[')
+		for _, stop := range s.Stop {
+			dst = rawjson.AppendQuote(appendComma(dst, '['), stop)
+		}
+		dst = append(dst, ']')
+	}
+	if len(s.ResponseFormat) > 0 && free("responseMimeType") {
+		dst = e.appendFormat(dst, s.ResponseFormat)
+	}
+	if free("thinkingConfig") {
+		if t, ok := thinkingOf(e.req, e.opts, &e.d); ok {
+			dst = appendThinking(wire.AppendKey(dst, "thinkingConfig"), t)
+		}
+	}
+	for key, v := range rawjson.Members(with) {
+		dst = append(append(appendComma(dst, '{'), key...), ':')
+		dst = append(dst, v...)
+	}
+	if len(dst) == open {
+		return dst[:start]
+	}
+	return append(dst, '}')
+}
+
+func appendThinking(dst []byte, t thinking) []byte {
+	dst = append(dst, '{')
+	if t.include {
+		dst = append(dst, `"includeThoughts":true`...)
+	}
+	if t.budget != nil {
+		dst = strconv.AppendInt(wire.AppendKey(dst, "thinkingBudget"), int64(*t.budget), 10)
+	}
+	if t.level != "" {
+		dst = wire.AppendText(dst, "thinkingLevel", t.level)
+	}
+	return append(dst, '}')
+}
+
+// appendFormat appends the members that define the response format.
+func (e *encoder) appendFormat(dst, format []byte) []byte {
+	const at = "sampling.response_format"
+	typ, _ := rawjson.Get(format, "type")
+	const json = `"application/json"`
+	switch rawjson.Text(typ) {
+	case "", "text":
+		return dst
+	case "json_object":
+		return append(wire.AppendKey(dst, "responseMimeType"), json...)
+	case "json_schema":
+		inner, _ := rawjson.Get(format, "json_schema")
+		if v, ok := rawjson.Get(inner, "description"); ok && string(v) != "null" {
+			e.d.add(at + ".json_schema.description")
+		}
+		dst = append(wire.AppendKey(dst, "responseMimeType"), json...)
+		schema, _ := rawjson.Get(inner, "schema")
+		if wire.Kind(schema) != '{' {
+			return dst
+		}
+		if has(e.opts.Without, featureJSONSchema) {
+			return appendSchema(wire.AppendKey(dst, "responseSchema"), schema, at+".json_schema.schema", true, &e.d)
+		}
+		return appendSchema(wire.AppendKey(dst, "responseJsonSchema"), schema, at+".json_schema.schema", false, &e.d)
+	}
+	e.d.add(at)
+	return dst
+}

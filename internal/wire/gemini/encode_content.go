@@ -1,0 +1,340 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// appendContents appends the messages from the n-th on. The results of a step are one content.
+func (e *encoder) appendContents(dst []byte, n int) []byte {
+	msgs := e.req.Messages
+	names := map[string]string{} // of the calls of the last message of the model
+	for i := n; i < len(msgs); i++ {
+		m := &msgs[i]
+		at := wire.Element("messages", i)
+		e.noteMessage(m, at)
+		start := len(dst)
+		role := "user"
+		if m.Role == lathe.RoleAssistant {
+			role = "model"
+			clear(names)
+			for _, c := range m.Calls() {
+				names[c.ID] = c.Name
+			}
+		}
+		dst = append(appendComma(dst, '['), `{"role":"`...)
+		dst = append(append(dst, role...), `","parts":[`...)
+		open := len(dst)
+		switch {
+		case m.Role == lathe.RoleTool:
+			end := i + 1
+			for end < len(msgs) && msgs[end].Role == lathe.RoleTool {
+				e.noteMessage(&msgs[end], wire.Element("messages", end))
+				end++
+			}
+			dst = e.appendResults(dst, i, end, names)
+			i = end - 1
+		case system(m):
+			e.d.add(at + ".role")
+			dst = e.appendMidSystem(dst, m, at)
+		case m.Role == lathe.RoleAssistant:
+			dst = e.appendModelParts(dst, m, at)
+		default:
+			dst = e.appendUserParts(dst, m, at)
+		}
+		if len(dst) == open { // a content without parts is refused
+			dst = dst[:start]
+			e.d.add(at)
+			continue
+		}
+		dst = append(dst, ']')
+		if m.Wire == lathe.WireGemini && m.Role != lathe.RoleTool {
+			dst = wire.AppendMembers(dst, m.Extra, func(name string) bool { return name == "role" || name == "parts" })
+		}
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+// appendMidSystem appends a system message within the conversation, for which the wire has no role, as text of the user.
+func (e *encoder) appendMidSystem(dst []byte, m *lathe.Message, at string) []byte {
+	for i, p := range m.Parts {
+		t, ok := p.(lathe.Text)
+		if !ok {
+			e.d.add(wire.Element(at+".parts", i))
+			continue
+		}
+		if t.Text != "" {
+			t.Text = "<system>\n" + t.Text + "\n</system>"
+			dst = e.appendTextPart(appendComma(dst, '['), m, &t, "", wire.Element(at+".parts", i))
+		}
+	}
+	return dst
+}
+
+// appendUserParts appends the parts of a message of the user.
+func (e *encoder) appendUserParts(dst []byte, m *lathe.Message, at string) []byte {
+	for i, p := range m.Parts {
+		at := wire.Element(at+".parts", i)
+		switch p := p.(type) {
+		case lathe.Text:
+			if p.Text != "" || m.Wire == lathe.WireGemini {
+				dst = e.appendTextPart(appendComma(dst, '['), m, &p, "", at)
+			}
+		case lathe.Blob:
+			dst = e.appendBlob(dst, m.Wire, &p, "", at)
+		case lathe.Opaque:
+			dst = e.appendOpaque(dst, m, &p, "", at)
+		case lathe.Refusal:
+			dst = append(wire.AppendText(append(appendComma(dst, '['), '{'), "text", p.Text), '}')
+		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
+			e.d.add(at)
+		}
+	}
+	return dst
+}
+
+// usable reports whether the reasoning may be sent to the model of this request.
+func (e *encoder) usable(m *lathe.Message, r *lathe.Reasoning) bool {
+	return m.Wire == lathe.WireGemini && (r.Entry == "" || r.Entry == e.opts.Entry)
+}
+
+// appendModelParts appends the parts of a message of the model. A signature is a member of the part after it.
+func (e *encoder) appendModelParts(dst []byte, m *lathe.Message, at string) []byte {
+	signature := ""
+	alone := func() { // writes a signature whose part had no text
+		if signature != "" {
+			dst = append(appendComma(dst, '['), `{"text":""`...)
+			dst = append(wire.AppendText(dst, fieldSignature, signature), '}')
+			signature = ""
+		}
+	}
+	calls := 0
+	for i, p := range m.Parts {
+		at := wire.Element(at+".parts", i)
+		switch p := p.(type) {
+		case lathe.Reasoning:
+			if !e.usable(m, &p) {
+				e.d.add(at)
+				continue
+			}
+			alone()
+			if p.Field == fieldSignature {
+				signature = p.Data
+				continue
+			}
+			dst = append(appendComma(dst, '['), `{"text":`...)
+			dst = append(rawjson.AppendQuote(dst, p.Text), `,"thought":true`...)
+			if p.Data != "" {
+				dst = wire.AppendText(dst, fieldSignature, p.Data)
+			}
+			dst = append(dst, '}')
+			continue
+		case lathe.Text:
+			if p.Text == "" && signature == "" && len(p.Extra) == 0 {
+				continue
+			}
+			dst = e.appendTextPart(appendComma(dst, '['), m, &p, signature, at)
+		case lathe.Refusal:
+			dst = wire.AppendText(append(appendComma(dst, '['), '{'), "text", p.Text)
+			dst = append(appendSignature(dst, signature), '}')
+		case lathe.Blob:
+			dst = e.appendBlob(dst, m.Wire, &p, signature, at)
+		case lathe.Opaque:
+			dst = e.appendOpaque(dst, m, &p, signature, at)
+		case lathe.ToolCall:
+			if calls++; calls == 1 && signature == "" && (generation(e.req.Model) > 2 || has(e.opts.Without, featureUnsigned)) {
+				signature = noSignature
+			}
+			dst = e.appendCall(appendComma(dst, '['), m, &p, signature, at)
+		case lathe.ToolResult:
+			e.d.add(at)
+			continue
+		}
+		signature = ""
+	}
+	alone()
+	return dst
+}
+
+func appendSignature(dst []byte, signature string) []byte {
+	if signature == "" {
+		return dst
+	}
+	return wire.AppendText(dst, fieldSignature, signature)
+}
+
+// claimedPart reports whether the internal form has a field for the member of a part.
+func claimedPart(name string) bool {
+	_, known := partNames.camel[name]
+	return known
+}
+
+func (e *encoder) appendTextPart(dst []byte, m *lathe.Message, t *lathe.Text, signature, at string) []byte {
+	dst = append(dst, `{"text":`...)
+	dst = appendSignature(rawjson.AppendQuote(dst, t.Text), signature)
+	return append(e.appendExtra(dst, m.Wire, t.Extra, at), '}')
+}
+
+// appendExtra appends the unknown members of a part if they are of this wire, else records them as dropped.
+func (e *encoder) appendExtra(dst []byte, of lathe.Wire, extra []lathe.Member, at string) []byte {
+	if of != lathe.WireGemini {
+		e.noteExtra(extra, at)
+		return dst
+	}
+	return wire.AppendMembers(dst, extra, claimedPart)
+}
+
+func (e *encoder) appendOpaque(dst []byte, m *lathe.Message, o *lathe.Opaque, signature, at string) []byte {
+	if m.Wire != lathe.WireGemini || wire.Kind(o.JSON) != '{' {
+		e.d.add(at)
+		return dst
+	}
+	return appendSigned(dst, o.JSON, signature)
+}
+
+// appendSigned appends a part unchanged, with its signature.
+func appendSigned(dst, part []byte, signature string) []byte {
+	dst = append(appendComma(dst, '['), part...)
+	if signature == "" {
+		return dst
+	}
+	dst = bytes.TrimRight(dst, " \t\r\n")
+	dst = bytes.TrimRight(dst[:len(dst)-1], " \t\r\n") // without the bracket
+	return append(wire.AppendText(dst, fieldSignature, signature), '}')
+}
+
+// appendBlob appends a blob as a part, unless the wire cannot express what it refers to.
+func (e *encoder) appendBlob(dst []byte, of lathe.Wire, b *lathe.Blob, signature, at string) []byte {
+	if len(b.Raw) > 0 {
+		if of == lathe.WireGemini {
+			return appendSigned(dst, b.Raw, signature)
+		}
+		if b.URL == "" && len(b.Data) == 0 {
+			e.d.add(at)
+			return dst
+		}
+		e.d.add(at + ".raw")
+	}
+	if !reachable(b) {
+		e.d.add(at)
+		return dst
+	}
+	if b.Detail != "" && b.Detail != "auto" {
+		e.d.add(at + ".detail")
+	}
+	dst = appendBlobValue(append(appendComma(dst, '['), '{'), b)
+	return append(appendSignature(dst, signature), '}')
+}
+
+// reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL or a URL of their own.
+func reachable(b *lathe.Blob) bool {
+	if len(b.Data) > 0 {
+		return true
+	}
+	for _, scheme := range [...]string{"https://", "http://", "gs://", "files/"} {
+		if strings.HasPrefix(b.URL, scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendBlobValue appends the member inlineData or fileData.
+func appendBlobValue(dst []byte, b *lathe.Blob) []byte {
+	if len(b.Data) > 0 {
+		media := b.MediaType
+		if media == "" {
+			media = "application/octet-stream"
+		}
+		dst = append(wire.AppendKey(dst, "inlineData"), `{"mimeType":`...)
+		dst = rawjson.AppendQuote(dst, media)
+		dst = append(dst, `,"data":"`...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, b.Data), '"')
+	} else {
+		dst = append(wire.AppendKey(dst, "fileData"), '{')
+		if b.MediaType != "" {
+			dst = wire.AppendText(dst, "mimeType", b.MediaType)
+		}
+		dst = wire.AppendText(dst, "fileUri", b.URL)
+	}
+	if b.Name != "" {
+		dst = wire.AppendText(dst, "displayName", b.Name)
+	}
+	return append(dst, '}')
+}
+
+// sendable limits the arguments in a request.
+var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
+
+// object returns the JSON object in an argument text. If the text is not an object, it returns the object that the text
+// contains in a code fence or in a JSON string, else an empty object and false.
+func object(args string) ([]byte, bool) {
+	text := bytes.TrimSpace([]byte(args))
+	switch {
+	case len(text) == 0, string(text) == "null", string(text) == `""`:
+		return []byte("{}"), true
+	case rawjson.IsObject(text, sendable):
+		return text, true
+	}
+	if inner, ok := rawjson.UnwrapObject(text); ok && rawjson.IsObject(inner, sendable) {
+		return inner, false
+	}
+	return []byte("{}"), false
+}
+
+func (e *encoder) appendCall(dst []byte, m *lathe.Message, c *lathe.ToolCall, signature, at string) []byte {
+	args, ok := object(c.Arguments)
+	if !ok {
+		e.d.add(at + ".arguments")
+	}
+	id := c.ID
+	if has(e.opts.Without, featureIDs) {
+		id = ""
+	}
+	dst = append(dst, `{"functionCall":{`...)
+	dst = appendCallMembers(dst, id, sentName(c.Name), args)
+	if m.Wire == lathe.WireGemini {
+		dst = appendInnerMembers(dst, c.Extra, "functionCall", callNames)
+	}
+	dst = appendSignature(append(dst, '}'), signature)
+	return append(e.appendExtra(dst, m.Wire, c.Extra, at), '}')
+}
+
+func appendCallMembers(dst []byte, id, name string, args []byte) []byte {
+	if id != "" {
+		dst = wire.AppendText(dst, "id", id)
+	}
+	dst = wire.AppendText(dst, "name", name)
+	return append(wire.AppendKey(dst, "args"), args...)
+}
+
+// sentName returns a name in a form that requests may have.
+func sentName(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	return innerName(name)
+}
+
+// appendInnerMembers appends the unknown members of the object name, which extra contains.
+func appendInnerMembers(dst []byte, extra []lathe.Member, name string, known *nameSet) []byte {
+	for i := range extra {
+		if extra[i].Name != name {
+			continue
+		}
+		for key, v := range rawjson.Members(extra[i].Value) {
+			if _, claimed := known.camel[rawjson.Text(key)]; !claimed {
+				dst = append(append(appendComma(dst, '{'), key...), ':')
+				dst = append(dst, v...)
+			}
+		}
+	}
+	return dst
+}

@@ -1,0 +1,93 @@
+package gemini
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// appendResults appends the results in the messages from i up to end, in their order. names are those of the calls by id.
+// Files of results are within the results if the model supports that, else after all of them.
+func (e *encoder) appendResults(dst []byte, i, end int, names map[string]string) []byte {
+	type file struct {
+		blob *lathe.Blob
+		of   lathe.Wire
+		at   string
+	}
+	var files []file
+	for ; i < end; i++ {
+		m := &e.req.Messages[i]
+		for j, p := range m.Parts {
+			at := wire.Element(wire.Element("messages", i)+".parts", j)
+			r, ok := p.(lathe.ToolResult)
+			if !ok {
+				e.d.add(at)
+				continue
+			}
+			if r.Name == "" {
+				r.Name = names[r.CallID]
+			}
+			inside := len(r.Blobs) > 0 && (m.Wire == lathe.WireGemini || generation(e.req.Model) > 2)
+			dst = e.appendResult(appendComma(dst, '['), m, &r, inside, at)
+			for k := range r.Blobs {
+				if !inside {
+					files = append(files, file{&r.Blobs[k], m.Wire, wire.Element(at+".blobs", k)})
+				}
+			}
+		}
+	}
+	for _, f := range files {
+		dst = e.appendBlob(dst, f.of, f.blob, "", f.at)
+	}
+	return dst
+}
+
+func (e *encoder) appendResult(dst []byte, m *lathe.Message, r *lathe.ToolResult, files bool, at string) []byte {
+	dst = append(dst, `{"functionResponse":{`...)
+	if r.CallID != "" && !has(e.opts.Without, featureIDs) {
+		dst = wire.AppendText(dst, "id", r.CallID)
+	}
+	dst = wire.AppendText(dst, "name", sentName(r.Name))
+	dst = wire.AppendKey(dst, "response")
+	own := m.Wire == lathe.WireGemini
+	if raw := keptResponse(r); own && raw != nil {
+		dst = append(dst, raw...)
+	} else {
+		key := "output"
+		if r.IsError {
+			key = "error"
+		}
+		dst = append(wire.AppendText(append(dst, '{'), key, r.Content), '}')
+	}
+	if files {
+		dst = append(wire.AppendKey(dst, "parts"), '[')
+		for k := range r.Blobs {
+			dst = e.appendBlob(dst, m.Wire, &r.Blobs[k], "", wire.Element(at+".blobs", k))
+		}
+		dst = append(dst, ']')
+	}
+	if own {
+		dst = appendInnerMembers(dst, r.Extra, "functionResponse", resultNames)
+	}
+	dst = append(dst, '}')
+	return append(e.appendExtra(dst, m.Wire, r.Extra, at), '}')
+}
+
+// keptResponse returns the response object that the client sent, if it is more than one text and its text is still that of the
+// result.
+func keptResponse(r *lathe.ToolResult) []byte {
+	for i := range r.Extra {
+		if r.Extra[i].Name != "functionResponse" {
+			continue
+		}
+		raw := get(r.Extra[i].Value, "response")
+		if raw == nil {
+			return nil
+		}
+		var said lathe.ToolResult
+		if _, err := readResponse(&said, raw, ""); err == nil && said.Content == r.Content && said.IsError == r.IsError {
+			return rawjson.AppendCompact(nil, raw)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package gemini
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// finishReason returns the internal finish reason for a finishReason of the wire, and whether the latter is known.
+func finishReason(word string) (lathe.FinishReason, bool) {
+	switch word {
+	case "STOP":
+		return lathe.FinishStop, true
+	case "MAX_TOKENS":
+		return lathe.FinishLength, true
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
+		return lathe.FinishContentFilter, true
+	case "OTHER", "NO_IMAGE", "CONTINUATION", "FINISH_REASON_UNSPECIFIED":
+		return lathe.FinishUnknown, true
+	}
+	if strings.HasPrefix(word, "IMAGE_") {
+		return lathe.FinishContentFilter, true
+	}
+	return lathe.FinishUnknown, false
+}
+
+// badCall reports whether a finish reason means that the server could not parse a call of the model. The same request may
+// succeed when it is sent again.
+func badCall(word string) bool {
+	switch word {
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE":
+		return true
+	}
+	return false
+}
+
+// codeBadCall is the code of the error for such a finish reason.
+const codeBadCall = "bad_call"
+
+func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
+	if badCall(word) {
+		e := &wire.APIError{Status: 502, Type: "INTERNAL", Code: codeBadCall, Message: "The model wrote a call that its server could not read (" + word + ")."}
+		if a.message != "" {
+			e.Message = a.message
+		}
+		a.err = e
+		return dst
+	}
+	if a.finish != "" {
+		a.damage(faultFinishRepeated)
+	}
+	a.finish = word
+	a.size += len(word)
+	if _, known := finishReason(word); !known {
+		a.damage(faultFinishUnknown)
+	}
+	if a.partial != nil {
+		if word != "MAX_TOKENS" {
+			a.damage(faultFinishMismatch)
+		}
+		dst = a.endPartial(dst, true)
+	}
+	return dst
+}
+
+// takeFeedback reads promptFeedback. If the prompt was refused, the answer ends as a refusal, which is not an error.
+func (a *Assembler) takeFeedback(dst []lathe.Delta, v []byte) []lathe.Delta {
+	reason := rawjson.Text(get(v, "blockReason"))
+	if reason == "" || reason == "BLOCKED_REASON_UNSPECIFIED" || reason == "BLOCK_REASON_UNSPECIFIED" || a.finish != "" {
+		return dst
+	}
+	a.finish, a.blocked = reason, true
+	if text := boundedText(get(v, "blockReasonMessage")); text != "" {
+		a.close()
+		a.size += len(text)
+		a.parts = append(a.parts, lathe.Refusal{Text: text})
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaRefusal, Text: text})
+	}
+	return dst
+}
+
+// reason returns the finish reason for the content and the server's finishReason.
+func (a *Assembler) reason() lathe.FinishReason {
+	if a.blocked {
+		return lathe.FinishContentFilter
+	}
+	r, _ := finishReason(a.finish)
+	if a.calls > 0 && (r == lathe.FinishStop || r == lathe.FinishUnknown) {
+		return lathe.FinishToolCalls
+	}
+	return r
+}
+
+// Finish implements [wire.Assembler].
+func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	if a.finish == "" || a.broken {
+		return nil, wire.ErrIncomplete
+	}
+	if a.partial != nil { // it began after the finish reason
+		a.damage(faultFinishMismatch)
+		a.endPartial(nil, true)
+	}
+	a.close()
+	if !cleanEOF {
+		a.fault(faultCutAfterFinish)
+	}
+	return &lathe.Finish{
+		Message:   lathe.Message{Role: lathe.RoleAssistant, Parts: trimEmpty(a.parts), Wire: lathe.WireGemini},
+		Reason:    a.reason(),
+		RawReason: a.finish,
+		Usage:     a.usage,
+		Model:     a.model, ResponseID: a.id,
+		Faults: a.faults,
+	}, nil
+}
+
+// Complete implements [wire.Assembler]. It also accepts a stream in the form of one JSON array.
+func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
+	a.Reset()
+	body = bytes.TrimSpace(body)
+	var err error
+	switch wire.Kind(body) {
+	case '{':
+		dst, err = a.Append(dst, "", body)
+	case '[':
+		if rawjson.Check(body, answerLimits) != nil {
+			return dst, nil, wire.ErrNoAnswer
+		}
+		for el := range rawjson.Elements(body) {
+			if dst, err = a.Append(dst, "", el); err != nil {
+				break
+			}
+		}
+	default:
+		return dst, nil, wire.ErrNoAnswer
+	}
+	if err == nil && a.finish == "" && a.blank() {
+		return dst, nil, wire.ErrNoAnswer
+	}
+	if err != nil {
+		return dst, nil, err
+	}
+	f, err := a.Finish(true)
+	return dst, f, err
+}
+
+// blank reports whether nothing of an answer was read.
+func (a *Assembler) blank() bool { return len(a.parts) == 0 && len(a.text) == 0 }

@@ -1,0 +1,99 @@
+// Package gemini is the codec of Google's generateContent, for servers and for clients: [Codec] implements [wire.Served] and
+// [wire.Upstream].
+//
+// The model and the choice to stream are in the path of a request, not in its body. ParseRequest does not set Model and Stream
+// of a [wire.ClientRequest]: the server sets them from the path. The codec reads members in camel case and in snake case, as
+// Google's servers do, and writes them in camel case.
+//
+// The parts of a content become parts of a [lathe.Message] in their order:
+//
+//	{"text":T}                          lathe.Text
+//	{"text":T,"thought":true}           lathe.Reasoning with Field "thought"; its thoughtSignature is Data
+//	{…,"thoughtSignature":S}            lathe.Reasoning with Field "thoughtSignature" and Data S, directly before the part
+//	{"functionCall":…}                  lathe.ToolCall
+//	{"functionResponse":…}              lathe.ToolResult in a message of its own
+//	{"inlineData":…}, {"fileData":…}    lathe.Blob
+//	{}                                  nothing; its path is in Dropped
+//	any other                           lathe.Opaque
+//
+// Unknown members of a part are kept in Extra, or in Raw of a Blob. In Extra of a call or a result, the member functionCall or
+// functionResponse is an object of the unknown members of that object.
+package gemini
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A Codec translates between generateContent and the internal form. The zero value streams server-sent events.
+type Codec struct {
+	// Array makes Writers write one JSON array instead of server-sent events, as streamGenerateContent does without alt=sse.
+	// Nothing can be relayed into it: [wire.Writer.Pass] must not be called.
+	Array bool
+}
+
+var (
+	_ wire.Served   = Codec{}
+	_ wire.Upstream = Codec{}
+)
+
+// Wire implements [wire.Served] and [wire.Upstream].
+func (Codec) Wire() lathe.Wire { return lathe.WireGemini }
+
+// Path implements [wire.Upstream].
+func (Codec) Path(model string, stream bool) string {
+	if !strings.Contains(model, "/") {
+		model = "models/" + model
+	}
+	if stream {
+		return "/" + model + ":streamGenerateContent?alt=sse"
+	}
+	return "/" + model + ":generateContent"
+}
+
+// DefaultBaseURL implements [wire.Upstream].
+func (Codec) DefaultBaseURL() string { return "https://generativelanguage.googleapis.com/v1beta" }
+
+// KeyHeader implements [wire.Upstream].
+func (Codec) KeyHeader() (name, before string) { return "x-goog-api-key", "" }
+
+// Headers implements [wire.Upstream].
+func (Codec) Headers() [][2]string { return nil }
+
+// The members that contain reasoning: see the documentation of the package.
+const (
+	fieldThought   = "thought"
+	fieldSignature = "thoughtSignature"
+)
+
+// noSignature is the value that Google's servers accept as the signature of a call that another model made.
+const noSignature = "skip_thought_signature_validator"
+
+// The features that [Codec.Refused] returns.
+const (
+	featureIDs        = "call_ids"
+	featureJSONSchema = "json_schema"
+	featureUnsigned   = "unsigned_calls"
+	featureLevel      = "thinking_level"
+	featureThinking   = "thinking"
+)
+
+// generation returns the number after "gemini-" in the name of a model, and 0 for other names.
+func generation(model string) int {
+	_, rest, found := strings.Cut(model, "gemini-")
+	if !found {
+		return 0
+	}
+	end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
+	if end < 0 {
+		end = len(rest)
+	}
+	n, err := strconv.Atoi(rest[:end])
+	if err != nil {
+		return 0
+	}
+	return n
+}

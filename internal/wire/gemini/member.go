@@ -1,0 +1,154 @@
+package gemini
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A nameSet is the set of members that the codec reads of one kind of object, by their camel case names.
+type nameSet struct {
+	camel map[string]string // by both spellings
+	exact *rawjson.Names
+}
+
+func newNameSet(names ...string) *nameSet {
+	s := &nameSet{camel: map[string]string{}}
+	var all []string
+	for _, name := range names {
+		s.camel[name], s.camel[snake(name)] = name, name
+		all = append(all, name, snake(name))
+	}
+	s.exact = rawjson.NewNames(all...)
+	return s
+}
+
+// snake returns a camel case name in snake case.
+func snake(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; c >= 'A' && c <= 'Z' {
+			b.WriteByte('_')
+			b.WriteByte(c + 'a' - 'A')
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// A member is a member of an object whose value is not null.
+type member struct {
+	name  string // in camel case if it is one of the set
+	known bool
+	value []byte
+}
+
+// read returns the members of the object at the path at. It returns an error for names that other parsers may take for one of
+// the set.
+func (s *nameSet) read(obj []byte, at string) ([]member, *wire.APIError) {
+	if wire.Kind(obj) != '{' {
+		return nil, wire.BadRequest(at, "Must be an object.")
+	}
+	if as, name := s.exact.LikeMember(obj); name != "" {
+		return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
+	}
+	var out []member
+	seen := map[string]bool{}
+	for key, v := range rawjson.Members(obj) {
+		if string(v) == "null" {
+			continue
+		}
+		m := member{name: rawjson.Text(key), value: v}
+		if camel, ok := s.camel[m.name]; ok {
+			if seen[camel] {
+				return nil, ambiguous(wire.Join(at, m.name), "The member is there twice, in two spellings. Send it once, as %s.", camel)
+			}
+			seen[camel] = true
+			m.name, m.known = camel, true
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// kept returns a copy of the member.
+func (m *member) kept() lathe.Member { return lathe.Member{Name: m.name, Value: bytes.Clone(m.value)} }
+
+// get returns the member of obj under its camel case or its snake case name; nil if there is none, or null.
+func get(obj []byte, name string) []byte {
+	v, ok := rawjson.Get(obj, name)
+	if !ok {
+		if other := snake(name); other != name {
+			v, ok = rawjson.Get(obj, other)
+		}
+	}
+	if !ok || string(v) == "null" {
+		return nil
+	}
+	return v
+}
+
+func ambiguous(param, format string, args ...any) *wire.APIError {
+	err := wire.BadRequest(param, format, args...)
+	err.Code = "ambiguous_member"
+	return err
+}
+
+// parseInt parses an integer. In the JSON form of protocol buffers it is a number, with or without a fraction of zero, or a
+// string.
+func parseInt(v []byte, at string) (int64, *wire.APIError) {
+	if wire.Kind(v) == '"' {
+		v = []byte(rawjson.Text(v))
+	}
+	if whole, ok := rawjson.Integer(v); ok {
+		if n, err := strconv.ParseInt(string(whole), 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, wire.BadRequest(at, "Must be an integer.")
+}
+
+func parseInt32(v []byte, at string) (int, *wire.APIError) {
+	n, err := parseInt(v, at)
+	if err == nil && (n < math.MinInt32 || n > math.MaxInt32) {
+		err = wire.BadRequest(at, "Must be an integer of 32 bits.")
+	}
+	return int(n), err
+}
+
+func parseCount(v []byte, at string) (int, *wire.APIError) {
+	n, err := parseInt32(v, at)
+	if err == nil && n < 1 {
+		err = wire.BadRequest(at, "Must be at least 1.")
+	}
+	return n, err
+}
+
+func parseStrings(v []byte, at string) ([]string, *wire.APIError) {
+	if wire.Kind(v) != '[' {
+		return nil, wire.BadRequest(at, "Must be an array of strings.")
+	}
+	var out []string
+	for el := range rawjson.Elements(v) {
+		s, err := wire.ParseString(el, wire.Element(at, len(out)))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// appendComma appends a comma unless dst ends with the bracket that opens the object or array.
+func appendComma(dst []byte, open byte) []byte {
+	if dst[len(dst)-1] != open {
+		dst = append(dst, ',')
+	}
+	return dst
+}

@@ -1,0 +1,135 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// appendOpenAPI converts a JSON Schema to a Schema object of the wire and appends it.
+func (s *subset) appendOpenAPI(dst, schema []byte) []byte {
+	if ref, ok := rawjson.Get(schema, "$ref"); ok {
+		target := s.resolve(rawjson.Text(ref))
+		if target == nil {
+			s.note("$ref")
+			return append(dst, `{"type":"OBJECT"}`...)
+		}
+		for key := range rawjson.Members(schema) {
+			if name := rawjson.Text(key); name != "$ref" && name != "$defs" && name != "definitions" && name != "$schema" {
+				s.note(name)
+			}
+		}
+		s.depth++
+		dst = s.append(dst, target)
+		s.depth--
+		return dst
+	}
+	dst = append(dst, '{')
+	nullable, typed := false, false
+	for key, v := range rawjson.Members(schema) {
+		name := rawjson.Text(key)
+		switch name {
+		case "type":
+			dst, nullable, typed = s.appendUpperTypes(dst, v, nullable)
+		case "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern",
+			"minProperties", "maxProperties", "required", "propertyOrdering", "default":
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)
+		case "enum":
+			if values, ok := s.enum(v, text); ok {
+				dst = append(wire.AppendKey(dst, name), values...)
+			}
+		case "const":
+			dst = s.appendConst(dst, schema, v, text)
+		case "properties":
+			dst = s.appendMap(wire.AppendKey(dst, name), v, name)
+		case "items":
+			if wire.Kind(v) == '[' {
+				s.note(name)
+				continue
+			}
+			dst = wire.AppendKey(dst, name)
+			s.in(func() { dst = s.append(dst, v) }, name)
+		case "anyOf", "oneOf":
+			if _, both := rawjson.Get(schema, "anyOf"); both && name == "oneOf" {
+				s.note(name)
+				continue
+			}
+			var rest []byte
+			rest, nullable = withoutNull(v, nullable)
+			dst = s.appendList(wire.AppendKey(dst, "anyOf"), rest, name)
+			typed = true
+		case "$schema", "$defs", "definitions": // definitions stand where they are used
+		default:
+			s.note(name)
+		}
+	}
+	if !typed {
+		for _, of := range [...]struct{ keyword, typ string }{{"properties", "OBJECT"}, {"items", "ARRAY"}, {"enum", "STRING"}, {"const", "STRING"}} {
+			if _, ok := rawjson.Get(schema, of.keyword); ok {
+				dst = wire.AppendText(dst, "type", of.typ)
+				break
+			}
+		}
+	}
+	if nullable {
+		dst = append(wire.AppendKey(dst, "nullable"), "true"...)
+	}
+	return append(dst, '}')
+}
+
+// appendUpperTypes appends the type in v, or several types as alternatives. null among them makes the value nullable.
+func (s *subset) appendUpperTypes(dst, v []byte, nullable bool) ([]byte, bool, bool) {
+	if wire.Kind(v) == '"' {
+		return wire.AppendText(dst, "type", strings.ToUpper(rawjson.Text(v))), nullable, true
+	}
+	var types []string
+	for el := range rawjson.Elements(v) {
+		if t := strings.ToUpper(rawjson.Text(el)); t == "NULL" {
+			nullable = true
+		} else {
+			types = append(types, t)
+		}
+	}
+	switch len(types) {
+	case 0:
+		return wire.AppendText(dst, "type", "NULL"), nullable, true
+	case 1:
+		return wire.AppendText(dst, "type", types[0]), nullable, true
+	}
+	s.note("type")
+	return wire.AppendText(dst, "type", types[0]), nullable, true
+}
+
+// withoutNull returns the alternatives without {"type":"null"}, and whether there was one.
+func withoutNull(v []byte, nullable bool) ([]byte, bool) {
+	out := []byte{'['}
+	for el := range rawjson.Elements(v) {
+		if t, ok := rawjson.Get(el, "type"); ok && rawjson.EqualKey(t, "null") {
+			nullable = true
+			continue
+		}
+		out = append(appendComma(out, '['), el...)
+	}
+	return append(out, ']'), nullable
+}
+
+// resolve returns the schema that a reference within the root refers to; nil if it does not exist or a limit is reached.
+func (s *subset) resolve(ref string) []byte {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok || s.depth >= maxRefDepth || s.refs >= maxRefs {
+		return nil
+	}
+	s.refs++
+	at := s.root
+	for _, name := range strings.Split(path, "/")[1:] {
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+		if at, ok = rawjson.Get(at, name); !ok {
+			return nil
+		}
+	}
+	if wire.Kind(at) != '{' {
+		return nil
+	}
+	return at
+}

@@ -1,0 +1,196 @@
+package gemini
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A partialCall is a call whose arguments are streamed as values, each with its JSONPath in the arguments. A string may be split
+// into several values.
+type partialCall struct {
+	index int // of the call
+	root  node
+	whole string // the arguments, if they came whole after all
+	bad   bool   // a piece did not fit
+}
+
+// maxPathDepth limits the length of the path of a piece.
+const maxPathDepth = 64
+
+// A node is a value under construction.
+type node struct {
+	kind byte // '{', '[', '"', or 'v' for any other value; 0: nothing yet
+	text []byte
+	keys []string // of an object, in the order in which they came
+	by   map[string]*node
+	list []*node
+}
+
+// arguments returns the arguments received so far.
+func (p *partialCall) arguments() string {
+	if p.whole != "" {
+		return p.whole
+	}
+	if p.root.kind == 0 {
+		return "{}"
+	}
+	return string(p.root.append(nil))
+}
+
+// add adds an element of partialArgs. It returns false if the value cannot be set at its path.
+func (p *partialCall) add(piece []byte) bool {
+	path, ok := parsePath(rawjson.Text(get(piece, "jsonPath")))
+	if !ok || len(path) == 0 {
+		return false
+	}
+	n := &p.root
+	for _, step := range path {
+		if n = n.at(step); n == nil {
+			return false
+		}
+	}
+	switch {
+	case get(piece, "stringValue") != nil:
+		if n.kind != 0 && n.kind != '"' {
+			return false
+		}
+		n.kind = '"'
+		n.text = rawjson.AppendUnquoteLossy(n.text, get(piece, "stringValue"))
+	case get(piece, "numberValue") != nil:
+		return n.set(get(piece, "numberValue"))
+	case get(piece, "boolValue") != nil:
+		return n.set(get(piece, "boolValue"))
+	default:
+		if _, ok := rawjson.Get(piece, "nullValue"); ok {
+			return n.set([]byte("null"))
+		}
+		if _, ok := rawjson.Get(piece, "null_value"); ok {
+			return n.set([]byte("null"))
+		}
+		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty text that ends a text has no member at times
+			n.kind = '"'
+		}
+	}
+	return true
+}
+
+func (n *node) set(v []byte) bool {
+	if n.kind == '{' || n.kind == '[' {
+		return false
+	}
+	n.kind, n.text = 'v', append(n.text[:0], v...)
+	return true
+}
+
+// A step is one name or index of a path.
+type step struct {
+	name  string
+	index int // -1: a name
+}
+
+// at returns the child at a step, and creates it if it does not exist; nil if the node cannot have such a child.
+func (n *node) at(s step) *node {
+	if s.index < 0 {
+		if n.kind == 0 {
+			n.kind, n.by = '{', map[string]*node{}
+		}
+		if n.kind != '{' {
+			return nil
+		}
+		child, ok := n.by[s.name]
+		if !ok {
+			child = &node{}
+			n.by[s.name] = child
+			n.keys = append(n.keys, s.name)
+		}
+		return child
+	}
+	if n.kind == 0 {
+		n.kind = '['
+	}
+	if n.kind != '[' || s.index > len(n.list) {
+		return nil
+	}
+	if s.index == len(n.list) {
+		n.list = append(n.list, &node{})
+	}
+	return n.list[s.index]
+}
+
+func (n *node) append(dst []byte) []byte {
+	switch n.kind {
+	case '{':
+		dst = append(dst, '{')
+		for _, key := range n.keys {
+			dst = n.by[key].append(wire.AppendKey(dst, key))
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for _, child := range n.list {
+			dst = child.append(appendComma(dst, '['))
+		}
+		return append(dst, ']')
+	case '"':
+		return rawjson.AppendQuote(dst, string(n.text))
+	case 'v':
+		return append(dst, n.text...)
+	}
+	return append(dst, "null"...)
+}
+
+// parsePath reads a JSONPath of names and indexes: $.a.b[0]['c'].
+func parsePath(s string) ([]step, bool) {
+	rest, ok := strings.CutPrefix(s, "$")
+	if !ok {
+		return nil, false
+	}
+	var path []step
+	for rest != "" {
+		if len(path) == maxPathDepth {
+			return nil, false
+		}
+		var st step
+		if st, rest, ok = nextStep(rest); !ok {
+			return nil, false
+		}
+		path = append(path, st)
+	}
+	return path, true
+}
+
+func nextStep(s string) (st step, rest string, ok bool) {
+	if s[0] == '.' {
+		s = s[1:]
+		end := strings.IndexAny(s, ".[")
+		if end < 0 {
+			end = len(s)
+		}
+		return step{name: s[:end], index: -1}, s[end:], end > 0
+	}
+	if s[0] != '[' || len(s) < 3 {
+		return st, "", false
+	}
+	if quote := s[1]; quote == '\'' || quote == '"' {
+		var name []byte
+		for i := 2; i < len(s); i++ {
+			switch {
+			case s[i] == '\\' && i+1 < len(s):
+				i++
+				name = append(name, s[i])
+			case s[i] == quote:
+				rest, ok = strings.CutPrefix(s[i+1:], "]")
+				return step{name: string(name), index: -1}, rest, ok
+			default:
+				name = append(name, s[i])
+			}
+		}
+		return st, "", false
+	}
+	digits, rest, ok := strings.Cut(s[1:], "]")
+	n, err := strconv.Atoi(digits)
+	return step{index: n}, rest, ok && err == nil && n >= 0
+}

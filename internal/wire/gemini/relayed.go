@@ -1,0 +1,111 @@
+package gemini
+
+import (
+	"bytes"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice
+// if that of req is different. It returns the bytes of body if nothing is replaced, else an object in which all other values are
+// unchanged.
+func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+	need := map[string][]byte{}
+	for _, m := range req.Overrides {
+		if reserved(m.Name) || len(m.Value) == 0 {
+			continue
+		}
+		need[m.Name] = m.Value
+		if given := get(body, m.Name); m.Name == "generationConfig" || m.Name == "toolConfig" {
+			need[m.Name] = merged(given, m.Value)
+		}
+	}
+	if given := get(body, "model"); given != nil && req.Model != "" {
+		need["model"] = rawjson.AppendQuote(nil, req.Model)
+	}
+	config := get(body, "toolConfig")
+	if override, ok := need["toolConfig"]; ok {
+		config = override
+	}
+	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" && !sameChoice(config, req.ToolChoice) {
+		need["toolConfig"] = merged(config, append(appendChoice([]byte{'{'}, req.ToolChoice), '}'))
+	}
+	for name, v := range need {
+		if bytes.Equal(get(body, name), v) {
+			delete(need, name)
+		}
+	}
+	if len(need) == 0 {
+		return append(dst, body...)
+	}
+	dst = append(dst, '{')
+	for key, v := range rawjson.Members(body) {
+		name := rawjson.Text(key)
+		if camel, ok := requestNames.camel[name]; ok {
+			name = camel
+		}
+		if to, ok := need[name]; ok {
+			v = to
+			delete(need, name)
+		}
+		dst = append(append(appendComma(dst, '{'), key...), ':')
+		dst = append(dst, v...)
+	}
+	for _, m := range req.Overrides { // in their order
+		if v, ok := need[m.Name]; ok {
+			dst = append(wire.AppendKey(dst, m.Name), v...)
+			delete(need, m.Name)
+		}
+	}
+	if v, ok := need["toolConfig"]; ok {
+		dst = append(wire.AppendKey(dst, "toolConfig"), v...)
+	}
+	return append(dst, '}')
+}
+
+// merged returns the object given with the members of with added. They replace members with the same name.
+func merged(given, with []byte) []byte {
+	if wire.Kind(given) != '{' || wire.Kind(with) != '{' {
+		return with
+	}
+	out := []byte{'{'}
+	for key, v := range rawjson.Members(given) {
+		if name := rawjson.Text(key); !spelledIn(with, name) {
+			out = append(append(appendComma(out, '{'), key...), ':')
+			out = append(out, v...)
+		}
+	}
+	for key, v := range rawjson.Members(with) {
+		out = append(append(appendComma(out, '{'), key...), ':')
+		out = append(out, v...)
+	}
+	return append(out, '}')
+}
+
+// spelledIn reports whether obj has the member name in one of its spellings.
+func spelledIn(obj []byte, name string) bool {
+	for key := range rawjson.Members(obj) {
+		if k := rawjson.Text(key); k == name || snake(k) == snake(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameChoice reports whether the tool choice in a toolConfig is c.
+func sameChoice(config []byte, c lathe.ToolChoice) bool {
+	if config == nil {
+		return c.Mode == lathe.ChoiceAuto
+	}
+	r := &reader{ClientRequest: &wire.ClientRequest{}}
+	if err := r.parseToolConfig(config); err != nil {
+		return false
+	}
+	said := r.ToolChoice
+	if r.forced && len(r.allowed) == 1 {
+		said = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: innerName(r.allowed[0])}
+	}
+	return said == c || said.Mode == "" && c.Mode == lathe.ChoiceAuto
+}

@@ -1,0 +1,183 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A subset writes a copy of a JSON Schema with only the keywords that Google's servers accept, and records each keyword that it
+// omits or changes. Names of properties and values in enum and default are unchanged. An omitted keyword weakens the schema only
+// for the model, since Lathe validates arguments against the schema of the tool.
+type subset struct {
+	d     *dropped
+	where []string // the path
+	// openAPI is whether to write a Schema object of the wire instead of a JSON Schema, with references resolved.
+	openAPI bool
+	root    []byte
+	depth   int // of references that are open
+	refs    int // that were resolved
+}
+
+// The limits of references that are resolved.
+const (
+	maxRefDepth = 8
+	maxRefs     = 256
+)
+
+// appendSchema appends the schema at the path at.
+func appendSchema(dst, schema []byte, at string, openAPI bool, d *dropped) []byte {
+	schema = schema[rawjson.SkipSpace(schema, 0):]
+	s := &subset{d: d, where: []string{at}, openAPI: openAPI, root: schema}
+	return s.append(dst, schema)
+}
+
+func (s *subset) note(keyword string) { s.d.add(strings.Join(s.where, ".") + "." + keyword) }
+
+// in runs f with the path extended by the names given.
+func (s *subset) in(f func(), names ...string) {
+	n := len(s.where)
+	s.where = append(s.where, names...)
+	f()
+	s.where = s.where[:n]
+}
+
+func (s *subset) append(dst, schema []byte) []byte {
+	if wire.Kind(schema) != '{' { // true or false
+		if s.openAPI {
+			return append(dst, "{}"...)
+		}
+		return rawjson.AppendCompact(dst, schema)
+	}
+	if s.openAPI {
+		return s.appendOpenAPI(dst, schema)
+	}
+	dst = append(dst, '{')
+	for key, v := range rawjson.Members(schema) {
+		name := rawjson.Text(key)
+		switch name {
+		case "$id", "$anchor", "type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "propertyOrdering":
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, name), v)
+		case "$ref":
+			dst = s.appendRef(wire.AppendKey(dst, name), v)
+		case "enum":
+			if values, ok := s.enum(v, scalar); ok {
+				dst = append(wire.AppendKey(dst, name), values...)
+			}
+		case "const":
+			dst = s.appendConst(dst, schema, v, scalar)
+		case "properties", "$defs", "definitions":
+			to := name
+			if name == "definitions" {
+				to = "$defs"
+				if _, both := rawjson.Get(schema, to); both {
+					s.note(name)
+					continue
+				}
+			}
+			dst = s.appendMap(wire.AppendKey(dst, to), v, name)
+		case "items":
+			if wire.Kind(v) == '[' { // of draft 7
+				dst = s.appendList(wire.AppendKey(dst, "prefixItems"), v, name)
+				continue
+			}
+			fallthrough
+		case "additionalProperties":
+			dst = wire.AppendKey(dst, name)
+			s.in(func() { dst = s.append(dst, v) }, name)
+		case "anyOf", "oneOf", "prefixItems":
+			dst = s.appendList(wire.AppendKey(dst, name), v, name)
+		case "$schema": // says how the schema is written, and nothing of the value
+		default:
+			s.note(name)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendRef appends a reference. Definitions of draft 7 are written under their newer name.
+func (s *subset) appendRef(dst, v []byte) []byte {
+	ref := rawjson.Text(v)
+	if rest, ok := strings.CutPrefix(ref, "#/definitions/"); ok {
+		if _, both := rawjson.Get(s.root, "$defs"); !both {
+			ref = "#/$defs/" + rest
+		}
+	}
+	return rawjson.AppendQuote(dst, ref)
+}
+
+func (s *subset) appendMap(dst, v []byte, name string) []byte {
+	return appendNamed(dst, v, func(dst, v []byte, property string) []byte {
+		s.in(func() { dst = s.append(dst, v) }, name, property)
+		return dst
+	})
+}
+
+// appendNamed appends an object whose member names are not keywords and whose values are schemas.
+func appendNamed(dst, obj []byte, appendSchema func(dst, schema []byte, name string) []byte) []byte {
+	if wire.Kind(obj) != '{' {
+		return append(dst, "{}"...)
+	}
+	dst = append(dst, '{')
+	for key, v := range rawjson.Members(obj) {
+		dst = append(append(appendComma(dst, '{'), key...), ':')
+		dst = appendSchema(dst, v, rawjson.Text(key))
+	}
+	return append(dst, '}')
+}
+
+func (s *subset) appendList(dst, v []byte, name string) []byte {
+	dst = append(dst, '[')
+	i := 0
+	for el := range rawjson.Elements(v) {
+		dst = appendComma(dst, '[')
+		s.in(func() { dst = s.append(dst, el) }, wire.Element(name, i))
+		i++
+	}
+	return append(dst, ']')
+}
+
+// scalar reports whether an enum of JSON Schema may have a value.
+func scalar(v []byte) bool {
+	switch wire.Kind(v) {
+	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return true
+	}
+	return false
+}
+
+func text(v []byte) bool { return wire.Kind(v) == '"' }
+
+// enum returns the values of an enum without null: each remaining value is still valid. ok is false, and the keyword is to be
+// omitted, if the enum has other values that the wire does not allow.
+func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
+	out := []byte{'['}
+	for el := range rawjson.Elements(v) {
+		switch {
+		case allowed(el):
+			out = rawjson.AppendCompact(appendComma(out, '['), el)
+		case string(el) != "null":
+			s.note("enum")
+			return nil, false
+		}
+	}
+	if len(out) == 1 {
+		s.note("enum")
+		return nil, false
+	}
+	out = append(out, ']')
+	if len(out) != len(compact(v)) {
+		s.note("enum")
+	}
+	return out, true
+}
+
+// appendConst appends a constant as an enum of one value.
+func (s *subset) appendConst(dst, schema, v []byte, allowed func([]byte) bool) []byte {
+	s.note("const")
+	if _, both := rawjson.Get(schema, "enum"); both || !allowed(v) {
+		return dst
+	}
+	return append(rawjson.AppendCompact(append(wire.AppendKey(dst, "enum"), '['), v), ']')
+}

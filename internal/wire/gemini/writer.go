@@ -1,0 +1,360 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of one chunk, which is written when
+// the arguments are complete, in the order of the calls. The finish reason and the usage are in the last chunk, which always has
+// a part, since clients treat a last chunk without one as a broken answer.
+type Writer struct {
+	array        bool
+	req          *wire.ClientRequest
+	run          string
+	tail         []byte // of each chunk, after its candidates
+	hideThoughts bool
+
+	started   bool   // bytes were written
+	wrote     bool   // a part was written or passed
+	refused   bool   // a refusal was written
+	finished  bool   // the finish reason was passed
+	over      bool   // the end was written
+	signature string // of the next part
+	calls     map[int]*outCall
+	next      int  // the index of the first call that was not written
+	broken    bool // a call had no form on this wire
+	passed    bool // parts were passed
+}
+
+var _ wire.Writer = (*Writer)(nil)
+
+// An outCall is the part of a call that has been received.
+type outCall struct {
+	id, name, signature string
+	args                []byte
+	ended, cut          bool
+}
+
+// NewWriter implements [wire.Served].
+func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
+	w := &Writer{array: c.Array, req: head.Request, calls: map[int]*outCall{}}
+	w.run, w.tail = answerID(head), appendNames(nil, head.Model, answerID(head))
+	w.hideThoughts = hidesThoughts(head.Request)
+	return w
+}
+
+func answerID(head *wire.AnswerHead) string { return strings.TrimPrefix(head.RunID, "run_") }
+
+// hidesThoughts reports whether the client did not request thoughts, which this wire sends only on request.
+func hidesThoughts(req *wire.ClientRequest) bool {
+	return req != nil && req.Sampling.ReasoningSummary == ""
+}
+
+func appendNames(dst []byte, model, id string) []byte {
+	dst = append(dst, `,"modelVersion":`...)
+	dst = append(rawjson.AppendQuote(dst, model), `,"responseId":`...)
+	return rawjson.AppendQuote(dst, id)
+}
+
+// AppendStart implements [wire.Writer]. A stream of server-sent events has no head on this wire.
+func (w *Writer) AppendStart(dst []byte) []byte {
+	if w.array && !w.started && !w.over {
+		w.started = true
+		dst = append(dst, '[', '\n')
+	}
+	return dst
+}
+
+// frame appends the bytes before an object of the stream.
+func (w *Writer) frame(dst []byte) []byte {
+	if !w.array {
+		return append(dst, "data: "...)
+	}
+	if !w.wrote && !w.started {
+		dst = append(dst, '[', '\n')
+	} else if w.wrote {
+		dst = append(dst, ',', '\n')
+	}
+	w.started = true
+	return dst
+}
+
+// endFrame appends the bytes after an object of the stream.
+func (w *Writer) endFrame(dst []byte) []byte {
+	w.wrote = true
+	if w.array {
+		return append(dst, '\n')
+	}
+	return append(dst, "\n\n"...)
+}
+
+const (
+	chunkHead = `{"candidates":[{"content":{"role":"model","parts":[`
+	chunkTail = `]},"index":0}]`
+)
+
+// chunk appends a chunk with the part that f appends.
+func (w *Writer) chunk(dst []byte, f func([]byte) []byte) []byte {
+	dst = f(append(w.frame(dst), chunkHead...))
+	dst = append(append(dst, chunkTail...), w.tail...)
+	return w.endFrame(append(dst, '}'))
+}
+
+// take returns the signature for the next part and clears it.
+func (w *Writer) take() string {
+	s := w.signature
+	w.signature = ""
+	return s
+}
+
+// AppendDelta implements [wire.Writer].
+func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
+	if w.over || w.finished {
+		return dst
+	}
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaRefusal:
+		if d.Text == "" {
+			return dst
+		}
+		w.refused = w.refused || d.Kind == lathe.DeltaRefusal
+		return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, d.Text, false, w.take()) })
+	case lathe.DeltaReasoning:
+		if d.Text == "" || w.hideThoughts {
+			return dst
+		}
+		return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, d.Text, true, "") })
+	case lathe.DeltaReasoningData:
+		switch {
+		case d.Name == fieldSignature:
+			return w.sign(dst, d.Text)
+		case d.Name == fieldThought && !w.hideThoughts:
+			return w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", true, d.Text) })
+		}
+	case lathe.DeltaCallStart:
+		if c := w.call(d.Index); c != nil {
+			c.id, c.name, c.signature = d.ID, d.Name, w.take()
+		}
+	case lathe.DeltaCallArgs:
+		if c := w.call(d.Index); c != nil {
+			c.args = append(c.args, d.Text...)
+		}
+	case lathe.DeltaCallEnd:
+		if c := w.call(d.Index); c != nil {
+			if c.ended, c.cut = true, d.Incomplete; d.ID != "" {
+				c.id = d.ID
+			}
+			return w.advance(dst)
+		}
+	case lathe.DeltaFinish:
+		return w.AppendFinish(dst, d.Finish, nil)
+	}
+	return dst
+}
+
+// sign stores the signature for the next part. If one is stored already, sign appends a part for that one.
+func (w *Writer) sign(dst []byte, signature string) []byte {
+	if before := w.take(); before != "" {
+		dst = w.chunk(dst, func(dst []byte) []byte { return appendTextValue(dst, "", false, before) })
+	}
+	w.signature = signature
+	return dst
+}
+
+// appendTextValue appends a part with text.
+func appendTextValue(dst []byte, text string, thought bool, signature string) []byte {
+	dst = append(dst, `{"text":`...)
+	dst = rawjson.AppendQuote(dst, text)
+	if thought {
+		dst = append(dst, `,"thought":true`...)
+	}
+	return append(appendSignature(dst, signature), '}')
+}
+
+// call returns the call with an index, nil if it was written.
+func (w *Writer) call(index int) *outCall {
+	if index < w.next {
+		return nil
+	}
+	c := w.calls[index]
+	if c == nil {
+		c = &outCall{}
+		w.calls[index] = c
+	}
+	return c
+}
+
+// advance writes the calls that are complete, in their order.
+func (w *Writer) advance(dst []byte) []byte {
+	for {
+		c := w.calls[w.next]
+		if c == nil || !c.ended || c.name == "" {
+			return dst
+		}
+		if w.writable(c) {
+			dst = w.chunk(dst, func(dst []byte) []byte { return w.appendCall(dst, w.next, c) })
+		}
+		w.pop()
+	}
+}
+
+func (w *Writer) pop() {
+	delete(w.calls, w.next)
+	w.next++
+}
+
+// writable reports whether the call can be written. A call that was cut off is never written, nor one whose arguments are not an
+// object, which the wire cannot express: the finish reason is then that of a malformed call.
+func (w *Writer) writable(c *outCall) bool {
+	if c.cut {
+		return false
+	}
+	if _, ok := object(string(c.args)); !ok {
+		w.broken = true
+		return false
+	}
+	return true
+}
+
+func (w *Writer) appendCall(dst []byte, index int, c *outCall) []byte {
+	args, _ := object(string(c.args))
+	id := c.id
+	if id == "" {
+		id = madeID(w.run, index, c.name)
+	}
+	dst = append(dst, `{"functionCall":{`...)
+	dst = appendCallMembers(dst, id, outerName(w.req, c.name), compact(args))
+	return append(appendSignature(append(dst, '}'), c.signature), '}')
+}
+
+// AppendServerCall implements [wire.Writer]. It appends nothing, since clients keep no part that could contain the call.
+func (w *Writer) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
+
+// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
+func (w *Writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
+
+// AppendCarrier implements [wire.Writer]. The sealed text becomes the signature of the next text or call.
+func (w *Writer) AppendCarrier(dst []byte, seal string) []byte {
+	if w.over || w.finished {
+		return dst
+	}
+	return w.sign(dst, sealed(seal))
+}
+
+// AppendFinish implements [wire.Writer].
+func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	if f == nil || w.over {
+		return dst
+	}
+	if w.finished {
+		return w.end(dst)
+	}
+	for i, call := range f.Message.Calls() {
+		if c := w.call(i); c != nil {
+			if call.ID != "" {
+				c.id = call.ID
+			}
+			c.name, c.args = call.Name, []byte(call.Arguments)
+			c.ended, c.cut = true, call.Incomplete
+		}
+	}
+	dst = w.appendLast(dst, f, extra)
+	return w.end(dst)
+}
+
+// appendLast appends the last chunk.
+func (w *Writer) appendLast(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	before := w.wrote
+	dst = w.frame(dst)
+	start := len(dst)
+	dst = append(dst, chunkHead...)
+	open := len(dst)
+	for _, p := range f.Message.Parts {
+		if !w.passed {
+			dst = appendOwn(dst, &f.Message, p, "")
+		}
+	}
+	for i := range f.Message.Calls() {
+		c := w.calls[i]
+		if c == nil || i < w.next || !w.writable(c) {
+			continue
+		}
+		if c.signature == "" {
+			c.signature = w.take()
+		}
+		dst = w.appendCall(appendComma(dst, '['), i, c)
+	}
+	if signature := w.take(); signature != "" || len(dst) == open {
+		if signature == "" && !before && blocked(f) {
+			dst = appendBlocked(dst[:start], f)
+			return w.endFrame(appendEnd(dst, w.tail, f, extra))
+		}
+		dst = appendTextValue(appendComma(dst, '['), "", false, signature)
+	}
+	dst = append(dst, `]},"finishReason":"`...)
+	dst = append(append(dst, reasonWord(f, w.refused, w.broken)...), `","index":0}]`...)
+	return w.endFrame(appendEnd(dst, w.tail, f, extra))
+}
+
+// appendEnd appends the members after the candidates in the last object of an answer.
+func appendEnd(dst, names []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	dst = appendUsage(append(dst, `,"usageMetadata":`...), &f.Usage)
+	dst = append(dst, names...)
+	for i, m := range extra {
+		switch m.Name {
+		case "candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error":
+			continue
+		}
+		if len(m.Value) > 0 && !wire.Named(extra[i+1:], m.Name) {
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value) // events are one line
+		}
+	}
+	return append(dst, '}')
+}
+
+// end ends the stream.
+func (w *Writer) end(dst []byte) []byte {
+	w.over = true
+	if w.array {
+		dst = append(dst, ']', '\n')
+	}
+	return dst
+}
+
+// AppendError implements [wire.Writer].
+func (w *Writer) AppendError(dst []byte, e *wire.APIError) []byte {
+	if w.over {
+		return dst
+	}
+	if !w.finished {
+		dst = w.endFrame(Codec{}.AppendError(w.frame(dst), e))
+	}
+	return w.end(dst)
+}
+
+// AppendKeepAlive implements [wire.Writer]. It appends white space in both forms, since Google's Go client reports a comment in a
+// stream of events as an error.
+func (w *Writer) AppendKeepAlive(dst []byte) []byte {
+	if w.over {
+		return dst
+	}
+	return append(dst, "\n\n"...)
+}
+
+// Pass implements [wire.Writer]. raw is an event of a stream of server-sent events.
+func (w *Writer) Pass(raw *lathe.Raw) {
+	if raw.ID != "" {
+		w.tail = appendNames(nil, raw.Model, raw.ID)
+	}
+	w.wrote, w.started, w.passed = true, true, true
+	for _, d := range raw.Deltas {
+		if d.Kind == lathe.DeltaCallEnd && d.Index >= w.next {
+			w.next = d.Index + 1
+		}
+	}
+	w.finished = w.finished || raw.Finished
+}

@@ -1,0 +1,259 @@
+package messages
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+const (
+	// blockSize is the number of bytes that a block counts against MaxBytes in addition to its text.
+	blockSize = 128
+)
+
+// An assembler assembles an answer from the events of a stream. It implements [wire.Assembler].
+type assembler struct {
+	opts    wire.AssemblerOptions
+	scratch []byte
+
+	id, model string
+	blocks    []*block
+	calls     int    // blocks that are calls
+	pending   *block // a call whose block was closed and whose arguments are incomplete; the stop reason tells if it was cut off
+	stop      string
+	stopSeen  bool
+	done      bool
+	usage     usage
+	size      int
+	faults    []lathe.Fault
+	err       error
+
+	started bool // by message_start
+	unsound bool
+	memo    memo
+}
+
+// NewAssembler returns an Assembler for one answer. opts may be nil.
+func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
+	return &assembler{opts: opts.WithDefaults()}
+}
+
+func (a *assembler) Reset() {
+	*a = assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{before: a.memo.before[:0], after: a.memo.after[:0]}}
+}
+
+func (a *assembler) Done() bool { return a.done }
+
+func (a *assembler) Sound() bool { return !a.unsound && a.err == nil }
+
+func (a *assembler) Finished() bool { return a.stopSeen }
+
+func (a *assembler) Names() (id, model string) { return a.id, a.model }
+
+func (a *assembler) fault(kind string) {
+	switch kind {
+	case FaultUnknownEvent, FaultPaused, FaultStopReason, FaultArguments:
+	default:
+		a.unsound = true
+	}
+	for i := range a.faults {
+		if a.faults[i].Kind == kind {
+			a.faults[i].Count++
+			return
+		}
+	}
+	a.faults = append(a.faults, lathe.Fault{Kind: kind, Count: 1})
+}
+
+// grow counts n bytes of the answer.
+func (a *assembler) grow(n int) {
+	if a.size += n; a.size > a.opts.MaxBytes && a.err == nil {
+		a.err = wire.ErrTooManyBytes
+	}
+}
+
+// An eventData has the raw values of the members of an event.
+type eventData struct{ typ, index, message, block, delta, usage []byte }
+
+func takeApart(data []byte) (e eventData, ok bool) {
+	end, err := rawjson.Scan(data, 0)
+	if err != nil || rawjson.SkipSpace(data, end) != len(data) || data[rawjson.SkipSpace(data, 0)] != '{' {
+		return e, false
+	}
+	for key, v := range rawjson.Members(data) {
+		switch string(key) {
+		case `"type"`:
+			e.typ = v
+		case `"index"`:
+			e.index = v
+		case `"message"`:
+			e.message = v
+		case `"content_block"`:
+			e.block = v
+		case `"delta"`:
+			e.delta = v
+		case `"usage"`:
+			e.usage = v
+		}
+	}
+	return e, true
+}
+
+// Append reads one event. See [wire.Assembler].
+func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
+	if a.err != nil {
+		return dst, a.err
+	}
+	if dst, ok := a.again(dst, data); ok {
+		return dst, a.err
+	}
+	e, ok := takeApart(data)
+	typ := rawjson.Text(e.typ)
+	if typ == "" {
+		typ = event
+	}
+	switch {
+	case !ok:
+		a.fault(FaultBadEvent)
+		return dst, nil
+	case typ == "ping":
+		return dst, nil
+	case typ == "error":
+		a.err = Codec{}.ParseError(0, data)
+		return dst, a.err
+	case a.done:
+		a.fault(FaultAfterEnd)
+		return dst, nil
+	}
+	if !a.started && typ != "message_start" {
+		a.unsound = true
+	}
+	a.memo.b = nil
+	switch typ {
+	case "message_start":
+		dst = a.takeMessage(dst, e.message)
+	case "content_block_start":
+		dst = a.startBlock(dst, a.index(e.index), e.block)
+	case "content_block_delta":
+		dst = a.takeDelta(dst, a.index(e.index), e.delta, data)
+	case "content_block_stop":
+		if b := a.open(a.index(e.index)); b != nil {
+			dst = a.closeBlock(dst, b)
+		} else {
+			a.fault(FaultOrder)
+		}
+	case "message_delta":
+		dst = a.takeStop(dst, e.delta)
+		a.takeUsage(e.usage)
+	case "message_stop":
+		a.done = true
+		dst = a.closeAll(dst)
+	default:
+		a.fault(FaultUnknownEvent)
+	}
+	return dst, a.err
+}
+
+// takeMessage reads the message in message_start, which may already have content.
+func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
+	if a.started {
+		a.fault(FaultOrder)
+		return dst
+	}
+	a.started = true
+	a.takeNames(m)
+	a.takeUsage(get(m, "usage"))
+	for el := range rawjson.Elements(get(m, "content")) {
+		n := len(a.blocks)
+		if dst = a.startBlock(dst, n, el); len(a.blocks) > n {
+			dst = a.closeBlock(dst, a.blocks[n])
+		}
+	}
+	return dst
+}
+
+func (a *assembler) takeNames(m []byte) {
+	a.id, a.model = text(m, "id"), text(m, "model")
+	a.grow(len(a.id) + len(a.model))
+}
+
+// index returns the index of an event, -1 if it has none.
+func (a *assembler) index(v []byte) int {
+	n, err := strconv.Atoi(string(v))
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// open returns the open block with the index, or nil.
+func (a *assembler) open(index int) *block {
+	for i := len(a.blocks) - 1; i >= 0 && i >= len(a.blocks)-maxOpen; i-- {
+		if b := a.blocks[i]; b.index == index && !b.closed {
+			return b
+		}
+	}
+	return nil
+}
+
+// maxOpen limits the blocks that are open at the same time.
+const maxOpen = 64
+
+// takeStop reads the delta of message_delta.
+func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
+	reason := get(delta, "stop_reason")
+	if wire.Kind(reason) != '"' {
+		return dst
+	}
+	a.stop, a.stopSeen = unquoted(reason), true
+	return a.settle(dst)
+}
+
+// closeAll closes the blocks that the server did not close.
+func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
+	for _, b := range a.blocks {
+		if !b.closed {
+			a.fault(FaultOrder)
+			dst = a.closeBlock(dst, b)
+		}
+	}
+	return a.settle(dst)
+}
+
+// Finish returns the complete answer. See [wire.Assembler].
+func (a *assembler) Finish(bool) (*lathe.Finish, error) {
+	switch {
+	case a.err != nil:
+		return nil, a.err
+	case !a.done:
+		return nil, wire.ErrIncomplete
+	}
+	return a.assemble(), nil
+}
+
+// Complete parses an answer that was not streamed. See [wire.Assembler].
+func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
+	a.Reset()
+	if _, ok := takeApart(body); !ok {
+		return dst, nil, wire.ErrNoAnswer
+	}
+	content := get(body, "content")
+	switch {
+	case text(body, "type") == "error":
+		return dst, nil, Codec{}.ParseError(0, body)
+	case wire.Kind(content) != '[':
+		return dst, nil, wire.ErrNoAnswer
+	}
+	dst = a.takeMessage(dst, body)
+	dst = a.takeStop(dst, body)
+	a.done = true
+	dst = a.closeAll(dst)
+	f, err := a.Finish(true)
+	if errors.Is(err, wire.ErrTooLarge) {
+		return dst, nil, err
+	}
+	return dst, f, err
+}

@@ -1,0 +1,301 @@
+package messages
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A block is the part of a content block that has been received.
+type block struct {
+	index  int
+	kind   blockKind
+	closed bool
+	start  []byte          // of opaque blocks: content_block unchanged; of calls: its input
+	text   strings.Builder // text, thinking, the input of a call or of an opaque block
+	data   strings.Builder // the signature, or the data of redacted thinking
+	extra  []lathe.Member  // members of a text or a call that Lathe does not know
+	added  []addition      // to an opaque block
+
+	citations []byte // of a text: elements, with commas between them
+
+	// Of a call.
+	call       int // its number
+	id, name   string
+	sent       int  // bytes of text that deltas have
+	begun      bool // text is more than white space
+	blank      int  // bytes at the start of text that are white space, unless begun
+	incomplete bool
+}
+
+type blockKind uint8
+
+const (
+	blockText blockKind = iota
+	blockThinking
+	blockRedacted
+	blockCall
+	blockHelper // a call of [HelperTool]: its input is text
+	blockOpaque
+)
+
+// An addition is a member that deltas have added to an opaque block: joined strings, or the last value.
+type addition struct {
+	name  string
+	value []byte
+}
+
+// write appends the text of a JSON string to b and returns what was added, which may be kept.
+func (a *assembler) write(b *strings.Builder, quoted []byte) string {
+	if wire.Kind(quoted) != '"' {
+		return ""
+	}
+	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], quoted)
+	a.grow(len(a.scratch))
+	start := b.Len()
+	b.Write(a.scratch)
+	return b.String()[start:]
+}
+
+// startBlock opens a block. Other blocks stay open, since deltas have the index of their block.
+func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
+	typ := text(v, "type")
+	if typ == "" || index < 0 {
+		a.fault(FaultBadEvent)
+		return dst
+	}
+	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
+		a.fault(FaultOrder)
+	}
+	dst = a.settlePending(dst, false)
+	b := &block{index: index}
+	a.blocks = append(a.blocks, b)
+	a.grow(blockSize)
+	switch typ {
+	case "text":
+		b.extra = members(v, "type", "text", "citations")
+		for el := range rawjson.Elements(get(v, "citations")) {
+			b.cite(el)
+			a.grow(len(el))
+		}
+		dst = a.emit(dst, lathe.DeltaText, a.write(&b.text, get(v, "text")))
+	case "thinking":
+		b.kind = blockThinking
+		a.write(&b.data, get(v, "signature"))
+		dst = a.emit(dst, lathe.DeltaReasoning, a.write(&b.text, get(v, "thinking")))
+	case "redacted_thinking":
+		b.kind = blockRedacted
+		data := a.write(&b.data, get(v, "data"))
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldRedacted, Text: data})
+	case "tool_use":
+		dst = a.startCall(dst, b, v)
+	default:
+		b.kind, b.start = blockOpaque, bytes.Clone(v)
+		a.grow(len(v))
+	}
+	return dst
+}
+
+func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Delta {
+	b.id, b.name = text(v, "id"), text(v, "name")
+	if input := get(v, "input"); wire.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
+		b.start = bytes.Clone(input)
+	}
+	a.grow(len(b.id) + len(b.name) + len(b.start))
+	if b.name == HelperTool {
+		b.kind = blockHelper
+		return dst
+	}
+	b.kind, b.call = blockCall, a.calls
+	b.extra = members(v, "type", "id", "name", "input")
+	for _, m := range b.extra {
+		a.grow(len(m.Name) + len(m.Value))
+	}
+	if a.calls++; a.calls > a.opts.MaxCalls && a.err == nil {
+		a.err = wire.ErrTooManyCalls
+	}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
+}
+
+func (b *block) cite(citation []byte) {
+	if len(b.citations) > 0 {
+		b.citations = append(b.citations, ',')
+	}
+	b.citations = append(b.citations, citation...)
+}
+
+func (a *assembler) emit(dst []lathe.Delta, kind lathe.DeltaKind, s string) []lathe.Delta {
+	if s == "" {
+		return dst
+	}
+	return append(dst, lathe.Delta{Kind: kind, Text: s})
+}
+
+// takeDelta reads the delta of content_block_delta, the event data.
+func (a *assembler) takeDelta(dst []lathe.Delta, index int, v, data []byte) []lathe.Delta {
+	b := a.open(index)
+	if b == nil {
+		a.fault(FaultOrder)
+		return dst
+	}
+	last := b == a.blocks[len(a.blocks)-1]
+	if !last {
+		a.fault(FaultOrder)
+	}
+	typ := get(v, "type")
+	key, kind := "", lathe.DeltaText
+	switch {
+	case b.kind == blockOpaque:
+		a.addTo(b, typ, v)
+		return dst
+	case string(typ) == `"text_delta"` && b.kind == blockText:
+		key = "text"
+	case string(typ) == `"thinking_delta"` && b.kind == blockThinking:
+		key, kind = "thinking", lathe.DeltaReasoning
+	case string(typ) == `"input_json_delta"` && b.kind == blockCall:
+		key, kind = "partial_json", lathe.DeltaCallArgs
+	case string(typ) == `"input_json_delta"` && b.kind == blockHelper:
+		key = "partial_json"
+	case string(typ) == `"signature_delta"` && b.kind == blockThinking:
+		a.write(&b.data, get(v, "signature"))
+		return dst
+	case string(typ) == `"citations_delta"` && b.kind == blockText:
+		if c := get(v, "citation"); c != nil {
+			a.grow(len(c) + 1)
+			b.cite(c)
+		}
+		return dst
+	default:
+		a.fault(FaultUnknownEvent)
+		return dst
+	}
+	quoted := get(v, key)
+	s := a.write(&b.text, quoted)
+	if last && s != "" {
+		a.remember(b, kind, data, quoted)
+	}
+	if kind == lathe.DeltaCallArgs {
+		return b.emitInput(dst)
+	}
+	return a.emit(dst, kind, s)
+}
+
+// emitInput appends a delta with the input of a call that was received after the last delta. It does not emit leading white
+// space, since a blank input means {}.
+func (b *block) emitInput(dst []lathe.Delta) []lathe.Delta {
+	if !b.begun {
+		if strings.Trim(b.text.String()[b.blank:], " \t\r\n") == "" {
+			b.blank = b.text.Len()
+			return dst
+		}
+		b.begun = true
+	}
+	s := b.text.String()[b.sent:]
+	b.sent = b.text.Len()
+	if s == "" {
+		return dst
+	}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: b.call, Text: s})
+}
+
+// setInput sets the input of a call of which only white space was received.
+func (b *block) setInput(input string) {
+	b.text.Reset()
+	b.text.WriteString(input)
+	b.sent, b.blank = 0, 0
+}
+
+// addTo merges a delta into a block of an unknown type. The text of input_json_delta becomes its input. Of other deltas, strings
+// are appended and other values are replaced.
+func (a *assembler) addTo(b *block, typ, v []byte) {
+	if string(typ) == `"input_json_delta"` {
+		a.write(&b.text, get(v, "partial_json"))
+		return
+	}
+	for key, value := range rawjson.Members(v) {
+		name := unquoted(key)
+		if name == "type" || isNull(value) {
+			continue
+		}
+		a.grow(len(value))
+		i := 0
+		for i < len(b.added) && b.added[i].name != name {
+			i++
+		}
+		switch {
+		case i == maxAdditions:
+			a.fault(FaultUnknownEvent)
+		case i == len(b.added):
+			b.added = append(b.added, addition{name, bytes.Clone(value)})
+		case wire.Kind(value) == '"' && wire.Kind(b.added[i].value) == '"':
+			old := b.added[i].value
+			b.added[i].value = append(old[:len(old)-1], value[1:]...)
+		default:
+			b.added[i].value = bytes.Clone(value)
+		}
+	}
+}
+
+// maxAdditions limits the members that deltas add to one block.
+const maxAdditions = 32
+
+// closeBlock closes a block.
+func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
+	b.closed = true
+	switch b.kind {
+	case blockThinking:
+		if b.data.Len() > 0 {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThinking, Text: b.data.String()})
+		}
+	case blockHelper:
+		if strings.TrimSpace(b.text.String()) == "" {
+			if b.start == nil {
+				b.start = []byte("{}")
+			}
+			b.text.Write(b.start)
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaText, Text: string(b.start)})
+		}
+	case blockCall:
+		if !b.begun && b.start != nil {
+			b.setInput(string(b.start))
+			dst = b.emitInput(dst)
+		}
+		dst = a.settlePending(dst, false)
+		if a.pending = b; b.begun && rawjson.IsObject([]byte(b.text.String()), sendable) {
+			dst = a.settlePending(dst, false)
+		}
+	}
+	return dst
+}
+
+// settle ends the pending call with the stop reason of the answer.
+func (a *assembler) settle(dst []lathe.Delta) []lathe.Delta {
+	cut := false
+	switch a.stop {
+	case "max_tokens", "model_context_window_exceeded", "refusal":
+		cut = true
+	}
+	return a.settlePending(dst, cut)
+}
+
+// settlePending ends the call whose arguments are incomplete. cut is whether the token limit cut them off. Otherwise a blank input
+// means a call without arguments.
+func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
+	b := a.pending
+	if b == nil {
+		return dst
+	}
+	a.pending = nil
+	whole := b.begun && rawjson.IsObject([]byte(b.text.String()), sendable)
+	b.incomplete = cut && !whole
+	if !b.begun && !cut {
+		b.setInput("{}")
+		dst = b.emitInput(dst)
+	} else if !whole && !cut {
+		a.fault(FaultArguments)
+	}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
+}

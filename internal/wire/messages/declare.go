@@ -1,0 +1,164 @@
+package messages
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// HelperTool is the name of the tool that replaces a response format if the server does not support it. The input of the call is
+// the answer.
+const HelperTool = "lathe_output_json"
+
+const helperDescription = "Give the final answer to the user by calling this tool. The input of the tool is the answer."
+
+// anyObject is the schema of a tool without arguments, and of an answer that may be any JSON object.
+const anyObject = `{"type":"object"}`
+
+// planFormat decides how the response format is sent: as output_config.format, or as the helper tool.
+func (e *encoder) planFormat() {
+	format := e.req.Sampling.ResponseFormat
+	if len(format) == 0 {
+		return
+	}
+	schema, typ := jsonSchema(format)
+	switch {
+	case typ == "text":
+	case typ == "json_object":
+		e.helper = []byte(anyObject)
+	case typ != "json_schema" || schema == nil:
+		e.drop("sampling.response_format")
+	case e.without(featureFormat):
+		e.helper = rawjson.AppendCompact(nil, schema)
+	default:
+		var changes []string
+		e.format, changes = strictSchema(schema)
+		for _, path := range changes {
+			e.drop("sampling.response_format.json_schema.schema" + path)
+		}
+	}
+	if e.req.ToolChoice.Mode == lathe.ChoiceFunction && len(e.req.Tools)+len(e.req.HostedTools) > 0 {
+		e.helper = nil // the answer is a call
+	}
+}
+
+// tools appends tools and tool_choice.
+func (e *encoder) tools(dst []byte) []byte {
+	if len(e.req.Tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
+		return dst
+	}
+	dst = append(wire.AppendKey(dst, "tools"), '[')
+	for i, t := range e.req.Tools {
+		dst = e.tool(appendComma(dst), i, t)
+	}
+	for _, raw := range e.req.HostedTools {
+		dst = append(appendComma(dst), raw...)
+	}
+	for _, name := range e.stubs {
+		dst = appendTool(appendComma(dst), name, "", []byte(anyObject))
+		dst = append(dst, '}')
+	}
+	if e.helper != nil {
+		dst = appendTool(appendComma(dst), HelperTool, helperDescription, e.helper)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, ']')
+	return e.choice(dst)
+}
+
+// appendTool appends a tool without the closing brace.
+func appendTool(dst []byte, name, description string, schema []byte) []byte {
+	dst = append(dst, `{"name":`...)
+	dst = rawjson.AppendQuote(dst, name)
+	if description != "" {
+		dst = wire.AppendText(dst, "description", description)
+	}
+	return append(wire.AppendKey(dst, "input_schema"), schema...)
+}
+
+func (e *encoder) tool(dst []byte, i int, t *lathe.ToolSpec) []byte {
+	at := "tools[" + strconv.Itoa(i) + "]"
+	schema := bytes.TrimSpace(t.Schema)
+	if len(schema) == 0 {
+		schema = []byte(anyObject)
+	}
+	if t.Wire != lathe.WireMessages {
+		var changes []string
+		schema, changes = plainSchema(rawjson.AppendCompact(nil, schema))
+		for _, path := range changes {
+			e.drop(at + ".schema" + path)
+		}
+	}
+	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
+	if t.Wire == lathe.WireMessages {
+		if e.without(featureStrict) && member(t.Extra, "strict") != nil {
+			e.drop(at + ".strict")
+			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema", "strict")
+		} else {
+			dst = appendMembers(dst, t.Extra, "type", "name", "description", "input_schema")
+		}
+		return append(dst, '}')
+	}
+	for _, x := range t.Extra {
+		switch {
+		case x.Name == "cache_control" && wire.Kind(x.Value) == '{':
+			dst = append(wire.AppendKey(dst, x.Name), x.Value...)
+		case x.Name == "function": // of chat completions: the members of the inner object
+			for _, y := range members(x.Value) {
+				dst = e.foreign(dst, at, y, schema)
+			}
+		default:
+			dst = e.foreign(dst, at, x, schema)
+		}
+	}
+	return append(dst, '}')
+}
+
+// foreign appends a member of a tool of another wire if it has the same meaning on this wire.
+func (e *encoder) foreign(dst []byte, at string, x lathe.Member, schema []byte) []byte {
+	switch {
+	case x.Name == "strict" && string(x.Value) == "false": // as without it
+	case x.Name == "strict" && string(x.Value) == "true" && !e.without(featureStrict) && isStrict(schema),
+		x.Name == "defer_loading" && string(x.Value) == "true":
+		return append(wire.AppendKey(dst, x.Name), x.Value...)
+	default:
+		e.drop(at + "." + x.Name)
+	}
+	return dst
+}
+
+// choice appends tool_choice.
+func (e *encoder) choice(dst []byte) []byte {
+	c := e.req.ToolChoice
+	parallel := e.req.ParallelToolCalls == nil || *e.req.ParallelToolCalls
+	own := len(e.req.Tools)+len(e.req.HostedTools) > 0
+	typ, name := "", ""
+	switch {
+	case len(e.stubs) > 0 && e.helper == nil:
+		typ = "none" // they stand for the history only
+	case e.helper != nil && (!own || c.Mode == lathe.ChoiceNone):
+		typ, name = "tool", HelperTool
+	case c.Mode == lathe.ChoiceFunction:
+		typ, name = "tool", shortName(c.Name)
+	case e.helper != nil, c.Mode == lathe.ChoiceRequired:
+		typ = "any"
+	case c.Mode == lathe.ChoiceNone:
+		typ = "none"
+	case c.Mode == lathe.ChoiceAuto, !parallel:
+		typ = "auto"
+	default:
+		return dst
+	}
+	dst = append(wire.AppendKey(dst, "tool_choice"), `{"type":"`...)
+	dst = append(append(dst, typ...), '"')
+	if name != "" {
+		dst = wire.AppendText(dst, "name", name)
+	}
+	if !parallel && typ != "none" {
+		dst = append(wire.AppendKey(dst, "disable_parallel_tool_use"), "true"...)
+	}
+	return append(dst, '}')
+}

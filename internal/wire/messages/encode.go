@@ -1,0 +1,166 @@
+package messages
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// defaultMaxTokens is sent if neither the request nor the options have a limit.
+const defaultMaxTokens = 8192
+
+// reserved reports whether Request.Overrides cannot replace the member.
+func reserved(name string) bool {
+	switch name {
+	case "model", "messages", "system", "tools", "tool_choice", "stream":
+		return true
+	}
+	return false
+}
+
+// An encoder encodes one request.
+type encoder struct {
+	req     *lathe.Request
+	opts    *wire.EncodeOptions
+	dropped []string
+	plan    thinkingPlan
+	helper  []byte // the schema of the helper tool; nil: there is none
+	format  []byte // the schema of output_config.format
+	stubs   []string
+	lead    int // messages of the system that the conversation begins with
+}
+
+// AppendRequest appends the body of a request. The messages are the last member, so that a growing conversation keeps its
+// beginning. opts may be nil.
+//
+// If the server does not support a response format, AppendRequest adds a tool that the model must call, [HelperTool]. An Assembler
+// converts the call to text.
+func (Codec) AppendRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
+	if opts == nil {
+		opts = &wire.EncodeOptions{}
+	}
+	e := &encoder{req: req, opts: opts, lead: leading(req.Messages)}
+	e.planFormat()
+	if len(req.Tools) == 0 && len(req.HostedTools) == 0 && e.without(featureHistory) {
+		e.stubs = usedTools(req.Messages)
+	}
+	e.planThinking()
+	dst = append(dst, '{')
+	if req.Model != "" {
+		dst = wire.AppendText(dst, "model", req.Model)
+	}
+	if opts.Stream {
+		dst = append(wire.AppendKey(dst, "stream"), "true"...)
+	}
+	dst = e.sampling(dst)
+	dst = e.tools(dst)
+	for i, m := range req.Overrides {
+		if !reserved(m.Name) && member(req.Overrides[i+1:], m.Name) == nil && len(m.Value) > 0 {
+			dst = rawjson.AppendCompact(wire.AppendKey(dst, m.Name), m.Value)
+		}
+	}
+	if e.lead > 0 {
+		dst = e.system(dst)
+	}
+	dst = e.messages(dst)
+	return append(dst, '}'), e.dropped
+}
+
+// drop records the path of a member that the wire cannot express.
+func (e *encoder) drop(path string) {
+	if len(e.dropped) < wire.MaxDropped && !slices.Contains(e.dropped, path) {
+		e.dropped = append(e.dropped, path)
+	}
+}
+
+// free reports whether no override has the name.
+func (e *encoder) free(name string) bool { return member(e.req.Overrides, name) == nil }
+
+func (e *encoder) without(feature string) bool { return slices.Contains(e.opts.Without, feature) }
+
+func (e *encoder) sampling(dst []byte) []byte {
+	s := &e.req.Sampling
+	if e.free("max_tokens") {
+		dst = appendInt(dst, "max_tokens", int64(e.plan.maxTokens))
+	}
+	dst = e.temperature(dst)
+	if len(s.Stop) > 0 && e.free("stop_sequences") {
+		dst = e.stop(dst)
+	}
+	dst = e.thinking(dst)
+	if e.req.User != "" && e.free("metadata") {
+		dst = append(wire.AppendText(append(wire.AppendKey(dst, "metadata"), '{'), "user_id", e.req.User), '}')
+	}
+	for _, m := range [...]struct {
+		set  bool
+		path string
+	}{{s.Seed != nil, "sampling.seed"}, {s.PresencePenalty != nil, "sampling.presence_penalty"}, {s.FrequencyPenalty != nil, "sampling.frequency_penalty"}} {
+		if m.set {
+			e.drop(m.path)
+		}
+	}
+	return dst
+}
+
+// temperature appends temperature, top_p and top_k. Thinking does not allow all of their values.
+func (e *encoder) temperature(dst []byte) []byte {
+	s := &e.req.Sampling
+	thinks := e.plan.on()
+	if t := s.Temperature; t != nil && e.free("temperature") {
+		switch {
+		case e.without(featureTemperature), thinks && *t != 1:
+			e.drop("sampling.temperature")
+		case *t > 1: // OpenAI's go to 2
+			e.drop("sampling.temperature")
+			dst = append(wire.AppendKey(dst, "temperature"), '1')
+		default:
+			dst = appendFloat(dst, "temperature", *t)
+		}
+	}
+	if p := s.TopP; p != nil && e.free("top_p") {
+		if e.without(featureTopP) || thinks && *p < 0.95 {
+			e.drop("sampling.top_p")
+		} else {
+			dst = appendFloat(dst, "top_p", *p)
+		}
+	}
+	if k := s.TopK; k != nil && e.free("top_k") {
+		if e.without(featureTopK) || thinks {
+			e.drop("sampling.top_k")
+		} else {
+			dst = appendInt(dst, "top_k", int64(*k))
+		}
+	}
+	return dst
+}
+
+// stop appends the stop sequences. It omits those that are only white space, which the API refuses.
+func (e *encoder) stop(dst []byte) []byte {
+	dst = append(wire.AppendKey(dst, "stop_sequences"), '[')
+	for i, s := range e.req.Sampling.Stop {
+		if strings.TrimSpace(s) == "" {
+			e.drop("sampling.stop[" + strconv.Itoa(i) + "]")
+			continue
+		}
+		dst = rawjson.AppendQuote(appendComma(dst), s)
+	}
+	return append(dst, ']')
+}
+
+// usedTools returns the names of the tools that are called in the history.
+func usedTools(msgs []lathe.Message) (names []string) {
+	seen := map[string]bool{}
+	for i := range msgs {
+		for _, p := range msgs[i].Parts {
+			if c, ok := p.(lathe.ToolCall); ok && !seen[c.Name] {
+				seen[c.Name] = true
+				names = append(names, shortName(c.Name))
+			}
+		}
+	}
+	return names
+}

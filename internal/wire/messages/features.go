@@ -1,0 +1,79 @@
+package messages
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Features that a server may refuse and without which a request can be sent again: see [wire.EncodeOptions].Without.
+const (
+	featureThinking    = "thinking"
+	featureAdaptive    = "adaptive_thinking"
+	featureBudget      = "thinking_budget"
+	featureDisplay     = "thinking_display"
+	featureEffort      = "effort"
+	featureFormat      = "output_format"
+	featureStrict      = "strict"
+	featureTemperature = "temperature"
+	featureTopP        = "top_p"
+	featureTopK        = "top_k"
+	featureSystem      = "system_turns"
+	featureHistory     = "tool_history"
+)
+
+// unsupported are words in errors about a feature that the server lacks. Errors about one value, such as a signature or a schema,
+// do not contain them: a mistake in one request must not disable a feature for others.
+var unsupported = []string{"not support", "not permitted", "not allowed", "deprecated", "does not match any of the expected tags",
+	"unknown", "unrecognized", "cannot both", "must define tools", "unexpected role", "input should be 'user' or 'assistant'", "expects"}
+
+// refusals map words of an error message to the refused feature. A row matches if the message contains all of its words; the
+// first matching row is used.
+var refusals = []struct {
+	feature string
+	words   []string
+}{
+	{featureBudget, []string{"thinking.type.enabled"}},
+	{featureBudget, []string{"budget_tokens"}},
+	{featureAdaptive, []string{"adaptive"}},
+	{featureDisplay, []string{"thinking", "display"}},
+	{featureFormat, []string{"output_config.format"}},
+	{featureFormat, []string{"output_format"}},
+	{featureFormat, []string{"structured output"}},
+	{featureEffort, []string{"output_config"}},
+	{featureEffort, []string{"effort"}},
+	{featureStrict, []string{"strict:"}},
+	{featureStrict, []string{"strict tool"}},
+	{featureHistory, []string{"must define tools"}},
+	{featureHistory, []string{"toolconfig"}},
+	{featureSystem, []string{"role", "system", "not support"}},
+	{featureSystem, []string{"unexpected role", "system"}},
+	{featureSystem, []string{"role", "input should be 'user' or 'assistant'"}},
+	{featureTopP, []string{"temperature", "top_p", "both"}},
+	{featureTemperature, []string{"temperature"}},
+	{featureTopP, []string{"top_p"}},
+	{featureTopK, []string{"top_k"}},
+	{featureThinking, []string{"thinking"}},
+}
+
+// Refused returns the feature that e, an error of status 400 or 422 of the request itself, reports as refused.
+func (Codec) Refused(e *wire.APIError) string {
+	if e == nil || e.Status != 400 && e.Status != 422 || e.Code == overflowCode {
+		return ""
+	}
+	message := strings.ToLower(e.Message)
+	if !slices.ContainsFunc(unsupported, func(words string) bool { return strings.Contains(message, words) }) {
+		return ""
+	}
+next:
+	for _, r := range refusals {
+		for _, w := range r.words {
+			if !strings.Contains(message, w) {
+				continue next
+			}
+		}
+		return r.feature
+	}
+	return ""
+}

@@ -1,0 +1,128 @@
+package messages
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// assemble returns the answer received so far.
+func (a *assembler) assemble() *lathe.Finish {
+	f := &lathe.Finish{RawReason: a.stop, Usage: a.usage.internal(), Model: a.model, ResponseID: a.id}
+	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireMessages, Parts: make([]lathe.Part, 0, len(a.blocks))}
+	for _, b := range a.blocks {
+		if p := b.part(); p != nil {
+			f.Message.Parts = append(f.Message.Parts, p)
+		}
+	}
+	f.Reason = a.reason()
+	f.Faults = slices.Clone(a.faults)
+	return f
+}
+
+// part returns the block as a part of a message; nil for an empty block.
+func (b *block) part() lathe.Part {
+	s := b.text.String()
+	switch b.kind {
+	case blockText:
+		extra := b.extra
+		if len(b.citations) > 0 {
+			extra = append(extra, lathe.Member{Name: "citations", Value: append(append([]byte{'['}, b.citations...), ']')})
+		}
+		if s == "" && len(extra) == 0 {
+			return nil
+		}
+		return lathe.Text{Text: s, Extra: extra}
+	case blockHelper:
+		return lathe.Text{Text: s}
+	case blockThinking:
+		if s == "" && b.data.Len() == 0 {
+			return nil
+		}
+		return lathe.Reasoning{Text: s, Field: fieldThinking, Data: b.data.String()}
+	case blockRedacted:
+		return lathe.Reasoning{Field: fieldRedacted, Data: b.data.String()}
+	case blockCall:
+		return lathe.ToolCall{ID: b.id, Name: b.name, Arguments: s, Incomplete: b.incomplete, Extra: b.extra}
+	}
+	return lathe.Opaque{JSON: b.whole()}
+}
+
+// whole returns an opaque block with the members that deltas have added.
+func (b *block) whole() []byte {
+	added := b.added
+	if input := b.text.String(); rawjson.IsObject([]byte(input), sendable) {
+		added = append(added, addition{"input", []byte(input)})
+	}
+	if len(added) == 0 {
+		return b.start
+	}
+	left := slices.Clone(added)
+	edit := func(name string, value []byte) (key, to []byte, keep bool) {
+		for i := range left {
+			if left[i].name == name && left[i].value != nil {
+				to := left[i].value
+				left[i].value = nil
+				if wire.Kind(value) == '"' && wire.Kind(to) == '"' {
+					to = append(bytes.Clone(value[:len(value)-1]), to[1:]...)
+				}
+				return nil, to, true
+			}
+		}
+		return nil, value, true
+	}
+	return rawjson.AppendEdited(nil, b.start, edit, func(dst []byte) []byte {
+		for _, m := range left {
+			if m.value != nil {
+				dst = append(wire.AppendKey(dst, m.name), m.value...)
+			}
+		}
+		return dst
+	})
+}
+
+// stopReason returns the finish reason for a stop_reason, and whether the latter is known.
+func stopReason(raw string) (lathe.FinishReason, bool) {
+	switch raw {
+	case "end_turn", "stop_sequence", "pause_turn":
+		return lathe.FinishStop, true
+	case "tool_use":
+		return lathe.FinishToolCalls, true
+	case "max_tokens", "model_context_window_exceeded":
+		return lathe.FinishLength, true
+	case "refusal":
+		return lathe.FinishContentFilter, true
+	}
+	return lathe.FinishUnknown, false
+}
+
+// reason returns the finish reason of the answer, derived from its content and its stop_reason.
+func (a *assembler) reason() lathe.FinishReason {
+	r, known := stopReason(a.stop)
+	if !known {
+		a.fault(FaultStopReason)
+	}
+	if a.stop == "pause_turn" {
+		a.fault(FaultPaused)
+	}
+	helper := slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == blockHelper })
+	switch {
+	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
+	case a.calls > 0:
+		if r != lathe.FinishToolCalls {
+			a.fault(FaultStopMismatch)
+		}
+		return lathe.FinishToolCalls
+	case r == lathe.FinishToolCalls:
+		if !helper {
+			a.fault(FaultStopMismatch)
+		}
+		return lathe.FinishStop
+	case a.stop == "":
+		return lathe.FinishStop
+	}
+	return r
+}

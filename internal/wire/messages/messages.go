@@ -1,0 +1,111 @@
+// Package messages is the codec of Anthropic's Messages (POST /v1/messages), for servers and for clients: [Codec] implements
+// [wire.Served] and [wire.Upstream].
+//
+// The internal form has one message for each tool result and for each change of role; the wire has alternating turns of a user
+// and an assistant. ParseRequest splits turns and AppendRequest joins messages to turns, in which the results of a step are
+// first, in the order of the calls. System messages between the turns keep their place.
+//
+// Arguments, signatures and unknown members are passed on byte for byte.
+package messages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A Codec is the codec of Messages. The zero value is ready for use.
+type Codec struct{}
+
+var (
+	_ wire.Served   = Codec{}
+	_ wire.Upstream = Codec{}
+)
+
+// Wire returns [lathe.WireMessages].
+func (Codec) Wire() lathe.Wire { return lathe.WireMessages }
+
+// Path returns "/v1/messages". The base URLs of this wire do not contain the version, like those in ANTHROPIC_BASE_URL.
+func (Codec) Path(string, bool) string { return "/v1/messages" }
+
+// DefaultBaseURL returns the address of Anthropic's API.
+func (Codec) DefaultBaseURL() string { return "https://api.anthropic.com" }
+
+// KeyHeader returns the header for the API key.
+func (Codec) KeyHeader() (name, before string) { return "x-api-key", "" }
+
+// Headers returns the header that names the version of the API.
+func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", "2023-06-01"}} }
+
+// The kinds of [lathe.Fault] that an Assembler counts.
+const (
+	FaultBadEvent     = "bad_event"     // data that is no JSON object; skipped
+	FaultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
+	FaultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
+	FaultAfterEnd     = "after_end"     // an event after message_stop; skipped
+	FaultPaused       = "pause_turn"    // the server paused a long turn
+	FaultStopReason   = "stop_reason_unknown"
+	FaultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
+	FaultUsage        = "usage_invalid"        // a count that is no number of tokens
+	FaultArguments    = "arguments_not_object" // a call whose input is no object
+)
+
+// The fields of [lathe.Reasoning] on this wire.
+const (
+	fieldThinking = "thinking"
+	fieldRedacted = "redacted_thinking"
+)
+
+const (
+	maxID    = 64 // bytes of a call's id and of a tool's name
+	hashSize = 16 // hexadecimal digits of a hash in a name
+)
+
+// CallID returns the id of a call on this wire: the same id if it has at most 64 letters, digits, _ and -, else one that is
+// derived from its hash. Equal ids give equal results.
+func CallID(id string) string { return shortID("toolu_", id, maxID) }
+
+func shortID(prefix, id string, limit int) string {
+	if id != "" && len(id) <= limit && plainName(id) {
+		return id
+	}
+	return prefix + hash(id)
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])[:hashSize*2]
+}
+
+// plainName reports whether s has only letters, digits, _ and -.
+func plainName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// shortName returns the name of a tool in the internal form: the same name if it is valid there, else its valid characters
+// with a hash.
+func shortName(name string) string {
+	if name != "" && len(name) <= maxID && plainName(name) {
+		return name
+	}
+	if name == "" {
+		return "unknown"
+	}
+	b := make([]byte, 0, maxID)
+	for i := 0; i < len(name) && len(b) < maxID-1-hashSize; i++ {
+		if plainName(name[i : i+1]) {
+			b = append(b, name[i])
+		} else {
+			b = append(b, '_')
+		}
+	}
+	return string(append(b, '_')) + hash(name)[:hashSize]
+}

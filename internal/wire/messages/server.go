@@ -1,0 +1,51 @@
+package messages
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// serverPrefix begins the ids of calls of this server in answers. A client sends the blocks back in its next request.
+const serverPrefix = "mcptoolu_lathe_"
+
+// ServerCallID returns the id of a call of this server in the blocks of an answer.
+func ServerCallID(id string) string {
+	return serverPrefix + shortID("h_", id, maxID-len(serverPrefix))
+}
+
+// appendServerCall returns the two blocks of a call that this server executed. The first contains the complete input, since some
+// clients refuse deltas of such a block.
+func appendServerCall(c *wire.ServerCall) (call, result []byte) {
+	call = wire.AppendText([]byte(`{"type":"mcp_tool_use"`), "id", ServerCallID(c.ID))
+	call = wire.AppendText(call, "name", c.Name)
+	call = wire.AppendText(call, "server_name", c.Server)
+	call, _ = appendInput(wire.AppendKey(call, "input"), c.Arguments)
+	call = append(call, '}')
+	result = wire.AppendText([]byte(`{"type":"mcp_tool_result"`), "tool_use_id", ServerCallID(c.ID))
+	result = append(wire.AppendKey(result, "is_error"), "false"...)
+	if c.Failed {
+		result = append(result[:len(result)-len("false")], "true"...)
+	}
+	result = append(wire.AppendKey(result, "content"), `[{"type":"text"`...)
+	return call, append(wire.AppendText(result, "text", c.Output), "}]}"...)
+}
+
+// OriginalCallID is the inverse of [ServerCallID], except for call ids that ServerCallID shortened.
+func OriginalCallID(id string) string { return strings.TrimPrefix(id, serverPrefix) }
+
+// IsServerBlock reports whether a block is one of the two blocks of a call of this server. ParseRequest keeps such blocks as opaque
+// parts. AppendRequest omits them: the caller must replace them by the call and its result before.
+func IsServerBlock(block []byte) bool {
+	typ, id := "", ""
+	for key, v := range rawjson.Members(block) {
+		switch string(key) {
+		case `"type"`:
+			typ = rawjson.Text(v)
+		case `"id"`, `"tool_use_id"`:
+			id = rawjson.Text(v)
+		}
+	}
+	return (typ == "mcp_tool_use" || typ == "mcp_tool_result") && strings.HasPrefix(id, serverPrefix)
+}

@@ -1,0 +1,187 @@
+package messages
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// readSystem reads the member `system`: a string or text blocks.
+func (r *reader) readSystem(v []byte) *wire.APIError {
+	m := lathe.Message{Role: lathe.RoleSystem, Wire: lathe.WireMessages}
+	results, err := r.readContent(v, "system", &m)
+	if err == nil && len(results) > 0 {
+		err = wire.BadRequest("system", "Results belong into the messages.")
+	}
+	if len(m.Parts) > 0 {
+		r.system = []lathe.Message{m}
+	}
+	return err
+}
+
+// readMessages splits the turns into messages of the internal form.
+func (r *reader) readMessages(v []byte) ([]lathe.Message, *wire.APIError) {
+	if err := wire.NeedArray(v, "messages"); err != nil {
+		return nil, err
+	}
+	var out []lathe.Message
+	var s step
+	i := 0
+	for el := range rawjson.Elements(v) {
+		at := "messages[" + strconv.Itoa(i) + "]"
+		i++
+		m, results, err := r.readMessage(el, at)
+		if err != nil {
+			return nil, err
+		}
+		if m.Role == lathe.RoleAssistant && len(m.Parts) > 0 {
+			out = appendMerged(s.flush(out), m)
+			continue
+		}
+		if !s.add(results) {
+			return nil, wire.BadRequest(at+".content", "A call has two results.")
+		}
+		if len(m.Parts) > 0 {
+			s.others = appendMerged(s.others, m)
+		}
+	}
+	return s.flush(out), nil
+}
+
+// A step has the results and messages between two messages of the assistant.
+type step struct {
+	results []lathe.ToolResult
+	ids     map[string]bool // of results
+	others  []lathe.Message
+}
+
+// add adds results. It returns false if one of them is the second one of its call.
+func (s *step) add(results []lathe.ToolResult) bool {
+	for _, res := range results {
+		if s.ids[res.CallID] {
+			return false
+		}
+		if s.ids == nil {
+			s.ids = map[string]bool{}
+		}
+		s.ids[res.CallID] = true
+	}
+	s.results = append(s.results, results...)
+	return true
+}
+
+// flush appends the step to out: first the results in the order of the calls of the last message, since clients send parallel
+// results in the order in which they were ready, then the results of other calls, and then all other messages.
+func (s *step) flush(out []lathe.Message) []lathe.Message {
+	order := map[string]int{}
+	var calls []lathe.ToolCall
+	if n := len(out); n > 0 && len(s.results) > 0 {
+		calls = out[n-1].Calls()
+		for i := range calls {
+			order[calls[i].ID] = i
+		}
+	}
+	position := func(res lathe.ToolResult) int {
+		if i, ok := order[res.CallID]; ok {
+			return i
+		}
+		return len(calls)
+	}
+	slices.SortStableFunc(s.results, func(a, b lathe.ToolResult) int { return position(a) - position(b) })
+	for _, res := range s.results {
+		if i := position(res); i < len(calls) {
+			res.Name = calls[i].Name
+		}
+		out = append(out, lathe.Message{Role: lathe.RoleTool, Wire: lathe.WireMessages, Parts: []lathe.Part{res}})
+	}
+	out = append(out, s.others...)
+	*s = step{}
+	return out
+}
+
+// appendMerged appends m, or appends its parts to the last message if both have the same role and so belong to one turn.
+func appendMerged(out []lathe.Message, m lathe.Message) []lathe.Message {
+	if n := len(out); n > 0 && out[n-1].Role == m.Role && len(out[n-1].Extra) == 0 && len(m.Extra) == 0 {
+		out[n-1].Parts = append(out[n-1].Parts, m.Parts...)
+		return out
+	}
+	return append(out, m)
+}
+
+func mergeNeighbours(in []lathe.Message) []lathe.Message {
+	out := in[:1:1]
+	for _, m := range in[1:] {
+		if m.Role == lathe.RoleTool {
+			out = append(out, m)
+		} else {
+			out = appendMerged(out, m)
+		}
+	}
+	return out
+}
+
+// readMessage parses one message. It returns the results in it separately.
+func (r *reader) readMessage(v []byte, at string) (m lathe.Message, results []lathe.ToolResult, err *wire.APIError) {
+	if err = wire.NeedObject(v, at); err != nil {
+		return m, nil, err
+	}
+	if err = wire.RejectAmbiguousMember(v, messageNames, at); err != nil {
+		return m, nil, err
+	}
+	role, err := wire.ParseString(get(v, "role"), at+".role")
+	if err != nil {
+		return m, nil, err
+	}
+	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: members(v, "role", "content")}
+	switch m.Role {
+	case lathe.RoleUser, lathe.RoleAssistant, lathe.RoleSystem:
+	default:
+		return m, nil, wire.BadRequest(at+".role", "Must be user, assistant or system.")
+	}
+	at += ".content"
+	results, err = r.readContent(get(v, "content"), at, &m)
+	switch {
+	case err != nil:
+	case len(results) > 0 && m.Role != lathe.RoleUser:
+		err = wire.BadRequest(at, "Only a message of the user has results.")
+	case len(m.Parts) == 0 && len(results) == 0 && m.Role != lathe.RoleAssistant:
+		err = wire.BadRequest(at, "The message must not be empty.")
+	}
+	return m, results, err
+}
+
+// readContent parses a string or an array of blocks into m. It returns the results in it separately.
+func (r *reader) readContent(v []byte, at string, m *lathe.Message) (results []lathe.ToolResult, err *wire.APIError) {
+	switch wire.Kind(v) {
+	case '"':
+		if s := unquoted(v); s != "" {
+			m.Parts = []lathe.Part{lathe.Text{Text: s}}
+		}
+		return nil, nil
+	case '[':
+	default:
+		return nil, wire.BadRequest(at, "Must be a string or an array of blocks.")
+	}
+	i := 0
+	for el := range rawjson.Elements(v) {
+		p, err := r.readBlock(el, at+"["+strconv.Itoa(i)+"]", m.Role)
+		if err != nil {
+			return nil, err
+		}
+		i++
+		switch p := p.(type) {
+		case lathe.ToolResult:
+			results = append(results, p)
+		case lathe.Text:
+			if p.Text != "" || len(p.Extra) > 0 {
+				m.Parts = append(m.Parts, p)
+			}
+		default:
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,64 @@
+package messages
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A usage has the token counts in the form of the wire: input excludes the tokens of the prompt cache.
+type usage struct{ input, written, read, output, thinking int64 }
+
+// takeUsage reads a usage object. Counts are cumulative, so the largest received value is the last.
+func (a *assembler) takeUsage(v []byte) {
+	if wire.Kind(v) != '{' {
+		return
+	}
+	take := func(v []byte, to *int64) {
+		if isNull(v) {
+			return
+		}
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil || n < 0 || n > 1<<53 {
+			a.fault(FaultUsage)
+			return
+		}
+		*to = max(*to, n)
+	}
+	for key, v := range rawjson.Members(v) {
+		switch string(key) {
+		case `"input_tokens"`:
+			take(v, &a.usage.input)
+		case `"cache_creation_input_tokens"`:
+			take(v, &a.usage.written)
+		case `"cache_read_input_tokens"`:
+			take(v, &a.usage.read)
+		case `"output_tokens"`:
+			take(v, &a.usage.output)
+		case `"output_tokens_details"`:
+			if n := get(v, "thinking_tokens"); n != nil {
+				take(n, &a.usage.thinking)
+			}
+		}
+	}
+}
+
+// internal returns the usage in the internal form.
+func (u usage) internal() lathe.Usage {
+	in := u.input + u.written + u.read
+	return lathe.Usage{InputTokens: in, OutputTokens: u.output, TotalTokens: in + u.output,
+		CachedTokens: u.read, CacheWriteTokens: u.written, ReasoningTokens: u.thinking}
+}
+
+// appendUsage appends the usage as the wire has it.
+func appendUsage(dst []byte, u *lathe.Usage) []byte {
+	dst = append(dst, `{"input_tokens":`...)
+	dst = strconv.AppendInt(dst, max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0), 10)
+	dst = appendInt(dst, "cache_creation_input_tokens", u.CacheWriteTokens)
+	dst = appendInt(dst, "cache_read_input_tokens", u.CachedTokens)
+	dst = appendInt(dst, "output_tokens", u.OutputTokens)
+	dst = append(wire.AppendKey(dst, "output_tokens_details"), '{')
+	return append(appendInt(dst, "thinking_tokens", u.ReasoningTokens), "}}"...)
+}

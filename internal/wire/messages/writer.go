@@ -1,0 +1,299 @@
+package messages
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A writer writes the events of one answer. It implements [wire.Writer].
+//
+// One block is open at a time. Items that arrive while a call is open, and calls whose id or name is not known yet, are in queue,
+// whose first item is the one that is being written.
+type writer struct {
+	head     *wire.AnswerHead
+	started  bool
+	finished bool
+	next     int // index of the next block
+	queue    []*item
+	calls    []*item // all calls, in the order in which they were announced
+	sent     int     // calls begun on the wire
+	passed   bool    // events were sent by other means
+	stopped  bool    // the stop reason was
+}
+
+// An item is a block that is being written or is queued.
+type item struct {
+	kind  blockKind
+	text  []byte // not sent yet: of text, thinking or the input of a call
+	raw   []byte // of kind blockOpaque: the block
+	began bool   // on the wire
+	ended bool   // nothing more is added to it
+
+	signature string
+	signed    int // bytes of the signature that were sent by other means
+
+	index    int // of a call within its turn
+	id, name string
+	size     int // bytes of its arguments that were sent
+	cut      bool
+}
+
+// NewWriter returns a Writer for one answer.
+func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head: head} }
+
+// messageID returns the id of the answer of a run.
+func messageID(run string) string { return "msg_" + strings.TrimPrefix(run, "run_") }
+
+// begin appends the frame of an event up to its data's members after type.
+func begin(dst []byte, typ string) []byte {
+	dst = append(append(dst, "event: "...), typ...)
+	dst = append(append(dst, "\ndata: {\"type\":\""...), typ...)
+	return append(dst, '"')
+}
+
+func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+func (w *writer) AppendStart(dst []byte) []byte {
+	if w.started || w.finished {
+		return dst
+	}
+	w.started = true
+	dst = append(begin(dst, "message_start"), `,"message":`...)
+	dst = appendHead(dst, w.head)
+	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`...)
+	return end(dst)
+}
+
+// appendHead appends the members of a message that are known before its content, up to the comma.
+func appendHead(dst []byte, h *wire.AnswerHead) []byte {
+	dst = wire.AppendText(append(dst, '{'), "id", messageID(h.RunID))
+	dst = append(dst, `,"type":"message","role":"assistant"`...)
+	return wire.AppendText(dst, "model", h.Model)
+}
+
+func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
+	if w.finished {
+		return dst
+	}
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaRefusal:
+		return w.add(dst, blockText, d.Text)
+	case lathe.DeltaReasoning:
+		return w.add(dst, blockThinking, d.Text)
+	case lathe.DeltaReasoningData:
+		return w.addData(dst, d.Name, d.Text)
+	case lathe.DeltaCallStart:
+		it := w.call(d.Index)
+		if it.ended || it.began && it.id != d.ID { // of an earlier turn
+			it = w.newCall(d.Index)
+		}
+		it.id, it.name = d.ID, d.Name
+		return w.advance(dst)
+	case lathe.DeltaCallArgs:
+		it := w.call(d.Index)
+		it.text = append(it.text, d.Text...)
+		return w.advance(dst)
+	case lathe.DeltaCallEnd:
+		it := w.call(d.Index)
+		it.ended, it.cut = true, d.Incomplete
+		if it.id == "" {
+			it.id = d.ID
+		}
+		return w.advance(dst)
+	}
+	return dst
+}
+
+// add appends text to the last item if it is of the kind, else to a new one.
+func (w *writer) add(dst []byte, kind blockKind, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	n := len(w.queue)
+	if n == 0 || w.queue[n-1].kind != kind || w.queue[n-1].ended {
+		w.queue = append(w.queue, &item{kind: kind})
+		n++
+	}
+	it := w.queue[n-1]
+	if n == 1 && it.began && len(it.text) == 0 {
+		return w.delta(dst, it, text)
+	}
+	it.text = append(it.text, text...)
+	return w.advance(dst)
+}
+
+// addData appends the opaque data of reasoning. It ignores the data of another wire, which the client would send back to any
+// model.
+func (w *writer) addData(dst []byte, field, data string) []byte {
+	switch field {
+	case fieldThinking:
+		n := len(w.queue)
+		if n == 0 || w.queue[n-1].kind != blockThinking || w.queue[n-1].ended {
+			w.queue = append(w.queue, &item{kind: blockThinking})
+			n++
+		}
+		w.queue[n-1].signature, w.queue[n-1].ended = data, true
+	case fieldRedacted:
+		w.push(appendRedacted(nil, data))
+	default:
+		return dst
+	}
+	return w.advance(dst)
+}
+
+// push queues a block that is written at once. Its JSON must not contain line ends, which would end the data of the event.
+func (w *writer) push(raw []byte) {
+	w.queue = append(w.queue, &item{kind: blockOpaque, raw: rawjson.AppendCompact(nil, raw), ended: true})
+}
+
+// call returns the call with an index in the current turn, and adds it if it does not exist.
+func (w *writer) call(index int) *item {
+	for i := len(w.calls) - 1; i >= 0; i-- {
+		if w.calls[i].index == index {
+			return w.calls[i]
+		}
+	}
+	return w.newCall(index)
+}
+
+func (w *writer) newCall(index int) *item {
+	it := &item{kind: blockCall, index: index}
+	w.calls, w.queue = append(w.calls, it), append(w.queue, it)
+	return it
+}
+
+// advance writes the queued items that can be written now.
+func (w *writer) advance(dst []byte) []byte {
+	for len(w.queue) > 0 {
+		it := w.queue[0]
+		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "") {
+			return dst
+		}
+		if !it.began {
+			dst = w.beginBlock(w.AppendStart(dst), it)
+		}
+		if len(it.text) > 0 {
+			dst = w.delta(dst, it, string(it.text))
+			it.text = nil
+		}
+		more := !it.ended && (it.kind == blockCall || len(w.queue) == 1)
+		if more {
+			return dst
+		}
+		dst = w.endBlock(dst, it)
+		w.queue = w.queue[1:]
+	}
+	return dst
+}
+
+// beginBlock appends the event that opens the block.
+func (w *writer) beginBlock(dst []byte, it *item) []byte {
+	it.began = true
+	dst = append(appendInt(begin(dst, "content_block_start"), "index", int64(w.next)), `,"content_block":`...)
+	w.next++
+	switch it.kind {
+	case blockThinking:
+		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
+	case blockCall:
+		w.sent++
+		dst = wire.AppendText(append(dst, `{"type":"tool_use"`...), "id", CallID(it.id))
+		dst = append(wire.AppendText(dst, "name", w.clientName(it.name)), `,"input":{}}`...)
+	case blockOpaque:
+		dst = append(dst, it.raw...)
+	default:
+		dst = append(dst, `{"type":"text","text":""}`...)
+	}
+	return end(dst)
+}
+
+// clientName returns the client's name of a tool.
+func (w *writer) clientName(name string) string { return clientName(w.head.Request, name) }
+
+func clientName(r *wire.ClientRequest, name string) string {
+	if r != nil {
+		if n, ok := r.Names[name]; ok {
+			return n.Name
+		}
+	}
+	return name
+}
+
+// delta appends an event with a piece of the open block.
+func (w *writer) delta(dst []byte, it *item, text string) []byte {
+	dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"`...)
+	switch it.kind {
+	case blockThinking:
+		dst = append(dst, `thinking_delta","thinking":`...)
+	case blockCall:
+		it.size += len(text)
+		dst = append(dst, `input_json_delta","partial_json":`...)
+	default:
+		dst = append(dst, `text_delta","text":`...)
+	}
+	return end(append(rawjson.AppendQuote(dst, text), '}'))
+}
+
+// blockEvent appends the beginning of an event of the open block.
+func (w *writer) blockEvent(dst []byte, typ string) []byte {
+	return strconv.AppendInt(append(begin(dst, typ), `,"index":`...), int64(w.next-1), 10)
+}
+
+// endBlock appends the events that close the open block.
+func (w *writer) endBlock(dst []byte, it *item) []byte {
+	switch {
+	case it.kind == blockThinking && len(it.signature) > it.signed:
+		dst = append(w.blockEvent(dst, "content_block_delta"), `,"delta":{"type":"signature_delta","signature":`...)
+		dst = end(append(rawjson.AppendQuote(dst, it.signature[it.signed:]), '}'))
+	case it.kind == blockCall && it.size == 0 && !it.cut:
+		dst = w.delta(dst, it, "{}")
+	}
+	return end(w.blockEvent(dst, "content_block_stop"))
+}
+
+func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
+	if w.finished {
+		return dst
+	}
+	call, result := appendServerCall(c)
+	w.push(call)
+	w.push(result)
+	return w.advance(dst)
+}
+
+// AppendApproval appends nothing: the wire has no form for it.
+func (w *writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
+
+func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
+	if w.finished {
+		return dst
+	}
+	w.push(appendRedacted(nil, seal))
+	return w.advance(dst)
+}
+
+func appendRedacted(dst []byte, data string) []byte {
+	return append(wire.AppendText(append(dst, `{"type":"redacted_thinking"`...), "data", data), '}')
+}
+
+func (w *writer) AppendKeepAlive(dst []byte) []byte {
+	switch {
+	case w.finished:
+		return dst
+	case !w.started: // some clients demand message_start before all other events
+		return append(dst, ": keep-alive\n\n"...)
+	}
+	return end(begin(dst, "ping"))
+}
+
+func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
+	if w.finished {
+		return dst
+	}
+	w.finished = true
+	dst = append(dst, "event: error\ndata: "...)
+	return append(Codec{}.AppendError(dst, e), "\n\n"...)
+}

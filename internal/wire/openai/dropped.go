@@ -1,0 +1,178 @@
+package openai
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// foreign reports whether w is another wire than this one.
+func foreign(w lathe.Wire) bool { return w != "" && w != lathe.WireOpenAIChat }
+
+// A dropped list has the paths of what a request does not send.
+type dropped []string
+
+func (d *dropped) add(path ...string) {
+	if len(*d) == wire.MaxDropped {
+		return
+	}
+	n := 0
+	for _, p := range path {
+		n += len(p)
+	}
+	b := make([]byte, 0, n)
+	for _, p := range path {
+		b = append(b, p...)
+	}
+	*d = append(*d, string(b))
+}
+
+func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string) bool) {
+	for i, m := range members {
+		if !sent(m.Name) && !wire.Named(members[i+1:], m.Name) {
+			d.add(at, ".", m.Name)
+		}
+	}
+}
+
+// droppedOfHead returns the paths of what [AppendHead] does not send.
+func droppedOfHead(req *lathe.Request, opts *EncodeOptions) []string {
+	var d dropped
+	if opts == nil {
+		opts = &EncodeOptions{}
+	}
+	s := &req.Sampling
+	if s.ReasoningBudget != nil {
+		d.add("sampling.reasoning_budget")
+	}
+	if s.ReasoningSummary != "" {
+		d.add("sampling.reasoning_summary")
+	}
+	if s.TopK != nil && !opts.TopK {
+		d.add("sampling.top_k")
+	}
+	for i, t := range req.Tools {
+		if foreign(t.Wire) {
+			d.addMembers(index("tools", i), t.Extra, func(name string) bool { return name == "strict" })
+		}
+	}
+	return d
+}
+
+// appendDropped appends the paths of what [AppendMessages] does not send of messages that begin at index at.
+func appendDropped(list []string, msgs []lathe.Message, at int, opts *EncodeOptions) []string {
+	d := dropped(list)
+	if opts == nil {
+		opts = &EncodeOptions{}
+	}
+	for i := range msgs {
+		m := &msgs[i]
+		if !foreign(m.Wire) && !hasReasoning(m.Parts) {
+			continue
+		}
+		path := index("messages", at+i)
+		switch {
+		case foreign(m.Wire):
+			d.addMembers(path, m.Extra, nothing)
+		case ofOther(m, opts):
+			d.addMembers(path, m.Extra, func(name string) bool { return !protected(name) })
+		}
+		for j, p := range m.Parts {
+			d.addPart(path+"."+index("parts", j), m, p, opts)
+		}
+	}
+	return d
+}
+
+func (d *dropped) addPart(path string, m *lathe.Message, p lathe.Part, opts *EncodeOptions) {
+	alien := foreign(m.Wire)
+	switch p := p.(type) {
+	case lathe.Reasoning:
+		if opts.ReasoningField != "" && !sendsReasoning(m, &p, opts) {
+			d.add(path)
+		}
+	case lathe.Text:
+		if alien {
+			d.addMembers(path, p.Extra, nothing)
+		}
+	case lathe.ToolCall:
+		if alien {
+			d.addMembers(path, p.Extra, nothing)
+		}
+	case lathe.Blob:
+		d.addBlob(path, &p, alien)
+	case lathe.ToolResult:
+		if alien {
+			d.addMembers(path, p.Extra, nothing)
+		}
+		for i := range p.Blobs {
+			d.addBlob(path+"."+index("blobs", i), &p.Blobs[i], alien)
+		}
+	case lathe.Opaque:
+		if alien {
+			d.add(path)
+		}
+	case lathe.Refusal:
+	}
+}
+
+func (d *dropped) addBlob(path string, b *lathe.Blob, alien bool) {
+	switch {
+	case !alien:
+	case !sendsBlob(b):
+		d.add(path)
+	case len(b.Raw) > 0:
+		d.add(path, ".raw")
+	}
+}
+
+// sendsBlob reports whether a blob that was read from another wire can be sent: it has data, or the address of an image.
+func sendsBlob(b *lathe.Blob) bool {
+	return b.Data != nil || b.URL != "" && (b.MediaType == "" || partType(&lathe.Blob{MediaType: b.MediaType}) == "image_url")
+}
+
+// sendsReasoning reports whether reasoning is sent back: that of another model is not, nor what a vendor protects in a
+// form of another wire.
+func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) bool {
+	switch {
+	case r.Entry != "" && r.Entry != opts.Entry, r.Data != "":
+		return false
+	case opts.ReasoningField != ReasoningSame:
+		return opts.ReasoningField != ""
+	}
+	return !foreign(m.Wire) // its member has no meaning here
+}
+
+// ofOther reports whether a message is known to be of another model than the one that is asked.
+func ofOther(m *lathe.Message, opts *EncodeOptions) bool {
+	for _, p := range m.Parts {
+		if r, ok := p.(lathe.Reasoning); ok && r.Entry != "" && r.Entry != opts.Entry {
+			return true
+		}
+	}
+	return false
+}
+
+// protected reports whether a member of a message holds reasoning that a vendor protects. Like all reasoning it is sent to
+// the model alone that wrote it.
+func protected(name string) bool {
+	switch name {
+	case "reasoning_details", "thinking_blocks", "reasoning_signature", "thought_signature", "extra_content", "provider_specific_fields":
+		return true
+	}
+	return false
+}
+
+func knownOrProtected(name string) bool { return knownInMessage(name) || protected(name) }
+
+func hasReasoning(ps []lathe.Part) bool {
+	for _, p := range ps {
+		if _, ok := p.(lathe.Reasoning); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,350 @@
+package responses
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// The kinds of [lathe.Fault] that an Assembler counts.
+const (
+	FaultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
+	FaultAfterDone      = "after_done"            // data after the end; skipped
+	FaultUnknownEvent   = "unknown_event"         // skipped
+	FaultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
+	FaultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
+	FaultItemOpen       = "item_open"             // an item without an end in an answer that is complete
+	FaultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
+	FaultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
+	FaultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
+	FaultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
+	FaultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
+	FaultIDMissing      = "id_missing"            // a call that has no id
+	FaultNameMissing    = "name_missing"          // a call that has no name
+)
+
+// Words of the wire.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusFailed     = "failed"
+
+	// Reasons for an incomplete response.
+	reasonLength = "max_output_tokens"
+	reasonFilter = "content_filter"
+
+	phaseCommentary = "commentary"
+
+	eventPrefix = "response." // of all events but `error`
+	endOfStream = "[DONE]"    // the data after the last event
+)
+
+const (
+	// maxItems limits the items of an answer and the parts of an item.
+	maxItems = 1024
+	// itemSize is the number of bytes that an item or a part counts against MaxBytes in addition to its text.
+	itemSize = 64
+)
+
+// An Assembler assembles an answer from the events of a stream: see [wire.Assembler].
+//
+// An event belongs to the item with its index or, if it has no index, with its id. Items are in the order in which they begin. If
+// the last event of an item has more text than its pieces had, the rest is appended as a further piece.
+type Assembler struct {
+	opts      wire.AssemblerOptions
+	id, model string
+	items     []*item
+	calls     int
+	size      int
+	usage     lathe.Usage
+	cost      *float64
+	created   bool   // the answer has begun
+	whole     bool   // it was not streamed
+	ended     bool   // the terminal event was read
+	closed    bool   // [DONE] was read
+	status    string // of the terminal event
+	reason    string // why the answer is incomplete
+	faults    []lathe.Fault
+	unsound   bool
+	scratch   []byte
+	err       error
+}
+
+// NewAssembler implements [wire.Upstream].
+func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
+	return &Assembler{opts: opts.WithDefaults()}
+}
+
+// Reset implements [wire.Assembler].
+func (a *Assembler) Reset() { *a = Assembler{opts: a.opts, scratch: a.scratch[:0]} }
+
+// Done implements [wire.Assembler].
+func (a *Assembler) Done() bool { return a.ended || a.closed }
+
+// Sound implements [wire.Assembler].
+func (a *Assembler) Sound() bool { return !a.unsound && a.err == nil }
+
+// Finished implements [wire.Assembler].
+func (a *Assembler) Finished() bool { return a.ended }
+
+// Names implements [wire.Assembler].
+func (a *Assembler) Names() (id, model string) { return a.id, a.model }
+
+// Append implements [wire.Assembler].
+func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
+	if a.err != nil {
+		return dst, a.err
+	}
+	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
+		a.closed = a.closed || len(line) > 0
+		return dst, nil
+	}
+	if a.Done() {
+		a.fault(FaultAfterDone)
+		return dst, nil
+	}
+	var e ev
+	if !e.read(data) {
+		a.damage(FaultBadLine)
+		return dst, nil
+	}
+	if len(e.typ) == 0 {
+		e.typ = rawjson.AppendQuote(nil, event)
+	}
+	dst = a.take(dst, &e, data)
+	if a.err == nil && a.size > a.opts.MaxBytes {
+		a.err = wire.ErrTooManyBytes
+	}
+	return dst, a.err
+}
+
+// take reads one event.
+func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
+	switch string(e.typ) {
+	case `"response.output_text.delta"`:
+		return a.readText(dst, e, partText, e.delta, false)
+	case `"response.refusal.delta"`:
+		return a.readText(dst, e, partRefusal, e.delta, false)
+	case `"response.function_call_arguments.delta"`:
+		return a.readArguments(dst, e, itemCall, e.delta, false)
+	case `"response.custom_tool_call_input.delta"`:
+		return a.readArguments(dst, e, itemCustom, e.delta, false)
+	case `"response.reasoning_summary_text.delta"`:
+		return a.readReasoning(dst, e, thoughtSummary, e.summary, e.delta, false)
+	case `"response.reasoning_text.delta"`, `"response.reasoning.delta"`:
+		return a.readReasoning(dst, e, thoughtContent, e.content, e.delta, false)
+	case `"response.output_text.done"`:
+		return a.readText(dst, e, partText, e.text, true)
+	case `"response.refusal.done"`:
+		return a.readText(dst, e, partRefusal, e.text, true)
+	case `"response.function_call_arguments.done"`:
+		return a.readArguments(dst, e, itemCall, e.text, true)
+	case `"response.custom_tool_call_input.done"`:
+		return a.readArguments(dst, e, itemCustom, e.text, true)
+	case `"response.reasoning_summary_text.done"`:
+		return a.readReasoning(dst, e, thoughtSummary, e.summary, e.text, true)
+	case `"response.reasoning_text.done"`, `"response.reasoning.done"`:
+		return a.readReasoning(dst, e, thoughtContent, e.content, e.text, true)
+	case `"response.output_item.added"`:
+		return a.added(dst, e)
+	case `"response.output_item.done"`:
+		return a.finished(dst, e)
+	case `"response.content_part.added"`:
+		a.announce(e)
+		return dst
+	case `"response.content_part.done"`, `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
+		return dst // the pieces and the end of the item say the same
+	case `"response.created"`, `"response.in_progress"`, `"response.queued"`:
+		a.created = true
+		a.readNames(e.response)
+		return dst
+	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
+		if e.response == nil {
+			a.damage(FaultBadLine)
+			return dst
+		}
+		return a.end(dst, e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
+	case `"error"`:
+		a.err = Codec{}.ParseError(0, data)
+		return dst
+	case `"keepalive"`, `"ping"`, `"response.output_text.annotation.added"`:
+		return dst
+	}
+	if it := a.find(e); it == nil || it.kind != itemOpaque { // else it is the progress of an item that is kept as it is
+		a.fault(FaultUnknownEvent)
+	}
+	return dst
+}
+
+func (a *Assembler) readNames(response []byte) {
+	if id := get(response, "id"); a.id == "" && wire.Kind(id) == '"' {
+		a.id = rawjson.Text(id)
+		a.size += len(a.id)
+	}
+	if model := get(response, "model"); a.model == "" && wire.Kind(model) == '"' {
+		a.model = rawjson.Text(model)
+		a.size += len(a.model)
+	}
+}
+
+// fault counts a deviation that was tolerated.
+func (a *Assembler) fault(kind string) { a.faults = countFault(a.faults, kind, 1) }
+
+// damage counts a deviation that some clients of the wire cannot read, so that the answer is not relayed as it is.
+func (a *Assembler) damage(kind string) {
+	a.unsound = true
+	a.fault(kind)
+}
+
+func countFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
+	if n == 0 {
+		return faults
+	}
+	for i := range faults {
+		if faults[i].Kind == kind {
+			faults[i].Count += n
+			return faults
+		}
+	}
+	return append(faults, lathe.Fault{Kind: kind, Count: n})
+}
+
+// find returns the item of an event; nil if there is none.
+func (a *Assembler) find(e *ev) *item {
+	if e.index != nil {
+		if n, err := strconv.Atoi(string(e.index)); err == nil {
+			return a.at(n)
+		}
+	}
+	return a.withID(rawjson.Text(e.id))
+}
+
+// withID returns the last item with an id; nil if there is none.
+func (a *Assembler) withID(id string) *item {
+	for i := len(a.items) - 1; i >= 0 && id != ""; i-- {
+		if a.items[i].id == id {
+			return a.items[i]
+		}
+	}
+	return nil
+}
+
+// at returns the last item that began with an index.
+func (a *Assembler) at(index int) *item {
+	for i := len(a.items) - 1; i >= 0; i-- {
+		if a.items[i].index == index {
+			return a.items[i]
+		}
+	}
+	return nil
+}
+
+// begin begins an item.
+func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Delta, *item) {
+	if len(a.items) == maxItems {
+		a.err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
+		return dst, nil
+	}
+	it := &item{index: index, id: text(raw, "id"), kind: kindOf(text(raw, "type"))}
+	a.items = append(a.items, it)
+	a.size += itemSize + len(it.id)
+	switch it.kind {
+	case itemMessage:
+		it.phase = text(raw, "phase")
+	case itemCall, itemCustom:
+		if a.calls == a.opts.MaxCalls {
+			a.err = wire.ErrTooManyCalls
+			return dst, nil
+		}
+		it.call = a.calls
+		a.calls++
+		it.name(raw)
+		a.size += len(it.callID) + len(it.callName)
+		if it.callName != "" && it.callID != "" {
+			dst = it.start(dst)
+		}
+	case itemReasoning, itemOpaque:
+	}
+	return dst, it
+}
+
+// added reads the beginning of an item.
+func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
+	if wire.Kind(e.item) != '{' {
+		a.damage(FaultBadLine)
+		return dst
+	}
+	index, err := strconv.Atoi(string(e.index))
+	if err != nil {
+		index = len(a.items)
+	}
+	if err != nil || !a.created || a.at(index) != nil {
+		a.damage(FaultEventOrder)
+	}
+	dst, _ = a.begin(dst, index, e.item)
+	return dst
+}
+
+// itemOf returns the item that a piece belongs to. It begins an item for a piece without one.
+func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) ([]lathe.Delta, *item) {
+	it := a.find(e)
+	switch {
+	case it == nil:
+		a.damage(FaultEventOrder)
+		index, err := strconv.Atoi(string(e.index))
+		if err != nil {
+			index = len(a.items)
+		}
+		raw := wire.AppendText([]byte{'{'}, "type", typ)
+		return a.begin(dst, index, append(wire.AppendText(raw, "id", rawjson.Text(e.id)), '}'))
+	case it.kind != kind || it.done:
+		a.damage(FaultEventOrder)
+		return dst, nil
+	}
+	return dst, it
+}
+
+// announce reads the beginning of a part of a message.
+func (a *Assembler) announce(e *ev) {
+	it := a.find(e)
+	if it == nil || it.done {
+		a.damage(FaultEventOrder)
+		return
+	}
+	if it.kind == itemMessage {
+		p := a.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type")))
+		if p != nil {
+			p.announced = true
+		}
+	}
+}
+
+// number returns the integer in raw, or other if raw is not an integer.
+func number(raw []byte, other int) int {
+	if n, err := strconv.Atoi(string(raw)); err == nil {
+		return n
+	}
+	return other
+}
+
+// partOf returns a part of a message; nil if there are too many.
+func (a *Assembler) partOf(it *item, index int, kind partKind) *part {
+	for i := len(it.parts) - 1; i >= 0; i-- {
+		if it.parts[i].index == index {
+			return it.parts[i]
+		}
+	}
+	if len(it.parts) == maxItems {
+		a.err = fmt.Errorf("%w: more than %d parts", wire.ErrTooLarge, maxItems)
+		return nil
+	}
+	p := &part{index: index, kind: kind}
+	it.parts = append(it.parts, p)
+	a.size += itemSize
+	return p
+}

@@ -1,0 +1,285 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/base64"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// fileScheme is the scheme of the URL of a Blob that refers to a file stored by OpenAI's servers.
+const fileScheme = "openai-file:"
+
+// Media types of blobs whose type is not known.
+const (
+	anyImage = "image/*"
+	anyFile  = "application/octet-stream"
+)
+
+// parseContent parses a string or an array of parts. It omits empty texts. A part of an unknown type becomes a [lathe.Opaque].
+func parseContent(v []byte, at string) ([]lathe.Part, *wire.APIError) {
+	switch wire.Kind(v) {
+	case '"':
+		return textParts(rawjson.Text(v)), nil
+	case '[':
+	default:
+		return nil, wire.BadRequest(at, "Must be a string or an array of parts.")
+	}
+	var parts []lathe.Part
+	i := 0
+	for el := range rawjson.Elements(v) {
+		p, err := parsePart(el, at+"["+strconv.Itoa(i)+"]")
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			parts = append(parts, p)
+		}
+		i++
+	}
+	return parts, nil
+}
+
+// parsePart parses one part. It returns nil for an empty text.
+func parsePart(v []byte, at string) (lathe.Part, *wire.APIError) {
+	if err := wire.NeedObject(v, at); err != nil {
+		return nil, err
+	}
+	if err := wire.RejectAmbiguousMember(v, partNames, at); err != nil {
+		return nil, err
+	}
+	typ, err := wire.ParseString(get(v, "type"), at+".type")
+	if err != nil {
+		return nil, err
+	}
+	switch typ {
+	case "input_text", "output_text", "text":
+		s, err := wire.ParseString(get(v, "text"), at+".text")
+		if err != nil {
+			return nil, err
+		}
+		t := lathe.Text{Text: s, Extra: partExtra(v)}
+		if s == "" && len(t.Extra) == 0 {
+			return nil, nil
+		}
+		return t, nil
+	case "refusal":
+		s, err := wire.ParseString(get(v, "refusal"), at+".refusal")
+		if err != nil || s == "" {
+			return nil, err
+		}
+		return lathe.Refusal{Text: s}, nil
+	case "input_image":
+		return parseImage(v, at)
+	case "input_file":
+		return parseFile(v, at)
+	}
+	return lathe.Opaque{JSON: bytes.Clone(v)}, nil
+}
+
+// partExtra returns the unknown members of a part with text. It omits empty lists of annotations, and log probabilities, which
+// have no meaning in a request.
+func partExtra(v []byte) (extra []lathe.Member) {
+	for _, m := range members(v, "type", "text", "logprobs") {
+		if m.Name != "annotations" || !emptyArray(m.Value) {
+			extra = append(extra, m)
+		}
+	}
+	return extra
+}
+
+func emptyArray(v []byte) bool {
+	if wire.Kind(v) != '[' {
+		return false
+	}
+	i := rawjson.SkipSpace(v, 1)
+	return i < len(v) && v[i] == ']'
+}
+
+func parseImage(v []byte, at string) (lathe.Part, *wire.APIError) {
+	var b lathe.Blob
+	url, err := source(v, at, "image_url", "file_id")
+	if err != nil {
+		return nil, err
+	}
+	if err := setURL(&b, url, at+".image_url"); err != nil {
+		return nil, err
+	}
+	if raw := get(v, "detail"); raw != nil {
+		if b.Detail, err = wire.ParseString(raw, at+".detail"); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasPrefix(b.URL, fileScheme) {
+		b.MediaType = anyImage
+	}
+	if len(members(v, "type", "image_url", "file_id", "detail")) > 0 || b.Data != nil && !strings.HasPrefix(b.MediaType, "image/") {
+		b.Raw = bytes.Clone(v)
+	}
+	return b, nil
+}
+
+func parseFile(v []byte, at string) (lathe.Part, *wire.APIError) {
+	var b lathe.Blob
+	url, err := source(v, at, "file_data", "file_url", "file_id")
+	if err != nil {
+		return nil, err
+	}
+	if raw := get(v, "filename"); raw != nil {
+		if b.Name, err = wire.ParseString(raw, at+".filename"); err != nil {
+			return nil, err
+		}
+	}
+	if get(v, "file_data") != nil && !strings.HasPrefix(url, "data:") { // some clients send base64 alone
+		data, bad := base64.StdEncoding.DecodeString(url)
+		if bad != nil {
+			return nil, wire.BadRequest(at+".file_data", "Must be a data URL or base64.")
+		}
+		b.Data, b.MediaType = data, mediaOf(b.Name)
+	} else if err := setURL(&b, url, at+".file_url"); err != nil {
+		return nil, err
+	}
+	if b.MediaType == "" {
+		b.MediaType = mediaOf(strings.TrimPrefix(b.URL, fileScheme))
+	}
+	if len(members(v, "type", "file_data", "file_url", "file_id", "filename")) > 0 || strings.HasPrefix(b.MediaType, "image/") {
+		b.Raw = bytes.Clone(v)
+	}
+	return b, nil
+}
+
+// mediaOf returns the media type for the extension of a file name.
+func mediaOf(name string) string {
+	name, _, _ = strings.Cut(name, "?")
+	switch ext := strings.ToLower(path.Ext(name)); ext {
+	case ".pdf", ".json", ".xml":
+		return "application/" + ext[1:]
+	case ".html", ".csv":
+		return "text/" + ext[1:]
+	case ".txt", ".md":
+		return "text/plain"
+	}
+	return anyFile
+}
+
+// source returns the address of a part: the value of the first of the members names that is present.
+func source(v []byte, at string, names ...string) (string, *wire.APIError) {
+	for _, name := range names {
+		raw := get(v, name)
+		if raw == nil {
+			continue
+		}
+		s, err := wire.ParseString(raw, at+"."+name)
+		if err == nil && s == "" {
+			err = wire.BadRequest(at+"."+name, "Must not be empty.")
+		}
+		if name == "file_id" {
+			s = fileScheme + s
+		}
+		return s, err
+	}
+	return "", wire.BadRequest(at, "There is neither an address nor data.")
+}
+
+// setURL sets the data of b if url is a data URL with base64, else the URL of b.
+func setURL(b *lathe.Blob, url, at string) *wire.APIError {
+	b.URL = url
+	rest, ok := strings.CutPrefix(url, "data:")
+	head, body, comma := strings.Cut(rest, ",")
+	media, encoded := strings.CutSuffix(head, ";base64")
+	if !ok || !comma || !encoded || media == "" || strings.Contains(media, ";") {
+		return nil
+	}
+	data, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return wire.BadRequest(at, "The data after base64 must be base64.")
+	}
+	b.URL, b.MediaType, b.Data = "", media, data
+	return nil
+}
+
+// readOutput reads the output of a call: a string, or an array of parts.
+func readOutput(res *lathe.ToolResult, v []byte, at string) *wire.APIError {
+	if v == nil {
+		return nil
+	}
+	parts, err := parseContent(v, at)
+	if err != nil {
+		return err
+	}
+	var texts []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			texts = append(texts, p.Text)
+			res.Extra = append(res.Extra, p.Extra...)
+		case lathe.Refusal:
+			texts = append(texts, p.Text)
+		case lathe.Blob:
+			res.Blobs = append(res.Blobs, p)
+		case lathe.Opaque:
+			res.Blobs = append(res.Blobs, lathe.Blob{Raw: p.JSON})
+		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // no content
+		}
+	}
+	res.Content = strings.Join(texts, "\n")
+	return nil
+}
+
+// appendBlob appends an image or a file as a part of the input. own is whether Raw was received on this wire. If the wire has no
+// part for b, appendBlob appends nothing and returns false.
+func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
+	id, kept := strings.CutPrefix(b.URL, fileScheme)
+	image := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !kept
+	switch {
+	case own && len(b.Raw) > 0:
+		return append(appendComma(dst), b.Raw...), true
+	case b.URL == "" && b.Data == nil:
+		return dst, false
+	case image:
+		dst = append(appendComma(dst), `{"type":"input_image"`...)
+		if kept {
+			dst = wire.AppendText(dst, "file_id", id)
+		} else {
+			dst = appendURL(wire.AppendKey(dst, "image_url"), b)
+		}
+		if b.Detail != "" {
+			dst = wire.AppendText(dst, "detail", b.Detail)
+		}
+	case strings.HasPrefix(b.MediaType, "audio/"), strings.HasPrefix(b.MediaType, "video/"):
+		return dst, false
+	default:
+		dst = append(appendComma(dst), `{"type":"input_file"`...)
+		if b.Name != "" {
+			dst = wire.AppendText(dst, "filename", b.Name)
+		}
+		switch {
+		case kept:
+			dst = wire.AppendText(dst, "file_id", id)
+		case b.URL != "":
+			dst = wire.AppendText(dst, "file_url", b.URL)
+		default:
+			dst = appendURL(wire.AppendKey(dst, "file_data"), b)
+		}
+	}
+	return append(dst, '}'), true
+}
+
+// appendURL appends the URL of b, or a data URL of its data.
+func appendURL(dst []byte, b *lathe.Blob) []byte {
+	if b.URL != "" {
+		return rawjson.AppendQuote(dst, b.URL)
+	}
+	media := b.MediaType
+	if media == "" {
+		media = anyFile
+	}
+	dst = rawjson.AppendQuote(dst, "data:"+media+";base64,")
+	dst = base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)
+	return append(dst, '"')
+}

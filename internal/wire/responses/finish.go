@@ -1,0 +1,206 @@
+package responses
+
+import (
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// end reads the response object at the end of a stream, or of an answer that is not streamed.
+func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lathe.Delta {
+	a.readNames(response)
+	if status == statusFailed {
+		a.err = failure(response)
+		return dst
+	}
+	i := 0
+	for el := range rawjson.Elements(get(response, "output")) {
+		if wire.Kind(el) == '{' {
+			dst = a.settle(dst, i, el)
+		}
+		if a.err != nil {
+			return dst
+		}
+		i++
+	}
+	a.ended, a.status = true, status
+	if status == statusIncomplete {
+		a.reason = text(get(response, "incomplete_details"), "reason")
+		a.size += len(a.reason)
+	}
+	for _, it := range a.items {
+		if it.done {
+			continue
+		}
+		it.done = true
+		if status == statusCompleted {
+			a.damage(FaultItemOpen)
+		}
+		if it.kind == itemCall || it.kind == itemCustom {
+			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !rawjson.IsObject([]byte(it.args.String()), sendable)
+			dst = a.endCall(dst, it)
+		}
+	}
+	if usage := get(response, "usage"); usage != nil {
+		var bad int
+		a.usage, bad = readUsage(usage)
+		a.faults = countFault(a.faults, FaultUsageInvalid, bad)
+		if cost, err := strconv.ParseFloat(string(get(usage, "cost")), 64); err == nil && cost >= 0 && cost-cost == 0 {
+			a.cost = &cost
+		}
+	}
+	return dst
+}
+
+// settle compares an item of the response object with the item that was streamed, and adds an item that was not streamed.
+func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
+	it := a.at(index)
+	if it == nil { // the indexes of the events have gaps
+		it = a.withID(text(raw, "id"))
+	}
+	if it == nil {
+		if !a.whole {
+			a.damage(FaultEventOrder)
+		}
+		if dst, it = a.begin(dst, index, raw); it == nil {
+			return dst
+		}
+	}
+	switch {
+	case it.kind != kindOf(text(raw, "type")):
+		a.damage(FaultEventOrder)
+	case !it.done:
+		return a.close(dst, it, raw)
+	case it.kind == itemCall && !it.cut:
+		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) && !sameObject(it.args.String(), a.unquote(v)) {
+			it.cut = true
+			a.damage(FaultArgsDiffer)
+		}
+	}
+	return dst
+}
+
+// failure returns the error of a failed response.
+func failure(response []byte) *wire.APIError {
+	e := Codec{}.ParseError(0, response)
+	if e.Message == "" {
+		e.Message = "the server reported that the response failed"
+	}
+	return e
+}
+
+// Finish implements [wire.Assembler].
+func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	if !a.ended {
+		return nil, wire.ErrIncomplete
+	}
+	f := &lathe.Finish{Usage: a.usage, Model: a.model, ResponseID: a.id, ProviderCost: a.cost, RawReason: a.status}
+	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireResponses, Parts: a.parts()}
+	f.Reason = a.finishReason(len(f.Message.Calls()) > 0)
+	if a.reason != "" {
+		f.RawReason = a.reason
+	}
+	f.Faults = a.faults
+	return f, nil
+}
+
+// finishReason returns the finish reason for the status and the content of the response.
+func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
+	if a.status == statusIncomplete {
+		switch a.reason {
+		case reasonLength:
+			return lathe.FinishLength
+		case reasonFilter:
+			return lathe.FinishContentFilter
+		}
+		a.fault(FaultFinishUnknown)
+		if !calls {
+			return lathe.FinishUnknown
+		}
+	}
+	if calls {
+		return lathe.FinishToolCalls
+	}
+	return lathe.FinishStop
+}
+
+// parts returns the message, item by item.
+func (a *Assembler) parts() (parts []lathe.Part) {
+	for _, it := range a.items {
+		switch it.kind {
+		case itemMessage:
+			for _, p := range it.parts {
+				if p.text.Len() == 0 {
+					continue
+				}
+				if p.kind == partRefusal {
+					parts = append(parts, lathe.Refusal{Text: p.text.String()})
+					continue
+				}
+				t := lathe.Text{Text: p.text.String(), Commentary: it.phase == phaseCommentary, Extra: p.extra}
+				if it.phase != "" && !t.Commentary {
+					t.Extra = append(t.Extra, lathe.Member{Name: "phase", Value: rawjson.AppendQuote(nil, it.phase)})
+				}
+				parts = append(parts, t)
+			}
+		case itemReasoning:
+			if it.text.Len() == 0 && it.data == "" {
+				continue
+			}
+			r := lathe.Reasoning{Text: it.text.String(), Data: it.data, ID: it.id}
+			if r.Data != "" {
+				r.Field = fieldEncrypted
+			}
+			parts = append(parts, r)
+		case itemCall, itemCustom:
+			if it.callID == "" {
+				a.fault(FaultIDMissing)
+			}
+			if it.callName == "" {
+				a.fault(FaultNameMissing)
+			}
+			parts = append(parts, lathe.ToolCall{ID: it.callID, Name: it.callName, Arguments: it.args.String(), Incomplete: it.cut, Extra: it.extra})
+		case itemOpaque:
+			if it.raw != nil {
+				parts = append(parts, lathe.Opaque{JSON: it.raw})
+			}
+		}
+	}
+	return parts
+}
+
+// Complete implements [wire.Assembler].
+func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
+	a.Reset()
+	start := rawjson.SkipSpace(body, 0)
+	end, err := rawjson.Scan(body, start)
+	if err != nil || rawjson.SkipSpace(body, end) != len(body) || wire.Kind(body[start:]) != '{' {
+		return dst, nil, wire.ErrNoAnswer
+	}
+	body = body[start:end]
+	status := text(body, "status")
+	switch {
+	case wire.Kind(get(body, "output")) != '[' && status != statusFailed:
+		if get(body, "error") != nil || text(body, "type") == "error" {
+			a.err = Codec{}.ParseError(0, body)
+			return dst, nil, a.err
+		}
+		return dst, nil, wire.ErrNoAnswer
+	case status == "":
+		status = statusCompleted
+	case status != statusCompleted && status != statusIncomplete && status != statusFailed:
+		return dst, nil, wire.ErrIncomplete // queued, in_progress, cancelled
+	}
+	a.whole = true
+	dst = a.end(dst, body, status)
+	if a.err == nil && a.size > a.opts.MaxBytes {
+		a.err = wire.ErrTooManyBytes
+	}
+	f, err := a.Finish(true)
+	return dst, f, err
+}

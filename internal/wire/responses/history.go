@@ -1,0 +1,290 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// answer appends the items of an assistant message, in the order of its parts. Consecutive texts of one phase are one item.
+func (e *encoder) answer(dst []byte, m *lathe.Message, at string) []byte {
+	e.speaker(m, at)
+	if !own(m) {
+		e.members(m.Extra, at)
+	}
+	phase, open := "", false // of the message item that the last parts went into
+	shut := func() {
+		if open {
+			dst = append(dst, ']')
+			if phase != "" {
+				dst = append(append(dst, `,"phase":`...), phase...)
+			}
+			dst, open = append(dst, '}'), false
+		}
+	}
+	for i, p := range m.Parts {
+		in, isText := contentPhase(p, own(m))
+		if !isText || in != phase {
+			shut()
+		}
+		if isText {
+			if !open {
+				dst = append(appendComma(dst), `{"type":"message","role":"assistant","content":[`...)
+				phase, open = in, true
+			}
+			dst = e.said(dst, p, own(m), at+".parts", i)
+			continue
+		}
+		dst = e.item(dst, p, m, at, i)
+	}
+	shut()
+	return dst
+}
+
+// contentPhase reports whether a part is content of a message item, and returns the phase of that item as JSON ("": none). An
+// empty text is not content.
+func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
+	switch p := p.(type) {
+	case lathe.Text:
+		if p.Commentary {
+			phase = `"commentary"`
+		} else if own {
+			phase = string(member(p.Extra, "phase"))
+		}
+		return phase, p.Text != ""
+	case lathe.Refusal:
+		return "", p.Text != ""
+	default:
+		return "", false
+	}
+}
+
+// said appends a text or a refusal of an assistant message.
+func (e *encoder) said(dst []byte, p lathe.Part, own bool, at string, i int) []byte {
+	dst = appendComma(dst)
+	if r, ok := p.(lathe.Refusal); ok {
+		return append(wire.AppendText(append(dst, `{"type":"refusal"`...), "refusal", r.Text), '}')
+	}
+	t, _ := p.(lathe.Text)
+	dst = wire.AppendText(append(dst, `{"type":"output_text"`...), "text", t.Text)
+	if !own || !wire.Named(t.Extra, "annotations") {
+		dst = append(dst, `,"annotations":[]`...)
+	}
+	return append(e.textExtra(dst, t.Extra, own, at, i), '}')
+}
+
+// item appends a part that is an item of its own.
+func (e *encoder) item(dst []byte, p lathe.Part, m *lathe.Message, at string, i int) []byte {
+	sent := false
+	switch p := p.(type) {
+	case lathe.Reasoning:
+		if sent = e.returns(m, &p); sent {
+			dst = appendReasoning(appendComma(dst), "", p.Text, p.Data)
+		}
+	case lathe.ToolCall:
+		return e.call(dst, &p, own(m), at+".parts["+strconv.Itoa(i)+"]")
+	case lathe.Opaque:
+		if sent = own(m) && e.knows(p.JSON); sent {
+			dst = append(appendComma(dst), p.JSON...)
+		}
+	case lathe.Text, lathe.Refusal: // empty
+		sent = true
+	case lathe.Blob, lathe.ToolResult:
+	}
+	if !sent {
+		e.drop(at + ".parts[" + strconv.Itoa(i) + "]")
+	}
+	return dst
+}
+
+// returns reports whether reasoning is sent back to the server: only opaque data that the same model wrote is.
+func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
+	return own(m) && p.Data != "" && (p.Entry == "" || p.Entry == e.opts.Entry) && e.has(FeatureEncrypted)
+}
+
+// appendReasoning appends a reasoning item; id may be "".
+func appendReasoning(dst []byte, id, summary, data string) []byte {
+	dst = append(dst, '{')
+	if id != "" {
+		dst = wire.AppendText(dst, "id", id)
+	}
+	dst = append(wire.AppendText(dst, "type", "reasoning"), `,"summary":[`...)
+	if summary != "" {
+		dst = append(wire.AppendText(append(dst, `{"type":"summary_text"`...), "text", summary), '}')
+	}
+	dst = append(dst, ']')
+	if data != "" {
+		dst = wire.AppendText(dst, fieldEncrypted, data)
+	}
+	return append(dst, '}')
+}
+
+// knows reports whether the server accepts an item. With "store": false it accepts no references to ids, and it accepts MCP items
+// only if it executes MCP tools for this request.
+func (e *encoder) knows(item []byte) bool {
+	typ := text(item, "type")
+	if strings.HasPrefix(typ, "mcp_") {
+		return e.hosts()
+	}
+	return typ != "item_reference"
+}
+
+// hosts reports whether the server executes MCP tools for this request.
+func (e *encoder) hosts() bool {
+	if !e.looked {
+		e.looked = true
+		for _, t := range e.req.HostedTools {
+			e.mcp = e.mcp || text(t, "type") == "mcp"
+		}
+	}
+	return e.mcp
+}
+
+func (e *encoder) call(dst []byte, c *lathe.ToolCall, own bool, at string) []byte {
+	dst = append(appendComma(dst), '{')
+	id := e.called(c.ID, e.custom[c.Name])
+	if e.custom[c.Name] {
+		dst = wire.AppendText(dst, "type", "custom_tool_call")
+		dst = wire.AppendText(dst, "call_id", id)
+		dst = wire.AppendText(dst, "name", c.Name)
+		dst = wire.AppendText(dst, inputName, customInput(c.Arguments))
+	} else {
+		dst = wire.AppendText(dst, "type", "function_call")
+		dst = wire.AppendText(dst, "call_id", id)
+		dst = wire.AppendText(dst, "name", joinName("", c.Name))
+		dst = wire.AppendText(dst, "arguments", sentArguments(c.Arguments))
+	}
+	if own {
+		dst = wire.AppendMembers(dst, c.Extra, knownInItem)
+	} else {
+		e.members(c.Extra, at)
+	}
+	return append(dst, '}')
+}
+
+// called returns the id of a call on the wire. Some models use the same ids in each turn, while servers require that all ids in a
+// request are different.
+func (e *encoder) called(id string, text bool) string {
+	if e.ids == nil {
+		e.ids, e.sent = map[string]int{}, map[string][]call{}
+	}
+	c := call{CallID(id), text}
+	if e.ids[id]++; e.ids[id] > 1 {
+		c.id = CallID(id + "_" + strconv.Itoa(e.ids[id]))
+	}
+	e.sent[id] = append(e.sent[id], c)
+	return c.id
+}
+
+// answered returns the call that a result answers: the first call with the id that has no result yet.
+func (e *encoder) answered(id string) call {
+	waiting := e.sent[id]
+	if len(waiting) == 0 {
+		return call{id: CallID(id)}
+	}
+	e.sent[id] = waiting[1:]
+	return waiting[0]
+}
+
+// noArguments is the schema of a function without arguments.
+const noArguments = `{"type":"object","properties":{}}`
+
+// tools appends the tools, and the tool choice if there are tools.
+func (e *encoder) tools(dst []byte) []byte {
+	req := e.req
+	if len(req.Tools)+len(req.HostedTools) == 0 {
+		return dst
+	}
+	dst = append(wire.AppendKey(dst, "tools"), '[')
+	for i, t := range req.Tools {
+		dst = e.tool(appendComma(dst), t, "tools["+strconv.Itoa(i)+"]")
+	}
+	for _, t := range req.HostedTools {
+		dst = append(appendComma(dst), t...)
+	}
+	dst = append(dst, ']')
+	if req.ToolChoice.Mode != "" {
+		dst = e.choice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
+	}
+	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
+		dst = strconv.AppendBool(wire.AppendKey(dst, "parallel_tool_calls"), *req.ParallelToolCalls)
+	}
+	return dst
+}
+
+func (e *encoder) choice(dst []byte, c lathe.ToolChoice) []byte {
+	if c.Mode != lathe.ChoiceFunction {
+		return rawjson.AppendQuote(dst, c.Mode)
+	}
+	typ := "function"
+	if e.custom[c.Name] {
+		typ = typeCustom
+	}
+	return append(wire.AppendText(wire.AppendText(append(dst, '{'), "type", typ), "name", c.Name), '}')
+}
+
+// tool appends a tool. For a tool of another wire it always writes `strict`, since the default is true on this wire only.
+func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
+	isOwn := t.Wire == lathe.WireResponses
+	if isCustom(t) {
+		if e.has(FeatureCustom) {
+			if e.custom == nil {
+				e.custom = map[string]bool{}
+			}
+			e.custom[t.Name] = true
+			dst = wire.AppendText(append(dst, `{"type":"custom"`...), "name", t.Name)
+			if t.Description != "" {
+				dst = wire.AppendText(dst, "description", t.Description)
+			}
+			return append(wire.AppendMembers(dst, t.Extra, knownInTool), '}')
+		}
+		e.drop(at + ".type")
+	}
+	dst = wire.AppendText(append(dst, `{"type":"function"`...), "name", t.Name)
+	if t.Description != "" {
+		dst = wire.AppendText(dst, "description", t.Description)
+	}
+	dst = wire.AppendKey(dst, "parameters")
+	schema := t.Schema
+	if rawjson.SkipSpace(schema, 0) == len(schema) {
+		schema = []byte(noArguments)
+	}
+	dst = rawjson.AppendCompact(dst, schema)
+	if isOwn {
+		return append(wire.AppendMembers(dst, t.Extra, func(name string) bool { return knownInTool(name) || name == "format" && isCustom(t) }), '}')
+	}
+	strict := strictOf(t)
+	if strict && !strictSchema(bytes.TrimLeft(schema, " \t\r\n"), rawjson.DefaultMaxDepth) {
+		strict = false
+		e.drop(at + ".strict")
+	}
+	for _, m := range t.Extra {
+		if m.Name == "function" {
+			e.members(members(m.Value, "strict"), at)
+		} else if m.Name != "strict" {
+			e.drop(at + "." + m.Name)
+		}
+	}
+	return append(strconv.AppendBool(wire.AppendKey(dst, "strict"), strict), '}')
+}
+
+func knownInTool(name string) bool {
+	switch name {
+	case "type", "name", "description", "parameters", "function":
+		return true
+	}
+	return false
+}
+
+// strictOf reports whether a tool of another wire has a strict schema.
+func strictOf(t *lathe.ToolSpec) bool {
+	v := member(t.Extra, "strict")
+	if fn := member(t.Extra, "function"); v == nil && fn != nil {
+		v = get(fn, "strict")
+	}
+	return string(v) == "true"
+}

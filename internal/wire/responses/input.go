@@ -1,0 +1,377 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A turn is a message. An assistant message has the results of its calls with it.
+type turn struct {
+	message lathe.Message
+	results []*lathe.Message // by call; nil: not there
+	closed  bool             // it has a result: what the model said next is another message
+}
+
+// A place is a call that waits for its result.
+type place struct {
+	turn *turn
+	call int
+}
+
+// parseInput reads instructions and input into Messages.
+func (r *reader) parseInput(body []byte) *wire.APIError {
+	if raw := get(body, "instructions"); raw != nil {
+		s, err := wire.ParseString(raw, "instructions")
+		if err != nil {
+			return err
+		}
+		if s != "" {
+			r.begin(lathe.Message{Role: lathe.RoleSystem, Parts: []lathe.Part{lathe.Text{Text: s}}})
+		}
+	}
+	r.waiting, r.calls = map[string][]place{}, map[string]string{}
+	input := get(body, "input")
+	switch wire.Kind(input) {
+	case 0:
+	case '"':
+		r.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(input))})
+	case '[':
+		i := 0
+		for el := range rawjson.Elements(input) {
+			if err := r.parseItem(el, "input["+strconv.Itoa(i)+"]"); err != nil {
+				return err
+			}
+			i++
+		}
+	default:
+		return wire.BadRequest("input", "Must be a string or an array of items.")
+	}
+	for _, t := range r.turns {
+		if t.message.Role == lathe.RoleAssistant && len(t.message.Parts) == 0 {
+			continue
+		}
+		r.Messages = append(r.Messages, t.message)
+		for _, result := range t.results {
+			if result != nil {
+				r.Messages = append(r.Messages, *result)
+			}
+		}
+	}
+	return nil
+}
+
+func textParts(s string) []lathe.Part {
+	if s == "" {
+		return nil
+	}
+	return []lathe.Part{lathe.Text{Text: s}}
+}
+
+// begin begins a message.
+func (r *reader) begin(m lathe.Message) *turn {
+	m.Wire = lathe.WireResponses
+	t := &turn{message: m}
+	r.turns = append(r.turns, t)
+	return t
+}
+
+// assistant returns the assistant message to which items of the model are added, and begins one if the last message is another.
+func (r *reader) assistant() *turn {
+	if n := len(r.turns); n > 0 {
+		if t := r.turns[n-1]; t.message.Role == lathe.RoleAssistant && !t.closed {
+			return t
+		}
+	}
+	return r.begin(lathe.Message{Role: lathe.RoleAssistant})
+}
+
+func (t *turn) add(p lathe.Part) { t.message.Parts = append(t.message.Parts, p) }
+
+func (r *reader) parseItem(v []byte, at string) *wire.APIError {
+	if err := wire.NeedObject(v, at); err != nil {
+		return err
+	}
+	if err := wire.RejectAmbiguousMember(v, itemNames, at); err != nil {
+		return err
+	}
+	typ := "message"
+	if raw := get(v, "type"); raw != nil {
+		var err *wire.APIError
+		if typ, err = wire.ParseString(raw, at+".type"); err != nil {
+			return err
+		}
+	} else if get(v, "role") == nil {
+		return wire.BadRequest(at+".type", "An item needs a type.")
+	}
+	if typ == "mcp_approval_response" {
+		return r.parseApproval(v, at)
+	}
+	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // of the client's own calls, at the same time
+	switch typ {
+	case "message":
+		return r.parseMessage(v, at)
+	case "reasoning":
+		return r.parseReasoningItem(v, at)
+	case "function_call", "custom_tool_call":
+		return r.parseCall(v, at, typ == "custom_tool_call")
+	case "function_call_output", "custom_tool_call_output":
+		return r.parseResult(v, at)
+	case "item_reference":
+		r.references = true
+		if _, err := wire.ParseString(get(v, "id"), at+".id"); err != nil {
+			return err
+		}
+	case "mcp_call": // the model had the answers before it
+		r.Approvals = nil
+	}
+	r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
+	return nil
+}
+
+func (r *reader) parseMessage(v []byte, at string) *wire.APIError {
+	role, err := wire.ParseString(get(v, "role"), at+".role")
+	if err != nil {
+		return err
+	}
+	content := get(v, "content")
+	if content == nil {
+		return wire.BadRequest(at+".content", "A message needs content.")
+	}
+	m := lathe.Message{Role: lathe.Role(role)}
+	switch m.Role {
+	case lathe.RoleAssistant:
+		r.Approvals = nil // the model had the answers before it
+		return r.parseAnswer(v, content, at)
+	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
+	default:
+		return wire.BadRequest(at+".role", "Must be user, assistant, system or developer.")
+	}
+	if m.Parts, err = parseContent(content, at+".content"); err != nil {
+		return err
+	}
+	m.Extra = members(v, "type", "role", "content", "id", "status")
+	r.begin(m)
+	return nil
+}
+
+// parseAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
+func (r *reader) parseAnswer(v, content []byte, at string) *wire.APIError {
+	parts, err := parseContent(content, at+".content")
+	if err != nil {
+		return err
+	}
+	phase := get(v, "phase")
+	if phase != nil {
+		if _, err := wire.ParseString(phase, at+".phase"); err != nil {
+			return err
+		}
+	}
+	for i, p := range parts {
+		switch p := p.(type) {
+		case lathe.Opaque:
+			r.assistant().add(lathe.Opaque{JSON: bytes.Clone(v)})
+			return nil
+		case lathe.Text:
+			p.Commentary = rawjson.EqualKey(phase, phaseCommentary)
+			if phase != nil && !p.Commentary {
+				p.Extra = append(p.Extra, lathe.Member{Name: "phase", Value: bytes.Clone(phase)})
+			}
+			parts[i] = p
+		default: // has no phase
+		}
+	}
+	r.drop(v, at, "type", "role", "content", "phase", "id", "status")
+	t := r.assistant()
+	t.message.Parts = append(t.message.Parts, parts...)
+	return nil
+}
+
+func (r *reader) parseReasoningItem(v []byte, at string) *wire.APIError {
+	var p lathe.Reasoning
+	var err *wire.APIError
+	for _, m := range [...]struct {
+		name string
+		to   *string
+	}{{"id", &p.ID}, {fieldEncrypted, &p.Data}} {
+		if raw := get(v, m.name); raw != nil {
+			if *m.to, err = wire.ParseString(raw, at+"."+m.name); err != nil {
+				return err
+			}
+		}
+	}
+	summary, err := parseTexts(get(v, "summary"), at+".summary")
+	if err != nil {
+		return err
+	}
+	thoughts, err := parseTexts(get(v, "content"), at+".content")
+	if err != nil {
+		return err
+	}
+	if p.Text = summary; summary == "" {
+		p.Text = thoughts
+	} else if thoughts != "" {
+		r.note(at + ".content")
+	}
+	r.drop(v, at, "type", "id", fieldEncrypted, "summary", "content", "status")
+	if p.Data != "" {
+		p.Field = fieldEncrypted
+	}
+	if p.Text != "" || p.Data != "" {
+		r.assistant().add(p)
+	}
+	return nil
+}
+
+// parseTexts parses a list of parts with text and joins the texts with blank lines.
+func parseTexts(v []byte, at string) (string, *wire.APIError) {
+	if v == nil {
+		return "", nil
+	}
+	if err := wire.NeedArray(v, at); err != nil {
+		return "", err
+	}
+	var texts []string
+	i := 0
+	for el := range rawjson.Elements(v) {
+		at := at + "[" + strconv.Itoa(i) + "]"
+		i++
+		if err := wire.NeedObject(el, at); err != nil {
+			return "", err
+		}
+		s, err := wire.ParseString(get(el, "text"), at+".text")
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, s)
+	}
+	return strings.Join(texts, partBreak), nil
+}
+
+// maxAnswers limits the answers to approvals in one request.
+const maxAnswers = 256
+
+// partBreak stands between the parts of a summary.
+const partBreak = "\n\n"
+
+func (r *reader) parseCall(v []byte, at string, custom bool) *wire.APIError {
+	c := lathe.ToolCall{}
+	var err *wire.APIError
+	if c.ID, err = wire.ParseString(get(v, "call_id"), at+".call_id"); err != nil {
+		return err
+	}
+	if c.ID == "" {
+		return wire.BadRequest(at+".call_id", "Must not be empty.")
+	}
+	name, err := wire.ParseString(get(v, "name"), at+".name")
+	if err != nil {
+		return err
+	}
+	space := ""
+	if raw := get(v, "namespace"); raw != nil {
+		if space, err = wire.ParseString(raw, at+".namespace"); err != nil {
+			return err
+		}
+	}
+	c.Name = r.nameOf(space, name)
+	args := "arguments"
+	if custom {
+		args = inputName
+	}
+	if raw := get(v, args); raw != nil {
+		if c.Arguments, err = wire.ParseString(raw, at+"."+args); err != nil {
+			return err
+		}
+	}
+	switch {
+	case custom:
+		c.Arguments = customArguments(c.Arguments)
+	case c.Arguments == "":
+		c.Arguments = "{}"
+	}
+	c.Extra = members(v, "type", "id", "call_id", "name", "namespace", "status", args)
+	t := r.assistant()
+	same := r.waiting[c.ID]
+	if n := len(same); n > 0 && same[n-1].turn == t {
+		return wire.BadRequest(at+".call_id", "Two calls of one answer have this id.")
+	}
+	r.waiting[c.ID] = append(same, place{t, len(t.results)})
+	r.calls[c.ID] = c.Name
+	t.results = append(t.results, nil)
+	t.add(c)
+	return nil
+}
+
+func (r *reader) parseResult(v []byte, at string) *wire.APIError {
+	id, err := wire.ParseString(get(v, "call_id"), at+".call_id")
+	if err != nil {
+		return err
+	}
+	res := lathe.ToolResult{CallID: id, Name: r.calls[id]}
+	if err := readOutput(&res, get(v, "output"), at+".output"); err != nil {
+		return err
+	}
+	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: members(v, "type", "id", "call_id", "output", "status")}
+	m.Wire = lathe.WireResponses
+	waiting := r.waiting[id]
+	if len(waiting) > 0 {
+		last := waiting[len(waiting)-1]
+		r.waiting[id] = waiting[:len(waiting)-1]
+		last.turn.results[last.call], last.turn.closed = &m, true
+		return nil
+	}
+	if _, twice := r.calls[id]; twice {
+		return wire.BadRequest(at+".call_id", "The call has a result already.")
+	}
+	if r.orphan == nil {
+		r.orphan = wire.BadRequest(at+".call_id", "No tool call with this id is in the input.")
+	}
+	r.begin(m)
+	return nil
+}
+
+// orphans returns an error if a result has no call, unless the call may be in a response that the input refers to.
+func (r *reader) orphans() *wire.APIError {
+	if r.PreviousID != "" || r.references {
+		return nil
+	}
+	return r.orphan
+}
+
+// parseApproval parses an answer to an approval. Clients repeat such answers in the history of later requests: the caller must
+// accept answers that it has applied before.
+func (r *reader) parseApproval(v []byte, at string) *wire.APIError {
+	var a wire.ApprovalAnswer
+	var err *wire.APIError
+	if a.ID, err = wire.ParseString(get(v, "approval_request_id"), at+".approval_request_id"); err != nil {
+		return err
+	}
+	if a.Approve, err = wire.ParseBool(get(v, "approve"), at+".approve"); err != nil {
+		return err
+	}
+	if raw := get(v, "reason"); raw != nil {
+		if a.Reason, err = wire.ParseString(raw, at+".reason"); err != nil {
+			return err
+		}
+	}
+	a.ID = strings.TrimPrefix(a.ID, prefixApproval)
+	r.Answered = true
+	for _, known := range r.Approvals {
+		switch {
+		case known.ID != a.ID:
+		case known.Approve != a.Approve:
+			return wire.BadRequest(at+".approve", "The approval has two answers.")
+		default:
+			return nil
+		}
+	}
+	if len(r.Approvals) == maxAnswers {
+		return wire.BadRequest(at, "More than %d approvals are answered at once.", maxAnswers)
+	}
+	r.Approvals = append(r.Approvals, a)
+	return nil
+}

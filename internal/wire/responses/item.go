@@ -1,0 +1,409 @@
+package responses
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// An itemKind determines the parts of a message that an item becomes.
+type itemKind uint8
+
+const (
+	itemOpaque itemKind = iota // of an unknown type, kept unchanged
+	itemMessage
+	itemReasoning
+	itemCall
+	itemCustom
+)
+
+func kindOf(typ string) itemKind {
+	switch typ {
+	case "message":
+		return itemMessage
+	case "reasoning":
+		return itemReasoning
+	case "function_call":
+		return itemCall
+	case "custom_tool_call":
+		return itemCustom
+	}
+	return itemOpaque
+}
+
+// A partKind is the type of a part of a message.
+type partKind uint8
+
+const (
+	partOther partKind = iota
+	partText
+	partRefusal
+)
+
+func partKindOf(typ string) partKind {
+	switch typ {
+	case "output_text", "text":
+		return partText
+	case "refusal":
+		return partRefusal
+	}
+	return partOther
+}
+
+// The members of a reasoning item that contain text.
+const (
+	thoughtSummary = "summary"
+	thoughtContent = "content"
+)
+
+// An item is the part of an output item that has been read.
+type item struct {
+	index int
+	id    string
+	kind  itemKind
+	done  bool
+
+	phase string  // of a message
+	parts []*part // of a message
+
+	call             int // index of a call
+	callID, callName string
+	args             strings.Builder // in the internal form
+	started, cut     bool
+	extra            []lathe.Member
+
+	text  strings.Builder // of reasoning
+	from  string          // the member that the text came from
+	piece int             // index of the last piece
+	data  string          // opaque
+
+	raw []byte // of an item that is kept as it is
+}
+
+// A part is a part of a message.
+type part struct {
+	index     int
+	kind      partKind
+	announced bool
+	text      strings.Builder
+	extra     []lathe.Member
+}
+
+// unquote returns the text of a string literal; nil for other values. The result is valid until the next call.
+func (a *Assembler) unquote(v []byte) []byte {
+	if wire.Kind(v) != '"' {
+		return nil
+	}
+	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], v)
+	return a.scratch
+}
+
+// write appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
+func (a *Assembler) write(b *strings.Builder, text []byte) string {
+	start := b.Len()
+	b.Write(text)
+	a.size += len(text)
+	return b.String()[start:]
+}
+
+// rest returns the part of whole that follows the pieces in b. It returns false if whole does not begin with them.
+func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
+	n := b.Len()
+	if len(whole) < n || string(whole[:n]) != b.String() {
+		return nil, false
+	}
+	return whole[n:], true
+}
+
+// readText reads an event with a piece, or with the complete text, of a part of a message.
+func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, whole bool) []lathe.Delta {
+	dst, it := a.itemOf(dst, e, itemMessage, "message")
+	if it == nil {
+		return dst
+	}
+	p := a.partOf(it, number(e.content, 0), kind)
+	if p == nil {
+		return dst
+	}
+	if !p.announced {
+		p.announced = true
+		a.damage(FaultEventOrder)
+	}
+	return a.appendText(dst, it, p, a.unquote(v), whole)
+}
+
+// appendText appends a piece to a part of a message. If whole is set, text is the complete text, of which it appends the rest.
+func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte, whole bool) []lathe.Delta {
+	if whole {
+		more, ok := rest(&p.text, text)
+		if !ok {
+			a.damage(FaultTextDiffers)
+		}
+		text = more
+	}
+	if len(text) == 0 {
+		return dst
+	}
+	kind := lathe.DeltaText
+	switch {
+	case p.kind == partRefusal:
+		kind = lathe.DeltaRefusal
+	case p.kind == partOther:
+		return dst
+	case it.phase == phaseCommentary:
+		kind = lathe.DeltaCommentary
+	}
+	return append(dst, lathe.Delta{Kind: kind, Text: a.write(&p.text, text)})
+}
+
+// readReasoning reads an event with a piece, or with the complete text, of one text of a reasoning item.
+func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, v []byte, whole bool) []lathe.Delta {
+	dst, it := a.itemOf(dst, e, itemReasoning, "reasoning")
+	if it == nil || whole { // the end of the item has all texts
+		return dst
+	}
+	return a.appendReasoning(dst, it, from, number(index, 0), a.unquote(v))
+}
+
+// appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines.
+func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, index int, text []byte) []lathe.Delta {
+	if len(text) == 0 {
+		return dst
+	}
+	if it.from != "" && it.from != from {
+		a.fault(FaultReasoningTwice)
+		return dst
+	}
+	if it.text.Len() > 0 && it.piece != index {
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, []byte(partBreak))})
+	}
+	it.from, it.piece = from, index
+	return append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, text)})
+}
+
+// readArguments reads an event with a piece of the arguments of a call, or with all of them.
+func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []byte, whole bool) []lathe.Delta {
+	typ := "function_call"
+	if kind == itemCustom {
+		typ = "custom_tool_call"
+	}
+	dst, it := a.itemOf(dst, e, kind, typ)
+	if it == nil {
+		return dst
+	}
+	return a.appendArguments(dst, it, a.unquote(v), whole)
+}
+
+// appendArguments appends a piece to the arguments of a call. If whole is set, text is all of the arguments, of which it appends the rest.
+func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, whole bool) []lathe.Delta {
+	if it.kind == itemCustom {
+		text = quoted(text)
+		if whole || it.args.Len() == 0 && len(text) > 0 {
+			text = append([]byte(customOpen), text...)
+		}
+	}
+	if whole {
+		more, ok := rest(&it.args, text)
+		if !ok && !sameObject(it.args.String(), text) {
+			it.cut = true
+			a.damage(FaultArgsDiffer)
+		}
+		text = more
+	}
+	if len(text) == 0 {
+		return dst
+	}
+	return append(it.start(dst), lathe.Delta{Kind: lathe.DeltaCallArgs, Index: it.call, Text: a.write(&it.args, text)})
+}
+
+// sameObject reports whether two texts are JSON of equal values: some servers encode the arguments again at the end of a call.
+func sameObject(pieces string, whole []byte) bool {
+	a, err := rawjson.AppendCanonical(nil, []byte(pieces))
+	if err != nil {
+		return false
+	}
+	b, err := rawjson.AppendCanonical(nil, whole)
+	return err == nil && string(a) == string(b)
+}
+
+// customOpen and customClose enclose the escaped text of a custom tool in the arguments of a function.
+const (
+	customOpen  = `{"input":"`
+	customClose = `"}`
+)
+
+// quoted returns the text of a JSON string for text, without the quotes.
+func quoted(text []byte) []byte {
+	q := rawjson.AppendQuote(nil, string(text))
+	return q[1 : len(q)-1]
+}
+
+// name reads the id and the name of a call. If a server sends no call_id, the id is that of the item.
+func (it *item) name(raw []byte) {
+	if id := text(raw, "call_id"); id != "" {
+		it.callID = id
+	} else if it.callID == "" {
+		it.callID = it.id
+	}
+	if name := text(raw, "name"); name != "" {
+		it.callName = joinName(text(raw, "namespace"), name)
+	}
+}
+
+// start begins a call, once.
+func (it *item) start(dst []lathe.Delta) []lathe.Delta {
+	if it.started {
+		return dst
+	}
+	it.started = true
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
+}
+
+// finished reads the end of an item.
+func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
+	if wire.Kind(e.item) != '{' {
+		a.damage(FaultBadLine)
+		return dst
+	}
+	it := a.find(e)
+	if it == nil {
+		a.damage(FaultEventOrder)
+		index := number(e.index, len(a.items))
+		if dst, it = a.begin(dst, index, e.item); it == nil {
+			return dst
+		}
+	}
+	if it.done || it.kind != kindOf(text(e.item, "type")) {
+		a.damage(FaultEventOrder)
+		return dst
+	}
+	return a.close(dst, it, e.item)
+}
+
+// close reads the final form of an item.
+func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+	it.done = true
+	switch it.kind {
+	case itemMessage:
+		if phase := text(raw, "phase"); phase != "" && (phase != phaseCommentary || len(it.parts) == 0) {
+			it.phase = phase
+		}
+		i := 0
+		for el := range rawjson.Elements(get(raw, "content")) {
+			if dst = a.closePart(dst, it, i, el); a.err != nil {
+				return dst
+			}
+			i++
+		}
+	case itemReasoning:
+		return a.closeReasoning(dst, it, raw)
+	case itemCall, itemCustom:
+		return a.closeCall(dst, it, raw)
+	case itemOpaque:
+		if rawjson.Check(raw, rawjson.Limits{}) != nil {
+			a.damage(FaultUnknownContent)
+			return dst
+		}
+		it.raw = rawjson.AppendCompact(nil, raw)
+		a.size += len(it.raw)
+	}
+	return dst
+}
+
+func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte) []lathe.Delta {
+	kind := partKindOf(text(raw, "type"))
+	p := a.partOf(it, index, kind)
+	if p == nil {
+		return dst
+	}
+	name := "text"
+	switch {
+	case kind == partOther:
+		a.fault(FaultUnknownContent)
+		return dst
+	case kind != p.kind:
+		a.damage(FaultEventOrder)
+		return dst
+	case kind == partRefusal:
+		name = "refusal"
+	}
+	dst = a.appendText(dst, it, p, a.unquote(get(raw, name)), true)
+	if v := get(raw, "annotations"); kind == partText && v != nil && !emptyArray(v) && rawjson.Check(v, rawjson.Limits{}) == nil {
+		p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
+		a.size += len(v)
+	}
+	return dst
+}
+
+func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+	for _, from := range [...]string{thoughtSummary, thoughtContent} {
+		if it.from != "" && it.from != from {
+			continue
+		}
+		var whole []byte
+		for el := range rawjson.Elements(get(raw, from)) {
+			if t := a.unquote(get(el, "text")); len(t) > 0 {
+				if len(whole) > 0 {
+					whole = append(whole, partBreak...)
+				}
+				whole = append(whole, t...)
+			}
+		}
+		if len(whole) == 0 {
+			continue
+		}
+		more, ok := rest(&it.text, whole)
+		if it.from = from; !ok {
+			a.damage(FaultTextDiffers)
+		}
+		if len(more) > 0 {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, more)})
+		}
+	}
+	if it.data = text(raw, fieldEncrypted); it.data != "" {
+		a.size += len(it.data)
+		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
+	}
+	return dst
+}
+
+func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+	if !it.started {
+		it.name(raw)
+		a.size += len(it.callID) + len(it.callName)
+	}
+	name := "arguments"
+	if it.kind == itemCustom {
+		name = inputName
+	}
+	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
+		dst = a.appendArguments(dst, it, a.unquote(v), true)
+	}
+	if rawjson.Check(raw, rawjson.Limits{}) == nil {
+		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
+	}
+	it.cut = it.cut || text(raw, "status") == statusIncomplete
+	return a.endCall(dst, it)
+}
+
+// endCall ends a call. The arguments of a call without any are {}.
+func (a *Assembler) endCall(dst []lathe.Delta, it *item) []lathe.Delta {
+	dst = it.start(dst)
+	if !it.cut {
+		more := ""
+		switch {
+		case it.kind == itemCustom && it.args.Len() == 0:
+			more = customOpen + customClose
+		case it.kind == itemCustom:
+			more = customClose
+		case it.args.Len() == 0:
+			more = "{}"
+		}
+		if more != "" {
+			dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: it.call, Text: a.write(&it.args, []byte(more))})
+		}
+	}
+	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
+}

@@ -1,0 +1,356 @@
+package responses
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// An outItem is an output item that the writer has begun and not ended.
+type outItem struct {
+	kind    itemKind
+	index   int
+	id      string
+	phase   string   // of a message
+	part    partKind // the one that is open; of reasoning, partText: a summary
+	parts   int      // parts that are ended
+	content []byte   // of those, with the commas between them
+	text    []byte   // of the open part; of a call, its arguments or input
+	head    []byte   // of a call: the item up to its arguments
+	data    string   // opaque data of reasoning
+	cut     bool     // by the end of the output
+	raw     []byte   // of an item of another type: as it began
+}
+
+func appendIndex(dst []byte, index int) []byte {
+	return strconv.AppendInt(append(dst, '_'), int64(index), 10)
+}
+
+// take returns the output index of the next item.
+func (w *writer) take() int {
+	w.next++
+	return w.next - 1
+}
+
+// begin returns a new item and makes it the open one.
+func (w *writer) begin(kind itemKind, prefix string) *outItem {
+	it := &outItem{kind: kind, index: w.take()}
+	it.id = w.res.itemID(prefix, it.index)
+	w.open = append(w.open, it)
+	return it
+}
+
+// current returns the open item of a kind; nil if there is none.
+func (w *writer) current(kind itemKind) *outItem {
+	if n := len(w.open); n > 0 && w.open[n-1].kind == kind {
+		return w.open[n-1]
+	}
+	return nil
+}
+
+func (w *writer) added(dst []byte, index int, item []byte) []byte {
+	dst = appendInt(w.event(dst, "response.output_item.added"), "output_index", int64(index))
+	return end(append(wire.AppendKey(dst, "item"), item...))
+}
+
+func (w *writer) done(dst []byte, index int, item []byte) []byte {
+	w.keep(index, item)
+	dst = appendInt(w.event(dst, "response.output_item.done"), "output_index", int64(index))
+	return end(append(wire.AppendKey(dst, "item"), item...))
+}
+
+// keep stores an item for the response object at the end of the stream.
+func (w *writer) keep(index int, item []byte) {
+	if n := len(w.output); n > 0 && w.output[n-1].index > index {
+		w.unordered = true
+	}
+	w.output = append(w.output, outDone{index, item})
+}
+
+// items returns the completed items.
+func (w *writer) items() (out []byte) {
+	if w.unordered {
+		slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
+	}
+	for i, o := range w.output {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, o.json...)
+	}
+	return out
+}
+
+// of appends the beginning of an event of an item.
+func (w *writer) of(dst []byte, typ string, it *outItem) []byte {
+	return appendInt(wire.AppendText(w.event(dst, typ), "item_id", it.id), "output_index", int64(it.index))
+}
+
+// ofPart appends the beginning of an event of the open part of an item. index is the member for the index of the part.
+func (w *writer) ofPart(dst []byte, typ string, it *outItem, index string) []byte {
+	return appendInt(w.of(dst, typ, it), index, int64(it.parts))
+}
+
+// show appends the events for a delta with text or with the data of reasoning.
+func (w *writer) show(dst []byte, d lathe.Delta) []byte {
+	switch d.Kind {
+	case lathe.DeltaText:
+		return w.say(dst, partText, "", d.Text)
+	case lathe.DeltaCommentary:
+		return w.say(dst, partText, phaseCommentary, d.Text)
+	case lathe.DeltaRefusal:
+		return w.say(dst, partRefusal, "", d.Text)
+	case lathe.DeltaReasoning:
+		return w.think(dst, d.Text)
+	case lathe.DeltaReasoningData:
+		if d.Name != fieldEncrypted {
+			return dst // means nothing on this wire
+		}
+		it := w.current(itemReasoning)
+		if it == nil {
+			dst, it = w.beginReasoning(w.closeItems(dst))
+		}
+		it.data = d.Text
+		return w.closeItems(dst)
+	default:
+		return dst
+	}
+}
+
+// say appends a piece of a part of a message.
+func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
+	it := w.current(itemMessage)
+	if it == nil || it.phase != phase && (it.phase == phaseCommentary || phase == phaseCommentary) {
+		dst = w.closeItems(dst)
+		it = w.begin(itemMessage, prefixMessage)
+		it.phase = phase
+		dst = w.added(dst, it.index, it.message(statusInProgress))
+	}
+	if it.part != kind {
+		dst = w.closePart(dst, it)
+		it.part = kind
+		dst = w.ofPart(dst, "response.content_part.added", it, "content_index")
+		dst = end(it.appendPart(wire.AppendKey(dst, "part"), ""))
+	}
+	it.text = append(it.text, text...)
+	if kind == partRefusal {
+		return w.piece(w.ofPart(dst, "response.refusal.delta", it, "content_index"), "delta", text)
+	}
+	dst = w.ofPart(dst, "response.output_text.delta", it, "content_index")
+	return w.piece(append(dst, `,"logprobs":[]`...), "delta", text)
+}
+
+// think appends a piece of reasoning as a summary, whose events all clients know.
+func (w *writer) think(dst []byte, text string) []byte {
+	it := w.current(itemReasoning)
+	if it == nil {
+		dst, it = w.beginReasoning(w.closeItems(dst))
+	}
+	if it.part == partOther {
+		it.part = partText
+		dst = w.ofPart(dst, "response.reasoning_summary_part.added", it, "summary_index")
+		dst = end(it.appendPart(wire.AppendKey(dst, "part"), ""))
+	}
+	it.text = append(it.text, text...)
+	return w.piece(w.ofPart(dst, "response.reasoning_summary_text.delta", it, "summary_index"), "delta", text)
+}
+
+func (w *writer) beginReasoning(dst []byte) ([]byte, *outItem) {
+	it := w.begin(itemReasoning, prefixReasoning)
+	return w.added(dst, it.index, it.reasoning()), it
+}
+
+// beginCall begins the item of a call, with the client's name of the tool.
+func (w *writer) beginCall(dst []byte, c *outCall) []byte {
+	name, ok := w.names[c.name]
+	if !ok {
+		name.Name = c.name
+	}
+	kind, prefix, typ := itemCall, prefixCall, "function_call"
+	if name.Custom {
+		kind, prefix, typ = itemCustom, prefixCustom, "custom_tool_call"
+	}
+	it := w.begin(kind, prefix)
+	h := wire.AppendText(wire.AppendText([]byte{'{'}, "id", it.id), "type", typ)
+	h = wire.AppendText(wire.AppendText(h, "call_id", CallID(c.id)), "name", name.Name)
+	if name.Namespace != "" {
+		h = wire.AppendText(h, "namespace", name.Namespace)
+	}
+	it.head, c.item = h, it
+	return w.added(dst, it.index, it.call(statusInProgress))
+}
+
+// args sends a piece of the arguments of a call, or the input of a custom tool.
+func (w *writer) args(dst []byte, it *outItem, text string) []byte {
+	it.text = append(it.text, text...)
+	typ := "response.function_call_arguments.delta"
+	if it.kind == itemCustom {
+		typ = "response.custom_tool_call_input.delta"
+	}
+	return w.piece(w.of(dst, typ, it), "delta", text)
+}
+
+// closeItems ends the open items.
+func (w *writer) closeItems(dst []byte) []byte {
+	for _, it := range w.open {
+		dst = w.closeItem(dst, it)
+	}
+	w.open = w.open[:0]
+	return dst
+}
+
+func (w *writer) closeItem(dst []byte, it *outItem) []byte {
+	status := statusCompleted
+	if it.cut {
+		status = statusIncomplete
+	}
+	switch it.kind {
+	case itemMessage:
+		dst = w.closePart(dst, it)
+		return w.done(dst, it.index, it.message(status))
+	case itemReasoning:
+		dst = w.closePart(dst, it)
+		return w.done(dst, it.index, it.reasoning())
+	case itemCall:
+		dst = w.of(dst, "response.function_call_arguments.done", it)
+		dst = end(wire.AppendText(dst, "arguments", string(it.text)))
+		return w.done(dst, it.index, it.call(status))
+	case itemCustom:
+		dst = w.of(dst, "response.custom_tool_call_input.done", it)
+		dst = end(wire.AppendText(dst, inputName, string(it.text)))
+		return w.done(dst, it.index, it.call(status))
+	default:
+		return w.done(dst, it.index, it.raw)
+	}
+}
+
+// closePart ends the open part of a message or of reasoning.
+func (w *writer) closePart(dst []byte, it *outItem) []byte {
+	if it.part == partOther {
+		return dst
+	}
+	text := string(it.text)
+	switch {
+	case it.kind == itemReasoning:
+		dst = end(wire.AppendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text", text))
+		dst = w.ofPart(dst, "response.reasoning_summary_part.done", it, "summary_index")
+	case it.part == partRefusal:
+		dst = end(wire.AppendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal", text))
+		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
+	default:
+		dst = wire.AppendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text", text)
+		dst = end(append(dst, `,"logprobs":[]`...))
+		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
+	}
+	dst = end(it.appendPart(wire.AppendKey(dst, "part"), text))
+	it.endPart(it.appendPart(nil, text))
+	return dst
+}
+
+// endPart records a part that is ended.
+func (it *outItem) endPart(part []byte) {
+	if it.parts > 0 {
+		it.content = append(it.content, ',')
+	}
+	it.content = append(it.content, part...)
+	it.parts++
+	it.part, it.text = partOther, nil
+}
+
+// appendPart appends the open part with a text.
+func (it *outItem) appendPart(dst []byte, text string) []byte {
+	switch {
+	case it.kind == itemReasoning:
+		return append(wire.AppendText(append(dst, `{"type":"summary_text"`...), "text", text), '}')
+	case it.part == partRefusal:
+		return append(wire.AppendText(append(dst, `{"type":"refusal"`...), "refusal", text), '}')
+	}
+	return append(wire.AppendText(append(dst, `{"type":"output_text"`...), "text", text), `,"annotations":[],"logprobs":[]}`...)
+}
+
+// message returns the item of a message.
+func (it *outItem) message(status string) []byte {
+	dst := wire.AppendText([]byte{'{'}, "id", it.id)
+	dst = append(dst, `,"type":"message","role":"assistant"`...)
+	dst = wire.AppendText(dst, "status", status)
+	if it.phase != "" {
+		dst = wire.AppendText(dst, "phase", it.phase)
+	}
+	dst = append(append(dst, `,"content":[`...), it.content...)
+	return append(dst, "]}"...)
+}
+
+func (it *outItem) reasoning() []byte {
+	dst := wire.AppendText([]byte{'{'}, "id", it.id)
+	dst = append(append(dst, `,"type":"reasoning","summary":[`...), it.content...)
+	dst = append(dst, ']')
+	if it.data != "" {
+		dst = wire.AppendText(dst, fieldEncrypted, it.data)
+	}
+	return append(dst, '}')
+}
+
+// call returns the item of a call.
+func (it *outItem) call(status string) []byte {
+	name := "arguments"
+	if it.kind == itemCustom {
+		name = inputName
+	}
+	dst := wire.AppendText(slices.Clip(it.head), name, string(it.text))
+	return append(wire.AppendText(dst, "status", status), '}')
+}
+
+// serverCall appends all events of a call of this server.
+func (w *writer) serverCall(dst []byte, c *wire.ServerCall) []byte {
+	it := &outItem{kind: itemOpaque, index: w.take()}
+	it.id = w.res.itemID(prefixServer, it.index)
+	args := orEmptyObject(c.Arguments)
+	item := func(args, status string, whole bool) []byte {
+		dst := wire.AppendText(wire.AppendText([]byte{'{'}, "id", it.id), "type", "mcp_call")
+		dst = wire.AppendText(dst, "server_label", label(c.Server))
+		dst = wire.AppendText(wire.AppendText(dst, "name", c.Name), "arguments", args)
+		output, failure := "", ""
+		if whole && c.Failed {
+			failure = c.Output
+		} else if whole {
+			output = c.Output
+		}
+		switch {
+		case !whole:
+			dst = append(dst, `,"output":null,"error":null`...)
+		case c.Failed:
+			dst = wire.AppendText(append(dst, `,"output":null`...), "error", failure)
+		default:
+			dst = append(wire.AppendText(dst, "output", output), `,"error":null`...)
+		}
+		return append(wire.AppendText(dst, "status", status), '}')
+	}
+	dst = w.added(dst, it.index, item("", statusInProgress, false))
+	dst = end(w.of(dst, "response.mcp_call.in_progress", it))
+	dst = w.piece(w.of(dst, "response.mcp_call_arguments.delta", it), "delta", args)
+	dst = end(wire.AppendText(w.of(dst, "response.mcp_call_arguments.done", it), "arguments", args))
+	status := statusCompleted
+	if c.Failed {
+		status = statusFailed
+	}
+	dst = end(w.of(dst, "response.mcp_call."+status, it))
+	return w.done(dst, it.index, item(args, status, true))
+}
+
+// label returns the server_label of a call.
+func label(server string) string {
+	if server == "" {
+		return "lathe"
+	}
+	return server
+}
+
+func orEmptyObject(arguments string) string {
+	if rawjson.SkipSpace([]byte(arguments), 0) == len(arguments) {
+		return "{}"
+	}
+	return arguments
+}

@@ -1,0 +1,163 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer.
+func (w *writer) Pass(raw *lathe.Raw) {
+	if w.ended && w.closed {
+		return
+	}
+	for line := range bytes.Lines(raw.Bytes) {
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		if data = bytes.TrimSpace(data); string(data) == endOfStream {
+			w.ended, w.closed = true, true
+			continue
+		}
+		var e ev
+		if e.read(data) {
+			w.passEvent(&e, data)
+		}
+	}
+	for _, d := range raw.Deltas {
+		switch d.Kind {
+		case lathe.DeltaCallStart:
+			w.passCall(d)
+		case lathe.DeltaCallArgs:
+			if c := w.call(d.Index); c.item != nil && c.item.kind == itemCustom { // sent as text, and compared with it at the end
+				c.args = append(c.args, d.Text...)
+			}
+		case lathe.DeltaCallEnd:
+			if c := w.call(d.Index); c.item != nil && !w.isOpen(c.item) {
+				c.ended, c.closed = true, true
+			}
+		default: // the event has said it
+		}
+	}
+	w.drain()
+}
+
+// passCall records that a relayed event began a call.
+func (w *writer) passCall(d lathe.Delta) {
+	it := w.lastCall
+	if it == nil {
+		return
+	}
+	c := w.call(d.Index)
+	c.id, c.name, c.item = d.ID, d.Name, it
+	if !w.isOpen(it) {
+		c.ended, c.closed = true, true
+	}
+}
+
+// drain removes closed calls from the queue.
+func (w *writer) drain() {
+	for len(w.queue) > 0 && w.queue[0].call != nil && w.queue[0].call.closed {
+		w.queue[0] = op{}
+		w.queue = w.queue[1:]
+	}
+}
+
+func (w *writer) isOpen(it *outItem) bool {
+	for _, o := range w.open {
+		if o == it {
+			return true
+		}
+	}
+	return false
+}
+
+// passEvent records one relayed event.
+func (w *writer) passEvent(e *ev, data []byte) {
+	w.seq++
+	if n, err := strconv.Atoi(string(get(data, "sequence_number"))); err == nil && n >= 0 {
+		w.seq = n + 1
+	}
+	switch rawjson.Text(e.typ) {
+	case "response.created", "response.in_progress", "response.queued":
+		w.started = max(w.started, 1)
+		if string(e.typ) == `"response.in_progress"` {
+			w.started = len(startEvents)
+		}
+		if id := text(e.response, "id"); id != "" {
+			w.res.id = id
+		}
+		if model := text(e.response, "model"); model != "" {
+			w.res.model = model
+		}
+		if n, err := strconv.ParseInt(string(get(e.response, "created_at")), 10, 64); err == nil {
+			w.res.created, w.res.completed = n, max(n, w.res.completed)
+		}
+	case "response.completed", "response.incomplete", "response.failed":
+		w.ended = true
+	case "error":
+		w.failed = true
+	case "response.output_item.added":
+		w.passAdded(e)
+	case "response.output_item.done":
+		w.passDone(e)
+	case "response.content_part.added", "response.reasoning_summary_part.added":
+		if it := w.passed(e); it != nil {
+			it.part = max(partKindOf(text(e.part, "type")), partText)
+		}
+	case "response.content_part.done", "response.reasoning_summary_part.done":
+		if it := w.passed(e); it != nil && e.part != nil {
+			it.endPart(rawjson.AppendCompact(nil, e.part))
+		}
+	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta",
+		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		if it := w.passed(e); it != nil && wire.Kind(e.delta) == '"' {
+			it.text = rawjson.AppendUnquoteLossy(it.text, e.delta)
+		}
+	}
+}
+
+// passed returns the open item of an event; nil if there is none.
+func (w *writer) passed(e *ev) *outItem {
+	index := number(e.index, -1)
+	for _, it := range w.open {
+		if it.index == index {
+			return it
+		}
+	}
+	return nil
+}
+
+func (w *writer) passAdded(e *ev) {
+	it := &outItem{index: number(e.index, w.next), id: text(e.item, "id"), kind: kindOf(text(e.item, "type"))}
+	if it.index < 0 || it.index > maxItems || len(w.open) == maxItems {
+		return
+	}
+	switch it.kind {
+	case itemMessage:
+		it.phase = text(e.item, "phase")
+	case itemCall, itemCustom:
+		head := append(wire.AppendMembers([]byte{'{'}, members(e.item, "arguments", inputName, "status"), nil), '}')
+		it.head = bytes.TrimSuffix(rawjson.AppendCompact(nil, head), []byte("}"))
+		w.lastCall = it
+	case itemReasoning, itemOpaque:
+	}
+	it.raw = rawjson.AppendCompact(nil, e.item)
+	w.open = append(w.open, it)
+	w.next = max(w.next, it.index+1)
+}
+
+func (w *writer) passDone(e *ev) {
+	index := number(e.index, -1)
+	for i, it := range w.open {
+		if it.index == index {
+			w.open = append(w.open[:i:i], w.open[i+1:]...)
+			w.keep(index, rawjson.AppendCompact(nil, e.item))
+			return
+		}
+	}
+}

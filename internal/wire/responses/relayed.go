@@ -1,0 +1,124 @@
+package responses
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// AppendRelayed implements [wire.Upstream]. It replaces the model's name and the overrides, tool_choice and parallel_tool_calls
+// if req differs from body, and sets "store": false. If body lets the server store the answer, AppendRelayed adds a request for
+// reasoning as opaque data, without which the client could not send the reasoning back.
+func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
+	if opts == nil {
+		opts = &wire.EncodeOptions{}
+	}
+	e := &encoder{req: req, opts: opts}
+	need := map[string][]byte{}
+	var order []string
+	set := func(name string, v []byte) {
+		if _, twice := need[name]; !twice {
+			order = append(order, name)
+		}
+		need[name] = v
+	}
+	for _, m := range req.Overrides {
+		if !reserved(m.Name) && !merged(m.Name) && len(m.Value) > 0 {
+			set(m.Name, m.Value)
+		}
+	}
+	for _, name := range [...]string{"text", "reasoning"} {
+		if v := member(req.Overrides, name); v != nil {
+			set(name, joined(get(body, name), v))
+		}
+	}
+	if req.Model != "" {
+		set("model", rawjson.AppendQuote(nil, req.Model))
+	}
+	stored := string(get(body, "store")) != "false"
+	if stored && e.free("store") {
+		set("store", []byte("false"))
+	}
+	if v := e.relayedInclude(get(body, "include"), stored && e.free("store")); v != nil {
+		set("include", v)
+	}
+	if len(req.Tools) > 0 {
+		if req.ToolChoice.Mode != "" && !sameChoice(body, req.ToolChoice) {
+			set("tool_choice", e.choice(nil, req.ToolChoice))
+		}
+		if p := req.ParallelToolCalls; p != nil && e.free("parallel_tool_calls") {
+			v := "false"
+			if *p {
+				v = "true"
+			}
+			if given := get(body, "parallel_tool_calls"); string(given) != v && (given != nil || !*p) {
+				set("parallel_tool_calls", []byte(v))
+			}
+		}
+	}
+	edit := func(name string, value []byte) (key, to []byte, keep bool) {
+		if v, ok := need[name]; ok {
+			delete(need, name)
+			return nil, v, true
+		}
+		return nil, value, true
+	}
+	return rawjson.AppendEdited(dst, body, edit, func(dst []byte) []byte {
+		for _, name := range order {
+			if v, ok := need[name]; ok {
+				dst = append(wire.AppendKey(dst, name), v...)
+			}
+		}
+		return dst
+	})
+}
+
+// joined returns an object with the members of given and more. Those of more replace members of given with equal names.
+func joined(given, more []byte) []byte {
+	if wire.Kind(given) != '{' || wire.Kind(more) != '{' {
+		return more
+	}
+	list := members(more)
+	last := lastOf(list)
+	out := wire.AppendMembers([]byte{'{'}, members(given), func(name string) bool { _, ok := last[name]; return ok })
+	return append(wire.AppendMembers(out, list, nil), '}')
+}
+
+// relayedInclude returns the new value of include; nil if it does not change. add is whether to request reasoning as opaque data.
+func (e *encoder) relayedInclude(given []byte, add bool) []byte {
+	list := []byte{'['}
+	names := func(v []byte) bool {
+		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(orNull(el), includeEncrypted) })
+	}
+	override := member(e.req.Overrides, "include")
+	for el := range rawjson.Elements(given) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+			list = append(appendComma(list), el...)
+		}
+	}
+	for el := range rawjson.Elements(override) {
+		if e.has(FeatureEncrypted) || !rawjson.EqualKey(orNull(el), includeEncrypted) {
+			list = append(appendComma(list), el...)
+		}
+	}
+	if add && e.has(FeatureEncrypted) && !names(given) && !names(override) {
+		list = rawjson.AppendQuote(appendComma(list), includeEncrypted)
+	}
+	list = append(list, ']')
+	if given == nil && len(list) == len("[]") || bytes.Equal(rawjson.AppendCompact(nil, given), list) {
+		return nil
+	}
+	return list
+}
+
+// sameChoice reports whether the tool choice of a body is c.
+func sameChoice(body []byte, c lathe.ToolChoice) bool {
+	r := &reader{ClientRequest: &wire.ClientRequest{}}
+	if r.parseTools(get(body, "tools")) != nil || r.parseChoice(get(body, "tool_choice")) != nil {
+		return false
+	}
+	return r.ToolChoice == c || r.Foreign != nil
+}

@@ -1,0 +1,315 @@
+package responses
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Names of the members that are read, by object.
+var (
+	requestNames = rawjson.NewNames("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream",
+		"stream_options", "temperature", "top_p", "max_output_tokens", "presence_penalty", "frequency_penalty", "text", "reasoning",
+		"user", "store", "previous_response_id", "background", "conversation", "prompt", "moderation", "context_management",
+		"include", "metadata", "truncation", "service_tier", "safety_identifier", "prompt_cache_key", "max_tool_calls", "top_logprobs", "lathe")
+	optionNames    = rawjson.NewNames("include_obfuscation")
+	textNames      = rawjson.NewNames("format")
+	formatNames    = rawjson.NewNames("type", "name", "schema", "strict", "description")
+	reasoningNames = rawjson.NewNames("effort", "summary", "generate_summary")
+	choiceNames    = rawjson.NewNames("type", "name", "namespace", "function", "mode", "tools")
+	toolNames      = rawjson.NewNames("type", "name", "description", "parameters", "strict", "function", "tools", "format")
+	itemNames      = rawjson.NewNames("type", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "input",
+		"output", "summary", "encrypted_content", "id", "approval_request_id", "approve", "reason")
+	partNames = rawjson.NewNames("type", "text", "refusal", "image_url", "file_id", "detail", "file_data", "file_url", "filename")
+)
+
+// A reader parses one request.
+type reader struct {
+	*wire.ClientRequest
+	labels     []string                 // server_label of each of Hosted
+	inner      map[wire.ToolName]string // names in Request, by what the client calls the tools
+	tools      []*lathe.ToolSpec        // those of the request, also those that the tool choice leaves out
+	references bool                     // the input has items that refer to others
+	turns      []*turn
+	waiting    map[string][]place // calls without a result, by id
+	calls      map[string]string  // names of calls, by id
+	orphan     *wire.APIError     // the first result without a call
+}
+
+// ParseRequest implements [wire.Served]. A member that is null counts as absent. ParseRequest refuses a member whose name
+// differs only under Unicode case folding from one that it reads.
+//
+// The items mcp_call, mcp_list_tools, mcp_approval_request and item_reference, and items of unknown types, become [lathe.Opaque]
+// parts of an assistant message, in their place. The caller resolves those that it wrote, or refuses them. An
+// mcp_approval_response becomes an element of Approvals only. ParseRequest refuses a result whose call is not in the request,
+// unless the call may be in the response of PreviousID or of an item_reference.
+func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
+	r := &reader{ClientRequest: &wire.ClientRequest{N: 1, Body: body}}
+	if err := r.parse(body); err != nil {
+		return nil, err
+	}
+	return r.ClientRequest, nil
+}
+
+// foreign records the error for a value that [lathe.Request] cannot represent.
+func (r *reader) foreign(err *wire.APIError) {
+	if r.Foreign == nil {
+		r.Foreign = err
+	}
+}
+
+func (r *reader) parse(body []byte) *wire.APIError {
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
+	}
+	if err := wire.NeedObject(body[rawjson.SkipSpace(body, 0):], ""); err != nil {
+		return wire.BadRequest("", "The body must be a JSON object.")
+	}
+	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
+		return err
+	}
+	// The tools are parsed first, since the names of calls in the input are mapped by them.
+	if err := r.parseTools(get(body, "tools")); err != nil {
+		return err
+	}
+	if err := r.parseChoice(get(body, "tool_choice")); err != nil {
+		return err
+	}
+	if err := r.parseInput(body); err != nil {
+		return err
+	}
+	for key, v := range rawjson.Members(body) {
+		if !given(v) {
+			continue
+		}
+		if err := r.member(rawjson.Text(key), v); err != nil {
+			return err
+		}
+	}
+	if r.Model == "" {
+		return wire.BadRequest("model", "Say which model to use.")
+	}
+	if get(body, "input") == nil && r.PreviousID == "" {
+		return wire.BadRequest("input", "There must be an input.")
+	}
+	return r.orphans()
+}
+
+// member parses one member of the request.
+func (r *reader) member(name string, v []byte) *wire.APIError {
+	s := &r.Sampling
+	var err *wire.APIError
+	switch name {
+	case "tools", "tool_choice", "input", "instructions": // were read
+	case "model":
+		r.Model, err = wire.ParseString(v, name)
+	case "parallel_tool_calls":
+		r.ParallelToolCalls, err = wire.ParsePointer(v, name, wire.ParseBool)
+	case "stream":
+		r.Stream, err = wire.ParseBool(v, name)
+	case "stream_options":
+		err = r.streamOptions(v)
+	case "temperature":
+		s.Temperature, err = wire.ParsePointer(v, name, wire.ParseFloat)
+	case "top_p":
+		s.TopP, err = wire.ParsePointer(v, name, wire.ParseFloat)
+	case "presence_penalty":
+		s.PresencePenalty, err = wire.ParsePointer(v, name, wire.ParseFloat)
+	case "frequency_penalty":
+		s.FrequencyPenalty, err = wire.ParsePointer(v, name, wire.ParseFloat)
+	case "max_output_tokens":
+		s.MaxTokens, err = wire.ParsePointer(v, name, wire.ParseCount)
+	case "text":
+		err = r.parseText(v)
+	case "reasoning":
+		err = r.parseReasoning(v)
+	case "user":
+		r.User, err = wire.ParseString(v, name)
+	case "store":
+		r.Keep, err = wire.ParsePointer(v, name, wire.ParseBool)
+	case "previous_response_id":
+		if r.PreviousID, err = wire.ParseString(v, name); err == nil && r.PreviousID == "" {
+			err = wire.BadRequest(name, "Must not be empty.")
+		}
+	case "background":
+		var background bool
+		if background, err = wire.ParseBool(v, name); background {
+			err = unsupported(name, "Responses in the background are not supported: use stream.")
+		}
+	case "conversation", "prompt", "moderation":
+		err = unsupported(name, "The member %s is not supported.", name)
+	case "context_management":
+		err = checkEdits(v)
+		r.keep(name, v)
+	default:
+		err = checkKind(name, v)
+		r.keep(name, v)
+	}
+	return err
+}
+
+// keep stores a member that Request has no field for.
+func (r *reader) keep(name string, v []byte) {
+	r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: bytes.Clone(v)})
+}
+
+func unsupported(param, format string, args ...any) *wire.APIError {
+	err := wire.BadRequest(param, format, args...)
+	err.Code = "unsupported_parameter"
+	return err
+}
+
+// checkKind checks the JSON type of a member that is relayed.
+func checkKind(name string, v []byte) *wire.APIError {
+	var err *wire.APIError
+	switch name {
+	case "metadata":
+		err = wire.NeedObject(v, name)
+	case "include":
+		err = wire.NeedArray(v, name)
+	case "truncation", "service_tier", "safety_identifier", "prompt_cache_key":
+		_, err = wire.ParseString(v, name)
+	case "max_tool_calls", "top_logprobs":
+		_, err = wire.ParseInt(v, name)
+	}
+	return err
+}
+
+// checkEdits returns an error for values of context_management other than compaction.
+func checkEdits(v []byte) *wire.APIError {
+	if err := wire.NeedArray(v, "context_management"); err != nil {
+		return err
+	}
+	i := 0
+	for el := range rawjson.Elements(v) {
+		at := "context_management[" + strconv.Itoa(i) + "]"
+		if err := wire.NeedObject(el, at); err != nil {
+			return err
+		}
+		if text(el, "type") != "compaction" {
+			return unsupported(at+".type", "Only edits of type compaction are supported.")
+		}
+		i++
+	}
+	return nil
+}
+
+func (r *reader) streamOptions(v []byte) *wire.APIError {
+	const at = "stream_options"
+	if err := wire.NeedObject(v, at); err != nil {
+		return err
+	}
+	if err := wire.RejectAmbiguousMember(v, optionNames, at); err != nil {
+		return err
+	}
+	r.drop(v, at, "include_obfuscation")
+	raw := get(v, "include_obfuscation")
+	if raw == nil {
+		return nil
+	}
+	var err *wire.APIError
+	r.Obfuscate, err = wire.ParseBool(raw, at+".include_obfuscation")
+	return err
+}
+
+// parseText parses `text`, which contains the response format. It keeps unknown members of it as a member `text` of Unknown.
+func (r *reader) parseText(v []byte) *wire.APIError {
+	if err := wire.NeedObject(v, "text"); err != nil {
+		return err
+	}
+	if err := wire.RejectAmbiguousMember(v, textNames, "text"); err != nil {
+		return err
+	}
+	r.keepRest("text", v, "format")
+	format := get(v, "format")
+	if format == nil {
+		return nil
+	}
+	const at = "text.format"
+	if err := wire.NeedObject(format, at); err != nil {
+		return err
+	}
+	if err := wire.RejectAmbiguousMember(format, formatNames, at); err != nil {
+		return err
+	}
+	switch typ := text(format, "type"); typ {
+	case "text":
+		r.drop(format, at, "type")
+	case "json_schema":
+		if _, err := wire.ParseString(get(format, "name"), at+".name"); err != nil {
+			return err
+		}
+		inner := wire.AppendMembers([]byte(`{"type":"json_schema","json_schema":{`), members(format, "type"), nil)
+		r.Sampling.ResponseFormat = append(inner, "}}"...)
+	case "":
+		return wire.BadRequest(at+".type", "Must be a string.")
+	default: // json_object, and those of other servers
+		r.Sampling.ResponseFormat = bytes.Clone(format)
+	}
+	return nil
+}
+
+func (r *reader) parseReasoning(v []byte) *wire.APIError {
+	const at = "reasoning"
+	if err := wire.NeedObject(v, at); err != nil {
+		return err
+	}
+	if err := wire.RejectAmbiguousMember(v, reasoningNames, at); err != nil {
+		return err
+	}
+	r.keepRest(at, v, "effort", "summary", "generate_summary")
+	s := &r.Sampling
+	for _, m := range [...]struct {
+		name string
+		to   *string
+	}{{"effort", &s.ReasoningEffort}, {"generate_summary", &s.ReasoningSummary}, {"summary", &s.ReasoningSummary}} {
+		raw := get(v, m.name)
+		if raw == nil {
+			continue
+		}
+		var err *wire.APIError
+		if *m.to, err = wire.ParseString(raw, at+"."+m.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepRest stores the members of obj that are not in names, as one member of the request.
+func (r *reader) keepRest(name string, obj []byte, names ...string) {
+	if rest := members(obj, names...); len(rest) > 0 {
+		r.keep(name, append(wire.AppendMembers([]byte{'{'}, rest, nil), '}'))
+	}
+}
+
+// drop records as dropped the members of obj, whose path is at, that are not in names.
+func (r *reader) drop(obj []byte, at string, names ...string) {
+	for _, m := range members(obj, names...) {
+		r.note(at + "." + m.Name)
+	}
+}
+
+func (r *reader) note(path string) {
+	if len(r.Dropped) < wire.MaxDropped {
+		r.Dropped = append(r.Dropped, path)
+	}
+}
+
+// members returns copies of the members of obj that are not in except and not null.
+func members(obj []byte, except ...string) (out []lathe.Member) {
+next:
+	for key, v := range rawjson.Members(obj) {
+		for _, name := range except {
+			if rawjson.EqualKey(key, name) {
+				continue next
+			}
+		}
+		if given(v) {
+			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
+		}
+	}
+	return out
+}

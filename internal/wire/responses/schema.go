@@ -1,0 +1,65 @@
+package responses
+
+import (
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// strictSchema reports whether OpenAI's servers accept a schema as strict: its objects name all their properties as required
+// and allow no others, the root is an object, and no keyword is one that strict schemas do not have. depth bounds the levels.
+func strictSchema(schema []byte, depth int) bool {
+	return rawjson.EqualKey(orNull(get(schema, "type")), "object") && get(schema, "anyOf") == nil && strictAt(schema, depth)
+}
+
+// orNull returns v, or an empty string literal for a value that is no string.
+func orNull(v []byte) []byte {
+	if wire.Kind(v) != '"' {
+		return []byte(`""`)
+	}
+	return v
+}
+
+func strictAt(schema []byte, depth int) bool {
+	if depth == 0 || wire.Kind(schema) != '{' {
+		return false
+	}
+	properties, required, closed := 0, 0, false
+	for key, v := range rawjson.Members(schema) {
+		switch rawjson.Text(key) {
+		case "allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "patternProperties",
+			"propertyNames", "prefixItems", "contains", "uniqueItems", "minProperties", "maxProperties", "unevaluatedProperties",
+			"unevaluatedItems", "contentEncoding", "contentMediaType", "$anchor", "$dynamicRef", "$dynamicAnchor":
+			return false
+		case "properties":
+			for _, p := range rawjson.Members(v) {
+				if properties++; !strictAt(p, depth-1) {
+					return false
+				}
+			}
+		case "$defs", "definitions":
+			for _, d := range rawjson.Members(v) {
+				if !strictAt(d, depth-1) {
+					return false
+				}
+			}
+		case "anyOf":
+			for s := range rawjson.Elements(v) {
+				if !strictAt(s, depth-1) {
+					return false
+				}
+			}
+		case "items":
+			if !strictAt(v, depth-1) {
+				return false
+			}
+		case "required":
+			for range rawjson.Elements(v) {
+				required++
+			}
+		case "additionalProperties":
+			closed = string(v) == "false"
+		}
+	}
+	object := rawjson.EqualKey(orNull(get(schema, "type")), "object") || properties > 0
+	return !object || closed && required >= properties
+}

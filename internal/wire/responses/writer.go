@@ -1,0 +1,374 @@
+package responses
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Prefixes of the ids of items.
+const (
+	prefixMessage   = "msg_"
+	prefixReasoning = "rs_"
+	prefixCall      = "fc_"
+	prefixCustom    = "ctc_"
+	prefixServer    = "mcp_"
+	prefixApproval  = "mcpr_"
+)
+
+// A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that arrive while a call is
+// open, and calls whose id or name is not known yet, are queued. The text of a custom tool is written when it is complete.
+type writer struct {
+	res       *resource
+	names     map[string]wire.ToolName
+	padded    bool
+	seq       int
+	next      int        // output index of the next item
+	open      []*outItem // own items: at most one
+	output    []outDone
+	calls     []*outCall
+	queue     []op
+	started   int // events of startEvents that were sent
+	ended     bool
+	closed    bool // [DONE] was sent
+	failed    bool // an `error` event was passed on
+	lastCall  *outItem
+	unordered bool
+}
+
+// An outDone is an item that was written completely.
+type outDone struct {
+	index int
+	json  []byte
+}
+
+// An op is an element of the queue: a call, or an item to write after it.
+type op struct {
+	call  *outCall
+	delta lathe.Delta
+	show  func(dst []byte) []byte
+}
+
+// An outCall is the part of a call that has been received.
+type outCall struct {
+	index    int
+	id, name string
+	args     []byte // not sent yet
+	ended    bool   // all pieces were received
+	cut      bool
+	item     *outItem // nil: not begun
+	closed   bool     // wholly sent
+}
+
+// NewWriter implements [wire.Served].
+func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return newWriter(head) }
+
+func newWriter(head *wire.AnswerHead) *writer {
+	w := &writer{res: newResource(head)}
+	if head.Request != nil {
+		w.names, w.padded = head.Request.Names, head.Request.Obfuscate
+	}
+	return w
+}
+
+// event begins an event.
+func (w *writer) event(dst []byte, typ string) []byte {
+	dst = append(append(append(dst, "event: "...), typ...), "\ndata: {\"type\":\""...)
+	dst = append(append(dst, typ...), `","sequence_number":`...)
+	dst = strconv.AppendInt(dst, int64(w.seq), 10)
+	w.seq++
+	return dst
+}
+
+// end ends an event.
+func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+// padTo is the step in which the sizes of padded events grow.
+const padTo = 64
+
+var padding = strings.Repeat("0123456789abcdef", padTo/16)
+
+// piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
+// events of one size, texts of up to 128 bytes events of the next size, and so on.
+func (w *writer) piece(dst []byte, name, text string) []byte {
+	dst = wire.AppendKey(dst, name)
+	from := len(dst)
+	dst = rawjson.AppendQuote(dst, text)
+	if w.padded {
+		size := len(dst) - from
+		dst = wire.AppendText(dst, "obfuscation", padding[:padTo-1-(size+padTo-1)%padTo])
+	}
+	return end(dst)
+}
+
+// startEvents begin a stream.
+var startEvents = [...]string{"response.created", "response.in_progress"}
+
+// AppendStart implements [wire.Writer].
+func (w *writer) AppendStart(dst []byte) []byte {
+	for ; w.started < len(startEvents); w.started++ {
+		dst = w.event(dst, startEvents[w.started])
+		dst = end(w.res.append(wire.AppendKey(dst, "response"), &state{status: statusInProgress}))
+	}
+	return dst
+}
+
+// AppendKeepAlive implements [wire.Writer].
+func (*writer) AppendKeepAlive(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+
+// AppendDelta implements [wire.Writer].
+func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
+	if w.ended {
+		return dst
+	}
+	d.Text = valid(d.Text)
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData:
+		if d.Text == "" {
+			return dst
+		}
+		if len(w.queue) == 0 {
+			return w.show(w.AppendStart(dst), d)
+		}
+		w.queue = append(w.queue, op{delta: d})
+		return w.advance(dst)
+	case lathe.DeltaCallStart:
+		c := w.call(d.Index)
+		if c.item == nil {
+			c.id, c.name = d.ID, d.Name
+		}
+	case lathe.DeltaCallArgs:
+		if c := w.call(d.Index); !c.ended {
+			c.args = append(c.args, d.Text...)
+		}
+	case lathe.DeltaCallEnd:
+		c := w.call(d.Index)
+		if c.item == nil && c.id == "" {
+			c.id = d.ID
+		}
+		c.ended, c.cut = true, c.cut || d.Incomplete
+	default: // is not shown
+		return dst
+	}
+	return w.advance(dst)
+}
+
+// valid returns text with U+FFFD for each byte that is not UTF-8, so that the joined text equals its pieces joined by the client.
+func valid(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return rawjson.Text(rawjson.AppendQuote(nil, text))
+}
+
+// call returns the call of an index. A new one is queued.
+func (w *writer) call(index int) *outCall {
+	for i := len(w.calls) - 1; i >= 0; i-- {
+		if w.calls[i].index == index {
+			return w.calls[i]
+		}
+	}
+	c := &outCall{index: index}
+	w.calls = append(w.calls, c)
+	w.queue = append(w.queue, op{call: c})
+	return c
+}
+
+// advance writes the elements of the queue that can be written now.
+func (w *writer) advance(dst []byte) []byte {
+	for len(w.queue) > 0 {
+		o := &w.queue[0]
+		switch {
+		case o.call != nil:
+			if dst = w.sendCall(dst, o.call); !o.call.closed {
+				return dst
+			}
+		case o.show != nil:
+			dst = o.show(w.closeItems(w.AppendStart(dst)))
+		default:
+			dst = w.show(w.AppendStart(dst), o.delta)
+		}
+		w.queue[0] = op{}
+		w.queue = w.queue[1:]
+	}
+	return dst
+}
+
+// sendCall writes the received part of a call.
+func (w *writer) sendCall(dst []byte, c *outCall) []byte {
+	if c.item == nil {
+		if c.id == "" || c.name == "" {
+			return dst
+		}
+		dst = w.beginCall(w.closeItems(w.AppendStart(dst)), c)
+	}
+	it := c.item
+	if it.kind == itemCustom {
+		if c.ended {
+			if more, ok := strings.CutPrefix(customInput(string(c.args)), string(it.text)); ok && more != "" {
+				dst = w.args(dst, it, more)
+			}
+		}
+	} else if len(c.args) > 0 {
+		dst = w.args(dst, it, string(c.args))
+		c.args = c.args[:0]
+	}
+	if !c.ended {
+		return dst
+	}
+	if it.kind == itemCall && len(it.text) == 0 && !c.cut {
+		dst = w.args(dst, it, "{}")
+	}
+	it.cut = c.cut
+	c.closed = true
+	return w.closeItems(dst)
+}
+
+// AppendServerCall implements [wire.Writer]: a complete mcp_call item.
+func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
+	call := *c
+	return w.later(dst, func(dst []byte) []byte { return w.serverCall(dst, &call) })
+}
+
+// AppendApproval implements [wire.Writer]: an mcp_approval_request item.
+func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
+	approval := *a
+	return w.later(dst, func(dst []byte) []byte {
+		index := w.take()
+		item := wire.AppendText([]byte{'{'}, "id", prefixApproval+approval.ID)
+		item = wire.AppendText(item, "type", "mcp_approval_request")
+		item = wire.AppendText(item, "server_label", label(approval.Server))
+		item = wire.AppendText(item, "name", approval.Name)
+		item = append(wire.AppendText(item, "arguments", orEmptyObject(approval.Arguments)), '}')
+		return w.done(w.added(dst, index, item), index, item)
+	})
+}
+
+// AppendCarrier implements [wire.Writer]: a reasoning item without a summary.
+func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
+	return w.later(dst, func(dst []byte) []byte {
+		index := w.take()
+		id := w.res.itemID(prefixReasoning, index)
+		dst = w.added(dst, index, appendReasoning(nil, id, "", ""))
+		return w.done(dst, index, appendReasoning(nil, id, "", seal))
+	})
+}
+
+// later writes an item after the elements of the queue.
+func (w *writer) later(dst []byte, show func([]byte) []byte) []byte {
+	if w.ended {
+		return dst
+	}
+	w.queue = append(w.queue, op{show: show})
+	return w.advance(dst)
+}
+
+// AppendFinish implements [wire.Writer]. The extra member completed_at is the time at which the answer was complete, in Unix
+// seconds.
+func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	if w.closed {
+		return dst
+	}
+	if w.ended {
+		w.closed = true
+		return append(dst, "data: [DONE]\n\n"...)
+	}
+	if f == nil {
+		f = &lathe.Finish{}
+	}
+	s := w.complete(&dst, f)
+	s.extra = extra
+	if n, err := strconv.ParseInt(string(member(extra, "completed_at")), 10, 64); err == nil {
+		w.res.completed = n
+	}
+	return w.terminal(dst, "response."+s.status, s)
+}
+
+// complete writes the remaining part of an answer, and returns the state at its end.
+func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
+	for i, call := range f.Message.Calls() {
+		w.completeCall(w.call(i), &call)
+	}
+	for _, c := range w.calls {
+		if c.ended {
+			continue
+		}
+		c.ended, c.cut = true, true
+		if c.item == nil && (c.id == "" || c.name == "") {
+			c.closed = true // it has no id or name, so it cannot be written
+		}
+	}
+	s := &state{status: statusCompleted, usage: &f.Usage}
+	switch f.Reason {
+	case lathe.FinishLength:
+		s.status, s.reason = statusIncomplete, reasonLength
+	case lathe.FinishContentFilter:
+		s.status, s.reason = statusIncomplete, reasonFilter
+	}
+	*dst = w.advance(w.AppendStart(*dst))
+	for _, it := range w.open {
+		it.cut = it.cut || s.reason != ""
+	}
+	*dst = w.closeItems(*dst)
+	for _, c := range w.calls {
+		if c.cut && s.reason == "" {
+			s.status, s.reason = statusIncomplete, reasonLength
+		}
+	}
+	s.output = w.items()
+	return s
+}
+
+// completeCall adds the parts of a call that no delta has contained.
+func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
+	if c.ended && (c.item != nil || c.id != "" && c.name != "") {
+		return
+	}
+	if c.item == nil {
+		if c.id == "" {
+			c.id = call.ID
+		}
+		if c.id == "" {
+			c.id = "call_" + w.res.rest + "_" + strconv.Itoa(c.index)
+		}
+		c.name = call.Name
+		if c.name == "" {
+			c.name = "unknown"
+		}
+		c.args = append(c.args[:0], valid(call.Arguments)...)
+	} else if more, ok := strings.CutPrefix(valid(call.Arguments), string(c.item.text)+string(c.args)); ok {
+		c.args = append(c.args, more...)
+	}
+	c.ended, c.cut = true, call.Incomplete
+}
+
+// terminal appends the event that ends the stream, and the mark of its end.
+func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
+	w.ended, w.closed = true, true
+	dst = end(w.res.append(wire.AppendKey(w.event(dst, typ), "response"), s))
+	return append(dst, "data: [DONE]\n\n"...)
+}
+
+// AppendError implements [wire.Writer]. It writes an `error` event that has both forms of the error, and response.failed.
+func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
+	if w.ended {
+		return w.AppendFinish(dst, nil, nil)
+	}
+	dst = w.AppendStart(dst)
+	if !w.failed {
+		dst = w.event(dst, "error")
+		dst = textOr(dst, "code", e.Code)
+		dst = wire.AppendText(dst, "message", e.Message)
+		dst = textOr(dst, "param", e.Param)
+		dst = wire.AppendText(append(wire.AppendKey(dst, "error"), '{'), "type", errorType(e))
+		dst = textOr(dst, "code", e.Code)
+		dst = wire.AppendText(dst, "message", e.Message)
+		dst = end(append(textOr(dst, "param", e.Param), '}'))
+	}
+	w.queue, w.open = nil, nil
+	return w.terminal(dst, "response.failed", &state{status: statusFailed, err: e, output: w.items()})
+}

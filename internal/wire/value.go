@@ -1,0 +1,228 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The functions of this file parse values of requests and write members of objects, for the codecs of all wires. Values must
+// be valid JSON without surrounding white space. Errors have status 400, name the member param and do not quote its value.
+
+// WithDefaults returns the options with zero and negative fields replaced by the defaults; o may be nil.
+func (o *AssemblerOptions) WithDefaults() AssemblerOptions {
+	var out AssemblerOptions
+	if o != nil {
+		out = *o
+	}
+	if out.MaxCalls <= 0 {
+		out.MaxCalls = 256
+	}
+	if out.MaxBytes <= 0 {
+		out.MaxBytes = 32 << 20
+	}
+	return out
+}
+
+// Kind returns the first byte of a JSON value, which determines its type: '{', '[', '"', 't', 'f', 'n', a digit or '-'. It
+// returns 0 if v is empty.
+func Kind(v []byte) byte {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}
+
+// BadRequest returns an error with status 400 and type invalid_request_error for the member param.
+func BadRequest(param, format string, args ...any) *APIError {
+	return &APIError{Status: 400, Type: "invalid_request_error", Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Join returns the path of a member of the object at the path at.
+func Join(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}
+
+// Element returns the path of an element of the array at the path at.
+func Element(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
+
+// RejectAmbiguousMember returns an error if obj has a member whose name is not one of names but equals one under Unicode case folding. A
+// server that ignores case would read such a member in place of the one that was checked. The error's code is
+// ambiguous_member.
+func RejectAmbiguousMember(obj []byte, names *rawjson.Names, at string) *APIError {
+	m, name := names.LikeMember(obj)
+	if name == "" {
+		return nil
+	}
+	err := BadRequest(Join(at, m), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", m, name, name)
+	err.Code = "ambiguous_member"
+	return err
+}
+
+// NeedObject returns an error if v is not an object.
+func NeedObject(v []byte, param string) *APIError {
+	if Kind(v) != '{' {
+		return BadRequest(param, "Must be an object.")
+	}
+	return nil
+}
+
+// NeedArray returns an error if v is not an array.
+func NeedArray(v []byte, param string) *APIError {
+	if Kind(v) != '[' {
+		return BadRequest(param, "Must be an array.")
+	}
+	return nil
+}
+
+// ParseString parses a string. Bytes that are not UTF-8 become U+FFFD.
+func ParseString(v []byte, param string) (string, *APIError) {
+	if Kind(v) != '"' {
+		return "", BadRequest(param, "Must be a string.")
+	}
+	return rawjson.Text(v), nil
+}
+
+// ParseBool parses true or false.
+func ParseBool(v []byte, param string) (bool, *APIError) {
+	switch string(v) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, BadRequest(param, "Must be true or false.")
+}
+
+// ParseFloat parses a number.
+func ParseFloat(v []byte, param string) (float64, *APIError) {
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || Kind(v) == '"' {
+		return 0, BadRequest(param, "Must be a number.")
+	}
+	return f, nil
+}
+
+// ParseInt parses an integer of 64 bits.
+func ParseInt(v []byte, param string) (int64, *APIError) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, BadRequest(param, "Must be an integer.")
+	}
+	return n, nil
+}
+
+// ParseCount parses an integer from 1 to 2147483647.
+func ParseCount(v []byte, param string) (int, *APIError) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return 0, BadRequest(param, "Must be an integer from 1 to %d.", math.MaxInt32)
+	}
+	return int(n), nil
+}
+
+// ParsePointer returns a pointer to the result of parse.
+func ParsePointer[T any](v []byte, param string, parse func([]byte, string) (T, *APIError)) (*T, *APIError) {
+	x, err := parse(v, param)
+	if err != nil {
+		return nil, err
+	}
+	return &x, nil
+}
+
+// Members returns copies of the members of obj that are not null and for whose names except returns false. A nil except
+// excludes none.
+func Members(obj []byte, except func(name string) bool) (out []lathe.Member) {
+	for key, v := range rawjson.Members(obj) {
+		if string(v) == "null" {
+			continue
+		}
+		if name := rawjson.Text(key); except == nil || !except(name) {
+			out = append(out, lathe.Member{Name: name, Value: bytes.Clone(v)})
+		}
+	}
+	return out
+}
+
+// AppendKey appends `"key":`, with a comma before it unless it is the first of its object.
+func AppendKey(dst []byte, key string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(rawjson.AppendQuote(dst, key), ':')
+}
+
+// AppendText appends a member whose value is a string.
+func AppendText(dst []byte, key, text string) []byte {
+	return rawjson.AppendQuote(AppendKey(dst, key), text)
+}
+
+// AppendMembers appends members byte for byte, without those for whose names except returns true and those without a value. Of
+// members with equal names it appends the last. A nil except excludes none.
+func AppendMembers(dst []byte, members []lathe.Member, except func(name string) bool) []byte {
+	for _, m := range Last(members) {
+		if except == nil || !except(m.Name) {
+			dst = append(AppendKey(dst, m.Name), m.Value...)
+		}
+	}
+	return dst
+}
+
+// Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear
+// time, and returns the slice members itself if the result is equal to it.
+func Last(members []lathe.Member) []lathe.Member {
+	const few = 8 // up to this number, comparing each pair of names is faster than a map
+	last := func(i int) bool { return !Named(members[i+1:], members[i].Name) }
+	if len(members) > few {
+		at := make(map[string]int, len(members))
+		for i := range members {
+			at[members[i].Name] = i
+		}
+		last = func(i int) bool { return at[members[i].Name] == i }
+	}
+	var kept []lathe.Member
+	all := true
+	for i := range members {
+		keep := len(members[i].Value) > 0 && last(i)
+		if all && !keep {
+			all, kept = false, slices.Clone(members[:i])
+		}
+		if !all && keep {
+			kept = append(kept, members[i])
+		}
+	}
+	if all {
+		return members
+	}
+	return kept
+}
+
+// Named reports whether a member has the name.
+func Named(members []lathe.Member, name string) bool {
+	for i := range members {
+		if members[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendFloat appends f as encoding/json writes it, and null for infinities and NaN.
+func AppendFloat(dst []byte, f float64) []byte {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return append(dst, "null"...)
+	}
+	format := byte('f')
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}

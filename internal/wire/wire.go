@@ -1,0 +1,286 @@
+// Package wire defines the types and interfaces that the codecs of all wires share. A wire is the protocol of a model API:
+// chat completions and Responses of OpenAI, Messages of Anthropic, generateContent of Google. A codec implements one or both
+// of two interfaces: [Served] parses the requests of a server's clients and writes the answers, [Upstream] writes requests to
+// a model's server and parses its answers. Each codec is a package below this one. All are pure: they do no I/O and read no
+// clock.
+//
+// All codecs translate to and from one internal form, [lathe.Request] and [lathe.Finish], so that a request received on one
+// wire can be sent on any other. A member that the target wire cannot express is listed by its path, never dropped silently.
+// A member that Lathe does not know is kept unchanged and sent only to models of the wire that it was received on.
+//
+// Encoding is deterministic: equal values give equal bytes, so that the prompt caches of vendors match from turn to turn.
+// Append functions append to dst and return it. Raw JSON that callers put into requests, messages and tools must be valid.
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Errors of an [Assembler] for answers that cannot be used.
+var (
+	// ErrIncomplete is the error of a stream that ended before the answer was complete.
+	ErrIncomplete = errors.New("the answer broke off")
+	// ErrNoAnswer is the error of a body that is not an answer of the wire, such as an HTML page.
+	ErrNoAnswer = errors.New("the body is not an answer of this protocol")
+	// ErrTooLarge is wrapped by the errors of answers that exceed a limit of [AssemblerOptions]: [ErrTooManyBytes] for
+	// MaxBytes, [ErrTooManyCalls] for MaxCalls.
+	ErrTooLarge     = errors.New("the answer is too large")
+	ErrTooManyBytes = fmt.Errorf("%w: more than MaxBytes", ErrTooLarge)
+	ErrTooManyCalls = fmt.Errorf("%w: more than MaxCalls", ErrTooLarge)
+)
+
+// MaxDropped is the largest number of paths in a list of members that a wire cannot express.
+const MaxDropped = 32
+
+// A ClientRequest is a client's request, parsed by a [Served] codec.
+type ClientRequest struct {
+	// Request is the request in the internal form. The field Wire of its messages and tools names the wire of the request,
+	// which is also that of their unknown members.
+	lathe.Request
+	Stream bool
+	// IncludeUsage requests the usage at the end of a stream, on wires where clients can choose.
+	IncludeUsage bool
+	Obfuscate    bool // pad events, so that their sizes do not reveal the lengths of their texts
+	N            int  // number of answers requested; default 1
+	// Unknown are the members of the body that Request has no field for, in their order in the body.
+	Unknown []lathe.Member
+	// Foreign is the error for the first value in the request that [lathe.Request] cannot represent; nil: there is no such
+	// value. A request with an error here can be relayed to a server of the same wire, but not translated to another one.
+	Foreign *APIError
+	// Dropped are the paths of members that are neither read nor kept, such as "stream_options.x".
+	Dropped []string
+	// Hosted are the declared tools that are not functions, such as web_search. The codec does not add them to Request. The
+	// caller adds those to Request.HostedTools that the model's server executes, and ignores or refuses the others.
+	Hosted []HostedTool
+	// PreviousID is the id of the response that the request continues ("": none). Keep is whether the server stores the answer
+	// under its id (nil: the server's default). Only Responses has these members.
+	PreviousID string
+	Keep       *bool
+	// Names maps names of tools in Request to the client's names, for tools whose name or kind the internal form cannot
+	// represent.
+	Names map[string]ToolName
+	// Approvals are the client's answers to approval requests that [Writer.AppendApproval] wrote into the last answer of the
+	// conversation. Answered reports whether the input ends with such an answer, without a message after it. Only Responses
+	// has them.
+	Approvals []ApprovalAnswer
+	Answered  bool
+	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
+	// list that is not nil allows none. Of the tools that the client declares, Request has the allowed ones only.
+	Allowed []string
+	// Body is the body of the request, not copied. A [Writer] repeats members of it where the wire requires that.
+	Body []byte
+}
+
+// A HostedTool is a tool that a client declares and that the client does not execute.
+type HostedTool struct {
+	Type string // such as "web_search"
+	JSON json.RawMessage
+	// Forced is set if the tool choice names the tool, or requires a call and there is no other tool.
+	Forced bool
+}
+
+// A ToolName is the client's name of a tool.
+type ToolName struct {
+	Namespace, Name string
+	// Custom is set for a tool whose input is text instead of JSON. In the internal form it is a function with one string
+	// argument, `input`.
+	Custom bool
+}
+
+// An APIError is an error in an answer of an API: one that a model's server returned, as an answer or as an event of a stream,
+// or one that ParseRequest returned for a client's request. Each codec encodes it in the form of its wire.
+type APIError struct {
+	// Status is the HTTP status. For an error within a stream it is the error's code if that is a number, else 0.
+	Status  int
+	Message string // may quote the request: for the client, not for logs
+	Type    string // such as "invalid_request_error"
+	Code    string
+	Param   string // the member of the request that is wrong, such as "messages[2].content"
+	// RequestID identifies the request, on wires whose errors have such a member.
+	RequestID string
+	// RetryAfter is the number of seconds after which the server accepts a retry; 0: not known.
+	RetryAfter float64
+}
+
+// A ServerCall is a tool call that this server executed, with its result, in the form in which it is written to the client.
+type ServerCall struct {
+	ID, Name string
+	Server   string // where the tool comes from: the name of the MCP server, else "lathe"
+	// Arguments is a JSON object. Output is the text of the result that the model received. Failed is set if the call failed.
+	Arguments string
+	Output    string
+	Failed    bool
+}
+
+// An Approval is a call to a tool of this server that waits for an approval.
+type Approval struct {
+	ID, CallID, Name, Server, Arguments string
+}
+
+// An ApprovalAnswer is a client's answer to an [Approval].
+type ApprovalAnswer struct {
+	ID      string // of the Approval
+	Approve bool
+	Reason  string
+}
+
+// An AnswerHead is what is known about an answer before its first delta.
+type AnswerHead struct {
+	// RunID begins with "run_". The ids within the answer are derived from the text after that.
+	RunID   string
+	Model   string // as the client named it
+	Created int64  // Unix time in seconds
+	Request *ClientRequest
+	// Kept is set if the server stores the answer under its id.
+	Kept bool
+}
+
+// An Answer is a complete answer, for a client that did not request a stream.
+type Answer struct {
+	AnswerHead
+	Finish *lathe.Finish
+	// Items are written to the client between the parts of Finish.Message, in the order of their Before.
+	Items []Item
+	Extra []lathe.Member // further members of the object, after the known ones
+	// Completed is the time at which the run ended, in Unix seconds.
+	Completed int64
+}
+
+// An Item is an element of an answer that is not a part of its message. Exactly one of Call, Approval and Carrier is set.
+type Item struct {
+	Before   int // index of the part in Finish.Message.Parts that the item precedes
+	Call     *ServerCall
+	Approval *Approval
+	Carrier  string // see [Writer.AppendCarrier]
+}
+
+// A Served codec is the server's side of one wire. Its methods may be called by several goroutines at once.
+type Served interface {
+	Wire() lathe.Wire
+	// ParseRequest parses the body of a request. It refuses values that would change the meaning of the request, and keeps
+	// members that it does not know. Values that [lathe.Request] cannot represent are not an error: see ClientRequest.Foreign.
+	// The error is an *[APIError] with status 400 that names the member. The result refers to body, which must not be changed.
+	ParseRequest(body []byte) (*ClientRequest, error)
+	// NewWriter returns a Writer for one streamed answer.
+	NewWriter(head *AnswerHead) Writer
+	// AppendAnswer appends the body of an answer that is not streamed.
+	AppendAnswer(dst []byte, a *Answer) []byte
+	// AppendError appends the body of an error answer.
+	AppendError(dst []byte, e *APIError) []byte
+}
+
+// A Writer writes the events of one streamed answer, which may span several turns of a model. It is used by one goroutine at a
+// time. The stream is valid on the wire for any order of the method calls before AppendFinish or AppendError: one item or
+// block is open at a time, indexes are consecutive, and the stream ends exactly once.
+type Writer interface {
+	// AppendStart appends the events that begin the stream, if no call has appended them before. The other methods call it.
+	AppendStart(dst []byte) []byte
+	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal or a piece of a call. It
+	// ignores deltas of other kinds. The pieces of different calls may be mixed: see [lathe.DeltaCallStart].
+	AppendDelta(dst []byte, d lathe.Delta) []byte
+	// AppendServerCall appends a call that this server executed, with its result. It appends nothing if the wire has no form
+	// for it.
+	AppendServerCall(dst []byte, c *ServerCall) []byte
+	// AppendApproval appends a call of this server that waits for an approval. It appends nothing if the wire has no form for
+	// it.
+	AppendApproval(dst []byte, a *Approval) []byte
+	// AppendCarrier appends a reasoning item whose opaque data is seal. Clients do not display such data, and send it back
+	// unchanged in their next request. It appends nothing if the wire has no form for it.
+	AppendCarrier(dst []byte, seal string) []byte
+	// AppendFinish ends the stream: it closes open items, and appends the pieces of calls in f.Message that no delta has
+	// contained, the finish reason and the usage. extra are further members of the last object.
+	AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte
+	// AppendError ends the stream with an error. No other method may be called after it.
+	AppendError(dst []byte, e *APIError) []byte
+	// AppendKeepAlive appends bytes that clients ignore.
+	AppendKeepAlive(dst []byte) []byte
+	// Pass records an event of the model's server that the caller has relayed to the client unchanged, so that the events of
+	// the other methods continue the stream after it. raw is valid during the call only.
+	Pass(raw *lathe.Raw)
+}
+
+// EncodeOptions configure how a request to a model's server is encoded. The zero value is a plain request.
+type EncodeOptions struct {
+	Stream       bool // request a stream
+	IncludeUsage bool // request the usage at the end of the stream
+	// ReasoningField is the member in which reasoning is sent back. "" omits the reasoning; "*" uses the member in which it
+	// was received. Only chat completions reads it.
+	ReasoningField string
+	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens.
+	MaxCompletionTokens bool
+	// TopK sends Sampling.TopK on chat completions, whose published schema has no such member.
+	TopK bool
+	// MaxTokens is the token limit to send if the request has none and the wire requires one; 0: 8192.
+	MaxTokens int
+	// SystemTurns is set if the server accepts system messages between the turns. Otherwise they are sent as text of the user.
+	// Only Messages reads it.
+	SystemTurns bool
+	// Entry is the name of the model in the configuration. Reasoning that another entry wrote is not sent.
+	Entry string
+	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
+	Without []string
+}
+
+// AssemblerOptions limit the size of an answer. A zero field means the default in its comment.
+type AssemblerOptions struct {
+	MaxCalls int // default 256
+	MaxBytes int // of text, reasoning, arguments and unknown members; default 32 MiB
+}
+
+// An Upstream codec is the client's side of one wire, for requests to a model's server. Its methods may be called by several
+// goroutines at once.
+type Upstream interface {
+	Wire() lathe.Wire
+	// Path returns the path of a model call below the base URL, such as "/chat/completions".
+	Path(model string, stream bool) string
+	// DefaultBaseURL returns the base URL of the vendor, without a slash at the end.
+	DefaultBaseURL() string
+	// KeyHeader returns the name of the header for the API key, and the prefix of its value, such as "Bearer ".
+	KeyHeader() (name, before string)
+	// Headers returns the fixed headers of every request, as pairs of name and value.
+	Headers() [][2]string
+	// AppendRequest appends the body of a request. dropped are the paths of members that the wire cannot express, at most
+	// [MaxDropped].
+	AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOptions) (body []byte, dropped []string)
+	// AppendRelayed appends a client's request on this wire, body, unchanged except for the name of the model, the members of
+	// req.Overrides and the changes that opts requires. body must be a request that ParseRequest accepted.
+	AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte
+	// NewAssembler returns an Assembler for one answer. opts may be nil.
+	NewAssembler(opts *AssemblerOptions) Assembler
+	// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event of a stream.
+	ParseError(status int, body []byte) *APIError
+	// Refused returns the feature that the server refused with error e, such as "encrypted_content", if the request can be
+	// sent again without it; otherwise "".
+	Refused(e *APIError) string
+}
+
+// An Assembler assembles one answer from the events of a stream. It tolerates deviations from the wire's specification and
+// counts each as a [lathe.Fault]. An answer that is cut off is an error. The result does not depend on how the server splits
+// the answer into events, and equals the result of Complete for the same answer. An Assembler is used by one goroutine at a
+// time.
+type Assembler interface {
+	// Reset prepares the Assembler for another answer.
+	Reset()
+	// Append parses one event and appends its deltas to dst. event is the type of the event; "": it has none. The error is an
+	// *[APIError] if the server reported one, and wraps [ErrTooLarge] if the answer exceeds a limit; both are final. Append
+	// does not retain data.
+	Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error)
+	// Done reports whether the server has marked the end of the stream.
+	Done() bool
+	// Finish returns the complete answer. It is called once, after the last Append. cleanEOF is whether the stream ended
+	// without a connection error. The error is that of Append if there was one, or [ErrIncomplete] if the answer was cut off.
+	Finish(cleanEOF bool) (*lathe.Finish, error)
+	// Complete parses the body of an answer that was not streamed and appends the deltas that the same answer has in a
+	// stream. It discards the events that were appended before.
+	Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error)
+	// Sound reports whether the appended events are valid for every client of the wire, so that they can be relayed unchanged.
+	Sound() bool
+	// Finished reports whether the finish reason was received.
+	Finished() bool
+	// Names returns the id and the model that the answer contains; "" for one that was not received.
+	Names() (id, model string)
+}

@@ -1,0 +1,213 @@
+package bfcl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A Case is one entry of a category. It does not change and may be used from several goroutines.
+type Case struct {
+	ID       string
+	Category string
+	// Turns are the messages of each turn; all but multi-turn cases have just one.
+	Turns [][]lathe.Message
+	// Tools are the functions as tools of the caller. Their names are those that the wire takes;
+	// [Case.Function] gives the leaderboard's own. In the Java and JavaScript categories each
+	// argument is a string that holds an expression of that language.
+	Tools []*lathe.ToolSpec
+	// Unscored says why the case has no verdict; empty where it has one.
+	Unscored string
+
+	key       string // the hash of what it is judged by
+	names     names
+	functions []value
+	answers   []value
+}
+
+// A Verdict says whether the calls of a case are right. ErrorType is the leaderboard's name for what
+// is wrong, or begins with [InputError]; it is empty where Valid is set.
+type Verdict struct {
+	Valid     bool
+	ErrorType string
+}
+
+// InputError begins the error types of what cannot be judged.
+const InputError = "input_error:"
+
+func verdictOf(wrong string) Verdict { return Verdict{Valid: wrong == "", ErrorType: wrong} }
+
+// entry is a line of a file of questions; Function stands in all but multi-turn ones.
+type entry struct {
+	ID       string            `json:"id"`
+	Question [][]entryMessage  `json:"question"`
+	Function []json.RawMessage `json:"function"`
+	Classes  []string          `json:"involved_classes"`
+}
+
+type entryMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// newCase reads a question; functions are those of its classes. answers is nil where it has none.
+func newCase(categoryName string, e *entry, functions []json.RawMessage, answers []byte) (*Case, error) {
+	cat := readCategory(categoryName)
+	c := &Case{ID: e.ID, Category: categoryName, Unscored: cat.unscored()}
+	for _, turn := range e.Question {
+		msgs := make([]lathe.Message, 0, len(turn))
+		for _, m := range turn {
+			role := lathe.Role(m.Role)
+			switch role {
+			case lathe.RoleSystem, lathe.RoleUser, lathe.RoleAssistant:
+			default:
+				return nil, fmt.Errorf("no such role in a question: %q", m.Role)
+			}
+			msgs = append(msgs, lathe.Message{Role: role, Parts: []lathe.Part{lathe.Text{Text: m.Content}}})
+		}
+		c.Turns = append(c.Turns, msgs)
+	}
+	if len(c.Turns) == 0 || len(c.Turns[0]) == 0 {
+		return nil, errors.New("there is no question")
+	}
+	functions = append(e.Function[:len(e.Function):len(e.Function)], functions...)
+	c.key = keyOf(categoryName, functions, answers)
+	for _, raw := range functions {
+		if err := c.addFunction(raw, cat.language); err != nil {
+			return nil, fmt.Errorf("function %d: %w", len(c.functions)+1, err)
+		}
+	}
+	if c.Unscored != "" || !cat.hasAnswers() {
+		return c, nil
+	}
+	if answers == nil {
+		c.Unscored = "there is no answer to it"
+		return c, nil
+	}
+	v, err := readValue(answers)
+	if err != nil {
+		return nil, fmt.Errorf("answer: %w", err)
+	}
+	truth := v.dict["ground_truth"]
+	c.answers = truth.list
+	return c, nil
+}
+
+// keyOf returns the hash of what a case is judged by.
+func keyOf(category string, functions []json.RawMessage, answers []byte) string {
+	h := sha256.New()
+	for _, part := range append([]json.RawMessage{[]byte(category), answers}, functions...) {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (c *Case) addFunction(raw []byte, lang *language) error {
+	fn, err := readValue(raw)
+	if err != nil {
+		return err
+	}
+	name, description := fn.dict["name"], fn.dict["description"]
+	params, ok := rawjson.Get(raw, "parameters")
+	if name.kind != text || !ok || params[0] != '{' {
+		return errors.New("want a name and parameters")
+	}
+	schema := appendSchema(nil, params)
+	if lang.convert != nil {
+		schema = textSchema(params, lang.name)
+	}
+	c.functions = append(c.functions, fn)
+	c.Tools = append(c.Tools, &lathe.ToolSpec{
+		Name: c.names.tool(name.text), Description: description.text, Schema: schema,
+		Owner: lathe.OwnerClient, Allowlist: []string{"*"}, Origin: "bfcl",
+	})
+	return nil
+}
+
+// Function returns the leaderboard's name of the function that a tool stands for. A name that is
+// none of the case's tools is returned as it is.
+func (c *Case) Function(tool string) string { return c.names.of(tool) }
+
+// ModelOutput returns calls in the leaderboard's form, `[{"function":{"param":value}}]`, with its own
+// names of functions. Arguments that are empty count as none; it is an error when a call was cut off
+// or its arguments are no JSON object.
+func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
+	out := []byte{'['}
+	for i, call := range calls {
+		args := bytes.TrimSpace([]byte(call.Arguments))
+		if len(args) == 0 {
+			args = []byte("{}")
+		}
+		if call.Incomplete || call.ParseError != "" || args[0] != '{' {
+			return nil, fmt.Errorf("call %d has no arguments that can be read", i+1)
+		}
+		if err := rawjson.Check(args, rawjson.Limits{}); err != nil {
+			return nil, fmt.Errorf("arguments of call %d: %w", i+1, err)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(rawjson.AppendQuote(append(out, '{'), c.Function(call.Name)), ':')
+		out = append(rawjson.AppendCompact(out, args), '}')
+	}
+	return append(out, ']'), nil
+}
+
+// ScoreCalls judges the calls of a model, in the order in which it made them; none is no call.
+func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
+	out, err := c.ModelOutput(calls)
+	if err != nil {
+		return c.undecodable()
+	}
+	return c.Score(out)
+}
+
+// Score judges calls in the leaderboard's form.
+func (c *Case) Score(modelOutput []byte) Verdict {
+	if c.Unscored != "" {
+		return verdictOf(InputError + "unscored")
+	}
+	v, err := readValue(modelOutput)
+	if err != nil {
+		return verdictOf(InputError + "model_output")
+	}
+	formed := v.kind == list
+	for _, call := range v.list {
+		formed = formed && len(call.keys) == 1 && call.dict[call.keys[0]].kind == dict
+	}
+	cat := readCategory(c.Category)
+	called := formed && len(v.list) > 0
+	switch {
+	case cat.shape == noCall && called:
+		return verdictOf(calledAnyway)
+	case cat.shape == someCall && !called:
+		return verdictOf(calledNone)
+	case cat.shape == noCall, cat.shape == someCall:
+		return verdictOf("")
+	case !formed:
+		return verdictOf(wrongFormat)
+	}
+	ch := checker{category: cat, functions: c.functions, answers: c.answers}
+	return verdictOf(ch.check(v.list))
+}
+
+// undecodable is the verdict on output that holds no calls that can be read.
+func (c *Case) undecodable() Verdict {
+	switch readCategory(c.Category).shape {
+	case noCall:
+		return verdictOf("")
+	case someCall:
+		return verdictOf(calledNone)
+	}
+	if c.Unscored != "" {
+		return verdictOf(InputError + "unscored")
+	}
+	return verdictOf(undecodable)
+}

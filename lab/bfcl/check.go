@@ -1,0 +1,371 @@
+package bfcl
+
+import (
+	"math/big"
+	"strings"
+)
+
+// The error types of the leaderboard. An empty string stands for what is right.
+const (
+	wrongFormat  = "ast_decoder:decoder_wrong_output_format"
+	undecodable  = "ast_decoder:decoder_failed"
+	calledAnyway = "irrelevance_error:decoder_success"
+	calledNone   = "relevance_error:decoder_failed"
+
+	wrongCount       = "simple_function_checker:wrong_count"
+	wrongCountOfMany = "multiple_function_checker:wrong_count"
+	wrongCountBeside = "parallel_function_checker_no_order:wrong_count"
+	noMatch          = "parallel_function_checker_no_order:cannot_find_match"
+	wrongName        = "simple_function_checker:wrong_func_name"
+	missingRequired  = "simple_function_checker:missing_required"
+	missingOptional  = "simple_function_checker:missing_optional"
+	unexpectedParam  = "simple_function_checker:unexpected_param"
+
+	wrongType       = "type_error:simple"
+	wrongNestedType = "type_error:nested"
+	notJavaText     = "type_error:java"
+	notScriptText   = "type_error:js"
+
+	wrongText      = "value_error:string"
+	wrongList      = "value_error:list/tuple"
+	wrongDictKey   = "value_error:dict_key"
+	wrongDictValue = "value_error:dict_value"
+	wrongDictCount = "value_error:list_dict_count"
+	wrongValue     = "value_error:others"
+	unclearDict    = "dict_checker:unclear"
+	unclearDicts   = "list_dict_checker:unclear"
+
+	badFunction = InputError + "function"
+	badAnswer   = InputError + "answer"
+)
+
+// A checker judges the calls of one case. functions and answers are lists.
+type checker struct {
+	category  category
+	functions []value
+	answers   []value
+}
+
+// check returns the error type of calls, each of which is a dict of one function name.
+func (c *checker) check(calls []value) string {
+	if len(c.answers) == 0 {
+		return badAnswer
+	}
+	switch {
+	case c.category.shape == anyOrder:
+		return c.anyOrder(calls)
+	case c.category.shape == oneOfMany:
+		if len(calls) != len(c.answers) {
+			return wrongCountOfMany
+		}
+		return c.call(c.described(c.answers[0]), calls[0], c.answers[0])
+	case len(calls) != 1:
+		return wrongCount
+	case len(c.functions) == 0:
+		return badFunction
+	}
+	return c.call(c.functions[0], calls[0], c.answers[0])
+}
+
+// anyOrder gives each answer the first call that is right for it and serves no other answer.
+func (c *checker) anyOrder(calls []value) string {
+	if len(calls) != len(c.answers) {
+		return wrongCountBeside
+	}
+	taken := make([]bool, len(calls))
+answers:
+	for _, answer := range c.answers {
+		fn := c.described(answer)
+		for i, call := range calls {
+			if taken[i] {
+				continue
+			}
+			wrong := c.call(fn, call, answer)
+			if wrong == "" {
+				taken[i] = true
+				continue answers
+			}
+			if strings.HasPrefix(wrong, InputError) {
+				return wrong
+			}
+		}
+		return noMatch
+	}
+	return ""
+}
+
+// described returns the function that an answer names, or null.
+func (c *checker) described(answer value) value {
+	if len(answer.keys) > 0 {
+		for _, fn := range c.functions {
+			if name := fn.dict["name"]; name.isText(answer.keys[0]) {
+				return fn
+			}
+		}
+	}
+	return value{}
+}
+
+// call judges one call by the description of its function and by the values that are right.
+func (c *checker) call(fn, call, answer value) string {
+	name, params := fn.dict["name"], fn.dict["parameters"]
+	if name.kind != text || params.kind != dict {
+		return badFunction
+	}
+	if len(answer.keys) == 0 || answer.dict[answer.keys[0]].kind != dict {
+		return badAnswer
+	}
+	right := answer.dict[answer.keys[0]]
+	args, ok := call.dict[name.text]
+	if !ok {
+		return wrongName
+	}
+	required := params.dict["required"]
+	for _, p := range required.list {
+		if _, ok := args.dict[p.text]; !ok {
+			return missingRequired
+		}
+	}
+	properties := params.dict["properties"]
+	for _, p := range args.keys {
+		property, described := properties.dict[p]
+		answers, answered := right.dict[p]
+		if !described || !answered {
+			return unexpectedParam
+		}
+		if answers.kind != list {
+			return badAnswer
+		}
+		if wrong := c.argument(property, args.dict[p], answers.list); wrong != "" {
+			return wrong
+		}
+	}
+	for _, p := range right.keys {
+		if _, given := args.dict[p]; !given && !contains(right.dict[p].list, textValue("")) {
+			return missingOptional
+		}
+	}
+	return ""
+}
+
+// argument judges one argument by the description of its parameter and the values that are right.
+// The empty string among these says that the argument may be left out.
+func (c *checker) argument(property, v value, right []value) string {
+	typ := property.dict["type"]
+	want, ok := c.category.language.kinds[typ.text]
+	if typ.kind != text || !ok {
+		return badFunction
+	}
+	nested := null // no nested type
+	itemType := ""
+	if c.category.language.lists[typ.text] {
+		items := property.dict["items"]
+		item := items.dict["type"]
+		if nested, ok = c.category.language.kinds[item.text]; item.kind != text || !ok {
+			return badFunction
+		}
+		itemType = item.text
+	}
+	if convert := c.category.language.convert; convert != nil {
+		if v.kind != text {
+			return c.category.language.notText
+		}
+		if v, ok = convert(v.text, typ.text, itemType); !ok {
+			return badFunction
+		}
+	} else if typ.text == "float" && v.kind == integer {
+		f, _ := new(big.Float).SetInt(v.whole).Float64()
+		v = value{kind: float, real: f}
+	}
+	isVariable, wrong := checkType(v, right, want, nested)
+	switch {
+	case wrong != "":
+		return wrong
+	case isVariable:
+	case want == dict:
+		return checkDict(v, right)
+	case want == list && nested == dict:
+		return checkDicts(v, right)
+	case want == text:
+		return checkText(v, right)
+	case want == list:
+		return checkList(v, right)
+	}
+	if !contains(right, v) {
+		return wrongValue
+	}
+	return ""
+}
+
+// checkType judges the type of v. A value that has the type of the answers in place of the described
+// one is a variable: it is compared as it is.
+func checkType(v value, right []value, want, nested kind) (isVariable bool, wrong string) {
+	answered, known := firstKind(right)
+	if v.kind == want {
+		if nested == null {
+			return known && answered != want, ""
+		}
+		for _, answer := range right {
+			if answer.kind != list || allOf(v.list, answer.list, nested) {
+				return known && answered != want, ""
+			}
+		}
+		if known && answered == v.kind {
+			return true, wrongNestedType
+		}
+		return false, wrongType
+	}
+	if known && answered == v.kind {
+		return true, ""
+	}
+	return false, wrongType
+}
+
+func allOf(vs, right []value, want kind) bool {
+	for _, v := range vs {
+		if _, wrong := checkType(v, right, want, null); wrong != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// firstKind returns the kind of the first answer that is not the empty string.
+func firstKind(right []value) (kind, bool) {
+	for _, v := range right {
+		if !v.isText("") {
+			return v.kind, true
+		}
+	}
+	return null, false
+}
+
+// loosely returns a text without what people write differently: blanks and some punctuation, case,
+// and the kind of quotes. Other values stay.
+func loosely(v value) value {
+	if v.kind != text {
+		return v
+	}
+	return textValue(strings.Map(func(r rune) rune {
+		switch r {
+		case ' ', ',', '.', '/', '-', '_', '*', '^':
+			return -1
+		case '\'':
+			return '"'
+		}
+		return r
+	}, strings.ToLower(v.text)))
+}
+
+func allLoosely(vs []value) []value {
+	out := make([]value, len(vs))
+	for i, v := range vs {
+		out[i] = loosely(v)
+	}
+	return out
+}
+
+func checkText(v value, right []value) string {
+	if !contains(allLoosely(right), loosely(v)) {
+		return wrongText
+	}
+	return ""
+}
+
+func checkList(v value, right []value) string {
+	got := value{kind: list, list: allLoosely(v.list)}
+	found := false
+	for _, answer := range right {
+		items, ok := answer.items()
+		if !ok {
+			return badAnswer
+		}
+		found = found || equal(got, value{kind: list, list: allLoosely(items)})
+	}
+	if !found {
+		return wrongList
+	}
+	return ""
+}
+
+// checkDicts judges a list of dicts, whose order counts.
+func checkDicts(v value, right []value) string {
+	wrong := unclearDicts
+answers:
+	for _, answer := range right {
+		items, ok := answer.items()
+		if !ok {
+			return badAnswer
+		}
+		if len(items) != len(v.list) {
+			wrong = wrongDictCount
+			continue
+		}
+		for i := range items {
+			if wrong = checkDict(v.list[i], items[i:i+1]); wrong != "" {
+				continue answers
+			}
+		}
+		return ""
+	}
+	return wrong
+}
+
+func checkDict(v value, right []value) string {
+	wrong := unclearDict
+	for _, answer := range right {
+		if answer.isText("") {
+			continue
+		}
+		if answer.kind != dict {
+			return badAnswer
+		}
+		if wrong = dictAgainst(v, answer); wrong == "" || strings.HasPrefix(wrong, InputError) {
+			return wrong
+		}
+	}
+	return wrong
+}
+
+// dictAgainst compares a dict with one answer, which lists the right values of each key. A key that
+// is missing counts more than a value that is wrong.
+func dictAgainst(v, answer value) string {
+	if v.kind != dict {
+		return wrongNestedType // an answer that is no list let its type pass
+	}
+	wrong := ""
+	for _, key := range v.keys {
+		values, ok := answer.dict[key]
+		if !ok {
+			wrong = wrongDictKey
+			break
+		}
+		items, ok := values.items()
+		if !ok {
+			return badAnswer
+		}
+		if !contains(allLoosely(items), loosely(v.dict[key])) {
+			wrong = wrongDictValue
+			break
+		}
+	}
+	for _, key := range answer.keys {
+		if _, ok := v.dict[key]; ok {
+			continue
+		}
+		switch values := answer.dict[key]; values.kind {
+		case text: // holds the empty string
+		case list:
+			if !contains(values.list, textValue("")) {
+				return wrongDictKey
+			}
+		case dict:
+			if _, ok := values.dict[""]; !ok {
+				return wrongDictKey
+			}
+		default:
+			return badAnswer
+		}
+	}
+	return wrong
+}

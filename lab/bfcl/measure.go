@@ -1,0 +1,155 @@
+package bfcl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/lab/eval"
+)
+
+// Select returns the categories of the data that the words name, in the data's order. A word is a
+// category, a pattern such as live_*, or the part of names before a language: simple. Without words it
+// returns all that have verdicts. A word that names nothing is an error that wraps [ErrNoCategory].
+func Select(fsys fs.FS, words ...string) ([]string, error) {
+	all, err := Categories(fsys)
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 {
+		return slices.DeleteFunc(all, func(c string) bool { return readCategory(c).unscored() != "" }), nil
+	}
+	chosen := map[string]bool{}
+	for _, word := range words {
+		patterns := []string{word}
+		if !slices.Contains(all, word) {
+			patterns = append(patterns, word+"_python", word+"_java", word+"_javascript")
+		}
+		found := false
+		for _, c := range all {
+			for _, p := range patterns {
+				ok, err := path.Match(p, c)
+				if err != nil {
+					return nil, fmt.Errorf("category %q: %w", word, err)
+				}
+				chosen[c], found = chosen[c] || ok, found || ok
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("category %q: %w, which has %s", word, ErrNoCategory, strings.Join(all, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(c string) bool { return !chosen[c] }), nil
+}
+
+// A Measured is a suite that [eval.Measure] runs, made of cases.
+type Measured struct {
+	Suite *eval.Suite
+	// LeftOut counts the cases that have no answer to judge by. They are not in the suite.
+	LeftOut int
+
+	cases map[string]*Case // by id
+}
+
+// maxID is the longest id of a case, in bytes: it is part of file names.
+const maxID = 100
+
+// Measure returns the cases of the categories as a suite: the first limit ones of each, all of them
+// where it is 0.
+func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
+	m := &Measured{Suite: &eval.Suite{Name: "bfcl"}, cases: map[string]*Case{}}
+	for _, category := range categories {
+		n := 0
+		for c, err := range Suite(fsys, category) {
+			if err != nil {
+				return nil, err
+			}
+			if c.Unscored != "" && !c.formOnly() {
+				m.LeftOut++
+				continue
+			}
+			if c.ID == "" || len(c.ID) > maxID || m.cases[c.ID] != nil {
+				return nil, fmt.Errorf("bfcl: %s: the id %.120q is empty, too long, or stands twice", category, c.ID)
+			}
+			m.cases[c.ID] = c
+			m.Suite.Scenarios = append(m.Suite.Scenarios, c.Scenario())
+			if n++; n == limit {
+				break
+			}
+		}
+	}
+	return m, nil
+}
+
+// Scenario returns the case as one for [eval.Measure]: the model is asked the first turn, with the
+// case's tools, and its first message is judged. That is the leaderboard's verdict, but for cases of
+// several turns: of those only the form of the calls is judged, see [Case.Form].
+func (c *Case) Scenario() *eval.Scenario {
+	text := ""
+	for _, m := range c.Turns[0] {
+		if m.Role == lathe.RoleUser {
+			text = m.Text()
+		}
+	}
+	return &eval.Scenario{ID: c.ID, Title: c.Category, Category: c.Category, User: text,
+		Ask: &eval.Ask{Messages: c.Turns[0], Tools: c.Tools, Key: c.key, Judge: c.judge}}
+}
+
+func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
+	check := eval.Check{Group: "trace", Assert: "calls are right", OK: true}
+	switch readCategory(c.Category).shape {
+	case noCall:
+		check.Assert = "no call is made"
+	case someCall:
+		check.Assert = "a call is made"
+	case multiTurn:
+		check.Assert = "calls are of known functions, with arguments of their schema"
+		if err := c.Form(calls); err != nil {
+			check.OK, check.Got = false, err.Error()
+		}
+		return check
+	default: // the answers decide
+	}
+	if v := c.ScoreCalls(calls); !v.Valid {
+		check.OK, check.Got = false, v.ErrorType
+	}
+	return check
+}
+
+// formOnly reports whether only the form of calls can be scored.
+func (c *Case) formOnly() bool { return readCategory(c.Category).shape == multiTurn }
+
+// Form returns an error if the form of calls is wrong: there is no call, one is of a function that the case
+// does not have, or its arguments do not match the function's schema. It does not examine the effect of the calls.
+// The error contains names, and no arguments.
+func (c *Case) Form(calls []lathe.ToolCall) error {
+	if len(calls) == 0 {
+		return errors.New("no call")
+	}
+	if _, err := c.ModelOutput(calls); err != nil {
+		return err
+	}
+	for i, call := range calls {
+		at := slices.IndexFunc(c.Tools, func(t *lathe.ToolSpec) bool { return t.Name == call.Name })
+		if at < 0 {
+			return fmt.Errorf("call %d is of a function that is not known", i+1)
+		}
+		args := strings.TrimSpace(call.Arguments)
+		if args == "" {
+			args = "{}"
+		}
+		s, err := schema.Compile(c.Tools[at].Schema)
+		if err != nil {
+			return fmt.Errorf("the schema of %s: %w", call.Name, err)
+		}
+		if bad := s.Validate([]byte(args)); len(bad) > 0 {
+			return fmt.Errorf("call %d of %s breaks %s", i+1, call.Name, bad[0].Keyword)
+		}
+	}
+	return nil
+}

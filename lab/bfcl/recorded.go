@@ -1,0 +1,142 @@
+package bfcl
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/lab/eval"
+)
+
+// MaxRecordedBytes bounds what [Measured.Recorded] reads.
+const MaxRecordedBytes = 256 << 20
+
+// Recorded reads outputs that a model gave elsewhere, and returns what gives each scenario of the suite
+// a model that answers with its output again: so they pass through the same runs as a live model's. They
+// are JSON lines `{"id","model_output"}`, the output a list of calls, `[{"function":{"parameter":value}}]`
+// with the leaderboard's names; other members are not looked at. An id that stands twice is an error, and
+// so is an output of another form. The error of a model without an output wraps [eval.ErrReplay].
+func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, error) {
+	outputs, err := readOutputs(r)
+	if err != nil {
+		return nil, err
+	}
+	return func(sc *eval.Scenario) lathe.Model {
+		rec := &recordedModel{output: outputs[sc.ID], tools: map[string]string{}}
+		if c := m.cases[sc.ID]; c != nil {
+			for tool, fn := range c.names.function {
+				if old, ok := rec.tools[fn]; !ok || tool < old { // of two with one name, the first
+					rec.tools[fn] = tool
+				}
+			}
+		}
+		return rec
+	}, nil
+}
+
+func readOutputs(r io.Reader) (map[string][]byte, error) {
+	outputs := map[string][]byte{}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, MaxLineBytes)
+	size := 0
+	for n := 1; sc.Scan(); n++ {
+		line := bytes.TrimSpace(sc.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		var of struct {
+			ID     string          `json:"id"`
+			Output json.RawMessage `json:"model_output"`
+		}
+		err := rawjson.Check(line, rawjson.Limits{})
+		if err == nil && json.Unmarshal(line, &of) != nil {
+			err = errors.New("want an object with id and model_output")
+		}
+		if err == nil {
+			_, err = recordedCalls(nil, of.Output)
+		}
+		if size += len(line); err == nil && size > MaxRecordedBytes {
+			err = fmt.Errorf("larger than %d bytes", MaxRecordedBytes)
+		}
+		if err == nil && outputs[of.ID] != nil {
+			err = fmt.Errorf("the id %.80q stands twice", of.ID)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		outputs[of.ID] = bytes.Clone(of.Output)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("reading outputs: %w", err)
+	}
+	return outputs, nil
+}
+
+// A recordedModel gives one message, whatever it is asked.
+type recordedModel struct {
+	output []byte
+	tools  map[string]string // by function
+}
+
+// Describe returns no name: a recorded output does not say which model it is of.
+func (m *recordedModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+
+// Generate yields the recorded message.
+func (m *recordedModel) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		if m.output == nil {
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "bfcl: recorded model", Err: eval.ErrReplay})
+			return
+		}
+		calls, err := recordedCalls(m.tools, m.output)
+		if err != nil {
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "bfcl: recorded model", Err: err})
+			return
+		}
+		finish := &lathe.Finish{Message: lathe.Message{Role: lathe.RoleAssistant}, Reason: lathe.FinishStop, Model: req.Model}
+		for _, c := range calls {
+			finish.Message.Parts = append(finish.Message.Parts, c)
+			finish.Reason = lathe.FinishToolCalls
+		}
+		if len(calls) == 0 {
+			finish.Message.Parts = []lathe.Part{lathe.Text{Text: "No function fits."}}
+		}
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: finish}, nil)
+	}
+}
+
+// recordedCalls reads calls in the leaderboard's form, with the names of tools where there are some.
+func recordedCalls(tools map[string]string, output []byte) ([]lathe.ToolCall, error) {
+	wrong := errors.New("model_output is no list of calls")
+	if len(output) == 0 || output[0] != '[' {
+		return nil, wrong
+	}
+	var calls []lathe.ToolCall
+	for el := range rawjson.Elements(output) {
+		if el[0] != '{' {
+			return nil, wrong
+		}
+		n := 0
+		for name, args := range rawjson.Members(el) {
+			if n++; n > 1 || args[0] != '{' {
+				return nil, wrong
+			}
+			fn := string(rawjson.AppendUnquoteLossy(nil, name))
+			if tool := tools[fn]; tool != "" {
+				fn = tool
+			}
+			calls = append(calls, lathe.ToolCall{ID: fmt.Sprintf("call_%d", len(calls)+1), Name: fn, Arguments: string(args)})
+		}
+		if n == 0 {
+			return nil, wrong
+		}
+	}
+	return calls, nil
+}

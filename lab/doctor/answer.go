@@ -1,0 +1,251 @@
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// An answer is what a response of status 200 holds, as its bytes show it.
+type answer struct {
+	req    *lathe.Request
+	stream bool // a stream was asked for
+	whole  bool // one JSON object came
+
+	chunks     int
+	role       bool
+	text       strings.Builder
+	pieces     []piece
+	legacy     bool
+	finishes   []string
+	usage      int // chunks with usage
+	usageEarly int // of them, those with choices
+	completion int // tokens of the answer, as the server counts them; 0: it does not
+	done       bool
+	failed     bool // an error in the stream
+	cut        bool // the connection broke
+	thought    bool
+	groups     []group
+	fin        *lathe.Finish // nil: it could not be put together
+}
+
+// calls returns the calls of the answer.
+func (a *answer) calls() []lathe.ToolCall {
+	if a.fin == nil {
+		return nil
+	}
+	return a.fin.Message.Calls()
+}
+
+// finish returns the last finish reason, "" none.
+func (a *answer) finish() string {
+	if len(a.finishes) == 0 {
+		return ""
+	}
+	return a.finishes[len(a.finishes)-1]
+}
+
+const (
+	longLine    = 64 << 10
+	tooLongLine = 1 << 20 // the default of max_line_bytes
+)
+
+// read looks at a response of status 200; nil when it holds no completion.
+func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
+	if e.tooLarge {
+		x.find("too-large", "")
+	}
+	start := bytes.TrimSpace(e.body)
+	switch {
+	case len(start) == 0:
+		if e.timedOut {
+			x.find("hang", "")
+		} else {
+			x.find("empty-body", "")
+		}
+		return nil
+	case start[0] == '<':
+		x.find("html", e.media())
+		return nil
+	}
+	if !x.chat() {
+		return x.readOther(e, req, stream)
+	}
+	a := &answer{req: req, stream: stream}
+	switch {
+	case start[0] == '{':
+		a.whole = true
+		if !x.readWhole(a, start) {
+			return nil
+		}
+		if stream {
+			x.find("json-instead-of-stream", "")
+		}
+	case !stream:
+		x.find("not-a-completion", e.media())
+		return nil
+	default:
+		x.readStream(a, e)
+		if a.chunks == 0 && !a.failed {
+			x.find("not-a-completion", e.media())
+			return nil
+		}
+	}
+	a.groups = groupPieces(a.pieces)
+	x.judge(a)
+	return a
+}
+
+// readWhole reads a JSON completion.
+func (x *examiner) readWhole(a *answer, body []byte) bool {
+	if !isObject(body) {
+		x.find("not-a-completion", "")
+		return false
+	}
+	if e, ok := rawjson.Get(body, "error"); ok && string(e) != "null" {
+		x.find("error-in-band-first", openai.ParseError(0, body).Message)
+		return false
+	}
+	if choices, ok := rawjson.Get(body, "choices"); !ok || choices[0] != '[' {
+		x.find("not-a-completion", "")
+		return false
+	}
+	x.readChunk(a, body, "message")
+	a.done = true
+	fin, err := openai.ParseCompletion(body, nil)
+	if err == nil {
+		a.fin = fin
+		x.judgeFaults(fin)
+	}
+	return true
+}
+
+// readStream reads server-sent events, and looks at their lines.
+func (x *examiner) readStream(a *answer, e *exchange) {
+	if m := e.media(); m != "text/event-stream" {
+		x.find("content-type", m)
+	}
+	x.judgeLines(e.body)
+	asm := openai.NewAssembler(nil)
+	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
+	defer r.Release()
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			a.cut = !errors.Is(err, io.EOF)
+			break
+		}
+		if a.done {
+			x.find("after-done", "")
+			break
+		}
+		if x.readEvent(a, ev.Data); a.failed {
+			return
+		}
+		if _, err := asm.Append(nil, ev.Data); err != nil {
+			break
+		}
+	}
+	switch {
+	case e.timedOut:
+		if a.chunks > 0 {
+			x.find("slow", "")
+		} else {
+			x.find("hang", "in the middle of a stream")
+		}
+		a.cut = true
+	case e.err != nil:
+		a.cut = true
+	}
+	fin, err := asm.Finish(!a.cut)
+	if err == nil {
+		a.fin = fin
+		x.judgeFaults(fin)
+	}
+	switch {
+	case len(a.finishes) > 0 && a.cut && !a.done:
+		x.find("cut-after-finish", "")
+	case len(a.finishes) > 0 || a.done:
+		if !a.done {
+			x.find("no-done", "")
+		}
+	case e.timedOut || e.tooLarge:
+	case len(a.pieces) > 0:
+		a.cut = true
+		x.find("cut-mid-argument", "")
+	default:
+		a.cut = true
+		x.find("cut-mid-text", "")
+	}
+}
+
+// judgeLines looks at how the events are written, before anything is read of them.
+func (x *examiner) judgeLines(b []byte) {
+	if rest, ok := bytes.CutPrefix(b, []byte("\ufeff")); ok {
+		x.find("bom", "")
+		b = rest
+	}
+	if bytes.Contains(b, []byte("\r\n")) {
+		x.find("crlf", "")
+	}
+	longest, before := 0, false
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimRight(line, "\r\n")
+		longest = max(longest, len(line))
+		if bytes.HasPrefix(line, []byte(":")) {
+			x.find("comments", "")
+		}
+		data := bytes.HasPrefix(line, []byte("data"))
+		if data && before {
+			x.find("multi-line-data", "")
+		}
+		before = data
+	}
+	switch {
+	case longest > tooLongLine:
+		x.find("line-too-long", bytesText(longest))
+		x.mend("line-too-long", "max_line_bytes", bytesText(2*longest))
+	case longest > longLine:
+		x.find("long-line", bytesText(longest))
+	}
+}
+
+// judgeFaults names what only putting the answer together shows.
+func (x *examiner) judgeFaults(fin *lathe.Finish) {
+	for _, f := range fin.Faults {
+		switch f.Kind {
+		case openai.FaultInvalidUTF8:
+			x.find("invalid-utf8", "")
+		case openai.FaultSplitCharacter:
+			x.find("character-split", "")
+		case openai.FaultDuplicateMember:
+			x.find("duplicate-member", "")
+		case openai.FaultCallRepeated:
+			x.find("call-repeated", "")
+		case openai.FaultUnknownContent:
+			x.find("content-unknown", "")
+		case openai.FaultReasoningRepeats:
+			x.find("reasoning-twice", "")
+		case openai.FaultUsageInvalid:
+			x.find("usage-invalid", "")
+		case openai.FaultIndexChanged:
+			x.find("index-changed", "")
+		case openai.FaultNameMissing:
+			x.find("name-missing", "")
+		}
+	}
+}
+
+func kindOf(err error) string {
+	var s *rawjson.SyntaxError
+	if errors.As(err, &s) {
+		return s.Kind
+	}
+	return ""
+}

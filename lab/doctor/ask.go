@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/plain"
+	"github.com/lathe-run/lathe/internal/reconnect"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/secret"
+)
+
+// An exchange is one request and what came back.
+type exchange struct {
+	status   int // 0: no response
+	header   http.Header
+	body     []byte
+	api      *wire.APIError // what the body says as an error; nil: no response
+	err      error          // of the transport, or of reading the body
+	timedOut bool
+	tooLarge bool
+}
+
+// lost reports whether the connection failed before any response.
+func (e *exchange) lost() bool { return e.status == 0 && e.err != nil && !e.timedOut }
+
+// media returns the media type of the response, without parameters.
+func (e *exchange) media() string {
+	m, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(m))
+}
+
+// textOf returns the words of an error answer, and whether it has the shape of one.
+func (e *exchange) textOf() (string, bool) {
+	api := e.api
+	if api == nil {
+		return "", false
+	}
+	return api.Message, api.Message != "" && bytes.HasPrefix(bytes.TrimSpace(e.body), []byte("{"))
+}
+
+func (e *exchange) explain() string {
+	switch {
+	case e.timedOut:
+		return "no answer in time"
+	case e.status == 0 && e.err != nil:
+		return e.err.Error()
+	}
+	words, _ := e.textOf()
+	if words == "" {
+		return "HTTP " + strconv.Itoa(e.status)
+	}
+	return "HTTP " + strconv.Itoa(e.status) + ": " + words
+}
+
+// ask makes a request, and once more where it failed in a way that passes. It notes both.
+func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
+	e := x.send(ctx, method, u, body, key)
+	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
+		first := e
+		if e = x.send(ctx, method, u, body, key); !e.lost() && !e.timedOut {
+			x.find("connection-lost-once", first.err.Error())
+		}
+	}
+	if !passes(e.status) {
+		return e
+	}
+	if e = x.awaitLoading(ctx, e, func() *exchange { return x.send(ctx, method, u, body, key) }); !passes(e.status) {
+		return e
+	}
+	first := e.status
+	select {
+	case <-time.After(x.wait(e.header)):
+	case <-ctx.Done():
+		return e
+	}
+	e = x.send(ctx, method, u, body, key)
+	if passes(e.status) && refusesTools(e, body) {
+		return e // a refusal, under a status of failures
+	}
+	if passes(e.status) {
+		x.find(statusID(e.status, true), e.explain())
+	} else {
+		x.find(statusID(first, false), "HTTP "+strconv.Itoa(first))
+	}
+	return e
+}
+
+// loadingPause is the time between two requests to a server that loads its model.
+const loadingPause = time.Second
+
+// awaitLoading repeats a request while the server answers that it loads the model, for at most Options.Loading, and returns
+// the last answer.
+func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
+	until := time.Now().Add(x.opts.Loading)
+	for {
+		words, _ := e.textOf()
+		if !openai.Loading(e.status, words) || ctx.Err() != nil || !time.Now().Before(until) {
+			return e
+		}
+		x.find("loading", words)
+		x.opts.Progress(x.probe.Name + " (the server loads the model)")
+		select {
+		case <-time.After(loadingPause):
+		case <-ctx.Done():
+			return e
+		}
+		e = again()
+	}
+}
+
+// refusesTools reports whether the words of an error speak of the tools that the request has.
+func refusesTools(e *exchange, body []byte) bool {
+	words, _ := e.textOf()
+	return bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(words), "tool")
+}
+
+// passes reports whether Lathe makes a call again that failed so.
+func passes(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
+}
+
+func (x *examiner) wait(h http.Header) time.Duration {
+	d := x.opts.Wait
+	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
+		d = time.Duration(min(s, 3600)) * time.Second
+	}
+	return min(d, x.opts.MaxWait)
+}
+
+// send makes one request and reads its answer, both within Timeout.
+func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
+	x.probe.Requests++
+	started := time.Now()
+	defer func() { x.probe.Millis += time.Since(started).Milliseconds() }()
+	ctx, cancel := context.WithTimeout(ctx, x.opts.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return &exchange{err: errors.New("the request cannot be written")}
+	}
+	req.Header.Set("User-Agent", "lathe-doctor")
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, fixed := range x.codec.Headers() {
+		req.Header.Set(fixed[0], fixed[1])
+	}
+	if !key.IsZero() {
+		name, before := x.codec.KeyHeader()
+		req.Header.Set(name, before+key.Reveal())
+	}
+	for name, value := range x.target.Headers {
+		req.Header.Set(name, value.Reveal())
+	}
+	var travel reconnect.Record
+	req = req.WithContext(httptrace.WithClientTrace(ctx, travel.Trace(nil)))
+	resp, err := x.transport.RoundTrip(req)     // no redirects: the key goes nowhere else
+	if travel.Closed(err) && ctx.Err() == nil { // as provider does: a kept connection that was closed is no failure
+		x.probe.Requests++
+		again := req.Clone(req.Context())
+		again.Body, _ = req.GetBody() // of a bytes.Reader, which does not fail
+		resp, err = x.fresh.RoundTrip(again)
+	}
+	if err != nil {
+		return x.failed(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted
+	x.connected, x.silent = true, 0
+	e := &exchange{status: resp.StatusCode, header: resp.Header}
+	e.body, e.err = io.ReadAll(io.LimitReader(resp.Body, int64(x.opts.MaxBytes)+1))
+	if len(e.body) > x.opts.MaxBytes {
+		e.body, e.tooLarge = e.body[:x.opts.MaxBytes], true
+	}
+	e.api = x.codec.ParseError(e.status, e.body)
+	if e.timedOut = e.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded); e.timedOut {
+		x.timeouts++
+	}
+	return e
+}
+
+// failed judges a request without a response. Two that were not so much as taken in a row, before
+// any response, are a server that is not there.
+func (x *examiner) failed(ctx context.Context, err error) *exchange {
+	e := &exchange{err: bare(err), timedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), header: http.Header{}}
+	if e.timedOut {
+		x.timeouts++
+	}
+	x.silent++
+	if fault := plain.Fault(err); fault != "" {
+		x.unreachable, x.mistake = errors.New(fault), true
+	} else if !x.connected && !e.timedOut && x.silent >= 2 {
+		x.unreachable = errors.New(clip(secret.Scrub(e.err.Error(), x.secrets()...)))
+	}
+	return e
+}
+
+// bare returns the error without the URL, whose query may contain credentials.
+func bare(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}

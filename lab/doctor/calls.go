@@ -1,0 +1,265 @@
+package doctor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A group is the pieces of one call.
+type group []piece
+
+// text returns the argument text as it was written.
+func (g group) text() string {
+	var b strings.Builder
+	for _, p := range g {
+		b.WriteString(p.argsText)
+	}
+	return b.String()
+}
+
+// names returns the names in the pieces that have one.
+func (g group) names() []string {
+	var out []string
+	for _, p := range g {
+		if p.name != "" {
+			out = append(out, p.name)
+		}
+	}
+	return out
+}
+
+func (g group) has(f form) bool {
+	return slices.ContainsFunc(g, func(p piece) bool { return p.args == f })
+}
+
+// groupPieces puts pieces together to calls: by index, unless there are more calls than indexes.
+func groupPieces(pieces []piece) []group {
+	var byIndex []group
+	at := map[string]int{}
+	for _, p := range pieces {
+		i, ok := at[p.index]
+		if !ok {
+			i = len(byIndex)
+			at[p.index] = i
+			byIndex = append(byIndex, nil)
+		}
+		byIndex[i] = append(byIndex[i], p)
+	}
+	if inOrder := groupByName(pieces); len(byIndex) < len(inOrder) {
+		return inOrder
+	}
+	return byIndex
+}
+
+// groupByName begins a call with each name that follows a call which is whole, or has no arguments
+// where this one has none either.
+func groupByName(pieces []piece) []group {
+	var out []group
+	for _, p := range pieces {
+		n := len(out) - 1
+		if n < 0 || p.name != "" && len(out[n].names()) > 0 && (whole(out[n].text()) || out[n].text() == "" && p.argsText == "") {
+			out = append(out, group{p})
+			continue
+		}
+		out[n] = append(out[n], p)
+	}
+	return out
+}
+
+func whole(text string) bool { return rawjson.Check([]byte(text), rawjson.Limits{}) == nil }
+
+// judgeIndexes looks at the indexes of the calls of a stream.
+func (x *examiner) judgeIndexes(a *answer) {
+	var seen []int
+	for _, p := range a.pieces {
+		n, err := strconv.Atoi(p.index)
+		switch {
+		case p.index == "":
+			x.find("index-missing", "")
+		case err != nil:
+			x.find("index-invalid", "")
+		case n < 0:
+			x.find("index-minus-one", "")
+		case !slices.Contains(seen, n):
+			seen = append(seen, n)
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	slices.Sort(seen)
+	last := seen[len(seen)-1]
+	hasID := slices.ContainsFunc(a.pieces, func(p piece) bool { return p.id != "" })
+	switch {
+	case last >= 1000:
+		x.find("index-huge", strconv.Itoa(last))
+	case len(seen) == 1 && len(a.groups) > 1 && hasID:
+		x.find("index-repeated", "")
+	case len(seen) == 1 && len(a.groups) > 1:
+		x.find("index-repeated-no-id", "")
+		x.mend("index-repeated-no-id", "supports_parallel", "false")
+	case last != len(seen)-1:
+		x.find("index-sparse", "")
+	}
+}
+
+// judgeIDs looks at the ids of the calls.
+func (x *examiner) judgeIDs(a *answer) {
+	var first []string // of each call
+	for _, g := range a.groups {
+		var ids []string
+		at, empty := -1, false
+		for i, p := range g {
+			empty = empty || p.hasID && p.id == ""
+			if p.id == "" {
+				continue
+			}
+			if at < 0 {
+				at = i
+			}
+			if !slices.Contains(ids, p.id) {
+				ids = append(ids, p.id)
+			}
+		}
+		switch {
+		case len(ids) == 0 && empty:
+			x.find("id-empty", "")
+		case len(ids) == 0:
+			x.find("id-missing", "")
+		case len(ids) > 1:
+			x.find("id-changing", "")
+		case at > 0:
+			x.find("id-late", "")
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if len(ids[0]) > 40 {
+			x.find("id-long", count(len(ids[0]), "character"))
+		}
+		if slices.Contains(first, ids[0]) {
+			x.find("id-repeated", "")
+		}
+		first = append(first, ids[0])
+	}
+}
+
+// judgeNames looks at names and types.
+func (x *examiner) judgeNames(a *answer) {
+	for _, g := range a.groups {
+		names := g.names()
+		switch {
+		case len(names) == 0:
+		case g[0].name == "":
+			x.find("name-late", "")
+		case len(names) > 1 && slices.IndexFunc(names, func(n string) bool { return n != names[0] }) < 0:
+			x.find("name-repeated", "")
+		case len(names) > 1:
+			x.find("name-split", "")
+		}
+		if !slices.ContainsFunc(g, func(p piece) bool { return p.hasType }) {
+			x.find("type-missing", "")
+		}
+		if !a.whole && len(g) == 1 && len(g.text()) > oneChunkBytes {
+			x.find("one-chunk", "")
+		}
+	}
+	for i := 1; i < len(a.pieces) && !a.whole; i++ {
+		if a.pieces[i].chunk == a.pieces[i-1].chunk && a.pieces[i].name != "" {
+			x.find("two-in-one-chunk", "")
+		}
+	}
+}
+
+// oneChunkBytes is how much of arguments may come at once before it is said.
+const oneChunkBytes = 32
+
+// judgeForms looks at how arguments are written.
+func (x *examiner) judgeForms(a *answer) {
+	for _, g := range a.groups {
+		text := g.text()
+		switch {
+		case g.has(formObject):
+			x.find("args-object", "")
+		case g.has(formText):
+			first := ""
+			for _, p := range g {
+				if first = p.argsText; first != "" {
+					break
+				}
+			}
+			switch {
+			case first == "{}" && text != "{}":
+				x.find("args-empty-object-first", "")
+			case strings.HasPrefix(text, `"`) && whole(text):
+				x.find("args-double-encoded", "")
+			case strings.TrimSpace(text) == "" && !a.cut && !limited(a):
+				x.find("args-blank", "")
+				x.mendBlank("args-blank")
+			}
+		case g.has(formNull):
+			x.find("args-null", "")
+			x.mendBlank("args-null")
+		default:
+			x.find("args-missing", "")
+			x.mendBlank("args-missing")
+		}
+	}
+}
+
+func (x *examiner) mendBlank(finding string) {
+	x.mend(finding, "transforms.tool_call", "assistant_tool_calls_arguments_blank_to_empty_object")
+}
+
+// limited reports whether the answer may end anywhere.
+func limited(a *answer) bool { return a.finish() == "length" || a.finish() == "content_filter" }
+
+// maxArgs is the default of max_tool_args_bytes.
+const maxArgs = 200_000
+
+// judgeArguments looks at what the model wrote: whether it calls what it was offered, with JSON.
+func (x *examiner) judgeArguments(a *answer) {
+	for _, c := range a.calls() {
+		if !offered(a.req, c.Name) && c.Name != "" {
+			x.find("unknown-tool", c.Name)
+		}
+	}
+	for _, g := range a.groups {
+		text := strings.TrimSpace(g.text())
+		if a.cut || limited(a) || text == "" || text[0] == '"' || x.asksLess(a.req) {
+			continue
+		}
+		if len(text) > maxArgs {
+			x.find("args-huge", bytesText(len(text)))
+		}
+		err := rawjson.Check([]byte(text), rawjson.Limits{})
+		if err == nil {
+			continue
+		}
+		switch kind := kindOf(err); kind {
+		case rawjson.KindDuplicate:
+			x.find("args-duplicate-keys", "")
+		case rawjson.KindSurrogate:
+			x.find("args-lone-surrogate", "")
+		case rawjson.KindDeep:
+			x.find("args-deep", "")
+		default:
+			if !strings.HasPrefix(text, "{}{") { // reported as args-empty-object-first
+				x.find("args-invalid-json", kind)
+			}
+		}
+	}
+}
+
+// asksLess reports whether the request asks for an answer that its limit cuts off.
+func (x *examiner) asksLess(req *lathe.Request) bool {
+	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < x.opts.MaxTokens
+}
+
+func offered(req *lathe.Request, name string) bool {
+	return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
+}

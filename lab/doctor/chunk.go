@@ -1,0 +1,188 @@
+package doctor
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// A piece is one element of tool_calls as it came.
+type piece struct {
+	chunk    int
+	index    string // raw; "" none
+	id       string
+	hasID    bool
+	name     string
+	hasType  bool
+	args     form
+	argsText string
+}
+
+// A form is that in which arguments come.
+type form uint8
+
+const (
+	formNone form = iota
+	formNull
+	formText
+	formObject
+)
+
+// readEvent reads the data of one event.
+func (x *examiner) readEvent(a *answer, data []byte) {
+	data = bytes.TrimSpace(data)
+	switch {
+	case len(data) == 0:
+		x.find("empty-line", "")
+		return
+	case string(data) == "[DONE]":
+		a.done = true
+		return
+	}
+	if !isObject(data) {
+		x.find("malformed-line", "")
+		return
+	}
+	if e, ok := rawjson.Get(data, "error"); ok && string(e) != "null" {
+		a.failed = true
+		id := "error-in-band"
+		if a.chunks == 0 {
+			id = "error-in-band-first"
+		}
+		x.find(id, openai.ParseError(0, data).Message)
+		return
+	}
+	x.readChunk(a, data, "delta")
+}
+
+// readChunk reads a chunk, or a whole completion, whose choices have their content under member.
+func (x *examiner) readChunk(a *answer, data []byte, member string) {
+	a.chunks++
+	choices, _ := rawjson.Get(data, "choices")
+	some := false
+	if is(choices, '[') {
+		for c := range rawjson.Elements(choices) {
+			if !is(c, '{') {
+				continue
+			}
+			if i, ok := rawjson.Get(c, "index"); ok && string(i) != "0" {
+				x.find("n-choices", "")
+				continue
+			}
+			some = true
+			x.readChoice(a, c, member)
+		}
+	}
+	if u, ok := rawjson.Get(data, "usage"); ok && is(u, '{') {
+		a.usage++
+		if n, ok := rawjson.Get(u, "completion_tokens"); ok {
+			if n, err := strconv.Atoi(string(n)); err == nil {
+				a.completion = n
+			}
+		}
+		if some {
+			a.usageEarly++
+		}
+	}
+}
+
+func (x *examiner) readChoice(a *answer, choice []byte, member string) {
+	if f, ok := rawjson.Get(choice, "finish_reason"); ok && is(f, '"') {
+		a.finishes = append(a.finishes, rawjson.Text(f))
+	}
+	d, ok := rawjson.Get(choice, member)
+	if !ok || !is(d, '{') {
+		return
+	}
+	before := len(a.pieces)
+	text := ""
+	for key, v := range rawjson.Members(d) {
+		switch name := rawjson.Text(key); name {
+		case "role":
+			a.role = a.role || is(v, '"')
+		case "content":
+			if is(v, '"') {
+				text = rawjson.Text(v)
+			}
+		case "reasoning", "reasoning_content", "thinking":
+			if is(v, '"') && len(v) > 2 {
+				a.thought = true
+				x.find(strings.ReplaceAll(name, "_", "-"), "")
+			}
+		case "function_call":
+			if is(v, '{') {
+				a.legacy = true
+				x.find("function-call", "")
+			}
+		case "tool_calls":
+			x.readCalls(a, v)
+		}
+	}
+	calls := len(a.pieces) > before
+	if text != "" && a.stream && !a.whole {
+		switch {
+		case calls:
+			x.find("text-with-calls", "")
+		case before > 0 && strings.TrimSpace(text) != "":
+			x.find("text-after-calls", "")
+		}
+	}
+	a.text.WriteString(text)
+}
+
+func (x *examiner) readCalls(a *answer, v []byte) {
+	switch {
+	case is(v, '{'):
+		x.find("tool-calls-object", "")
+		a.pieces = append(a.pieces, readPiece(v, a.chunks))
+	case is(v, '['):
+		for e := range rawjson.Elements(v) {
+			if is(e, '{') {
+				a.pieces = append(a.pieces, readPiece(e, a.chunks))
+			}
+		}
+	}
+}
+
+func readPiece(e []byte, chunk int) piece {
+	p := piece{chunk: chunk}
+	if i, ok := rawjson.Get(e, "index"); ok && string(i) != "null" {
+		p.index = string(i)
+	}
+	if id, ok := rawjson.Get(e, "id"); ok && is(id, '"') {
+		p.id, p.hasID = rawjson.Text(id), true
+	}
+	if t, ok := rawjson.Get(e, "type"); ok && is(t, '"') {
+		p.hasType = true
+	}
+	f, ok := rawjson.Get(e, "function")
+	if !ok || !is(f, '{') {
+		return p
+	}
+	if n, ok := rawjson.Get(f, "name"); ok && is(n, '"') {
+		p.name = rawjson.Text(n)
+	}
+	if args, ok := rawjson.Get(f, "arguments"); ok {
+		switch args[0] {
+		case '"':
+			p.args, p.argsText = formText, rawjson.Text(args)
+		case 'n':
+			p.args = formNull
+		default:
+			p.args, p.argsText = formObject, string(args)
+		}
+	}
+	return p
+}
+
+// isObject reports whether data is one object, whatever its members are: what is twice in it, or no
+// good text, the assembler tells.
+func isObject(data []byte) bool {
+	end, err := rawjson.Scan(data, 0)
+	return err == nil && end == len(data) && is(data, '{')
+}
+
+func is(v []byte, first byte) bool { return len(v) > 0 && v[0] == first }

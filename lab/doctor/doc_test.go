@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/doctor.md again")
+
+const docFile = "../../docs/doctor.md"
+
+// The tables of the document are those of the code.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(docFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked, found strings.Builder
+	asked.WriteString("| probe | request |\n|---|---|\n")
+	for _, p := range probes {
+		fmt.Fprintf(&asked, "| `%s` | %s |\n", p.name, p.asks)
+	}
+	found.WriteString("| finding | | seen | then |\n|---|---|---|---|\n")
+	for _, f := range Catalogue() {
+		fmt.Fprintf(&found, "| `%s` | %s | %s | %s |\n", f.ID, f.Severity, f.Seen, f.Then)
+	}
+	want := string(b)
+	for _, table := range []struct{ name, text string }{{"probes", asked.String()}, {"findings", found.String()}} {
+		begin := "<!-- " + table.name + " -->\n"
+		before, rest, ok := strings.Cut(want, begin)
+		_, after, closed := strings.Cut(rest, "<!-- end -->")
+		if !ok || !closed {
+			t.Fatalf("the document has no place for the table of %s", table.name)
+		}
+		want = before + begin + table.text + "<!-- end -->" + after
+	}
+	if want == string(b) {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/doctor.md is old: run go test ./lab/doctor -update")
+	}
+	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every finding that the code names is in the catalogue, and the other way round.
+func TestCatalogueHasWhatTheCodeFinds(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "catalogue.go" {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(b)
+		}
+	}
+	built := func(id string) bool { // names that the code puts together
+		return strings.HasPrefix(id, "status-") || strings.HasPrefix(id, "choice-") || id == "reasoning-content"
+	}
+	for _, f := range Catalogue() {
+		if !strings.Contains(code.String(), `"`+f.ID+`"`) && !built(f.ID) {
+			t.Errorf("nothing finds %s", f.ID)
+		}
+	}
+	for _, status := range []int{408, 429, 500, 502, 503, 599} {
+		newFinding(statusID(status, false))
+		newFinding(statusID(status, true))
+	}
+	for _, id := range []string{"choice-required", "choice-named", "choice-none"} {
+		newFinding(id + "-refused")
+		newFinding(id + "-ignored")
+	}
+}

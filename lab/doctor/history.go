@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A remedy is a change of a history that a server may want, and what makes Lathe send it so.
+type remedy struct {
+	finding string
+	change  func(m *lathe.Message, c *lathe.ToolCall)
+	mends   []Setting
+}
+
+// remedies are tried in order, alone, then all together.
+var remedies = []remedy{
+	{"id-refused", func(_ *lathe.Message, c *lathe.ToolCall) { c.ID = "d0ct0r001" },
+		[]Setting{{Key: "transforms.tool_call", Value: "tool_call_ids_nine_alphanumeric"}}},
+	{"reasoning-wanted", func(m *lathe.Message, _ *lathe.ToolCall) {
+		m.Extra = append(m.Extra, lathe.Member{Name: "reasoning_content", Value: json.RawMessage(`""`)})
+	}, []Setting{{Key: "reasoning_field", Value: "reasoning_content"},
+		{Key: "transforms.message", Value: "assistant_tool_calls_reasoning_content_empty_if_missing"}}},
+	{"signature-wanted", func(_ *lathe.Message, c *lathe.ToolCall) {
+		c.Extra = append(c.Extra, lathe.Member{Name: "extra_content",
+			Value: json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)})
+	}, []Setting{{Key: "transforms.message", Value: "assistant_tool_calls_extra_content_skip_validator_if_missing"}}},
+	{"content-null-wanted", func(m *lathe.Message, _ *lathe.ToolCall) {
+		m.Parts = slices.DeleteFunc(m.Parts, func(p lathe.Part) bool {
+			t, ok := p.(lathe.Text)
+			return ok && strings.TrimSpace(t.Text) == ""
+		})
+	}, []Setting{{Key: "transforms.message", Value: "assistant_tool_calls_content_null_if_blank"}}},
+}
+
+// foreignID is an id as other servers make them.
+const foreignID = "call_lathe_doctor_0001"
+
+// probeHistory sends a call that the server did not make. Where it is refused, it is tried what the
+// server wants; what helps is found by trying, since the words of errors differ.
+func probeHistory(ctx context.Context, x *examiner) {
+	if x.sendHistory(ctx, nil, true) {
+		x.sendQuestion(ctx, nil)
+		return
+	}
+	if slices.ContainsFunc(x.probe.Findings, func(id string) bool { return x.found[id].Severity == Broken }) {
+		return // not about the history
+	}
+	for i := range remedies {
+		if x.sendHistory(ctx, remedies[i:i+1], false) {
+			x.remedied(&remedies[i])
+			x.sendQuestion(ctx, remedies[i:i+1])
+			return
+		}
+	}
+	if x.sendHistory(ctx, remedies, false) {
+		for i := range remedies {
+			x.remedied(&remedies[i])
+		}
+		return
+	}
+	x.find("history-refused", x.refusedWith)
+}
+
+func (x *examiner) remedied(r *remedy) {
+	x.remedies = append(x.remedies, *r)
+	x.find(r.finding, x.refusedWith)
+	for _, s := range r.mends {
+		x.mend(r.finding, s.Key, s.Value)
+	}
+}
+
+// sendHistory reports whether the server takes the history, or fails for another reason.
+func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) bool {
+	e := x.post(ctx, x.history(with), false)
+	if e.status == http.StatusOK {
+		return true
+	}
+	if e.status < 400 || e.status >= 500 || passes(e.status) || e.status == http.StatusUnauthorized {
+		if first {
+			x.refusal(e, false, "history-refused")
+		}
+		return false
+	}
+	if first {
+		x.refusedWith = e.explain()
+	}
+	return false
+}
+
+// sendQuestion sends an accepted history with a user message directly after the result, as the request for a
+// final answer is. Templates that want roles to alternate refuse it.
+func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
+	req := x.history(with)
+	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
+	if e := x.post(ctx, req, false); e.status >= 400 && !passes(e.status) {
+		x.find("strict-roles", e.explain())
+	}
+}
+
+// history makes a request with a call that the server did not make, and its result.
+func (x *examiner) history(with []remedy) *lathe.Request {
+	call := lathe.ToolCall{ID: foreignID, Name: saveNote.Name, Arguments: `{"title":"Shopping","text":"bread"}`}
+	m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "\n"}}} // as models write before a call
+	for _, r := range with {
+		r.change(&m, &call)
+	}
+	m.Parts = append(m.Parts, call)
+	req := x.request(`Call save_note with the title "Shopping" and the text "bread"`, saveNote)
+	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
+		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: `{"saved":true}`}}})
+	return req
+}

@@ -1,0 +1,195 @@
+package doctor
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+)
+
+// judge names what an answer shows. What hides other things is looked at first.
+func (x *examiner) judge(a *answer) {
+	if a.failed {
+		return
+	}
+	if !a.role {
+		x.find("role-missing", "")
+	}
+	if len(a.pieces) > 0 || a.legacy {
+		x.nativeCalls = true
+	}
+	if len(a.pieces) > 0 {
+		if !a.whole {
+			x.judgeIndexes(a)
+		}
+		x.judgeIDs(a)
+		x.judgeNames(a)
+		x.judgeForms(a)
+	}
+	x.judgeArguments(a)
+	if !a.cut {
+		x.judgeFinish(a)
+		x.judgeUsage(a)
+	}
+	x.judgeAnswerText(a)
+}
+
+func (x *examiner) judgeFinish(a *answer) {
+	if len(a.finishes) > 1 {
+		x.find("finish-twice", "")
+	}
+	calls := len(a.pieces) > 0 || a.legacy || !x.chat() && len(a.calls()) > 0
+	named := a.req.ToolChoice.Mode == lathe.ChoiceFunction || a.req.ToolChoice.Mode == lathe.ChoiceRequired
+	switch f := a.finish(); f {
+	case "stop":
+		if calls && !named { // OpenAI's own API ends a call that tool_choice requires with stop
+			x.find("finish-stop", "")
+		}
+	case "tool_calls", "function_call":
+		if !calls {
+			x.find("finish-tool-calls", "")
+		}
+	case "length":
+		switch limit := a.req.Sampling.MaxTokens; {
+		case x.asksLess(a.req): // it is what the probe asks for
+		case limit == nil, a.completion > 0 && a.completion < *limit:
+			x.find("length", "")
+		default:
+			x.find("rambles", "")
+		}
+	case "content_filter":
+		x.find("content-filter", "")
+	case "end_turn":
+		x.find("finish-end-turn", "")
+	case "":
+		if len(a.finishes) == 0 {
+			x.find("finish-missing", "")
+		} else {
+			x.find("finish-empty", "")
+		}
+	default:
+		x.find("finish-unknown", f)
+	}
+}
+
+func (x *examiner) judgeUsage(a *answer) {
+	switch {
+	case a.whole:
+	case a.usageEarly > 1:
+		x.find("usage-every-chunk", "")
+	case a.usage == 0 && !x.noUsage:
+		x.find("usage-missing", "")
+	}
+}
+
+// judgeAnswerText looks for calls and thinking in the text.
+func (x *examiner) judgeAnswerText(a *answer) {
+	text := a.text.String()
+	if text == "" {
+		return
+	}
+	if thinksAloud(text) {
+		x.find("think-tags", "")
+	}
+	if len(a.req.Tools) == 0 || a.req.ToolChoice.Mode == lathe.ChoiceNone {
+		return
+	}
+	names := dialectsOf(text, a.req.Tools)
+	if auto := dialect.NewAuto(nil); len(names) > 0 {
+		auto.Append(nil, text)
+		if c, ok := auto.(dialect.Chooser); ok && slices.Contains(names, c.Chosen()) {
+			x.marked = c.Chosen()
+		}
+	}
+	if len(names) > 0 {
+		x.textProbes = append(x.textProbes, x.probe.Name)
+	}
+	for _, name := range names {
+		if x.textCalls == nil {
+			x.textCalls = map[string]int{}
+		}
+		x.textCalls[name]++
+	}
+}
+
+// thinksAloud reports whether text holds thinking between marks, as far as no dialect is set.
+func thinksAloud(text string) bool {
+	var c dialect.Collector
+	p := dialect.NewThink(nil)
+	c.AddAll(p.Append(nil, text))
+	rest, _ := p.Flush(nil) // thinking that was cut off is thinking
+	c.AddAll(rest)
+	return slices.ContainsFunc(c.Message().Parts, func(p lathe.Part) bool {
+		_, ok := p.(lathe.Reasoning)
+		return ok
+	})
+}
+
+// dialectsOf returns the dialects that read every call in text as whole calls of the tools. auto is
+// not among them.
+func dialectsOf(text string, tools []*lathe.ToolSpec) []string {
+	var out []string
+	for _, name := range dialect.Names() {
+		d, ok := dialect.Lookup(name)
+		if !ok || name == "auto" {
+			continue
+		}
+		var c dialect.Collector
+		p := d.NewParser(&dialect.Options{Tools: tools})
+		c.AddAll(p.Append(nil, text))
+		rest, err := p.Flush(nil)
+		c.AddAll(rest)
+		m := c.Message()
+		calls := m.Calls()
+		good := err == nil && len(calls) > 0
+		for _, call := range calls {
+			good = good && call.ParseError == "" && slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == call.Name })
+		}
+		if good {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// judgeText decides which dialect the model writes, once all answers are read: one that read the most, of
+// those the one that goes with the model's name, else the one that its mark tells, else the first.
+func (x *examiner) judgeText() {
+	if len(x.textCalls) == 0 {
+		return
+	}
+	if x.nativeCalls {
+		x.findInText("leaked-calls", "")
+		x.mend("leaked-calls", "recover_leaked_calls", "true")
+		return
+	}
+	most := 0
+	for _, n := range x.textCalls {
+		most = max(most, n)
+	}
+	var best []string
+	for _, name := range dialect.Names() {
+		if x.textCalls[name] == most {
+			best = append(best, name)
+		}
+	}
+	chosen := best[0]
+	if slices.Contains(best, x.marked) {
+		chosen = x.marked
+	}
+	if name, ok := dialect.ForModel(x.target.Model); ok && slices.Contains(best, name) {
+		chosen = name
+	}
+	x.findInText("calls-in-text", "as "+chosen)
+	x.mend("calls-in-text", "dialect", chosen)
+}
+
+// findInText notes a finding in each probe that saw calls in the text.
+func (x *examiner) findInText(id, detail string) {
+	for i := range x.report.Probes {
+		if x.probe = &x.report.Probes[i]; slices.Contains(x.textProbes, x.probe.Name) {
+			x.find(id, detail)
+			x.decide()
+		}
+	}
+}

@@ -1,0 +1,479 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/secret"
+)
+
+// A need is a condition without which a probe has no result.
+type need uint8
+
+const (
+	needsNothing need = iota
+	needsAnswer
+	needsKey
+	needsTools
+	needsRefusal // of tools
+)
+
+// A probe is one question.
+type probe struct {
+	name, asks string
+	needs      need
+	run        func(ctx context.Context, x *examiner)
+	chatOnly   bool // it examines what only chat completions have
+}
+
+// probes lists the questions in the order in which they are asked: what later ones build on first.
+var probes = []probe{
+	{"models", "the list of models", needsNothing, probeModels, false},
+	{"chat", "a plain answer, whole", needsNothing, probeChat(false), false},
+	{"stream", "a plain answer, streamed", needsNothing, probeChat(true), false},
+	{"call", "one tool call, whole", needsAnswer, probeCall(false), false},
+	{"call-stream", "one tool call, streamed", needsTools, probeCall(true), false},
+	{"parallel", "two calls in one turn", needsTools, probeParallel, false},
+	{"parallel-off", "one call a turn, by parallel_tool_calls", needsTools, probeParallelOff, true},
+	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty, false},
+	{"history", "a history whose call was made elsewhere", needsTools, probeHistory, true},
+	{"result", "an answer from a tool's result", needsTools, probeResult, false},
+	{"choice-required", "tool_choice: required", needsTools, probeRequired, false},
+	{"choice-named", "tool_choice that names a tool", needsTools, probeNamed, false},
+	{"choice-none", "tool_choice: none", needsTools, probeNone, false},
+	{"truncation", "max_tokens in the middle of a call", needsTools, probeTruncation, false},
+	{"written", "calls written as text", needsRefusal, probeWritten, true},
+	{"unknown-model", "an error for a model that does not exist", needsAnswer, probeUnknownModel, false},
+	{"wrong-key", "an error for a wrong key", needsKey, probeWrongKey, false},
+	{"malformed", "an error for a request that is not JSON", needsAnswer, probeMalformed, false},
+}
+
+// The tools that are offered. Nothing runs them.
+var (
+	saveNote = &lathe.ToolSpec{Name: "save_note", Description: "Save a note.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string","description":"The title of the note."},"text":{"type":"string","description":"The text of the note."}},"required":["title","text"],"additionalProperties":false}`)}
+	getWeather = &lathe.ToolSpec{Name: "get_weather", Description: "Get the weather of a city.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"The name of the city."}},"required":["city"],"additionalProperties":false}`)}
+	ping = &lathe.ToolSpec{Name: "ping", Description: "Check that the system is up. It has no parameters.",
+		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)}
+)
+
+const (
+	echoPrompt = "Reply exactly with: one two three four five"
+	notePrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk and two apples"`
+	longPrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk, two apples, a pound of flour, ` +
+		`six eggs, honey, a bag of rice, lentils, onions, garlic, olive oil, coffee, tea, sugar, salt and pepper"`
+	cityPrompt = "What is the weather in Oslo? What is the weather in Lima?"
+	pingPrompt = "Call ping."
+)
+
+// request returns a request of one user message.
+func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Request {
+	req := &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
+	if !slices.ContainsFunc(req.Overrides, func(m lathe.Member) bool { return m.Name == "max_tokens" || m.Name == "max_completion_tokens" }) {
+		limit := x.opts.MaxTokens
+		req.Sampling.MaxTokens = &limit
+	}
+	return req
+}
+
+// body writes a request as Lathe would, as far as it is known what the server refuses.
+func (x *examiner) body(req *lathe.Request, stream bool) []byte {
+	body, _ := x.codec.AppendRequest(nil, req, &wire.EncodeOptions{Stream: stream, IncludeUsage: stream && !x.noUsage, MaxCompletionTokens: x.maxComplete,
+		MaxTokens: x.opts.MaxTokens, Without: x.without})
+	return body
+}
+
+// callURL returns where an answer of a model is asked for.
+func (x *examiner) callURL(model string, stream bool) *url.URL {
+	u, err := wire.CallURL(x.base, x.codec, model, stream)
+	if err != nil {
+		return x.base // the server answers that there is no such path
+	}
+	return u
+}
+
+// maxWithout bounds the features that a server may refuse.
+const maxWithout = 8
+
+// post sends a request for an answer, and again without what the server refuses.
+func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *exchange {
+	send := func() *exchange {
+		return x.ask(ctx, http.MethodPost, x.callURL(req.Model, stream), x.body(req, stream), x.target.Key)
+	}
+	e := send()
+	for e.status >= 400 && len(x.without) < maxWithout {
+		feature := x.codec.Refused(e.api)
+		if feature == "" || slices.Contains(x.without, feature) {
+			break
+		}
+		x.find("feature-refused", feature)
+		x.without = append(x.without, feature)
+		e = send()
+	}
+	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && !x.maxComplete && strings.Contains(words, "max_completion_tokens") {
+		x.find("max-tokens-refused", words)
+		x.mend("max-tokens-refused", "max_completion_tokens", "true")
+		x.maxComplete = true
+		e = send()
+	}
+	return e
+}
+
+// answer sends a request and reads the answer. Without one, it is nil, and what went wrong is
+// noted: under refused where the server says no to this request.
+func (x *examiner) answer(ctx context.Context, req *lathe.Request, stream bool, refused string) *answer {
+	e := x.post(ctx, req, stream)
+	if e.status == http.StatusOK {
+		return x.read(e, req, stream)
+	}
+	x.refusal(e, len(req.Tools) > 0, refused)
+	return nil
+}
+
+// refusal says what an answer that is none means.
+func (x *examiner) refusal(e *exchange, tools bool, refused string) {
+	words, _ := e.textOf()
+	aboutTools := tools && strings.Contains(strings.ToLower(words), "tool")
+	switch {
+	case x.unreachable != nil:
+	case e.timedOut:
+		x.find("hang", "")
+	case e.status == 0:
+		x.find("connection-lost", e.explain())
+	case e.status >= 300 && e.status < 400:
+		x.find("redirect", "")
+	case e.status == http.StatusUnauthorized:
+		x.find("status-401", words)
+	case e.status == http.StatusForbidden:
+		x.find("status-403", words)
+	case e.status == http.StatusNotFound && aboutTools && refused == "tools-failed":
+		x.refuseTools("status-404-tools", words)
+	case aboutTools && refused == "tools-failed":
+		x.refuseTools("status-400-tools", words)
+	case passes(e.status) && !aboutTools: // reported by ask
+	case !x.answered && (e.status == http.StatusNotFound || e.status >= 400 && e.status < 500 && aboutModel(words)):
+		x.find("model-unknown", strings.TrimRight(words, ".")+x.names())
+	default:
+		x.find(refused, e.explain())
+	}
+}
+
+func (x *examiner) refuseTools(id, words string) {
+	x.toolsRefused = true
+	x.find(id, words)
+	x.mend(id, "supports_tools", "false")
+}
+
+func probeModels(ctx context.Context, x *examiner) {
+	at, err := wire.ModelsURL(x.base, x.codec)
+	if err != nil {
+		at = x.base
+	}
+	e := x.ask(ctx, http.MethodGet, at, nil, x.target.Key)
+	if e.status == 0 || e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || passes(e.status) {
+		if len(x.probe.Findings) == 0 { // the next probe says what is wrong
+			x.probe.Outcome, x.probe.Why = Skipped, "the list did not come"
+		}
+		return
+	}
+	data, ok := []byte(nil), false
+	if body := bytes.TrimSpace(e.body); e.status == http.StatusOK && isObject(body) {
+		if data, ok = rawjson.Get(body, "data"); !ok {
+			data, ok = rawjson.Get(body, "models") // Google's
+		}
+	}
+	if !ok || !is(data, '[') {
+		x.find("models-missing", e.explain())
+		return
+	}
+	for m := range rawjson.Elements(data) {
+		if !is(m, '{') {
+			continue
+		}
+		id, ok := rawjson.Get(m, "id")
+		if !ok {
+			id, ok = rawjson.Get(m, "name")
+		}
+		if !ok || !is(id, '"') {
+			continue
+		}
+		if sameModel(rawjson.Text(id), x.target.Model) {
+			x.listed = nil
+			return
+		}
+		if len(x.listed) < maxListed {
+			x.listed = append(x.listed, clip(rawjson.Text(id)))
+		}
+	}
+	x.find("model-not-listed", strings.TrimPrefix(x.names(), "; "))
+}
+
+// maxListed bounds the models that the doctor keeps of the server's list.
+const maxListed = 100
+
+// names says which models the server lists.
+func (x *examiner) names() string {
+	const most = 5
+	n := len(x.listed)
+	if n == 0 {
+		return ""
+	}
+	text := "; it lists " + strings.Join(x.listed[:min(n, most)], ", ")
+	if n > most {
+		text += ", …"
+	}
+	return text
+}
+
+// sameModel reports whether a server that lists a model under that id answers to name: Ollama leaves out ":latest", and
+// Google writes "models/" before it.
+func sameModel(id, name string) bool {
+	return strings.TrimSuffix(strings.TrimPrefix(id, "models/"), ":latest") == strings.TrimSuffix(name, ":latest")
+}
+
+// aboutModel reports whether the words of a refusal say that there is no such model.
+func aboutModel(words string) bool {
+	text := strings.ToLower(words)
+	return strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "not exist") || strings.Contains(text, "unknown model"))
+}
+
+func probeChat(stream bool) func(context.Context, *examiner) {
+	return func(ctx context.Context, x *examiner) {
+		req := x.request(echoPrompt)
+		refused := "chat-refused"
+		if stream && x.answered {
+			refused = "stream-refused"
+		}
+		e := x.post(ctx, req, stream)
+		if words, _ := e.textOf(); stream && e.status >= 400 && e.status < 500 && x.answered && strings.Contains(words, "stream_options") {
+			x.find("usage-refused", words)
+			x.mend("usage-refused", "include_usage", "false")
+			x.noUsage = true
+			e = x.post(ctx, req, stream)
+		}
+		if e.status != http.StatusOK {
+			x.refusal(e, false, refused)
+			return
+		}
+		a := x.read(e, req, stream)
+		if a == nil || a.failed {
+			return
+		}
+		x.answered = true
+		if strings.TrimSpace(a.text.String()) == "" && !a.cut && !limited(a) && !a.thought {
+			x.find("chat-blank", "")
+		}
+	}
+}
+
+// expectCall notes that no call came where one should have.
+func (x *examiner) expectCall(a *answer) {
+	if a == nil || a.cut || a.failed || limited(a) || len(a.calls()) > 0 || len(dialectsOf(a.text.String(), a.req.Tools)) > 0 {
+		return
+	}
+	x.find("no-call", "")
+}
+
+func probeCall(stream bool) func(context.Context, *examiner) {
+	return func(ctx context.Context, x *examiner) {
+		a := x.answer(ctx, x.request(notePrompt, saveNote), stream, "tools-failed")
+		x.expectCall(a)
+		if a != nil && len(a.calls()) > 0 {
+			x.ownCall = a
+		}
+	}
+}
+
+func probeParallel(ctx context.Context, x *examiner) {
+	a := x.answer(ctx, x.request(cityPrompt, getWeather, ping), true, "tools-failed")
+	x.expectCall(a)
+	if a != nil && !a.cut && !limited(a) && len(a.calls()) == 1 && len(a.groups) < 2 {
+		x.find("one-call-a-turn", "")
+	}
+}
+
+func probeParallelOff(ctx context.Context, x *examiner) {
+	req := x.request(cityPrompt, getWeather, ping)
+	req.ParallelToolCalls = new(bool)
+	a := x.answer(ctx, req, true, "parallel-refused")
+	if a != nil && len(a.calls()) > 1 {
+		x.find("parallel-false-ignored", "")
+	}
+}
+
+func probeEmpty(ctx context.Context, x *examiner) {
+	x.expectCall(x.answer(ctx, x.request(pingPrompt, ping), true, "tools-failed"))
+}
+
+// probeResult answers the call that the model made itself.
+func probeResult(ctx context.Context, x *examiner) {
+	if x.ownCall == nil {
+		x.probe.Outcome, x.probe.Why = Skipped, "no call came before"
+		return
+	}
+	req := x.request(notePrompt, saveNote)
+	m := lathe.Message{Role: lathe.RoleAssistant}
+	call := x.ownCall.calls()[0] // one is enough
+	if call.ID == "" {
+		call.ID = "call_doctor"
+	}
+	for _, p := range x.ownCall.fin.Message.Parts {
+		if _, isCall := p.(lathe.ToolCall); !isCall {
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	for _, r := range x.remedies { // as Lathe would send it, set up so
+		r.change(&m, &call)
+	}
+	m.Parts = append(m.Parts, call)
+	content := `{"saved":true}`
+	if !offered(req, call.Name) || !whole(call.Arguments) {
+		content = `{"ok":false,"error":{"code":"invalid_arguments","message":"the call could not be read: make it again"}}`
+	}
+	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
+		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: content}}})
+	a := x.answer(ctx, req, true, "result-refused")
+	if a == nil || a.cut || a.failed || limited(a) {
+		return
+	}
+	calls := a.calls()
+	switch {
+	case len(calls) > 0 && offered(req, calls[0].Name) && calls[0].Arguments == call.Arguments && whole(call.Arguments):
+		x.find("tool-loop", calls[0].Name)
+	case len(calls) == 0 && strings.TrimSpace(a.text.String()) == "":
+		x.find("empty-final", "")
+	}
+}
+
+// probeRequired asks for what needs no tool.
+func probeRequired(ctx context.Context, x *examiner) {
+	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceRequired}, echoPrompt, "choice-required", func(calls []lathe.ToolCall) bool { return len(calls) > 0 })
+}
+
+func probeNamed(ctx context.Context, x *examiner) {
+	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "ping"}, "What is the weather in Oslo?", "choice-named",
+		func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == "ping" })
+}
+
+func probeNone(ctx context.Context, x *examiner) {
+	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceNone}, "What is the weather in Oslo?", "choice-none",
+		func(calls []lathe.ToolCall) bool { return len(calls) == 0 })
+}
+
+func (x *examiner) probeChoice(ctx context.Context, choice lathe.ToolChoice, prompt, id string, heeded func([]lathe.ToolCall) bool) {
+	req := x.request(prompt, getWeather, ping)
+	req.ToolChoice = choice
+	a := x.answer(ctx, req, true, id+"-refused")
+	if a == nil || a.cut || a.failed || limited(a) || heeded(a.calls()) {
+		return
+	}
+	if !x.nativeCalls && choice.Mode != lathe.ChoiceNone {
+		return // reported already: the server has no calls of its own
+	}
+	x.find(id+"-ignored", "")
+}
+
+// truncateAt is far below what the call of longPrompt needs.
+const truncateAt = 16
+
+func probeTruncation(ctx context.Context, x *examiner) {
+	req := x.request(longPrompt, saveNote)
+	n := truncateAt
+	req.Sampling.MaxTokens = &n
+	e := x.post(ctx, req, true)
+	if e.status != http.StatusOK {
+		x.refusal(e, true, "max-tokens-refused")
+		return
+	}
+	a := x.read(e, req, true)
+	if a == nil || a.cut || a.failed || limited(a) {
+		return
+	}
+	calls := a.calls()
+	switch {
+	case len(calls) > 0 && breaksOff(calls[len(calls)-1].Arguments) && x.found["args-invalid-json"] == nil:
+		x.find("length-unsaid", a.finish())
+	case len(calls) > 0 && len(calls[0].Arguments) > 8*truncateAt:
+		x.find("max-tokens-ignored", "")
+	}
+}
+
+// breaksOff reports whether arguments begin and do not end.
+func breaksOff(args string) bool {
+	return strings.TrimSpace(args) != "" && kindOf(rawjson.Check([]byte(args), rawjson.Limits{})) == rawjson.KindEnd
+}
+
+// probeWritten tries whether a model whose server refuses tools writes calls as text.
+func probeWritten(ctx context.Context, x *examiner) {
+	name, ok := dialect.ForModel(x.target.Model)
+	if !ok {
+		name = "hermes"
+	}
+	d, ok := dialect.Lookup(name)
+	if !ok {
+		return
+	}
+	tools := []*lathe.ToolSpec{saveNote}
+	req := x.request(notePrompt)
+	req.Messages = append([]lathe.Message{lathe.System(string(d.AppendTools(nil, tools)))}, req.Messages...)
+	a := x.answer(ctx, req, true, "tools-failed")
+	if a == nil {
+		return
+	}
+	a.req.Tools = tools
+	x.judgeAnswerText(a)
+}
+
+// noSuch is the name of no model and no key.
+const noSuch = "lathe-doctor-no-such"
+
+func probeUnknownModel(ctx context.Context, x *examiner) {
+	req := x.request(echoPrompt)
+	req.Model = noSuch
+	x.expectError(ctx, noSuch, x.body(req, false), x.target.Key, "unknown-model-accepted")
+}
+
+func probeWrongKey(ctx context.Context, x *examiner) {
+	x.expectError(ctx, x.target.Model, x.body(x.request(echoPrompt), false), secret.New(noSuch), "key-unchecked")
+}
+
+func probeMalformed(ctx context.Context, x *examiner) {
+	x.expectError(ctx, x.target.Model, []byte(`{"model":`), x.target.Key, "malformed-accepted")
+}
+
+// expectError sends what is wrong. A failure of the server is one answer to that, so it is not
+// asked again.
+func (x *examiner) expectError(ctx context.Context, model string, body []byte, key secret.Secret, accepted string) {
+	e := x.send(ctx, http.MethodPost, x.callURL(model, false), body, key)
+	switch _, shaped := e.textOf(); {
+	case e.status == 0 || e.timedOut:
+		x.refusal(e, false, "error-shape")
+	case e.status == http.StatusTooManyRequests: // says nothing of the mistake
+	case e.status < 300:
+		if !hasError(e.body) {
+			x.find(accepted, "")
+		}
+	case e.status >= 500:
+		x.find("error-status", e.explain())
+	case !shaped:
+		x.find("error-shape", "")
+	}
+}
+
+func hasError(b []byte) bool {
+	if b = bytes.TrimSpace(b); !isObject(b) {
+		return false
+	}
+	e, ok := rawjson.Get(b, "error")
+	return ok && string(e) != "null"
+}

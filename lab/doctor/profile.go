@@ -1,0 +1,154 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A Setting is one key of a model's entry in a configuration.
+type Setting struct {
+	Key   string `json:"key"`           // below the model, such as transforms.tool_call
+	Value string `json:"value"`         // a word, or a list whose items are separated by commas
+	For   string `json:"for,omitempty"` // the finding that requires it
+	// Raw says that Value is YAML and must not be quoted.
+	Raw bool `json:"-"`
+}
+
+// A Profile is a model's entry in a configuration: the keys for reaching it, and those that findings require.
+type Profile struct {
+	Name     string    `json:"name"`
+	Settings []Setting `json:"settings"`
+}
+
+// Mends returns the settings that findings want.
+func (p *Profile) Mends() []Setting {
+	var out []Setting
+	for _, s := range p.Settings {
+		if s.For != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// mend notes a setting that a finding wants. Values of one list are joined.
+func (x *examiner) mend(finding, key, value string) {
+	s := Setting{Key: key, Value: value, For: finding}
+	if !slices.Contains(x.mends, s) {
+		x.mends = append(x.mends, s)
+	}
+}
+
+// profile lays what was found over how the model is reached. Of a key that both set, what was found
+// stands.
+func (x *examiner) profile() Profile {
+	p := Profile{Name: x.target.Name, Settings: slices.Clone(x.target.Entry)}
+	if p.Name == "" {
+		p.Name = x.target.Model
+	}
+	p.Name = entryName(p.Name)
+	if len(p.Settings) == 0 {
+		p.Settings = []Setting{{Key: "base_url", Value: x.target.BaseURL}, {Key: "model", Value: x.target.Model}}
+	}
+	if _, ok := x.found["calls-in-text"]; ok { // it was only the server's own calls that were refused
+		x.mends = slices.DeleteFunc(x.mends, func(s Setting) bool { return s.Key == "supports_tools" })
+	}
+	for _, m := range x.mends {
+		i := slices.IndexFunc(p.Settings, func(s Setting) bool { return s.Key == m.Key })
+		switch list := strings.HasPrefix(m.Key, "transforms."); {
+		case i < 0:
+			p.Settings = append(p.Settings, m)
+		case list && !slices.Contains(items(p.Settings[i]), m.Value):
+			p.Settings[i].Value = strings.Join(append(items(p.Settings[i]), m.Value), ",")
+			p.Settings[i].For, p.Settings[i].Raw = m.For, false
+		case !list:
+			p.Settings[i] = m
+		}
+	}
+	return p
+}
+
+// maxEntryName is the longest name that an entry may have.
+const maxEntryName = 64
+
+// entryName returns name as a configuration allows it for an entry.
+func entryName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_.:/-", r):
+			return r
+		}
+		return '-'
+	}, name)
+	if rest, ok := strings.CutPrefix(name, "sim/"); ok {
+		name = "sim-" + rest // sim/ is for models that need no entry
+	}
+	return name[:min(len(name), maxEntryName)]
+}
+
+// items returns the items of a list.
+func items(s Setting) []string {
+	return strings.FieldsFunc(s.Value, func(r rune) bool { return strings.ContainsRune("[], \"", r) })
+}
+
+// YAML returns the profile as a configuration file with one model. Settings that findings want
+// say which one in a comment.
+func (p *Profile) YAML() []byte {
+	var b strings.Builder
+	quoted := string(rawjson.AppendQuote(nil, p.Name))
+	fmt.Fprintf(&b, "# Written by lathe doctor.\ndefault_model: %s\nmodels:\n  %s:\n", quoted, quoted)
+	section := ""
+	for _, s := range p.sorted() {
+		key, indent := s.Key, "    "
+		if above, last, ok := strings.Cut(s.Key, "."); ok {
+			if above != section {
+				fmt.Fprintf(&b, "    %s:\n", above)
+			}
+			section, key, indent = above, last, "      "
+		}
+		fmt.Fprintf(&b, "%s%s: %s", indent, key, s.yaml())
+		if s.For != "" {
+			fmt.Fprintf(&b, " # %s", s.For)
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}
+
+// sorted returns the settings with those of one section together, at the end.
+func (p *Profile) sorted() []Setting {
+	out := slices.Clone(p.Settings)
+	slices.SortStableFunc(out, func(a, b Setting) int {
+		at, _, inA := strings.Cut(a.Key, ".")
+		bt, _, inB := strings.Cut(b.Key, ".")
+		switch {
+		case !inA && !inB:
+			return 0
+		case inA && inB:
+			return strings.Compare(at, bt)
+		case inA:
+			return 1
+		}
+		return -1
+	})
+	return out
+}
+
+func (s *Setting) yaml() string {
+	switch {
+	case s.Raw:
+		return s.Value
+	case strings.HasPrefix(s.Key, "transforms."):
+		return "[" + strings.Join(items(*s), ", ") + "]"
+	case s.Value == "true" || s.Value == "false":
+		return s.Value
+	}
+	if _, err := strconv.Atoi(s.Value); err == nil {
+		return s.Value
+	}
+	return string(rawjson.AppendQuote(nil, s.Value))
+}

@@ -1,0 +1,106 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// An Ask is a scenario without a workspace: what the model is asked, the tools that it may call, and
+// who judges its calls. None is executed: the run ends with the model's first message. The settings
+// that this takes win over all others, and a server that cannot do tools is not asked again without.
+type Ask struct {
+	Messages []lathe.Message   `json:"messages"`
+	Tools    []*lathe.ToolSpec `json:"tools"`
+	// Key identifies the data that Judge uses: if it differs from a recorded one, the run is repeated.
+	Key string `json:"key"`
+	// Judge decides whether the calls are right, in the order in which the model made them. Their
+	// arguments are the model's own text. It may be called from several goroutines at once.
+	Judge func(calls []lathe.ToolCall) Check `json:"-"`
+}
+
+// settings are what ends a run with the first message, and lets that hold as many calls as it likes.
+func (a *Ask) settings() []Setting {
+	if a == nil {
+		return nil
+	}
+	return []Setting{{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)}, {Key: "parallel_tool_calls", Value: "true"},
+		{Key: "max_iterations", Value: "1"}, {Key: "on_limit", Value: string(lathe.OnLimitStop)}, {Key: "fallback_retry_count", Value: "0"}}
+}
+
+// ask makes the run of a scenario with an [Ask]. Its error is one of the harness itself.
+func (j *job) ask(ctx context.Context, model lathe.Model, got *seen, now func() time.Time, log *slog.Logger) (*Run, error) {
+	a, r := j.scenario.Ask, j.run
+	set, err := tool.NewSetWithin(j.limits)
+	if err != nil {
+		return nil, err
+	}
+	made := 0
+	runner, err := tool.NewRunner(set, &tool.Options{Settings: j.settings, Limits: j.limits, Log: log,
+		NewID: func(prefix string) string { made++; return fmt.Sprintf("%s%d", prefix, made) }})
+	if err != nil {
+		return nil, err
+	}
+	l, err := loop.New(model, runner, &loop.Options{Settings: j.settings, Limits: j.limits, Sampling: j.scenario.Sampling, Overrides: j.target.Overrides})
+	if err != nil {
+		return nil, err
+	}
+	r.Started = now()
+	res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: a.Messages, ClientTools: a.Tools}) // its error is in the result
+	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
+	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
+	r.judgeAsk(a, res, got)
+	return &r, nil
+}
+
+// judgeAsk gives the run its class. A message that was cut off is wrong, whatever it holds.
+func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
+	defer r.close(res, got)
+	var calls []lathe.ToolCall
+	answered := len(res.History) > len(a.Messages)
+	if answered {
+		calls = toolCalls(&res.History[len(a.Messages)])
+	}
+	switch res.Reason {
+	case lathe.ReasonUpstreamError:
+		r.Class = upstreamClass(res.Err)
+	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault:
+		r.Class = ClassException
+	case lathe.ReasonRunTimeout:
+		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"
+	case lathe.ReasonLength, lathe.ReasonContentFilter:
+		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
+	default:
+		if !answered && res.Reason != lathe.ReasonAnswered { // a blank message is not kept
+			r.Class = ClassException
+			break
+		}
+		r.Checks = []Check{a.Judge(calls)}
+		if failed := r.failedChecks(); len(failed) > 0 {
+			r.Class, r.Error = ClassAssertionFailed, strings.Join(failed, "; ")
+			if len(calls) == 0 {
+				r.Class = ClassNoToolCalls
+			}
+		}
+	}
+	if r.Class != "" && r.Error == "" {
+		r.setServerMessage(res)
+	}
+}
+
+func toolCalls(m *lathe.Message) []lathe.ToolCall {
+	var calls []lathe.ToolCall
+	for _, p := range m.Parts {
+		if c, ok := p.(lathe.ToolCall); ok {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}

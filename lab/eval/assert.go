@@ -1,0 +1,354 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+)
+
+// AssertKind says what an [Assert] checks.
+type AssertKind string
+
+// The kinds of assert, by their word in a suite.
+const (
+	AssertState     AssertKind = "state"     // the value at Pointer of the workspace is Equals
+	AssertCalled    AssertKind = "called"    // Tool ("*": any) was called at least AtLeast and at most AtMost times
+	AssertOrder     AssertKind = "order"     // the first calls of Tools came in this order
+	AssertArguments AssertKind = "arguments" // some call of Tool has Equals at Pointer; with Missing, no call has anything there
+	AssertGuard     AssertKind = "guard"     // some call was answered with Code
+	AssertFailed    AssertKind = "failed"    // some call of Tool failed, with Code where there is one
+	AssertNotAsked  AssertKind = "not_asked" // no call names Tool
+	AssertTogether  AssertKind = "together"  // one message holds calls of all Tools, each with the outcome asked for
+	AssertText      AssertKind = "text"      // the last words are Text
+	AssertExecuted  AssertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer where one is given
+	AssertRefused   AssertKind = "refused"   // every call of Tool, if there is one, was answered with an error, with Code where there is one
+	AssertUntold    AssertKind = "untold"    // the model has not received Text
+)
+
+// An Assert is one thing that must hold after a run.
+type Assert struct {
+	Kind    AssertKind      `json:"kind"`
+	Tool    string          `json:"tool,omitempty"`
+	Tools   []string        `json:"tools,omitempty"`
+	Pointer string          `json:"pointer,omitempty"` // RFC 6901
+	Equals  json.RawMessage `json:"equals,omitempty"`
+	Missing bool            `json:"missing,omitempty"`
+	AtLeast int             `json:"at_least,omitempty"`
+	AtMost  *int            `json:"at_most,omitempty"`
+	Code    lathe.Code      `json:"code,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	// Tolerant lets case, quotes, emphasis, white space and the punctuation at the end differ.
+	Tolerant bool `json:"tolerant,omitempty"`
+	// Provoked says that the assert needs a mistake of the model first. Where only such asserts do not hold, the
+	// scenario did not apply.
+	Provoked bool `json:"provoked,omitempty"`
+}
+
+// Group returns the part of the score to which the assert belongs: "state", "trace" or "text".
+func (a *Assert) Group() string {
+	switch a.Kind {
+	case AssertState, AssertText:
+		return string(a.Kind)
+	default:
+		return "trace"
+	}
+}
+
+// A Check is the outcome of one [Assert].
+type Check struct {
+	Group  string `json:"group"`
+	Assert string `json:"assert"` // in words
+	OK     bool   `json:"ok"`
+	Got    string `json:"got,omitempty"` // what was there instead
+	// Provoked is that of the assert.
+	Provoked bool `json:"provoked,omitempty"`
+}
+
+// maxGot bounds what a check quotes of a value, in bytes.
+const maxGot = 200
+
+// An asked call is one that the model asked for, with what became of it.
+type asked struct {
+	turn   int // of the assistant message, from 1
+	name   string
+	args   string
+	failed bool
+	code   lathe.Code
+}
+
+// calls reads from a history what was asked for, in order.
+func calls(history []lathe.Message) []asked {
+	var out []asked
+	byID := map[string]int{}
+	turn := 0
+	for i := range history {
+		m := &history[i]
+		if m.Role == lathe.RoleAssistant {
+			turn++
+		}
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case lathe.ToolCall:
+				byID[p.ID] = len(out)
+				out = append(out, asked{turn: turn, name: p.Name, args: p.Arguments})
+			case lathe.ToolResult:
+				if n, ok := byID[p.CallID]; ok {
+					out[n].failed, out[n].code = p.IsError, p.Code
+				}
+			default: // says nothing of calls
+			}
+		}
+	}
+	return out
+}
+
+// outcome is what asserts look at.
+type outcome struct {
+	state func(pointer string) (json.RawMessage, error)
+	calls []asked
+	text  string
+	// executed are the calls that reached mocks; reported holds the texts that the model received.
+	executed []executed
+	reported map[string]bool
+}
+
+// An executed call is one that a mock was called with.
+type executed struct {
+	tool string
+	args json.RawMessage
+}
+
+// anyTool stands for every tool.
+const anyTool = "*"
+
+// check judges one assert.
+func (a *Assert) check(o *outcome) Check {
+	words, got, ok := "", "", false
+	switch a.Kind {
+	case AssertState:
+		words = fmt.Sprintf("state %s is %s", a.Pointer, a.Equals)
+		raw, err := o.state(a.Pointer)
+		ok = err == nil && equalJSON(raw, a.Equals)
+		got = string(raw)
+	case AssertCalled:
+		words, got, ok = a.called(o)
+	case AssertOrder:
+		words = "first calls in the order " + strings.Join(a.Tools, ", ")
+		got, ok = a.order(o)
+	case AssertArguments:
+		words, got, ok = a.arguments(o)
+	case AssertGuard:
+		words = fmt.Sprintf("guard %s fired", a.Code)
+		ok = slices.ContainsFunc(o.calls, func(c asked) bool { return c.code == a.Code })
+		got = outcomes(o.calls)
+	case AssertFailed:
+		words = strings.TrimRight(fmt.Sprintf("a call of %s failed %s", a.Tool, a.Code), " ")
+		ok = slices.ContainsFunc(o.calls, func(c asked) bool {
+			return c.name == a.Tool && c.failed && (a.Code == "" || c.code == a.Code)
+		})
+		got = outcomes(o.calls)
+	case AssertNotAsked:
+		words = a.Tool + " is not asked for"
+		ok = !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) })
+		got = outcomes(o.calls)
+	case AssertTogether:
+		words = "one message holds " + strings.Join(a.Tools, " and ")
+		ok = a.together(o)
+		got = outcomes(o.calls)
+	case AssertExecuted:
+		words, got, ok = a.ran(o)
+	case AssertRefused:
+		words = strings.TrimRight(fmt.Sprintf("every call of %s is refused %s", a.Tool, a.Code), " ")
+		ok = !slices.ContainsFunc(o.calls, func(c asked) bool {
+			return names(c.name, a.Tool) && (!c.failed || a.Code != "" && c.code != a.Code)
+		})
+		got = outcomes(o.calls)
+	case AssertUntold:
+		words = fmt.Sprintf("the model is not told %q", a.Text)
+		ok = !o.reported[a.Text]
+		got = "it was"
+	case AssertText:
+		words = fmt.Sprintf("last words %q", a.Text)
+		ok = strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)
+		got = o.text
+	}
+	c := Check{Group: a.Group(), Assert: words, OK: ok, Provoked: a.Provoked}
+	if !ok {
+		c.Got = clip(got, maxGot)
+	}
+	return c
+}
+
+func (a *Assert) called(o *outcome) (words, got string, ok bool) {
+	n := 0
+	for _, c := range o.calls {
+		if a.Tool == anyTool || c.name == a.Tool {
+			n++
+		}
+	}
+	return a.counted("called", n)
+}
+
+// ran counts what reached mocks.
+func (a *Assert) ran(o *outcome) (words, got string, ok bool) {
+	n := 0
+	for _, e := range o.executed {
+		if a.Tool != anyTool && e.tool != a.Tool {
+			continue
+		}
+		if a.Pointer != "" {
+			if raw, found := valueAt(e.args, a.Pointer); !found || !equalJSON(raw, a.Equals) {
+				continue
+			}
+		}
+		n++
+	}
+	words, got, ok = a.counted("executed", n)
+	if a.Pointer != "" {
+		words += fmt.Sprintf(", counting %s at %s", a.Equals, a.Pointer)
+	}
+	return words, got, ok
+}
+
+// counted says in words how often something is to happen, and whether it did.
+func (a *Assert) counted(how string, n int) (words, got string, ok bool) {
+	name := a.Tool
+	if name == anyTool {
+		name = "any tool"
+	}
+	words = name + " " + how
+	switch {
+	case a.AtMost == nil && a.AtLeast > 1:
+		words += " at least " + times(a.AtLeast)
+	case a.AtMost == nil:
+	case *a.AtMost == 0:
+		words = name + " not " + how
+	case *a.AtMost == a.AtLeast:
+		words += " just " + times(a.AtLeast)
+	case a.AtLeast == 0:
+		words += " at most " + times(*a.AtMost)
+	default:
+		words += fmt.Sprintf(" %d to %d times", a.AtLeast, *a.AtMost)
+	}
+	return words, times(n), n >= a.AtLeast && (a.AtMost == nil || n <= *a.AtMost)
+}
+
+// times says a number of times in words.
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
+}
+
+// order compares where each tool was called first. A tool that was never called breaks the order.
+func (a *Assert) order(o *outcome) (got string, ok bool) {
+	ok = true
+	last := -1
+	for _, t := range a.Tools {
+		at := slices.IndexFunc(o.calls, func(c asked) bool { return c.name == t })
+		ok = ok && at > last
+		last = at
+	}
+	return outcomes(o.calls), ok
+}
+
+func (a *Assert) arguments(o *outcome) (words, got string, ok bool) {
+	words = fmt.Sprintf("%s has %s at %s", a.Tool, a.Equals, a.Pointer)
+	ok = a.Missing
+	if a.Missing {
+		words = fmt.Sprintf("%s has nothing at %s", a.Tool, a.Pointer)
+	}
+	for _, c := range o.calls {
+		if c.name != a.Tool {
+			continue
+		}
+		raw, found := valueAt([]byte(c.args), a.Pointer)
+		switch {
+		case a.Missing && found:
+			return words, string(raw), false
+		case !a.Missing && found && equalJSON(raw, a.Equals):
+			return words, "", true
+		case found:
+			got = string(raw)
+		}
+	}
+	return words, got, ok
+}
+
+// together looks for one message that has a call for each entry, no call twice.
+func (a *Assert) together(o *outcome) bool {
+	for start := 0; start < len(o.calls); {
+		end := start
+		for end < len(o.calls) && o.calls[end].turn == o.calls[start].turn {
+			end++
+		}
+		rest := slices.Clone(o.calls[start:end])
+		all := true
+		for _, want := range a.Tools {
+			name, how, _ := strings.Cut(want, " ")
+			i := slices.IndexFunc(rest, func(c asked) bool {
+				return c.name == name && (how == "" || (how == "failed") == c.failed)
+			})
+			if all = i >= 0; !all {
+				break
+			}
+			rest = slices.Delete(rest, i, i+1)
+		}
+		if all {
+			return true
+		}
+		start = end
+	}
+	return false
+}
+
+// names reports whether what a model wrote is that tool for the runner: white space around it goes,
+// and dots stand for underscores.
+func names(written, tool string) bool {
+	written = strings.TrimSpace(written)
+	return written == tool || strings.ReplaceAll(written, ".", "_") == tool
+}
+
+// outcomes lists the calls in a line: "state_get ok, state_patch invalid_arguments".
+func outcomes(calls []asked) string {
+	if len(calls) == 0 {
+		return "no calls"
+	}
+	words := make([]string, len(calls))
+	for i, c := range calls {
+		how := "ok"
+		if c.failed {
+			how = string(c.code)
+		}
+		words[i] = c.name + " " + how
+	}
+	return strings.Join(words, ", ")
+}
+
+// plainWords takes off what a tolerant comparison does not look at.
+func plainWords(s string) string {
+	return strings.ToLower(strings.Trim(strings.TrimSpace(s), " \t\r\n.!…。！*_`\"'“”"))
+}
+
+// equalJSON compares the values, not their text.
+func equalJSON(a, b []byte) bool {
+	ca, errA := rawjson.AppendCanonical(nil, a)
+	cb, errB := rawjson.AppendCanonical(nil, b)
+	return errA == nil && errB == nil && bytes.Equal(ca, cb)
+}
+
+// clip returns at most n bytes of s, cut at a rune, with a mark where something is left out.
+func clip(s string, n int) string {
+	return shorten.Clip(strings.ToValidUTF8(s, "\uFFFD"), n)
+}

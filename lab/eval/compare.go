@@ -1,0 +1,181 @@
+package eval
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// A Comparison lists the changes from one report to another.
+type Comparison struct {
+	Lines []Change `json:"changes"` // all that both have first, then by model, and by model and scenario
+	// ModelA and ModelB are set where each report has one model, and they differ.
+	ModelA string `json:"model_a,omitempty"`
+	ModelB string `json:"model_b,omitempty"`
+	// OnlyA and OnlyB name the models and scenarios that only one of the reports has.
+	OnlyA []string `json:"only_a,omitempty"`
+	OnlyB []string `json:"only_b,omitempty"`
+}
+
+// A Change compares one row of two reports.
+type Change struct {
+	Label string `json:"label"`
+	A     Row    `json:"a"`
+	B     Row    `json:"b"`
+	// P is the two-sided p-value of Fisher's exact test: the chance of a difference at least this large
+	// between equal models.
+	P float64 `json:"p"`
+	// Real says that the difference is more than noise: P is below 0.05.
+	Real bool `json:"more_than_noise"`
+}
+
+// significance is the p-value below which a difference is more than noise.
+const significance = 0.05
+
+// Compare compares what both reports have: each model at each scenario, each model over the scenarios that both tried
+// with it, and all of these. Runs of different models are compared only where each report has one model; then these two
+// are taken for each other.
+func Compare(a, b *Report) *Comparison {
+	c := &Comparison{}
+	wholeA, wholeB := a.Summary(), b.Summary()
+	single := one(wholeA.Models) && one(wholeB.Models)
+	if single && wholeA.Models[0].Model != wholeB.Models[0].Model {
+		c.ModelA, c.ModelB = wholeA.Models[0].Model, wholeB.Models[0].Model
+		b = b.as(c.ModelA)
+		wholeB = b.Summary()
+	}
+	c.only(wholeA.Models, wholeB.Models)
+	c.only(wholeA.Scenarios, wholeB.Scenarios)
+	a, b = a.within(wholeB.ModelsScenarios), b.within(wholeA.ModelsScenarios)
+	sa, sb := a.Summary(), b.Summary()
+	c.add("all", sa.All, sb.All)
+	for _, pair := range [][2][]Row{{sa.Models, sb.Models}, {sa.ModelsCategories, sb.ModelsCategories}, {sa.ModelsScenarios, sb.ModelsScenarios}} {
+		others := byLabel(pair[1])
+		for i := range pair[0] {
+			other := others[pair[0][i].label()]
+			label := pair[0][i]
+			if single {
+				label.Model = "" // it is that of the side
+			}
+			if name := label.label(); other != nil && name != "" {
+				c.add(name, pair[0][i], *other)
+			}
+		}
+	}
+	return c
+}
+
+func one(models []Row) bool { return len(models) == 1 }
+
+// as returns the report with its model under another name.
+func (rep *Report) as(model string) *Report {
+	out := &Report{Suite: rep.Suite, Skipped: rep.Skipped}
+	for _, r := range rep.Runs {
+		renamed := *r
+		renamed.Model = model
+		out.Runs = append(out.Runs, &renamed)
+	}
+	return out
+}
+
+// Of returns the runs of one model, false where there are none.
+func (rep *Report) Of(model string) (*Report, bool) {
+	out := &Report{Suite: rep.Suite}
+	for _, r := range rep.Runs {
+		if r.Model == model {
+			out.Runs = append(out.Runs, r)
+		}
+	}
+	return out, len(out.Runs) > 0
+}
+
+// within returns the runs of those models and scenarios.
+func (rep *Report) within(rows []Row) *Report {
+	out := &Report{Suite: rep.Suite}
+	known := byLabel(rows)
+	for _, r := range rep.Runs {
+		row := Row{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
+		if known[row.label()] != nil {
+			out.Runs = append(out.Runs, r)
+		}
+	}
+	return out
+}
+
+func byLabel(rows []Row) map[string]*Row {
+	out := make(map[string]*Row, len(rows))
+	for i := range rows {
+		out[rows[i].label()] = &rows[i]
+	}
+	return out
+}
+
+// only notes the rows that one side has.
+func (c *Comparison) only(a, b []Row) {
+	inA, inB := byLabel(a), byLabel(b)
+	for i := range a {
+		if inB[a[i].label()] == nil {
+			c.OnlyA = append(c.OnlyA, a[i].label())
+		}
+	}
+	for i := range b {
+		if inA[b[i].label()] == nil {
+			c.OnlyB = append(c.OnlyB, b[i].label())
+		}
+	}
+}
+
+func (c *Comparison) add(label string, a, b Row) {
+	p := exactTest(a.OK, a.Runs, b.OK, b.Runs)
+	c.Lines = append(c.Lines, Change{Label: label, A: a, B: b, P: p, Real: p < significance})
+}
+
+// WriteTable writes the rows that changed, and says of each whether it is more than noise.
+func (c *Comparison) WriteTable(w io.Writer) error {
+	var lines bytes.Buffer
+	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	if c.ModelA != "" {
+		fmt.Fprintf(tw, "A is %s, B is %s\n", oneLine(c.ModelA), oneLine(c.ModelB))
+	}
+	fmt.Fprintln(tw, "\tA\tB\tCHANGE\tP\t")
+	same := 0
+	for i, l := range c.Lines {
+		if l.A.Runs == 0 || l.B.Runs == 0 {
+			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
+			continue
+		}
+		if l.A.OKRate == l.B.OKRate && i > 0 {
+			same++
+			continue
+		}
+		verdict := "may be noise"
+		switch {
+		case l.A.OKRate == l.B.OKRate:
+			verdict = "no change"
+		case l.Real && l.B.OKRate > l.A.OKRate:
+			verdict = "better, more than noise"
+		case l.Real:
+			verdict = "worse, more than noise"
+		}
+		fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t%+.0f points\t%.3f\t%s\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs, 100*(l.B.OKRate-l.A.OKRate), l.P, verdict)
+	}
+	_ = tw.Flush() // into memory
+	if err := writeTrimmed(w, lines.Bytes()); err != nil {
+		return err
+	}
+	if same > 0 {
+		fmt.Fprintf(w, "%d more did not change\n", same)
+	}
+	for _, only := range []struct {
+		name   string
+		labels []string
+	}{{"A", c.OnlyA}, {"B", c.OnlyB}} {
+		for _, label := range only.labels {
+			if _, err := fmt.Fprintf(w, "only in %s: %s\n", only.name, oneLine(label)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

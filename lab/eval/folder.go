@@ -1,0 +1,171 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
+)
+
+// A folder of results holds one file for each run, MODEL__SCENARIO__trial_NN.json, and what is
+// written from them all: summary.json, junit.xml and report.html.
+
+// maxRunBytes bounds the file of a run that is read.
+const maxRunBytes = 64 << 20
+
+var unsafeInNames = lazy.Regexp(`[^A-Za-z0-9._-]+`)
+
+// fileName makes a name that every file system takes: what is not a letter, a digit, . _ or - becomes __.
+func fileName(s string) string {
+	s = unsafeInNames().ReplaceAllString(s, "__")
+	return strings.TrimLeft(s, ".")
+}
+
+func makeDir(dir string) error { return os.MkdirAll(dir, 0o755) }
+
+// writeFile writes a whole file or none.
+func writeFile(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".part-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the one to return
+	}
+	return err
+}
+
+func (b *bench) path(j *job) string { return filepath.Join(b.opts.Dir, j.name+".json") }
+
+// finished returns the run that the folder holds already, if it is the same one and counts. What counts is never made
+// again: a rate must not depend on how often its folder was named.
+func (b *bench) finished(j *job) *Run {
+	if b.opts.Dir == "" {
+		return nil
+	}
+	r, err := readRun(b.path(j))
+	if err != nil || r.Fingerprint != j.run.Fingerprint || !kept(r) {
+		return nil // made, or made again
+	}
+	return r
+}
+
+// kept reports whether a run is a result that stays.
+func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
+
+// checkOverwrite refuses a folder that holds results of the same names that were made of something else: they would be
+// lost.
+func (b *bench) checkOverwrite(jobs []*job) error {
+	if b.opts.Dir == "" {
+		return nil
+	}
+	for _, j := range jobs {
+		r, err := readRun(b.path(j))
+		if err == nil && kept(r) && r.Fingerprint != j.run.Fingerprint {
+			return fmt.Errorf("%s holds a result of another model server, configuration or scenario under this name: choose another folder", b.path(j))
+		}
+	}
+	return nil
+}
+
+func (b *bench) save(j *job, r *Run) error {
+	if b.opts.Dir == "" {
+		return nil
+	}
+	raw, err := indented(r)
+	if err != nil {
+		return err
+	}
+	return writeFile(b.path(j), raw)
+}
+
+// readAtMost reads a file that is not larger than that.
+func readAtMost(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
+	}
+	return os.ReadFile(path)
+}
+
+func indented(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+func readRun(path string) (*Run, error) {
+	b, err := readAtMost(path, maxRunBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if !r.OK {
+		r.Scored = r.Class.Scored() && (r.Scored || r.Class != ClassTimeout) // versions before counted fewer classes
+	}
+	if r.Model == "" || r.Scenario == "" || r.Fingerprint == "" {
+		return nil, fmt.Errorf("%s: not the file of a run", path)
+	}
+	return r, nil
+}
+
+// Load reads the runs of a folder of results, sorted by file name. A folder without any is an error.
+func Load(dir string) (*Report, error) {
+	rep := &Report{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.Contains(e.Name(), "__trial_") || filepath.Ext(e.Name()) != ".json" {
+			continue
+		}
+		r, err := readRun(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		rep.Runs = append(rep.Runs, r)
+	}
+	if len(rep.Runs) == 0 {
+		return nil, fmt.Errorf("%s: %w: no file of a run", dir, fs.ErrNotExist)
+	}
+	slices.SortStableFunc(rep.Runs, func(a, b *Run) int { return strings.Compare(a.Model, b.Model) })
+	return rep, nil
+}
+
+// Save writes summary.json, junit.xml and report.html into the folder.
+func (rep *Report) Save(dir string) error {
+	summary, err := indented(rep.Summary())
+	if err != nil {
+		return err
+	}
+	var junit, page bytes.Buffer
+	if err := errors.Join(rep.WriteJUnit(&junit), rep.WriteHTML(&page)); err != nil {
+		return err
+	}
+	return errors.Join(
+		writeFile(filepath.Join(dir, "summary.json"), summary),
+		writeFile(filepath.Join(dir, "junit.xml"), junit.Bytes()),
+		writeFile(filepath.Join(dir, "report.html"), page.Bytes()))
+}

@@ -1,0 +1,129 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/policy"
+)
+
+// A Guard says which tools of a scenario may be called. A tool that no list names is denied.
+type Guard struct {
+	Allow []string `json:"allow,omitempty"`
+	Ask   []string `json:"ask,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+	// Approve lists the calls that the person who is asked says yes to. All others are denied.
+	Approve []ApprovedCall `json:"approve,omitempty"`
+}
+
+// An ApprovedCall is a call that is approved: of that tool, with arguments of exactly that value.
+type ApprovedCall struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// policy returns what the runner asks. Without a guard all is allowed: the tools of a scenario are
+// its own.
+func (g *Guard) policy() lathe.Policy {
+	if g == nil {
+		return policy.AllowAll()
+	}
+	return policy.Tools{Allow: g.Allow, Ask: g.Ask, Deny: g.Deny}
+}
+
+// A person answers for the guard.
+type person struct{ approve []ApprovedCall }
+
+var _ lathe.Approver = person{}
+
+// Approve says yes to the calls of the list.
+func (p person) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	if slices.ContainsFunc(p.approve, func(a ApprovedCall) bool { return a.Tool == req.Tool.Name && equalJSON(a.Arguments, req.Args) }) {
+		return lathe.Approval{Approved: true, By: "suite"}, nil
+	}
+	return lathe.Approval{By: "suite", ReasonCode: "denied_by_user"}, nil
+}
+
+// guard reads a policy in place of the one that is there.
+func (p *parser) guard(into **Guard) member {
+	return member{"policy", func(n *yaml.Node) error {
+		g := &Guard{}
+		*into = g
+		return p.mapping(n, "policy", p.texts("allow", &g.Allow), p.texts("ask", &g.Ask), p.texts("deny", &g.Deny),
+			member{"approve", func(n *yaml.Node) error {
+				return p.list(n, "approve", func(item *yaml.Node) error {
+					a := ApprovedCall{Arguments: json.RawMessage("{}")}
+					g.Approve = append(g.Approve, a)
+					last := &g.Approve[len(g.Approve)-1]
+					return p.mapping(item, "an approved call", p.text("tool", &last.Tool), p.value("arguments", &last.Arguments))
+				})
+			}})
+	}}
+}
+
+// unknown returns a tool that the guard names and that does not exist, or "": a
+// name with a slip would guard nothing.
+func (g *Guard) unknown(known []string) string {
+	names := slices.Concat(g.Allow, g.Ask, g.Deny)
+	for _, a := range g.Approve {
+		names = append(names, a.Tool)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// A witness passes a model's turns on, and looks for texts in what the model is sent.
+type witness struct {
+	lathe.Model
+	texts    []string
+	reported map[string]bool
+}
+
+// Unwrap returns the wrapped model.
+func (w *witness) Unwrap() lathe.Model { return w.Model }
+
+// Generate looks at the request and asks the model.
+func (w *witness) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	for _, text := range w.texts {
+		if !w.reported[text] && mentions(req, text) {
+			w.reported[text] = true
+		}
+	}
+	return w.Model.Generate(ctx, req)
+}
+
+// mentions reports whether the text stands in the tools of a request or in its messages, those of
+// the model itself left out.
+func mentions(req *lathe.Request, text string) bool {
+	for _, t := range req.Tools {
+		if strings.Contains(t.Name, text) || strings.Contains(t.Description, text) || strings.Contains(string(t.Schema), text) {
+			return true
+		}
+	}
+	for i := range req.Messages {
+		for _, p := range req.Messages[i].Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				if req.Messages[i].Role != lathe.RoleAssistant && strings.Contains(p.Text, text) {
+					return true
+				}
+			case lathe.ToolResult:
+				if strings.Contains(p.Content, text) {
+					return true
+				}
+			default: // of the model, or no text
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,342 @@
+package eval
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+)
+
+// The report is one page that holds all it needs: it asks nothing of the network, and a policy in
+// it says so to the browser. Everything in it that came from outside is escaped as it is written.
+
+// maxShown bounds what the page shows of one text, in bytes. The file of the run has all of it.
+const maxShown = 4_000
+
+// WriteHTML writes the report as a page: rates with their intervals, a heat map of models and
+// scenarios, the times, and the conversation of each run that did not pass.
+func (rep *Report) WriteHTML(w io.Writer) error {
+	var failed []*Run
+	unguarded := false
+	for _, r := range rep.Runs {
+		unguarded = unguarded || r.Unguarded
+		if !r.OK {
+			failed = append(failed, r)
+		}
+	}
+	s, p := rep.Summary(), newPage(w)
+	p.head(s)
+	p.lead(s, unguarded)
+	p.measured(s)
+	p.rates(s)
+	p.heat(newHeat(s))
+	p.latency(newLatency(s, rep.Runs))
+	p.failed(s, failed)
+	p.numbers(s.ModelsScenarios)
+	return p.w.Flush()
+}
+
+// How many rows of a table or drawing, and how many conversations, are shown unasked.
+const (
+	maxOpen  = 24
+	maxTalks = 3
+)
+
+// whole reports whether so many rows are shown unasked.
+func whole(rows []Row) bool { return len(rows) <= maxOpen }
+
+// maxConversations bounds the failed runs that the page holds. The files of the runs have all of them.
+const maxConversations = 500
+
+// A failedGroup is the failed runs of one model at one scenario.
+type failedGroup struct {
+	Label string
+	Row   Row
+	Runs  []*Run
+	Left  int  // further ones that the page has no room for
+	Open  bool // few failures need no click to be seen
+	Talk  bool // nor do the conversations of very few
+}
+
+func grouped(s *Summary, failed []*Run) []failedGroup {
+	var groups []failedGroup
+	shown := 0
+	for _, row := range s.ModelsScenarios {
+		g := failedGroup{Label: row.label(), Row: row}
+		for _, r := range failed {
+			if r.Model == row.Model && r.Scenario == row.Scenario && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
+				if shown == maxConversations {
+					g.Left++
+					continue
+				}
+				shown++
+				g.Runs = append(g.Runs, r)
+			}
+		}
+		if g.Runs != nil || g.Left > 0 {
+			groups = append(groups, g)
+		}
+	}
+	for i := range groups {
+		groups[i].Open, groups[i].Talk = len(failed) <= maxOpen, len(failed) <= maxTalks
+	}
+	return groups
+}
+
+// A classCount says how often runs failed in one way.
+type classCount struct {
+	Class Class
+	N     int
+}
+
+// classes returns the most frequent first.
+func classes(of map[Class]int) []classCount {
+	var out []classCount
+	for c, n := range of {
+		out = append(out, classCount{c, n})
+	}
+	slices.SortFunc(out, func(a, b classCount) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Class, b.Class)) })
+	return out
+}
+
+// Sizes of the drawings, in pixels.
+const (
+	rowHeight = 26
+	plotWidth = 460
+	maxLabel  = 36 // characters
+	letter    = 7  // a character of a label is hardly ever wider
+)
+
+// labelWidth is the room that the labels of rows take. It is the same in all drawings of a page.
+func labelWidth(s *Summary) int {
+	longest := 8
+	for _, rows := range [][]Row{s.Models, s.Scenarios} {
+		for i := range rows {
+			longest = max(longest, utf8.RuneCountInString(short(rows[i].label())))
+		}
+	}
+	return longest*letter + 16
+}
+
+// intervals draws a rate and its interval for each row.
+type intervals struct {
+	Width, Height int
+	Labels, Side  int // where labels end, and where numbers begin
+	Rows          []intervalRow
+	Ticks         []tick
+}
+
+type intervalRow struct {
+	Label, Title   string
+	Y              int
+	Low, High, At  float64
+	Count, Percent string
+	None           bool
+}
+
+type tick struct {
+	X    float64
+	Text string
+}
+
+func newIntervals(s *Summary, rows []Row) intervals {
+	left := labelWidth(s)
+	d := intervals{Width: left + plotWidth + 150, Height: len(rows)*rowHeight + 26, Labels: left - 10, Side: left + plotWidth + 40}
+	x := func(rate float64) float64 { return float64(left) + rate*plotWidth }
+	for i := 0; i <= 4; i++ {
+		d.Ticks = append(d.Ticks, tick{x(float64(i) / 4), fmt.Sprintf("%d %%", 25*i)})
+	}
+	for i := range rows {
+		r := &rows[i]
+		d.Rows = append(d.Rows, intervalRow{Label: short(r.label()), Title: r.label(), Y: i*rowHeight + 16, Low: x(r.Low), High: x(r.High), At: x(r.OKRate),
+			Count: fmt.Sprintf("%d/%d", r.OK, r.Runs), Percent: percent(r.OKRate), None: r.Runs == 0})
+	}
+	return d
+}
+
+// heat draws the rate of each model at each scenario or category.
+type heat struct {
+	Width, Height int
+	Columns       []heatText
+	Rows          []heatText
+	Cells         []heatCell
+}
+
+type heatText struct {
+	X, Y        int
+	Text, Title string
+}
+
+type heatCell struct {
+	X, Y, W, H  int
+	Fill        string
+	Text, Title string
+}
+
+// newHeat puts the longer of the two lists of names into the rows, where they can be read.
+func newHeat(s *Summary) heat {
+	const width = 62
+	rows, columns, across := s.Models, s.Scenarios, false
+	if len(s.Scenarios) > max(10, len(s.Models)) {
+		rows, columns, across = s.Scenarios, s.Models, true
+	}
+	longest := 0
+	for i := range columns {
+		longest = max(longest, utf8.RuneCountInString(short(columns[i].label())))
+	}
+	left, head := labelWidth(s), 24+5*longest // the names of columns stand aslant
+	d := heat{Width: left + len(columns)*width + 6*longest, Height: head + len(rows)*rowHeight + 4}
+	column, line := map[string]int{}, map[string]int{}
+	for i := range columns {
+		name := columns[i].label()
+		column[name] = i
+		d.Columns = append(d.Columns, heatText{left + i*width + width/2, head - 8, short(name), name})
+	}
+	for i := range rows {
+		name := rows[i].label()
+		line[name] = i
+		d.Rows = append(d.Rows, heatText{left - 10, head + i*rowHeight + 17, short(name), name})
+	}
+	for _, r := range s.ModelsScenarios {
+		model, scenario := r, Row{Scenario: r.Scenario}
+		model.Scenario = ""
+		at, of := column[scenario.label()], line[model.label()]
+		if across {
+			at, of = column[model.label()], line[scenario.label()]
+		}
+		c := heatCell{X: left + at*width, Y: head + of*rowHeight, W: width - 2, H: rowHeight - 2,
+			Fill: heatColour(r.OKRate), Text: percent(r.OKRate), Title: fmt.Sprintf("%s: %d of %d", r.label(), r.OK, r.Runs)}
+		if r.Runs == 0 {
+			c.Fill, c.Text = "#777", "–"
+		}
+		d.Cells = append(d.Cells, c)
+	}
+	return d
+}
+
+// heatColour goes from orange to blue, which all eyes tell apart; white text is readable on all of it.
+func heatColour(rate float64) string {
+	mix := func(a, b float64) int { return int(math.Round(a + (b-a)*rate)) }
+	return fmt.Sprintf("#%02x%02x%02x", mix(0xa8, 0x0b), mix(0x43, 0x5a), mix(0x0a, 0x9c))
+}
+
+// latency draws how long the runs of each model took, on a scale that multiplies.
+type latency struct {
+	Width, Height int
+	Labels, Side  int
+	Rows          []latencyRow
+	Ticks         []tick
+}
+
+type latencyRow struct {
+	Label, Title string
+	Y            int
+	Bars         []bar
+	P50, P95     float64
+	Text         string
+	None         bool
+}
+
+type bar struct{ X, Y, W, H float64 }
+
+const latencyBins = 46
+
+func newLatency(s *Summary, runs []*Run) latency {
+	const height = 40
+	rows, left := s.Models, labelWidth(s)
+	d := latency{Width: left + plotWidth + 190, Height: len(rows)*height + 26, Labels: left - 10, Side: left + plotWidth + 20}
+	x := func(part float64) float64 { return float64(left) + plotWidth*part }
+	longest := int64(10)
+	for _, r := range runs {
+		if r.Scored {
+			longest = max(longest, r.ElapsedMS)
+		}
+	}
+	decades := math.Ceil(math.Log10(float64(longest)))
+	at := func(ms int64) float64 { return math.Log10(float64(max(ms, 1))) / decades }
+	for i := 0; i <= int(decades); i++ {
+		d.Ticks = append(d.Ticks, tick{x(float64(i) / decades), duration(int64(math.Pow10(i)))})
+	}
+	for i := range rows {
+		row := &rows[i]
+		var bins [latencyBins]float64
+		most := 1.0
+		for _, r := range runs {
+			if r.Scored && r.Model == row.Model && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
+				n := min(int(at(r.ElapsedMS)*latencyBins), latencyBins-1)
+				bins[n]++
+				most = max(most, bins[n])
+			}
+		}
+		base := float64(i*height + height - 8)
+		lr := latencyRow{Label: short(row.label()), Title: row.label(), Y: int(base), P50: x(at(row.P50)), P95: x(at(row.P95)), None: row.Runs == 0,
+			Text: fmt.Sprintf("p50 %s, p95 %s", duration(row.P50), duration(row.P95))}
+		for n, v := range bins {
+			if v > 0 {
+				h := max(2, v/most*(height-14)) // one run among hundreds is seen too
+				lr.Bars = append(lr.Bars, bar{x(float64(n) / latencyBins), base - h, plotWidth/float64(latencyBins) - 1, h})
+			}
+		}
+		d.Rows = append(d.Rows, lr)
+	}
+	return d
+}
+
+func duration(ms int64) string {
+	switch {
+	case ms < 1:
+		return "< 1 ms"
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(ms)/1000), ".0") + " s"
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > maxLabel {
+		return string(r[:maxLabel-1]) + "…"
+	}
+	return s
+}
+
+// A line of a conversation.
+type spoken struct {
+	Who, Kind, Text string
+	Bad             bool
+	Call            bool
+}
+
+// talk returns a conversation for people.
+func talk(history []lathe.Message) []spoken {
+	var out []spoken
+	for i := range history {
+		m := &history[i]
+		for _, p := range m.Parts {
+			s := spoken{Who: string(m.Role), Kind: "text"}
+			switch p := p.(type) {
+			case lathe.Text:
+				s.Text = p.Text
+			case lathe.Reasoning:
+				s.Kind, s.Text = "reasoning", p.Text
+			case lathe.Refusal:
+				s.Kind, s.Text = "refusal", p.Text
+			case lathe.ToolCall:
+				s.Kind, s.Text, s.Call = "calls "+p.Name, p.Arguments, true
+			case lathe.ToolResult:
+				s.Kind, s.Text, s.Bad = "answers "+p.Name, p.Content, p.IsError
+			case lathe.Blob:
+				s.Kind, s.Text = "blob", p.MediaType
+			case lathe.Opaque:
+				s.Kind, s.Text = "opaque", string(p.JSON)
+			}
+			s.Text = clip(s.Text, maxShown)
+			out = append(out, s)
+		}
+	}
+	return out
+}

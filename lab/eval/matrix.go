@@ -1,0 +1,249 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Options say how an evaluation is run. They are copied.
+type Options struct {
+	Trials     int        // 1
+	Jobs       int        // runs side by side; 4
+	Strategies []Strategy // Production
+	Fallbacks  []bool     // false; with true, servers that cannot do tools are asked again without
+	// Settings lie over the strategy and under the scenario.
+	Settings []Setting
+	// Timeout bounds one run; 5 min. A run that is not finished in it is a failure.
+	Timeout time.Duration
+	// Dir is the folder of results; empty: nothing is written. Runs that are there already, of the
+	// same model, scenario and settings, are not made again, unless they reached no server. A result of another server or
+	// other settings under the same name is an error: nothing is overwritten.
+	Dir string
+	// Record, when set, is a folder for the recordings of each run's exchanges with its model and tools;
+	// Replay is a folder of recordings that replace the model: a request that was not
+	// recorded is an error.
+	Record, Replay string
+	// ReplayTools takes the results of tools from Replay, too, instead of calling them. A call that was
+	// not recorded is an error.
+	ReplayTools bool
+	// Unguarded removes the guards of scenarios: everything is allowed, hidden tools and fields are
+	// visible. It shows whether the scenarios can fail.
+	Unguarded bool
+	// Progress is called after each run, by one goroutine at a time.
+	Progress func(Progress)
+	Now      func() time.Time // time.Now
+	Log      *slog.Logger     // nil: no log
+}
+
+// Progress is the progress of an evaluation.
+type Progress struct {
+	Done, Total int
+	Run         *Run
+	Reused      bool // taken over from the folder
+}
+
+// maxDead is the number of runs in a row that may reach no server, or be refused for the key, before the model's other
+// runs are not tried.
+const maxDead = 3
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Trials == 0 {
+		c.Trials = 1
+	}
+	if c.Jobs == 0 {
+		c.Jobs = 4
+	}
+	if len(c.Strategies) == 0 {
+		c.Strategies = []Strategy{Production}
+	}
+	if len(c.Fallbacks) == 0 {
+		c.Fallbacks = []bool{false}
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Measure tries each scenario with each target: trials × strategies × fallbacks times, side by side. It
+// returns the report of all runs that were made or taken over, in the order of targets, scenarios,
+// strategies, fallbacks and trials. The error is one of the harness: what cannot be planned, written,
+// recorded or replayed, or ctx's; the report then holds what there is.
+func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets []Target, opts *Options) (*Report, error) {
+	o := opts.withDefaults()
+	jobs, err := plan(suite, scenarios, targets, &o)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{opts: &o, runs: make([]*Run, len(jobs)), dead: map[string]int{}, total: len(jobs)}
+	if err := b.checkOverwrite(jobs); err != nil {
+		return nil, err
+	}
+	if err := b.prepare(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b.cancel = cancel
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(o.Jobs, len(jobs)) {
+		wg.Go(func() {
+			for i := range next {
+				b.work(ctx, i, jobs[i])
+			}
+		})
+	}
+	for i := range jobs {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	rep := &Report{Suite: suite.Name}
+	for i, r := range b.runs {
+		if r != nil {
+			rep.Runs = append(rep.Runs, r)
+		} else {
+			rep.Skipped = append(rep.Skipped, jobs[i].name)
+		}
+	}
+	if b.err == nil {
+		b.err = context.Cause(ctx)
+	}
+	return rep, b.err
+}
+
+func plan(suite *Suite, scenarios []*Scenario, targets []Target, o *Options) ([]*job, error) {
+	if len(scenarios) == 0 || len(targets) == 0 {
+		return nil, errors.New("nothing to run: an evaluation wants scenarios and models")
+	}
+	if o.Record != "" && o.Replay != "" {
+		return nil, errors.New("one of recording and replaying")
+	}
+	if o.ReplayTools && o.Replay == "" {
+		return nil, errors.New("tools are replayed from a recording, and none is named")
+	}
+	var jobs []*job
+	names := map[string]bool{}
+	for i := range targets {
+		for _, sc := range scenarios {
+			for _, s := range o.Strategies {
+				for _, f := range o.Fallbacks {
+					for trial := 1; trial <= o.Trials; trial++ {
+						j, err := newJob(suite, &targets[i], sc, trial, s, f, o)
+						if err != nil {
+							return nil, err
+						}
+						if names[j.name] {
+							return nil, fmt.Errorf("two runs have the file name %s: the models' names are too much alike", j.name)
+						}
+						names[j.name] = true
+						jobs = append(jobs, j)
+					}
+				}
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// A bench is the state of one evaluation.
+type bench struct {
+	opts   *Options
+	cancel context.CancelFunc
+	total  int
+
+	mu   sync.Mutex
+	runs []*Run
+	done int
+	dead map[string]int // by model: runs in a row that reached no server, or were refused
+	err  error          // the first one of the harness
+}
+
+func (b *bench) prepare() error {
+	for _, dir := range []string{b.opts.Dir, b.opts.Record} {
+		if dir != "" {
+			if err := makeDir(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) work(ctx context.Context, i int, j *job) {
+	if r := b.finished(j); r != nil {
+		b.report(i, r, true)
+		return
+	}
+	if ctx.Err() != nil || b.givenUp(j.target.Name) {
+		return
+	}
+	tape, err := b.tape(j)
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	r, err := j.do(ctx, tape, b.opts.Now, b.opts.Log)
+	switch {
+	case err != nil:
+		b.fail(fmt.Errorf("%s: %w", j.name, err))
+		return
+	case ctx.Err() != nil:
+		return // cut short: it says nothing
+	}
+	if err := errors.Join(b.save(j, r), tape.save()); err != nil {
+		b.fail(err)
+		return
+	}
+	b.report(i, r, false)
+}
+
+// givenUp reports whether a model's server was dead too often.
+func (b *bench) givenUp(model string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dead[model] >= maxDead
+}
+
+func (b *bench) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+		b.cancel()
+	}
+}
+
+func (b *bench) report(i int, r *Run, reused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.runs[i] = r
+	b.done++
+	switch r.Class {
+	case ClassConnection, ClassException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would end as this one
+		b.dead[r.Model]++
+	default:
+		b.dead[r.Model] = 0
+	}
+	if b.opts.Progress != nil {
+		b.opts.Progress(Progress{Done: b.done, Total: b.total, Run: r, Reused: reused})
+	}
+}

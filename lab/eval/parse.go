@@ -1,0 +1,242 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/lazy"
+)
+
+// Limits of a suite file.
+const (
+	maxSuiteBytes = 1 << 20
+	maxRepeat     = 1 << 20 // of a value {repeat: x, times: n}, in bytes
+)
+
+// A SyntaxError says what is wrong with a suite, and where.
+type SyntaxError struct {
+	File    string
+	Line    int // 0 where no line is to blame
+	Message string
+}
+
+// Error returns "file:line: message".
+func (e *SyntaxError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+}
+
+// Parse reads a suite. name is what the suite is called, and the file that errors name. Whatever is
+// not of the format is a [*SyntaxError]; settings are checked too.
+func Parse(name string, b []byte) (*Suite, error) {
+	p := &parser{file: name}
+	p.suite = &Suite{Name: name}
+	if len(b) > maxSuiteBytes {
+		return nil, &SyntaxError{File: name, Message: fmt.Sprintf("larger than %d bytes", maxSuiteBytes)}
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &SyntaxError{File: name, Message: "the file is empty"}
+		}
+		return nil, p.yamlError(err)
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		return nil, p.errorf(&second, "a second document: the file has one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, p.yamlError(err)
+	}
+	if err := p.root(doc.Content[0]); err != nil {
+		return nil, err
+	}
+	return p.suite, nil
+}
+
+type parser struct {
+	file   string
+	suite  *Suite
+	mocks  []MockTool // of every scenario
+	policy *Guard
+}
+
+var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
+
+func (p *parser) yamlError(err error) error {
+	e := &SyntaxError{File: p.file, Message: "not YAML: " + err.Error()}
+	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
+		e.Line, _ = strconv.Atoi(m[1]) // 0 if the message has no line
+		e.Message = "not YAML: " + err.Error()[len(m[0]):]
+	}
+	return e
+}
+
+func (p *parser) errorf(n *yaml.Node, format string, args ...any) error {
+	return &SyntaxError{File: p.file, Line: n.Line, Message: fmt.Sprintf(format, args...)}
+}
+
+// A member reads the value of one key of a mapping.
+type member struct {
+	name string
+	read func(*yaml.Node) error
+}
+
+// mapping reads a mapping that has no other keys than those, each at most once.
+func (p *parser) mapping(n *yaml.Node, what string, members ...member) error {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.name
+	}
+	return p.entries(n, what, func(k, v *yaml.Node) error {
+		i := slices.Index(names, k.Value)
+		if i < 0 {
+			return p.errorf(k, "unknown key %q: %s has %s", k.Value, what, strings.Join(names, ", "))
+		}
+		return members[i].read(v)
+	})
+}
+
+func (p *parser) entries(n *yaml.Node, what string, fn func(k, v *yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return p.errorf(n, "%s wants a mapping", what)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case k.Kind != yaml.ScalarNode || k.Tag == "!!merge":
+			return p.errorf(k, "a key of %s is a plain word", what)
+		case v.Kind == yaml.AliasNode || v.Anchor != "":
+			return p.errorf(v, "anchors and aliases are not read here")
+		case seen[k.Value]:
+			return p.errorf(k, "%s stands twice", k.Value)
+		}
+		seen[k.Value] = true
+		if err := fn(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) list(n *yaml.Node, what string, fn func(*yaml.Node) error) error {
+	if n.Kind != yaml.SequenceNode {
+		return p.errorf(n, "%s wants a list", what)
+	}
+	for _, item := range n.Content {
+		if item.Kind == yaml.AliasNode {
+			return p.errorf(item, "anchors and aliases are not read here")
+		}
+		if err := fn(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Readers of single values.
+
+func (p *parser) text(name string, into *string) member {
+	return member{name, func(n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+			return p.errorf(n, "%s wants text", name)
+		}
+		*into = n.Value
+		return nil
+	}}
+}
+
+func (p *parser) number(name string, into *int) member {
+	return member{name, func(n *yaml.Node) error {
+		v, err := strconv.Atoi(n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil || v < 0 {
+			return p.errorf(n, "%s wants a number from 0 on", name)
+		}
+		*into = v
+		return nil
+	}}
+}
+
+func (p *parser) boolean(name string, into *bool) member {
+	return member{name, func(n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+			return p.errorf(n, "%s wants true or false", name)
+		}
+		return n.Decode(into)
+	}}
+}
+
+func (p *parser) texts(name string, into *[]string) member {
+	return member{name, func(n *yaml.Node) error {
+		return p.list(n, name, func(item *yaml.Node) error {
+			var s string
+			if err := p.text("an entry of "+name, &s).read(item); err != nil {
+				return err
+			}
+			*into = append(*into, s)
+			return nil
+		})
+	}}
+}
+
+// value reads any value as JSON.
+func (p *parser) value(name string, into *json.RawMessage) member {
+	return member{name, func(n *yaml.Node) error {
+		v, err := p.plain(n)
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return p.errorf(n, "%s has no JSON form", name)
+		}
+		*into = raw
+		return nil
+	}}
+}
+
+// plain turns a node into what encoding/json writes. {repeat: x, times: n} is a long text.
+func (p *parser) plain(n *yaml.Node) (any, error) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		obj := map[string]any{}
+		err := p.entries(n, "a value", func(k, v *yaml.Node) (err error) {
+			obj[k.Value], err = p.plain(v)
+			return err
+		})
+		text, isText := obj["repeat"].(string)
+		times, isNumber := obj["times"].(int)
+		if err != nil || len(obj) != 2 || !isText || !isNumber {
+			return obj, err
+		}
+		if times < 0 || len(text) > maxRepeat || times > maxRepeat/max(1, len(text)) {
+			return nil, p.errorf(n, "a repeated text has at most %d bytes", maxRepeat)
+		}
+		return strings.Repeat(text, times), nil
+	case yaml.SequenceNode:
+		items := []any{}
+		err := p.list(n, "a value", func(item *yaml.Node) error {
+			v, err := p.plain(item)
+			items = append(items, v)
+			return err
+		})
+		return items, err
+	default:
+		var v any
+		if err := n.Decode(&v); err != nil {
+			return nil, p.errorf(n, "this value cannot be read")
+		}
+		return v, nil
+	}
+}

@@ -1,0 +1,62 @@
+package eval
+
+import (
+	"math"
+	"slices"
+)
+
+// z95 is the quantile of the normal distribution that a 95 % interval goes to.
+const z95 = 1.959963984540054
+
+// wilson returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
+func wilson(ok, n int) (low, high float64) {
+	if n == 0 {
+		return 0, 1
+	}
+	p, m := float64(ok)/float64(n), float64(n)
+	z2 := z95 * z95
+	centre := (p + z2/(2*m)) / (1 + z2/m)
+	half := z95 / (1 + z2/m) * math.Sqrt(p*(1-p)/m+z2/(4*m*m))
+	low, high = max(0, centre-half), min(1, centre+half)
+	if ok == 0 {
+		low = 0
+	}
+	if ok == n {
+		high = 1
+	}
+	return low, high
+}
+
+// quantile returns the element at index floor(n·p) of the sorted values, the last one at most; 0 for none.
+func quantile(values []int64, p float64) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]
+}
+
+// exactTest returns the two-sided p-value of Fisher's exact test: how often chance alone would set okA
+// of nA and okB of nB at least as far apart, where there are okA+okB in all. It holds for any number of
+// tries. It is 1 if a group is empty.
+func exactTest(okA, nA, okB, nB int) float64 {
+	if nA == 0 || nB == 0 {
+		return 1
+	}
+	ok := okA + okB
+	all := logChoose(nA+nB, ok)
+	chance := func(a int) float64 { return math.Exp(logChoose(nA, a) + logChoose(nB, ok-a) - all) }
+	seen, p := chance(okA), 0.0
+	for a := max(0, ok-nB); a <= min(nA, ok); a++ {
+		if c := chance(a); c <= seen*(1+1e-9) { // as likely, but for rounding
+			p += c
+		}
+	}
+	return min(1, p)
+}
+
+// logChoose returns the logarithm of n over k.
+func logChoose(n, k int) float64 {
+	of := func(n int) float64 { v, _ := math.Lgamma(float64(n) + 1); return v }
+	return of(n) - of(k) - of(n-k)
+}

@@ -1,0 +1,167 @@
+package eval
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Suite is a list of scenarios that belong together.
+type Suite struct {
+	Name     string
+	Settings []Setting // of the strategy [Production]
+	Presets  []Preset  // in the order of the file
+	// MeasuresLathe means that the asserts test Lathe, whatever calls a model makes. Then
+	// only they decide: a run without calls, a failed tool and a reached limit are not failures.
+	MeasuresLathe bool
+	// Models are the models to measure if the caller names none.
+	Models []string
+	// Scenarios in the order of the file. Their ids are unique.
+	Scenarios []*Scenario
+}
+
+// A Preset names some scenarios of a suite.
+type Preset struct {
+	Name string
+	IDs  []string
+}
+
+// All is the preset that every suite has: all its scenarios.
+const All = "all"
+
+// A Setting sets one key of the configuration, by its name below tool_calling.
+type Setting struct {
+	From  string `json:"-"` // where it stands, for errors: "state.yaml:12", "--max-iterations"
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// A Scenario is one thing that a model is asked to do. In System and User, {workspace_id} stands for
+// the id of the run's workspace.
+type Scenario struct {
+	ID       string         `json:"id"`
+	Title    string         `json:"title"`
+	System   string         `json:"system,omitempty"`
+	User     string         `json:"user"`
+	Settings []Setting      `json:"settings,omitempty"` // win over all others
+	Sampling lathe.Sampling `json:"sampling"`
+	State    State          `json:"state"`
+	// Tools stand in place of the tools over the state; those are there only where State is not empty.
+	Tools   []MockTool `json:"tools,omitempty"`
+	Guard   *Guard     `json:"guard,omitempty"` // nil allows
+	Asserts []Assert   `json:"asserts"`
+	// Category groups scenarios in reports; empty: each stands for itself.
+	Category string `json:"category,omitempty"`
+	// Ask, when set, stands in place of System, User, State and Asserts.
+	Ask *Ask `json:"ask,omitempty"`
+}
+
+// control reports whether the scenario turns tools off: it says whether a model follows words, not how it uses tools.
+func (sc *Scenario) control() bool {
+	return slices.ContainsFunc(sc.Settings, func(s Setting) bool {
+		return s.Key == "tool_use_mode" && s.Value == string(lathe.ModeDisabled)
+	})
+}
+
+// A State is what the workspace of a run starts with. The values are JSON objects.
+type State struct {
+	Facts json.RawMessage `json:"facts,omitempty"`
+	Draft json.RawMessage `json:"draft,omitempty"`
+	UI    json.RawMessage `json:"ui_state,omitempty"`
+}
+
+//go:embed state.yaml injection.yaml faults.yaml
+var files embed.FS
+
+// Builtin returns the suite that comes with Lathe: eight scenarios over the state that the tools
+// state_get and state_patch read and change. Its presets are default, simple, typical, extreme and all.
+func Builtin() *Suite { return shipped("state") }
+
+// Injection returns the suite of texts that tell a model what it must not do: in results, documents,
+// descriptions and arguments. It measures Lathe: whatever the model does, the effect must not come.
+func Injection() *Suite { return shipped("injection") }
+
+// Faults returns the suite of tools that misbehave. It measures Lathe: each call is answered, once,
+// with the right code.
+func Faults() *Suite { return shipped("faults") }
+
+func shipped(name string) *Suite {
+	b, err := files.ReadFile(name + ".yaml")
+	if err != nil {
+		panic("eval: a suite that comes with Lathe: " + err.Error())
+	}
+	s, err := Parse(name, b)
+	if err != nil {
+		panic("eval: a suite that comes with Lathe: " + err.Error())
+	}
+	return s
+}
+
+// Select returns the scenarios of that preset, in the suite's order. An empty name is the preset
+// default where there is one, else all.
+func (s *Suite) Select(preset string) ([]*Scenario, error) {
+	names := []string{All}
+	for _, p := range s.Presets {
+		names = append(names, p.Name)
+		if p.Name == preset || preset == "" && p.Name == "default" {
+			return s.Find(p.IDs...)
+		}
+	}
+	if preset == "" || preset == All {
+		return s.Scenarios, nil
+	}
+	return nil, fmt.Errorf("suite %s has no preset %q, it has %s", s.Name, preset, strings.Join(names, ", "))
+}
+
+// Find returns the scenarios with those ids, in the suite's order.
+func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
+	var found []*Scenario
+	var known []string
+	for _, sc := range s.Scenarios {
+		known = append(known, sc.ID)
+		if slices.Contains(ids, sc.ID) {
+			found = append(found, sc)
+		}
+	}
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return nil, fmt.Errorf("suite %s has no scenario %q, it has %s", s.Name, id, strings.Join(known, ", "))
+		}
+	}
+	return found, nil
+}
+
+// usesState reports whether the tools over the state are there.
+func (sc *Scenario) usesState() bool {
+	return len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil
+}
+
+// stateTools are the names of the tools over the state.
+var stateTools = []string{"state_get", "state_patch", "facts_commit"}
+
+// toolNames returns the names of the tools that there are in a run, hidden ones included.
+func (sc *Scenario) toolNames() []string {
+	var names []string
+	if sc.usesState() {
+		names = slices.Clone(stateTools)
+	}
+	for i := range sc.Tools {
+		names = append(names, sc.Tools[i].Name)
+	}
+	return names
+}
+
+// untold returns the texts that the model must not be sent.
+func (sc *Scenario) untold() []string {
+	var texts []string
+	for i := range sc.Asserts {
+		if sc.Asserts[i].Kind == AssertUntold {
+			texts = append(texts, sc.Asserts[i].Text)
+		}
+	}
+	return texts
+}

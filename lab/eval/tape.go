@@ -1,0 +1,184 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// ErrReplay says that a recording does not contain the request. A model whose error wraps it
+// leaves the run without a score.
+var ErrReplay = errors.New("the recording does not hold this request")
+
+// A tape records the exchanges of one run with its model and its tools, or plays them. Its model is
+// asked by one goroutine, its tools by several. Whole turns are kept, not their deltas.
+type tape struct {
+	inner      lathe.Model
+	path       string
+	recording  bool
+	playing    bool
+	playsTools bool
+	Exchanges  []exchange     `json:"exchanges"`
+	Tools      []toolExchange `json:"tools"` // in the order in which they ended
+	at         int
+
+	mu     sync.Mutex
+	played []bool          // by index of Tools
+	state  json.RawMessage // of the workspace, after the last call; nil: as it was
+	saved  bool
+	broken error // why nothing can be played
+}
+
+// maxTapeBytes bounds the recording of a run that is read.
+const maxTapeBytes = 256 << 20
+
+// An exchange is one request, by its hash, and what came of it.
+type exchange struct {
+	Request string           `json:"request"`
+	Finish  *recordedFinish  `json:"finish,omitempty"`
+	Failure *recordedFailure `json:"failure,omitempty"`
+}
+
+type recordedFinish struct {
+	Message   lathe.Message      `json:"message"`
+	Reason    lathe.FinishReason `json:"reason"`
+	RawReason string             `json:"raw_reason,omitempty"`
+	Usage     lathe.Usage        `json:"usage"`
+	Model     string             `json:"model,omitempty"`
+	Cost      *float64           `json:"provider_cost,omitempty"`
+	Faults    []lathe.Fault      `json:"faults,omitempty"`
+}
+
+type recordedFailure struct {
+	Code         lathe.Code         `json:"code"`
+	Op           string             `json:"op"`
+	Kind         lathe.UpstreamKind `json:"kind"`
+	Status       int                `json:"status,omitempty"`
+	ProviderCode string             `json:"provider_code,omitempty"`
+	Message      string             `json:"message,omitempty"`
+	Connect      bool               `json:"connect,omitempty"`
+	RetryAfter   time.Duration      `json:"retry_after,omitempty"`
+}
+
+func (b *bench) tape(j *job) (*tape, error) {
+	t := &tape{inner: j.target.model(j.scenario, j.run.Strategy), recording: b.opts.Record != "", playing: b.opts.Replay != "", playsTools: b.opts.ReplayTools}
+	name := j.name + ".exchanges.json"
+	switch {
+	case t.recording:
+		t.path = filepath.Join(b.opts.Record, name)
+	case t.playing:
+		t.path = filepath.Join(b.opts.Replay, name)
+		raw, err := readAtMost(t.path, maxTapeBytes)
+		if err == nil {
+			err = json.Unmarshal(raw, t)
+		}
+		if err != nil {
+			t.broken = fmt.Errorf("%w: %s cannot be read", ErrReplay, name)
+		}
+		t.played = make([]bool, len(t.Tools))
+	}
+	return t, nil
+}
+
+// model returns what the run is to ask.
+func (t *tape) model() lathe.Model {
+	if t.recording || t.playing {
+		return t
+	}
+	return t.inner
+}
+
+func (t *tape) save() error {
+	if !t.recording {
+		return nil
+	}
+	t.mu.Lock()
+	t.saved = true
+	raw, err := indented(t)
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return writeFile(t.path, raw)
+}
+
+// Describe returns the description of the recorded model.
+func (t *tape) Describe() lathe.ModelInfo { return t.inner.Describe() }
+
+// Unwrap returns the recorded model.
+func (t *tape) Unwrap() lathe.Model { return t.inner }
+
+// Generate plays the next exchange, or records one.
+func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	if t.playing {
+		return func(yield func(lathe.Delta, error) bool) { yield(t.play(req)) }
+	}
+	return func(yield func(lathe.Delta, error) bool) {
+		for d, err := range t.inner.Generate(ctx, req) {
+			t.keep(req, d, err)
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+func (t *tape) keep(req *lathe.Request, d lathe.Delta, err error) {
+	var up *lathe.UpstreamError
+	var outer *lathe.Error
+	switch {
+	case err == nil && d.Kind == lathe.DeltaFinish:
+		f := d.Finish
+		t.Exchanges = append(t.Exchanges, exchange{Request: requestHash(req), Finish: &recordedFinish{f.Message, f.Reason, f.RawReason, f.Usage, f.Model, f.ProviderCost, f.Faults}})
+	case errors.As(err, &up) && errors.As(err, &outer):
+		t.Exchanges = append(t.Exchanges, exchange{Request: requestHash(req), Failure: &recordedFailure{outer.Code, outer.Op,
+			up.Kind, up.Status, up.ProviderCode, up.Message, up.Connect, up.RetryAfter}})
+	}
+}
+
+func (t *tape) play(req *lathe.Request) (lathe.Delta, error) {
+	broken := t.missed()
+	if broken == nil && (t.at >= len(t.Exchanges) || t.Exchanges[t.at].Request != requestHash(req)) {
+		broken = fmt.Errorf("%w: model call %d of %s is another one", ErrReplay, t.at+1, filepath.Base(t.path))
+		t.mu.Lock()
+		t.broken = broken
+		t.mu.Unlock()
+	}
+	if broken != nil {
+		return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: broken}
+	}
+	e := t.Exchanges[t.at]
+	t.at++
+	switch {
+	case e.Failure != nil:
+		f := e.Failure
+		return lathe.Delta{}, &lathe.Error{Code: f.Code, Op: f.Op, Err: &lathe.UpstreamError{Kind: f.Kind, Status: f.Status,
+			ProviderCode: f.ProviderCode, Message: f.Message, Connect: f.Connect, RetryAfter: f.RetryAfter}}
+	case e.Finish != nil:
+		f := e.Finish
+		return lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Message: f.Message, Reason: f.Reason, RawReason: f.RawReason,
+			Usage: f.Usage, Model: f.Model, ProviderCost: f.Cost, Faults: f.Faults}}, nil
+	}
+	return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: ErrReplay}
+}
+
+// requestHash covers all of a request but its id.
+func requestHash(req *lathe.Request) string {
+	r := *req
+	r.RequestID = ""
+	raw, err := json.Marshal(&r)
+	if err != nil {
+		return "" // equals no hash that was recorded
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}

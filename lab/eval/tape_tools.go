@@ -1,0 +1,200 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// A toolExchange is one call that reached a tool, and what came of it.
+type toolExchange struct {
+	Tool      string          `json:"tool"`
+	Arguments string          `json:"arguments"`
+	Output    *toolOutput     `json:"output,omitempty"`
+	Failure   *toolFailure    `json:"failure,omitempty"`
+	Ended     toolEnd         `json:"ended,omitempty"` // where there is neither
+	State     json.RawMessage `json:"state,omitempty"` // of the workspace, where the call changed it
+}
+
+type toolOutput struct {
+	Data    string     `json:"data,omitempty"`
+	Bytes   []byte     `json:"bytes,omitempty"` // in place of Data, where that is no UTF-8
+	IsError bool       `json:"is_error,omitempty"`
+	Code    lathe.Code `json:"code,omitempty"`
+}
+
+type toolFailure struct {
+	Code    lathe.Code `json:"code"`
+	Message string     `json:"message,omitempty"` // for the model
+	Shown   bool       `json:"told,omitempty"`    // the model is shown the message
+}
+
+// A toolEnd is how a call ended that has no outcome.
+type toolEnd string
+
+const (
+	endNothing toolEnd = "nothing" // neither an output nor an error
+	endCut     toolEnd = "cut"     // the call's time was up
+	endPanic   toolEnd = "panic"
+	endError   toolEnd = "error" // of no code
+)
+
+// A taped tool stands in place of a tool: it records what that answers, or answers from the recording
+// and leaves the tool alone. The runner calls it like any other. It may be called from several
+// goroutines at once.
+type taped struct {
+	lathe.Tool
+	tape *tape
+	ws   *builtin.Workspace // nil for a tool without state
+
+	mu    sync.Mutex
+	calls []json.RawMessage
+}
+
+// counted is a tool that counts its calls.
+type counted interface {
+	lathe.Tool
+	Calls() []json.RawMessage
+}
+
+var _ counted = (*taped)(nil)
+
+// tool returns what the runner is to call in place of t.
+func (t *tape) tool(of lathe.Tool, ws *builtin.Workspace) lathe.Tool {
+	if !t.recording && !t.playsTools {
+		return of
+	}
+	return &taped{Tool: of, tape: t, ws: ws}
+}
+
+// Calls returns the arguments of the calls, in order.
+func (d *taped) Calls() []json.RawMessage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.calls)
+}
+
+// Call records one call, or plays it.
+func (d *taped) Call(ctx context.Context, args json.RawMessage) (out *lathe.Output, err error) {
+	d.mu.Lock()
+	d.calls = append(d.calls, slices.Clone(args))
+	d.mu.Unlock()
+	if d.tape.playsTools {
+		return d.play(ctx, args)
+	}
+	e := toolExchange{Tool: d.Spec().Name, Arguments: string(args), Ended: endPanic}
+	defer func() { d.tape.keepCall(e, d.ws) }()
+	out, err = d.Tool.Call(ctx, args)
+	e.came(ctx, out, err)
+	return out, err
+}
+
+// came says what came of a call.
+func (e *toolExchange) came(ctx context.Context, out *lathe.Output, err error) {
+	e.Ended = ""
+	var reported *tool.Failure
+	var coded *lathe.Error
+	switch {
+	case ctx.Err() != nil:
+		e.Ended = endCut
+	case errors.As(err, &reported):
+		e.Failure = &toolFailure{Code: reported.Code, Message: reported.Message, Shown: true}
+	case errors.As(err, &coded):
+		e.Failure = &toolFailure{Code: coded.Code}
+	case err != nil:
+		e.Ended = endError
+	case out == nil:
+		e.Ended = endNothing
+	default:
+		e.Output = &toolOutput{IsError: out.IsError, Code: out.Code}
+		if utf8.Valid(out.Data) {
+			e.Output.Data = string(out.Data)
+		} else {
+			e.Output.Bytes = out.Data
+		}
+	}
+}
+
+// errTaped is what errors from a recording wrap.
+var errTaped = errors.New("the recorded call failed")
+
+func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	e := d.tape.nextCall(d.Spec().Name, string(args))
+	switch {
+	case e == nil:
+		return nil, ErrReplay
+	case e.Output != nil:
+		data := json.RawMessage(e.Output.Data)
+		if e.Output.Bytes != nil {
+			data = e.Output.Bytes
+		}
+		return &lathe.Output{Data: data, IsError: e.Output.IsError, Code: e.Output.Code}, nil
+	case e.Failure != nil && e.Failure.Shown:
+		return nil, &tool.Failure{Code: e.Failure.Code, Message: e.Failure.Message}
+	case e.Failure != nil:
+		return nil, &lathe.Error{Code: e.Failure.Code, Op: "eval: replay", Err: errTaped}
+	case e.Ended == endCut:
+		<-ctx.Done() // the runner reports to the model how long it waited
+		return nil, ctx.Err()
+	case e.Ended == endPanic:
+		panic("eval: the recorded call panicked")
+	case e.Ended == endNothing:
+		return nil, nil //nolint:nilnil // as the tool did
+	default:
+		return nil, errTaped
+	}
+}
+
+func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.saved {
+		return // the run did not wait for it
+	}
+	if ws != nil {
+		if now, err := ws.Snapshot(); err == nil && !equalJSON(now, t.state) {
+			e.State, t.state = now, now
+		}
+	}
+	t.Tools = append(t.Tools, e)
+}
+
+// nextCall returns the first recorded call that equals this one and was not replayed yet, or nil:
+// from then on the tape returns nothing more.
+func (t *tape) nextCall(name, args string) *toolExchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.Tools {
+		if e := &t.Tools[i]; !t.played[i] && e.Tool == name && e.Arguments == args {
+			t.played[i] = true
+			if e.State != nil {
+				t.state = rawjson.AppendCompact(nil, e.State)
+			}
+			return e
+		}
+	}
+	if t.broken == nil {
+		t.broken = fmt.Errorf("%w: this call of %s is not in %s", ErrReplay, name, filepath.Base(t.path))
+	}
+	return nil
+}
+
+// missed says what the recording lacked, nil where it had all that was asked for.
+func (t *tape) missed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.playing {
+		return nil
+	}
+	return t.broken
+}

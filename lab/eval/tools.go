@@ -1,0 +1,180 @@
+package eval
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/lab/mock"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A MockTool is a tool of a suite with scripted answers. A call only returns one of these answers and has
+// no other effect, so that unguarded runs are safe.
+type MockTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // any object where nothing is said
+	Effect      string          `json:"effect,omitempty"` // read_only, idempotent, writes
+	Hidden      bool            `json:"hidden,omitempty"`
+	Show        []string        `json:"show,omitempty"` // the fields of its output that the model may see; all of them
+	Timeout     time.Duration   `json:"timeout,omitempty"`
+	Answers     []mock.Answer   `json:"answers,omitempty"`
+}
+
+// build makes the tool. Without guard it hides neither itself nor a field.
+func (m *MockTool) build(unguarded bool) *mock.Tool {
+	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
+	switch m.Effect {
+	case lathe.ReadOnly.String():
+		spec.Effect = lathe.ReadOnly
+	case lathe.Idempotent.String():
+		spec.Effect = lathe.Idempotent
+	default:
+		spec.Effect = lathe.Writes
+	}
+	if unguarded {
+		spec.Hidden, spec.Allowlist = false, nil
+	}
+	return mock.New(spec, m.Answers...)
+}
+
+// maxTimes bounds how often one line of answers counts.
+const maxTimes = 1000
+
+// tools reads tools into a list, in place of those of the same name.
+func (p *parser) tools(into *[]MockTool) member {
+	return member{"tools", func(n *yaml.Node) error {
+		here := map[string]bool{}
+		return p.list(n, "tools", func(item *yaml.Node) error {
+			m, err := p.tool(item)
+			switch {
+			case err != nil:
+				return err
+			case here[m.Name]:
+				return p.errorf(item, "the tool %s stands twice", m.Name)
+			}
+			here[m.Name] = true
+			if i := findTool(*into, m.Name); i >= 0 {
+				(*into)[i] = m
+			} else {
+				*into = append(*into, m)
+			}
+			return nil
+		})
+	}}
+}
+
+func findTool(list []MockTool, name string) int {
+	return slices.IndexFunc(list, func(m MockTool) bool { return m.Name == name })
+}
+
+func (p *parser) tool(n *yaml.Node) (MockTool, error) {
+	var m MockTool
+	timeout := ""
+	err := p.mapping(n, "a tool",
+		p.text("name", &m.Name), p.text("description", &m.Description), p.value("schema", &m.Schema), p.text("effect", &m.Effect),
+		p.boolean("hidden", &m.Hidden), p.texts("show", &m.Show), p.text("timeout", &timeout),
+		member{"answers", func(n *yaml.Node) error { return p.answers(n, &m.Answers) }})
+	if err != nil {
+		return m, err
+	}
+	if timeout != "" {
+		if m.Timeout, err = time.ParseDuration(timeout); err != nil || m.Timeout <= 0 {
+			return m, p.errorf(n, "timeout wants a time such as 50ms")
+		}
+	}
+	if !slices.Contains([]string{"", "read_only", "idempotent", "writes"}, m.Effect) {
+		return m, p.errorf(n, "effect is read_only, idempotent or writes")
+	}
+	if _, err := tool.NewSet(m.build(false)); err != nil {
+		if cause := (*lathe.Error)(nil); errors.As(err, &cause) && cause.Err != nil {
+			err = cause.Err
+		}
+		return m, p.errorf(n, "this tool cannot be: %s", err)
+	}
+	return m, nil
+}
+
+// overlay reads answers by tool name, in place of those that the tools have.
+func (p *parser) overlay(into *[]MockTool) member {
+	return member{"answers", func(n *yaml.Node) error {
+		return p.entries(n, "answers", func(k, v *yaml.Node) error {
+			i := findTool(*into, k.Value)
+			if i < 0 {
+				return p.errorf(k, "answers of %s, which is no tool of the suite", k.Value)
+			}
+			(*into)[i].Answers = nil
+			return p.answers(v, &(*into)[i].Answers)
+		})
+	}}
+}
+
+func (p *parser) answers(n *yaml.Node, into *[]mock.Answer) error {
+	return p.list(n, "answers", func(item *yaml.Node) error {
+		a, times, err := p.answer(item)
+		if err == nil {
+			*into = append(*into, slices.Repeat([]mock.Answer{a}, times)...)
+		}
+		return err
+	})
+}
+
+// answer reads one answer. Exactly one key says its kind.
+func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
+	times = 1
+	var text, coded, code string
+	var value json.RawMessage
+	var echo, hang, panics, none bool
+	kinds := map[string]mock.Kind{"value": mock.KindValue, "text": mock.KindValue, "raw": mock.KindRaw, "base64": mock.KindRaw, "size": mock.KindSize,
+		"error": mock.KindError, "echo": mock.KindEcho, "hang": mock.KindHang, "panic": mock.KindPanic, "none": mock.KindNone}
+	err = p.mapping(n, "an answer", p.value("value", &value), p.text("text", &text), p.text("raw", &a.Text), p.text("base64", &coded),
+		p.number("size", &a.Size), p.text("error", &code), p.boolean("echo", &echo), p.boolean("hang", &hang), p.boolean("panic", &panics),
+		p.boolean("none", &none), p.number("times", &times))
+	if err != nil {
+		return a, 0, err
+	}
+	var lines []string
+	for i := 0; i < len(n.Content); i += 2 {
+		if k := n.Content[i].Value; kinds[k] != "" {
+			lines = append(lines, k)
+			a.Kind = kinds[k]
+		}
+	}
+	if slices.Contains(lines, "error") { // may have a value beside it
+		a.Kind, a.Code, a.Data = mock.KindError, lathe.Code(code), value
+		lines = slices.DeleteFunc(lines, func(s string) bool { return s == "value" })
+	}
+	switch {
+	case len(lines) != 1:
+		return a, 0, p.errorf(n, "an answer has one of value, text, raw, base64, size, error, echo, hang, panic and none")
+	case times < 1 || times > maxTimes:
+		return a, 0, p.errorf(n, "times is from 1 to %d", maxTimes)
+	}
+	switch lines[0] {
+	case "value":
+		a.Data = value
+	case "text":
+		a = mock.Text(text)
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(coded)
+		if err != nil {
+			return a, 0, p.errorf(n, "base64 wants base64")
+		}
+		a.Text = string(b)
+	case "size":
+		if a.Size < 2 || a.Size > mock.MaxBytes {
+			return a, 0, p.errorf(n, "size is from 2 to %d", mock.MaxBytes)
+		}
+	case "echo", "hang", "panic", "none":
+		if !echo && !hang && !panics && !none {
+			return a, 0, p.errorf(n, "%s wants true", lines[0])
+		}
+	}
+	return a, times, nil
+}

@@ -1,0 +1,167 @@
+// Package mock makes tools with configured answers: values, errors, and the faults of real
+// tools. Tests and evaluations use them where a tool must hang, return too much data, return a wrong value or
+// fail temporarily. They have no side effects. The runner calls them like every tool, with
+// the same limits, policy and redaction.
+package mock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// MaxBytes bounds the output of an [Answer], in bytes.
+const MaxBytes = 64 << 20
+
+// A Kind is what a mock does when it is called.
+type Kind string
+
+// The kinds of [Answer].
+const (
+	KindValue Kind = "value" // returns Data
+	KindRaw   Kind = "raw"   // returns Text unchanged: text that is not JSON is an invalid output
+	KindEcho  Kind = "echo"  // returns its arguments
+	KindSize  Kind = "size"  // returns a JSON string of Size bytes, including the quotes
+	KindError Kind = "error" // fails with Code; with Data as the output that the model reads
+	KindHang  Kind = "hang"  // blocks until its context is done, and returns the error of the context
+	KindPanic Kind = "panic" // panics
+	KindNone  Kind = "none"  // returns neither an output nor an error
+)
+
+// An Answer is the result of one call of a mock. The zero value returns null.
+type Answer struct {
+	Kind Kind            `json:"kind,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+	Text string          `json:"text,omitempty"`
+	Size int             `json:"size,omitempty"` // at most [MaxBytes]
+	Code lathe.Code      `json:"code,omitempty"` // empty: execution_failed
+}
+
+// Value answers with JSON.
+func Value(data string) Answer { return Answer{Kind: KindValue, Data: json.RawMessage(data)} }
+
+// Text answers with a JSON string, for example a text with instructions for a model.
+func Text(s string) Answer {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic("mock: a string has a JSON form")
+	}
+	return Answer{Kind: KindValue, Data: data}
+}
+
+// Raw answers with these bytes, which need not be JSON or UTF-8.
+func Raw(b string) Answer { return Answer{Kind: KindRaw, Text: b} }
+
+// Echo answers with the arguments of the call.
+func Echo() Answer { return Answer{Kind: KindEcho} }
+
+// Size answers with a JSON string of n bytes. It panics if n is not from 2 to [MaxBytes].
+func Size(n int) Answer {
+	if n < 2 || n > MaxBytes {
+		panic("mock: a size is from 2 to MaxBytes")
+	}
+	return Answer{Kind: KindSize, Size: n}
+}
+
+// Error answers with an error of that code.
+func Error(code lathe.Code) Answer { return Answer{Kind: KindError, Code: code} }
+
+// Hang blocks until the runner cancels the call.
+func Hang() Answer { return Answer{Kind: KindHang} }
+
+// Panic answers with a panic.
+func Panic() Answer { return Answer{Kind: KindPanic} }
+
+// Flap fails n times with that code and then answers.
+func Flap(n int, code lathe.Code, then Answer) []Answer {
+	return append(slices.Repeat([]Answer{Error(code)}, n), then)
+}
+
+// A Tool is a lathe.Tool with configured answers: the n-th call gets the n-th answer, and calls
+// beyond the last answer get the last one. Without answers it returns null. It records its calls in place of
+// an effect. It may be called from several goroutines at once.
+type Tool struct {
+	spec    *lathe.ToolSpec
+	answers []Answer
+
+	mu    sync.Mutex
+	calls []json.RawMessage
+}
+
+var _ lathe.Tool = (*Tool)(nil)
+
+// New returns a mock. It fills in absent fields of the spec: a schema that accepts any object, an
+// allowlist that shows everything, the origin "mock".
+func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
+	s := *spec
+	if s.Schema == nil {
+		s.Schema = json.RawMessage(`{"type":"object"}`)
+	}
+	if s.Allowlist == nil {
+		s.Allowlist = []string{"*"}
+	}
+	if s.Origin == "" {
+		s.Origin = "mock"
+	}
+	return &Tool{spec: &s, answers: slices.Clone(answers)}
+}
+
+// Spec returns the definition.
+func (t *Tool) Spec() *lathe.ToolSpec { return t.spec }
+
+// Calls returns the arguments of the calls that reached the tool, in order.
+func (t *Tool) Calls() []json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.calls)
+}
+
+// errMock is wrapped by every error of a mock.
+var errMock = errors.New("the mock is configured to fail")
+
+// Call does what the next answer says.
+func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	a := t.next(args)
+	switch a.Kind {
+	case KindRaw:
+		return &lathe.Output{Data: json.RawMessage(a.Text)}, nil
+	case KindEcho:
+		return &lathe.Output{Data: slices.Clone(args)}, nil
+	case KindSize:
+		return &lathe.Output{Data: json.RawMessage(`"` + strings.Repeat("x", a.Size-2) + `"`)}, nil
+	case KindError:
+		code := a.Code
+		if code == "" {
+			code = lathe.CodeExecutionFailed
+		}
+		if a.Data != nil {
+			return &lathe.Output{Data: slices.Clone(a.Data), IsError: true, Code: code}, nil
+		}
+		return nil, &lathe.Error{Code: code, Op: "mock", Err: errMock}
+	case KindHang:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case KindPanic:
+		panic("mock: the mock is configured to panic")
+	case KindNone:
+		return nil, nil //nolint:nilnil // what a careless tool does is the point
+	default:
+		return &lathe.Output{Data: slices.Clone(a.Data)}, nil
+	}
+}
+
+func (t *Tool) next(args json.RawMessage) Answer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(t.calls)
+	t.calls = append(t.calls, slices.Clone(args))
+	if len(t.answers) == 0 {
+		return Answer{}
+	}
+	return t.answers[min(n, len(t.answers)-1)]
+}

@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// A Difference is a place where two runs differ.
+type Difference struct {
+	EventID int64
+	Type    string // of the recorded event, else of the new one
+	Path    string // within the event, as data.status; "": the event as a whole
+	// Recorded and Now are the values as JSON, the types of the events, or "" for a missing one.
+	// They may hold content.
+	Recorded, Now string
+}
+
+// times are the members that say when, or for how long.
+var times = map[string]bool{"time": true, "data.latency_ms": true, "data.first_token_ms": true, "data.expires_at": true}
+
+// stored are the members that a store writes into an event after the run.
+var stored = map[string]bool{"data.retention.applied": true}
+
+// notRecorded are the members that tools which answer from the record cannot have as they were.
+var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts": true}
+
+// Compare returns where the events of two runs differ, in order; times and what a store wrote into an event after the run do not count, and where tools
+// answered from the record, the size of what they said before it was cut to what may be shown, and
+// how often they were tried, do not either. From the first event of another type on there is one
+// difference only.
+func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) {
+	was, is := r.Events[:min(res.Until, int64(len(r.Events)))], res.Events
+	if res.Until < int64(len(r.Events)) || !r.Ended() && !r.waits() {
+		was = withoutTail(was)
+		is = is[:min(len(is), len(was))]
+	}
+	was, is = inOrder(was), inOrder(is)
+	var out []Difference
+	for i := range max(len(was), len(is)) {
+		d := Difference{EventID: int64(i) + 1}
+		if i < len(was) {
+			d.Recorded = was[i].Data.EventType()
+		}
+		if i < len(is) {
+			d.Now = is[i].Data.EventType()
+		}
+		if d.Type = cmp.Or(d.Recorded, d.Now); d.Recorded != d.Now {
+			return append(out, d), nil
+		}
+		more, err := compareEvents(&was[i], &is[i], recordedTools)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// seqOf returns the place in the run of the call that an event is about; ok is false for other events.
+func seqOf(d event.Data) (seq int, ok bool) {
+	switch d := d.(type) {
+	case *event.ToolCallProposed:
+		return d.Seq, true
+	case *event.ToolCallPlanned:
+		return d.Seq, true
+	case *event.ApprovalRequested:
+		return d.Seq, true
+	case *event.ApprovalResolved:
+		return d.Seq, true
+	case *event.ToolCallExecuted:
+		return d.Seq, true
+	case *event.ToolCallResult:
+		return d.Seq, true
+	default:
+		return 0, false
+	}
+}
+
+// tailOf returns where the events of calls begin with which events end.
+func tailOf(events []event.Event) int {
+	n := len(events)
+	for n > 0 {
+		if _, ok := seqOf(events[n-1].Data); !ok {
+			break
+		}
+		n--
+	}
+	return n
+}
+
+// withoutTail leaves out calls at the end that were side by side: which of their events came first is chance.
+func withoutTail(events []event.Event) []event.Event {
+	n := tailOf(events)
+	for i := n + 1; i < len(events); i++ {
+		a, _ := seqOf(events[i-1].Data)
+		if b, _ := seqOf(events[i].Data); a > b {
+			return events[:n]
+		}
+	}
+	return events
+}
+
+// inOrder puts the events of calls that ran side by side one call after the other, and numbers them so.
+func inOrder(events []event.Event) []event.Event {
+	out := slices.Clone(events)
+	for end := len(out); end > 0; {
+		start := tailOf(out[:end])
+		slices.SortStableFunc(out[start:end], func(a, b event.Event) int {
+			x, _ := seqOf(a.Data)
+			y, _ := seqOf(b.Data)
+			return cmp.Compare(x, y)
+		})
+		end = start - 1
+	}
+	for i := range out {
+		out[i].ID = int64(i) + 1
+	}
+	return out
+}
+
+func (r *Record) waits() bool {
+	_, ok := r.Events[len(r.Events)-1].Data.(*event.RunPaused)
+	return ok
+}
+
+func compareEvents(was, is *event.Event, recordedTools bool) ([]Difference, error) {
+	a, err := tree(was)
+	if err != nil {
+		return nil, err
+	}
+	b, err := tree(is)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{base: Difference{EventID: was.ID, Type: was.Data.EventType()}, recordedTools: recordedTools}
+	c.values("", a, b)
+	return c.found, nil
+}
+
+// tree returns the event as maps, lists and values. Numbers keep their digits.
+func tree(e *event.Event) (any, error) {
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.UseNumber()
+	var v any
+	return v, dec.Decode(&v)
+}
+
+type comparison struct {
+	base          Difference
+	recordedTools bool
+	found         []Difference
+}
+
+func (c *comparison) values(path string, was, is any) {
+	if times[path] || stored[path] || c.recordedTools && notRecorded[path] {
+		return
+	}
+	if _, older := was.(missing); older && path == "data.blank" { // versions before that member
+		return
+	}
+	switch a := was.(type) {
+	case map[string]any:
+		if b, ok := is.(map[string]any); ok {
+			c.members(path, a, b)
+			return
+		}
+	case []any:
+		if b, ok := is.([]any); ok && len(a) == len(b) {
+			for i := range a {
+				c.values(path+"["+strconv.Itoa(i)+"]", a[i], b[i])
+			}
+			return
+		}
+	}
+	if x, y := text(was), text(is); x != y {
+		d := c.base
+		d.Path, d.Recorded, d.Now = path, x, y
+		c.found = append(c.found, d)
+	}
+}
+
+// missing stands for a member that is not there.
+type missing struct{}
+
+func (c *comparison) members(path string, was, is map[string]any) {
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, b := any(missing{}), any(missing{})
+		if v, ok := was[name]; ok {
+			a = v
+		}
+		if v, ok := is[name]; ok {
+			b = v
+		}
+		below := name
+		if path != "" {
+			below = path + "." + name
+		}
+		c.values(below, a, b)
+	}
+}
+
+func text(v any) string {
+	if _, ok := v.(missing); ok {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%T", v) // values of a decoder have a JSON form
+	}
+	return string(b)
+}

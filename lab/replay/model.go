@@ -1,0 +1,155 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// errOver is what the model says once it has said all that the record holds.
+var errOver = errors.New("the record holds no further answer of the model")
+
+// An attempt is one model call of the record.
+type attempt struct {
+	turn     int
+	started  *event.ModelCallStarted
+	finished *event.ModelCallFinished // nil: the process ended before
+	unread   []*event.ToolCallParseError
+}
+
+// A model says what the record says, call by call.
+type model struct {
+	info   lathe.ModelInfo
+	cancel func() // ends the run as it was ended then
+
+	mu       sync.Mutex
+	attempts []attempt
+}
+
+func (r *Record) model(cancel func()) *model {
+	d := r.Started()
+	m := &model{info: lathe.ModelInfo{Provider: d.Provider, Model: d.Model, Dialect: d.Dialect}, cancel: cancel}
+	for i := range r.Events {
+		switch d := r.Events[i].Data.(type) {
+		case *event.ModelCallStarted:
+			m.attempts = append(m.attempts, attempt{turn: r.Events[i].Turn, started: d})
+		case *event.ModelCallFinished:
+			if n := len(m.attempts); n > 0 {
+				m.attempts[n-1].finished = d
+			}
+		case *event.ToolCallParseError:
+			if n := len(m.attempts); n > 0 {
+				m.attempts[n-1].unread = append(m.attempts[n-1].unread, d)
+			}
+		default: // of tools and people
+		}
+	}
+	return m
+}
+
+// Describe implements [lathe.Model].
+func (m *model) Describe() lathe.ModelInfo { return m.info }
+
+// next returns the next attempt. retried reports that the provider made the following attempt itself, within
+// the same call of the loop.
+func (m *model) next() (a *attempt, retried bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.attempts) == 0 || m.attempts[0].finished == nil {
+		return nil, false
+	}
+	a, m.attempts = &m.attempts[0], m.attempts[1:]
+	if len(m.attempts) > 0 && a.finished.Status == "error" {
+		then := &m.attempts[0]
+		retried = then.turn == a.turn && then.started.Attempt > a.started.Attempt && then.started.Tools == a.started.Tools
+	}
+	return a, retried
+}
+
+// Generate implements [lathe.Model].
+func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	const op = "replay: model call"
+	return func(yield func(lathe.Delta, error) bool) {
+		for n := 1; ; n++ {
+			a, retried := m.next()
+			switch {
+			case a == nil:
+				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: errOver})
+				return
+			case a.finished.Status == "success":
+				if !a.unreadable(yield) {
+					return
+				}
+				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: finish(a.finished)}, nil)
+				return
+			case a.finished.ErrorCode == string(lathe.CodeCancelled):
+				m.cancel()
+				<-ctx.Done()
+				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()})
+				return
+			}
+			err := failure(a.finished)
+			if !retried {
+				yield(lathe.Delta{}, err)
+				return
+			}
+			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// unreadable yields the calls that could not be read. The recorded excerpt is shorter than their text. The text of the
+// message comes before them: what was shown of an attempt decides whether it is repeated. It returns false if yield did.
+func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
+	if len(a.unread) == 0 {
+		return true
+	}
+	if m := a.finished.Message; m != nil {
+		if text := m.Text(); text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: text}, nil) {
+			return false
+		}
+	}
+	for _, e := range a.unread {
+		if !yield(lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: e.Error, Text: e.RawExcerpt, Bytes: e.ExcerptBytes}, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish returns what the model finished with. Calls that were ignored left nothing but their number.
+func finish(d *event.ModelCallFinished) *lathe.Finish {
+	f := &lathe.Finish{Reason: d.FinishReason, Usage: d.Usage, Model: d.Model, UpstreamRequestID: d.UpstreamRequestID,
+		ProviderCost: d.ProviderCost, Faults: d.Faults}
+	if d.Message != nil {
+		f.Message = *d.Message
+	}
+	f.Message.Role = lathe.RoleAssistant
+	for range d.IgnoredToolCalls {
+		f.Message.Parts = append(f.Message.Parts[:len(f.Message.Parts):len(f.Message.Parts)], lathe.ToolCall{Name: "unknown"})
+	}
+	return f
+}
+
+// failure returns an error equal to the recorded one.
+func failure(d *event.ModelCallFinished) *lathe.Error {
+	e := &lathe.Error{Code: lathe.Code(d.ErrorCode), Op: "replay: model call"}
+	switch k := lathe.UpstreamKind(d.ErrorCode); k {
+	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream4xx, lathe.Upstream5xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol, lathe.UpstreamLoading:
+		up := &lathe.UpstreamError{Kind: k, RequestID: d.UpstreamRequestID, Status: d.UpstreamStatus, ProviderCode: d.ProviderCode,
+			Message: d.ErrorMessage, Detail: d.ErrorMessage}
+		if k == lathe.Upstream4xx && up.Message == "" { // it may be one that a turn without tools cures: then another one follows
+			up.Status, up.Message = cmp.Or(up.Status, 404), "tools: no endpoints found that support tool use"
+		}
+		e.Code, e.Err = lathe.CodeUpstream, up
+	default: // a code
+	}
+	return e
+}

@@ -1,0 +1,119 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// A stretch is what happened to a run between two times that it was gone on with.
+type stretch struct {
+	decisions map[string]*event.ApprovalResolved // by call
+	answers   map[string]lathe.Output            // of the client's calls
+	// crashed says that the stretch before this one did not come to its end.
+	crashed bool
+	after   int64 // the last event before it
+}
+
+// stretches returns those of the record, the first one included.
+func (r *Record) stretches() []stretch {
+	out := []stretch{{decisions: map[string]*event.ApprovalResolved{}}}
+	for i := range r.Events {
+		e := &r.Events[i]
+		s := &out[len(out)-1]
+		switch d := e.Data.(type) {
+		case *event.RunResumed:
+			_, waited := r.Events[i-1].Data.(*event.RunPaused)
+			out = append(out, stretch{decisions: map[string]*event.ApprovalResolved{}, answers: map[string]lathe.Output{}, crashed: !waited, after: e.ID - 1})
+		case *event.ApprovalResolved:
+			s.decisions[d.ToolCallID] = d
+		case *event.ToolCallResult:
+			if d.Client && s.answers != nil {
+				s.answers[d.ToolCallID] = clientAnswer(d)
+			}
+		default: // of the model and of tools
+		}
+	}
+	return out
+}
+
+// clientAnswer returns what the client said of its call.
+func clientAnswer(d *event.ToolCallResult) lathe.Output {
+	if d.Status == "ok" {
+		return lathe.Output{Data: dataOf(d.Result), Blobs: d.Blobs}
+	}
+	return lathe.Output{IsError: true, Code: d.ErrorType, Data: errorData(d.Result), Blobs: d.Blobs}
+}
+
+// People are those who answered in the record. They decide as they did then, in the stretch in which
+// they did.
+type people struct {
+	outcomes map[string]outcome
+
+	mu  sync.Mutex
+	now *stretch
+}
+
+var _ lathe.Approver = (*people)(nil)
+
+func (p *people) in(s *stretch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = s
+}
+
+// Approve implements [lathe.Approver].
+func (p *people) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.now.decisions[req.Call.ID]
+	if d == nil {
+		return lathe.Approval{}, lathe.ErrPending
+	}
+	a := lathe.Approval{Approved: true, By: d.By, ReasonCode: d.ReasonCode}
+	switch d.Decision {
+	case "approved":
+	case "edited":
+		a.Arguments = append(json.RawMessage(nil), d.Arguments...)
+	case "answered":
+		if o := p.outcomes[req.Call.ID]; o.result != nil {
+			a.Result = dataOf(o.result.Result)
+		}
+	default:
+		a.Approved = false
+	}
+	return a, nil
+}
+
+// A clock returns the time of the event that comes next in the record.
+type clock struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (r *Record) clock() *clock {
+	c := &clock{}
+	for i := range r.Events {
+		c.times = append(c.times, r.Events[i].Time)
+	}
+	return c
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.times[0]
+}
+
+// Emit implements [event.Sink].
+func (c *clock) Emit(_ context.Context, e event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.ID != 0 && len(c.times) > 1 {
+		c.times = c.times[1:]
+	}
+}

@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Parts are what a loop has to be made with to play a record.
+type Parts struct {
+	Model    lathe.Model
+	Approver lathe.Approver
+	// Now is for the loop and the runner: the time of the event that comes next in the record.
+	Now func() time.Time
+}
+
+// A Result is the outcome of a replayed run.
+type Result struct {
+	Events []event.Event
+	// Until is the last event of the record that can be compared. Later events depend on a
+	// process that ended before the end of the run, or are not in the record.
+	Until int64
+}
+
+// Run executes the record with the loop that build returns. It publishes events to sinks as they occur.
+func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...event.Sink) (*Result, error) {
+	if err := r.checkWhole(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in, err := loop.Began(&r.Events[0])
+	if err != nil {
+		return nil, err
+	}
+	now, who := r.clock(), &people{outcomes: r.outcomes()}
+	l, err := build(&Parts{Model: r.model(cancel), Approver: who, Now: now.now})
+	if err != nil {
+		return nil, err
+	}
+	seen := &collector{}
+	e, err := engine.New(&engine.Options{Store: store.NewMemory(nil), Sinks: append([]event.Sink{now, seen}, sinks...), Now: now.now})
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Until: r.Events[len(r.Events)-1].ID}
+	stretches := r.stretches()
+	who.in(&stretches[0])
+	_, err = e.Run(ctx, l, in, nil)
+	for i := range stretches[1:] {
+		s := &stretches[1+i]
+		if s.crashed {
+			out.Until = s.after
+			break
+		}
+		if seen.waits() && ctx.Err() == nil {
+			who.in(s)
+			_, err = e.Resume(ctx, l, r.RunID(), s.answers)
+		}
+	}
+	out.Events = seen.events
+	if len(out.Events) > 0 {
+		err = nil // that a run fails is what is compared
+	}
+	return out, err
+}
+
+// A collector keeps the stored events.
+type collector struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+// Emit implements [event.Sink].
+func (c *collector) Emit(_ context.Context, e event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.ID != 0 {
+		c.events = append(c.events, e)
+	}
+}
+
+func (c *collector) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.events) == 0 {
+		return false
+	}
+	_, ok := c.events[len(c.events)-1].Data.(*event.RunPaused)
+	return ok
+}

@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// errNotRecorded is the error of a call that the record does not have.
+var errNotRecorded = errors.New("the record has no such call")
+
+// An outcome is what came of a call.
+type outcome struct {
+	executed *event.ToolCallExecuted // nil: no tool ran
+	result   *event.ToolCallResult
+}
+
+// outcomes returns what came of each call, by its id.
+func (r *Record) outcomes() map[string]outcome {
+	out := map[string]outcome{}
+	for i := range r.Events {
+		switch d := r.Events[i].Data.(type) {
+		case *event.ToolCallExecuted:
+			o := out[d.ToolCallID]
+			o.executed = d
+			out[d.ToolCallID] = o
+		case *event.ToolCallResult:
+			o := out[d.ToolCallID]
+			o.result = d
+			out[d.ToolCallID] = o
+		default: // of the model and of people
+		}
+	}
+	return out
+}
+
+// StandIns returns a set of the same tools which answer from the record. A call that it does not have
+// is answered unavailable.
+func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error) {
+	outcomes := r.outcomes()
+	var tools []lathe.Tool
+	for _, spec := range set.Specs() {
+		own := *spec
+		own.Allowlist = []string{"*"} // the record holds what was shown
+		own.OutputSchema, own.Concurrency, own.Rate, own.Backend, own.BackendConcurrency = nil, 0, 0, "", 0
+		tools = append(tools, &standIn{spec: &own, outcomes: outcomes})
+	}
+	return tool.NewSetWithin(limits, tools...)
+}
+
+// A standIn answers the calls of one tool from the record.
+type standIn struct {
+	spec     *lathe.ToolSpec
+	outcomes map[string]outcome
+}
+
+// Spec implements [lathe.Tool].
+func (s *standIn) Spec() *lathe.ToolSpec { return s.spec }
+
+// Call implements [lathe.Tool].
+func (s *standIn) Call(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+	var o outcome
+	if meta := lathe.CallMetaFrom(ctx); meta != nil {
+		o = s.outcomes[meta.CallID]
+	}
+	switch {
+	case o.executed == nil || o.result == nil && !o.executed.Success:
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "replay: call " + s.spec.Name, Err: errNotRecorded}
+	case o.result == nil: // the record ends here
+		return &lathe.Output{}, nil
+	}
+	out, err := o.again(ctx)
+	if out == nil {
+		out = &lathe.Output{}
+	}
+	if o.executed.RC != nil {
+		out.RC = *o.executed.RC
+	}
+	return out, err
+}
+
+// again returns the recorded result, so that the runner reports it once more.
+func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
+	r := o.result
+	if r.Status == "ok" {
+		return &lathe.Output{Data: dataOf(r.Result), Blobs: r.Blobs}, nil
+	}
+	var result struct {
+		Error struct {
+			Detail *string `json:"detail"`
+		} `json:"error"`
+		Errors []struct {
+			Detail *string `json:"detail"`
+		} `json:"errors"`
+	}
+	_ = json.Unmarshal([]byte(r.Result), &result) // a result of another form has no detail
+	detail := result.Error.Detail
+	if len(result.Errors) > 0 {
+		detail = result.Errors[0].Detail
+	}
+	data := errorData(r.Result)
+	switch {
+	case len(data) > 0:
+		return &lathe.Output{IsError: true, Code: r.ErrorType, Data: data, Blobs: r.Blobs}, nil
+	case detail != nil:
+		return nil, &tool.Failure{Code: r.ErrorType, Message: *detail}
+	case r.ErrorType == lathe.CodeTimeout && r.Limit != "":
+		<-ctx.Done() // the runner reports to the model how long it waited
+		return nil, ctx.Err()
+	case r.ErrorType == lathe.CodeOutputTooLarge:
+		return &lathe.Output{Data: filler(o.executed.OutputSizeBytes + 2)}, nil
+	}
+	return nil, &lathe.Error{Code: r.ErrorType, Op: "replay: call " + r.Tool, Err: errors.New("it failed so in the record")}
+}
+
+// member returns a member of a result, nil where it has none.
+func member(text, name string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return nil
+	}
+	return all[name]
+}
+
+// isEnvelope reports whether a result is in an envelope.
+func isEnvelope(text string) bool {
+	return member(text, "ok") != nil && member(text, "tool_name") != nil
+}
+
+// dataOf returns the output of which a result was made.
+func dataOf(text string) json.RawMessage {
+	if !isEnvelope(text) {
+		return json.RawMessage(text)
+	}
+	if data := member(text, "data"); data != nil {
+		return data
+	}
+	return json.RawMessage("{}") // which a compact envelope leaves out
+}
+
+// errorData returns what a tool said of its own failure.
+func errorData(text string) json.RawMessage {
+	data := member(text, "data")
+	if isEnvelope(text) && string(data) == "{}" {
+		return nil
+	}
+	return data
+}
+
+// filler returns a text of n bytes, its quotes included.
+func filler(n int) json.RawMessage {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 'x'
+	}
+	b[0], b[len(b)-1] = '"', '"'
+	return b
+}

@@ -1,0 +1,294 @@
+package lathetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// patience bounds how long a check waits for a turn to end after its context was cancelled, and for goroutines to end.
+var patience = 5 * time.Second
+
+// A modelCheck returns what is wrong with the models that open returns, or nil.
+type modelCheck struct {
+	name  string
+	check func(open func() lathe.Model) error
+}
+
+var modelChecks = []modelCheck{
+	{"the description is complete and does not change", checkDescription},
+	{"deltas come in order and agree with the message", checkOrder},
+	{"usage is consistent", checkUsage},
+	{"the request is not changed", checkRequest},
+	{"several goroutines at once", checkConcurrent},
+	{"a consumer that stops early frees everything", checkEarlyStop},
+	{"a cancelled context ends the turn", checkCancel},
+}
+
+// TestModel checks that the models that open returns keep the contract of [lathe.Model]: its description, the order of deltas, usage,
+// errors with codes, concurrent calls, and that a turn ends and frees its goroutines when its consumer stops early or its
+// context is cancelled. Each check calls open once and makes at most eight model calls, with one tool offered; every
+// turn must succeed, with at least one delta before its end. See [TestModelError] for models that fail.
+func TestModel(t *testing.T, open func() lathe.Model) {
+	for _, c := range modelChecks {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.check(open); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestModelError checks that a model whose turns fail, such as one whose server answers 500, ends each turn with
+// exactly one error: a [lathe.Error] with a code. An error of the code upstream_error wraps a [lathe.UpstreamError].
+func TestModelError(t *testing.T, open func() lathe.Model) {
+	if err := checkError(open); err != nil {
+		t.Error(err)
+	}
+}
+
+func request() *lathe.Request {
+	return &lathe.Request{
+		Messages: []lathe.Message{lathe.System("Answer in one word."), lathe.User("What is the capital of Norway?")},
+		Tools: []*lathe.ToolSpec{{Name: "lookup", Description: "Looks a fact up.",
+			Schema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`)}},
+	}
+}
+
+// A turn is what one model call yielded.
+type turn struct {
+	deltas []lathe.Delta // the last one has the kind DeltaFinish if the turn succeeded
+	err    error
+	late   bool // the model yielded after its consumer had stopped, or after the end
+}
+
+// take makes a model call and calls each with every delta; it stops when each returns false. It returns an error if the
+// turn does not have the form of the contract.
+func take(ctx context.Context, m lathe.Model, req *lathe.Request, each func(lathe.Delta) bool) (t turn, err error) {
+	stopped := false
+	m.Generate(ctx, req)(func(d lathe.Delta, err error) bool {
+		if stopped {
+			t.late = true
+			return false
+		}
+		if err != nil {
+			t.err, stopped = err, true
+			return true // a model must end after an error by itself
+		}
+		t.deltas = append(t.deltas, d)
+		if d.Kind == lathe.DeltaFinish {
+			stopped = true
+			return true
+		}
+		stopped = each != nil && !each(d)
+		return !stopped
+	})
+	switch e := (*lathe.Error)(nil); {
+	case t.late:
+		return t, errors.New("the model yielded again after its consumer had stopped, or after the end of the turn")
+	case !stopped:
+		return t, errors.New("the turn ended without a delta of kind DeltaFinish and without an error")
+	case t.err != nil && (!errors.As(t.err, &e) || e.Code == ""):
+		return t, fmt.Errorf("the error is not a *lathe.Error with a code: %w", t.err)
+	}
+	return t, nil
+}
+
+// whole makes a model call that must succeed, and checks its deltas.
+func whole(ctx context.Context, m lathe.Model) (*lathe.Finish, error) {
+	t, err := take(ctx, m, request(), nil)
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	fin := t.deltas[len(t.deltas)-1].Finish
+	switch {
+	case fin == nil:
+		return nil, errors.New("the delta of kind DeltaFinish has no Finish")
+	case len(t.deltas) == 1:
+		return nil, errors.New("no delta came before the end of the turn")
+	case fin.Message.Role != lathe.RoleAssistant:
+		return nil, fmt.Errorf("the role of the message is %q, want assistant", fin.Message.Role)
+	}
+	return fin, t.agrees(fin)
+}
+
+// agrees compares the deltas with the message at the end of the turn.
+func (t *turn) agrees(fin *lathe.Finish) error {
+	var text strings.Builder
+	var args []strings.Builder
+	open := map[int]bool{}
+	for i, d := range t.deltas[:len(t.deltas)-1] {
+		switch d.Kind {
+		case 0:
+			return fmt.Errorf("delta %d has no kind", i)
+		case lathe.DeltaText:
+			if !d.Unreadable {
+				text.WriteString(d.Text)
+			}
+		case lathe.DeltaCallStart:
+			if d.Index != len(args) {
+				return fmt.Errorf("delta %d begins the call with index %d, want %d", i, d.Index, len(args))
+			}
+			args, open[d.Index] = append(args, strings.Builder{}), true
+		case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+			if !open[d.Index] {
+				return fmt.Errorf("delta %d belongs to the call with index %d, which has not begun or has ended", i, d.Index)
+			}
+			if open[d.Index] = d.Kind == lathe.DeltaCallArgs; open[d.Index] {
+				args[d.Index].WriteString(d.Text)
+			}
+		}
+	}
+	for index, isOpen := range open {
+		if isOpen {
+			return fmt.Errorf("the call with index %d has no end", index)
+		}
+	}
+	if got, want := strings.TrimSpace(text.String()), strings.TrimSpace(fin.Message.Text()); got != "" && got != want {
+		return fmt.Errorf("the text of the deltas is %q, that of the message %q", got, want)
+	}
+	calls := fin.Message.Calls()
+	if len(args) > 0 && len(args) != len(calls) {
+		return fmt.Errorf("the deltas have %d calls, the message has %d", len(args), len(calls))
+	}
+	for i := range args {
+		if got := args[i].String(); got != calls[i].Arguments {
+			return fmt.Errorf("the arguments of call %d are %q in the deltas and %q in the message", i, got, calls[i].Arguments)
+		}
+	}
+	if cut := fin.Reason == lathe.FinishLength || fin.Reason == lathe.FinishContentFilter; !cut && (len(calls) > 0) != (fin.Reason == lathe.FinishToolCalls) {
+		return fmt.Errorf("the finish reason of a message with %d calls is %q", len(calls), fin.Reason)
+	}
+	return nil
+}
+
+func checkDescription(open func() lathe.Model) error {
+	m := open()
+	info := m.Describe()
+	if info.Provider == "" || info.Model == "" {
+		return fmt.Errorf("the description %+v lacks the name of the provider or of the model: events and metrics cannot tell the model from others", info)
+	}
+	if again := m.Describe(); again != info {
+		return fmt.Errorf("the model describes itself as %+v and then as %+v", info, again)
+	}
+	return nil
+}
+
+func checkOrder(open func() lathe.Model) error {
+	_, err := whole(context.Background(), open())
+	return err
+}
+
+func checkUsage(open func() lathe.Model) error {
+	fin, err := whole(context.Background(), open())
+	if err != nil {
+		return err
+	}
+	switch u := fin.Usage; {
+	case min(u.InputTokens, u.OutputTokens, u.TotalTokens, u.CachedTokens, u.ReasoningTokens) < 0:
+		return fmt.Errorf("the usage has a negative number: %+v", u)
+	case u.Total() == 0:
+		return errors.New("the usage is zero: limits on tokens have no effect")
+	case u.CachedTokens > u.InputTokens, u.ReasoningTokens > u.OutputTokens:
+		return fmt.Errorf("a part of the usage is larger than the whole: %+v", u)
+	}
+	return nil
+}
+
+func checkRequest(open func() lathe.Model) error {
+	req, same := request(), request()
+	if t, err := take(context.Background(), open(), req, nil); err != nil || t.err != nil {
+		return errors.Join(err, t.err)
+	}
+	got, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	want, err := json.Marshal(same)
+	if err == nil && string(got) != string(want) {
+		err = errors.New("the model changed its request")
+	}
+	return err
+}
+
+func checkConcurrent(open func() lathe.Model) error {
+	m := open()
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = whole(context.Background(), m) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func checkEarlyStop(open func() lathe.Model) (err error) {
+	m := open()
+	left := leaked(func() {
+		for n := range 3 {
+			if _, err = take(context.Background(), m, request(), func(lathe.Delta) bool { n--; return n >= 0 }); err != nil {
+				return
+			}
+		}
+	})
+	return errors.Join(err, left)
+}
+
+func checkCancel(open func() lathe.Model) (err error) {
+	m := open()
+	left := leaked(func() {
+		err = errors.Join(cancelled(m, true), cancelled(m, false))
+	})
+	return errors.Join(err, left)
+}
+
+// cancelled makes a model call and cancels its context: before the call, or at its first delta.
+func cancelled(m lathe.Model, before bool) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if before {
+		cancel()
+	}
+	done := make(chan error, 1)
+	go func() {
+		t, err := take(ctx, m, request(), func(lathe.Delta) bool { cancel(); return true })
+		switch {
+		case err == nil && t.err == nil && before:
+			err = errors.New("a turn whose context was cancelled before it began succeeded")
+		case err == nil && t.err != nil && lathe.CodeOf(t.err) != lathe.CodeCancelled:
+			err = fmt.Errorf("the code of a cancelled turn is %q, want %q", lathe.CodeOf(t.err), lathe.CodeCancelled)
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("the turn goes on %v after its context was cancelled", patience)
+	}
+}
+
+func checkError(open func() lathe.Model) error {
+	t, err := take(context.Background(), open(), request(), nil)
+	if err != nil {
+		return err
+	}
+	up := (*lathe.UpstreamError)(nil)
+	switch {
+	case t.err == nil:
+		return errors.New("the turn succeeded; TestModelError wants one that fails")
+	case lathe.CodeOf(t.err) == lathe.CodeUpstream && !errors.As(t.err, &up):
+		return fmt.Errorf("an error of the code %s does not wrap a *lathe.UpstreamError: %w", lathe.CodeUpstream, t.err)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package lathetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Arguments are argument texts with which [TestTool] calls a tool.
+type Arguments struct {
+	Good []string // answered with a result; one at least. They are used several times, also at once
+	Bad  []string // answered with an error that names the fault; one at least for tools that have arguments
+}
+
+// A toolCheck returns what is wrong with the tools that open returns, or nil.
+type toolCheck struct {
+	name  string
+	check func(open func() lathe.Tool, args *Arguments) error
+}
+
+var toolChecks = []toolCheck{
+	{"the definition is valid", checkDefinition},
+	{"good arguments are answered", checkGood},
+	{"bad arguments are refused", checkBad},
+	{"several goroutines at once", checkParallel},
+	{"a tool returns after its context is done", checkContext},
+}
+
+// TestTool checks that the tools that open returns keep the contract of [lathe.Tool]: a definition that can be
+// registered, with a declared effect; results for good arguments and refusals of bad ones; concurrent calls; and a return
+// soon after the context is done. The tools are really called, by a [tool.Runner], under a policy that allows it.
+func TestTool(t *testing.T, open func() lathe.Tool, args *Arguments) {
+	for _, c := range toolChecks {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.check(open, args); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// answer calls the tool once with args and returns the event of its result. A tool that panics is an error.
+func answer(t lathe.Tool, args string) (*event.ToolCallResult, error) {
+	var panicked *tool.PanicError
+	o := &Options{Tools: []lathe.Tool{t}}
+	o.Runner.OnError = func(_ context.Context, _ *lathe.CallInfo, err error) { errors.As(err, &panicked) }
+	rec, err := run(context.Background(), NewModel(Call(t.Spec().Name, args), Text("Done.")), "Go.", o)
+	if err != nil {
+		return nil, err
+	}
+	if panicked != nil {
+		return nil, fmt.Errorf("the arguments %s make the tool panic: %w", args, panicked)
+	}
+	results := Only[*event.ToolCallResult](rec.Events)
+	if len(results) != 1 {
+		return nil, errors.Join(fmt.Errorf("the call has %d results, want 1", len(results)), rec.Err)
+	}
+	return results[0], nil
+}
+
+func checkDefinition(open func() lathe.Tool, _ *Arguments) error {
+	t := open()
+	spec := t.Spec()
+	if spec == nil {
+		return errors.New("Spec returns nil")
+	}
+	var errs []error
+	if spec.Effect == lathe.EffectUndeclared {
+		errs = append(errs, errors.New("the effect is not declared: the tool counts as one that writes"))
+	}
+	if strings.TrimSpace(spec.Description) == "" {
+		errs = append(errs, errors.New("the description is empty: a model cannot know when to call the tool"))
+	}
+	if again := t.Spec(); again != spec {
+		errs = append(errs, errors.New("Spec does not return the same value at each call"))
+	}
+	_, err := tool.NewSet(t)
+	return errors.Join(append(errs, err)...)
+}
+
+func checkGood(open func() lathe.Tool, args *Arguments) error {
+	if args == nil || len(args.Good) == 0 {
+		return errors.New("Arguments.Good is empty")
+	}
+	var errs []error
+	for _, a := range args.Good {
+		res, err := answer(open(), a)
+		if err == nil && res.ErrorType != "" {
+			err = fmt.Errorf("the arguments %s are answered %s: %s %s", a, res.ErrorType, res.Result, res.Cause)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func checkBad(open func() lathe.Tool, args *Arguments) error {
+	t := open()
+	if args == nil || len(args.Bad) == 0 {
+		if strings.Contains(string(t.Spec().Schema), `"properties"`) {
+			return errors.New("Arguments.Bad is empty, and the tool has arguments")
+		}
+		return nil
+	}
+	var errs []error
+	for _, a := range args.Bad {
+		res, err := answer(t, a)
+		switch {
+		case err != nil:
+		case res.ErrorType == "":
+			err = fmt.Errorf("the arguments %s are accepted", a)
+		case res.ErrorType == lathe.CodeInternal, res.ErrorType == lathe.CodeTimeout, res.ErrorType == lathe.CodeUnavailable:
+			err = fmt.Errorf("the arguments %s are answered %s, which does not say that they are wrong", a, res.ErrorType)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func checkParallel(open func() lathe.Tool, args *Arguments) error {
+	if args == nil || len(args.Good) == 0 {
+		return errors.New("Arguments.Good is empty")
+	}
+	t := open()
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			res, err := answer(t, args.Good[i%len(args.Good)])
+			if err == nil && res.ErrorType != "" {
+				err = fmt.Errorf("a call beside others is answered %s", res.ErrorType)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// checkContext makes a call that the runner ends after 10 ms, and reports a tool that still runs.
+func checkContext(open func() lathe.Tool, args *Arguments) (err error) {
+	if args == nil || len(args.Good) == 0 {
+		return errors.New("Arguments.Good is empty")
+	}
+	t := open()
+	left := leaked(func() {
+		spec := *t.Spec()
+		spec.Timeout = 10 * time.Millisecond
+		_, err = answer(impatient{t, &spec}, args.Good[0])
+	})
+	return errors.Join(err, left)
+}
+
+// impatient is a tool with another definition.
+type impatient struct {
+	lathe.Tool
+	spec *lathe.ToolSpec
+}
+
+func (i impatient) Spec() *lathe.ToolSpec { return i.spec }

@@ -1,0 +1,176 @@
+package lathetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Step is the answer of a [Model] to one model call: text, then tool calls, then the end of the turn. The zero Step
+// is an empty answer.
+type Step struct {
+	Text  string
+	Calls []lathe.ToolCall
+	// Usage is reported at the end of the turn; zero: one input token a message and one output token a delta.
+	Usage lathe.Usage
+	// Hang makes the model block after Text and Calls until the context is done, and return its error.
+	Hang bool
+	// Err, when set, ends the turn after Text and Calls with this error.
+	Err error
+}
+
+// Text returns a step that answers with text.
+func Text(text string) Step { return Step{Text: text} }
+
+// Call returns a step that calls one tool. args is the argument text as a model would write it.
+func Call(name, args string) Step {
+	return Step{Calls: []lathe.ToolCall{{Name: name, Arguments: args}}}
+}
+
+// Fail returns a step that fails as a model server does: with an error of the code upstream_error that wraps a
+// [lathe.UpstreamError] of the HTTP status.
+func Fail(status int) Step {
+	kind := lathe.Upstream4xx
+	switch {
+	case status == 429:
+		kind = lathe.UpstreamRateLimited
+	case status >= 500:
+		kind = lathe.Upstream5xx
+	}
+	return Step{Err: &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: &lathe.UpstreamError{Kind: kind, Status: status}}}
+}
+
+// A Model answers the n-th model call with its n-th step. A call beyond the last step fails with the code
+// invalid_request, since a script that is too short hides a fault. Calls without an id get call_1, call_2 and so on.
+// Its methods may be called from several goroutines at once; concurrent model calls take the steps in any order.
+type Model struct {
+	mu       sync.Mutex
+	steps    []Step
+	requests []lathe.Request
+	calls    int
+}
+
+// NewModel returns a Model of the steps.
+func NewModel(steps ...Step) *Model { return &Model{steps: slices.Clone(steps)} }
+
+// Describe names the model lathetest.
+func (m *Model) Describe() lathe.ModelInfo {
+	return lathe.ModelInfo{Provider: "lathetest", Model: "lathetest", Dialect: "native"}
+}
+
+// Requests returns the requests of all model calls so far. Their messages must not be changed.
+func (m *Model) Requests() []lathe.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Unused returns the number of steps that no model call has taken.
+func (m *Model) Unused() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(len(m.steps)-len(m.requests), 0)
+}
+
+// next records req and returns its step, with an id for each call.
+func (m *Model) next(req *lathe.Request) (Step, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept := *req
+	kept.Messages, kept.Tools = slices.Clone(req.Messages), slices.Clone(req.Tools)
+	m.requests = append(m.requests, kept)
+	n := len(m.requests)
+	if n > len(m.steps) {
+		return Step{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "lathetest", Err: fmt.Errorf("model call %d, but the script has %d steps", n, len(m.steps))}
+	}
+	s := m.steps[n-1]
+	s.Calls = slices.Clone(s.Calls)
+	for i := range s.Calls {
+		if m.calls++; s.Calls[i].ID == "" {
+			s.Calls[i].ID = fmt.Sprintf("call_%d", m.calls)
+		}
+	}
+	return s, nil
+}
+
+// Generate streams the next step: text a word at a time, the arguments of each call in two pieces.
+func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		s, err := m.next(req)
+		if err != nil {
+			yield(lathe.Delta{}, err)
+			return
+		}
+		deltas := s.deltas()
+		for _, d := range deltas {
+			if ctx.Err() != nil {
+				break
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if s.Hang {
+			<-ctx.Done()
+		}
+		switch {
+		case ctx.Err() != nil:
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "lathetest", Err: context.Cause(ctx)})
+		case s.Err != nil:
+			yield(lathe.Delta{}, coded(s.Err))
+		default:
+			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: s.finish(len(req.Messages), len(deltas))}, nil)
+		}
+	}
+}
+
+// coded returns err as the contract of a model wants it: as a *lathe.Error.
+func coded(err error) error {
+	if e := (*lathe.Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: err}
+}
+
+func (s *Step) deltas() (out []lathe.Delta) {
+	if s.Text != "" {
+		for _, word := range strings.SplitAfter(s.Text, " ") {
+			if word != "" {
+				out = append(out, lathe.Delta{Kind: lathe.DeltaText, Text: word})
+			}
+		}
+	}
+	for i, c := range s.Calls {
+		out = append(out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: i, ID: c.ID, Name: c.Name})
+		runes := []rune(c.Arguments)
+		for _, piece := range []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])} {
+			if piece != "" {
+				out = append(out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: i, Text: piece})
+			}
+		}
+		out = append(out, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: i, ID: c.ID, Incomplete: c.Incomplete})
+	}
+	return out
+}
+
+func (s *Step) finish(messages, deltas int) *lathe.Finish {
+	f := &lathe.Finish{Reason: lathe.FinishStop, RawReason: "stop", Model: "lathetest", Usage: s.Usage,
+		Message: lathe.Message{Role: lathe.RoleAssistant}}
+	if s.Text != "" {
+		f.Message.Parts = append(f.Message.Parts, lathe.Text{Text: s.Text})
+	}
+	for _, c := range s.Calls {
+		f.Message.Parts = append(f.Message.Parts, c)
+		f.Reason, f.RawReason = lathe.FinishToolCalls, "tool_calls"
+	}
+	if f.Usage == (lathe.Usage{}) {
+		f.Usage = lathe.Usage{InputTokens: int64(messages), OutputTokens: int64(deltas), TotalTokens: int64(messages + deltas)}
+	}
+	return f
+}

@@ -1,0 +1,342 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A modelCall is the model call of one turn, over all its attempts: it sends the request, passes the deltas to its stream,
+// decides whether a failed attempt is repeated, and adds the message to the history.
+type modelCall struct {
+	run        *run
+	attempt    int
+	withTools  bool // calls are wanted
+	repeated   bool // the turn was made again without tools after a parse error
+	started    time.Time
+	firstToken time.Time
+	events     *callEvents
+	err        error
+	finish     *lathe.Finish
+	stream     stream
+
+	message lathe.Message // what goes into the history
+	asked   []tool.Call   // the calls of message; its memory is reused
+	ignored int
+	kept    bool // message is in the history
+	answer  string
+	blank   bool
+}
+
+type callEvents struct {
+	started  event.ModelCallStarted
+	finished event.ModelCallFinished
+}
+
+// An openCall is what delta events say of a call: a registered name, and an id that will stay.
+type openCall struct {
+	index    int
+	id, tool string
+}
+
+// ask makes the model call of the next turn, with as many attempts as it takes, and adds what the
+// model said to the history. It returns false when the run is over.
+func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
+	r := c.run
+	r.turn++
+	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
+	c.attempt, c.repeated = r.from.attempts, false
+	r.from.attempts = 0
+	for {
+		c.startAttempt(withTools)
+		c.generate(ctx)
+		if c.finish == nil {
+			if c.err == nil && ctx.Err() == nil && !r.out.stopped {
+				c.err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "loop: model call", Err: errors.New("the turn ended without a finish")}
+			}
+			again, tools := c.recoverAttempt(ctx, withTools)
+			if !again {
+				return false
+			}
+			withTools = tools
+			continue
+		}
+		if c.withTools && c.dropUnreadable() {
+			c.finishAttempt()
+			withTools = false
+			continue
+		}
+		c.stream.showWithheld()
+		c.read()
+		c.finishAttempt()
+		return true
+	}
+}
+
+// startAttempt prepares the request and emits the start of the attempt.
+func (c *modelCall) startAttempt(withTools bool) {
+	r := c.run
+	r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
+	if withTools && len(r.specs) > 0 {
+		r.req.Tools, r.req.ToolChoice, r.req.ParallelToolCalls = r.specs, c.choice(), r.settings.ParallelToolCalls
+	}
+	if r.req.Relay = r.in.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
+		relay := *r.in.Relay
+		relay.Request = nil // it has tools that are not sent
+		r.req.Relay = &relay
+	}
+	c.withTools = withTools && c.choiceAllows()
+	c.announceAttempt(0)
+}
+
+// announceAttempt opens an attempt that starts after wait.
+func (c *modelCall) announceAttempt(wait time.Duration) {
+	r := c.run
+	c.attempt++
+	c.started, c.firstToken = r.loop.opts.Now().Add(wait), time.Time{}
+	c.err, c.finish, c.stream.parseError, c.ignored, c.stream.shown = nil, nil, 0, 0, false
+	c.stream.open, c.stream.withheld = c.stream.open[:0], c.stream.withheld[:0]
+	c.events = c.newCallEvents()
+	r.prompt.Add(r.req.Messages[r.prompt.hashed:]...)
+	r.prompt.hashed = len(r.req.Messages)
+	s := &c.events.started
+	*s = event.ModelCallStarted{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Messages: len(r.req.Messages), Tools: len(r.req.Tools),
+	}
+	s.PromptHash, s.PromptHashV2 = r.prompt.Sum(&r.req.Sampling, r.req.Tools, r.req.ToolChoice)
+	t := r.turnTrace()
+	t.Messages, t.Tools = s.Messages, s.Tools
+	r.emit(s)
+}
+
+func (c *modelCall) newCallEvents() *callEvents {
+	r := c.run
+	if r.usedCalls == len(r.record.calls) {
+		return &callEvents{}
+	}
+	r.usedCalls++
+	return &r.record.calls[r.usedCalls-1]
+}
+
+func (r *record) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
+
+// recoverAttempt emits the event of a failed attempt, and reports whether the turn is to be repeated, and with tools or
+// without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
+// request for an answer in another place, when the server refuses it for its role. Else the run is over.
+func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, tools bool) {
+	r := c.run
+	if r.endIfDone(ctx) {
+		c.err = r.result.Err
+		if c.err == nil {
+			c.err = &lathe.Error{Code: lathe.CodeTimeout, Op: "loop: model call"}
+		}
+		c.failAttempt(c.err)
+		return false, false
+	}
+	c.failAttempt(c.err)
+	if refusesRoles(c.err) && r.closing.moveQuestion() {
+		return true, withTools
+	}
+	if r.settings.ToolUseMode == lathe.ModeRelaxed && withTools && len(r.req.Tools) > 0 && r.fallbacks > 0 && refusesTools(c.err) {
+		r.fallbacks--
+		return true, false
+	}
+	if r.closing.asked && !withTools && !c.stream.shown && unparsed(c.err) {
+		// The model had given a blank answer before the loop asked again: the run ends with that answer,
+		// as it would have without fix_empty_final.
+		r.answer()
+		return false, false
+	}
+	reason, code := lathe.ReasonInternal, codeOf(c.err)
+	var up *lathe.UpstreamError
+	if errors.As(c.err, &up) || code == lathe.CodeUpstream || code == lathe.CodeUpstreamProtocol {
+		reason = lathe.ReasonUpstreamError
+	}
+	r.fail(reason, code, c.err)
+	r.errorCode = errorCode(c.err)
+	return false, false
+}
+
+// maxErrorMessage is the longest text, in bytes, that an event keeps of what a server said.
+const maxErrorMessage = 500
+
+// failAttempt emits the failure of the current attempt.
+func (c *modelCall) failAttempt(err error) {
+	r := c.run
+	f := &c.events.finished
+	*f = event.ModelCallFinished{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Status: "error", ErrorCode: errorCode(err), LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+	}
+	var up *lathe.UpstreamError
+	if errors.As(err, &up) {
+		f.UpstreamRequestID, f.UpstreamStatus, f.ProviderCode = token(up.RequestID), max(up.Status, 0), providerCode(up.ProviderCode)
+		f.ErrorMessage = strings.ToValidUTF8(shorten.Cut(up.Detail, maxErrorMessage), "")
+	}
+	r.emit(f)
+}
+
+// errorCode is the kind of an upstream failure, else the error's code.
+func errorCode(err error) string {
+	var up *lathe.UpstreamError
+	if errors.As(err, &up) && upstreamKind(up.Kind) {
+		return string(up.Kind)
+	}
+	return string(codeOf(err))
+}
+
+// dropUnreadable reports whether the turn is to be made again without tools because a call in its text
+// could not be read. The message is dropped whole: its calls are neither planned nor answered. A message of which
+// text was shown already is kept.
+func (c *modelCall) dropUnreadable() bool {
+	if c.run.settings.OnParseError != lathe.ParseErrorRetryWithout || c.repeated || c.stream.shown {
+		return false
+	}
+	c.stream.emitParseErrors(&c.finish.Message)
+	if c.stream.parseError == 0 {
+		return false
+	}
+	c.repeated, c.kept, c.message, c.asked = true, false, lathe.Message{}, c.asked[:0]
+	for _, p := range c.finish.Message.Parts {
+		if _, ok := p.(lathe.ToolCall); ok {
+			c.ignored++
+		}
+	}
+	return true
+}
+
+// read takes the model's message: makes its ids stable, drops calls that were not asked for,
+// finds the answer, and adds the message to the history unless nothing is left of it.
+func (c *modelCall) read() {
+	r := c.run
+	c.message, c.asked = c.finish.Message, c.asked[:0]
+	c.message.Role = lathe.RoleAssistant
+	if c.withTools {
+		r.work.Adopt(&c.message)
+		c.stream.emitParseErrors(&c.message)
+		c.asked = c.callsOf(c.asked, &c.message)
+	} else {
+		c.ignored = dropCalls(&c.message)
+	}
+	c.answer, c.blank = answerOf(&c.message)
+	if c.kept = len(c.asked) > 0 || !c.blank; c.kept {
+		r.req.Messages = append(r.req.Messages, c.message)
+	}
+}
+
+// choiceAllows is false where the settings say that no tool is to be called, but send them.
+func (c *modelCall) choiceAllows() bool { return c.run.settings.ToolChoice.Mode != lathe.ChoiceNone }
+
+// callsOf appends the calls of m to dst.
+func (c *modelCall) callsOf(dst []tool.Call, m *lathe.Message) []tool.Call {
+	for _, p := range m.Parts {
+		if tc, ok := p.(lathe.ToolCall); ok {
+			if tc.Dialect != "" {
+				tc.Dialect = dialectName(tc.Dialect, c.run.loop.info.Dialect)
+			}
+			if tc.ParseError != "" {
+				tc.ParseError = parseErrorCode(tc.ParseError)
+			}
+			dst = append(dst, tool.Call{ToolCall: tc})
+		}
+	}
+	return dst
+}
+
+// dropCalls takes the calls out of m, which must not stay in a history that does not answer them.
+func dropCalls(m *lathe.Message) int {
+	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
+	if !slices.ContainsFunc(m.Parts, isCall) {
+		return 0
+	}
+	before := len(m.Parts)
+	m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCall)
+	return before - len(m.Parts)
+}
+
+// answerOf returns the text shown to people, a refusal where there is no other, and whether
+// there is nothing to show at all.
+func answerOf(m *lathe.Message) (text string, blank bool) {
+	text = visible.String(m)
+	blank = strings.TrimSpace(text) == ""
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Refusal:
+			if blank {
+				text = p.Text
+			}
+			blank = false
+		case lathe.Blob:
+			blank = false
+		case lathe.Text, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
+		}
+	}
+	return text, blank
+}
+
+// finishAttempt adds up what the attempt cost and emits its success.
+func (c *modelCall) finishAttempt() {
+	r := c.run
+	f := c.finish
+	spent, price := usage(f.Usage), cost(f.ProviderCost)
+	r.result.Usage.Add(spent)
+	if price != nil {
+		r.result.Cost += *price
+	}
+	t := r.turnTrace()
+	t.Finish = finishReason(f.Reason)
+	t.Usage.Add(spent)
+	t.IgnoredToolCalls += c.ignored
+	e := &c.events.finished
+	*e = event.ModelCallFinished{
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
+		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
+		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID),
+		ProviderCost: price, Faults: faults(c.choiceFaults(f)), Dropped: f.Dropped,
+	}
+	t.Dropped = f.Dropped
+	if m := token(f.Model); m != "" {
+		e.Model, t.Model = m, m
+	}
+	switch {
+	case c.kept:
+		e.Message = &r.req.Messages[len(r.req.Messages)-1]
+	case len(c.message.Parts) > 0: // reasoning alone: it is on record, and no part of the history
+		m := c.message
+		e.Message = &m
+	}
+	r.emit(e)
+}
+
+// choiceFaults returns the faults of a turn, with one more if the request named a tool and the server let the model call
+// another one, or none, which servers without that feature do.
+func (c *modelCall) choiceFaults(f *lathe.Finish) []lathe.Fault {
+	choice := c.run.req.ToolChoice
+	recorded := func(f lathe.Fault) bool { return f.Kind == "tool_choice_ignored" }
+	if choice.Mode != lathe.ChoiceFunction || slices.ContainsFunc(f.Faults, recorded) { // recorded: a replay
+		return f.Faults
+	}
+	calls := f.Message.Calls()
+	if len(calls) > 0 && !slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.Name != choice.Name }) {
+		return f.Faults
+	}
+	return append(slices.Clip(f.Faults), lathe.Fault{Kind: "tool_choice_ignored", Count: 1})
+}
+
+func (c *modelCall) firstTokenMS() int64 {
+	if c.firstToken.IsZero() {
+		return 0
+	}
+	return max(c.firstToken.Sub(c.started).Milliseconds(), 0)
+}
+
+func (r *run) since(t time.Time) int64 { return max(r.loop.opts.Now().Sub(t).Milliseconds(), 0) }

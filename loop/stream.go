@@ -1,0 +1,219 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/shorten"
+)
+
+// unknown stands for every name that is not registered: events never carry names that a model made up.
+const unknown = "unknown"
+
+// emit yields d, unless the consumer has stopped ranging.
+func (r *run) emit(d event.Data) {
+	if r.out.stopped {
+		return
+	}
+	turn := r.turn
+	if s := r.in.Resume; s != nil {
+		turn = max(turn, s.Turn) // a model call that an earlier process began may never be made again
+	}
+	r.out.delivering = true
+	more := r.out.yield(event.Event{Turn: turn, Data: d})
+	r.out.delivering = false
+	if !more {
+		r.out.stopped = true
+		r.cancel()
+	}
+}
+
+// A stream shows the deltas of one model call as events.
+//
+// Some deltas are withheld until the attempt is over: with on_parse_error retry_without_tools an attempt with an unreadable
+// call is dropped whole, and an event cannot be taken back. For example, of the deltas text "Hm", call start, call arguments,
+// parse error, the text of a server that reads calls itself is shown at once, the rest waits; the attempt is then repeated
+// without tools.
+type stream struct {
+	run        *run
+	take       func(lathe.Delta, error) bool // stream.delta, bound once
+	open       []openCall                    // calls seen in the stream
+	parseError int                           // emitted so far, in this attempt
+	shown      bool                          // text of this attempt was emitted
+	withheld   []lathe.Delta                 // of an attempt that may be dropped; its memory is reused
+
+	text       event.TextDelta
+	reasoning  event.ReasoningDelta
+	commentary event.CommentaryDelta
+	args       event.ToolCallDelta
+}
+
+// delta takes one step of the model's turn. It allocates nothing for text and argument pieces.
+// After the finish it lets the model come to its end by itself.
+func (s *stream) delta(d lathe.Delta, err error) bool {
+	r := s.run
+	if r.call.finish != nil {
+		return true
+	}
+	if err != nil {
+		r.call.err = err
+		return false
+	}
+	select {
+	case <-r.done:
+		return false
+	default:
+	}
+	if d.Kind != lathe.DeltaRetry && d.Kind != lathe.DeltaFinish && r.call.firstToken.IsZero() {
+		r.call.firstToken = r.loop.opts.Now()
+	}
+	if s.withholds(d.Kind) {
+		s.withheld = append(s.withheld, d)
+		return !r.out.stopped
+	}
+	s.show(&d)
+	return !r.out.stopped
+}
+
+// withholds reports whether a delta waits for the end of its attempt: with on_parse_error retry_without_tools an
+// attempt with an unreadable call is dropped whole, and what was shown cannot be taken back. Where the server reads the calls,
+// unreadable ones are rare, so text is shown as it comes; only calls wait, and what follows them.
+func (s *stream) withholds(kind lathe.DeltaKind) bool {
+	r := s.run
+	if r.settings.OnParseError != lathe.ParseErrorRetryWithout || !r.call.withTools || r.call.repeated {
+		return false
+	}
+	if !r.loop.info.WritesCalls && kind != lathe.DeltaCallStart && len(s.withheld) == 0 {
+		return false
+	}
+	switch kind {
+	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
+		return true
+	default:
+		return false
+	}
+}
+
+// showWithheld shows what an attempt that is kept has withheld.
+func (s *stream) showWithheld() {
+	for i := range s.withheld {
+		s.show(&s.withheld[i])
+	}
+	s.withheld = s.withheld[:0]
+}
+
+// show emits one delta.
+func (s *stream) show(d *lathe.Delta) {
+	r := s.run
+	switch d.Kind {
+	case lathe.DeltaText, lathe.DeltaRefusal:
+		s.shown = true
+		s.text = event.TextDelta{Bytes: len(d.Text), Text: d.Text}
+		r.emit(&s.text)
+	case lathe.DeltaReasoning:
+		s.reasoning = event.ReasoningDelta{Bytes: len(d.Text), Text: d.Text}
+		r.emit(&s.reasoning)
+	case lathe.DeltaCommentary:
+		s.commentary = event.CommentaryDelta{Bytes: len(d.Text), Text: d.Text}
+		r.emit(&s.commentary)
+	case lathe.DeltaCallStart:
+		s.openCall(d)
+	case lathe.DeltaCallArgs:
+		s.callArgs(d)
+	case lathe.DeltaCallEnd, lathe.DeltaReasoningData: // the message has it at the end
+	case lathe.DeltaParseError:
+		s.parseError++
+		s.emitParseError(d.Code, r.loop.info.Dialect, d.Text, max(d.Bytes, len(d.Text)))
+	case lathe.DeltaRetry:
+		s.retry(d.Retry)
+	case lathe.DeltaFinish:
+		r.call.finish = d.Finish
+	}
+}
+
+// retry closes the attempt that failed and opens the next.
+func (s *stream) retry(t *lathe.Retry) {
+	if t == nil {
+		return
+	}
+	var err error
+	if t.Err != nil {
+		err = t.Err
+	}
+	s.run.call.failAttempt(err)
+	s.run.call.announceAttempt(t.Wait)
+}
+
+// openCall emits the start of a call. Its id is left out unless the call will keep it.
+func (s *stream) openCall(d *lathe.Delta) {
+	if !s.run.call.withTools {
+		return
+	}
+	o := openCall{index: d.Index, tool: s.registered(d.Name), id: strings.TrimSpace(d.ID)}
+	if token(o.id) == "" || s.hasCall(o.id) || s.idsOpen() {
+		o.id = ""
+	}
+	s.open = append(s.open, o)
+	s.callArgs(d)
+}
+
+// idsOpen reports whether a call of this turn has an id that is not known yet: it may be any.
+func (s *stream) idsOpen() bool {
+	return slices.ContainsFunc(s.open, func(x openCall) bool { return x.id == "" })
+}
+
+// hasCall reports whether the run has a call of that id, so that a new one will get another.
+func (s *stream) hasCall(id string) bool {
+	return s.run.work.HasCall(id) || slices.ContainsFunc(s.open, func(x openCall) bool { return x.id == id })
+}
+
+func (s *stream) callArgs(d *lathe.Delta) {
+	if !s.run.call.withTools {
+		return
+	}
+	s.args = event.ToolCallDelta{Index: d.Index, Tool: unknown, Bytes: len(d.Text), Text: d.Text}
+	for i := len(s.open) - 1; i >= 0; i-- {
+		if s.open[i].index == d.Index {
+			s.args.ToolCallID, s.args.Tool = s.open[i].id, s.open[i].tool
+			break
+		}
+	}
+	s.run.emit(&s.args)
+}
+
+// registered returns the name of the tool that the run has under that name, else unknown.
+func (s *stream) registered(name string) string {
+	for range 2 {
+		i, ok := slices.BinarySearchFunc(s.run.specs, name, func(s *lathe.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
+		if ok {
+			return s.run.specs[i].Name
+		}
+		name = strings.ReplaceAll(name, ".", "_")
+	}
+	return unknown
+}
+
+// emitParseErrors emits an event for each unreadable call of m that had none in the stream.
+func (s *stream) emitParseErrors(m *lathe.Message) {
+	seen := 0
+	for _, p := range m.Parts {
+		tc, ok := p.(lathe.ToolCall)
+		if !ok || tc.ParseError == "" {
+			continue
+		}
+		if seen++; seen > s.parseError {
+			s.parseError++
+			s.emitParseError(tc.ParseError, tc.Dialect, tc.Arguments, len(tc.Arguments))
+		}
+	}
+}
+
+// maxExcerpt bounds what an event shows of a call that could not be read.
+const maxExcerpt = 200
+
+func (s *stream) emitParseError(code lathe.Code, dialect, body string, size int) {
+	dialect = dialectName(dialect, s.run.loop.info.Dialect)
+	s.run.emit(&event.ToolCallParseError{Dialect: dialect, Error: parseErrorCode(code), ExcerptBytes: size, RawExcerpt: shorten.Cut(body, maxExcerpt)})
+}

@@ -1,0 +1,97 @@
+package lathe_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func paperText(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var inCode = regexp.MustCompile("`([^`\n]+)`")
+
+// The table "Packages" of ARCHITECTURE.md has each package once, and no other.
+func TestArchitectureListsEveryPackage(t *testing.T) {
+	t.Parallel()
+	text := paperText(t, "ARCHITECTURE.md")
+	_, rest, ok := strings.Cut(text, "\n## Packages\n")
+	section, _, ended := strings.Cut(rest, "\n## ")
+	if !ok || !ended {
+		t.Fatal("ARCHITECTURE.md has no section Packages")
+	}
+	rows := map[string]int{}
+	for line := range strings.Lines(section) {
+		if first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |"); strings.HasPrefix(line, "| `") {
+			for _, m := range inCode.FindAllStringSubmatch(first, -1) {
+				rows[m[1]]++
+			}
+		}
+	}
+	found := packages(t)
+	for dir := range found {
+		if dir == "" {
+			dir = "lathe"
+		}
+		if strings.HasPrefix(dir, "examples/") {
+			continue // programs, not parts
+		}
+		if rows[dir] != 1 {
+			t.Errorf("ARCHITECTURE.md has %d rows for the package %s, want 1", rows[dir], dir)
+		}
+	}
+	for dir := range rows {
+		if _, ok := found[dir]; !ok && dir != "lathe" && dir != "examples" {
+			t.Errorf("ARCHITECTURE.md has a row for %s, which is no package", dir)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 200 {
+		t.Errorf("ARCHITECTURE.md has %d lines, want at most 200", n)
+	}
+}
+
+var fileName = regexp.MustCompile(`^[\w./-]+\.(go|md|txt|yaml|svg)$`)
+
+// The files that ARCHITECTURE.md and CONTRIBUTING.md name are there. NAME stands for a file that a reader makes.
+func TestPapersNameFilesThatExist(t *testing.T) {
+	t.Parallel()
+	for _, paper := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		n := 0
+		for _, m := range inCode.FindAllStringSubmatch(paperText(t, paper), -1) {
+			if name := m[1]; fileName.MatchString(name) && !strings.Contains(name, "NAME") {
+				n++
+				if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+					t.Errorf("%s names %s, which does not exist", paper, name)
+				}
+			}
+		}
+		if n < 8 {
+			t.Errorf("%s names %d files: the search is broken", paper, n)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+
+// Relative links of the papers lead to files.
+func TestPapersLinkToFilesThatExist(t *testing.T) {
+	t.Parallel()
+	for _, paper := range []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
+		for _, m := range link.FindAllStringSubmatch(paperText(t, paper), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", paper, m[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package provider
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// encodeRequest encodes req into v.request. If req continues the conversation of the last request and the codec is [growing], only
+// the new messages are encoded.
+func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
+	r := &v.scratch
+	*r = *req
+	if r.Model == "" {
+		r.Model = v.c.model
+	}
+	opts := &v.encode
+	*opts = v.c.encode
+	opts.Stream = !asksWhole(r)
+	if refused := v.c.refused.Load(); refused != nil {
+		opts.Without = *refused
+	}
+	if len(v.without) > 0 {
+		opts.Without = append(slices.Clone(opts.Without), v.without...)
+	}
+	if v.url, err = v.c.address(r.Model, opts.Stream); err != nil {
+		return err
+	}
+	if !v.request.idle() { // an HTTP transport still reads it
+		v.request = newPayload()
+		v.head.forget()
+		v.sent = v.sent[:0]
+	}
+	v.encodeHeader(r)
+	relayed := r.Relay != nil && r.Relay.Request != nil
+	if !relayed && v.c.grows != nil {
+		v.grow(r)
+		return nil
+	}
+	p := v.request
+	v.droppedHead, v.dropped = nil, nil
+	if relayed {
+		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
+	} else {
+		p.head, v.droppedHead = v.c.wire.AppendRequest(p.head[:0], r, opts)
+	}
+	p.msgs, p.tail = p.msgs[:0], p.tail[:0]
+	v.head.forget()
+	v.sent = v.sent[:0]
+	return nil
+}
+
+// grow encodes the new messages of a conversation.
+func (v *conversation) grow(r *lathe.Request) {
+	p, c, opts := v.request, v.c.grows, &v.encode
+	if !v.head.matches(r) {
+		p.head, v.droppedHead = c.AppendHead(p.head[:0], r, opts)
+		v.head.remember(r)
+	}
+	short := v.c.shortIDs.Load()
+	if !samePrefix(v.sent, r.Messages) || short != v.short {
+		v.sent = v.sent[:0]
+	}
+	v.short = short
+	if len(v.sent) == 0 {
+		p.msgs, v.dropped = p.msgs[:0], nil
+		v.callIDs.Forget()
+	}
+	n := len(v.sent)
+	added := r.Messages[n:]
+	if v.short {
+		v.changed = v.changed[:0]
+		for i := range added {
+			v.changed = append(v.changed, v.callIDs.Apply(added[i]))
+		}
+		added = v.changed
+	}
+	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
+	clear(v.changed)
+	v.sent = append(v.sent, r.Messages[n:]...)
+	if len(p.tail) == 0 {
+		p.tail = c.AppendTail(nil)
+	}
+}
+
+// encodeHeader sets v.header for req.
+func (v *conversation) encodeHeader(r *lathe.Request) {
+	v.betas = r.Betas
+	if id := r.RequestID; id != v.headerID {
+		h := v.c.header()
+		if id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
+			h = maps.Clone(h) // its values are shared and must not be changed
+			if len(v.ids) == 0 {
+				v.ids = make([]string, idsAtOnce)
+			}
+			h["X-Request-Id"], v.ids = v.ids[:1:1], v.ids[1:]
+			h["X-Request-Id"][0] = id
+		}
+		v.setHeader(h)
+		v.headerID = id
+	}
+}
+
+// betaHeader is the header by which requests to Anthropic's API enable beta features.
+const betaHeader = "Anthropic-Beta"
+
+// withBetas returns a copy of h with the values betas added to the header Anthropic-Beta. It omits values that are not valid in a
+// header.
+func withBetas(h http.Header, betas []string) http.Header {
+	h = maps.Clone(h)
+	all := slices.Clone(h[betaHeader])
+	for _, beta := range betas {
+		if validHeaderValue(beta) && !slices.Contains(all, beta) {
+			all = append(all, beta)
+		}
+	}
+	h[betaHeader] = []string{strings.Join(all, ",")}
+	return h
+}
+
+// newRequest returns the HTTP request of an attempt with the given body.
+func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *http.Request {
+	h := v.header()
+	if t := event.TraceFrom(ctx); t.Parent != "" {
+		h = maps.Clone(h) // its values are shared and must not be changed
+		h["Traceparent"] = []string{t.Parent}
+	}
+	if len(v.betas) > 0 && v.c.wire.Wire() == lathe.WireMessages {
+		h = withBetas(h, v.betas)
+	}
+	var src io.ReadCloser = body
+	if v.c.own != nil && v.request.size() <= maxTogether {
+		src = v.request.together()
+	}
+	r := http.Request{Method: http.MethodPost, URL: v.url, Host: v.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: src, GetBody: v.request.get, ContentLength: v.request.size()}
+	return r.WithContext(ctx)
+}

@@ -1,0 +1,59 @@
+package provider
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
+// later requests to the server then have short ids. A request that is relayed byte for byte is not changed.
+func (v *conversation) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
+	if v.short || a.begun || req.Relay != nil && req.Relay.Request != nil || !refusesIDs(err) {
+		return false
+	}
+	v.c.shortIDs.Store(true)
+	return v.encodeRequest(req) == nil && v.short
+}
+
+// maxRefused limits the number of features that are stored as refused by a server.
+const maxRefused = 8
+
+// retryWithoutFeature encodes the request again without a feature and returns true, if the server refused that feature and the request has
+// it.
+func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
+	if a.begun || a.refusal == nil {
+		return false
+	}
+	feature := v.c.wire.Refused(a.refusal)
+	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
+		return false
+	}
+	before := [3][]byte{bytes.Clone(v.request.head), bytes.Clone(v.request.msgs), bytes.Clone(v.request.tail)}
+	v.without = append(v.without, feature)
+	if v.encodeRequest(req) != nil {
+		return false
+	}
+	p := v.request
+	return !bytes.Equal(p.head, before[0]) || !bytes.Equal(p.msgs, before[1]) || !bytes.Equal(p.tail, before[2])
+}
+
+// recordRefusedFeatures makes all later requests omit the features that the server refused. It is called when the server has answered a request
+// without them: an error alone does not prove a refusal, since it may quote words of the request.
+func (v *conversation) recordRefusedFeatures() {
+	for known := v.c.refused.Load(); len(v.without) > 0; known = v.c.refused.Load() {
+		var now []string
+		if known != nil {
+			now = slices.Clone(*known)
+		}
+		for _, feature := range v.without {
+			if !slices.Contains(now, feature) && len(now) < maxRefused {
+				now = append(now, feature)
+			}
+		}
+		if v.c.refused.CompareAndSwap(known, &now) {
+			return
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package provider
+
+import (
+	"net/url"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// OpenAI returns the named model of a server that is compatible with OpenAI's chat completions. See [New].
+func OpenAI(model string, opts *Options) (*Chat, error) {
+	return New(lathe.WireOpenAIChat, model, opts)
+}
+
+// Responses returns the named model of a server that implements OpenAI's Responses or Open Responses. See [New].
+func Responses(model string, opts *Options) (*Chat, error) {
+	return New(lathe.WireResponses, model, opts)
+}
+
+// Anthropic returns the named model of a server that implements Anthropic's Messages. See [New].
+func Anthropic(model string, opts *Options) (*Chat, error) {
+	return New(lathe.WireMessages, model, opts)
+}
+
+// Gemini returns the named model of a server that implements Google's generateContent. See [New].
+func Gemini(model string, opts *Options) (*Chat, error) { return New(lathe.WireGemini, model, opts) }
+
+// vendors are the default labels of the provider in events and metrics.
+var vendors = map[lathe.Wire]string{
+	lathe.WireOpenAIChat: "openai", lathe.WireResponses: "openai", lathe.WireMessages: "anthropic", lathe.WireGemini: "gemini",
+}
+
+// answers are the names of answers in error messages.
+var answers = map[lathe.Wire]string{
+	lathe.WireOpenAIChat: "a chat completion", lathe.WireResponses: "a response of the Responses API",
+	lathe.WireMessages: "a message of the Messages API", lathe.WireGemini: "an answer of generateContent",
+}
+
+// growing is implemented by codecs that encode a request in pieces, so that only the new messages of a growing conversation are
+// encoded.
+type growing interface {
+	AppendHead(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) (head []byte, dropped []string)
+	AppendMessages(dst []byte, msgs []lathe.Message, at int, opts *wire.EncodeOptions, dropped []string) ([]byte, []string)
+	AppendTail(dst []byte) []byte
+}
+
+// chunked is implemented by assemblers of wires on which the deltas of relayed bytes do not describe the bytes completely.
+type chunked interface {
+	UsageOnly() bool
+	AppendShown(dst []lathe.Delta) []lathe.Delta
+}
+
+// lenient is implemented by assemblers that can end an answer after an error by which the server reports that it could not parse
+// a call of the model.
+type lenient interface {
+	Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish)
+}
+
+// address returns the URL of a model call.
+func (c *Chat) address(model string, stream bool) (*url.URL, error) {
+	if stream && model == c.model {
+		return c.stream, nil
+	}
+	return wire.CallURL(c.base, c.wire, model, stream)
+}

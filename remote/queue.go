@@ -1,0 +1,218 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// A Queue stores tool calls as rows that workers claim, and lists the workers. All times are those of the store's clock; no
+// method takes a time from the caller. Its methods may be called from several goroutines at once; each is one
+// transaction, and what it has returned is stored.
+//
+// A call is queued, claimed by a worker, started, and done. What happens to a call whose lease ends depends on whether it
+// can have been executed:
+//
+//	claimed                              queued again: nothing was sent to the worker
+//	started, read-only or idempotent     queued again, at most [MaxStarts] times; then done with code unavailable
+//	started, any other effect            unknown: it may have been executed, so it is not executed again
+//
+// Errors are *[lathe.Error]: not_found for a key that is not stored, conflict (wraps [lathe.ErrConflict]) for a worker that
+// does not hold the call, unavailable if a limit is reached or the store cannot be reached.
+type Queue interface {
+	WorkerIndex
+	// PutCall queues a call that must start within the given time, and returns its row. If the key is stored already, it
+	// changes nothing and returns the stored row, or [lathe.ErrConflict] if that is a call of another tool or with other
+	// arguments.
+	PutCall(ctx context.Context, c *Call, within time.Duration) (*Call, error)
+	// FindCall returns the row of a key.
+	FindCall(ctx context.Context, key string) (*Call, error)
+	// ClaimCalls claims at most limit queued calls of these definitions for a worker, oldest first. No other worker gets
+	// them while the lease holds. Calls that are being claimed at the same time are skipped.
+	ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]Call, error)
+	// StartCall records that the call is about to be sent. It must return before the first byte of the call is sent to the
+	// worker. If it returns [lathe.ErrConflict] nothing may be sent: the claim does not hold, the call was cancelled, or
+	// its time is up.
+	StartCall(ctx context.Context, c Ref, lease time.Duration) error
+	// RenewCalls extends the leases of those of the calls that the worker holds; a lease of 0 ends at once. stop lists the
+	// calls that the worker may stop: those that were cancelled, and those that it does not hold.
+	RenewCalls(ctx context.Context, worker string, held []Ref, lease time.Duration) (stop []Ref, err error)
+	// FinishCall stores the result of a call that was started. A late result is stored, too, unless another attempt was
+	// claimed or an unknown call was decided. Finishing the same attempt again is no error; the first result stays. In any
+	// other case it returns [lathe.ErrConflict].
+	FinishCall(ctx context.Context, c Ref, r *Result) error
+	// ReturnCall queues a claimed or started call again. A caller that returns a started call must know that it was not
+	// executed.
+	ReturnCall(ctx context.Context, c Ref) error
+	// CancelCall ends a call that was not started. For one that was, it records the cancellation: the worker is notified,
+	// and the call is not queued again. It returns the row after that.
+	CancelCall(ctx context.Context, key string) (*Call, error)
+	// DecideCall makes an unknown call stay unknown: late results of it are refused. Any other call is not changed. It
+	// returns the row after that.
+	DecideCall(ctx context.Context, key string) (*Call, error)
+	// ExpireCalls applies the rules above to the calls whose lease or time has ended, removes those that ended more than
+	// [CallsKept] ago and whose run has ended or does not exist, and returns the number of calls that it changed. It must
+	// be called regularly.
+	ExpireCalls(ctx context.Context) (int, error)
+	// WatchCalls calls fn with what may have changed, until ctx is done or the connection is lost. A notification may be
+	// delivered twice, late or not at all: callers also poll. fn must not block.
+	WatchCalls(ctx context.Context, fn func(Notification)) error
+}
+
+// A WorkerIndex lists the connected workers of all processes.
+type WorkerIndex interface {
+	// PutWorker stores the description of a worker for ttl; 0 removes the worker.
+	PutWorker(ctx context.Context, w *Worker, ttl time.Duration) error
+	// ShortenWorker removes a worker after ttl, unless it is put again or expires earlier. It does nothing if the worker
+	// is not stored.
+	ShortenWorker(ctx context.Context, id string, ttl time.Duration) error
+	// Workers returns the workers, those that connected first before the others.
+	Workers(ctx context.Context) ([]Worker, error)
+}
+
+// CallsKept is the minimum time for which a call that has ended is stored.
+const CallsKept = time.Hour
+
+// MaxStarts is how often a call with a read-only or idempotent effect is started. If the last of its workers is lost, too,
+// the call ends with the code unavailable.
+const MaxStarts = 5
+
+// A State is the state of a call in a [Queue].
+type State string
+
+// The states. A call in one of the last three has ended; a late result may still make an unknown call done.
+const (
+	Queued    State = "queued"
+	Claimed   State = "claimed"
+	Started   State = "started" // it may have been sent to the worker
+	Done      State = "done"
+	Unknown   State = "unknown"   // it was started and may have been executed; its result is not known
+	Cancelled State = "cancelled" // it was not executed, or has an effect that allows it to be executed again and was cancelled
+)
+
+// Ended reports whether a call in this state has ended.
+func (s State) Ended() bool { return s == Done || s == Unknown || s == Cancelled }
+
+// A Call is one row of a [Queue].
+type Call struct {
+	// Key names the call: the idempotency key of the tool call, the same for each attempt.
+	Key                                 string
+	RunID, CallID, RequestID, SessionID string
+	Depth                               int // of the run that made the call
+	Trace                               event.TraceContext
+	Tool                                string
+	Definition                          string // see [Tool.Definition]: only workers that serve it get the call
+	Effect                              lathe.Effect
+	// Arguments are content: they are sent to the worker only, and removed when the call ends.
+	Arguments json.RawMessage
+
+	// The queue sets the fields below.
+	State   State
+	Attempt int    // the number of the claim, from 1
+	Worker  string // the worker that holds the call, or held it last and may still execute it; "" if there is none
+	// Left is the time that was left for the call to start; 0 or less if its time is up.
+	Left      time.Duration
+	Cancelled bool    // cancellation was requested
+	Decided   bool    // DecideCall was called: it stays unknown
+	Result    *Result // nil unless it is done
+}
+
+// Ref returns the reference of the current attempt.
+func (c *Call) Ref() Ref { return Ref{Key: c.Key, Attempt: c.Attempt, Worker: c.Worker} }
+
+// A Ref names one attempt of a call and the worker that holds it.
+type Ref struct {
+	Key     string
+	Attempt int
+	Worker  string
+}
+
+// A Notification names what may have changed. The zero value stands for the list of workers.
+type Notification struct {
+	Key string `json:"key,omitempty"` // of a call
+	// Definition is set if a call of this definition can be claimed.
+	Definition string `json:"definition,omitempty"`
+	// Cancelled is set if cancellation of the call was requested.
+	Cancelled bool `json:"cancelled,omitempty"`
+}
+
+// A Result is the result of a call. It is content.
+type Result struct {
+	Data    json.RawMessage // a JSON value; nil: none
+	Blobs   []lathe.Blob
+	IsError bool
+	Code    lathe.Code // of an error
+	Detail  string     // of an error, for the model
+	RC      int
+}
+
+type resultJSON struct {
+	Data    json.RawMessage `json:"data,omitempty"`
+	Blobs   []lathe.Blob    `json:"blobs,omitempty"`
+	IsError bool            `json:"is_error,omitempty"`
+	Code    lathe.Code      `json:"code,omitempty"`
+	Detail  string          `json:"detail,omitempty"`
+	RC      int             `json:"rc,omitempty"`
+}
+
+// MarshalJSON returns the stored form of the result.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	out := resultJSON{r.Data, r.Blobs, r.IsError, r.Code, r.Detail, r.RC}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&out); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// UnmarshalJSON parses the form that MarshalJSON returns.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	var in resultJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return errors.New("lathe: reading a call's result: not in its form")
+	}
+	*r = Result(in)
+	return nil
+}
+
+// A Worker is a process that executes calls for others.
+type Worker struct {
+	ID    string // unique, and the same for as long as the process lives
+	Pool  string // the worker pool whose token it presented
+	Tools []Tool
+	Since time.Time // set by the index when the worker was put first
+}
+
+// A Tool is the description of a tool by its worker. Its fields are those of a [lathe.ToolSpec].
+type Tool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	Schema       json.RawMessage `json:"schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Effect       string          `json:"effect,omitempty"`
+	Allowlist    []string        `json:"allowlist"`
+	Target       []string        `json:"target,omitempty"`
+	Labels       []string        `json:"labels,omitempty"`
+	Version      string          `json:"version,omitempty"`    // of the schema
+	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // of one call; 0: the caller's
+	Principals   []string        `json:"principals,omitzero"`  // whose runs may call it, as the server configures it; nil: all
+}
+
+// Definition returns the hash of the whole description: SHA-256 in hexadecimal.
+func (t *Tool) Definition() string {
+	b, err := json.Marshal(t)
+	if err != nil { // a schema that is no JSON: it is refused when the tool is registered
+		b = []byte(err.Error())
+	}
+	sum := sha256.Sum256(append([]byte("lathe/worker-tool/1\x00"), b...))
+	return hex.EncodeToString(sum[:])
+}

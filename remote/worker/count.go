@@ -1,0 +1,44 @@
+package worker
+
+import "github.com/lathe-run/lathe/internal/wire/workers"
+
+// A Count has the state and the counters of a worker. OK, Failed, NotRun and Late count calls: those that succeeded,
+// those that failed, those that were returned without execution, and those whose result the gateway refused since
+// the call was no longer the worker's.
+type Count struct {
+	Connected                bool
+	Credit, InFlight         int
+	Connects                 uint64
+	OK, Failed, NotRun, Late uint64
+}
+
+// Count returns the worker's state and counters.
+func (w *Worker) Count() Count {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.count
+	c.Connected, c.InFlight = w.now != nil, len(w.held)
+	if c.Connected && !w.draining {
+		c.Credit = w.opts.Concurrency
+	}
+	return c
+}
+
+// notRun counts a call that is returned without execution.
+func (w *Worker) notRun() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count.NotRun++
+}
+
+// finished counts a call whose result the gateway has acknowledged or refused. The caller holds the lock.
+func (w *Worker) finished(result *workers.Frame, accepted bool) {
+	switch {
+	case !accepted:
+		w.count.Late++
+	case result.Type == workers.Error || result.Output == nil || result.Output.IsError:
+		w.count.Failed++
+	default:
+		w.count.OK++
+	}
+}

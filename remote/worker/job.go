@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// principal is the principal of all calls, as policies see it.
+const principal = "gateway"
+
+// A job is a call that the worker holds: it runs, or the gateway has not acknowledged its result yet.
+type job struct {
+	cancel context.CancelFunc
+	result *workers.Frame // nil while it runs
+}
+
+// start starts a call, and reports whether it did. A call that the worker already holds is not affected.
+func (w *Worker) start(ctx context.Context, f *workers.Frame, left time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held[f.Ref] != nil {
+		return true
+	}
+	if w.draining || len(w.held) >= w.opts.Concurrency {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	j := &job{cancel: cancel}
+	w.held[f.Ref] = j
+	w.jobs.Go(func() {
+		defer cancel()
+		began := time.Now()
+		result := w.execute(ctx, f)
+		if _, err := workers.Encode(result); err != nil { // it is too large
+			result = &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodeOutputTooLarge}
+		}
+		w.mu.Lock()
+		j.result = result
+		now := w.now
+		w.mu.Unlock()
+		if now != nil {
+			now.write(result)
+		}
+		w.reportCall(f.Invoke.Tool, result, time.Since(began))
+	})
+	return true
+}
+
+func (w *Worker) reportCall(name string, result *workers.Frame, took time.Duration) {
+	code := result.Code
+	if result.Output != nil {
+		code = result.Output.Code
+	}
+	w.reporting.Lock()
+	defer w.reporting.Unlock()
+	w.opts.Log.Info("call", "tool_name", name, "code", string(code), "duration_ms", took.Milliseconds())
+	if w.opts.OnCall != nil {
+		w.opts.OnCall(name, code, took)
+	}
+}
+
+// refs names what is held.
+func (w *Worker) refs() []workers.Ref {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]workers.Ref, 0, len(w.held))
+	for r := range w.held {
+		out = append(out, r)
+	}
+	return out
+}
+
+// cancel cancels the context of a call whose run no longer waits for it. The worker still sends its result.
+func (w *Worker) cancel(ref workers.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j := w.held[ref]; j != nil {
+		j.cancel()
+	}
+}
+
+// finish lets go of a call whose result was taken. One that runs still is held: a gateway that has no more
+// use for it cancels it.
+func (w *Worker) finish(ref workers.Ref, accepted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := w.held[ref]
+	if j == nil || j.result == nil {
+		return
+	}
+	w.finished(j.result, accepted)
+	delete(w.held, ref)
+	if len(w.held) == 0 {
+		select {
+		case w.empty <- struct{}{}:
+		default: // a notification is pending already
+		}
+	}
+}
+
+// execute has the runner make the call. Run and call id are those of the gateway's run, so that the
+// idempotency key is, too.
+func (w *Worker) execute(ctx context.Context, f *workers.Frame) *workers.Frame {
+	in := f.Invoke
+	settings, limits := w.runner.Settings(), w.runner.Limits()
+	settings.ResultFormat, settings.OversizeOutput = lathe.ResultPlain, lathe.OversizeError
+	limits.MaxToolCalls = 1
+	work := w.runner.Begin(&lathe.RunInfo{RunID: in.RunID, RequestID: in.RequestID, SessionID: in.SessionID, Depth: in.Depth, Principal: principal},
+		&tool.RunOptions{Settings: &settings, Limits: &limits, Allow: w.opts.Tools})
+	defer work.Close()
+	ctx = event.WithRemoteTrace(ctx, event.TraceContext{Parent: in.Traceparent, State: in.Tracestate})
+	ctx = event.WithTracer(ctx, in.RunID, w.opts.Sinks)
+	call := tool.Call{ToolCall: lathe.ToolCall{ID: in.CallID, Name: in.Tool, Arguments: string(in.Arguments)}}
+	out := work.Execute(ctx, 1, []tool.Call{call}, func(d event.Data) { w.emit(ctx, in, d) })
+	for _, m := range out.Messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				return frameOf(f.Ref, &r, errors.Is(ctx.Err(), context.DeadlineExceeded))
+			}
+		}
+	}
+	return &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodePolicyDenied} // the worker has no approver
+}
+
+// emit sends an event of a call to the sinks.
+func (w *Worker) emit(ctx context.Context, in *workers.Invoke, d event.Data) {
+	w.reporting.Lock()
+	defer w.reporting.Unlock()
+	for _, s := range w.opts.Sinks {
+		s.Emit(ctx, event.Event{Time: time.Now(), RunID: in.RunID, RequestID: in.RequestID, SessionID: in.SessionID, Turn: 1, Data: d})
+	}
+}
+
+// frameOf returns the frame that reports a result to the gateway. Content that is valid JSON is sent
+// unchanged, as the model would see it; other text is sent as a JSON string.
+func frameOf(ref workers.Ref, r *lathe.ToolResult, late bool) *workers.Frame {
+	if !r.IsError {
+		data := json.RawMessage(r.Content)
+		if rawjson.Check(data, rawjson.Limits{}) != nil {
+			data = rawjson.AppendQuote(nil, r.Content)
+		}
+		return &workers.Frame{Type: workers.Result, Ref: ref, Output: &remote.Result{Data: data, Blobs: r.Blobs}}
+	}
+	code := r.Code
+	if code == lathe.CodeCancelled && late {
+		code = lathe.CodeTimeout
+	}
+	var content struct {
+		Error struct {
+			Detail string `json:"detail"`
+		} `json:"error"`
+		Data json.RawMessage `json:"data"`
+	}
+	_ = json.Unmarshal([]byte(r.Content), &content) // members that are missing stay empty in the frame
+	if content.Data != nil {
+		return &workers.Frame{Type: workers.Result, Ref: ref, Output: &remote.Result{IsError: true, Code: code, Data: content.Data, Blobs: r.Blobs}}
+	}
+	return &workers.Frame{Type: workers.Error, Ref: ref, Code: code, Detail: content.Error.Detail}
+}

@@ -1,0 +1,275 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/remote"
+)
+
+const (
+	dialTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
+	// minLease and maxLease bound what a gateway may ask for.
+	minLease, maxLease = 100 * time.Millisecond, 10 * time.Minute
+	// lookEvery is the interval at which the worker checks whether its tools have changed.
+	lookEvery = time.Second
+	// maxOutbox bounds the frames that wait for the gateway to take them.
+	maxOutbox = 2 * workers.MaxHeld
+)
+
+// A session is one connection.
+type session struct {
+	w        *Worker
+	ws       *websocket.Conn
+	began    time.Time
+	lease    time.Duration
+	welcomed bool
+	offered  []remote.Tool
+	// outbox has what the goroutine that reads has to say: if it wrote, two sides that write could wait for each other.
+	outbox chan *workers.Frame
+
+	mu sync.Mutex
+	// ahead is what the worker's clock, from began on, is ahead of the gateway's, with the shortest way
+	// of a frame that was seen.
+	ahead  time.Duration
+	synced bool
+}
+
+// errSentAway is the end of a session whose gateway is about to end.
+var errSentAway = errors.New("the gateway is about to stop")
+
+// serve connects and speaks until the connection ends.
+func (s *session) serve(ctx context.Context) error {
+	dial, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	ws, res, err := websocket.Dial(dial, s.w.url, &websocket.DialOptions{HTTPClient: s.w.opts.Client, Subprotocols: []string{workers.Protocol},
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + s.w.opts.Token.Reveal()}}, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return refusal(res, err)
+	}
+	s.ws = ws
+	defer func() { _ = ws.CloseNow() }()
+	ws.SetReadLimit(workers.MaxFrame)
+	if err := s.greet(ctx); err != nil {
+		return err
+	}
+	renewals, stop := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	beating.Go(func() { s.renewLeases(renewals) })
+	beating.Go(func() { s.sendPosts(renewals) })
+	err = s.listen(ctx)
+	s.w.mu.Lock()
+	if s.w.now == s {
+		s.w.now = nil
+	}
+	s.w.mu.Unlock()
+	stop()
+	beating.Wait()
+	if ctx.Err() != nil || errors.Is(err, errSentAway) {
+		_ = ws.Close(websocket.StatusNormalClosure, "")
+	}
+	return err
+}
+
+// maxRefusal bounds what is read of the answer of a gateway that does not take the connection.
+const maxRefusal = 512
+
+// refusal returns why there is no connection, with the message of the gateway if it sent one.
+func refusal(res *http.Response, err error) error {
+	if res == nil || res.Body == nil {
+		return err
+	}
+	b, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // a part of it will do
+	_ = res.Body.Close()
+	return fmt.Errorf("the gateway answers %d: %s", res.StatusCode, strings.TrimSpace(strings.ToValidUTF8(string(b), "")))
+}
+
+func (s *session) read(ctx context.Context, within time.Duration) (*workers.Frame, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, b, err := s.ws.Read(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("the gateway sent nothing for %v", within)
+		}
+		if e := (websocket.CloseError{}); errors.As(err, &e) && e.Reason != "" {
+			return nil, fmt.Errorf("the gateway closed the connection: %s", e.Reason)
+		}
+		return nil, fmt.Errorf("the connection is lost: %w", err)
+	}
+	f, err := workers.Decode(b)
+	if err == nil && f.AtMS > 0 {
+		s.sync(f.AtMS)
+	}
+	return f, err
+}
+
+// write sends a frame. Where that fails the connection is cut.
+func (s *session) write(f *workers.Frame) {
+	b, err := workers.Encode(f)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		err = s.ws.Write(ctx, websocket.MessageText, b)
+		cancel()
+	}
+	if err != nil {
+		_ = s.ws.CloseNow() // reading ends with it
+	}
+}
+
+// post sends a frame later. A gateway that does not take what it is sent is left.
+func (s *session) post(f *workers.Frame) {
+	select {
+	case s.outbox <- f:
+	default:
+		_ = s.ws.CloseNow() // reading ends with it
+	}
+}
+
+func (s *session) sendPosts(ctx context.Context) {
+	for {
+		select {
+		case f := <-s.outbox:
+			s.write(f)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sync estimates from a frame's time the offset between the clocks. The frame with the least delay gives the best estimate.
+func (s *session) sync(atMS int64) {
+	ahead := time.Since(s.began) - time.Duration(atMS)*time.Millisecond
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.synced || ahead < s.ahead {
+		s.ahead, s.synced = ahead, true
+	}
+}
+
+// gatewayNow is the time on the gateway's clock, at the latest.
+func (s *session) gatewayNow() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.began) - s.ahead
+}
+
+// greet sends the tools and the calls that the worker has, and repeats the results that no gateway has acknowledged.
+func (s *session) greet(ctx context.Context) error {
+	w := s.w
+	hello := &workers.Frame{Type: workers.Hello, Worker: w.opts.Name, SDK: w.opts.SDK, Instance: w.instance}
+	w.mu.Lock()
+	draining := w.draining
+	w.mu.Unlock()
+	if !draining {
+		s.offered = w.Offers()
+		hello.Offers, hello.Credits = s.offered, w.opts.Concurrency
+	}
+	hello.Held = w.refs()
+	s.write(hello)
+	f, err := s.read(ctx, dialTimeout)
+	if err != nil {
+		return err
+	}
+	if f.Type != workers.Welcome {
+		return errors.New("the gateway does not speak this protocol")
+	}
+	s.lease = min(max(time.Duration(f.LeaseMS)*time.Millisecond, minLease), maxLease)
+	s.welcomed = true
+	w.mu.Lock()
+	w.now = s
+	w.count.Connects++
+	var again []*workers.Frame
+	for _, j := range w.held {
+		if j.result != nil {
+			again = append(again, j.result)
+		}
+	}
+	draining = w.draining
+	w.mu.Unlock()
+	w.reportState(State{Connected: true, Refused: f.Refused})
+	for _, r := range again {
+		s.post(r)
+	}
+	if draining {
+		s.post(&workers.Frame{Type: workers.Drain})
+	}
+	return nil
+}
+
+// listen takes frames until the connection ends.
+func (s *session) listen(ctx context.Context) error {
+	for {
+		f, err := s.read(ctx, s.lease)
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case workers.Call:
+			s.execute(ctx, f)
+		case workers.Cancel:
+			s.w.cancel(f.Ref)
+		case workers.Ack:
+			s.w.finish(f.Ref, f.Taken)
+		case workers.Tools:
+			s.w.reportState(State{Connected: true, Refused: f.Refused})
+		case workers.Drain:
+			return errSentAway
+		}
+	}
+}
+
+// renewLeases sends the calls that the worker has three times a lease, and the tools when they have changed.
+func (s *session) renewLeases(ctx context.Context) {
+	renew, look := time.NewTicker(s.lease/3), time.NewTicker(lookEvery)
+	defer renew.Stop()
+	defer look.Stop()
+	for {
+		select {
+		case <-renew.C:
+			s.write(&workers.Frame{Type: workers.Beat, Held: s.w.refs()})
+		case <-look.C:
+			s.w.mu.Lock()
+			draining := s.w.draining
+			s.w.mu.Unlock()
+			if offers := s.w.Offers(); !draining && !slices.EqualFunc(offers, s.offered, sameTool) {
+				s.offered = offers
+				s.write(&workers.Frame{Type: workers.Tools, Offers: offers})
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func sameTool(a, b remote.Tool) bool { return a.Definition() == b.Definition() }
+
+// execute runs a call, unless it is too late for that or the worker takes no more: then it reports that it was
+// not run.
+func (s *session) execute(ctx context.Context, f *workers.Frame) {
+	now := s.gatewayNow()
+	left := time.Duration(0)
+	if f.Invoke != nil {
+		left = time.Duration(f.Invoke.DeadlineMS)*time.Millisecond - now
+	}
+	// A process that was stopped for longer than its lease finds calls that others may have by now.
+	stale := now-time.Duration(f.AtMS)*time.Millisecond > s.lease
+	if f.Invoke == nil || f.Key == "" || stale || left <= 0 || !s.w.start(ctx, f, left) {
+		s.w.notRun()
+		s.post(&workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodeUnavailable, NotRun: true})
+		return
+	}
+	s.post(&workers.Frame{Type: workers.Started, Ref: f.Ref})
+}

@@ -1,0 +1,65 @@
+// Package secret holds values that do not print: keys, tokens and passwords. It also finds and removes such values in text
+// from outside.
+//
+// A [Secret] holds one value. [Scrub] removes known values, and words that look like a key, from error texts. A [Finder]
+// finds many known values at once, in every encoding in which they may be written.
+package secret
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+)
+
+// Redacted is printed in place of a secret.
+const Redacted = "[redacted]"
+
+// A Secret is a key, token or password. It shows as [Redacted] under every verb of fmt, in JSON,
+// in text encodings and in slog, also inside other structs; only Reveal returns it. The zero
+// Secret is empty. Secrets may be copied and used by several goroutines at once.
+type Secret struct {
+	// A function, because nothing that walks values by reflection can look into one: fmt calls no
+	// method on an unexported field of a struct and prints the memory of the field.
+	reveal func() string
+}
+
+// New returns a secret that holds s. New("") is the zero Secret.
+func New(s string) Secret {
+	if s == "" {
+		return Secret{}
+	}
+	return Secret{reveal: func() string { return s }}
+}
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
+
+// IsZero reports whether the secret is empty.
+func (s Secret) IsZero() bool { return s.reveal == nil }
+
+// Equal reports whether both hold the same text. Its time does not depend on where they differ.
+func (s Secret) Equal(o Secret) bool {
+	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(o.Reveal())) == 1
+}
+
+// String returns Redacted, and "" for the zero Secret.
+func (s Secret) String() string {
+	if s.IsZero() {
+		return ""
+	}
+	return Redacted
+}
+
+// Format writes what String returns, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
+// MarshalText returns what String returns. It serves encoding/json, encoding/xml and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue returns what String returns.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// On Responses, a call that waits for an approval is an mcp_approval_request item, and clients answer it with an
+// mcp_approval_response item in their next request. The id of the approval contains the run and the call.
+
+const approvalPrefix = "mcpr_"
+
+// approvalID returns the id of the approval of a call.
+func approvalID(runID, callID string) string {
+	sum := sha256.Sum256([]byte(callID))
+	return approvalPrefix + strings.TrimPrefix(runID, "run_") + "_" + hex.EncodeToString(sum[:8])
+}
+
+// runOfApproval returns the run in the id of an approval; "" if the id does not have the form of [approvalID].
+func runOfApproval(id string) string {
+	rest, ok := strings.CutPrefix(id, approvalPrefix)
+	run, _, found := strings.Cut(rest, "_")
+	if !ok || !found {
+		return ""
+	}
+	return "run_" + run
+}
+
+// approvalsOf returns the calls of this server that wait for an approval, if the client receives them as items.
+func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
+	if !a.shows || res.Reason != lathe.ReasonAwaitingApproval {
+		return nil
+	}
+	for _, call := range res.Pending {
+		if a.calls.names[call.Name] {
+			continue
+		}
+		shown := a.serverCall(call, call.Name, call.ID, "", false)
+		out = append(out, &wire.Approval{ID: approvalID(a.caller.runID, call.ID), CallID: call.ID, Name: shown.Name, Server: shown.Server, Arguments: shown.Arguments})
+	}
+	return out
+}
+
+// asksByItem reports whether the client handles approval items: it declares a tool of type mcp with require_approval.
+func asksByItem(hosted []wire.HostedTool) bool {
+	return slices.ContainsFunc(hosted, func(t wire.HostedTool) bool {
+		require, ok := rawjson.Get(t.JSON, "require_approval")
+		return t.Type == "mcp" && ok && !rawjson.EqualKey(require, "never")
+	})
+}
+
+// takeApprovals stores the approval answers in the request. If the conversation ends with them, it resumes the run of the calls,
+// which answers the request. done is false if the conversation has a message after them, which a new run answers.
+func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
+	given := a.req.Approvals
+	if len(given) == 0 {
+		return false, nil
+	}
+	unknown := &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: a.protocol.conversation,
+		Message: "An answer to an approval names no call that waits, or calls of several runs."}
+	id := runOfApproval(given[0].ID)
+	if id == "" || h.opts.Index == nil || h.opts.Approvals == nil {
+		return false, unknown
+	}
+	unlock, err := h.locks.lock(ctx, id)
+	if err != nil {
+		return false, clientGone()
+	}
+	defer unlock()
+	for _, answer := range given {
+		v, p := h.view(ctx, a.caller, id)
+		if p != nil && !a.req.Answered { // the run was deleted, and the answer is history
+			return false, nil
+		}
+		if p != nil {
+			return false, unknown
+		}
+		call := v.callOfApproval(answer.ID)
+		switch {
+		case call == "", v.state.Target != a.req.Model:
+			return false, unknown
+		case !a.caller.key.mayDecide(v.state.Run.Principal):
+			return false, mayNotDecide()
+		case v.decidedOn(call): // the request is repeated
+			continue
+		}
+		if p := h.decideAs(ctx, a.caller, v, call, answer); p != nil && p.Code != "already_decided" {
+			return false, p
+		}
+	}
+	if !a.req.Answered {
+		a.caller.runID = ""
+		return false, nil
+	}
+	v, p := h.view(ctx, a.caller, id)
+	if p != nil {
+		return false, p
+	}
+	a.attach(m, v)
+	a.job.after, a.base = v.beforeDecisions(given)
+	a.feed.asked = callsOf(v.state.Messages)
+	return true, nil
+}
+
+// decideAs stores the answer to the approval of one call.
+func (h *chatHandler) decideAs(ctx context.Context, c *caller, v *runView, call string, answer wire.ApprovalAnswer) *problem {
+	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call && o.Asked })
+	if i < 0 {
+		return conflict("not_asked", "Nobody is asked about the call.")
+	}
+	d := decision{Decision: approval.Deny, Digest: v.state.Open[i].Digest, Reason: answer.Reason}
+	if answer.Approve {
+		d.Decision = approval.Approve
+	}
+	_, p := (&inputHandler{h.executor}).decide(ctx, c, v, call, &d, c.decider())
+	return p
+}
+
+// callOfApproval returns the call of the run in the id of an approval; "" if the run has no such call.
+func (v *runView) callOfApproval(id string) string {
+	for call := range v.requests {
+		if approvalID(v.state.Run.RunID, call) == id {
+			return call
+		}
+	}
+	return ""
+}
+
+// beforeDecisions returns the number of the last event before the decisions of answers, and the number of messages of the run
+// at that event.
+func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, base int) {
+	after, base = v.state.LastID, len(v.state.Messages)
+	for _, answer := range answers {
+		call := v.callOfApproval(answer.ID)
+		if at, ok := v.resolved[call]; ok {
+			after = min(after, at-1)
+		}
+		for i := range v.state.Messages {
+			if slices.ContainsFunc(v.state.Messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+				base = min(base, i+1)
+			}
+		}
+	}
+	return after, base
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// Words of [Key.Approve] besides names of keys.
+const (
+	ApproveOwn    = "own"    // the calls of the key's own runs
+	ApproveOthers = "others" // the calls of the runs of all other keys
+)
+
+// mayDecide reports whether the key may decide about the calls of a run that was begun for the principal.
+func (k *Key) mayDecide(principal string) bool {
+	switch {
+	case k.Name == "": // there are no keys
+		return true
+	case k.Approve == nil:
+		return principal == k.Name
+	case principal == k.Name:
+		return slices.Contains(k.Approve, ApproveOwn)
+	}
+	return slices.Contains(k.Approve, ApproveOthers) || slices.Contains(k.Approve, principal)
+}
+
+// ownOnly reports whether the key may decide about no runs but its own.
+func (k *Key) ownOnly() bool {
+	return k.Name != "" && !slices.ContainsFunc(k.Approve, func(word string) bool { return word != ApproveOwn && word != k.Name })
+}
+
+// checkApprove refuses words of Approve that name no key.
+func (s *setup) checkApprove() error {
+	for i := range s.Keys {
+		for _, word := range s.Keys[i].Approve {
+			if word != ApproveOwn && word != ApproveOthers && !slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Name == word }) {
+				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
+			}
+		}
+	}
+	return nil
+}
+
+// mayNotDecide is the answer to a key that may see a run and not decide about its calls.
+func mayNotDecide() *problem {
+	return &problem{Status: http.StatusForbidden, Code: "approval_forbidden",
+		Message: "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may."}
+}
+
+// viewToDecide reads a run that is the caller's, or that the caller may decide about: others are as if they did not
+// exist. owned says which it is.
+func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runView, owned bool, p *problem) {
+	v, p = rv.viewAs(ctx, c, id, func(d *event.RunStarted) bool {
+		owned = c.owns(d)
+		return owned || c.key.mayDecide(d.Principal)
+	})
+	return v, owned, p
+}
+
+// acting returns the caller under which a run is resumed after a decision: the run continues with the rights of the key
+// that started it, not with those of the approver.
+func (c *caller) acting(owned bool) *caller {
+	own := *c
+	if !owned {
+		own.key = anyone
+	}
+	return &own
+}
+
+// decider is the name by which the log knows who decides.
+func (c *caller) decider() string {
+	if c.key.Name == "" {
+		return "http"
+	}
+	return c.key.Name
+}

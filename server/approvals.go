@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// An openCall is a call of a run that has no answer. Where it waits for an approval it has everything that a person
+// needs to decide.
+type openCall struct {
+	ID        string `json:"tool_call_id"`
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"` // as the model wrote them
+	State     string `json:"state"`     // awaiting_approval, awaiting_result, begun or planned
+	// The members below are those of a call that waits for an approval.
+	//
+	// Exact is the text that the tool gets and that Digest stands for, where it is not Arguments (a call whose
+	// arguments were unwrapped, say). Visible is that text with what cannot be seen as escapes, where that differs.
+	Exact       string            `json:"exact_arguments,omitempty"`
+	Visible     string            `json:"visible_arguments,omitempty"`
+	Digest      string            `json:"args_digest,omitempty"`
+	Origin      string            `json:"origin,omitempty"`
+	Effect      string            `json:"effect,omitempty"`
+	Labels      []string          `json:"tool_labels,omitempty"`
+	Rule        string            `json:"rule,omitempty"`
+	Reason      string            `json:"reason,omitempty"`     // of the rule, where it is known
+	MayDecide   *bool             `json:"may_decide,omitempty"` // whether the key that asks may decide
+	RequestedAt *time.Time        `json:"requested_at,omitempty"`
+	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
+	Facts       []approval.Detail `json:"facts,omitempty"`
+}
+
+func isAsked(o loop.OpenCall) bool { return o.Asked }
+
+// openCalls returns the open calls of the run.
+func (rv *runViews) openCalls(c *caller, v *runView) []openCall {
+	asked := map[string]*approval.Request{}
+	if rv.opts.Approvals != nil {
+		for _, r := range rv.opts.Approvals.Pending(v.state.Run.RunID) {
+			asked[r.Digest] = &r
+		}
+	}
+	out := []openCall{}
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		call := openCall{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "planned"}
+		switch {
+		case o.Asked:
+			rv.describe(c, v, o, asked[o.Digest], &call)
+		case v.client[o.ID] && v.state.Paused != "":
+			call.State = "awaiting_result"
+		case o.Begun:
+			call.State = "begun"
+		}
+		out = append(out, call)
+	}
+	return out
+}
+
+// describe fills in what a person has to know to decide about the call. What the process that asked knew is in
+// known; after a restart it is nil, and the configuration says what the log does not.
+func (rv *runViews) describe(c *caller, v *runView, o *loop.OpenCall, known *approval.Request, call *openCall) {
+	r := v.request(o)
+	may := c.key.mayDecide(v.state.Run.Principal)
+	call.MayDecide = &may
+	call.State, call.Digest, call.ExpiresAt, call.Rule = "awaiting_approval", o.Digest, &o.ExpiresAt, o.Rule
+	if exact := string(r.Arguments); exact != o.Arguments {
+		call.Exact = exact
+	}
+	if visible := approval.Visible(string(r.Arguments)); visible != string(r.Arguments) {
+		call.Visible = visible
+	}
+	if at := v.requests[o.ID].at; !at.IsZero() {
+		call.RequestedAt = &at
+	}
+	spec := c.specOf(r.Tool)
+	if spec == nil {
+		spec = &lathe.ToolSpec{Name: r.Tool, Origin: "no tool that is configured now"}
+	}
+	call.Origin, call.Effect, call.Labels = spec.Origin, spec.Effect.String(), spec.Labels
+	if known != nil && known.Effect != "" {
+		call.Origin, call.Effect, call.Reason, call.Facts = known.Origin, known.Effect, known.Reason, known.Details
+		return
+	}
+	call.Facts = approval.Details(&lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Run: &v.state.Run, Tool: spec, Args: r.Arguments},
+		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule}, Digest: o.Digest, ExpiresAt: o.ExpiresAt}, rv.opts.Now())
+}
+
+// specOf returns the definition of a tool of this server as it is now; nil: there is none of this name.
+func (c *caller) specOf(name string) *lathe.ToolSpec {
+	if c.setup == nil || c.setup.Tools == nil {
+		return nil
+	}
+	for _, s := range c.setup.Tools.Specs() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// A waitingCall is a call that waits for the decision of a person, and the run that it is of.
+type waitingCall struct {
+	RunID     string    `json:"run_id"`
+	SessionID string    `json:"session_id,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Model     string    `json:"model"` // as the request named it
+	Started   time.Time `json:"started"`
+	openCall
+}
+
+// maxWaitingRuns bounds the runs of one page of calls that wait; each costs a read of its log.
+const maxWaitingRuns = 100
+
+// listApprovals lists the calls that wait for a decision which the caller may make.
+func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *caller) {
+	f, p := c.filter(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	f.Status = "parked"
+	if !c.key.ownOnly() {
+		f.Principal = ""
+	}
+	if f.Limit == 0 || f.Limit > maxWaitingRuns {
+		f.Limit = maxWaitingRuns
+	}
+	rows, next, err := h.opts.Index.Runs(r.Context(), f)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	calls := []waitingCall{}
+	for i := range rows {
+		if rows[i].Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(rows[i].Principal) {
+			calls = append(calls, h.waitingCalls(r.Context(), c, rows[i].RunID)...)
+		}
+	}
+	c.runID, c.named = "", ""
+	c.answer(w, struct {
+		Data []waitingCall `json:"data"`
+		Next string        `json:"next,omitempty"`
+	}{calls, next})
+}
+
+// waitingCalls returns the calls of a run that no approver has decided yet. It returns nil for a run that does not exist.
+func (h *runsHandler) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
+	v, _, p := h.viewToDecide(ctx, c, id)
+	if p != nil || v.state.Finished != nil {
+		return nil
+	}
+	decided := h.decisionsOf(ctx, v)
+	run := &v.summary.Run
+	for _, o := range h.openCalls(c, v) {
+		taken := slices.ContainsFunc(decided, func(d callDecision) bool { return d.Stored && d.CallID == o.ID })
+		if o.State == "awaiting_approval" && !taken {
+			out = append(out, waitingCall{RunID: id, SessionID: run.SessionID, Principal: run.Principal, Model: v.state.Target, Started: run.Started, openCall: o})
+		}
+	}
+	return out
+}

@@ -1,0 +1,286 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/seal"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Clients send back the answers that they received, most of them without the calls that ran on this server. On wires whose
+// clients send opaque reasoning back unchanged, an answer contains carriers: reasoning items whose opaque data is a sealed text
+// (package seal) with the messages that the model received or wrote. In the conversation of the next request, the messages of a
+// carrier replace the parts between the previous carrier and this one, and the calls after it that the messages contain too:
+//
+//	shown:   text A, carrier 1, text B, carrier 2, call c
+//	opened:  carrier 1 = [assistant(text A, call s), tool(s)], carrier 2 = [assistant(text B, call c)]
+//	history: assistant(text A, call s), tool(s), assistant(text B, call c)
+//
+// A carrier is written before the first text of a turn that follows calls of this server, and before the calls that the client
+// executes. It is bound to the key, the user, the session and the conversation before its message. A carrier that cannot be
+// opened is removed and counted as a lost turn. It is never sent to a model.
+
+const (
+	// maxCarried limits the messages of one carrier, in bytes of JSON. Above it, the carrier contains the id of the run instead,
+	// whose log has the messages.
+	maxCarried = 48 << 10
+	// maxCarriers limits the carriers that are opened per request, and maxReferred those of them that refer to a run.
+	maxCarriers = 256
+	maxReferred = 32
+)
+
+// carried is the content of a carrier.
+type carried struct {
+	Messages []lathe.Message `json:"messages,omitempty"`
+	// If there are no Messages: the run, and the range [From, To) of the messages that the run added to its conversation.
+	RunID string `json:"run_id,omitempty"`
+	From  int    `json:"from,omitempty"`
+	To    int    `json:"to,omitempty"`
+}
+
+// carriers writes the carriers of one answer.
+type carriers struct {
+	turns   *hiddenTurns
+	ring    *seal.Ring
+	binding []string
+	runID   string
+	state   loop.State // of the run, up to the last event that was read
+	lost    bool       // the state could not be computed from the events: the carrier at the end covers all messages
+	covered int        // messages of the run that are in carriers
+}
+
+// sealBinding returns what a carrier is bound to.
+func sealBinding(who turnOwner, session string, before conversationSum) []string {
+	return []string{"carrier", who.principal, who.user, session, hex.EncodeToString(before[:])}
+}
+
+// sealOwner returns the owner of the conversation, without its model: a client may continue with another model.
+func (a *chat) sealOwner() turnOwner {
+	return turnOwner{principal: a.caller.key.Name, user: a.req.User}
+}
+
+// newCarriers returns the carriers of an answer; nil if the server has no keys for them.
+func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
+	ring, err := ht.seals.get(ctx)
+	if err != nil {
+		ht.opts.Log.Error("the key of carriers could not be read: the next request does not have what this run does on the server",
+			"request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+		return nil
+	}
+	c := newConversation(a.sealOwner())
+	for i := range a.req.Messages {
+		c.add(&a.req.Messages[i])
+	}
+	return &carriers{turns: ht, ring: ring, binding: sealBinding(a.sealOwner(), a.session, c.sum()), runID: a.in.Run.RunID}
+}
+
+// note updates the state with an event of the run.
+func (c *carriers) note(e *event.Event) {
+	if e.ID == 0 || c.lost {
+		return
+	}
+	c.lost = c.state.Apply(e) != nil
+}
+
+// before returns a carrier with the messages of the run after the previous carrier and before its current turn; "" if there
+// are none.
+func (c *carriers) before() string {
+	if c.lost || len(c.state.Open) > 0 || len(c.state.Messages) == 0 {
+		return ""
+	}
+	own := c.state.Messages[c.state.Start:]
+	if len(own) <= c.covered || own[len(own)-1].Role != lathe.RoleTool {
+		return ""
+	}
+	return c.seal(own, c.state.Retention)
+}
+
+// end returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
+// client; "" if the client receives all of them anyway.
+func (c *carriers) end(own []lathe.Message, client func(lathe.ToolCall) bool, retention *event.RunRetention) string {
+	if len(own) <= c.covered || !slices.ContainsFunc(own[c.covered:], func(m lathe.Message) bool { return hides(&m, client) }) {
+		return ""
+	}
+	return c.seal(own, retention)
+}
+
+// hides reports whether a message has parts that the client does not send back.
+func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
+	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool {
+		switch p := p.(type) {
+		case lathe.Reasoning:
+			return p.Data != "" || p.Text != ""
+		case lathe.ToolCall:
+			return !client(p)
+		case lathe.ToolResult, lathe.Opaque:
+			return true
+		case lathe.Text, lathe.Refusal, lathe.Blob:
+			return false
+		}
+		return false
+	})
+}
+
+func (c *carriers) seal(own []lathe.Message, retention *event.RunRetention) string {
+	from := c.covered
+	c.covered = len(own)
+	content, err := json.Marshal(&carried{Messages: loop.KeptHistory(own[from:], retention)})
+	if err != nil || len(content) > maxCarried {
+		if c.turns.opts.Index == nil {
+			c.turns.opts.Log.Warn("what a run did on the server is too large for a carrier, and no store keeps it: the next request does not have it",
+				"run_id", c.runID, "bytes", len(content))
+			return ""
+		}
+		if content, err = json.Marshal(&carried{RunID: c.runID, From: from, To: len(own)}); err != nil {
+			return ""
+		}
+	}
+	return c.ring.Seal(content, c.binding...)
+}
+
+// An opener opens the carriers of a request.
+type opener struct {
+	turns    *hiddenTurns
+	caller   *caller
+	ring     *seal.Ring
+	bindings map[string][]string // by the sealed text
+	referred int
+}
+
+// open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
+func (ht *hiddenTurns) open(ctx context.Context, a *chat, j *spliced) {
+	messages := j.messages
+	if !slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isCarrier) }) {
+		return
+	}
+	out := make([]lathe.Message, 0, len(messages))
+	o := &opener{turns: ht, caller: a.caller, bindings: map[string][]string{}}
+	o.ring, _ = ht.seals.get(ctx) // without it every carrier is refused
+	c := newConversation(a.sealOwner())
+	for i := range a.req.Messages {
+		m := &a.req.Messages[i]
+		for _, p := range m.Parts {
+			if isCarrier(p) && len(o.bindings) < maxCarriers {
+				o.bindings[p.(lathe.Reasoning).Data] = sealBinding(a.sealOwner(), a.session, c.sum())
+			}
+		}
+		c.add(m)
+	}
+	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
+		m := &messages[i]
+		if !slices.ContainsFunc(m.Parts, isCarrier) {
+			out = append(out, *m)
+			continue
+		}
+		last := i
+		for last+1 < len(messages) && messages[last+1].Role == lathe.RoleTool {
+			last++
+		}
+		var refused int
+		out, refused = o.appendOpened(ctx, out, m, messages[i+1:last+1])
+		j.lost, i = j.lost+refused, last
+	}
+	j.messages, j.changed = out, true
+}
+
+// isCarrier reports whether a part has the form of a carrier.
+func isCarrier(p lathe.Part) bool {
+	r, ok := p.(lathe.Reasoning)
+	return ok && seal.Sealed(r.Data)
+}
+
+// appendOpened appends a message that has carriers, with its answers.
+func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe.Message, answers []lathe.Message) (_ []lathe.Message, refused int) {
+	rest := *m
+	rest.Parts = nil
+	var own []lathe.Message // of the carriers
+	for _, p := range m.Parts {
+		if !isCarrier(p) {
+			rest.Parts = append(rest.Parts, p)
+			continue
+		}
+		opened, ok := o.content(ctx, p.(lathe.Reasoning).Data)
+		if !ok {
+			refused++
+			continue
+		}
+		own, rest.Parts = append(own, opened...), nil
+	}
+	if len(own) == 0 {
+		return appendShown(dst, &rest, answers), refused
+	}
+	open := openCalls(own)
+	rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool {
+		call, ok := p.(lathe.ToolCall)
+		return ok && slices.ContainsFunc(open, func(c lathe.ToolCall) bool { return c.ID == call.ID })
+	})
+	if len(open) == 0 {
+		return appendShown(append(dst, own...), &rest, answers), refused
+	}
+	joined, ok := appendSpliced(dst, own, answers)
+	if !ok { // the client sent results of calls that the carrier does not have
+		shown := *m
+		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isCarrier)
+		return appendShown(dst, &shown, answers), refused + 1
+	}
+	return joined, refused
+}
+
+// appendShown appends a message, unless it is empty, and its answers.
+func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message) []lathe.Message {
+	if len(m.Parts) > 0 {
+		dst = append(dst, *m)
+	}
+	return append(dst, answers...)
+}
+
+// openCalls returns the calls of the last assistant message in own that have no result in own.
+func openCalls(own []lathe.Message) []lathe.ToolCall {
+	last := len(own) - 1
+	answered := map[string]bool{}
+	for ; last > 0 && own[last].Role == lathe.RoleTool; last-- {
+		for _, p := range own[last].Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				answered[r.CallID] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(own[last].Calls(), func(c lathe.ToolCall) bool { return answered[c.ID] })
+}
+
+// content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.
+func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
+	binding := o.bindings[text]
+	if o.ring == nil || binding == nil {
+		return nil, false
+	}
+	content, err := o.ring.Open(text, binding...)
+	if err != nil {
+		return nil, false
+	}
+	var c carried
+	if err := json.Unmarshal(content, &c); err != nil { // written by a newer version
+		return nil, false
+	}
+	if c.RunID == "" {
+		return c.Messages, len(c.Messages) > 0
+	}
+	if o.referred++; o.referred > maxReferred || o.turns.opts.Index == nil {
+		return nil, false
+	}
+	own := *o.caller // a copy, since the request of the original belongs to another run
+	v, p := o.turns.view(ctx, &own, c.RunID)
+	if p != nil {
+		return nil, false
+	}
+	added := v.state.Messages[v.state.Start:]
+	if c.From < 0 || c.From >= c.To || c.To > len(added) {
+		return nil, false
+	}
+	return loop.KeptHistory(added[c.From:c.To], v.state.Retention), true
+}

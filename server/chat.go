@@ -1,0 +1,339 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+)
+
+// serve returns the handler of a protocol's requests for an answer: one run, stream or not.
+func (h *chatHandler) serve(pr *protocol) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) { h.answer(w, r, c, pr) }
+}
+
+func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
+	a, p := h.readChat(r, c, pr)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	defer func() { a.unlock() }()
+	for range maxContinued {
+		if h.repeated(w, r, a) || !h.answerChat(w, r, a) {
+			return
+		}
+		a.restart()
+	}
+	h.failChat(w, a, repeatLimit())
+}
+
+// answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where
+// another run answers the request: see [job.lost].
+func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
+	c := a.caller
+	if a.req.Stream {
+		return h.stream(w, r, c, &a.job, a)
+	}
+	res, p := h.whole(r, c, a)
+	switch {
+	case r.Context().Err() != nil:
+		c.code = "client_gone"
+		return false
+	case a.job.lost():
+		return true
+	case p != nil:
+		c.fail(w, p)
+		return false
+	}
+	if p := ended(res); p != nil {
+		a.job.track.permit(res, p)
+		a.header(w.Header())
+		c.fail(w, p)
+		return false
+	}
+	a.noteReasoning(res)
+	h.writeWhole(w, r, a, res)
+	return false
+}
+
+// writeWhole writes an answer in one piece.
+func (h *chatHandler) writeWhole(w http.ResponseWriter, r *http.Request, a *chat, res *event.Result) {
+	a.header(w.Header())
+	body := a.whole
+	if !a.asItCame(res) {
+		parts, items := a.wholeAnswer(res)
+		body = a.protocol.AppendAnswer(nil, &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res),
+			Completed: h.opts.Now().Unix()})
+	}
+	header := w.Header()
+	header["Content-Type"], header["Cache-Control"] = typeJSON, uncached
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
+	if err := a.job.track.deliver(r.Context(), res, func() error { return writeAll(w, rc, body, a.job.track.recorded()) }); err != nil {
+		a.caller.code = "client_gone"
+	}
+	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// writeAll writes a body. With flush it returns once the body is on its way to the client.
+func writeAll(w http.ResponseWriter, rc *http.ResponseController, body []byte, flush bool) error {
+	if flush {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	if _, err := w.Write(body); err != nil || !flush {
+		return err
+	}
+	return rc.Flush()
+}
+
+// whole returns what the run of a came to, for a client that is shown nothing before. It returns early when the
+// client leaves.
+func (h *chatHandler) whole(r *http.Request, c *caller, a *chat) (*event.Result, *problem) {
+	var res *event.Result
+	if !a.job.detach && a.job.follow == "" {
+		res = h.runInline(r.Context(), c, &a.job, onEvent(a.unlock))
+	} else {
+		f, leave, p := h.start(r.Context(), c, &a.job, nil, onEvent(a.unlock))
+		if p != nil {
+			return nil, p
+		}
+		defer leave()
+		if res, p = h.waitFor(r, f); res == nil {
+			return nil, p
+		}
+	}
+	for {
+		hold := min(h.holdFor(c, &a.job, res), maxWholeHold)
+		if hold == 0 {
+			return res, nil
+		}
+		v, p := h.view(r.Context(), c, c.runID)
+		if p != nil {
+			return nil, p
+		}
+		if v.state.Finished != nil { // meanwhile
+			return v.result(), nil
+		}
+		f, leave := h.follow(r.Context(), c, c.runID, v.state.LastID, hold, nil, nil)
+		before := v.state.LastID
+		next, p := h.waitFor(r, f)
+		leave()
+		if next == nil {
+			return nil, p
+		}
+		if v, p = h.view(r.Context(), c, c.runID); p != nil || v.state.LastID == before { // no approval was decided in the meantime
+			return next, p
+		}
+		res = next
+	}
+}
+
+// waitFor waits until the inflightRun is over. The result is nil where the client leaves before that, or the server stops.
+func (ex *executor) waitFor(r *http.Request, f *inflightRun) (*event.Result, *problem) {
+	select {
+	case <-f.over:
+		return f.res, nil
+	case <-r.Context().Done():
+		return nil, nil
+	case <-ex.stopped.Done(): // it is left for a later process
+		return nil, failure(&event.Result{Reason: lathe.ReasonInterrupted})
+	}
+}
+
+// readChat reads the request and makes the run of it.
+func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
+	req, p := pr.read(r, c.body)
+	if p != nil {
+		return nil, p
+	}
+	if p := h.checkSize(r.Context(), req.Messages); p != nil {
+		return nil, p
+	}
+	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req}, unlock: func() {},
+		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
+	if h.opts.Approvals != nil && h.opts.Index != nil {
+		a.server, a.equal = serverFlag(r), a.sumRequest()
+	}
+	if a.fresh, p = asksAnew(r); p != nil {
+		return nil, p
+	}
+	asked := a.asked()
+	a.plain = asked == nil && !req.Obfuscate && !(pr.array && req.Stream)
+	a.alone = wantsJSON(req.Sampling.ResponseFormat)
+	options, p := parseOptions(asked)
+	if p != nil {
+		return nil, p
+	}
+	a.requested = r.Header
+	if p := h.planChat(r.Context(), a, options); p != nil || a.in.Relay != nil {
+		return a, p
+	}
+	if p := h.earlier.spliceResumed(r.Context(), a); p != nil {
+		return a, p
+	}
+	h.trackChat(a)
+	return a, nil
+}
+
+// planChat makes the plan of a chat completion: the input of its run with the hidden turns of the conversation, or the run
+// that the request resumes or attaches to.
+func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOptions) (p *problem) {
+	c, req := a.caller, a.req
+	a.session = options.session
+	a.shows = a.protocol.showsCalls && options.show != showHidden
+	relay := lathe.Wire("")
+	if a.plain && a.passesBytes() {
+		relay = a.protocol.Wire()
+	}
+	if p := h.makePlan(c, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
+		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, relay: relay, accept: a.accept}, &a.plan); p != nil {
+		return a.protocol.reword(p)
+	}
+	m, in, relayed := a.plan.model, &a.in, a.plan.relayed
+	a.restrictTools()
+	a.acceptBetas(m, a.requested)
+	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
+		return p
+	}
+	if in.Overrides = a.passed; relayed {
+		in.Relay = &lathe.Relay{Wire: relay, Stream: req.Stream, Take: a.keepWhole, Opaque: req.Foreign != nil || req.N != 1}
+		in.Allow = []string{} // whatever tools come to be here meanwhile
+	}
+	given, moved := h.origins.apply(c.key.Name, req.Model, req.Messages)
+	req.Messages = given
+	waits, p := h.continueResponse(ctx, a)
+	if p != nil {
+		return p
+	}
+	if waits != nil {
+		done, p := h.resumeRun(ctx, a, m, waits)
+		if p == nil && !done {
+			p = noResponse(http.StatusBadRequest, "previous_response_id")
+		}
+		return p
+	}
+	if p = checkAnswers(req.Messages); p != nil {
+		return a.protocol.reword(p)
+	}
+	j := h.turns.conversationOf(ctx, a, relayed)
+	h.turns.open(ctx, a, j)
+	if a.protocol.showsCalls {
+		own, resolved := c.resolveItems(j.messages)
+		j.messages, j.changed = own, j.changed || resolved
+	}
+	if p = gone(ctx); p != nil {
+		return p
+	}
+	if relayed && !j.changed && !moved && sendable(req) {
+		in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+	}
+	a.sum, a.after, a.lost = j.sum, j.last, j.lost
+	if j.lost > 0 {
+		h.opts.Log.Warn("turns of this server are not in the conversation that the model gets: the client has changed older messages",
+			"request_id", c.requestID, "turns", j.lost)
+		if h.opts.Metrics != nil {
+			h.opts.Metrics.AddLostTurns(j.lost)
+		}
+	}
+	if j.waits != nil {
+		done, p := h.resumeRun(ctx, a, m, j.waits)
+		if p != nil || done {
+			return p
+		}
+	}
+	in.Messages, a.base = j.messages, len(j.messages)
+	// A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits, where it is kept.
+	in.Park, in.HandOver = h.opts.Index != nil, true
+	asks := in.Park && !relayed && h.opts.Approvals != nil
+	if asks {
+		if v := h.equalRun(ctx, a); v != nil && !a.fresh {
+			a.attach(m, v)
+			return nil
+		}
+		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.equal)
+	}
+	if in.Park && (asks || len(req.Tools) > 0) {
+		in.Run.Labels = withLabel(in.Run.Labels, labelConversation, j.sum)
+	}
+	a.keep()
+	in.Run.RunID = h.opts.Engine.NewRunID()
+	a.begin(in.Run.RunID)
+	a.calls = newHandover(a.writer, req.Tools, &a.settings, &a.limits)
+	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
+		a.carriers = h.turns.newCarriers(ctx, a)
+		a.calls.early = false // the carrier of a turn stands before its calls
+	}
+	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
+	if asks {
+		a.job.note = &waitingNote{h.turns, a.equal}
+	}
+	if !options.detach && options.session == "" && !a.durable() {
+		a.job.due = c.due(req.Tools)
+	}
+	return nil
+}
+
+// sendable reports whether model servers take the calls of the conversation as they are. Calls of forms that the server does
+// not read are not judged.
+func sendable(req *wire.ClientRequest) bool {
+	if req.Foreign != nil {
+		return true
+	}
+	for i := range req.Messages {
+		for _, call := range req.Messages[i].Calls() {
+			if !openai.Sendable(call.Arguments) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// wantsJSON reports whether a response_format asks for anything but plain text.
+func wantsJSON(format []byte) bool {
+	kind, ok := rawjson.Get(format, "type")
+	return ok && !rawjson.EqualKey(kind, "text")
+}
+
+// misread is the answer to a request with a mistake.
+func misread(bad *wire.APIError) *problem {
+	return &problem{Status: bad.Status, Code: cmp.Or(bad.Code, "invalid_request"), Message: bad.Message, Param: bad.Param}
+}
+
+// accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
+// is not relayed.
+func (a *chat) accept(m *Model, relayed bool) *problem {
+	if p := a.sort(m, relayed); p != nil {
+		return p
+	}
+	if p := a.acceptHosted(m, relayed); p != nil || relayed {
+		return p
+	}
+	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
+	if a.req.Foreign != nil {
+		p := misread(a.req.Foreign)
+		p.Message += unless
+		return p
+	}
+	if a.req.N != 1 {
+		return badRequest("n", "This server gives one choice: n must be 1."+unless)
+	}
+	return nil
+}
+
+// begin makes the head of the answer of a run.
+func (a *chat) begin(runID string) {
+	a.head.RunID = runID
+	if a.req.Stream {
+		a.writer = a.protocol.NewWriter(&a.head)
+	}
+}

@@ -1,0 +1,425 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// A chat handles one request for a model's answer, on any wire, and encodes its response.
+type chat struct {
+	handler   *chatHandler
+	caller    *caller
+	members   // with the request
+	job       job
+	plan                      // its input is that of job
+	base      int             // number of messages of the run's history before the run
+	sum       conversationSum // of the conversation that the client sent
+	after     turnKey         // of the last hidden turn that was spliced into the conversation
+	lost      int             // number of hidden turns that could not be spliced into the conversation
+	head      wire.AnswerHead // of the answer
+	requested http.Header     // of the request
+	session   string
+	writer    wire.Writer // nil: the response is not streamed
+	calls     *handover
+	carriers  *carriers // nil: the wire has none, or its clients do not send them back
+	alone     bool      // the answer is one JSON text, so that the response has the text of the last turn only
+	shows     bool      // the response contains calls of this server
+	feed      callFeed  // of a streamed response
+	wroteText bool      // text was written
+	splitText bool      // another element was written after the text, so that the next text is a separate one
+	before    []step    // elements of the run that this one continues, to write first
+	turn      int       // the turn of the last text that was written
+	last      int64     // ID of the last event that was written
+	follows   bool      // another request or process executes the run: events that were missed are read from its log
+	turnText  string    // if follows is set: the text of the current turn that was written
+
+	server string     // the flag with which commands use this server
+	equal  requestSum // digest of the request
+	fresh  bool       // the client requests a new run, even if an equal request has one
+
+	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
+	relayed   bool   // bytes of the model server were written
+	reencodes bool   // after relayed bytes: the rest is encoded by this server
+	whole     []byte // answer of the model server, for a response that is not streamed
+
+	finished bool // the relayed bytes contained the finish reason
+	broken   bool // the stream has ended, since the run continues without a call whose beginning was written
+
+	continues string // the run that the run continues
+	referred  bool   // item references in the messages were replaced by messages of stored responses
+	stored    bool   // the answer is that of a stored run and is not recorded again
+
+	unlock func() // unlocks the run that the request resumes; it may be called twice
+}
+
+// between stands between the texts of two turns, which the client sees as one message.
+const between = "\n\n"
+
+func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
+	a.unlock()
+	a.last = max(a.last, e.ID)
+	if a.carriers != nil {
+		a.carriers.note(e)
+	}
+	if a.relayed || a.broken {
+		return dst // appendRaw has said it, or the stream has ended
+	}
+	switch d := e.Data.(type) {
+	case *event.ModelCallStarted:
+		if a.calls.begun == nil {
+			return dst
+		}
+		a.broken = true // a run that hands the call over makes no further model call
+		return a.writer.AppendError(dst, a.caller.apiError(callWithdrawn()))
+	case *event.TextDelta:
+		return a.live(dst, e.Turn, d.Text)
+	case *event.CommentaryDelta:
+		return a.live(dst, e.Turn, d.Text)
+	case *event.ReasoningDelta:
+		dst = a.lead(dst)
+		a.splitText = a.protocol.ordered
+		return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: d.Text})
+	case *event.ToolCallDelta:
+		if len(a.calls.names) > 0 {
+			dst = a.lead(dst)
+		}
+		return a.calls.appendPiece(dst, d)
+	case *event.ModelCallFinished:
+		if d.Message == nil {
+			return dst
+		}
+		if a.shows {
+			a.feed.ask(d.Message)
+		}
+		if a.follows && !a.alone {
+			dst = a.appendRest(dst, e.Turn, d.Message)
+		}
+		return dst
+	case *event.ToolCallPlanned:
+		a.calls.planned++
+		if a.shows && !a.calls.names[d.Tool] {
+			a.feed.order = append(a.feed.order, d.ToolCallID)
+		}
+		return dst
+	case *event.ToolCallResult:
+		return a.called(dst, d)
+	default: // is not shown
+		return dst
+	}
+}
+
+// live appends text as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
+// known at the end.
+func (a *chat) live(dst []byte, turn int, text string) []byte {
+	if a.alone {
+		return dst
+	}
+	return a.text(dst, turn, text)
+}
+
+// start says what the run took over, before anything else.
+func (a *chat) start(dst []byte) []byte {
+	before := a.before
+	a.before = nil
+	for _, s := range before {
+		if s.call != nil {
+			dst = a.appendCall(dst, s.call)
+			continue
+		}
+		switch p := s.part.(type) {
+		case lathe.Text:
+			dst = a.live(dst, 0, p.Text)
+		case lathe.Reasoning:
+			a.splitText = a.protocol.ordered
+			dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: p.Text})
+		case lathe.Refusal, lathe.Blob, lathe.ToolCall, lathe.ToolResult, lathe.Opaque: // no part of a stream's text
+		}
+	}
+	return dst
+}
+
+// lead appends the elements before the first delta of a turn: those of the continued run, and the carrier of the turns before.
+func (a *chat) lead(dst []byte) []byte {
+	dst = a.start(dst)
+	if a.carriers != nil {
+		if text := a.carriers.before(); text != "" {
+			a.splitText = true
+			dst = a.writer.AppendCarrier(dst, text)
+		}
+	}
+	return dst
+}
+
+func (a *chat) text(dst []byte, turn int, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	dst = a.lead(dst)
+	if a.wroteText && a.turn != turn && !a.splitText {
+		dst = a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: between})
+	}
+	if a.turn != turn {
+		a.turnText = ""
+	}
+	if a.wroteText, a.turn, a.splitText = true, turn, false; a.follows {
+		a.turnText += text
+	}
+	return a.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaText, Text: text})
+}
+
+// appendKeepAlive appends bytes that the client ignores.
+func (a *chat) appendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
+
+func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+	if p != nil {
+		return a.writer.AppendError(dst, a.caller.apiError(p))
+	}
+	a.noteReasoning(res)
+	if a.asItCame(res) {
+		return dst
+	}
+	if a.alone && !a.relayed {
+		for _, p := range a.shown(res.History[min(a.base, len(res.History)):]) {
+			if t, ok := p.(lathe.Text); ok {
+				dst = a.text(dst, len(res.Trace), t.Text)
+			}
+		}
+	}
+	dst = a.appendShown(a.start(dst), true)
+	dst = a.lead(dst)
+	if !a.wroteText && res.Answer != "" { // of a model that did not stream it
+		dst = a.text(dst, len(res.Trace), res.Answer)
+	}
+	for _, ask := range a.approvalsOf(res) {
+		a.splitText = true
+		dst = a.writer.AppendApproval(dst, ask)
+	}
+	if wait := a.waitingFor(res); wait != "" {
+		dst = a.text(dst, len(res.Trace)+1, wait)
+	}
+	f := a.finish(res, nil)
+	if !a.relayed {
+		calls := f.Message.Calls()
+		if a.carriers != nil && len(calls) > 0 {
+			if text := a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention()); text != "" {
+				dst = a.writer.AppendCarrier(dst, text)
+			}
+		}
+		dst = a.calls.appendAll(dst, calls)
+		f.Message.Parts = nil
+	}
+	return a.writer.AppendFinish(dst, f, a.extra(res))
+}
+
+// finish is the message that the client sees in place of all turns: the text of all of them, and the
+// calls that it is to execute; parts are those before the calls.
+func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
+	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
+	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
+		a.handler.turns.store.remove(a.equal.key()) // an equal request from now on begins a run of its own
+	}
+	if res.Cost > 0 {
+		f.ProviderCost = &res.Cost
+	}
+	if n := len(res.Trace); n > 1 && !a.handler.opts.SumUsage { // clients take it for the size of their conversation
+		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
+	}
+	f.Message.Role = lathe.RoleAssistant
+	own := res.History[min(a.base, len(res.History)):]
+	f.Message.Parts = parts
+	if calls := a.handedOver(res); len(calls) > 0 {
+		f.Reason = lathe.FinishToolCalls
+		for _, call := range calls {
+			f.Message.Parts = append(f.Message.Parts, a.calls.handed(call))
+		}
+		if a.stored {
+			return f
+		}
+		waits := ""
+		if res.Reason != lathe.ReasonClientToolCalls {
+			waits = a.caller.runID
+		}
+		a.handler.turns.store.putLinked(a.sum.key(calls), linkOf(a.owner(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
+		return f
+	}
+	switch res.Reason {
+	case lathe.ReasonLength:
+		f.Reason = lathe.FinishLength
+	case lathe.ReasonContentFilter:
+		f.Reason = lathe.FinishContentFilter
+	default:
+		if res.Reason.Status() == "limited" && res.Answer == "" {
+			f.Reason = lathe.FinishLength
+		}
+	}
+	return f
+}
+
+// withParagraph returns the parts with a paragraph more at the end of their text.
+func withParagraph(parts []lathe.Part, text string) []lathe.Part {
+	if text == "" {
+		return parts
+	}
+	for i, p := range parts {
+		if t, ok := p.(lathe.Text); ok {
+			parts[i] = lathe.Text{Text: t.Text + between + text}
+			return parts
+		}
+	}
+	return append(parts, lathe.Text{Text: text})
+}
+
+// handedOver returns the calls that the client is to execute after a run that came to res.
+func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
+	switch res.Reason {
+	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
+		return a.theirs(res.Pending)
+	default:
+		return nil
+	}
+}
+
+// withdrawn implements [withdrawer].
+func (a *chat) withdrawn(res *event.Result) *problem {
+	if a.broken || res != nil && !a.relayed && !a.calls.completes(a.handedOver(res)) {
+		return callWithdrawn()
+	}
+	return nil
+}
+
+// hands reports whether the client executes the call.
+func (a *chat) hands(call lathe.ToolCall) bool {
+	return a.calls.names[strings.ReplaceAll(call.Name, ".", "_")] || a.calls.names[call.Name]
+}
+
+// theirs returns those of the calls that the client is to execute.
+func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
+	if a.job.in != nil && a.job.in.Relay != nil {
+		return calls
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
+}
+
+func (a *chat) owner() turnOwner { return turnOwner{a.caller.key.Name, a.req.User, a.req.Model} }
+
+// shown returns the text, reasoning and refusals of messages, as a stream would have sent them.
+func (a *chat) shown(messages []lathe.Message) []lathe.Part {
+	var text, reasoning strings.Builder
+	var rest []lathe.Part
+	for i := range messages {
+		if messages[i].Role == lathe.RoleTool && a.settings.Executor == lathe.ExecutorNoop {
+			appendCanned(&text, &messages[i])
+		}
+		if messages[i].Role != lathe.RoleAssistant {
+			continue
+		}
+		if a.alone {
+			text.Reset()
+		}
+		began := false
+		for _, p := range visible.Parts(&messages[i]) {
+			switch p := p.(type) {
+			case lathe.Text:
+				if p.Text == "" || a.alone && p.Commentary {
+					continue
+				}
+				if !began && text.Len() > 0 {
+					text.WriteString(between)
+				}
+				began = true
+				text.WriteString(p.Text)
+			case lathe.Reasoning:
+				reasoning.WriteString(p.Text)
+			case lathe.Refusal:
+				rest = append(rest, p)
+			case lathe.Blob, lathe.ToolCall, lathe.ToolResult, lathe.Opaque:
+			}
+		}
+	}
+	var parts []lathe.Part
+	if reasoning.Len() > 0 {
+		parts = append(parts, lathe.Reasoning{Text: reasoning.String()})
+	}
+	if text.Len() > 0 {
+		parts = append(parts, lathe.Text{Text: text.String()})
+	}
+	return append(parts, rest...)
+}
+
+// appendCanned adds the results that the noop executor gave, which the stream shows as commentary.
+func appendCanned(text *strings.Builder, m *lathe.Message) {
+	for _, p := range m.Parts {
+		if res, ok := p.(lathe.ToolResult); ok && !res.IsError {
+			text.WriteString(res.Content)
+		}
+	}
+}
+
+// A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
+type report struct {
+	RunID     string       `json:"run_id"`
+	RequestID string       `json:"request_id"`
+	Session   string       `json:"session,omitempty"`
+	Continues string       `json:"continues,omitempty"` // the run whose calls and results the run took over
+	Reason    lathe.Reason `json:"reason"`
+	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
+	Turns     []turnReport `json:"turns"`
+	LostJoins int          `json:"lost_joins,omitempty"` // turns whose calls and results of this server the model does not see
+	Usage     lathe.Usage  `json:"usage"`                // of all model calls
+	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose server says it
+	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express
+	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
+	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
+	Passed    []string     `json:"passed,omitempty"`     // members that were sent to the model server although Lathe does not read them
+}
+
+type callReport struct {
+	Turn int `json:"turn"`
+	event.CallTrace
+}
+
+type turnReport struct {
+	Turn   int                `json:"turn"`
+	Model  string             `json:"model"`
+	Finish lathe.FinishReason `json:"finish_reason"`
+	Usage  lathe.Usage        `json:"usage"`
+}
+
+func (a *chat) extra(res *event.Result) []lathe.Member {
+	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
+		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Ignored: a.ignored, Passed: a.passedNames()}
+	client := map[string]bool{}
+	for _, t := range a.req.Tools {
+		client[t.Name] = true
+	}
+	for i := range res.Trace {
+		t := &res.Trace[i]
+		for _, path := range t.Dropped {
+			if !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
+				r.Dropped = append(r.Dropped, path)
+			}
+		}
+		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
+		for _, call := range t.Calls {
+			if !client[call.Tool] {
+				r.ToolCalls = append(r.ToolCalls, callReport{t.Turn, call})
+			}
+		}
+	}
+	for _, call := range res.Pending {
+		r.Pending = append(r.Pending, call.ID)
+	}
+	raw, err := json.Marshal(&r)
+	if err != nil {
+		return nil // it is numbers and words
+	}
+	return []lathe.Member{{Name: "lathe", Value: raw}}
+}

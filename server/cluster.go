@@ -1,0 +1,241 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/server/internal/middleware"
+)
+
+// Every process reads the stored events of a run from the store, whichever process owns the run. Deltas are not stored:
+// a process with subscribers of a run that another process owns requests the deltas from the owner, with a key that the
+// processes share. The next stored event holds the text of deltas that were lost on the way.
+
+// A Cluster configures the requests between processes that share a store.
+type Cluster struct {
+	// Key authenticates the requests between the processes. If it is zero, this process sends none and refuses all.
+	Key secret.Secret
+	// Address is the base URL at which other processes reach this process, such as http://10.0.3.7:8700. If it is empty,
+	// this process advertises no address. An address requires a Key.
+	Address string
+	// Client sends the requests to other processes; nil: a client that follows no redirects.
+	Client *http.Client
+}
+
+// clusterPath is the path prefix of requests between processes.
+const clusterPath = "/cluster/v1/"
+
+// Limits of the responses of other processes.
+const (
+	maxDeltaLine = 1 << 20
+	relayRetry   = time.Second      // between attempts to reach the owner of a run
+	relayTimeout = 10 * time.Second // until the owner sends its response headers
+)
+
+// check says what is wrong with the cluster.
+func (c *Cluster) check() error {
+	if key := c.Key.Reveal(); key != "" && len(key) < middleware.MinToken {
+		return fmt.Errorf("the cluster's key is shorter than %d characters", middleware.MinToken)
+	}
+	if c.Address == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return errors.New("the address for other processes must be like http://10.0.3.7:8700")
+	}
+	if c.Key.Reveal() == "" {
+		return errors.New("an address for other processes wants a key that they share: set cluster.key")
+	}
+	return nil
+}
+
+// authenticate refuses requests that do not have the key of the cluster.
+func (c *Cluster) authenticate(r *http.Request) *problem {
+	var tokens middleware.Tokens
+	if c.Key.Reveal() != "" {
+		tokens.AddUnchecked("cluster", c.Key) // check has refused a short one
+	}
+	if i, _ := tokens.Find(r); i < 0 {
+		return &problem{Status: http.StatusUnauthorized, Code: "invalid_cluster_key", Message: "This is for processes of the same cluster."}
+	}
+	return nil
+}
+
+// clusterPeers is the key under which requests of the other processes of the cluster are counted.
+var clusterPeers = &Key{Name: "cluster peers"}
+
+// streamDeltas streams the deltas of a run that this process executes to another process, one JSON line for each, until the
+// run ends or is suspended.
+func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	if h.opts.Bus == nil || !h.executes(id) {
+		c.fail(w, noRun())
+		return
+	}
+	c.runID = id
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.leaving, cancel)()
+	sub := h.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	rc := http.NewResponseController(w)
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	if rc.Flush() != nil {
+		return
+	}
+	var line []byte
+	for {
+		e, err := sub.Next(ctx)
+		if err != nil {
+			return
+		}
+		switch e.Data.(type) {
+		case *event.RunPaused, *event.RunFinished:
+			return
+		default: // it goes on
+		}
+		if !event.IsDelta(e.Data) {
+			continue
+		}
+		if line, err = e.AppendWithContent(line[:0]); err != nil {
+			return
+		}
+		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
+		if _, err := w.Write(append(line, '\n')); err != nil || rc.Flush() != nil {
+			return
+		}
+	}
+}
+
+// relays are the runs of other processes whose deltas this process requests for its subscribers.
+type relays struct {
+	mu sync.Mutex
+	of map[string]*deltaRelay // by run
+}
+
+type deltaRelay struct {
+	watchers int
+	cancel   context.CancelFunc
+	over     chan struct{}
+}
+
+// relay publishes the deltas of a run on the bus of this process while another process owns the run. The caller must
+// call leave exactly once; when the last caller has left, relaying stops. Without a shared store or a cluster key relay
+// does nothing.
+func (co *core) relay(id string) (leave func()) {
+	if co.shared == nil || co.opts.Cluster.Key.Reveal() == "" {
+		return func() {}
+	}
+	l := &co.relays
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of[id]
+	if r == nil {
+		ctx, cancel := context.WithCancel(co.leaving)
+		r = &deltaRelay{cancel: cancel, over: make(chan struct{})}
+		if l.of == nil {
+			l.of = map[string]*deltaRelay{}
+		}
+		l.of[id] = r
+		go func() {
+			defer close(r.over)
+			co.copyDeltas(ctx, id)
+		}()
+	}
+	r.watchers++
+	return func() {
+		l.mu.Lock()
+		r.watchers--
+		last := r.watchers == 0
+		if last {
+			delete(l.of, id)
+			r.cancel()
+		}
+		l.mu.Unlock()
+		if last {
+			<-r.over
+		}
+	}
+}
+
+// copyDeltas requests the deltas of the run from the process that owns it, and repeats the request 1 s (relayRetry) after
+// each response ends, until ctx is done.
+func (co *core) copyDeltas(ctx context.Context, id string) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		if !co.executes(id) {
+			if err := co.copyOnce(ctx, id); err != nil && ctx.Err() == nil {
+				co.opts.Log.Debug("text of a run that another process carries could not be had", "run_id", id, "error", err)
+			}
+		}
+		again.Reset(relayRetry)
+	}
+}
+
+// copyOnce publishes the deltas that the owner of the run sends on the bus of this process, until the response ends.
+func (co *core) copyOnce(ctx context.Context, id string) error {
+	owner, err := co.shared.Owner(ctx, id)
+	if err != nil || owner == "" || owner == co.opts.Engine.Node() {
+		return err
+	}
+	address, err := co.shared.Address(ctx, owner)
+	if err != nil || address == "" {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+clusterPath+"runs/"+url.PathEscape(id)+"/deltas", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+co.opts.Cluster.Key.Reveal())
+	late := time.AfterFunc(relayTimeout, cancel)
+	resp, err := co.opts.Cluster.Client.Do(req)
+	late.Stop()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // no more of it is read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answered %d", resp.StatusCode)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxDeltaLine)
+	for lines.Scan() {
+		var e event.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return errors.New("it said something else than events")
+		}
+		if e.RunID != id || e.ID != 0 || e.Data == nil || !event.IsDelta(e.Data) {
+			return errors.New("it said something else than deltas of the run")
+		}
+		co.opts.Bus.Emit(ctx, e)
+	}
+	return lines.Err()
+}
+
+// relayClient returns the client for requests to other processes. It follows no redirects, so that the key is sent only
+// to the address that the owner advertised.
+func relayClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 2 * time.Minute}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe/store"
+)
+
+// The handlers are layers of types, each of which embeds the one below: core (the state that all share), runViews (what the
+// logs of runs say), executor (runs that requests start and wait for), and one handler for each protocol.
+
+// core is the state that the handlers of a server share.
+type core struct {
+	opts     Options
+	work     work
+	locks    *runLocks
+	inflight inflightRuns
+	facts    store.SignalStore // nil: no store keeps runs
+	shared   store.Shared      // nil: no other process executes runs of the store
+	relays   relays
+	waiters  waiters // watchers of runs
+
+	draining atomic.Bool
+	stop     context.CancelCauseFunc // cancels the runs of clients
+	stopped  context.Context
+	leave    context.CancelFunc // ends the streams of watchers
+	leaving  context.Context
+}
+
+// newCore checks the options and sets their defaults.
+func newCore(opts *Options) (*core, error) {
+	if opts == nil || opts.Engine == nil {
+		return nil, errors.New("an engine is required")
+	}
+	co := &core{opts: *opts, locks: newRunLocks()}
+	co.opts.Limits = opts.Limits.withDefaults()
+	if co.opts.Now == nil {
+		co.opts.Now = time.Now
+	}
+	if co.opts.Log == nil {
+		co.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if co.opts.Index != nil {
+		var ok bool
+		if co.facts, ok = co.opts.Index.(store.SignalStore); !ok {
+			return nil, errors.New("the store must keep facts")
+		}
+		co.shared, _ = co.opts.Index.(store.Shared)
+		if co.opts.Approvals != nil {
+			co.opts.Approvals.Keep(co.facts)
+		}
+	}
+	if err := co.opts.Cluster.check(); err != nil {
+		return nil, err
+	}
+	if co.opts.Cluster.Client == nil {
+		co.opts.Cluster.Client = relayClient()
+	}
+	co.stopped, co.stop = context.WithCancelCause(context.Background())
+	co.leaving, co.leave = context.WithCancel(context.Background())
+	return co, nil
+}
+
+// runViews read what the logs of runs say.
+type runViews struct{ *core }
+
+// An executor starts the runs that requests ask for, and streams what they say to the clients.
+type executor struct{ *runViews }
+
+// A chatHandler serves requests for an answer of a model, whatever the protocol.
+type chatHandler struct {
+	*executor
+	turns   *hiddenTurns
+	earlier *earlierRuns
+	origins origins
+}
+
+// A runsHandler serves /api/runs: it starts, lists, shows, streams and removes runs.
+type runsHandler struct{ *executor }
+
+// An inputHandler serves the input of runs that are under way: approvals, results of client tools, cancellation.
+type inputHandler struct{ *executor }
+
+// A uiHandler serves the streams of chat pages.
+type uiHandler struct{ *executor }
+
+// A catalogHandler serves what there is: models, tools, limits, summaries of model calls.
+type catalogHandler struct{ *core }
+
+// A peerHandler serves the other processes of the cluster.
+type peerHandler struct{ *core }

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Header fields of requests and responses that pages of a configured origin may use. Browsers send OpenAI's
+// SDK's own fields (openai-*, x-stainless-*) with each request and block it if one of them is not allowed.
+var (
+	allowedHeaders = []string{"Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id", "Idempotency-Key", "User-Agent",
+		"OpenAI-Organization", "OpenAI-Project", "OpenAI-Beta", "X-Api-Key", "X-Goog-Api-Key", "X-Lathe-Protocol", "X-Lathe-New-Run"}
+	allowedPrefixes = []string{"x-stainless-", "x-goog-", "anthropic-", "x-lathe-", "mcp-"}
+	exposedHeaders  = strings.Join([]string{"X-Request-Id", "Request-Id", "X-Should-Retry", "Retry-After", "Location", "Idempotency-Replayed",
+		"Mcp-Session-Id", "X-Lathe-Run-Id", "X-Lathe-Error-Code", "X-Lathe-Passed", "X-Lathe-Ignored", "X-Lathe-Lost-Joins"}, ", ")
+)
+
+const (
+	maxAsked      = 64 // header fields of a preflight that are looked at
+	maxAskedBytes = 64 // of each one's name
+)
+
+// allowOrigin sets the headers that let a page of origin, which the configuration names, read the answer to r. If r is
+// a preflight, they let it send the header fields that it asks for and that the gateway knows.
+func allowOrigin(h http.Header, r *http.Request, origin string) {
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+	if !preflight(r) {
+		return
+	}
+	h.Add("Vary", "Access-Control-Request-Headers")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Max-Age", "600")
+	allowed := slices.Clone(allowedHeaders)
+	asked := strings.SplitN(r.Header.Get("Access-Control-Request-Headers"), ",", maxAsked+1)
+	for _, name := range asked[:min(len(asked), maxAsked)] {
+		name = strings.ToLower(strings.TrimSpace(name))
+		known := slices.ContainsFunc(allowedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if known && len(name) <= maxAskedBytes && isToken(name) {
+			allowed = append(allowed, name)
+		}
+	}
+	h.Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// A chat completion without a session and without `detach` does not have to survive this process. Its events are
+// stored when the run is over (deferred persistence), and its client does not wait for the store.
+
+// due returns a function that reports whether an event of such a run must be stored at once nevertheless: a planned call
+// to a server tool that may do more than read, an approval request, a pause, and the end of a run that hands calls to
+// the client after the server has results of its own, which are spliced in when the client sends its results. own are
+// the tools of the client.
+func (c *caller) due(own []*lathe.ToolSpec) func(event.Data) bool {
+	answered := false
+	return func(data event.Data) bool {
+		switch d := data.(type) {
+		case *event.ToolCallPlanned:
+			return !slices.ContainsFunc(own, func(t *lathe.ToolSpec) bool { return t.Name == d.Tool }) && c.setup.mayWrite(d.Tool)
+		case *event.ToolCallResult:
+			answered = true
+		case *event.ApprovalRequested, *event.RunPaused:
+			return true
+		case *event.RunFinished:
+			return answered && d.Reason == lathe.ReasonClientToolCalls
+		default: // no recovery depends on the other events
+		}
+		return false
+	}
+}
+
+// unknownTool is what events call a tool that is not registered.
+const unknownTool = "unknown"
+
+// mayWrite reports whether a tool may do more than read. It returns true for a tool that has been removed from the
+// configuration, because runs that began before may still call it.
+func (s *Setup) mayWrite(tool string) bool {
+	if s.Tools == nil || tool == unknownTool {
+		return false
+	}
+	specs := s.Tools.Specs()
+	i := slices.IndexFunc(specs, func(t *lathe.ToolSpec) bool { return t.Name == tool })
+	return i < 0 || specs[i].Effect != lathe.ReadOnly
+}

@@ -1,0 +1,25 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/lathe-run/lathe/engine"
+)
+
+func newEngine(t testing.TB, opts *engine.Options) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newSupervisor(t testing.TB, e *engine.Engine) *engine.Supervisor {
+	t.Helper()
+	s, err := engine.NewSupervisor(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

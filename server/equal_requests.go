@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// labelRequest is the label under which the log of a run has the digest of the request that it was begun by. It is
+// not listed with those of the client.
+const labelRequest = "lathe_equal_request_sha256"
+
+// hiddenLabel reports whether a label is one of the gateway's own.
+func hiddenLabel(name string) bool {
+	return name == labelFingerprint || name == labelConversation || name == labelRequest || name == labelResponse
+}
+
+// withLabel returns the labels with a further one, if their number is below the limit.
+func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map[string]string {
+	if len(labels) >= loop.MaxLabels {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[name] = hex.EncodeToString(sum[:])
+	return out
+}
+
+// A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
+type requestSum [sha256.Size]byte
+
+// sumRequest returns the digest of the request, whose body was checked. The order of its members does not count.
+func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
+
+// sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
+// below 0. What Gemini's paths say is part of the request, except for whether its answer is streamed.
+func (a *chat) sumFirst(n int) (sum requestSum) {
+	body := a.req.Body
+	members := map[string][]byte{}
+	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
+		if n >= 0 && rawjson.EqualKey(name, a.protocol.conversation) {
+			v = firstElements(v, n)
+		}
+		if !rawjson.EqualKey(name, "stream") && !rawjson.EqualKey(name, "stream_options") {
+			members[string(name)] = v
+		}
+	}
+	c := conversation{sha256.New()}
+	c.text(a.caller.key.Name)
+	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
+		c.text(string(w))
+		c.text(a.req.Model)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		c.text(name)
+		c.text(string(members[name]))
+	}
+	c.h.Sum(sum[:0])
+	return sum
+}
+
+// key is where the run that waits, begun by an equal request, is kept.
+func (s requestSum) key() (k turnKey) {
+	return sha256.Sum256(append([]byte("waiting "), s[:]...))
+}
+
+// A waitingNote is a sink that keeps the run of a request when it begins to wait for a person, so that an equal
+// request is answered by that run and does not ask again.
+type waitingNote struct {
+	turns *hiddenTurns
+	sum   requestSum
+}
+
+// Emit implements [event.Sink].
+func (n *waitingNote) Emit(_ context.Context, e event.Event) {
+	if d, ok := e.Data.(*event.RunPaused); ok && d.Reason == lathe.ReasonAwaitingApproval {
+		n.turns.store.put(n.sum.key(), e.RunID, nil)
+	}
+}
+
+// equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
+// got since it waited; nil: there is none.
+func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
+	t := h.turns.store.find(a.equal.key())
+	if t == nil {
+		return nil
+	}
+	own := *a.caller // whose request is of another run
+	v, p := h.view(ctx, &own, t.runID)
+	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
+		return v
+	}
+	h.turns.store.remove(a.equal.key())
+	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
+		return nil
+	}
+	return v
+}
+
+// attach has the request answered by a run that is there.
+func (a *chat) attach(m *Model, v *runView) {
+	a.session, a.base = v.state.Run.SessionID, v.state.Start
+	after := int64(0)
+	if last := len(a.req.Messages) - 1; last >= 0 && a.req.Messages[last].Role == lathe.RoleTool {
+		// The client has the text of before it handed its results over.
+		after, a.base = v.handedBack, v.answered(answered(&a.req.Messages[last]))
+	}
+	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
+	a.begin(v.state.Run.RunID)
+	a.calls = newHandover(a.writer, a.req.Tools, &m.Settings, &m.Limits)
+	a.follows = true
+	a.job = job{loop: m.Loop, follow: v.state.Run.RunID, after: after, holds: a.holds}
+}
+
+// answered returns how many messages the history of the run has up to the answers of the message with that call.
+func (v *runView) answered(call string) int {
+	messages := v.state.Messages
+	for i := v.state.Start; i < len(messages); i++ {
+		if !slices.ContainsFunc(messages[i].Calls(), func(c lathe.ToolCall) bool { return c.ID == call }) {
+			continue
+		}
+		for i++; i < len(messages) && messages[i].Role == lathe.RoleTool; {
+			i++
+		}
+		return i
+	}
+	return v.state.Start
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// A job is a run that is about to begin.
+type job struct {
+	loop   *loop.Loop
+	in     *loop.Input
+	detach bool // it continues when its client disconnects
+	// due reports whether an event of a run with deferred persistence must be stored at once; nil: every event is.
+	due func(event.Data) bool
+	// track is the request, if repetitions of it get the answer of the same run; nil: they do not.
+	track *tracked
+	// claim learns whether the run has begun, if another process may begin it, too; nil: no other process may.
+	claim *first
+	// out is the stream, if part of it was written before the run began; nil: nothing was written.
+	out *streamWriter
+	// resume is the ID of a suspended run that is resumed instead of starting a new run of in.
+	resume  string
+	answers map[string]lathe.Output
+	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
+	follow string
+	after  int64      // the event after which it is followed
+	note   event.Sink // one more sink; nil: none
+	// holds reports whether the answer is held open while the run waits; nil: never.
+	holds func(*event.Result) bool
+}
+
+// sinks returns the sinks of the run.
+func (j *job) sinks(more []event.Sink) []event.Sink {
+	if j.note != nil {
+		more = append(more, j.note)
+	}
+	var first []event.Sink // before the client sees the event
+	if j.claim != nil {
+		first = append(first, j.claim)
+	}
+	if j.track != nil {
+		first = append(first, j.track)
+	}
+	return append(first, more...)
+}
+
+// An inflightRun is a run that a client waits for.
+type inflightRun struct {
+	over   chan struct{} // closed when the run has ended or waits
+	res    *event.Result // good once over is closed
+	cancel context.CancelCauseFunc
+	detach bool
+	once   sync.Once
+	id     string
+
+	mu      sync.Mutex
+	clients int           // that wait for the run; without any it is cancelled
+	quit    func()        // removes the client that began it, once
+	among   *inflightRuns // nil: the supervisor tracks it
+	wake    func()        // called when over is closed; nil: not called
+}
+
+var _ engine.Leaver = (*inflightRun)(nil)
+
+// Emit implements [event.Sink]. The last event of a detached run ends the wait of its clients: only the supervisor waits
+// for the goroutine that executes the run.
+func (f *inflightRun) Emit(_ context.Context, e event.Event) {
+	if res := loop.Ended(e.Data); res != nil {
+		f.finish(res)
+	}
+}
+
+// Leave implements [engine.Leaver]: another process owns the run, or will acquire it.
+func (f *inflightRun) Leave(string) { f.finish(takenOverResult(nil)) }
+
+func (f *inflightRun) finish(res *event.Result) {
+	f.once.Do(func() {
+		f.res = res
+		if f.among != nil {
+			f.among.remove(f)
+		}
+		close(f.over)
+		if f.wake != nil {
+			f.wake()
+		}
+	})
+}
+
+// isDone reports whether the run has ended or waits.
+func (f *inflightRun) isDone() bool {
+	select {
+	case <-f.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// runInline executes the run of a job on the goroutine of its request, for callers that wait only for its end. The run
+// ends when the client disconnects.
+func (ex *executor) runInline(ctx context.Context, c *caller, j *job, sinks ...event.Sink) *event.Result {
+	ctx, f := ex.register(ctx, c, j, nil)
+	defer f.cancel(context.Canceled)
+	var res *event.Result
+	defer func() {
+		if res == nil { // it panicked
+			res = takenOverResult(nil)
+		}
+		f.finish(res)
+	}()
+	res = ex.execute(ctx, j, j.sinks(sinks))
+	return res
+}
+
+// start begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
+// where it does not go on by itself, and returns when nothing of it is at work any more.
+func (ex *executor) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {
+	if j.follow != "" {
+		c.runID = j.follow
+		f, leave = ex.follow(ctx, c, j.follow, j.after, 0, wake, sinks)
+		return f, leave, nil
+	}
+	sinks = j.sinks(sinks)
+	if j.detach {
+		j.name(ex, c)
+		f = &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
+		setup := ex.hold(c.setup)
+		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
+			setup.free()
+			return nil, nil, notNow(err)
+		}
+		return f, func() {}, nil
+	}
+	ctx, f = ex.register(ctx, c, j, wake)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		f.finish(ex.execute(ctx, j, sinks))
+	}()
+	return f, func() {
+		f.quit()
+		<-gone
+	}, nil
+}
+
+// join adds a client that waits for the run. leave must be called once; it is nil where the run is being cancelled.
+func (f *inflightRun) join() (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clients == 0 {
+		return nil
+	}
+	f.clients++
+	return f.leave
+}
+
+// leave removes a client. The run is cancelled when the last one has left.
+func (f *inflightRun) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clients--; f.clients == 0 {
+		f.cancel(context.Canceled)
+	}
+}
+
+// register returns the inflightRun of a run that a request executes, and a context that is cancelled with the run.
+func (ex *executor) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
+	j.name(ex, c)
+	f := &inflightRun{over: make(chan struct{}), id: c.runID, among: &ex.inflight, wake: wake, clients: 1}
+	f.quit = sync.OnceFunc(f.leave)
+	asked := ctx
+	ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if j.track != nil {
+		j.track.cancel = func() { f.cancel(context.Canceled) }
+	}
+	context.AfterFunc(asked, f.quit) // which ends with its request
+	ex.inflight.add(f)
+	if ex.stopped.Err() != nil { // before it could be found
+		f.cancel(context.Cause(ex.stopped))
+	}
+	return ctx, f
+}
+
+// name gives the run its id.
+func (j *job) name(ex *executor, c *caller) {
+	switch {
+	case j.resume != "":
+		c.runID = j.resume
+	case j.in.Run.RunID == "":
+		j.in.Run.RunID = ex.opts.Engine.NewRunID()
+		fallthrough
+	default:
+		c.runID = j.in.Run.RunID
+	}
+}
+
+// startSupervised lets the supervisor execute the run of the job.
+func (ex *executor) startSupervised(ctx context.Context, j *job, sinks []event.Sink) error {
+	if j.resume == "" {
+		_, err := ex.opts.Supervisor.Start(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks})
+		return err
+	}
+	return ex.opts.Supervisor.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
+}
+
+// execute runs a job to its end, or until it waits.
+func (ex *executor) execute(ctx context.Context, j *job, sinks []event.Sink) *event.Result {
+	switch {
+	case j.due != nil:
+		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, // its error is in the result
+			&engine.RunOptions{Durability: engine.Deferred, MustPersist: j.due, Sinks: sinks})
+		return res
+	case j.resume == "":
+		res, _ := ex.opts.Engine.Run(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks}) // its error is in the result
+		return res
+	}
+	res, err := ex.opts.Engine.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
+	switch {
+	case res != nil:
+		return res
+	case lathe.CodeOf(err) == lathe.CodeUnavailable: // it waits as before
+		return &event.Result{Reason: lathe.ReasonInterrupted, Err: err}
+	}
+	return takenOverResult(err)
+}
+
+// takenOverResult is that of a run which another process went on with.
+func takenOverResult(err error) *event.Result {
+	return &event.Result{Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeConflict, Op: "gateway: resume", Err: err}}
+}

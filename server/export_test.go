@@ -1,0 +1,32 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+)
+
+// A RouteRow is a row of the table of routes, for tests that make a request of each.
+type RouteRow struct {
+	Name, Method, Path                        string // Path has values in place of its wildcards
+	Key, Worker, Cluster, Anyone              bool   // whose credential it requires
+	Body, Message, StartsRun, Machines, Probe bool
+	Pooled, Watcher                           bool
+}
+
+// Routes returns the table of the server's routes.
+func (g *Server) Routes() []RouteRow {
+	values := strings.NewReplacer("{id...}", "sim/demo", "{model...}", "sim/demo:generateContent", "{id}", "run_x", "{name}", "calculator", "{call}", "call_1", "{$}", "")
+	var out []RouteRow
+	for i := range g.table {
+		rt := &g.table[i]
+		method, path, ok := strings.Cut(rt.pattern, " ")
+		if !ok {
+			method, path = http.MethodPost, "/nothing/here"
+		}
+		out = append(out, RouteRow{Name: rt.name(), Method: method, Path: values.Replace(path),
+			Key: rt.credential == apiKey, Worker: rt.credential == workerToken, Cluster: rt.credential == clusterKey, Anyone: rt.credential == noCredential,
+			Body: rt.body == wholeBody, Message: rt.body == messageBody, StartsRun: rt.startsRun, Machines: rt.machinesOnly, Probe: rt.probe,
+			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool})
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// Gemini's paths end in MODEL:VERB, and the names of models may have slashes and colons. The body of a request names
+// neither the model nor whether the answer is streamed.
+
+// The verbs of Gemini's paths that are served.
+const (
+	verbGenerate = "generateContent"
+	verbStream   = "streamGenerateContent"
+	verbCount    = "countTokens"
+)
+
+// geminiPrefixes are the paths before the name of a model.
+var geminiPrefixes = []string{"/v1beta/models/", "/v1/models/"}
+
+// geminiVerb returns the model and the verb of a path; "" if it names no verb.
+func geminiVerb(path string) (model, verb string) {
+	for _, prefix := range geminiPrefixes {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			if i := strings.LastIndexByte(rest, ':'); i >= 0 {
+				return rest[:i], rest[i+1:]
+			}
+		}
+	}
+	return "", ""
+}
+
+// isGemini reports whether the request comes from a client of Google's API.
+func isGemini(r *http.Request) bool {
+	path := r.URL.Path
+	if strings.HasPrefix(path, "/v1beta/") {
+		return true
+	}
+	if _, verb := geminiVerb(path); r.Method == http.MethodPost && verb != "" {
+		return true
+	}
+	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && (r.Header["X-Goog-Api-Key"] != nil || r.URL.Query().Has("key"))
+}
+
+// gemini serves the paths that name a model and a verb.
+func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) {
+	switch _, verb := geminiVerb(r.URL.Path); verb {
+	case verbStream:
+		if r.URL.Query().Get("alt") != "sse" {
+			h.answer(w, r, c, geminiArray)
+			return
+		}
+		fallthrough
+	case verbGenerate:
+		h.answer(w, r, c, geminiAPI)
+	case verbCount:
+		h.countTokens(w, r, c, geminiAPI)
+	default:
+		c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url",
+			Message: "There is no such method of a model. " + verbGenerate + ", " + verbStream + " and " + verbCount + " are served."})
+	}
+}
+
+// completeGemini sets the fields of a request that are in its path and query: the model, and whether to stream.
+func completeGemini(r *http.Request, req *wire.ClientRequest) *problem {
+	model, verb := geminiVerb(r.URL.Path)
+	req.Model, req.Stream = model, verb == verbStream
+	if alt := r.URL.Query()["alt"]; len(alt) > 0 && !slices.Contains([]string{"sse", "json"}, alt[0]) {
+		return badRequest("alt", "alt may be sse or json.")
+	}
+	return nil
+}

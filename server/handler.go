@@ -1,0 +1,66 @@
+package server
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Server is the handler: the middleware and the table of routes in front of one handler for each protocol. It may be
+// used by several goroutines at once.
+type Server struct {
+	*core
+	table   []route
+	mux     *http.ServeMux
+	usage   *usage
+	unready atomic.Bool // /readyz has logged why
+
+	chat     *chatHandler
+	runs     *runsHandler
+	inputs   *inputHandler
+	ui       *uiHandler
+	catalog  *catalogHandler
+	peers    *peerHandler
+	maintain *maintenance
+}
+
+// New returns the server. It returns an error with code invalid_config if the options are not valid.
+func New(opts *Options) (*Server, error) {
+	co, err := newCore(opts)
+	if err != nil {
+		return nil, invalid("new", err)
+	}
+	seals, err := newSealKeys(opts)
+	if err != nil {
+		return nil, invalid("new", err)
+	}
+	views := &runViews{co}
+	exec := &executor{views}
+	turns := &hiddenTurns{runViews: views, store: newTurnStore(&co.opts.Limits, co.opts.Now), seals: seals}
+	g := &Server{core: co, usage: newUsage(co.opts.Now, &co.opts.Limits),
+		chat: &chatHandler{executor: exec, turns: turns, earlier: newEarlierRuns(views)},
+		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
+		maintain: &maintenance{executor: exec, turns: turns}}
+	if _, err := g.Reload(&opts.Setup); err != nil {
+		return nil, err
+	}
+	g.table = g.routes()
+	g.mux = g.mount(g.table)
+	return g, nil
+}
+
+// Reload replaces the setup for further requests. If it returns an error, nothing has changed. Requests in progress and
+// detached runs keep the setup that they began with; former is closed when the last of them that uses the previous
+// setup has ended.
+func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
+	next, err := newSetup(s)
+	if err != nil {
+		return nil, invalid("reload", err)
+	}
+	return g.work.replace(next), nil
+}
+
+func invalid(op string, err error) error {
+	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "gateway: " + op, Err: err}
+}

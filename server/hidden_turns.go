@@ -1,0 +1,124 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// labelConversation is the label under which the log of a run has the sum of the conversation that it was
+// begun with, as its client had it. It is not listed with those of the client.
+const labelConversation = "lathe_conversation_sha256"
+
+// maxLoaded bounds the runs that one look into the store goes through.
+const maxLoaded = 1000
+
+// loadedRuns reads from the store what other processes kept, and earlier ones: the logs of runs that handed
+// calls over, and that wait for their results. Each log is read once when its run has come to rest. It looks no further back than turns are kept.
+type loadedRuns struct {
+	mu   sync.Mutex
+	read map[string]time.Time // runs that were looked at, and when they were begun
+}
+
+// hiddenTurns keeps what runs did that their clients do not see, and splices it into the conversations that they send.
+type hiddenTurns struct {
+	*runViews
+	store  *turnStore
+	seals  *sealKeys
+	loaded loadedRuns
+}
+
+// join joins the conversation of a request with what was kept of it, here or in the store.
+func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *spliced {
+	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
+	waiting := ht.waitingTurns(ctx, a)
+	handsOver := len(a.req.Tools) > 0 || ht.opts.Approvals != nil
+	if (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
+		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
+	}
+	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting)
+	if j.missing && !relayed && ht.opts.Index != nil && ht.loadTurns(ctx, a.caller) {
+		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting)
+	}
+	return j
+}
+
+// loadTurns reports whether something of the caller's was found that is not from here.
+func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found bool) {
+	r := &ht.loaded
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	oldest := ht.opts.Now().Add(-ht.opts.Limits.KeepFor)
+	if r.read == nil {
+		r.read = map[string]time.Time{}
+	}
+	maps.DeleteFunc(r.read, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	f := &store.RunFilter{Principal: c.key.Name, Limit: 100}
+	for seen := 0; seen < maxLoaded; {
+		rows, next, err := ht.opts.Index.Runs(ctx, f)
+		if err != nil {
+			ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
+			return found
+		}
+		for i := range rows {
+			row := &rows[i]
+			if seen++; row.Started.Before(oldest) {
+				return found
+			}
+			moves := row.Status == "running" // it may have been resumed since it returned calls to the client
+			if _, done := r.read[row.RunID]; done && !moves || !moves && !handsOver(row.Reason) {
+				continue
+			}
+			if !moves {
+				r.read[row.RunID] = row.Started
+			}
+			found = ht.loadRun(ctx, c, row.RunID) || found
+		}
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	return found
+}
+
+// handsOver reports whether a run that came to that has given calls to its client.
+func handsOver(r lathe.Reason) bool {
+	return r == lathe.ReasonClientToolCalls || r == lathe.ReasonAwaitingApproval || r == lathe.ReasonAwaitingToolResults
+}
+
+// loadRun keeps what the log of a run says that its client did not see.
+func (ht *hiddenTurns) loadRun(ctx context.Context, c *caller, id string) bool {
+	own := *c // whose request is of another run
+	v, p := ht.view(ctx, &own, id)
+	if p != nil {
+		return false
+	}
+	var sum conversationSum
+	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
+	if err != nil || len(label) != len(sum) {
+		return false
+	}
+	copy(sum[:], label)
+	var calls []lathe.ToolCall
+	for i := range v.state.Open {
+		if o := &v.state.Open[i]; v.client[o.ID] {
+			calls = append(calls, o.ToolCall)
+		}
+	}
+	if len(calls) == 0 {
+		return false
+	}
+	waits := ""
+	if v.state.Finished == nil {
+		waits = id
+	}
+	ht.store.put(sum.key(calls), waits, loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
+	return true
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Hosted tools are tools that a client declares and that the vendor's server executes, such as web_search. They are sent to
+// models of the client's wire. For other models they are listed as ignored, not refused, since agents declare them in every
+// request. A request whose tool choice forces such a tool is refused.
+
+// acceptHosted accepts, ignores or refuses each hosted tool of the request. relayed is whether the body is sent to the model
+// server unchanged.
+func (a *chat) acceptHosted(m *Model, relayed bool) *problem {
+	same := m.Loop.Wire() == a.protocol.Wire()
+	for _, t := range a.req.Hosted {
+		switch {
+		case t.Type == "mcp":
+			if p := a.acceptServer(t.JSON); p != nil {
+				return p
+			}
+		case relayed:
+		case same:
+			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
+		case t.Forced:
+			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
+		default:
+			a.ignored = append(a.ignored, a.protocol.tools+"."+t.Type)
+		}
+	}
+	return nil
+}
+
+// acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
+// others, since a client must not choose the servers that this server connects to.
+func (a *chat) acceptServer(raw []byte) *problem {
+	value, _ := rawjson.Get(raw, "server_label")
+	label, err := rawjson.AppendUnquote(nil, value)
+	c := a.caller
+	if err == nil && len(label) > 0 && c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(s *lathe.ToolSpec) bool {
+		return s.For(c.key.Name) && c.serverOf(s.Name) == string(label)
+	}) {
+		return nil
+	}
+	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this server's configuration.")
+}
+
+// maxBetas limits the values of anthropic-beta in a request.
+const maxBetas = 64
+
+// acceptBetas reads the values of the header anthropic-beta. For models on other wires than Messages it lists the header as
+// ignored.
+func (a *chat) acceptBetas(m *Model, header http.Header) {
+	if a.protocol != messagesAPI {
+		return
+	}
+	var betas []string
+	for _, value := range header["Anthropic-Beta"] {
+		for beta := range strings.SplitSeq(value, ",") {
+			if beta = strings.TrimSpace(beta); isToken(beta) && len(betas) < maxBetas {
+				betas = append(betas, beta)
+			}
+		}
+	}
+	switch {
+	case len(betas) == 0:
+	case m.Loop.Wire() == lathe.WireMessages:
+		a.in.Betas = betas
+	default:
+		a.ignored = append(a.ignored, "anthropic-beta")
+	}
+}
+
+// restrictTools removes the tools of this server that the request does not allow from the run.
+func (a *chat) restrictTools() {
+	if a.req.Allowed == nil {
+		return
+	}
+	allow := a.in.Allow
+	if allow == nil {
+		allow = a.caller.toolNames()
+	}
+	a.in.Allow = slices.DeleteFunc(slices.Clone(allow), func(name string) bool { return !slices.Contains(a.req.Allowed, name) })
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// A run in this process is executed by a request or by the supervisor.
+
+// inflightRuns are the runs that requests execute.
+type inflightRuns struct {
+	mu sync.Mutex
+	of map[string]*inflightRun // by run id
+}
+
+// add remembers the inflightRun of a run until it is removed.
+func (l *inflightRuns) add(f *inflightRun) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]*inflightRun{}
+	}
+	l.of[f.id] = f
+}
+
+func (l *inflightRuns) remove(f *inflightRun) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of[f.id] == f {
+		delete(l.of, f.id)
+	}
+}
+
+// interrupt ends all of them.
+func (l *inflightRuns) interrupt(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.of {
+		f.cancel(cause)
+	}
+}
+
+func (l *inflightRuns) find(id string) *inflightRun {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[id]
+}
+
+// executes reports whether this process executes the run now.
+func (co *core) executes(id string) bool {
+	return co.inflight.find(id) != nil || co.opts.Supervisor != nil && co.opts.Supervisor.Owns(id)
+}
+
+// waitRun blocks until a run that this process executes has ended or is suspended, or ctx is done; res is nil in the
+// latter case. ok is false if this process does not execute the run.
+func (co *core) waitRun(ctx context.Context, id string) (res *event.Result, ok bool) {
+	if f := co.inflight.find(id); f != nil {
+		select {
+		case <-f.over:
+			return f.res, true
+		case <-ctx.Done():
+			return nil, true
+		}
+	}
+	res, ok, _ = co.opts.Supervisor.Wait(ctx, id) // the log of the run has its result
+	return res, ok
+}
+
+// interrupt cancels a run that this process executes, and reports whether it executes the run.
+func (co *core) interrupt(id string) bool {
+	if f := co.inflight.find(id); f != nil {
+		f.cancel(context.Canceled)
+		return true
+	}
+	return co.opts.Supervisor.Cancel(id)
+}

@@ -1,0 +1,115 @@
+package middleware
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// The errors of [ReadBody].
+var (
+	ErrTooLarge   = errors.New("the request body is too large")
+	ErrTimeout    = errors.New("the request body did not arrive in time")
+	ErrEncoding   = errors.New("the encoding of the request body is not supported")
+	ErrUnreadable = errors.New("the request body could not be read")
+)
+
+// A BodyLimit bounds one request body.
+type BodyLimit struct {
+	MaxBytes int64 // after decompression
+	// Plain refuses a compressed body with [ErrEncoding].
+	Plain bool
+}
+
+// maxWindow bounds the memory that a compressed body makes the server hold while it is read, in bytes.
+const maxWindow = 8 << 20
+
+// LimitBodyTime sets the time by which the body of the request must have arrived, whether a handler reads it or not.
+func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // a test's writer has no deadlines
+	}
+}
+
+// ReadBody reads the body of a request and decompresses it. The size is bounded after decompression, so that a small body
+// cannot become a large one. The error is one of this package's. ReadBody lifts the deadline of [LimitBodyTime], except
+// after an error: then it closes the connection after the answer, so that the rest of the body is not awaited.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, error) {
+	body, err := inflate(w, r, limit)
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return nil, err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a test's writer has no deadlines
+	return body, nil
+}
+
+func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, error) {
+	var src io.Reader = http.MaxBytesReader(w, r.Body, limit.MaxBytes)
+	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); {
+	case encoding == "" || encoding == "identity":
+	case limit.Plain:
+		return nil, ErrEncoding
+	case encoding == "gzip":
+		z, err := gzip.NewReader(src)
+		if err != nil {
+			return nil, readError(err)
+		}
+		src = z
+	case encoding == "zstd":
+		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, readError(err)
+		}
+		defer z.Close()
+		src = z
+	default:
+		return nil, ErrEncoding
+	}
+	body, err := readAll(src, limit.MaxBytes, r.ContentLength)
+	switch {
+	case err != nil:
+		return nil, readError(err)
+	case int64(len(body)) > limit.MaxBytes:
+		return nil, ErrTooLarge
+	}
+	return body, nil
+}
+
+// maxAhead bounds the memory that is allocated for a body before any of it has arrived.
+const maxAhead = 64 << 10
+
+// readAll reads at most one byte more than most from src. declared is the Content-Length of the request.
+func readAll(src io.Reader, most, declared int64) ([]byte, error) {
+	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // the byte more finds the end
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := src.Read(b[len(b):min(int64(cap(b)), most+1)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil, int64(len(b)) > most:
+			return b, err
+		}
+	}
+}
+
+func readError(err error) error {
+	var large *http.MaxBytesError
+	var late interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &large):
+		return ErrTooLarge
+	case errors.As(err, &late) && late.Timeout():
+		return ErrTimeout
+	}
+	return ErrUnreadable
+}

@@ -1,0 +1,83 @@
+// Package middleware holds the checks that every HTTP listener of Lathe makes before a handler sees a request: bearer
+// tokens, host names, origins and bodies. [github.com/lathe-run/lathe/server] applies them to all its routes, and
+// [github.com/lathe-run/lathe/server/mcp] to the one route that it serves where no server stands in front of it.
+package middleware
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/secret"
+)
+
+// MinToken is the least length of a configured token in bytes. Shorter ones can be guessed.
+const MinToken = 16
+
+// Bearer returns the token of the request's Authorization header. The scheme is matched without regard to case
+// (RFC 9110, 11.1). ok is false if the request has no such header, more than one, or another scheme.
+func Bearer(r *http.Request) (token string, ok bool) {
+	all := r.Header["Authorization"]
+	if len(all) != 1 {
+		return "", false
+	}
+	scheme, token, found := strings.Cut(all[0], " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+}
+
+// Tokens is a list of bearer tokens, held as hashes. The zero value is an empty list. It may be read by several
+// goroutines at once.
+type Tokens struct {
+	names  []string
+	hashes [][sha256.Size]byte
+}
+
+// Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
+// name is empty or taken, or if the token is shorter than [MinToken] or in the list already.
+func (t *Tokens) Add(kind, name string, token secret.Secret) error {
+	hash := sha256.Sum256([]byte(token.Reveal()))
+	switch {
+	case name == "":
+		return fmt.Errorf("a %s has no name", kind)
+	case slices.Contains(t.names, name):
+		return fmt.Errorf("two %ss are named %s", kind, name)
+	case len(token.Reveal()) < MinToken:
+		return fmt.Errorf("the %s %s is shorter than %d characters", kind, name, MinToken)
+	case slices.Contains(t.hashes, hash):
+		return fmt.Errorf("the %s %s is the same as another", kind, name)
+	}
+	t.AddUnchecked(name, token)
+	return nil
+}
+
+// AddUnchecked appends a token without the checks of [Tokens.Add]: an operator who starts one server for one token chooses
+// its length.
+func (t *Tokens) AddUnchecked(name string, token secret.Secret) {
+	t.names = append(t.names, name)
+	t.hashes = append(t.hashes, sha256.Sum256([]byte(token.Reveal())))
+}
+
+// Find returns the index of the token that the request has; -1 if it has none of the list. shown reports whether it has
+// a bearer token at all.
+func (t *Tokens) Find(r *http.Request) (index int, shown bool) {
+	token, shown := Bearer(r)
+	if !shown || token == "" {
+		return -1, shown
+	}
+	return t.FindToken(token), true
+}
+
+// FindToken returns the index of a token; -1 if it is none of the list. All tokens are compared, each in constant time.
+func (t *Tokens) FindToken(token string) (index int) {
+	index = -1
+	hash := sha256.Sum256([]byte(token))
+	for i := range t.hashes {
+		if subtle.ConstantTimeCompare(hash[:], t.hashes[i][:]) == 1 && index < 0 {
+			index = i
+		}
+	}
+	return index
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/server/internal/middleware"
+)
+
+// A Key authenticates callers and bounds their rights. Its name is the principal of their runs and restricts every query
+// of the store.
+type Key struct {
+	Name   string
+	Secret secret.Secret
+	Models []string // nil: every model
+	Tools  []string // nil: every tool of this server
+	// Approve lists the owners of the runs whose calls the key may approve, deny and answer: [ApproveOwn],
+	// [ApproveOthers] and names of keys. nil: its own runs; empty: none.
+	Approve []string
+	// Limits narrow those of the models; a zero field does not narrow.
+	Limits            lathe.Limits
+	RequestsPerMinute int // 0: no bound
+	Concurrency       int // requests at once; 0: no bound
+}
+
+// A setup is a [Setup] that was checked.
+type setup struct {
+	Setup
+	tokens  middleware.Tokens // of Keys, in their order
+	hosts   map[string]bool
+	origins *http.CrossOriginProtection
+	waiting *approval.Sentence
+	users   int           // requests and runs that use it; guarded by the mutex of work, as unused is
+	unused  chan struct{} // closed when it was replaced and nothing uses it any more
+}
+
+// Check returns an error if [New] or [Server.Reload] would refuse the setup.
+func (s *Setup) Check() error {
+	if _, err := newSetup(s); err != nil {
+		return invalid("setup", err)
+	}
+	return nil
+}
+
+func newSetup(s *Setup) (*setup, error) {
+	out := &setup{Setup: *s, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
+	if s.Models == nil {
+		return nil, errors.New("models are required")
+	}
+	out.Keys, out.Origins = slices.Clone(s.Keys), slices.Clone(s.Origins)
+	var err error
+	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
+		return nil, fmt.Errorf("waiting text: %w", err)
+	}
+	for i := range out.Keys {
+		if err := out.tokens.Add("key", out.Keys[i].Name, out.Keys[i].Secret); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.checkApprove(); err != nil {
+		return nil, err
+	}
+	for _, h := range s.Hosts {
+		out.hosts[strings.ToLower(h)] = true
+	}
+	for _, o := range s.Origins {
+		if err := out.origins.AddTrustedOrigin(o); err != nil {
+			return nil, fmt.Errorf("origin %q: %w", o, err)
+		}
+	}
+	return out, nil
+}
+
+// anyone is the key of every caller where there are no keys.
+var anyone = &Key{}
+
+// authenticate returns the key that the request has.
+func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
+	if len(s.Keys) == 0 {
+		return anyone, nil
+	}
+	found, shown := s.tokens.Find(r)
+	if token := foreignKey(r); !shown && token != "" {
+		found, shown = s.tokens.FindToken(token), true
+	}
+	switch {
+	case !shown:
+		return nil, noKey(r)
+	case found < 0:
+		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+	}
+	return &s.Keys[found], nil
+}
+
+// foreignKeys are headers in which clients of Anthropic's and Google's APIs send their key.
+var foreignKeys = []string{"X-Api-Key", "X-Goog-Api-Key"}
+
+// foreignKey returns the key of a request without a bearer token: of one of the headers, or, on Google's paths, of the query
+// parameter `key`; "" if there is none, or more than one of a kind.
+func foreignKey(r *http.Request) string {
+	for _, name := range foreignKeys {
+		if given := r.Header[name]; len(given) == 1 {
+			return given[0]
+		}
+	}
+	if given := r.URL.Query()["key"]; len(given) == 1 && isGemini(r) {
+		return given[0]
+	}
+	return ""
+}
+
+// noKey is the answer to a request without a key. It names Azure's header if that has the key.
+func noKey(r *http.Request) *problem {
+	p := &problem{Status: http.StatusUnauthorized, Code: "missing_api_key", Message: "Send an API key: Authorization: Bearer KEY."}
+	if r.Header["Api-Key"] != nil {
+		p.Message = "This server reads no key from the header api-key. " + p.Message
+	}
+	return p
+}
+
+func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
+func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
+
+// Narrowed returns limits narrowed by those of the key.
+func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
+	limits, _ = limits.Narrow(k.Limits)
+	return limits
+}

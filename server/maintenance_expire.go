@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Maintain resumes runs whose requests for approval have expired, those of earlier processes too; on a shared store it resumes
+// all runs that no process owns. It returns when ctx is done or the gateway is drained, and is called once.
+func (g *Server) Maintain(ctx context.Context) {
+	if g.opts.Index != nil && g.opts.Supervisor != nil {
+		g.maintain.run(ctx)
+	}
+}
+
+// run does the maintenance until ctx is done or the server is drained.
+func (mt *maintenance) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(mt.leaving, cancel)()
+	var suspendedRun sync.WaitGroup
+	defer suspendedRun.Wait()
+	if mt.opts.Approvals != nil {
+		mt.recount(ctx)
+		suspendedRun.Go(func() { mt.recountEvery(ctx) })
+	}
+	if mt.shared != nil {
+		mt.serve(ctx)
+		return
+	}
+	if mt.opts.Approvals == nil || mt.opts.Bus == nil {
+		return
+	}
+	tick := time.NewTicker(mt.opts.Limits.Expiry)
+	defer tick.Stop()
+	for {
+		for _, r := range mt.opts.Approvals.Expired() {
+			if p := mt.expire(ctx, r.RunID); p != nil && ctx.Err() == nil {
+				mt.opts.Log.Error("a run whose request for approval has expired could not be resumed", "run_id", r.RunID, "code", p.Code)
+				mt.opts.Approvals.Await(r) // the next round tries again
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// serverCaller is the caller of what the gateway does by itself. It may see every run.
+func (co *core) serverCaller() *caller { return &caller{key: anyone} }
+
+// request returns the approval request of an open call, as the log of the run has it.
+func (v *runView) request(o *loop.OpenCall) approval.Request {
+	r := approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
+		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
+	if r.Arguments == nil {
+		r.Arguments = json.RawMessage(o.Arguments)
+	}
+	return r
+}
+
+// expire resumes a run if it waits for an approval whose request has expired.
+func (mt *maintenance) expire(ctx context.Context, id string) *problem {
+	c := mt.serverCaller()
+	c.setup = mt.work.begin()
+	defer mt.work.end(c.setup)
+	unlock, err := mt.locks.lock(ctx, id)
+	if err != nil {
+		return nil // the server stops
+	}
+	defer unlock()
+	v, p := mt.view(ctx, c, id)
+	switch {
+	case p != nil && p.Code == noRun().Code:
+		return nil
+	case p != nil:
+		return p
+	case v.state.Paused == "", v.state.Finished != nil, mt.executes(id):
+		return nil
+	}
+	for i := range v.state.Open {
+		if o := &v.state.Open[i]; o.Asked && !mt.opts.Now().Before(o.ExpiresAt) {
+			return mt.resume(ctx, c, v, nil)
+		}
+	}
+	return nil
+}

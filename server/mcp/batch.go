@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// batchEra is the protocol version that has batches. The one before does not speak of them, and later
+// ones do without.
+const batchEra = "2025-03-26"
+
+// maxBatch bounds the messages of a batch.
+const maxBatch = 64
+
+// batchLimits are those of messages, one level further down.
+var batchLimits = rawjson.Limits{MaxDepth: messageLimits.MaxDepth + 1, MaxKeys: messageLimits.MaxKeys}
+
+// inspectBatch checks a batch of a client that speaks a protocol version, and returns its messages in
+// their order. Where one of them cannot be used, none is: refused is the answer then, with an error
+// for every request.
+func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte) {
+	whole := func(text string) []byte {
+		return (&refusal{code: jsonrpc.CodeInvalidRequest, text: text}).append(nil)
+	}
+	if protocol != batchEra {
+		return nil, whole("batches belong to protocol version " + batchEra + ": send one message at a time")
+	}
+	messages, err := jsonrpc2.Batch(b, batchLimits, maxBatch)
+	switch {
+	case errors.Is(err, jsonrpc2.ErrLongBatch), errors.Is(err, jsonrpc2.ErrEmptyBatch):
+		return nil, whole(err.Error())
+	case err != nil:
+		return nil, unreadable(b, err).append(nil)
+	}
+	var wrong []*refusal // of each message; nil: it could be used
+	var ids []string
+	seen := map[string]bool{}
+	bad := false
+	for _, one := range messages {
+		m, no := inspect(one)
+		switch {
+		case no != nil:
+		case m.method == "initialize":
+			no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize stands alone, not in a batch"}
+		case m.id != "" && m.method != "" && seen[spelled(m.id)]:
+			no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "two requests of the batch have one id"}
+		case m.method == "": // the id of a response is one of ours
+			m.id = ""
+		}
+		seen[spelled(m.id)] = true
+		bad = bad || no != nil
+		wrong, ids = append(wrong, no), append(ids, m.id)
+	}
+	if !bad {
+		return messages, nil
+	}
+	refused = []byte{'['}
+	for i, no := range wrong {
+		if no == nil && ids[i] != "" {
+			no = &refusal{id: ids[i], code: jsonrpc.CodeInvalidRequest, text: "nothing of the batch was done: another message of it cannot be used"}
+		}
+		if no == nil {
+			continue
+		}
+		if len(refused) > 1 {
+			refused = append(refused, ',')
+		}
+		refused = no.append(refused)
+	}
+	return nil, append(refused, ']')
+}
+
+// spelled is the id as it is written without escapes that it could do without.
+func spelled(id string) string {
+	if b, err := rawjson.AppendUnquote([]byte{'"'}, []byte(id)); err == nil {
+		return string(b)
+	}
+	return id
+}
+
+// postBatch serves a batch over HTTP.
+func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []byte, charge func(context.Context, int) (time.Duration, bool)) {
+	v, known := t.sessionNamed(r.Header.Get(headerSession))
+	protocol := ""
+	if known {
+		protocol = v.protocol()
+	}
+	if version := r.Header.Get(headerVersion); version != "" && version != batchEra {
+		protocol = version
+	}
+	if known || r.Header.Get(headerSession) == "" { // else the session handler answers that there is no such session
+		messages, refused := inspectBatch(body, protocol)
+		if refused != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(refused) // the client may have left
+			return
+		}
+		messages = slices.DeleteFunc(messages, isIgnored)
+		if len(messages) == 0 {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		if n := len(messages) - 1; n > 0 && charge != nil {
+			if wait, ok := charge(r.Context(), n); !ok {
+				w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+				answer(w, http.StatusTooManyRequests, &refusal{code: codeBusy, text: "the key may not make so many requests: each message of a batch counts"})
+				return
+			}
+		}
+		body = append(append([]byte{'['}, bytes.Join(messages, []byte{','})...), ']')
+		t.sync()
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	t.stateful.ServeHTTP(w, r)
+}
+
+// isIgnored reports whether a message, which was inspected, is a notification that the server ignores.
+func isIgnored(b []byte) bool {
+	m, _ := inspect(b)
+	return m.ignored()
+}
+
+// A bundle is the answers to one batch over standard streams, which go out together.
+type bundle struct {
+	open int
+	out  [][]byte
+}
+
+// put keeps an answer, and returns the whole where it is the last.
+func (b *bundle) put(answer []byte) []byte {
+	b.out = append(b.out, answer)
+	if b.open--; b.open > 0 {
+		return nil
+	}
+	return append(append([]byte{'['}, bytes.Join(b.out, []byte{','})...), ']')
+}

@@ -1,0 +1,85 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+)
+
+// callTool executes one tools/call with the runner.
+func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	p := req.Params
+	round := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
+	protocol := protocolOf(req.ProtocolVersion(), p.Meta)
+	rule, able := t.s.opts.Tasks.Rules[p.Name], t.s.opts.Tasks.After > 0 && modernVersion(protocol) && knowsTasks(round.caps)
+	if round.tasks, round.atOnce = able, able && rule.AtOnce; rule.Required && !able && t.offer(p.Name) != nil {
+		return nil, errNoTasks()
+	}
+	if p.RequestState != "" {
+		return t.resume(ctx, p.RequestState, fingerprint("tools/call", p.Name, p.Arguments), &round)
+	}
+	runnerRef := t.s.runners.begin()
+	e := &runnerCall{t: t, v: t.sessionOf(req.Session), protocol: protocol, runnerRef: runnerRef, runner: runnerRef.runner, settings: runnerRef.runner.Settings(),
+		call: lathe.ToolCall{Name: p.Name, Arguments: string(p.Arguments)}}
+	spec := t.offer(p.Name)
+	typed := spec != nil && showsOutput(spec, &e.settings)
+	if typed {
+		e.settings.OversizeOutput = lathe.OversizeError // half an object is none
+	}
+	switch {
+	case e.settings.ToolUseMode == lathe.ModeDisabled:
+		e.refuse = lathe.CodePolicyDenied
+	case t.elsewhere(p.Name):
+		e.refuse = lathe.CodeUnknownTool
+	}
+	return send(ctx, e, fingerprint("tools/call", p.Name, p.Arguments), &round, toolAsks, func(_ context.Context, r *lathe.ToolResult) (mcp.Result, error) {
+		if r.Code == lathe.CodeUnknownTool {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool", Data: json.RawMessage(r.Content)}
+		}
+		return resultOf(r, typed, protocol), nil
+	})
+}
+
+func (t *tenant) offer(name string) *lathe.ToolSpec {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.offers[name]
+}
+
+// elsewhere reports whether a client executes the tool of that name.
+func (t *tenant) elsewhere(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.others[name]
+}
+
+// newestHandshake is what the handshake is answered with by default.
+const newestHandshake = "2025-11-25"
+
+// protocolOf returns the protocol version that applies to a request. It is always a version that the server knows, also if
+// the request names an unknown one.
+func protocolOf(v string, meta mcp.Meta) string {
+	if _, stated := meta[mcp.MetaKeyProtocolVersion]; !stated && modernVersion(v) {
+		return newestHandshake
+	}
+	if !slices.Contains(mcp.SupportedProtocolVersions(), v) {
+		return newestHandshake
+	}
+	return v
+}
+
+type stdioKey struct{}
+
+func isStdio(ctx context.Context) bool { return ctx.Value(stdioKey{}) != nil }
+
+func transportOf(ctx context.Context) string {
+	if isStdio(ctx) {
+		return "stdio"
+	}
+	return "http"
+}

@@ -1,0 +1,249 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// catalogCall returns a runnerCall of a resource or a prompt. The caller must call its run or its end.
+func (t *tenant) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
+	runnerRef := t.s.runners.begin()
+	e := &runnerCall{t: t, v: t.sessionOf(session), protocol: protocol, runnerRef: runnerRef, settings: runnerRef.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
+	set := t.s.offer.Load().set
+	if set == nil || e.settings.ToolUseMode == lathe.ModeDisabled {
+		e.refuse = lathe.CodeUnknownTool
+	}
+	e.runner = runnerRef.runner.Over(set)
+	e.settings.OversizeOutput = lathe.OversizeError
+	return e
+}
+
+// read reads a resource with the runner.
+func (t *tenant) read(ctx context.Context, session *mcp.ServerSession, protocol string, token any, uri string) (*mcp.ResourceContents, error) {
+	r, parts := t.s.offer.Load().find(uri)
+	if r == nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	in := map[string]any{"uri": uri}
+	if parts != nil {
+		in["parts"] = parts
+	}
+	args, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	e := t.catalogCall(session, protocol, r.spec.Name, args)
+	e.output = 6*r.MaxBytes + 4<<10 // as JSON, where a byte may take six
+	e.client.set(ctx, session, token)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.v.ctx, cancel)() // the end of the session ends its calls
+	got := e.run(ctx, transportOf(ctx))
+	switch {
+	case got.Code == lathe.CodeUnknownTool, got.Code == lathe.CodeInvalidArguments:
+		return nil, mcp.ResourceNotFoundError(uri)
+	case got.IsError:
+		return nil, failed(&got)
+	}
+	var was reading
+	if err := json.Unmarshal([]byte(got.Content), &was); err != nil {
+		return nil, err
+	}
+	c := &mcp.ResourceContents{URI: uri, MIMEType: was.MediaType}
+	switch {
+	case was.Text != nil:
+		c.Text = *was.Text
+	case len(got.Blobs) > 0:
+		c.Blob = got.Blobs[0].Data
+	default: // it was left out, because it holds a secret
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the content may not be shown"}
+	}
+	return c, nil
+}
+
+// readResource answers resources/read.
+func (t *tenant) readResource(ctx context.Context, req mcp.Request) (mcp.Result, error) {
+	r, ok := req.(*mcp.ReadResourceRequest)
+	if !ok || r.Params == nil || r.Params.URI == "" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no resource"}
+	}
+	protocol := protocolOf(r.ProtocolVersion(), r.Params.Meta)
+	c, err := t.read(ctx, r.Session, protocol, r.Params.GetProgressToken(), r.Params.URI)
+	if err != nil {
+		return nil, err
+	}
+	res := &mcp.ReadResourceResult{}
+	if modernVersion(protocol) {
+		if err := json.Unmarshal([]byte(`{"contents":[],"resultType":"complete"}`), res); err != nil { // the one way to say it
+			return nil, err
+		}
+	}
+	res.Contents = []*mcp.ResourceContents{c}
+	res.CacheScope = "private"
+	return res, nil
+}
+
+// failed is the error of a runnerCall that did not go well. It holds the runner's error object.
+func failed(r *lathe.ToolResult) error {
+	e := &jsonrpc.Error{Code: codeBusy, Message: "the request was not carried out: " + string(r.Code)}
+	switch r.Code {
+	case lathe.CodeUnknownTool:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is nothing of that name"}
+	case lathe.CodeInvalidArguments, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge:
+		e.Code = jsonrpc.CodeInvalidParams
+	}
+	if rawjson.IsObject([]byte(r.Content), rawjson.Limits{}) {
+		e.Data = json.RawMessage(r.Content)
+	}
+	return e
+}
+
+// readable returns the entries of the catalog that the policy allows the caller now.
+func (t *tenant) readable(runner *tool.Runner) map[string]bool {
+	o := t.s.offer.Load()
+	if o.empty() || runner.Settings().ToolUseMode == lathe.ModeDisabled {
+		return nil
+	}
+	w := runner.Over(o.set).Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
+	defer w.Close()
+	out := map[string]bool{}
+	for _, spec := range w.Specs() {
+		out[spec.Name] = true
+	}
+	return out
+}
+
+// syncCatalog takes over what the catalog offers the caller now. It is called with the lock held.
+func (t *tenant) syncCatalog(runner *tool.Runner) {
+	o, may := t.s.offer.Load(), t.readable(runner)
+	next := map[string]any{}
+	for name := range may {
+		next[name] = o.byTool[name]
+	}
+	if len(next) == len(t.readables) {
+		same := true
+		for name, item := range next {
+			same = same && t.readables[name] == item
+		}
+		if same {
+			return
+		}
+	}
+	for name, item := range t.readables {
+		if next[name] == item {
+			continue
+		}
+		switch item := item.(type) {
+		case *prompt:
+			t.server.RemovePrompts(item.Name)
+		case *resource:
+			t.server.RemoveResources(item.URI)
+			t.server.RemoveResourceTemplates(item.URI, item.URI+"{+path}")
+		}
+	}
+	for name, item := range next {
+		if t.readables[name] == item {
+			continue
+		}
+		switch item := item.(type) {
+		case *prompt:
+			t.server.AddPrompt(item.definition(), t.getPrompt)
+		case *resource:
+			t.offerResource(item)
+		}
+	}
+	t.readables = next
+}
+
+// offerResource registers a resource with the protocol, so that clients are notified when it is added or removed. Requests to
+// list or read resources are answered before they reach it.
+func (t *tenant) offerResource(r *resource) {
+	none := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	template := &mcp.ResourceTemplate{Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MediaType, URITemplate: r.URI}
+	switch {
+	case r.Files != nil:
+		template.URITemplate += "{+path}"
+		t.server.AddResourceTemplate(template, none)
+	case r.fits != nil:
+		t.server.AddResourceTemplate(template, none)
+	default:
+		t.server.AddResource(r.definition(), none)
+	}
+}
+
+// definition describes a single resource to clients.
+func (r *resource) definition() *mcp.Resource {
+	d := &mcp.Resource{Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MediaType, URI: r.URI}
+	switch {
+	case r.Data != nil:
+		d.Size = int64(len(r.Data))
+		if d.MIMEType == "" {
+			d.MIMEType = sniff(r.Data)
+		}
+	case r.Read == nil:
+		d.Size = int64(len(r.Text))
+		if d.MIMEType == "" {
+			d.MIMEType = "text/plain"
+		}
+	}
+	return d
+}
+
+// offered are the resources that the caller may see, by their addresses.
+func (t *tenant) offered() (out []*resource) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, item := range t.readables {
+		if r, ok := item.(*resource); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *resource) int { return strings.Compare(a.URI, b.URI) })
+	return out
+}
+
+// listResources answers resources/list: single resources, and the files of folders.
+func (t *tenant) listResources(p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
+	var all []*mcp.Resource
+	for _, r := range t.offered() {
+		switch {
+		case r.Files != nil:
+			for _, f := range r.list() {
+				all = append(all, &mcp.Resource{Name: f.name, URI: f.uri, MIMEType: f.kind, Size: f.size})
+			}
+		case r.fits == nil:
+			all = append(all, r.definition())
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
+	start := 0
+	if p != nil && p.Cursor != "" {
+		after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil || len(p.Cursor) > 2*maxURI {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
+		}
+		for start < len(all) && all[start].URI <= string(after) {
+			start++
+		}
+	}
+	res := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+	res.CacheScope = "private" // what one caller may see is not for another
+	end := min(start+t.s.opts.PageSize, len(all))
+	res.Resources = append(res.Resources, all[start:end]...)
+	if end < len(all) {
+		res.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(all[end-1].URI))
+	}
+	return res, nil
+}

@@ -1,0 +1,70 @@
+package mcp
+
+import (
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxCompletions bounds the values of one completion; the protocol allows no more.
+const maxCompletions = 100
+
+// complete answers completion/complete: the values of an argument or part that begin with what is
+// there, then those that hold it.
+func (t *tenant) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	if p == nil || p.Ref == nil || p.Argument.Name == "" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the completion says not what of"}
+	}
+	values, ok := t.values(p.Ref, p.Argument.Name)
+	if !ok {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such prompt, template or argument"}
+	}
+	typed := strings.ToLower(p.Argument.Value)
+	var first, then []string
+	for _, v := range values {
+		switch low := strings.ToLower(v); {
+		case strings.HasPrefix(low, typed):
+			first = append(first, v)
+		case strings.Contains(low, typed):
+			then = append(then, v)
+		}
+	}
+	all := append(first, then...)
+	res := &mcp.CompleteResult{}
+	res.Completion.Values = append([]string{}, all[:min(len(all), maxCompletions)]...)
+	res.Completion.Total, res.Completion.HasMore = len(all), len(all) > maxCompletions
+	return res, nil
+}
+
+// values are what an argument of a prompt, or a part of a template, may be completed to.
+func (t *tenant) values(ref *mcp.CompleteReference, argument string) ([]string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, item := range t.readables {
+		switch item := item.(type) {
+		case *prompt:
+			if ref.Type != "ref/prompt" || item.Name != ref.Name {
+				continue
+			}
+			for _, a := range item.Arguments {
+				if a.Name == argument {
+					return a.Values, true
+				}
+			}
+		case *resource:
+			if ref.Type != "ref/resource" || item.URI != ref.URI && (item.Files == nil || item.URI+"{+path}" != ref.URI) {
+				continue
+			}
+			for _, name := range item.parts {
+				if name == argument {
+					return item.Values[name], true
+				}
+			}
+			if item.Files != nil && argument == "path" {
+				return nil, true
+			}
+		}
+	}
+	return nil, false
+}

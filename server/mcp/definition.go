@@ -1,0 +1,66 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// definition describes a tool to clients. Its effect becomes the annotations that MCP calls hints, which grant nothing.
+func definition(spec *lathe.ToolSpec, settings *lathe.Settings) *mcp.Tool {
+	t := &mcp.Tool{Name: spec.Name, Description: spec.Description, InputSchema: inputSchema(spec.Schema), Annotations: annotations(spec)}
+	if showsOutput(spec, settings) {
+		t.OutputSchema = spec.OutputSchema
+	}
+	return t
+}
+
+func annotations(spec *lathe.ToolSpec) *mcp.ToolAnnotations {
+	yes, no := true, false
+	h := &mcp.ToolAnnotations{}
+	switch spec.Effect {
+	case lathe.ReadOnly:
+		h.ReadOnlyHint, h.IdempotentHint, h.DestructiveHint = true, true, &no
+	case lathe.Idempotent:
+		h.IdempotentHint, h.DestructiveHint = true, &yes
+	default: // it writes
+		h.DestructiveHint = &yes
+	}
+	if slices.Contains(spec.Labels, lathe.LabelCanExfiltrate) || slices.Contains(spec.Labels, lathe.LabelReadsUntrusted) {
+		h.OpenWorldHint = &yes
+	}
+	return h
+}
+
+var noArguments = json.RawMessage(`{"type":"object","additionalProperties":false}`)
+
+// inputSchema is the schema with the type that the protocol wants said.
+func inputSchema(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 {
+		return noArguments
+	}
+	if _, ok := rawjson.Get(schema, "type"); ok {
+		return schema
+	}
+	inner := bytes.TrimSpace(schema)[1:]
+	out := []byte(`{"type":"object"`)
+	if next := rawjson.SkipSpace(inner, 0); inner[next] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, inner...)
+}
+
+// showsOutput reports whether clients get the schema of the output. They validate results against it, so it is shown only
+// if they get the whole output, and that is an object.
+func showsOutput(spec *lathe.ToolSpec, settings *lathe.Settings) bool {
+	if len(spec.OutputSchema) == 0 || !slices.Contains(spec.Allowlist, "*") || settings.Executor == lathe.ExecutorNoop {
+		return false
+	}
+	typ, ok := rawjson.Get(spec.OutputSchema, "type")
+	return ok && string(typ) == `"object"`
+}

@@ -1,0 +1,303 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// An exchange is a runnerCall whose tool may ask the client, in the era of 2026-07-28: the question is the
+// answer to the request, and the client repeats its request with the reply. The tool runs once: between the requests it
+// blocks. The state that the client gets is a random number that is valid for one more request of the same caller with the
+// same arguments.
+type exchange struct {
+	clientAbilities
+	e      *runnerCall
+	print  [32]byte
+	ctx    context.Context // of the runnerCall: it outlives the requests
+	cancel context.CancelFunc
+	asks   chan *asking
+	done   chan lathe.ToolResult
+	shape  shape
+	finish finish
+
+	// Used by the goroutine of the open request; by none while the exchange is parked.
+	given mcp.InputResponseMap
+	open  *asking
+	timer *time.Timer
+	state string // while it is parked
+}
+
+// A finish converts the result of a runnerCall to the protocol result of the open request.
+type finish func(ctx context.Context, r *lathe.ToolResult) (mcp.Result, error)
+
+// A shape returns the protocol result that asks the client the questions.
+type shape func(requests mcp.InputRequestMap, state string) (mcp.Result, error)
+
+// A round is one request of an exchange.
+type round struct {
+	session *mcp.ServerSession
+	token   any
+	caps    *mcp.ClientCapabilities
+	answers mcp.InputResponseMap
+	tasks   bool // the request may be answered by a task
+	atOnce  bool // answer with a task immediately, unless the number of tasks is at its limit
+}
+
+// asking holds the questions that a tool waits for, and their answers.
+type asking struct {
+	questions map[string]tool.Question
+	answers   map[string]tool.Answer
+	err       error
+	ready     chan struct{}
+}
+
+// fingerprint identifies a request, so that the reply to one is not used for another.
+func fingerprint(method, name string, args []byte) [32]byte {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(method), []byte(name), args} {
+		sum := sha256.Sum256(part)
+		h.Write(sum[:])
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// send executes the runnerCall. It returns the result that end makes of the outcome, or a question for the client.
+func send(ctx context.Context, e *runnerCall, print [32]byte, r *round, s shape, end finish) (mcp.Result, error) {
+	e.client.set(ctx, r.session, r.token)
+	can, transport := abilities(r.caps), transportOf(ctx)
+	modern := modernVersion(e.protocol)
+	if modern && (r.tasks || can[capForm] || can[capLink] || can[capSample] || can[capRoots]) {
+		x := &exchange{clientAbilities: clientAbilities{can: can}, e: e, print: print, asks: make(chan *asking), done: make(chan lathe.ToolResult, 1),
+			shape: s, finish: end, given: r.answers}
+		e.asker = x
+		return x.begin(ctx, transport, r)
+	}
+	a := &sessionAsker{clientAbilities: clientAbilities{can: can}, session: r.session, t: e.t}
+	e.asker = a
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.v.ctx, cancel)() // the end of the session ends its calls
+	result := e.run(ctx, transport)
+	if result.IsError && modern {
+		if err := a.lacks(); err != nil {
+			return nil, err
+		}
+	}
+	return end(ctx, &result)
+}
+
+// begin starts the runnerCall, and serves the request that it comes from.
+func (x *exchange) begin(ctx context.Context, transport string, first *round) (mcp.Result, error) {
+	s := x.e.t.s
+	x.ctx, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ok := s.apart(func() {
+		defer x.cancel()
+		defer context.AfterFunc(x.e.v.ctx, x.cancel)()
+		x.done <- x.e.run(x.ctx, transport)
+		x.e.t.forget(x)
+	})
+	if !ok {
+		x.e.end()
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
+	}
+	if first.atOnce {
+		if res, ok := x.become(); ok {
+			return res, nil
+		}
+	}
+	return x.serve(ctx, first)
+}
+
+// serve waits for the runnerCall to end, to ask something that the client has not answered, or to take so
+// long that it is a task.
+func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
+	var long <-chan time.Time
+	if r.tasks {
+		timer := time.NewTimer(x.e.t.s.opts.Tasks.After)
+		defer timer.Stop()
+		long = timer.C
+	}
+	for {
+		select {
+		case <-long:
+			if res, ok := x.become(); ok {
+				return res, nil
+			}
+		case a := <-x.asks:
+			x.open = a
+			if x.markDone() {
+				continue
+			}
+			res, err := x.park()
+			if err == nil {
+				return res, nil
+			}
+			a.err, x.open = err, nil
+			close(a.ready)
+		case r := <-x.done:
+			return x.end(ctx, &r)
+		case <-ctx.Done(): // who closes the request cancels it
+			x.cancel()
+			r := <-x.done
+			return x.finish(ctx, &r)
+		}
+	}
+}
+
+// end is the result of the runnerCall.
+func (x *exchange) end(ctx context.Context, r *lathe.ToolResult) (mcp.Result, error) {
+	if r.IsError {
+		if err := x.lacks(); err != nil {
+			return nil, err
+		}
+	}
+	return x.finish(ctx, r)
+}
+
+// markDone hands the client's answers to the tool, where there is one for each question.
+func (x *exchange) markDone() bool {
+	a := x.open
+	for name, q := range a.questions {
+		if _, ok := a.answers[name]; ok {
+			continue
+		}
+		if answer, ok := answerOf(q, x.given[name]); ok {
+			a.answers[name] = answer
+		}
+	}
+	if len(a.answers) < len(a.questions) {
+		return false
+	}
+	x.open = nil
+	close(a.ready)
+	return true
+}
+
+// unanswered is what the client has not answered yet.
+func (x *exchange) unanswered() mcp.InputRequestMap {
+	out := mcp.InputRequestMap{}
+	for name, q := range x.open.questions {
+		if _, ok := x.open.answers[name]; !ok {
+			out[name] = requestOf(q)
+		}
+	}
+	return out
+}
+
+// park keeps the exchange until the client makes its request again, and returns what it is asked.
+func (x *exchange) park() (mcp.Result, error) {
+	t := x.e.t
+	requests := x.unanswered()
+	state := rand.Text()
+	res, err := x.shape(requests, state)
+	if err != nil {
+		return nil, err
+	}
+	x.e.client.detach()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.s.asking.Add(1) > int64(t.s.opts.MaxAsking) {
+		t.s.asking.Add(-1)
+		return nil, &lathe.Error{Code: lathe.CodeRateLimited, Op: "mcp: too many calls wait for their clients"}
+	}
+	t.parked[state], x.state = x, state
+	x.timer = time.AfterFunc(t.s.opts.AskTimeout, func() {
+		if t.unpark(state) != nil {
+			x.cancel()
+		}
+	})
+	return res, nil
+}
+
+// unpark returns the parked exchange with that state, or nil. A state is valid for one request.
+func (t *tenant) unpark(state string) *exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.parked[state]
+	if x != nil {
+		delete(t.parked, state)
+		t.s.asking.Add(-1)
+		x.timer.Stop()
+	}
+	return x
+}
+
+// forget drops an exchange whose runnerCall is over.
+func (t *tenant) forget(x *exchange) {
+	t.mu.Lock()
+	state := x.state
+	t.mu.Unlock()
+	t.unpark(state)
+}
+
+// resume continues a parked exchange.
+func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *round) (mcp.Result, error) {
+	t.mu.Lock()
+	x := t.parked[state]
+	t.mu.Unlock()
+	if x == nil || x.print != print || t.unpark(state) == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such requestState of this request: make the request anew without it"}
+	}
+	x.mu.Lock()
+	x.can = abilities(r.caps)
+	x.mu.Unlock()
+	x.given = maps.Clone(r.answers)
+	x.e.client.set(ctx, r.session, r.token)
+	select {
+	case result := <-x.done:
+		return x.end(ctx, &result)
+	default:
+	}
+	if !x.markDone() {
+		res, err := x.park()
+		if err != nil {
+			x.cancel()
+			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many calls wait for their clients"}
+		}
+		return res, nil
+	}
+	return x.serve(ctx, r)
+}
+
+// Ask implements tool.Asker.
+func (x *exchange) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
+	if err := x.check(questions); err != nil {
+		return nil, err
+	}
+	a := &asking{questions: maps.Clone(questions), answers: make(map[string]tool.Answer, len(questions)), ready: make(chan struct{})}
+	select {
+	case x.asks <- a:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-x.ctx.Done():
+		return nil, x.ctx.Err()
+	}
+	select {
+	case <-a.ready:
+		return a.answers, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-x.ctx.Done():
+		return nil, x.ctx.Err()
+	}
+}
+
+// toolAsks is a question in answer to tools/call.
+func toolAsks(requests mcp.InputRequestMap, state string) (mcp.Result, error) {
+	res := &mcp.CallToolResult{}
+	if err := json.Unmarshal([]byte(`{"content":[],"resultType":"input_required"}`), res); err != nil { // the one way to say it
+		return nil, err
+	}
+	res.InputRequests, res.RequestState = requests, state
+	return res, nil
+}

@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Limits of the files of one resource.
+const (
+	maxFiles  = 1_000  // that are listed
+	maxWalked = 10_000 // entries that are looked at for it
+)
+
+// pathOf returns the path of the file that a URI names, where it is one that may be offered.
+func (r *resource) pathOf(uri string) (string, bool) {
+	rest, ok := strings.CutPrefix(uri, r.URI)
+	if !ok || rest == "" || strings.ContainsAny(rest, "?#") {
+		return "", false
+	}
+	segments := strings.Split(rest, "/")
+	for i, s := range segments {
+		name, err := url.PathUnescape(s)
+		if err != nil || strings.ContainsAny(name, "/\\\x00") || !utf8.ValidString(name) {
+			return "", false
+		}
+		segments[i] = name
+	}
+	name := strings.Join(segments, "/")
+	return name, fs.ValidPath(name) && r.offers(name)
+}
+
+func (r *resource) uriOf(name string) string {
+	segments := strings.Split(name, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return r.URI + strings.Join(segments, "/")
+}
+
+// offers reports whether a path is one that clients may see.
+func (r *resource) offers(name string) bool {
+	for s := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(s, ".") {
+			return false
+		}
+	}
+	if r.Match == nil {
+		return true
+	}
+	for _, p := range r.Match {
+		what := name
+		if !strings.Contains(p, "/") {
+			what = path.Base(name)
+		}
+		if ok, err := path.Match(p, what); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// file reads the file that a URI names.
+func (r *resource) file(uri string) (*lathe.Blob, error) {
+	name, ok := r.pathOf(uri)
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	info, err := fs.Stat(r.Files, name)
+	if err != nil || !info.Mode().IsRegular() { // what is behind a link that leads out, a pipe, a device
+		return nil, fs.ErrNotExist
+	}
+	f, err := r.Files.Open(name)
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	b, err := io.ReadAll(io.LimitReader(f, int64(r.MaxBytes)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > r.MaxBytes {
+		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the file has more than %d bytes", r.MaxBytes)
+	}
+	kind := r.MediaType
+	if kind == "" {
+		kind = kindOf(name, b)
+	}
+	return &lathe.Blob{MediaType: kind, Data: b}, nil
+}
+
+// A listed is a file among those of a resource.
+type listed struct {
+	uri, name, kind string
+	size            int64
+}
+
+// list returns the files there are, at most maxFiles of them, by their paths.
+func (r *resource) list() (out []listed) {
+	walked := 0
+	_ = fs.WalkDir(r.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		walked++
+		switch {
+		case walked > maxWalked || len(out) >= maxFiles:
+			return fs.SkipAll
+		case err != nil:
+			if d != nil && d.IsDir() {
+				return fs.SkipDir // what cannot be read is not there
+			}
+			return nil
+		case name != "." && strings.HasPrefix(path.Base(name), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir() || !r.offers(name) || !utf8.ValidString(name) || strings.ContainsAny(name, "\\"):
+			return nil
+		}
+		info, serr := fs.Stat(r.Files, name)
+		if serr != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // what cannot be read is not there
+		}
+		kind := r.MediaType
+		if kind == "" {
+			kind = byExtension(name)
+		}
+		out = append(out, listed{uri: r.uriOf(name), name: name, kind: kind, size: info.Size()})
+		return nil
+	})
+	return out
+}
+
+// stamp changes when a file does.
+type stamp struct {
+	size int64
+	when time.Time
+	gone bool
+}
+
+func (r *resource) stamp(uri string) stamp {
+	if r.Files == nil {
+		return stamp{}
+	}
+	name, ok := r.pathOf(uri)
+	if !ok {
+		return stamp{gone: true}
+	}
+	info, err := fs.Stat(r.Files, name)
+	if errors.Is(err, fs.ErrNotExist) || err != nil {
+		return stamp{gone: true}
+	}
+	return stamp{size: info.Size(), when: info.ModTime()}
+}
+
+// kinds are the media types of files by the ends of their names: the same on every machine.
+var kinds = map[string]string{
+	".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
+	".html": "text/html", ".htm": "text/html", ".css": "text/css", ".js": "text/javascript", ".xml": "application/xml",
+	".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml", ".sql": "application/sql",
+	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".pdf": "application/pdf", ".wav": "audio/wav", ".mp3": "audio/mpeg", ".ogg": "audio/ogg", ".zip": "application/zip",
+}
+
+func byExtension(name string) string { return kinds[strings.ToLower(path.Ext(name))] }
+
+// kindOf is the media type of a file. Its name is believed where the bytes do not say otherwise: text
+// is text, and an image is one of its kind.
+func kindOf(name string, b []byte) string {
+	kind, seen := byExtension(name), sniff(b)
+	text := utf8.Valid(b) && !strings.Contains(string(b), "\x00")
+	switch {
+	case kind == "" && text:
+		return "text/plain"
+	case kind == "":
+		return seen
+	case isText(kind) && !text:
+		return "application/octet-stream"
+	case strings.HasPrefix(kind, "image/") && !isText(kind) && seen != kind:
+		return "application/octet-stream"
+	}
+	return kind
+}

@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// codeBusy is the JSON-RPC error of what may be tried again later.
+const codeBusy = -32000
+
+// maxID bounds the id of a request, in bytes.
+const maxID = 256
+
+// messageLimits hold for a whole message; arguments stand three levels deep in it, and are checked
+// again by the runner.
+var messageLimits = rawjson.Limits{MaxDepth: 72, MaxKeys: 10_000}
+
+// statelessEra is the first protocol version without sessions.
+const statelessEra = "2026-07-28"
+
+// A message holds the fields of a client's message that inspect reads before the SDK decodes it.
+type message struct {
+	id      string // JSON text; "" of what wants no answer
+	method  string // "" of a response
+	version string // that params._meta names
+}
+
+// A refusal is the JSON-RPC error with which the server answers a message that it does not pass on to the SDK.
+type refusal struct {
+	id   string // JSON text; "": null
+	code int
+	text string
+}
+
+// methods are the requests that are served.
+var methods = map[string]bool{
+	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "logging/setLevel": true,
+	"server/discover": true, "subscriptions/listen": true, "completion/complete": true,
+	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
+	"prompts/list": true, "prompts/get": true,
+	"tasks/get": true, "tasks/update": true, "tasks/cancel": true,
+}
+
+// inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a request that is served. It
+// looks at the bytes that are decoded later, and at nothing else.
+func inspect(b []byte) (m message, no *refusal) {
+	if err := rawjson.Check(b, messageLimits); err != nil {
+		return m, unreadable(b, err)
+	}
+	b = b[rawjson.SkipSpace(b, 0):]
+	if b[0] != '{' {
+		return m, &refusal{code: jsonrpc.CodeInvalidRequest, text: "a message is a JSON object"}
+	}
+	invalid := func(text string) *refusal {
+		return &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: text}
+	}
+	if id, ok := rawjson.Get(b, "id"); ok {
+		if !validID(id) {
+			return m, invalid("the id is neither a text of at most 256 bytes nor a whole number")
+		}
+		m.id = string(id)
+	}
+	if v, _ := rawjson.Get(b, "jsonrpc"); string(v) != `"2.0"` {
+		return m, invalid(`jsonrpc is not "2.0"`)
+	}
+	method, ok := rawjson.Get(b, "method")
+	if !ok {
+		_, result := rawjson.Get(b, "result")
+		_, failed := rawjson.Get(b, "error")
+		if m.id == "" || result == failed {
+			return m, invalid("neither a request nor a response")
+		}
+		return m, nil
+	}
+	if method[0] != '"' {
+		return m, invalid("the method is not a text")
+	}
+	name, err := rawjson.AppendUnquote(nil, method)
+	if err != nil || len(name) == 0 {
+		return m, invalid("the method is not a name")
+	}
+	m.method = string(name)
+	params, ok := rawjson.Get(b, "params")
+	if ok && params[0] != '{' {
+		return m, invalid("params is not an object")
+	}
+	if ok {
+		m.version = metaVersion(params)
+	}
+	if m.id != "" && !methods[m.method] {
+		return m, &refusal{id: m.id, code: jsonrpc.CodeMethodNotFound, text: "no such method"}
+	}
+	return m, nil
+}
+
+func metaVersion(params []byte) string {
+	meta, ok := rawjson.Get(params, "_meta")
+	if !ok || meta[0] != '{' {
+		return ""
+	}
+	v, ok := rawjson.Get(meta, "io.modelcontextprotocol/protocolVersion")
+	if !ok || v[0] != '"' {
+		return ""
+	}
+	text, err := rawjson.AppendUnquote(nil, v)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// validID takes texts, and whole numbers that every decoder reads the same.
+func validID(id []byte) bool {
+	if id[0] == '"' {
+		return len(id) <= maxID
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && n >= -(1<<53) && n <= 1<<53 && string(id) != "-0"
+}
+
+// unreadable refuses what is not strict JSON, and says where and why.
+func unreadable(b []byte, err error) *refusal {
+	no := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
+	if se := (*rawjson.SyntaxError)(nil); errors.As(err, &se) {
+		no.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
+		switch se.Kind {
+		case rawjson.KindDuplicate, rawjson.KindDeep, rawjson.KindKeys, rawjson.KindSurrogate:
+			no.code = jsonrpc.CodeInvalidRequest // JSON it is
+			no.id = looseID(b)
+		}
+	}
+	return no
+}
+
+// looseID returns the id of a message that is JSON, though not strict, so that its request is not
+// left waiting. Nothing else is read from such a message.
+func looseID(b []byte) string {
+	b = b[rawjson.SkipSpace(b, 0):]
+	end, err := rawjson.Scan(b, 0)
+	if err != nil || rawjson.SkipSpace(b, end) != len(b) || b[0] != '{' {
+		return ""
+	}
+	id, n := "", 0
+	for key, value := range rawjson.Members(b) {
+		if rawjson.EqualKey(key, "id") && validID(value) {
+			id = string(value)
+			n++
+		}
+	}
+	if n != 1 || rawjson.Check([]byte(id), rawjson.Limits{}) != nil {
+		return ""
+	}
+	return id
+}
+
+// append appends the response.
+func (r *refusal) append(dst []byte) []byte {
+	return jsonrpc2.AppendError(dst, r.id, r.code, r.text)
+}

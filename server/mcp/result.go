@@ -1,0 +1,70 @@
+package mcp
+
+import (
+	"encoding/json"
+	"mime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// resultOf is the result of a call as the client gets it: the text that a model would get, the same as structured content if
+// it is an object, and content other than text as blocks of its kind. typed says that the client validates structured
+// content against a schema: an error has none then.
+func resultOf(r *lathe.ToolResult, typed bool, protocol string) *mcp.CallToolResult {
+	res := &mcp.CallToolResult{}
+	if modernVersion(protocol) {
+		_ = json.Unmarshal([]byte(`{"content":[],"resultType":"complete"}`), res) // the one way to say it
+	}
+	res.IsError, res.Content = r.IsError, []mcp.Content{}
+	if len(r.Blobs) == 0 || r.Content != "null" { // there was more than the blobs
+		res.Content = append(res.Content, &mcp.TextContent{Text: r.Content})
+	}
+	if rawjson.IsObject([]byte(r.Content), rawjson.Limits{}) && !(r.IsError && typed) {
+		res.StructuredContent = json.RawMessage(r.Content)
+	}
+	for i := range r.Blobs {
+		res.Content = append(res.Content, block(&r.Blobs[i], i+1))
+	}
+	return res
+}
+
+// svg is the type of drawings, which may hold scripts: a client gets them as text.
+const svg = "image/svg+xml"
+
+// block is the n-th blob of a result as a content block.
+func block(b *lathe.Blob, n int) mcp.Content {
+	kind, _, err := mime.ParseMediaType(b.MediaType)
+	if err != nil {
+		kind = ""
+	}
+	switch {
+	case b.URL != "" && !strings.HasPrefix(b.URL, "data:"):
+		name := b.Name
+		if name == "" {
+			name = "result-" + strconv.Itoa(n)
+		}
+		return &mcp.ResourceLink{URI: b.URL, Name: name, MIMEType: b.MediaType}
+	case b.URL != "":
+		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: b.URL, MIMEType: b.MediaType}}
+	case strings.HasPrefix(kind, "image/") && kind != svg:
+		return &mcp.ImageContent{MIMEType: b.MediaType, Data: b.Data}
+	case strings.HasPrefix(kind, "audio/"):
+		return &mcp.AudioContent{MIMEType: b.MediaType, Data: b.Data}
+	}
+	c := &mcp.ResourceContents{URI: b.Name, MIMEType: b.MediaType}
+	if !strings.Contains(c.URI, ":") {
+		c.URI = "lathe:result/" + strconv.Itoa(n)
+	}
+	if (strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == svg) && utf8.Valid(b.Data) {
+		c.Text = string(b.Data)
+	} else {
+		c.Blob = b.Data
+	}
+	return &mcp.EmbeddedResource{Resource: c}
+}

@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A runnerCall is one request of a client that the runner executes: the call of a tool, the reading of a resource, or the
+// filling in of a prompt.
+type runnerCall struct {
+	t         *tenant
+	v         *clientSession
+	protocol  string
+	runnerRef *runnerRef   // released when run returns
+	runner    *tool.Runner // that of runnerRef, or one like it for the catalog
+	settings  lathe.Settings
+	call      lathe.ToolCall
+	refuse    lathe.Code // answered with, in place of calling anything
+	output    int        // bytes that may come out; 0: as the limits say
+	asker     tool.Asker
+	client    listener
+}
+
+// A listener is the open request of the client, to which progress and log messages of a running call are sent.
+type listener struct {
+	mu      sync.Mutex
+	ctx     context.Context
+	session *mcp.ServerSession
+	token   any // of progress; nil: it does not want to know
+}
+
+func (l *listener) set(ctx context.Context, session *mcp.ServerSession, token any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ctx, l.session, l.token = ctx, session, token
+}
+
+// detach stops progress and log messages until the client makes its request again.
+func (l *listener) detach() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = nil
+}
+
+// now returns where to send a message; the session is nil if the client has no request open.
+func (l *listener) now() (context.Context, *mcp.ServerSession, any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ctx, l.session, l.token
+}
+
+// run executes the call, and emits its events to the sinks as a run of its own. It always returns a result.
+func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResult {
+	t := rc.t
+	defer rc.end()
+	session, history := rc.v.history()
+	info := t.runInfo(rc.v, transport, rc.protocol)
+	info.RunID, info.RequestID, info.SessionID = t.s.opts.NewID("run_"), t.s.opts.NewID("req_"), session
+	rc.settings.ResultFormat = lathe.ResultPlain // isError and the content blocks are the envelope
+	limits := rc.runner.Limits()
+	if t.caller.Limits != nil {
+		limits = *t.caller.Limits
+	}
+	// A call is a run of its own here: what bounds the calls of a run does not bound those of a session.
+	limits.MaxToolCalls = 1
+	if rc.output > 0 {
+		limits.MaxOutputBytes = rc.output
+	}
+	opts := &tool.RunOptions{Settings: &rc.settings, Limits: &limits, Allow: t.caller.Allow, History: history}
+	if rc.refuse == "" {
+		select {
+		case t.s.slots <- struct{}{}:
+			defer func() { <-t.s.slots }()
+		default:
+			rc.refuse = lathe.CodeRateLimited
+		}
+	}
+	if rc.asker != nil {
+		ctx = tool.WithAsker(ctx, rc.asker)
+	}
+	stop := rc.progress(ctx)
+	result, trace := rc.execute(ctx, info, opts)
+	stop()
+	for i := range trace {
+		if trace[i].Executed {
+			rc.v.note(trace[i].Tool)
+		}
+	}
+	return result
+}
+
+// end releases the runner.
+func (rc *runnerCall) end() { rc.t.s.runners.end(rc.runnerRef) }
+
+// execute executes the call. A call that requires an approval is denied: the protocol has no way to answer it later.
+func (rc *runnerCall) execute(ctx context.Context, info *lathe.RunInfo, opts *tool.RunOptions) (lathe.ToolResult, []event.CallTrace) {
+	w := rc.runner.Begin(info, opts)
+	defer w.Close()
+	ctx = event.WithTracer(ctx, info.RunID, rc.t.s.opts.Sinks)
+	notifier := rc.newNotifier(ctx, info)
+	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{rc.call}}
+	w.Adopt(&msg)
+	notifier.start(w.Specs(), opts, msg)
+	out := w.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0], Refuse: rc.refuse}}, notifier.event)
+	trace := out.Calls
+	if out.Parked {
+		waiting := out.Waiting
+		for i := range waiting {
+			waiting[i].Refuse = lathe.CodeApprovalDenied
+		}
+		out = w.Execute(ctx, 1, waiting, notifier.event)
+		trace = append(trace, out.Calls...)
+	}
+	for _, m := range out.Messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				notifier.finish(ctx, &r)
+				return r, trace
+			}
+		}
+	}
+	r := lathe.ToolResult{Name: rc.call.Name, IsError: true, Code: lathe.CodeExecutionFailed,
+		Content: `{"ok":false,"error":{"code":"execution_failed","message":"The call has no result."}}`}
+	notifier.finish(ctx, &r)
+	return r, trace
+}
+
+// progress notifies the client every ProgressEvery while the call runs, if its request has a progress token. stop ends
+// that, and returns when no further notification is sent.
+func (rc *runnerCall) progress(ctx context.Context) (stop func()) {
+	if _, session, token := rc.client.now(); token == nil || session == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		began := time.Now()
+		tick := time.NewTicker(rc.t.s.opts.ProgressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if at, session, token := rc.client.now(); session != nil && token != nil {
+				// How much is left is unknown: progress is the time in seconds.
+				_ = session.NotifyProgress(at, &mcp.ProgressNotificationParams{ // the client may have left
+					ProgressToken: token, Progress: time.Since(began).Seconds(), Message: "running"})
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}

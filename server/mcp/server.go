@@ -1,0 +1,236 @@
+// Package mcp offers tools, resources and prompts to MCP clients: over standard streams and over streamable HTTP, in
+// both protocol eras (2026-07-28, and `initialize` with 2024-11-05 to 2025-11-25).
+//
+// A tool.Runner executes every call, with its policy, limits, approvals and redaction. The sinks get each call as a run of
+// its own: RunStarted, the events of the call, RunFinished. In both eras a caller sees and calls what the policy allows it.
+// The same holds for reading a resource and filling in a prompt: to policies and events they are the tools resource__NAME and
+// prompt__NAME.
+//
+// Every byte of a client is untrusted. A message is bounded and checked as strict JSON before it is
+// decoded: a duplicate key, invalid UTF-8 and deep nesting are refused.
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Options of a [Server]. They are copied.
+type Options struct {
+	// Name, Title and Version identify the server to clients. The default of Name is lathe.
+	Name, Title, Version string
+	// Instructions are shown to the models of clients.
+	Instructions string
+	// Sinks get the events of each call.
+	Sinks []event.Sink
+	// Labels are added to every call. The server itself sets the labels `entry`, `transport` and `protocol`.
+	Labels map[string]string
+	// Depth is the run depth of the calls. It is 0 unless this server is itself part of a run.
+	Depth int
+	// PageSize is how many tools a page of tools/list has; 100.
+	PageSize int
+	// ProgressEvery is the time between progress notifications of a call whose client requests them; 5 s.
+	ProgressEvery time.Duration
+	// MaxMessageBytes bounds one message of a client; 4 MiB.
+	MaxMessageBytes int
+	// MaxCalls bounds the calls at once, of all clients; one more is answered rate_limited; 64.
+	MaxCalls int
+	// MaxSessions bounds the sessions at once; 256. Protocol version 2026-07-28 has no sessions.
+	MaxSessions int
+	// SessionIdle is the time without a message from the client after which a session ends; 30 min.
+	SessionIdle time.Duration
+	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all
+	// clients that wait for such an answer between two requests; 16. Each of them also counts towards MaxCalls.
+	AskTimeout time.Duration
+	MaxAsking  int
+	// Tasks says which calls become tasks.
+	Tasks Tasks
+	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
+	Drain time.Duration
+	HTTP  HTTPOptions
+	Now   func() time.Time           // time.Now
+	NewID func(prefix string) string // random
+	Log   *slog.Logger               // of the operator: no arguments, no output, no keys
+}
+
+func (o *Options) withDefaults() {
+	set := func(p *int, n int) {
+		if *p <= 0 {
+			*p = n
+		}
+	}
+	wait := func(p *time.Duration, d time.Duration) {
+		if *p <= 0 {
+			*p = d
+		}
+	}
+	if o.Name == "" {
+		o.Name = "lathe"
+	}
+	if o.Version == "" {
+		o.Version = "0.0.0"
+	}
+	set(&o.PageSize, 100)
+	wait(&o.ProgressEvery, 5*time.Second)
+	set(&o.MaxMessageBytes, 4<<20)
+	set(&o.MaxCalls, 64)
+	set(&o.MaxSessions, 256)
+	wait(&o.SessionIdle, 30*time.Minute)
+	wait(&o.Drain, 30*time.Second)
+	wait(&o.AskTimeout, 5*time.Minute)
+	set(&o.MaxAsking, 16)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func(prefix string) string { return prefix + rand.Text() }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Sinks = slices.Clone(o.Sinks)
+	o.Tasks.Rules = maps.Clone(o.Tasks.Rules)
+	o.Tasks.withDefaults()
+	o.HTTP.withDefaults()
+}
+
+// maxTenants bounds the callers whose state is kept in memory. At the bound, a caller without sessions is removed.
+const maxTenants = 1_000
+
+// A Server serves the tools of one runner. Its methods may be called from several goroutines at once.
+type Server struct {
+	runners runners
+	opts    Options                     // its HTTP is what the server began with
+	http    atomic.Pointer[HTTPOptions] // as they are now
+	offer   atomic.Pointer[offering]
+	slots   chan struct{} // of calls
+	asking  atomic.Int64  // calls that wait for their clients between two requests
+	tasks   taskStore
+	posts   chan struct{} // of HTTP requests
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu       sync.Mutex
+	closed   bool
+	tenants  map[string]*tenant
+	sessions int
+	watching sync.WaitGroup // of sessions
+}
+
+// New returns a server of the tools that the runner allows.
+func New(runner *tool.Runner, opts *Options) *Server {
+	s := &Server{tenants: map[string]*tenant{}}
+	s.runners.replace(runner)
+	s.offer.Store(&offering{})
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.withDefaults()
+	s.http.Store(&s.opts.HTTP)
+	s.slots = make(chan struct{}, s.opts.MaxCalls)
+	s.posts = make(chan struct{}, s.opts.HTTP.MaxRequests)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Use replaces the runner. Sessions stay open, running calls keep the former runner, and clients whose tools have changed
+// are notified. The channel is closed when no call uses the former runner.
+func (s *Server) Use(runner *tool.Runner) (unused <-chan struct{}) {
+	unused = s.runners.replace(runner)
+	s.Refresh()
+	return unused
+}
+
+// Admit replaces the options of the HTTP handler; nil: the defaults. Requests under way are not affected. The next request
+// in the session of a caller whose rights have changed is answered that there is no such session, and its client opens a new
+// one; tasks are found by their principal. MaxRequests does not change.
+func (s *Server) Admit(opts *HTTPOptions) {
+	o := HTTPOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	o.withDefaults()
+	s.http.Store(&o)
+}
+
+// Refresh checks whether the tools and the files that clients have subscribed to have changed, and notifies the sessions that
+// this concerns. A program that changes the set calls it; without it clients see a change at their next request.
+func (s *Server) Refresh() {
+	for _, t := range s.everyTenant() {
+		t.sync()
+		t.look()
+	}
+}
+
+func (s *Server) everyTenant() []*tenant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.tenants))
+}
+
+// Sessions returns the number of open sessions.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions
+}
+
+// Close cancels all calls, ends all sessions and waits for them.
+func (s *Server) Close() {
+	s.cancel()
+	s.mu.Lock()
+	s.closed = true
+	var open []*mcp.ServerSession
+	for _, t := range s.tenants {
+		open = slices.AppendSeq(open, t.server.Sessions())
+	}
+	s.mu.Unlock()
+	for _, session := range open {
+		_ = session.Close() // it is gone either way
+	}
+	s.watching.Wait()
+}
+
+var (
+	errClosed  = errors.New("the server is closed")
+	errTenants = errors.New("too many callers at once")
+)
+
+// tenantOf returns the state of a caller, and creates it if necessary.
+func (s *Server) tenantOf(c *Caller) (*tenant, error) {
+	key := c.key()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if t := s.tenants[key]; t != nil {
+		return t, nil
+	}
+	if len(s.tenants) >= maxTenants {
+		for k, t := range s.tenants {
+			if t.idle() {
+				delete(s.tenants, k)
+				break
+			}
+		}
+		if len(s.tenants) >= maxTenants {
+			return nil, errTenants
+		}
+	}
+	t := newTenant(s, c)
+	s.tenants[key] = t
+	return t, nil
+}

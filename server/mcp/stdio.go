@@ -1,0 +1,325 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/jsonlines"
+	"github.com/lathe-run/lathe/internal/jsonrpc2"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// ServeStdio serves one client over a pair of streams, with one message a line. It returns nil when in has ended and all
+// calls are answered; it waits for them for Options.Drain at most. It returns ctx's error when ctx is done. A line that is
+// not a valid message is answered with an error and has no other effect.
+//
+// When ctx is done, a Read of in that is in progress stays blocked until in returns: pass a reader that ends with ctx.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c *Caller) error {
+	if c == nil {
+		c = &Caller{}
+	}
+	t, err := s.tenantOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, stdioKey{}, true))
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	conn := newLines(in, out, s.opts.MaxMessageBytes, s.opts.Drain)
+	session, err := t.server.Connect(ctx, lineTransport{conn}, nil)
+	if err != nil {
+		return err
+	}
+	v, err := t.enter(session) // in both eras: the connection is what keeps its calls together
+	if err != nil {
+		_ = session.Close() // it has not begun
+		return err
+	}
+	conn.protocol = v.protocol
+	close(conn.begin)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = session.Wait()
+	}()
+	select {
+	case <-over:
+		<-v.gone
+	case <-ctx.Done():
+		v.cancel()
+		conn.end()
+		_ = session.Close() // it is gone either way
+		<-over
+		<-v.gone
+		return ctx.Err()
+	}
+	if werr := conn.broken(); werr != nil {
+		return werr
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+type lineTransport struct{ c *lines }
+
+// Connect implements mcp.Transport.
+func (t lineTransport) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
+
+// lines is a connection of one message a line.
+type lines struct {
+	begin  chan struct{} // closed when messages may be read
+	in     chan line
+	done   chan struct{}
+	finish sync.Once
+	drain  time.Duration
+
+	protocol func() string     // that the session has agreed on
+	queue    []jsonrpc.Message // of a batch; the reader's
+
+	mu   sync.Mutex
+	out  io.Writer
+	err  error              // of writing
+	open map[string]*bundle // requests that wait for their answer, by the text of their id; nil: it goes out alone
+	idle chan struct{}      // signalled when no request is open
+}
+
+type line struct {
+	text []byte
+	long bool
+	err  error
+}
+
+var _ mcp.Connection = (*lines)(nil)
+
+func newLines(in io.Reader, out io.Writer, limit int, drain time.Duration) *lines {
+	c := &lines{begin: make(chan struct{}), in: make(chan line), done: make(chan struct{}), drain: drain, out: out, open: map[string]*bundle{}, idle: make(chan struct{}, 1)}
+	go c.pump(jsonlines.NewReader(in, limit))
+	return c
+}
+
+// pump reads lines until the input or the connection ends.
+func (c *lines) pump(in *jsonlines.Reader) {
+	for {
+		text, err := in.Next()
+		l := line{text: text}
+		switch {
+		case errors.Is(err, jsonlines.ErrTooLong):
+			l.long = true
+		case err != nil && len(bytes.TrimSpace(text)) == 0:
+			l.err = err
+		case len(bytes.TrimSpace(text)) == 0:
+			continue
+		default: // text after the last line end is a line: the end of the input comes with the next call
+		}
+		select {
+		case c.in <- l:
+		case <-c.done:
+			return
+		}
+		if l.err != nil {
+			return
+		}
+	}
+}
+
+// Read returns the next message that can be used. Others are answered here.
+func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-c.begin:
+	case <-c.done:
+		return nil, io.EOF
+	}
+	for {
+		if len(c.queue) > 0 {
+			msg := c.queue[0]
+			c.queue = c.queue[1:]
+			return msg, nil
+		}
+		select {
+		case <-c.done:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case l := <-c.in:
+			if l.err != nil {
+				c.await(ctx)
+				return nil, io.EOF
+			}
+			var refused []byte
+			c.queue, refused = c.decode(l)
+			if refused == nil {
+				continue
+			}
+			if err := c.write(refused); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// decode returns the messages of a line, or what answers it in their place.
+func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
+	if l.long {
+		return nil, (&refusal{code: jsonrpc.CodeInvalidRequest, text: "the message is too large"}).append(nil)
+	}
+	if jsonrpc2.IsBatch(l.text) {
+		return c.decodeBatch(l.text)
+	}
+	m, no := inspect(l.text)
+	if no != nil {
+		return nil, no.append(nil)
+	}
+	msg, err := jsonrpc.DecodeMessage(bytes.TrimSpace(l.text))
+	if err != nil {
+		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "not a JSON-RPC message"}
+	} else if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() && m.method != "subscriptions/listen" && !c.wait([]string{keyOf(r.ID)}, nil) {
+		no = &refusal{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "a request with this id is under way"}
+	}
+	if no != nil {
+		return nil, no.append(nil)
+	}
+	return []jsonrpc.Message{msg}, nil
+}
+
+func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []byte) {
+	parts, refused := inspectBatch(text, c.protocol())
+	if refused != nil {
+		return nil, refused
+	}
+	whole := func(text string) []byte {
+		return (&refusal{code: jsonrpc.CodeInvalidRequest, text: text}).append(nil)
+	}
+	var keys []string
+	for _, part := range parts {
+		msg, err := jsonrpc.DecodeMessage(part)
+		if err != nil {
+			return nil, whole("not a batch of JSON-RPC messages")
+		}
+		if r, ok := msg.(*jsonrpc.Request); ok && r.IsCall() {
+			keys = append(keys, keyOf(r.ID))
+		}
+		messages = append(messages, msg)
+	}
+	if !c.wait(keys, &bundle{open: len(keys)}) {
+		return nil, whole("a request with the id of one in the batch is under way")
+	}
+	return messages, nil
+}
+
+// wait notes requests whose answers go out together; false where one with that id is under way.
+func (c *lines) wait(keys []string, b *bundle) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if _, busy := c.open[key]; busy {
+			return false
+		}
+	}
+	for _, key := range keys {
+		c.open[key] = b
+	}
+	return true
+}
+
+// keyOf returns the same key for two spellings of one id.
+func keyOf(id jsonrpc.ID) string {
+	switch v := id.Raw().(type) {
+	case string:
+		return "s" + v
+	case int64:
+		return "n" + strconv.FormatInt(v, 10)
+	default: // no request waits for it
+		return ""
+	}
+}
+
+// await waits until every request is answered, but not for ever.
+func (c *lines) await(ctx context.Context) {
+	timer := time.NewTimer(c.drain)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		n := len(c.open)
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-c.idle:
+		case <-timer.C:
+			return
+		case <-c.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Write writes a message as a line.
+func (c *lines) Write(_ context.Context, msg jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	r, answers := msg.(*jsonrpc.Response)
+	if answers {
+		c.mu.Lock()
+		if bundle := c.open[keyOf(r.ID)]; bundle != nil {
+			b = bundle.put(b)
+		}
+		c.mu.Unlock()
+	}
+	if b != nil {
+		err = c.write(b)
+	}
+	if answers {
+		c.mu.Lock()
+		delete(c.open, keyOf(r.ID))
+		left := len(c.open)
+		c.mu.Unlock()
+		if left == 0 {
+			select {
+			case c.idle <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return err
+}
+
+func (c *lines) write(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	_, c.err = c.out.Write(append(b, '\n'))
+	return c.err
+}
+
+func (c *lines) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// end makes further reads fail.
+func (c *lines) end() { c.finish.Do(func() { close(c.done) }) }
+
+// Close implements mcp.Connection.
+func (c *lines) Close() error {
+	c.end()
+	return nil
+}
+
+// SessionID implements mcp.Connection: there is just one.
+func (c *lines) SessionID() string { return "" }

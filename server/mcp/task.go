@@ -1,0 +1,266 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+)
+
+// extTasks is the extension by which a call continues after its request was answered.
+const extTasks = "io.modelcontextprotocol/tasks"
+
+// Tasks says which calls become tasks: those of clients of 2026-07-28 that declare the extension
+// io.modelcontextprotocol/tasks. Only its caller can access a task. It is kept in the memory of this process, and counts for
+// MaxCalls while it runs.
+type Tasks struct {
+	// After is the time after which a running call is answered with a task; 10 s. If it is negative, no call becomes a task
+	// and the extension is not offered.
+	After time.Duration
+	// TTL is how long a task is kept after its start; 1 h. A call that still runs then is cancelled.
+	TTL time.Duration
+	// Poll is the poll interval that clients are given; 1 s.
+	Poll time.Duration
+	// Max bounds the tasks that are kept, of all clients; 256. MaxOfCaller bounds those of one principal; a
+	// quarter of Max. A task beyond a bound replaces the oldest task that has ended: of the principal, or of all clients.
+	// If no such task has ended, the call does not become a task and is answered in its request.
+	Max, MaxOfCaller int
+	// Rules hold special rules for single tools, by tool name.
+	Rules map[string]TaskRule
+}
+
+// A TaskRule says how the calls of a tool become tasks.
+type TaskRule struct {
+	AtOnce   bool // calls become tasks when they start: the client gets the tool's questions through the task
+	Required bool // calls of clients that do not declare the extension are refused
+}
+
+func (o *Tasks) withDefaults() {
+	for p, def := range map[*time.Duration]time.Duration{&o.After: 10 * time.Second, &o.TTL: time.Hour, &o.Poll: time.Second} {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	if o.Max <= 0 {
+		o.Max = 256
+	}
+	if o.MaxOfCaller <= 0 {
+		o.MaxOfCaller = max(o.Max/4, 1)
+	}
+}
+
+// knowsTasks reports whether a client names the extension.
+func knowsTasks(c *mcp.ClientCapabilities) bool {
+	if c == nil {
+		return false
+	}
+	_, ok := c.Extensions[extTasks]
+	return ok
+}
+
+// errNoTasks is the error for a client that does not declare the extension.
+func errNoTasks() error {
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extTasks: struct{}{}}}})
+	if err != nil {
+		return err
+	}
+	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not name the extension " + extTasks, Data: data}
+}
+
+// A task is a runnerCall that continues after its request. It has no goroutine of its own: requests for the task update its
+// status.
+type task struct {
+	id    string
+	owner string // whose it is, as of Caller.owner
+	x     *exchange
+	timer *time.Timer // of its end; used by the taskStore
+
+	mu               sync.Mutex // held by who uses x, too
+	created, updated time.Time
+	status           taskStatus
+	result           mcp.Result
+	fault            *jsonrpc.Error
+}
+
+type taskStatus string
+
+const (
+	taskWorking   taskStatus = "working"
+	taskAsks      taskStatus = "input_required"
+	taskCompleted taskStatus = "completed"
+	taskFailed    taskStatus = "failed"
+	taskCancelled taskStatus = "cancelled"
+)
+
+func (s taskStatus) final() bool { return s != taskWorking && s != taskAsks }
+
+// taskResult is a task as clients see it: without what it has come to where it answers a call.
+type taskResult struct {
+	mcp.ResultBase
+	ResultType     string              `json:"resultType"`
+	TaskID         string              `json:"taskId"`
+	Status         taskStatus          `json:"status"`
+	CreatedAt      time.Time           `json:"createdAt"`
+	LastUpdatedAt  time.Time           `json:"lastUpdatedAt"`
+	TTLMS          int64               `json:"ttlMs"`
+	PollIntervalMS int64               `json:"pollIntervalMs"`
+	Result         mcp.Result          `json:"result,omitempty"`
+	Error          *taskError          `json:"error,omitempty"`
+	InputRequests  mcp.InputRequestMap `json:"inputRequests,omitempty"`
+}
+
+type taskError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// become makes a task of the runnerCall, and returns the result that names it; false where there are too many.
+func (x *exchange) become() (mcp.Result, bool) {
+	t := x.e.t
+	o := &t.s.opts.Tasks
+	now := t.s.opts.Now().UTC()
+	k := &task{id: rand.Text() + rand.Text(), owner: t.caller.owner(), x: x, created: now, updated: now, status: taskWorking}
+	shown := k.show("task", o)
+	if !t.s.tasks.put(k, o) {
+		return nil, false
+	}
+	x.e.client.detach()
+	return shown, true
+}
+
+// show is the task as it is known; of what answers a call it is the beginning.
+func (k *task) show(kind string, o *Tasks) *taskResult {
+	return &taskResult{ResultType: kind, TaskID: k.id, Status: k.status, CreatedAt: k.created, LastUpdatedAt: k.updated,
+		TTLMS: max(o.TTL.Milliseconds(), 1), PollIntervalMS: max(o.Poll.Milliseconds(), 1)}
+}
+
+// look takes note of what has become of the runnerCall; k.mu is held.
+func (k *task) look(ctx context.Context) {
+	if k.status.final() {
+		return
+	}
+	was := k.status
+	select {
+	case r := <-k.x.done:
+		k.end(ctx, &r)
+	default:
+		if k.x.open == nil {
+			select {
+			case k.x.open = <-k.x.asks:
+			default:
+			}
+		}
+		if k.status = taskWorking; k.x.open != nil {
+			k.status = taskAsks
+		}
+	}
+	if k.status != was {
+		k.updated = k.x.e.t.s.opts.Now().UTC()
+	}
+}
+
+func (k *task) end(ctx context.Context, r *lathe.ToolResult) {
+	res, err := k.x.end(ctx, r)
+	if err == nil {
+		k.status, k.result = taskCompleted, res
+		return
+	}
+	k.status = taskFailed
+	if !errors.As(err, &k.fault) {
+		k.fault = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call could not be answered"}
+	}
+}
+
+// taskParams are those of all methods of tasks.
+type taskParams struct {
+	mcp.ParamsBase
+	TaskID         string                     `json:"taskId"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses,omitempty"`
+}
+
+// taskMethods are the methods of the extension.
+var taskMethods = map[string]func(*task, context.Context, *taskParams, *Tasks) mcp.Result{
+	"tasks/get":    (*task).get,
+	"tasks/update": (*task).update,
+	"tasks/cancel": (*task).stop,
+}
+
+// serveTask answers a request of the extension.
+func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	p, _ := req.GetParams().(*taskParams)
+	r, ok := req.(*mcp.ServerRequest[*taskParams])
+	switch {
+	case !ok || p == nil || p.TaskID == "":
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request names no task"}
+	case !modernVersion(protocolOf(r.ProtocolVersion(), p.Meta)):
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+	case !knowsTasks(r.ClientCapabilities()):
+		return nil, errNoTasks()
+	}
+	k := t.s.tasks.find(p.TaskID, t.caller.owner())
+	if k == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look(ctx)
+	return taskMethods[method](k, ctx, p, &t.s.opts.Tasks), nil
+}
+
+func (k *task) get(_ context.Context, _ *taskParams, o *Tasks) mcp.Result {
+	out := k.show("complete", o)
+	switch k.status {
+	case taskCompleted:
+		out.Result = k.result
+	case taskFailed:
+		out.Error = &taskError{k.fault.Code, k.fault.Message, k.fault.Data}
+	case taskAsks:
+		out.InputRequests = k.x.unanswered()
+	case taskWorking, taskCancelled:
+	}
+	return out
+}
+
+// update takes the answers that fit what is asked; others are passed over.
+func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
+	if k.status == taskAsks {
+		k.x.given = mcp.InputResponseMap{}
+		for name := range k.x.open.questions {
+			var one mcp.InputResponseMap
+			if raw, ok := p.InputResponses[name]; ok && json.Unmarshal(append(append([]byte(`{"a":`), raw...), '}'), &one) == nil {
+				k.x.given[name] = one["a"]
+			}
+		}
+		k.x.markDone()
+	}
+	return done()
+}
+
+// stop cancels what runs. What has ended stays as it is.
+func (k *task) stop(context.Context, *taskParams, *Tasks) mcp.Result {
+	if !k.status.final() {
+		k.status, k.updated = taskCancelled, k.x.e.t.s.opts.Now().UTC()
+		k.x.cancel()
+	}
+	return done()
+}
+
+type doneResult struct {
+	mcp.ResultBase
+	ResultType string `json:"resultType"`
+}
+
+func done() mcp.Result { return &doneResult{ResultType: "complete"} }
+
+// notTaken stands for a method of tasks in the protocol's own table.
+func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request did not reach its task"}
+}

@@ -1,0 +1,393 @@
+package mcp
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/digest"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A tenant holds the state of one caller: its tools, its sessions and its HTTP handlers. A caller cannot access the session of
+// another.
+type tenant struct {
+	s        *Server
+	caller   Caller
+	server   *mcp.Server
+	stateful *mcp.StreamableHTTPHandler // up to 2025-11-25
+	modern   *mcp.StreamableHTTPHandler // from 2026-07-28 on
+
+	mu          sync.Mutex
+	specs       []*lathe.ToolSpec          // as they were at the last sync
+	executor    lathe.Executor             // then
+	offers      map[string]*lathe.ToolSpec // what the server has, by name
+	others      map[string]bool            // the names of tools that are not executed here
+	sessions    map[*mcp.ServerSession]*clientSession
+	byID        map[string]*clientSession // those of HTTP
+	sessionless clientSession             // of calls without a session
+	hashed      []*lathe.ToolSpec         // those of hash
+	hash        string
+	// readables are what of the catalog the caller may see, by the names that policies know: *resource
+	// and *prompt.
+	readables map[string]any
+	watching  map[string]*watched  // by URI
+	looking   bool                 // a goroutine checks whether these have changed
+	parked    map[string]*exchange // by state
+}
+
+func newTenant(s *Server, c *Caller) *tenant {
+	t := &tenant{s: s, caller: c.clone(), offers: map[string]*lathe.ToolSpec{}, sessions: map[*mcp.ServerSession]*clientSession{}, byID: map[string]*clientSession{},
+		watching: map[string]*watched{}, parked: map[string]*exchange{}}
+	t.sessionless.ctx = s.ctx
+	o := &s.opts
+	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
+	if !s.offer.Load().empty() {
+		caps.Completions = &mcp.CompletionCapabilities{}
+	}
+	if o.Tasks.After > 0 {
+		caps.AddExtension(extTasks, nil)
+	}
+	t.server = mcp.NewServer(&mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version}, &mcp.ServerOptions{
+		Instructions:       o.Instructions,
+		PageSize:           o.PageSize,
+		Capabilities:       caps,
+		SubscribeHandler:   t.subscribe,
+		UnsubscribeHandler: t.unsubscribe,
+		// What one caller may see is not for another.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
+	})
+	if o.Tasks.After > 0 {
+		for method := range taskMethods {
+			if err := mcp.AddReceivingCustomMethod(t.server, method, notTaken); err != nil {
+				panic("mcp: " + err.Error()) // the protocol has taken the name
+			}
+		}
+	}
+	t.server.AddReceivingMiddleware(t.receive)
+	// Host, Origin, sizes and protocol versions are checked before these are reached.
+	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
+	get := func(*http.Request) *mcp.Server { return t.server }
+	stateful, modern := common, common
+	stateful.SessionTimeout = o.SessionIdle
+	modern.Stateless, modern.PropagateRequestCancellation = true, true
+	t.stateful, t.modern = mcp.NewStreamableHTTPHandler(get, &stateful), mcp.NewStreamableHTTPHandler(get, &modern)
+	t.sync()
+	return t
+}
+
+// sync takes over the current tools, and notifies the sessions if they have changed.
+func (t *tenant) sync() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	runner := t.s.runners.runner()
+	settings := runner.Settings()
+	t.syncCatalog(runner)
+	specs := t.allowed(runner)
+	if slices.Equal(specs, t.specs) && settings.Executor == t.executor {
+		return
+	}
+	anew := settings.Executor != t.executor // it changes the definition of each
+	t.specs, t.executor = specs, settings.Executor
+	next := make(map[string]*lathe.ToolSpec, len(specs))
+	for _, spec := range specs {
+		next[spec.Name] = spec
+		if anew || t.offers[spec.Name] != spec {
+			t.server.AddTool(definition(spec, &settings), notReached)
+		}
+	}
+	var gone []string
+	for name := range t.offers {
+		if next[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		t.server.RemoveTools(gone...)
+	}
+	t.offers = next
+}
+
+// allowed are the tools that the caller may see: those that the policy allows or asks for, and that
+// are executed here. It is called with the lock held.
+func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
+	if runner.Settings().ToolUseMode == lathe.ModeDisabled {
+		return nil
+	}
+	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
+	defer w.Close()
+	t.others = map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(w.Specs()), func(s *lathe.ToolSpec) bool {
+		if s.Owner == lathe.OwnerClient {
+			t.others[s.Name] = true
+		}
+		return s.Owner == lathe.OwnerClient
+	})
+}
+
+// digest counts and hashes the tools that a call may use: most calls may use the same.
+func (t *tenant) digest(specs []*lathe.ToolSpec) event.ToolsDigest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hash == "" || !slices.Equal(specs, t.hashed) {
+		t.hashed, t.hash = specs, digest.Tools(specs)
+	}
+	return event.ToolsDigest{Count: len(specs), Hash: t.hash}
+}
+
+func (t *tenant) runInfo(v *clientSession, transport, protocol string) *lathe.RunInfo {
+	labels := make(map[string]string, len(t.s.opts.Labels)+len(t.caller.Labels)+3)
+	maps.Copy(labels, t.s.opts.Labels)
+	maps.Copy(labels, t.caller.Labels)
+	labels["entry"] = "mcp"
+	info := &lathe.RunInfo{Principal: t.caller.Principal, Depth: t.s.opts.Depth, Labels: labels}
+	if v != nil {
+		labels["transport"], labels["protocol"] = transport, protocol
+		info.SessionID = v.id
+	}
+	return info
+}
+
+// notReached is the handler under which tools are registered with the SDK. It is never called: receive handles tools/call.
+func notReached(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call did not reach the runner"}
+}
+
+// maxCursor bounds what a client sends as a cursor, before it is decoded.
+const maxCursor = 1_024
+
+func cursorOf(req mcp.Request) string {
+	switch p := req.GetParams().(type) {
+	case *mcp.ListToolsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListPromptsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourceTemplatesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	}
+	return ""
+}
+
+// ofCatalog are the methods that are served where there is a catalog.
+var ofCatalog = map[string]bool{
+	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
+	"prompts/list": true, "prompts/get": true, "completion/complete": true,
+}
+
+// receive is the middleware of each request. It handles some methods itself and passes the others to the SDK.
+func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if ofCatalog[method] && t.s.offer.Load().empty() {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+		}
+		session, _ := req.GetSession().(*mcp.ServerSession)
+		switch method {
+		case "initialize":
+			v, err := t.enter(session)
+			if err != nil {
+				return nil, err
+			}
+			res, err := next(ctx, method, req)
+			if r, ok := res.(*mcp.InitializeResult); ok && err == nil {
+				v.speak(r.ProtocolVersion)
+				caps := *r.Capabilities
+				caps.Extensions = nil // these belong to the other era
+				r.Capabilities = &caps
+			}
+			return res, err
+		case "tools/list", "resources/templates/list", "prompts/list":
+			if len(cursorOf(req)) > maxCursor {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such cursor"}
+			}
+			t.sync()
+		case "tools/call":
+			call, ok := req.(*mcp.CallToolRequest)
+			if !ok || call.Params == nil || call.Params.Name == "" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call names no tool"}
+			}
+			res, err := t.callTool(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "resources/list":
+			t.sync()
+			p, _ := req.GetParams().(*mcp.ListResourcesParams)
+			res, err := t.listResources(p)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "resources/read":
+			return t.readResource(ctx, req)
+		case "completion/complete":
+			t.sync()
+			p, _ := req.GetParams().(*mcp.CompleteParams)
+			res, err := t.complete(p)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "tasks/get", "tasks/update", "tasks/cancel":
+			if t.s.opts.Tasks.After <= 0 {
+				break
+			}
+			res, err := t.serveTask(ctx, method, req)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		case "prompts/get", "resources/subscribe", "subscriptions/listen":
+			t.sync()
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// A clientSession is the state of one session: the id under which its calls are recorded, and the tools that it has used, so
+// that a policy can judge them together.
+type clientSession struct {
+	id     string
+	ctx    context.Context // ends with the session
+	cancel context.CancelFunc
+	gone   chan struct{} // closed when the state of the session is removed
+
+	mu      sync.Mutex
+	used    []string // the names of tools that have run, in the order of their first use
+	last    time.Time
+	version string // of the protocol, once it is agreed on
+}
+
+func (cs *clientSession) speak(version string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.version = version
+}
+
+// protocol is the version of the session; "" before it is agreed on.
+func (cs *clientSession) protocol() string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.version
+}
+
+// maxUsed bounds the tools that a clientSession records; a set has no more.
+const maxUsed = 10_000
+
+// enter adds the state of a new session, unless there are too many.
+func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case session == nil || s.closed:
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "the server is about to end"}
+	case t.sessions[session] != nil:
+		return t.sessions[session], nil // the protocol refuses a second initialize
+	case s.sessions >= s.opts.MaxSessions:
+		s.opts.Log.Warn("too many MCP sessions", "max_sessions", s.opts.MaxSessions)
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many sessions: end one, or try again later"}
+	}
+	v := &clientSession{id: s.opts.NewID("mcp_"), gone: make(chan struct{})}
+	v.ctx, v.cancel = context.WithCancel(s.ctx)
+	t.sessions[session] = v
+	if id := session.ID(); id != "" {
+		t.byID[id] = v
+	}
+	s.sessions++
+	s.watching.Go(func() {
+		defer close(v.gone)
+		_ = session.Wait() // how it ended changes nothing
+		v.cancel()
+		s.mu.Lock()
+		s.sessions--
+		s.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.sessions, session)
+		delete(t.byID, session.ID())
+		for uri := range t.watching {
+			t.unwatch(uri, session)
+		}
+	})
+	return v, nil
+}
+
+// sessionNamed returns the clientSession of a session over HTTP.
+func (t *tenant) sessionNamed(id string) (*clientSession, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := t.byID[id]
+	return v, ok
+}
+
+// leave cancels the calls of a session that a client ends.
+func (t *tenant) leave(id string) {
+	if v, ok := t.sessionNamed(id); ok {
+		v.cancel()
+	}
+}
+
+// sessionOf returns the clientSession that a call belongs to. Calls of one caller that have no session belong
+// together until none comes for as long as a session may be idle.
+func (t *tenant) sessionOf(session *mcp.ServerSession) *clientSession {
+	t.mu.Lock()
+	v := t.sessions[session]
+	t.mu.Unlock()
+	if v != nil {
+		return v
+	}
+	v = &t.sessionless
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := t.s.opts.Now()
+	if v.id == "" || now.Sub(v.last) > t.s.opts.SessionIdle {
+		v.id, v.used = t.s.opts.NewID("mcp_"), nil
+	}
+	v.last = now
+	return v
+}
+
+// history returns the tools that were used before, as messages of a run.
+func (cs *clientSession) history() (id string, h []lathe.Message) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, name := range cs.used {
+		h = append(h, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{Name: name}}})
+	}
+	return cs.id, h
+}
+
+func (cs *clientSession) note(name string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.used) < maxUsed && !slices.Contains(cs.used, name) {
+		cs.used = append(cs.used, name)
+	}
+}
+
+// idle reports whether nothing is kept for the caller's clients.
+func (t *tenant) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for range t.server.Sessions() {
+		return false
+	}
+	return len(t.sessions)+len(t.parked) == 0
+}

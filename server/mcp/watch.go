@@ -1,0 +1,121 @@
+package mcp
+
+import (
+	"context"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxWatched bounds the resources that the clients of one caller have subscribed to.
+const maxWatched = 1_000
+
+// watched is a resource that sessions have subscribed to.
+type watched struct {
+	was      stamp
+	sessions map[*mcp.ServerSession]bool
+}
+
+// subscribe checks a subscription and registers it. The SDK calls it before it registers the session itself.
+func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
+	uri := req.Params.URI
+	r, _ := t.s.offer.Load().find(uri)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r == nil || t.readables[r.spec.Name] == nil {
+		return mcp.ResourceNotFoundError(uri)
+	}
+	w := t.watching[uri]
+	if w == nil {
+		if len(t.watching) >= maxWatched {
+			return &jsonrpc.Error{Code: codeBusy, Message: "too many subscriptions: end one first"}
+		}
+		w = &watched{was: r.stamp(uri), sessions: map[*mcp.ServerSession]bool{}}
+		t.watching[uri] = w
+	}
+	w.sessions[req.Session] = true
+	return nil
+}
+
+func (t *tenant) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unwatch(req.Params.URI, req.Session)
+	return nil
+}
+
+// unwatch is called with the lock held.
+func (t *tenant) unwatch(uri string, session *mcp.ServerSession) {
+	if w := t.watching[uri]; w != nil {
+		delete(w.sessions, session)
+		if len(w.sessions) == 0 {
+			delete(t.watching, uri)
+		}
+	}
+}
+
+// look notifies subscribers of files that have changed since the last look. It does not block: looks at the files of one
+// caller follow one another.
+func (t *tenant) look() {
+	t.mu.Lock()
+	all := maps.Clone(t.watching)
+	if t.looking || len(all) == 0 {
+		t.mu.Unlock()
+		return
+	}
+	t.looking = true
+	t.mu.Unlock()
+	t.s.apart(func() {
+		var changed []string
+		for uri, w := range all {
+			now := t.stamp(uri)
+			t.mu.Lock()
+			if now != w.was {
+				w.was = now
+				changed = append(changed, uri)
+			}
+			t.mu.Unlock()
+		}
+		for _, uri := range changed {
+			t.updated(uri)
+		}
+		t.mu.Lock()
+		t.looking = false
+		t.mu.Unlock()
+	})
+}
+
+// stamp is that of a resource as the catalog has it now.
+func (t *tenant) stamp(uri string) stamp {
+	r, _ := t.s.offer.Load().find(uri)
+	t.mu.Lock()
+	may := r != nil && t.readables[r.spec.Name] != nil
+	t.mu.Unlock()
+	if !may {
+		return stamp{gone: true}
+	}
+	return r.stamp(uri)
+}
+
+// apart runs f in a goroutine that Close waits for.
+func (s *Server) apart(f func()) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.watching.Go(f)
+	}
+	return !s.closed
+}
+
+func (t *tenant) updated(uri string) {
+	_ = t.server.ResourceUpdated(t.s.ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}) // the client may have left
+}
+
+// ResourceChanged notifies the clients that have subscribed to the resource at uri that it has changed. Refresh checks the
+// files of folders.
+func (s *Server) ResourceChanged(uri string) {
+	for _, t := range s.everyTenant() {
+		s.apart(func() { t.updated(uri) })
+	}
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/server/internal/middleware"
+)
+
+// Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its
+// body, a line in the log, a count in the metrics and an answer if its handler panics. [Server.admit] then checks it by the
+// row that its route has in the table of routes. A handler gets an admitted caller and, where the row says so, a body that
+// was read within its limits.
+
+// A caller is the sender of one request, and the setup under which the request is served.
+type caller struct {
+	key       *Key
+	pool      *WorkerPool // of a worker's connection; else nil
+	setup     *setup
+	body      []byte // decompressed; of routes with wholeBody
+	requestID string
+	arrived   time.Time
+	form      errorForm
+	left      bool // the request does not count as work any more
+	// For the request log.
+	pattern, named, runID, code string
+	probe                       bool
+}
+
+type handler func(w http.ResponseWriter, r *http.Request, c *caller)
+
+// ServeHTTP implements http.Handler.
+func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r)}
+	c.requestID = requestID(r.Header.Get("X-Request-Id"))
+	rec := &recorder{ResponseWriter: w, caller: c}
+	h := rec.Header()
+	h.Set("X-Request-Id", c.requestID)
+	h["X-Content-Type-Options"] = noSniffing
+	if c.form == formAnthropic {
+		h.Set("Request-Id", c.requestID)
+	}
+	middleware.LimitBodyTime(rec, r, g.opts.Limits.BodyTimeout)
+	began := g.opts.Now()
+	defer c.leave(g.core)
+	defer func() {
+		if v := recover(); v != nil {
+			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(v)
+			}
+			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v))
+			if rec.status == 0 {
+				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed.", NoRetry: true})
+			}
+		}
+		if m := g.opts.Metrics; m != nil {
+			m.CountRequest(c.routeName(), rec.status)
+		}
+		g.logRequest(r, rec, c, g.opts.Now().Sub(began))
+	}()
+	g.mux.ServeHTTP(rec, r)
+}
+
+// guarded returns the handler of a route with the checks of the middleware in front of it.
+func (g *Server) guarded(rt *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callerOf(w)
+		c.pattern, c.probe = rt.name(), rt.probe
+		release, p := g.admit(w, r, c, rt)
+		if p != nil {
+			c.fail(w, p)
+			return
+		}
+		defer release()
+		if rt.outlivesDrain {
+			c.leave(g.core)
+		}
+		rt.handle(w, r, c)
+	})
+}
+
+// admit checks a request by the row of its route, the cheap checks and those that need no secret first. release, which is
+// called once, returns its place in the pool.
+func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
+	if p := c.setup.admits(w.Header(), r, rt); p != nil {
+		return nil, p
+	}
+	release = func() {}
+	if rt.credential != noCredential {
+		if p := g.authenticate(r, c, rt.credential); p != nil {
+			return nil, p
+		}
+		if release, p = g.usage.enter(c.key, rt.pool, len(c.setup.Keys) > 1 && rt.credential == apiKey); p != nil {
+			return nil, p
+		}
+	}
+	if p = checkQuery(rt.pattern, r); p == nil && rt.startsRun {
+		p = g.takes()
+	}
+	if p == nil && rt.body == wholeBody {
+		c.body, p = g.readBody(w, r)
+	}
+	if p != nil {
+		release()
+		return nil, p
+	}
+	return release, nil
+}
+
+// authenticate finds the holder of the request's credential.
+func (g *Server) authenticate(r *http.Request, c *caller, kind credential) (p *problem) {
+	switch kind {
+	case workerToken:
+		if c.pool, p = g.opts.Workers.authenticate(r); p == nil {
+			c.key = &Key{Name: "workers " + c.pool.Name}
+		}
+	case clusterKey:
+		if p = g.opts.Cluster.authenticate(r); p == nil {
+			c.key = clusterPeers
+		}
+	default:
+		var key *Key
+		if key, p = c.setup.authenticate(r); p == nil {
+			c.key = key
+		}
+	}
+	return p
+}
+
+// admits refuses requests that a page of another site makes a browser send: those under a host name that is not this
+// server's (a name that was rebound to its address), and those from another origin.
+func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
+	if rt.machinesOnly {
+		return refusePages(r)
+	}
+	if !s.knowsHost(r) {
+		return &problem{Status: http.StatusForbidden, Code: "unknown_host",
+			Message: "The server is not known under this host name; serve.hosts in the configuration adds it."}
+	}
+	if err := s.origins.Check(r); err != nil && !preflight(r) {
+		return &problem{Status: http.StatusForbidden, Code: "unknown_origin",
+			Message: "Pages of this origin may not call the server; serve.origins in the configuration allows it."}
+	}
+	origin := r.Header.Get("Origin")
+	if origin != "" && slices.Contains(s.Origins, origin) {
+		allowOrigin(h, r, origin)
+	}
+	return nil
+}
+
+// refusePages refuses requests of pages on routes that only programs use.
+func refusePages(r *http.Request) *problem {
+	if r.Header.Get("Origin") == "" {
+		return nil
+	}
+	return &problem{Status: http.StatusForbidden, Code: "unknown_origin", Message: "This path is for programs: a request with an Origin is refused."}
+}
+
+func preflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+func (s *setup) knowsHost(r *http.Request) bool {
+	host := httpname.Host(r.Host)
+	if host == "localhost" || s.hosts[host] || middleware.IsAddress(host) {
+		return true
+	}
+	if s.Hosts != nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return len(s.Keys) > 0 && local != nil && !httpname.IsLoopback(local.String())
+}
+
+// readBody reads the body of a request within the limits of the server.
+func (g *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
+	most := int64(g.opts.Limits.MaxBody)
+	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most})
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, middleware.ErrTooLarge):
+		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request body is larger than %d bytes.", most)}
+	case errors.Is(err, middleware.ErrTimeout):
+		return nil, &problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Message: "The request body did not come in time.", NoRetry: true}
+	case errors.Is(err, middleware.ErrEncoding):
+		return nil, &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "The body may be plain, gzip or zstd."}
+	}
+	return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_body", Message: "The request body could not be read."}
+}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A modelRow is a model as OpenAI lists it.
+type modelRow struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func (c *caller) modelNames() []string {
+	var names []string
+	for _, name := range c.setup.Models.Names() {
+		if c.key.mayModel(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// model returns the model that a request names, if the key may use it.
+func (c *caller) model(name string) (*Model, *problem) {
+	m, err := c.setup.Models.Model(name)
+	switch {
+	case err != nil && lathe.CodeOf(err) != lathe.CodeNotFound:
+		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the server's log says why.", NoRetry: true}
+	case err != nil:
+		return nil, &problem{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "There is no such model; GET /v1/models lists them." + mean(name, c.modelNames())}
+	case !c.key.mayModel(name):
+		return nil, &problem{Status: http.StatusForbidden, Code: "model_forbidden", Param: "model", Message: "This key may not use the model."}
+	}
+	return m, nil
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/lathe-run/lathe/internal/wire/gemini"
+	"github.com/lathe-run/lathe/internal/wire/messages"
+)
+
+// listModels lists the models of the key, in the form of the client's wire.
+func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) {
+	rows := []modelRow{}
+	for _, name := range c.modelNames() {
+		m, err := c.setup.Models.Model(name)
+		if err != nil {
+			m = nil
+		}
+		rows = append(rows, newModelRow(name, m))
+	}
+	switch c.form {
+	case formAnthropic:
+		list := make([]messages.Model, len(rows))
+		for i := range rows {
+			list[i] = messages.Model{ID: rows[i].ID, Created: rows[i].Created}
+		}
+		c.answerRaw(w, messages.AppendModels(nil, list))
+	case formGoogle:
+		list := make([]gemini.Model, len(rows))
+		for i := range rows {
+			list[i] = gemini.Model{ID: rows[i].ID}
+		}
+		c.answerRaw(w, gemini.AppendModels(nil, list))
+	default:
+		c.answer(w, struct {
+			Object string     `json:"object"`
+			Data   []modelRow `json:"data"`
+		}{"list", rows})
+	}
+}
+
+func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *caller) {
+	name := r.PathValue("id")
+	m, p := c.model(name)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	row := newModelRow(name, m)
+	switch c.form {
+	case formAnthropic:
+		c.answerRaw(w, messages.AppendModel(nil, &messages.Model{ID: row.ID, Created: row.Created}))
+	case formGoogle:
+		c.answerRaw(w, gemini.AppendModel(nil, &gemini.Model{ID: row.ID}))
+	default:
+		c.answer(w, &row)
+	}
+}
+
+// newModelRow describes a model; m is nil if it cannot be used now.
+func newModelRow(name string, m *Model) modelRow {
+	row := modelRow{ID: name, Object: "model", OwnedBy: "lathe"}
+	if m != nil && !m.Created.IsZero() {
+		row.Created = m.Created.Unix()
+	}
+	return row
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/secret"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A Model is a model that requests can name, with the loop that executes its runs.
+type Model struct {
+	Loop *loop.Loop
+	// Settings and Limits are those that the loop was created with. A request can only narrow the limits.
+	Settings lathe.Settings
+	Limits   lathe.Limits
+	Created  time.Time // for listings
+	// Pass lists request members that Lathe does not read and still sends to the model server, although OpenAI's
+	// published schema does not define them or lets the server store data because of them.
+	Pass []string
+}
+
+// Models are the models that requests may name. The methods may be called from several goroutines at once.
+type Models interface {
+	Names() []string // sorted
+	// Model returns the model with that name; "" is the default model. For an unknown name it returns an error with
+	// code not_found.
+	Model(name string) (*Model, error)
+}
+
+// Tools are the tools of this server. The methods may be called from several goroutines at once.
+type Tools interface {
+	Specs() []*lathe.ToolSpec // sorted by name
+	// Advertised returns the specs of the tools that the run advertises to its model. allow restricts them by name; nil
+	// allows all.
+	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
+	// Execute executes one tool call with all stages of the runner. Its events are passed to emit.
+	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error)
+}
+
+// A Setup is the part of the configuration that can be replaced while the server runs. See [Server.Reload].
+type Setup struct {
+	Models Models
+	Tools  Tools // nil: none
+	// Policy is the policy of the runners. Listings show its decision for each tool; nil: they show none.
+	Policy lathe.Policy
+	Keys   []Key // nil: all clients are the same caller
+	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
+	// names are always refused; on other addresses they are refused only if Hosts is not empty.
+	Hosts []string
+	// Origins are the origins of pages on other hosts that may call the server, such as https://chat.example.com.
+	Origins []string
+	// WaitingText is the template of the sentence in a completion whose run waits for an approval; see
+	// [approval.NewSentence]. "": [approval.DefaultSentence].
+	WaitingText string
+	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response
+	// ends at once. It requires Options.Index and Options.Bus.
+	Hold time.Duration
+}
+
+// Options are the options of [New], which copies them.
+type Options struct {
+	Setup  Setup          // Models are required
+	Engine *engine.Engine // required
+	// Supervisor executes detached runs, which continue without their client; nil: `detach` is refused.
+	Supervisor *engine.Supervisor
+	// Index is the store of the engine, if it can list runs; nil: no run is stored. It must also be a
+	// [store.SignalStore]. If it is a [store.Shared], other processes may own its runs.
+	Index store.RunIndex
+	// Cluster configures the requests between processes that share a store. If it is zero, watchers get deltas only of
+	// runs that this process executes; the events of other runs come from the store.
+	Cluster Cluster
+	// Bus is a sink of the engine to which watchers of runs subscribe; nil: /api/runs is not served.
+	Bus *observe.Bus
+	// Approvals is the approver of the runners. It stores its answers in Index. If it is nil, no call can be approved.
+	Approvals *approval.Queue
+	// Ready, if set, is called for each /readyz. If it returns an error, such as that the store cannot be written, /readyz
+	// answers 503 and the cause is logged.
+	Ready func(ctx context.Context) error
+	// MCP, if set, serves /mcp behind the same keys, limits, log, Host and Origin rules as the other routes. It gets only
+	// requests that the middleware has admitted. See [Charge].
+	MCP http.Handler
+	// Workers, if set, serves the connections of workers at their path, behind the same middleware.
+	Workers *Workers
+	// SealKey encrypts the hidden turns of a run in answers on Responses, Messages and Gemini. Clients send them back in their
+	// next request. It has at least 32 bytes. If it is empty and Index is a [store.SecretKeeper], Index stores a random key for
+	// all servers on it; otherwise each server generates one. PreviousSealKey decrypts hidden turns that were encrypted with the
+	// previous key.
+	SealKey, PreviousSealKey secret.Secret
+	Metrics                  *observe.Metrics // counts stream clients; nil: nothing is counted
+	// NoMetrics disables /metrics on this handler; [Server.Metrics] serves it on another listener.
+	NoMetrics bool
+	// SumUsage makes `usage` of a completion the tokens of all model calls of its run, instead of those of the last one.
+	SumUsage bool
+	// NoPage disables the web page at /.
+	NoPage bool
+	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
+	// returns an error, the run is not deleted.
+	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
+	Limits   Limits
+	Log      *slog.Logger     // logs requests without their content; nil: nothing is logged
+	Now      func() time.Time // nil: time.Now
+}
+
+// Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
+type Limits struct {
+	MaxBody       int           // 16 MiB of a request body, decompressed
+	MaxMessages   int           // 10 000 messages in a conversation that a request has
+	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
+	MaxCalls      int           // 10 000 tool calls of its messages together
+	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
+	MaxConcurrent int           // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
+	MaxWatchers   int           // 1 024 concurrent event streams of runs, counted apart from those requests; likewise
+	MaxIdle       int           // 4 096 idle connections; if there are more, the one that has been idle longest is closed
+	MaxBuffer     int           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
+	MaxHeader     int           // 64 KiB of a request's head
+	HeaderTimeout time.Duration // 5 s for the head of a request
+	BodyTimeout   time.Duration // 30 s for its body
+	IdleTimeout   time.Duration // 2 min between requests of one connection
+	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
+	KeepAlive     time.Duration // 15 s without output until a keep-alive comment is sent on a stream
+	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
+	// between queries for stored runs that wait for an approval.
+	Expiry time.Duration
+	Claim  time.Duration // 1 s between queries for runs of a shared store that no process owns
+	Poll   time.Duration // 250 ms between queries for new events of a watched run that another process owns
+	// RetryWindow is 10 min: the time after the end of a run in which a repetition of its request gets that run instead of
+	// a new one. A negative value disables this.
+	RetryWindow time.Duration
+	// RepeatWindow is 0: the time after the delivery of an answer in which a repetition of its request gets the same answer.
+	RepeatWindow time.Duration
+	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory of runs that returned calls
+	// to the client, and KeepFor (1 h) bounds their age. After hidden turns have been dropped, the conversation continues
+	// without the results of the server's tools in them.
+	MaxKept      int
+	MaxKeptBytes int
+	KeepFor      time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	count := func(p *int, def int) {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	span := func(p *time.Duration, def time.Duration) {
+		if *p == 0 {
+			*p = def
+		}
+	}
+	count(&l.MaxBody, 16<<20)
+	count(&l.MaxMessages, 10_000)
+	count(&l.MaxParts, 20_000)
+	count(&l.MaxCalls, 10_000)
+	count(&l.MaxText, uistream.DefaultLimits().MaxText)
+	count(&l.MaxConcurrent, 1024)
+	count(&l.MaxWatchers, 1024)
+	count(&l.MaxIdle, 4096)
+	count(&l.MaxBuffer, 4<<20)
+	count(&l.MaxHeader, 64<<10)
+	count(&l.MaxKept, 10_000)
+	count(&l.MaxKeptBytes, 64<<20)
+	span(&l.HeaderTimeout, 5*time.Second)
+	span(&l.BodyTimeout, 30*time.Second)
+	span(&l.IdleTimeout, 2*time.Minute)
+	span(&l.WriteTimeout, 30*time.Second)
+	span(&l.KeepAlive, 15*time.Second)
+	span(&l.Expiry, 10*time.Second)
+	span(&l.Claim, time.Second)
+	span(&l.RetryWindow, 10*time.Minute)
+	span(&l.Poll, 250*time.Millisecond)
+	span(&l.KeepFor, time.Hour)
+	return l
+}

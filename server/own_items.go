@@ -1,0 +1,171 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/messages"
+)
+
+// Some clients send the calls of this server back, as items that they keep without interpreting them: mcp_call items on
+// Responses, mcp_tool_use and mcp_tool_result blocks on Messages. Unless a hidden turn has replaced them, they are converted to
+// the calls and results that the model received. Other items of this server, such as approval requests, are removed.
+
+// isOwn reports whether this server wrote the item. Blocks of Messages are recognised by the prefix of their id: the others are
+// calls that the model's vendor made to MCP servers.
+func isOwn(item []byte) bool {
+	switch typeOf(item) {
+	case "mcp_call", "mcp_list_tools", "mcp_approval_request":
+		return true
+	}
+	return messages.IsServerBlock(item)
+}
+
+func isOwnPart(p lathe.Part) bool {
+	o, ok := p.(lathe.Opaque)
+	return ok && isOwn(o.JSON)
+}
+
+// typeOf returns the type of an item.
+func typeOf(item []byte) string {
+	v, _ := rawjson.Get(item, "type")
+	return memberText(v)
+}
+
+// memberText returns the text of a value; "" if it is not a string.
+func memberText(v []byte) string {
+	if len(v) == 0 || v[0] != '"' {
+		return ""
+	}
+	b, err := rawjson.AppendUnquote(nil, v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+func textMember(obj []byte, name string) string {
+	v, _ := rawjson.Get(obj, name)
+	return memberText(v)
+}
+
+// resolveItems returns the messages with the calls of this server in place of their items. changed is false if there are none.
+func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, changed bool) {
+	if !slices.ContainsFunc(history, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isOwnPart) }) {
+		return history, false
+	}
+	for i := range history {
+		if !slices.ContainsFunc(history[i].Parts, isOwnPart) {
+			out = append(out, history[i])
+			continue
+		}
+		out = c.appendResolved(out, &history[i])
+	}
+	return out, true
+}
+
+// appendResolved appends an assistant message, split after each group of calls of this server. It removes calls whose tool this
+// server does not have or whose result is missing.
+func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.Message {
+	turn := *m
+	turn.Parts = nil
+	var results []lathe.Message
+	flush := func() {
+		if len(turn.Parts) > 0 {
+			out = append(append(out, turn), results...)
+		}
+		turn.Parts, results = nil, nil
+	}
+	given := resultBlocks(m)
+	for _, p := range m.Parts {
+		o, ok := p.(lathe.Opaque)
+		if !ok || !isOwn(o.JSON) {
+			if p, ok = c.withoutWaiting(p); !ok {
+				continue
+			}
+			if len(results) > 0 {
+				flush()
+			}
+			turn.Parts = append(turn.Parts, p)
+			continue
+		}
+		call, result, ok := readCall(o.JSON, given)
+		if ok && c.specOf(call.Name) != nil {
+			turn.Parts = append(turn.Parts, call)
+			results = append(results, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{result}})
+		}
+	}
+	flush()
+	return out
+}
+
+// withoutWaiting returns a part without the waiting sentence (approval.waiting_text), since the result of the call follows. ok
+// is false if nothing remains.
+func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
+	t, isText := p.(lathe.Text)
+	if !isText {
+		return p, true
+	}
+	rest, _, waited := c.setup.waiting.Split(t.Text)
+	if t.Text = rest; !waited {
+		return p, true
+	}
+	return t, rest != ""
+}
+
+// resultBlocks returns the mcp_tool_result blocks of a message by the ids of their calls.
+func resultBlocks(m *lathe.Message) map[string][]byte {
+	blocks := map[string][]byte{}
+	for _, p := range m.Parts {
+		if o, ok := p.(lathe.Opaque); ok && typeOf(o.JSON) == "mcp_tool_result" {
+			blocks[textMember(o.JSON, "tool_use_id")] = o.JSON
+		}
+	}
+	return blocks
+}
+
+// readCall returns the call and the result in an item, or in a mcp_tool_use block and its block in results.
+func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, result lathe.ToolResult, ok bool) {
+	call.ID, call.Name = textMember(item, "id"), textMember(item, "name")
+	switch typeOf(item) {
+	case "mcp_call":
+		call.Arguments = textMember(item, "arguments")
+		result.Content = textMember(item, "output")
+		if failed, has := rawjson.Get(item, "error"); has && string(failed) != "null" {
+			result.IsError = true
+			if text := memberText(failed); result.Content == "" {
+				result.Content = text
+			}
+		}
+	case "mcp_tool_use":
+		input, _ := rawjson.Get(item, "input")
+		call.Arguments = string(input)
+		block, has := results[call.ID]
+		if !has {
+			return call, result, false
+		}
+		call.ID = messages.OriginalCallID(call.ID)
+		result.Content = blockText(block)
+		failed, _ := rawjson.Get(block, "is_error")
+		result.IsError = string(failed) == "true"
+	default:
+		return call, result, false
+	}
+	result.CallID, result.Name = call.ID, call.Name
+	return call, result, call.ID != "" && call.Name != ""
+}
+
+// blockText returns the text of a result block's content: a text, or blocks of text.
+func blockText(block []byte) string {
+	content, _ := rawjson.Get(block, "content")
+	if len(content) == 0 || content[0] != '[' {
+		return memberText(content)
+	}
+	var text strings.Builder
+	for el := range rawjson.Elements(content) {
+		text.WriteString(textMember(el, "text"))
+	}
+	return text.String()
+}

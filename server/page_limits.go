@@ -1,0 +1,22 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+)
+
+// uiLimits returns the limits of a request of a chat page.
+func (h *uiHandler) uiLimits() uistream.Limits {
+	limits := uistream.DefaultLimits()
+	limits.MaxText = h.opts.Limits.MaxText
+	return limits
+}
+
+// showLimits answers with the limits that a chat page has to know before it sends a text.
+func (h *catalogHandler) showLimits(w http.ResponseWriter, _ *http.Request, c *caller) {
+	c.answer(w, struct {
+		MaxText int `json:"max_text"` // characters
+		MaxBody int `json:"max_body_bytes"`
+	}{h.opts.Limits.MaxText, h.opts.Limits.MaxBody})
+}

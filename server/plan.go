@@ -1,0 +1,136 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// A runRequest is what a request says about its run, whichever protocol it has.
+type runRequest struct {
+	model      string // as the request names it
+	messages   []lathe.Message
+	sampling   *lathe.Sampling
+	user       string
+	tools      []*lathe.ToolSpec // of the client
+	toolsParam string            // the member that has them
+	choice     lathe.ToolChoice
+	parallel   *bool
+	options    *requestOptions
+	reserved   int // labels that the server adds
+	// relay is the wire of which the client takes the model server's bytes as they are; "": of none. accept, if not nil, makes
+	// the checks of the protocol that depend on whether the run is relayed.
+	relay  lathe.Wire
+	accept func(m *Model, relayed bool) *problem
+}
+
+// A plan is a request for a run that was checked: the loop that executes it, and its input.
+type plan struct {
+	model    *Model
+	in       loop.Input // its Settings and Limits are those below
+	settings lathe.Settings
+	limits   lathe.Limits
+	relayed  bool // the client gets the model server's bytes
+}
+
+// makePlan checks what a request says about its run and sets p. Every protocol uses it, so that a request has the same
+// effect and the same errors wherever it is sent. The steps are: the model, the tools, the limits, the settings, and what
+// depends on them. Hidden turns are spliced in afterwards.
+func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
+	o := req.options
+	if p.model, bad = c.model(req.model); bad != nil {
+		return bad
+	}
+	c.named = req.model
+	if o.detach && co.opts.Supervisor == nil {
+		return badRequest(o.param("detach"), "This server does not carry runs without their client.")
+	}
+	if bad = c.clash(req.tools, req.toolsParam); bad != nil {
+		return bad
+	}
+	if bad = o.checkLabels(req.reserved); bad != nil {
+		return bad
+	}
+	p.in = loop.Input{
+		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: o.session, Principal: c.key.Name, Labels: o.labels},
+		Messages: req.messages, Sampling: req.sampling, User: req.user, ClientTools: req.tools, Target: req.model,
+	}
+	if p.in.Allow, bad = c.toolsFor(o); bad != nil {
+		return bad
+	}
+	if p.limits, bad = c.limitsFor(o, p.model); bad != nil {
+		return bad
+	}
+	if p.settings, bad = o.settingsFor(p.model); bad != nil {
+		return bad
+	}
+	if req.choice.Mode != "" {
+		p.settings.ToolChoice = req.choice
+	}
+	if req.parallel != nil {
+		p.settings.ParallelToolCalls = req.parallel
+	}
+	p.in.Settings, p.in.Limits = &p.settings, &p.limits
+	p.relayed = req.relay != "" && c.relays(p.model, req.relay, &p.settings, p.in.Allow)
+	if req.accept != nil {
+		if bad = req.accept(p.model, p.relayed); bad != nil {
+			return bad
+		}
+	}
+	if p.relayed {
+		return nil // the model server judges the tool choice
+	}
+	return c.checkChoice(req, p.in.Allow)
+}
+
+// clash refuses tools of the client under names of tools of this server. param is the member that has them.
+func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
+	if len(client) == 0 || c.setup.Tools == nil {
+		return nil
+	}
+	own := c.setup.Tools.Specs()
+	for i, t := range client {
+		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name && s.For(c.key.Name) }) {
+			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
+		}
+	}
+	return nil
+}
+
+// checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil
+// allow stands for all.
+func (c *caller) checkChoice(req *runRequest, allow []string) *problem {
+	own := allow
+	if own == nil {
+		own = c.toolNames()
+	}
+	switch req.choice.Mode {
+	case lathe.ChoiceRequired:
+		if len(req.tools)+len(own) == 0 {
+			return badRequest("tool_choice", "A call is required, but there are no tools.")
+		}
+	case lathe.ChoiceFunction:
+		if !slices.Contains(own, req.choice.Name) && !slices.ContainsFunc(req.tools, func(t *lathe.ToolSpec) bool { return t.Name == req.choice.Name }) {
+			return badRequest("tool_choice.function.name", "There is no tool with this name, neither in the request nor on this server.")
+		}
+	}
+	return nil
+}
+
+// checkLabels refuses labels that a run cannot have. The server adds reserved ones.
+func (o *requestOptions) checkLabels(reserved int) *problem {
+	if err := loop.CheckLabels(o.labels); err != nil {
+		return badRequest(o.param("labels"), "The labels cannot be used: %v.", err)
+	}
+	if most := loop.MaxLabels - reserved; len(o.labels) > most {
+		return badRequest(o.param("labels"), "A run may have %d labels here.", most)
+	}
+	for name := range o.labels {
+		if hiddenLabel(name) {
+			return badRequest(o.param("labels"), "The server sets the label %s itself.", name)
+		}
+	}
+	return nil
+}

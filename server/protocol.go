@@ -1,0 +1,99 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/gemini"
+	"github.com/lathe-run/lathe/internal/wire/messages"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire/responses"
+)
+
+// A protocol is a wire that this server offers to clients: its codec, and the properties in which requests of the wires differ
+// for the server. A [chat] handles the requests of all protocols.
+type protocol struct {
+	wire.Served
+	// conversation and tools are the members of a request that have the messages and the tools, for errors.
+	conversation, tools string
+	// published reports whether the wire's published schema has a member that the codec does not read, and like returns the
+	// one that name equals under case folding without being it.
+	published func(name string) bool
+	like      func(name string) string
+	// held are members of the published schema that are not sent to the model server unless the model's entry lists them
+	// (models.NAME.pass): they make that server store data or call tools of its own.
+	held *rawjson.Names
+	// shaping are members that only change the bytes of the model server's answer, and so have an effect only if the answer is
+	// relayed.
+	shaping []string
+	// ordered is set if the parts of an answer have an order. Otherwise an answer has one text, and its reasoning separately.
+	ordered bool
+	// showsCalls is set if the wire has a form for calls of this server.
+	showsCalls bool
+	// resent is set if clients resume an interrupted stream by sending the request again with the text received so far as its
+	// last message.
+	resent bool
+	// array is set if a stream is one JSON array instead of server-sent events. Nothing can be relayed into it.
+	array bool
+	// complete adds values to a request that its body does not contain; nil: the body is complete.
+	complete func(r *http.Request, req *wire.ClientRequest) *problem
+}
+
+// reword returns a problem with the name of its member translated from chat completions to this wire.
+func (pr *protocol) reword(p *problem) *problem {
+	member, _, _ := strings.Cut(p.Param, "[")
+	switch {
+	case pr.Wire() == lathe.WireOpenAIChat:
+	case member == "messages":
+		p.Param = pr.conversation
+	case member == "tools":
+		p.Param = pr.tools
+	case p.Param == "tool_choice.function.name":
+		p.Param = "tool_choice"
+	}
+	return p
+}
+
+var chatCompletions = &protocol{
+	Served: openai.Served{}, conversation: "messages", tools: "tools",
+	published: openai.Published,
+	like:      openai.LikePublished,
+	held:      rawjson.NewNames("store", "metadata", "web_search_options"),
+	shaping:   []string{"audio", "modalities", "logprobs", "top_logprobs"},
+}
+
+// publishedGemini are members of the published schema.
+var publishedGemini = rawjson.NewNames("cachedContent", "labels", "model", "safetySettings", "serviceTier", "store")
+
+var responsesAPI = &protocol{
+	Served: responses.Codec{}, conversation: "input", tools: "tools", ordered: true, showsCalls: true, resent: true,
+	published: responses.Published,
+	like:      responses.LikePublished,
+	held:      rawjson.NewNames("conversation", "metadata", "prompt", "store"),
+	shaping:   []string{"top_logprobs"},
+}
+
+var messagesAPI = &protocol{
+	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true,
+	published: messages.Published,
+	like:      messages.LikePublished,
+	held:      rawjson.NewNames("container", "mcp_servers"),
+}
+
+var geminiAPI = &protocol{
+	Served: gemini.Codec{}, conversation: "contents", tools: "tools", ordered: true,
+	published: publishedGemini.Has,
+	like:      publishedGemini.Like,
+	held:      rawjson.NewNames("cachedContent", "store"),
+	complete:  completeGemini,
+}
+
+// geminiArray is the Gemini protocol with streams in the form of one JSON array.
+var geminiArray = func() *protocol {
+	pr := *geminiAPI
+	pr.Served, pr.array = gemini.Codec{Array: true}, true
+	return &pr
+}()

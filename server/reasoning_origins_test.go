@@ -1,0 +1,49 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe/server"
+)
+
+// Reasoning goes back to the entry that wrote it, in the member that it came in, and to no other.
+func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
+	t.Parallel()
+	think := `{"role":"assistant","reasoning":"hm \u00e9"}`
+	for _, relayed := range []bool{false, true} {
+		for _, stream := range []bool{false, true} {
+			set := &setting{instead: turns([]string{think, deltaText("Answer.")})}
+			if relayed {
+				set.opts = func(o *server.Options) { o.Setup.Tools = nil }
+			}
+			f := serve(t, set)
+			f.do("POST", "/v1/chat/completions", ask("sim/demo", "x", fmt.Sprintf(`,"stream":%v`, stream)))
+			again := func(model, member, text string) string {
+				f.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Answer.","`+member+`":"`+text+`"},{"role":"user","content":"y"}]}`)
+				sent := f.seen.all()
+				return sent[len(sent)-1]
+			}
+			if sent := again("sim/demo", "reasoning_content", "hm é"); !strings.Contains(sent, `"reasoning":"hm é"`) || strings.Contains(sent, "reasoning_content") {
+				t.Errorf("relayed %v, stream %v: its own entry is sent %s", relayed, stream, sent)
+			}
+			if sent := again("sim/other", "reasoning_content", "hm é"); strings.Contains(sent, "reasoning") || !strings.Contains(sent, "Answer.") {
+				t.Errorf("relayed %v, stream %v: another entry is sent %s", relayed, stream, sent)
+			}
+			if sent := again("sim/other", "reasoning_content", "from elsewhere"); !strings.Contains(sent, `"reasoning_content":"from elsewhere"`) {
+				t.Errorf("relayed %v, stream %v: reasoning from elsewhere is not sent: %s", relayed, stream, sent)
+			}
+		}
+	}
+}
+
+// Within a run, reasoning goes back beside the calls that it led to.
+func TestReasoningStaysWithinARun(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{instead: turns([]string{`{"role":"assistant","reasoning_content":"need a tool"}`, deltaCall("c1", "calculator", `{"expression":"6*7"}`)}, []string{deltaText("42")})})
+	f.complete(ask("sim/demo", "x", ""))
+	if sent := f.seen.all(); len(sent) != 2 || !strings.Contains(sent[1], `"reasoning_content":"need a tool"`) {
+		t.Errorf("the second turn is sent %s", sent)
+	}
+}

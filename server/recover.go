@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Recover resumes the runs of the store whose process ended while they were in progress, and the suspended runs for which
+// input has been stored. It returns the number of these runs. The caller calls it once, before it serves requests. The
+// error joins the reasons why other runs cannot be resumed. On a shared store [Server.Maintain] resumes runs, too.
+func (g *Server) Recover(ctx context.Context) (n int, err error) {
+	if g.opts.Index == nil || g.opts.Supervisor == nil {
+		return 0, nil
+	}
+	r := &recovered{work: &g.work, held: map[string][]*setup{}}
+	return g.opts.Supervisor.Recover(ctx, g.opts.Index, r.loopFor, r)
+}
+
+// serve acquires and resumes runs of a shared store that no process owns, until ctx is done.
+func (mt *maintenance) serve(ctx context.Context) {
+	r := &recovered{work: &mt.work, held: map[string][]*setup{}}
+	mt.opts.Supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []event.Sink{r}, Every: mt.opts.Limits.Claim, Address: mt.opts.Cluster.Address, Notified: mt.waiters.wake})
+}
+
+// recovered is the sink of the resumed runs. It holds the setup that a run was resumed under until the run leaves.
+type recovered struct {
+	work *work
+	mu   sync.Mutex
+	held map[string][]*setup // by run
+}
+
+var _ engine.Leaver = (*recovered)(nil)
+
+func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
+	s := r.work.begin()
+	defer r.work.end(s)
+	m, err := s.Models.Model(row.Target)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held[row.RunID] = append(r.held[row.RunID], s)
+	r.work.hold(s)
+	return m.Loop, nil
+}
+
+// Emit implements [event.Sink].
+func (r *recovered) Emit(context.Context, event.Event) {}
+
+// Leave implements [engine.Leaver].
+func (r *recovered) Leave(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.held[id]
+	if len(held) == 0 {
+		return
+	}
+	if r.held[id] = held[1:]; len(held) == 1 {
+		delete(r.held, id)
+	}
+	r.work.release(held[0])
+}

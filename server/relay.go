@@ -1,0 +1,65 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// A request that no tool of this server can have a part in, and that does not ask for an object `lathe`, is
+// relayed: its client gets the bytes that the model server sent. The run is the same as any other: under the same limits, in the same log. From the
+// first event on that a client could stumble over, the stream is written anew.
+
+// relays reports whether the run of a request is relayed: the model's server speaks the client's wire, the
+// run is one turn of it, and no tool of this server is offered.
+func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
+	if m.Loop.Relays() != to || s.ToolUseMode != "" && s.ToolUseMode != lathe.ModeRelaxed {
+		return false
+	}
+	if c.setup.Tools == nil {
+		return true
+	}
+	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
+		return !t.Hidden && t.For(c.key.Name) && (allow == nil || slices.Contains(allow, t.Name))
+	})
+}
+
+// appendRaw appends what the model server sent, or what it means.
+func (a *chat) appendRaw(dst []byte, raw *lathe.Raw) []byte {
+	a.relayed, a.wroteText = true, true
+	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
+		for _, d := range raw.Deltas {
+			if !a.finished { // what a server says after the finish reason is nothing that a client reads
+				dst = a.writer.AppendDelta(dst, d)
+			}
+		}
+		return dst
+	}
+	a.finished = raw.Finished
+	a.writer.Pass(raw)
+	if raw.UsageOnly && !a.req.IncludeUsage {
+		return dst
+	}
+	return append(dst, raw.Bytes...)
+}
+
+// keepWhole keeps a whole answer, where it can be given as it is.
+func (a *chat) keepWhole(raw *lathe.Raw) {
+	if raw.Sound {
+		a.whole = slices.Clone(raw.Bytes)
+	}
+}
+
+// asItCame reports whether the client was given all of the model server's answer.
+func (a *chat) asItCame(res *event.Result) bool {
+	if a.reencodes || !a.relayed && a.whole == nil {
+		return false
+	}
+	switch res.Reason {
+	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter:
+		return true
+	default: // it was broken off here
+		return false
+	}
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxRequestID bounds an id that the client gives.
+const maxRequestID = 128
+
+// requestID returns the client's id for the request, or a new one.
+func requestID(given string) string {
+	ok := given != "" && len(given) <= maxRequestID
+	for i := range len(given) {
+		c := given[i]
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-:", c) >= 0)
+	}
+	if ok {
+		return given
+	}
+	return "req_" + rand.Text()
+}
+
+// logRequest writes one line for a request, without any of its content.
+func (g *Server) logRequest(r *http.Request, rec *recorder, c *caller, took time.Duration) {
+	level := slog.LevelInfo
+	switch {
+	case c.probe:
+		level = slog.LevelDebug
+	case rec.status >= 500:
+		level = slog.LevelWarn
+	}
+	if !g.opts.Log.Enabled(r.Context(), level) {
+		return
+	}
+	route := c.routeName()
+	if c.probe {
+		route = "probe"
+	}
+	line := slog.NewRecord(time.Now(), level, "request", 0) // no source position
+	line.AddAttrs(slog.String("request_id", c.requestID), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
+		slog.Int("status", rec.status), slog.String("code", c.code), slog.String("key", c.key.Name), slog.String("model", c.named),
+		slog.String("run_id", c.runID), slog.Int64("bytes", rec.bytes), slog.Int64("duration_ms", took.Milliseconds()))
+	_ = g.opts.Log.Handler().Handle(r.Context(), line)
+}
+
+// routeName is the name of the request's route in metrics and in the log; none if it has no route.
+func (c *caller) routeName() string {
+	if c.pattern == "" {
+		return "none"
+	}
+	return c.pattern
+}
+
+// knownMethod keeps methods that a client makes up out of the log.
+func knownMethod(method string) string {
+	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
+		return method
+	}
+	return "other"
+}
+
+// A recorder records the status and the size of an answer.
+type recorder struct {
+	http.ResponseWriter
+	caller *caller
+	status int
+	bytes  int64
+}
+
+// callerOf returns the caller of the request that is answered; nil on a listener without the middleware.
+func callerOf(w http.ResponseWriter) *caller {
+	if rec, ok := w.(*recorder); ok {
+		return rec.caller
+	}
+	return nil
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap serves http.ResponseController.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

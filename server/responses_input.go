@@ -1,0 +1,86 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of a page of input items.
+const (
+	defaultItems = 20
+	maxItems     = 100
+)
+
+// itemPrefixes are the prefixes of item ids by item type.
+var itemPrefixes = map[string]string{"message": "msg_", "function_call": "fc_", "function_call_output": "fco_", "reasoning": "rs_",
+	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_"}
+
+// An inputItem is one item of the input of a response, with an id.
+type inputItem struct {
+	id   string
+	json json.RawMessage
+}
+
+// inputList returns the items of an array, each with an id derived from the id of the run.
+func inputList(items []byte, runID string) (list []inputItem) {
+	if len(items) == 0 || items[0] != '[' {
+		return nil
+	}
+	run := strings.TrimPrefix(runID, runPrefix)
+	for el := range rawjson.Elements(items) {
+		one := inputItem{id: textMember(el, "id"), json: json.RawMessage(el)}
+		if one.id == "" {
+			prefix := itemPrefixes[textMember(el, "type")]
+			if prefix == "" {
+				prefix = "item_"
+			}
+			one.id = prefix + run + "_in" + strconv.Itoa(len(list))
+			head := append(rawjson.AppendQuote([]byte(`{"id":`), one.id), ',')
+			one.json = append(head, el[1:]...)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// An itemPage is a page of a list of items in the form of OpenAI's API.
+type itemPage struct {
+	Object  string            `json:"object"`
+	Data    []json.RawMessage `json:"data"`
+	FirstID *string           `json:"first_id"`
+	LastID  *string           `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+}
+
+// pageOf returns the page of the list that the query selects.
+func pageOf(list []inputItem, r *http.Request) (*itemPage, *problem) {
+	query, limit := r.URL.Query(), defaultItems
+	if given := query.Get("limit"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 || n > maxItems {
+			return nil, badRequest("limit", "limit may be 1 to %d.", maxItems)
+		}
+		limit = n
+	}
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(list, func(one inputItem) bool { return one.id == after })
+		if i < 0 {
+			return nil, badRequest("after", "The response has no input item with this id.")
+		}
+		list = list[i+1:]
+	}
+	page := &itemPage{Object: "list", Data: []json.RawMessage{}, HasMore: len(list) > limit}
+	for i := range list[:min(len(list), limit)] {
+		page.Data = append(page.Data, list[i].json)
+		if i == 0 {
+			page.FirstID = &list[i].id
+		}
+		page.LastID = &list[i].id
+	}
+	return page, nil
+}

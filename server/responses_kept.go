@@ -1,0 +1,303 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/responses"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// A response of OpenAI's Responses is stored under its id, unless the request forbids it: a later request can continue it, and
+// clients can read, cancel and delete it. A stored response is a run in the store whose id is derived from that of the response.
+// Runs of responses that were not stored cannot be reached by these paths.
+
+// labelResponse is the label of a run whose response is stored. It is not listed among the labels of the client.
+const labelResponse = "lathe_response"
+
+// Values of labelResponse.
+const (
+	keptPlain        = "kept"
+	keptInstructions = "kept_instructions" // the first message has the instructions, which later requests do not inherit
+)
+
+const (
+	responsePrefix = "resp_"
+	runPrefix      = "run_"
+)
+
+// keep marks the response to the request as stored, unless the request forbids it or there is no store.
+func (a *chat) keep() {
+	forbids := a.req.Keep != nil && !*a.req.Keep
+	labels := a.in.Run.Labels
+	if a.protocol != responsesAPI || forbids || !a.in.Park || len(labels) >= loop.MaxLabels {
+		return
+	}
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[labelResponse] = keptPlain
+	if v, ok := rawjson.Get(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions"); ok && memberText(v) != "" {
+		labels[labelResponse] = keptInstructions
+	}
+	a.in.Run.Labels, a.head.Kept = labels, true
+}
+
+// durable reports whether each event of the run is stored immediately: because the response is stored, or because the next
+// request may reach another process.
+func (a *chat) durable() bool {
+	return a.head.Kept && (a.req.Keep != nil || a.handler.shared != nil)
+}
+
+// passesBytes reports whether the model server's answer may be relayed. It may not if the response is stored, since the id of a
+// stored response is one of this server.
+func (a *chat) passesBytes() bool {
+	if a.protocol != responsesAPI {
+		return true
+	}
+	return a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
+}
+
+// codeNoResponse is the code of the error for an id that no response has.
+const codeNoResponse = "previous_response_not_found"
+
+func noResponse(status int, param string) *problem {
+	return &problem{Status: status, Code: codeNoResponse, Param: param, Message: "There is no such response. It was not stored, or it was removed, or another key has it."}
+}
+
+// keptResponse returns the run of a stored response of the caller.
+func (h *chatHandler) keptResponse(ctx context.Context, c *caller, id string) (*runView, *problem) {
+	none := noResponse(http.StatusNotFound, "")
+	rest, ok := strings.CutPrefix(id, responsePrefix)
+	if !ok || h.opts.Index == nil {
+		return nil, none
+	}
+	own := *c // a copy, since the request of the original belongs to another run
+	v, p := h.view(ctx, &own, runPrefix+rest)
+	switch {
+	case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone || p.Status == http.StatusBadRequest):
+		return nil, none
+	case p != nil:
+		return nil, p
+	case v.state.Run.Labels[labelResponse] == "":
+		return nil, none
+	}
+	return v, nil
+}
+
+// settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns it.
+func (h *chatHandler) settledResponse(ctx context.Context, a *chat, id string) (*runView, *problem) {
+	v, p := h.keptResponse(ctx, a.caller, id)
+	if p == nil && v.state.Finished == nil && v.state.Paused == "" {
+		own := *a.caller
+		if v, p = h.turns.waitSuspended(ctx, &own, v.state.Run.RunID); p == nil && v.state.Finished == nil && v.state.Paused == "" {
+			return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
+		}
+	}
+	return v, p
+}
+
+// continueResponse resolves references to items, and puts the input and output of the response that the request continues before
+// its messages. waits is set if the run of that response waits for the results in the request.
+func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
+		return waits, p
+	}
+	const param = "previous_response_id"
+	v, p := h.settledResponse(ctx, a, a.req.PreviousID)
+	if p != nil {
+		if p.Code == codeNoResponse {
+			p.Status, p.Param = http.StatusBadRequest, param
+		}
+		return nil, p
+	}
+	given := a.req.Messages
+	var head []lathe.Message // the instructions of this request
+	if len(given) > 0 && given[0].Role == lathe.RoleSystem {
+		head, given = given[:1], given[1:]
+	}
+	answers := 0
+	for answers < len(given) && given[answers].Role == lathe.RoleTool {
+		answers++
+	}
+	history := v.state.Messages
+	switch {
+	case v.state.Paused != "" && answers > 0:
+		return &storedTurns{runID: v.state.Run.RunID}, nil
+	case v.state.Paused != "": // the answer names the calls that wait for an approval
+		history = slices.Concat(history[:v.state.Start], v.added())
+	default:
+		history = withoutSynthetic(loop.KeptHistory(history, v.state.Retention))
+	}
+	if v.state.Run.Labels[labelResponse] == keptInstructions && len(history) > 0 && history[0].Role == lathe.RoleSystem {
+		history = history[1:]
+	}
+	if open := len(v.state.Open); v.state.Finished != nil && open > 0 {
+		joined, ok := appendSpliced(nil, history, given[:answers])
+		if !ok {
+			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
+				Message: "The response that the request goes on from has calls: begin the input with one function_call_output for each of them."}
+		}
+		history, given = joined, given[answers:]
+	}
+	a.req.Messages = slices.Concat(head, history, given)
+	return nil, nil
+}
+
+// conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
+// has no hidden turns.
+func (ht *hiddenTurns) conversationOf(ctx context.Context, a *chat, relayed bool) *spliced {
+	if !a.continuesResponse() {
+		return ht.splice(ctx, a, relayed)
+	}
+	c := newConversation(a.owner())
+	for i := range a.req.Messages {
+		c.add(&a.req.Messages[i])
+	}
+	return &spliced{messages: a.req.Messages, sum: c.sum()}
+}
+
+// showResponse handles GET of a stored response.
+func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+	v, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	if p == nil && r.URL.Query().Get("stream") == "true" {
+		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answerRaw(w, h.responseOf(c, v))
+}
+
+// noWebSocket refuses clients that try to open a WebSocket. Codex then uses HTTP.
+func noWebSocket(w http.ResponseWriter, _ *http.Request, c *caller) {
+	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "Responses are served over HTTP: POST /v1/responses."})
+}
+
+// responseOf returns the current state of a stored response as JSON.
+func (h *chatHandler) responseOf(c *caller, v *runView) []byte {
+	c.runID = v.state.Run.RunID
+	body := []byte("{}")
+	if first := v.state.Messages; v.state.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
+		body = append(rawjson.AppendQuote([]byte(`{"instructions":`), first[0].Text()), '}')
+	}
+	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: &wire.ClientRequest{N: 1, Body: body}},
+		unlock: func() {}, shows: true, stored: true}
+	a.req.Model = v.state.Target
+	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Request: a.req, Kept: true}
+	a.calls = newHandover(nil, nil, &a.settings, &a.limits)
+	for _, call := range callsOf(v.state.Messages) {
+		if v.client[call.ID] {
+			if a.calls.names == nil {
+				a.calls.names = map[string]bool{}
+			}
+			a.calls.names[call.Name] = true
+		}
+	}
+	a.base = v.state.Start
+	res := v.result()
+	switch p := failure(res); {
+	case v.state.Finished == nil && v.state.Paused == "":
+		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
+	case p != nil:
+		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))
+		if res.Reason == lathe.ReasonCancelled {
+			body = bytes.Replace(body, []byte(`"status":"failed"`), []byte(`"status":"cancelled"`), 1)
+		}
+		return body
+	}
+	parts, items := a.wholeAnswer(res)
+	return a.protocol.AppendAnswer(nil, &wire.Answer{AnswerHead: a.head, Finish: a.finish(res, parts), Items: items, Extra: a.extra(res), Completed: v.summary.Run.Updated.Unix()})
+}
+
+// lastResponse returns the response in the last event of a stream that has one.
+func lastResponse(frames []byte) (response []byte) {
+	for line := range bytes.Lines(frames) {
+		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: {"))
+		if !ok {
+			continue
+		}
+		if v, has := rawjson.Get(append([]byte{'{'}, data...), "response"); has {
+			response = v
+		}
+	}
+	return response
+}
+
+// cancelResponse cancels the run of a stored response and returns the response.
+func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	v, p := h.keptResponse(r.Context(), c, id)
+	for retried := false; p == nil && v.state.Finished == nil; retried = true {
+		var again bool
+		if again, _, p = (&inputHandler{h.executor}).tryCancel(r.Context(), c, v.state.Run.RunID, retried); p != nil && p.Code == "run_ended" {
+			p = nil
+		}
+		if r.Context().Err() != nil {
+			return // the client left
+		}
+		if p == nil {
+			v, p = h.keptResponse(r.Context(), c, id)
+		}
+		if !again {
+			break
+		}
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answerRaw(w, h.responseOf(c, v))
+}
+
+// deleteResponse deletes a stored response and its run.
+func (h *chatHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	v, p := h.keptResponse(r.Context(), c, id)
+	if p == nil {
+		p = (&runsHandler{h.executor}).remove(r.Context(), c, v.state.Run.RunID)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answer(w, struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{id, "response.deleted", true})
+}
+
+// listInput lists the input items of a stored response, including those of the responses that it continues.
+func (h *chatHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) {
+	v, p := h.keptResponse(r.Context(), c, r.PathValue("id"))
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	given := v.state.Messages[:v.state.Start-v.state.TakenOver]
+	if v.state.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
+		given = given[1:]
+	}
+	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: v.state.Target, Messages: given}, &wire.EncodeOptions{})
+	items, _ := rawjson.Get(body, "input")
+	list := inputList(items, v.state.Run.RunID)
+	if r.URL.Query().Get("order") != "asc" { // the latest first
+		slices.Reverse(list)
+	}
+	page, p := pageOf(list, r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answer(w, page)
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
+// @ai-sdk/openai does so by default. The id of an item contains the id of its run.
+
+// maxReferences limits the number of different responses that the references of one request belong to.
+const maxReferences = 256
+
+// referenceType is the type of an item that refers to another one by its id.
+const referenceType = "item_reference"
+
+// referencedRun returns the ids of the item that a part refers to and of its run. ok is false if the part is not a reference.
+func referencedRun(p lathe.Part) (run, item string, ok bool) {
+	o, is := p.(lathe.Opaque)
+	if !is || textMember(o.JSON, "type") != referenceType {
+		return "", "", false
+	}
+	item = textMember(o.JSON, "id")
+	_, run, _ = strings.Cut(item, "_")
+	if end := strings.LastIndexByte(run, '_'); end >= 0 {
+		run = run[:end]
+	}
+	return run, item, true
+}
+
+func isReference(p lathe.Part) bool {
+	_, _, ok := referencedRun(p)
+	return ok
+}
+
+// resolveReferences replaces references by the messages that the runs of their responses added to the conversation. The first
+// reference to a response is replaced by all of its messages, including calls of this server; further ones are removed. A
+// request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
+// runs waits for the results in the request.
+func (h *chatHandler) resolveReferences(ctx context.Context, a *chat) (waits *storedTurns, p *problem) {
+	if a.protocol != responsesAPI || a.plan.relayed || !slices.ContainsFunc(a.req.Messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isReference) }) {
+		return nil, nil
+	}
+	var out []lathe.Message
+	done := map[string]bool{}
+	given := a.req.Messages
+	for len(given) > 0 {
+		m := &given[0]
+		given = given[1:]
+		if !slices.ContainsFunc(m.Parts, isReference) {
+			out = append(out, *m)
+			continue
+		}
+		rest := *m
+		rest.Parts = nil
+		before, answers := len(out), 0
+		for answers < len(given) && given[answers].Role == lathe.RoleTool {
+			answers++
+		}
+		for _, part := range m.Parts {
+			run, item, ok := referencedRun(part)
+			if !ok {
+				rest.Parts = append(rest.Parts, part)
+				continue
+			}
+			if done[run] {
+				continue
+			}
+			if done[run] = true; len(done) > maxReferences {
+				return nil, badRequest(a.protocol.conversation, "The input refers to items of more than %d responses.", maxReferences)
+			}
+			v, p := h.settledResponse(ctx, a, responsePrefix+run)
+			if p != nil {
+				if p.Code == codeNoResponse {
+					p = &problem{Status: http.StatusNotFound, Code: "item_not_found", Param: a.protocol.conversation,
+						Message: "There is no item " + item + ". It was not stored, or it was removed, or another key has it."}
+				}
+				return nil, p
+			}
+			if v.state.Paused != "" && answers > 0 && answers == len(given) {
+				return &storedTurns{runID: v.state.Run.RunID}, nil
+			}
+			own := v.added()
+			if v.state.Paused == "" {
+				own = withoutSynthetic(loop.KeptHistory(v.state.Messages[v.state.Start:], v.state.Retention))
+			}
+			if len(rest.Parts) > 0 { // the parts before the reference
+				out, rest.Parts = append(out, rest), nil
+			}
+			if v.state.Finished == nil || len(v.state.Open) == 0 {
+				out = append(out, own...)
+				continue
+			}
+			joined, ok := appendSpliced(out, own, given[:answers])
+			if !ok {
+				return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
+					Message: "The input refers to a response that has calls: one function_call_output for each of them must follow."}
+			}
+			out, given, answers = joined, given[answers:], 0
+		}
+		calls := callsOf(out[before:])
+		rest.Parts = slices.DeleteFunc(rest.Parts, func(p lathe.Part) bool { // a call that the request has beside references to the rest
+			call, is := p.(lathe.ToolCall)
+			return is && calls[call.ID].Name == call.Name
+		})
+		if len(rest.Parts) > 0 {
+			out = append(out, rest)
+		}
+	}
+	a.req.Messages, a.referred = out, true
+	return nil, h.checkSize(ctx, out)
+}
+
+// continuesResponse reports whether the messages of the request include those of stored responses.
+func (a *chat) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }

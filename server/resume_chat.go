@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// A run that asks an approver about one call and returns another one to the client waits for both. The request in which
+// the client sends its result resumes that run, which may still wait for the approver.
+
+// resumeRun sets the job of a request to resume the run that waits for the results that the conversation ends with. It
+// returns false if the run does not wait for them any more; the request then starts a new run.
+func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *storedTurns) (bool, *problem) {
+	c := a.caller
+	v, p := h.loadSuspended(ctx, a, t.runID)
+	switch {
+	case p != nil && p.Code == noRun().Code, v != nil && (v.state.Finished != nil || v.state.Target != a.req.Model):
+		return h.releaseRun(a)
+	case p == nil && v.state.Paused == "":
+		p = ownedElsewhere()
+	}
+	if p != nil {
+		a.unlock()
+		return false, p
+	}
+	answers := map[string]lathe.Output{}
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		if r, ok := answerTo(a.req.Messages, o.ID); ok && v.client[o.ID] {
+			answers[o.ID] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
+		}
+	}
+	if len(answers) == 0 {
+		return h.releaseRun(a)
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		a.unlock()
+		return false, p
+	}
+	a.session, a.base = v.state.Run.SessionID, len(v.state.Messages)
+	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
+	a.begin(t.runID)
+	a.calls = newHandover(a.writer, a.req.Tools, &m.Settings, &m.Limits)
+	a.job = job{loop: l, resume: t.runID, answers: answers, holds: a.holds, note: &waitingNote{h.turns, a.equal}}
+	return true, nil
+}
+
+// releaseRun leaves the run alone.
+func (h *chatHandler) releaseRun(a *chat) (bool, *problem) {
+	a.unlock()
+	a.unlock, a.caller.runID = func() {}, ""
+	return false, nil
+}
+
+// loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
+func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*runView, *problem) {
+	for {
+		unlock, err := h.locks.lock(ctx, id)
+		if err != nil {
+			return nil, &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+		}
+		a.unlock = sync.OnceFunc(unlock)
+		carried := h.executes(id)
+		v, p := h.view(ctx, a.caller, id)
+		if p == nil && v.state.Paused == "" && v.state.Finished == nil && !carried { // it may have been resumed just now
+			carried = h.executes(id)
+			before := v.state.LastID
+			if v, p = h.view(ctx, a.caller, id); p == nil && v.state.LastID > before {
+				carried = true
+			}
+		}
+		if p != nil || !carried {
+			return v, p
+		}
+		a.unlock() // the run still executes its other calls
+		_, _ = h.waitRun(ctx, id)
+	}
+}
+
+// answerTo returns what the last messages say came of a call.
+func answerTo(messages []lathe.Message, id string) (lathe.ToolResult, bool) {
+	for i := len(messages) - 1; i >= 0 && messages[i].Role == lathe.RoleTool; i-- {
+		if answered(&messages[i]) == id {
+			return messages[i].Parts[0].(lathe.ToolResult), true
+		}
+	}
+	return lathe.ToolResult{}, false
+}
+
+// An onEvent is a sink that does the same at each event.
+type onEvent func()
+
+// Emit implements [event.Sink].
+func (f onEvent) Emit(context.Context, event.Event) { f() }

@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+const (
+	// maxContinued bounds how often a run is continued: a request that is repeated more often is refused.
+	maxContinued = 100
+	// slowLookup is how long a lookup may take that decides whether a request came before a delivery; maxLookups bounds
+	// how many slower ones are repeated.
+	slowLookup = 5 * time.Millisecond
+	maxLookups = 100
+	// beginGrace is how long a recorded run may take to appear in the store.
+	beginGrace = 2 * time.Second
+	// goneGrace is how long a run of which nothing is kept may have taken.
+	goneGrace = time.Hour
+	// deliverGrace is how long after its end another process may take to record the delivery of an answer.
+	deliverGrace = time.Second
+	// findPause is the pause between looks of a request that waits for another process.
+	findPause = 25 * time.Millisecond
+)
+
+// An earlierRun is the run of an earlier request that asked for the same thing.
+type earlierRun struct {
+	id        string
+	over      bool          // the run has ended, or waits for someone
+	res       *event.Result // set if over
+	base      int           // messages of res.History that the request had
+	continues string
+	updated   time.Time
+	ran       func(callID string) bool // whether the tool of a call may have run
+}
+
+// completed reports whether the run has an answer for its client.
+func (e *earlierRun) completed() bool { return e.over && failure(e.res) == nil }
+
+// abandoned reports whether the run ended because its client left or its process stopped.
+func (e *earlierRun) abandoned() bool {
+	return e.over && (e.res.Reason == lathe.ReasonCancelled || e.res.Reason == lathe.ReasonInterrupted)
+}
+
+// earlierRuns finds the runs of earlier requests that asked for the same thing.
+type earlierRuns struct {
+	*runViews
+	requests   store.RequestStore // the store, if it records requests; else in memory
+	deliveries deliveries
+	results    results // if no store keeps runs
+}
+
+func newEarlierRuns(views *runViews) *earlierRuns {
+	er := &earlierRuns{runViews: views}
+	if er.requests, _ = views.opts.Index.(store.RequestStore); er.requests == nil {
+		er.requests = store.NewMemory(nil)
+	}
+	if views.opts.Index == nil {
+		er.results.max, er.results.maxBytes = views.opts.Limits.MaxKept, views.opts.Limits.MaxKeptBytes
+	}
+	return er
+}
+
+// findEarlier returns the run that answers the request; nil if there is none.
+func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
+	t, began := a.job.track, time.Now()
+	lookups := 0
+	for {
+		waited := time.Since(t.arrived)
+		record, err := er.requests.FindRequest(ctx, t.digest)
+		switch {
+		case lathe.CodeOf(err) == lathe.CodeNotFound:
+			t.found("")
+			return nil, nil
+		case err != nil: // before the first call that writes the store is asked again
+			er.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+			t.mu.Lock()
+			t.unsure = true
+			t.mu.Unlock()
+			return nil, nil
+		case record.Delivered && !t.before && waited+er.opts.Limits.RepeatWindow <= record.DeliveredAge: // the request came after the delivery
+			// Unless the lookup waited for a connection to the store while the answer was delivered: then the age is that of a
+			// later time than waited, and a faster lookup decides.
+			after := time.Since(t.arrived)
+			if lookups++; after-waited <= slowLookup || after <= record.DeliveredAge || lookups >= maxLookups {
+				t.found(record.RunID)
+				return nil, nil
+			}
+			if p := pause(ctx, findPause); p != nil {
+				return nil, p
+			}
+			continue
+		}
+		e, p := er.followEarlier(ctx, a, record.RunID)
+		t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
+		switch {
+		case p != nil && p.Code == noRun().Code && record.Age < beginGrace:
+		case p != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusGone):
+			if record.Age > er.opts.Limits.RetryWindow+goneGrace {
+				t.found(record.RunID)
+				return nil, nil
+			}
+			return nil, repeatGone()
+		case p != nil:
+			return nil, p
+		case e.over && er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow:
+			t.found(record.RunID)
+			return nil, nil
+		case e.completed() && !record.Delivered && er.deliveries.wait(ctx, t.digest):
+			continue
+		case e.completed() && !record.Delivered && er.shared != nil && er.opts.Now().Sub(e.updated) < deliverGrace && time.Since(began) < deliverGrace:
+		default:
+			t.mu.Lock()
+			t.runID, t.outrun = record.RunID, false
+			t.mu.Unlock()
+			return e, nil
+		}
+		if p := pause(ctx, findPause); p != nil {
+			return nil, p
+		}
+	}
+}
+
+// pause waits, or returns a problem when ctx is done.
+func pause(ctx context.Context, d time.Duration) *problem {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return clientGone()
+	}
+}
+
+func clientGone() *problem {
+	return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+}
+
+// repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
+// status is one that no client library retries.
+func repeatGone() *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
+		Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
+}
+
+// repeatLimit refuses a repetition that was continued too often.
+func repeatLimit() *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "retry_limit", NoRetry: true,
+		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to run the request anew."}
+}
+
+// continuation is the id of the run that continues another one. Its time is that of the other.
+func continuation(runID string) string {
+	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + runID))
+	head := runID
+	if len(head) > len("run_")+10 {
+		head = head[:len("run_")+10] // the time of a ULID
+	}
+	hi, lo := uint64(binary.BigEndian.Uint16(sum[:2])), binary.BigEndian.Uint64(sum[2:10])
+	id := []byte(head)
+	for shift := 75; shift >= 0; shift -= 5 { // 80 bits
+		n := hi >> max(shift-64, 0)
+		if shift < 64 {
+			n = lo>>shift | hi<<(64-shift)
+		}
+		id = append(id, crockford[n&31])
+	}
+	return string(id)
+}
+
+// followEarlier returns the last run of the chain that begins with id: each continues the one before.
+func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+	for range maxContinued {
+		next := continuation(id)
+		has, p := er.hasRun(ctx, a.caller, next)
+		switch {
+		case p != nil:
+			return nil, p
+		case !has:
+			return er.readEarlier(ctx, a, id)
+		}
+		id = next
+	}
+	return nil, repeatLimit()
+}
+
+// hasRun reports whether there is a run of that id.
+func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, *problem) {
+	if er.inflight.find(id) != nil || er.opts.Index == nil {
+		return er.inflight.find(id) != nil || er.results.find(id) != nil, nil
+	}
+	rows, _, err := er.opts.Index.Runs(ctx, &store.RunFilter{RunID: id, Limit: 1})
+	if err != nil {
+		return false, er.runFailed(c, err)
+	}
+	return len(rows) > 0, nil
+}
+
+// readEarlier returns the run of that id.
+func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+	if er.opts.Index == nil {
+		if r := er.results.find(id); r != nil {
+			return r.earlier(id, a.req.Messages), nil
+		}
+		if er.inflight.find(id) != nil {
+			return &earlierRun{id: id}, nil
+		}
+		return nil, noRun()
+	}
+	own := *a.caller // whose request is of another run
+	v, p := er.view(ctx, &own, id)
+	if p != nil {
+		return nil, p
+	}
+	over := v.state.Finished != nil || v.state.Paused != ""
+	if !over && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
+		if p := er.takes(); p != nil { // but the next process will
+			return nil, p
+		}
+		if v, p = er.view(ctx, &own, id); p != nil {
+			return nil, p
+		}
+		over = true
+	}
+	e := &earlierRun{id: id, over: over, continues: v.state.Continues, updated: v.summary.Run.Updated, ran: v.mayHaveRun}
+	if e.over {
+		e.res = v.result()
+		e.base = requestEnd(e.res.History, v.state.Start-v.state.TakenOver, a.req.Messages)
+	}
+	return e, nil
+}
+
+// mayHaveRun reports whether the tool of a call may have been called.
+func (v *runView) mayHaveRun(callID string) bool {
+	if v.ran[callID] {
+		return true
+	}
+	for i := range v.state.Open {
+		if o := &v.state.Open[i]; o.ID == callID {
+			return o.Begun
+		}
+	}
+	return false
+}
+
+// requestEnd returns how many messages of a history the request had: those before start, or, where the request ends
+// with results of tools, those up to the same results.
+func requestEnd(history []lathe.Message, start int, request []lathe.Message) int {
+	start = min(max(start, 0), len(history))
+	if len(request) == 0 || request[len(request)-1].Role != lathe.RoleTool {
+		return start
+	}
+	last := answered(&request[len(request)-1])
+	for i := len(history) - 1; i >= start; i-- {
+		if answered(&history[i]) == last {
+			for i+1 < len(history) && history[i+1].Role == lathe.RoleTool {
+				i++
+			}
+			return i + 1
+		}
+	}
+	return start
+}
+
+// afterMessages returns the messages after the first n.
+func afterMessages(history []lathe.Message, n int) []lathe.Message {
+	return history[min(max(n, 0), len(history)):]
+}
+
+// takenOver returns what a run that continues e takes over.
+func (e *earlierRun) takenOver() []lathe.Message {
+	return loop.TakeOver(afterMessages(e.res.History, e.base), e.ran)
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// results are what runs of tracked requests came to, where no store keeps runs. The zero value keeps none.
+type results struct {
+	max, maxBytes int
+
+	mu    sync.Mutex
+	of    map[string]*runResult // by run
+	order []string              // oldest first
+	bytes int
+}
+
+type runResult struct {
+	res      *event.Result
+	start    int // messages that the run started from, less those that it took over
+	updated  time.Time
+	executed map[string]bool
+	bytes    int
+}
+
+// put keeps what a run came to. start is as of [runResult].
+func (r *results) put(runID string, res *event.Result, start int, now time.Time, executed map[string]bool) {
+	if r.max == 0 {
+		return
+	}
+	one := &runResult{res: res, start: start, updated: now, executed: maps.Clone(executed)}
+	for i := range res.History {
+		one.bytes += res.History[i].Size()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = map[string]*runResult{}
+	}
+	if before := r.of[runID]; before != nil {
+		r.bytes -= before.bytes
+	} else {
+		r.order = append(r.order, runID)
+	}
+	r.of[runID] = one
+	r.bytes += one.bytes
+	for len(r.order) > r.max || r.bytes > r.maxBytes {
+		r.bytes -= r.of[r.order[0]].bytes
+		delete(r.of, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+func (r *results) find(runID string) *runResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[runID]
+}
+
+// earlier returns the result as the run of an earlier request.
+func (r *runResult) earlier(id string, request []lathe.Message) *earlierRun {
+	return &earlierRun{id: id, over: true, res: r.res, base: requestEnd(r.res.History, r.start, request), updated: r.updated,
+		ran: func(callID string) bool { return r.executed[callID] }}
+}

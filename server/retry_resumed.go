@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Some clients resume a stream that broke off: they send the request again, with the text that they have received as a
+// message of the assistant, and a message that asks for the rest. They have not seen the calls of the run, and the model
+// would make them again. So these calls and their results take the place of the text before the request is run. The run has
+// failed, or it has completed and its answer did not arrive.
+
+// resumeText returns the index of the message that may be the text of a stream that broke off: the last one of the
+// assistant, which has text alone and is followed by messages of the user alone; 0 if there is none. With unasked the
+// message may be the last one: Codex sends what it has, and asks for nothing.
+func resumeText(messages []lathe.Message, unasked bool) int {
+	k := len(messages) - 1
+	for k > 0 && messages[k].Role == lathe.RoleUser {
+		k--
+	}
+	if k <= 0 || k == len(messages)-1 && !unasked || messages[k].Role != lathe.RoleAssistant || len(messages[k].Calls()) > 0 || messages[k].Text() == "" {
+		return 0
+	}
+	return k
+}
+
+// firstElements returns an array of the first n elements of a compact one.
+func firstElements(array []byte, n int) []byte {
+	first := []byte{'['}
+	for e := range rawjson.Elements(array) {
+		if n--; n < 0 {
+			break
+		}
+		if len(first) > 1 {
+			first = append(first, ',')
+		}
+		first = append(first, e...)
+	}
+	return append(first, ']')
+}
+
+// spliceResumed puts what an earlier run executed into the conversation of a request that resumes the stream of that run. The
+// run is found by the request up to the text. If it is still active, spliceResumed waits for its end.
+func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
+	k := resumeText(a.req.Messages, a.protocol.resent)
+	if k == 0 || a.fresh || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) ||
+		er.opts.Limits.RetryWindow < 0 || !a.caller.offersWrites(&a.settings, a.in.Allow) {
+		return nil
+	}
+	if _, _, waits := a.caller.setup.waiting.Split(a.req.Messages[k].Text()); waits {
+		return nil // that text is the end of an answer
+	}
+	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, k))))
+	if !found {
+		return nil // without it the conversation is valid as the client has it
+	}
+	first, req := *a, *a.req
+	req.Messages = req.Messages[:k]
+	first.req = &req
+	e, p := er.followEarlier(ctx, &first, record.RunID)
+	if p == nil && !e.over {
+		e, p = er.awaitEarlier(ctx, &first, e.id)
+	}
+	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
+		return gone(ctx)
+	}
+	if e.completed() && !strings.HasPrefix(a.seen(afterMessages(e.res.History, e.base)), a.req.Messages[k].Text()) {
+		return nil // the text is of another answer
+	}
+	taken := e.takenOver()
+	if len(taken) == 0 {
+		return nil
+	}
+	spliced := slices.Concat(a.in.Messages[:k], taken)
+	text, seen := a.req.Messages[k].Text(), a.seen(taken)
+	if rest := strings.TrimPrefix(strings.TrimPrefix(text, seen), between); rest != "" && !strings.HasPrefix(seen, text) {
+		spliced = append(spliced, lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: rest}}})
+	}
+	a.in.Messages = append(spliced, a.in.Messages[k+1:]...)
+	a.base = len(a.in.Messages)
+	return nil
+}
+
+// elements returns how many elements of the conversation in a body come before the message k, which is the last one of the
+// assistant and is followed by messages of the user alone.
+func (pr *protocol) elements(body []byte, k int) int {
+	if !pr.ordered {
+		return k
+	}
+	list, _ := rawjson.Get(body[rawjson.SkipSpace(body, 0):], pr.conversation)
+	if len(list) == 0 || list[0] != '[' {
+		return 0
+	}
+	var ofUser []bool
+	for el := range rawjson.Elements(list) {
+		ofUser = append(ofUser, textMember(el, "role") == "user")
+	}
+	n := len(ofUser)
+	for n > 0 && ofUser[n-1] {
+		n--
+	}
+	for n > 0 && !ofUser[n-1] {
+		n--
+	}
+	return n
+}
+
+// resumed returns the record of the request whose stream another one resumes, if its answer was not delivered.
+func (er *earlierRuns) resumed(ctx context.Context, a *chat, digest store.RequestDigest) (record store.RequestRecord, found bool) {
+	record, err := er.requests.FindRequest(ctx, digest)
+	if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {
+		er.opts.Log.Warn("the store could not say whether a request resumes a stream", "request_id", a.caller.requestID, "code", lathe.CodeOf(err))
+	}
+	return record, err == nil && !record.Delivered
+}
+
+// seen returns the text of messages as it is in the conversation of a client that was shown them.
+func (a *chat) seen(messages []lathe.Message) (text string) {
+	if !a.protocol.ordered {
+		return textOf(a.shown(messages))
+	}
+	for _, s := range a.steps(messages, messages) { // each text is an item of its own
+		if t, ok := s.part.(lathe.Text); ok {
+			text += t.Text
+		}
+	}
+	return text
+}
+
+// textOf returns the text of parts.
+func textOf(parts []lathe.Part) string {
+	m := lathe.Message{Parts: parts}
+	return m.Text()
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/server/console"
+)
+
+// A route is one row of the table of what the server serves. Its zero fields are the strictest rules: a key, the host and
+// origin rules, a place in the pool of requests, and no body.
+type route struct {
+	pattern    string // as [http.ServeMux] reads it
+	handle     handler
+	credential credential
+	pool       pool
+	body       bodyRule
+	// startsRun refuses the request while the server drains.
+	startsRun bool
+	// outlivesDrain is set if a drain does not wait for the request: its handler ends it.
+	outlivesDrain bool
+	// machinesOnly takes requests under any host name and none that has an Origin. Its callers reach this process by an
+	// address that is not in serve.hosts, and a page that was rebound here does not have their token.
+	machinesOnly bool
+	probe        bool // logged at level debug
+}
+
+// A credential is the kind of token that a route requires.
+type credential int
+
+const (
+	apiKey       credential = iota // a key of [Setup.Keys]. Without keys every caller is the same
+	workerToken                    // a token of [WorkerOptions.Pools]
+	clusterKey                     // the key of [Cluster]
+	noCredential                   // the answer is the same for every caller
+)
+
+// A bodyRule says what the middleware does with the body of a request.
+type bodyRule int
+
+const (
+	noBody      bodyRule = iota // it is not read
+	wholeBody                   // it is read within the limits of the server, decompressed, and handed to the handler
+	messageBody                 // the handler reads it with the same reader, within a smaller limit and without compression
+)
+
+// routes is the table. Methods that a path does not have are answered 405.
+func (g *Server) routes() []route {
+	table := []route{
+		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
+		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
+		{pattern: "GET /v1/responses", handle: noWebSocket},
+		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.chat.showResponse)},
+		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.chat.deleteResponse)},
+		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.chat.cancelResponse)},
+		{pattern: "GET /v1/responses/{id}/input_items", handle: g.withStore(g.chat.listInput)},
+		{pattern: "POST /v1/messages", handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
+		{pattern: "POST /v1/messages/count_tokens", handle: g.chat.countMessages, body: wholeBody},
+		{pattern: "POST /v1beta/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
+		{pattern: "POST /v1/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
+		{pattern: "GET /v1/models", handle: g.catalog.listModels},
+		{pattern: "GET /v1/models/{id...}", handle: g.catalog.showModel},
+		{pattern: "GET /v1beta/models", handle: g.catalog.listModels},
+		{pattern: "GET /v1beta/models/{id...}", handle: g.catalog.showModel},
+
+		{pattern: "GET /api/tools", handle: g.catalog.listTools},
+		{pattern: "POST /api/tools/{name}/call", handle: g.catalog.callTool, body: wholeBody, startsRun: true},
+		{pattern: "GET /api/summaries", handle: g.catalog.summaries},
+		{pattern: "GET /api/limits", handle: g.catalog.showLimits},
+
+		{pattern: "POST /api/runs", handle: g.withStore(g.runs.createRun), body: wholeBody, startsRun: true},
+		{pattern: "GET /api/runs", handle: g.withStore(g.runs.listRuns)},
+		{pattern: "GET /api/runs/{id}", handle: g.withStore(g.runs.showRun)},
+		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.runs.deleteRun)},
+		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: watcherPool},
+		{pattern: "GET /api/runs/{id}/export", handle: g.withStore(g.runs.exportRun)},
+		{pattern: "POST /api/runs/{id}/cancel", handle: g.withStore(g.inputs.cancelRun)},
+		{pattern: "POST /api/runs/{id}/resume", handle: g.withStore(g.inputs.resumeRun)},
+		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.withStore(g.inputs.answerApproval), body: wholeBody},
+		{pattern: "POST /api/runs/{id}/tool_results", handle: g.withStore(g.inputs.takeResults), body: wholeBody},
+		{pattern: "GET /api/approvals", handle: g.withStore(g.runs.listApprovals)},
+		{pattern: "DELETE /api/sessions/{id}", handle: g.withStore(g.runs.deleteSession)},
+		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.runs.deletePrincipal)},
+
+		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
+		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: watcherPool},
+		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: watcherPool, body: wholeBody},
+
+		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
+		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
+		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
+		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
+		{pattern: "HEAD /{$}", handle: plain(g.head), credential: noCredential, probe: true}, // Claude Code's first request
+		{pattern: "/", handle: g.unmatched, credential: noCredential},
+	}
+	if g.opts.MCP != nil {
+		table = append(table,
+			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},
+			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: watcherPool, outlivesDrain: true},
+			route{pattern: "DELETE " + mcpPath, handle: g.mcp, outlivesDrain: true})
+	}
+	if g.opts.Workers != nil { // which bound the connections of workers themselves
+		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: noPool, outlivesDrain: true, machinesOnly: true})
+	}
+	if g.shared != nil {
+		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: watcherPool, machinesOnly: true})
+	}
+	if !g.opts.NoPage {
+		page := console.Handler()
+		for _, pattern := range console.Patterns() {
+			table = append(table, route{pattern: pattern, handle: plain(page.ServeHTTP), credential: noCredential})
+		}
+	}
+	return table
+}
+
+// name is the name of the route in the log and in metrics: its pattern, and none for what has no route.
+func (rt *route) name() string {
+	if rt.pattern == "/" {
+		return ""
+	}
+	return rt.pattern
+}
+
+// mount returns a mux of the routes.
+func (g *Server) mount(table []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for i := range table {
+		mux.Handle(table[i].pattern, g.guarded(&table[i]))
+	}
+	return mux
+}
+
+// plain returns the handler of a route whose answer is the same for every caller.
+func plain(h http.HandlerFunc) handler {
+	return func(w http.ResponseWriter, r *http.Request, _ *caller) { h(w, r) }
+}

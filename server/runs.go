@@ -1,0 +1,271 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Runs under /api/runs go on without their client, can be watched from any event, and wait for as
+// long as it takes for approvals and for results of tools that clients have. What a run is comes from its
+// log alone, read once for each request; a run of another principal is one that there is not.
+
+// withStore returns h, or a handler that answers 404 where no store keeps runs.
+func (g *Server) withStore(h handler) handler {
+	if g.opts.Index != nil && g.opts.Supervisor != nil && g.opts.Bus != nil {
+		return h
+	}
+	return func(w http.ResponseWriter, _ *http.Request, c *caller) { c.fail(w, noStore()) }
+}
+
+// A runView is what the log says of a run.
+type runView struct {
+	summary store.Summary
+	state   loop.State
+	client  map[string]bool // calls that were proposed, by id: whether they are the client's
+	// requests are the requests for approval by call, decisions what was decided, the oldest first.
+	requests  map[string]approvalRequest
+	decisions []callDecision
+	resolved  map[string]int64 // the events of the decisions, by call
+	// handedBack is the id of the last event that has a result of the client.
+	handedBack int64
+	ran        map[string]bool // calls whose tools ran, by id
+}
+
+// view reads the log of a run of the caller.
+func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runView, *problem) {
+	return rv.viewAs(ctx, c, id, c.owns)
+}
+
+// viewAs reads the log of a run that the caller may see.
+func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runView, *problem) {
+	v := &runView{client: map[string]bool{}, ran: map[string]bool{}}
+	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
+		if err == nil {
+			if d, ok := e.Data.(*event.RunStarted); ok && !may(d) {
+				return nil, noRun()
+			}
+			v.note(&e)
+			v.summary.Apply(&e)
+			err = v.state.Apply(&e)
+		}
+		if err != nil {
+			return nil, rv.runFailed(c, err)
+		}
+	}
+	c.runID, c.named = id, v.summary.Run.Target
+	return v, nil
+}
+
+// owns reports whether the run that began so is the caller's.
+func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
+
+func noRun() *problem {
+	return &problem{Status: http.StatusNotFound, Code: "run_not_found", Message: "There is no such run."}
+}
+
+// runFailed says why something was not done with a run.
+func (co *core) runFailed(c *caller, err error) *problem {
+	switch lathe.CodeOf(err) {
+	case lathe.CodeNotFound:
+		var gone *store.GoneError
+		if errors.As(err, &gone) && (c.key.Name == "" || c.key.Name == gone.Principal) {
+			return &problem{Status: http.StatusGone, Code: "run_gone", Message: "The run was removed on " + gone.Time.Format(time.RFC3339) + ": runs that have ended are kept for a bounded time."}
+		}
+		return noRun()
+	case lathe.CodeConflict:
+		return conflict("run_changed", "The run has moved on; look at it again.")
+	case lathe.CodeUnavailable:
+		return notNow(err)
+	}
+	co.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
+	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
+}
+
+// notNow returns a problem that lets the client try again later: the supervisor is at its limit, or the database has just
+// failed over.
+func notNow(err error) *problem {
+	if p := storeProblem(err); p != nil {
+		return p
+	}
+	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
+		Message: "The server takes up no run now: it carries as many as it can, or its database was away. Try again in a moment."}
+}
+
+// storeProblem returns the problem of a store that cannot be written; nil if err has another cause.
+func storeProblem(err error) *problem {
+	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
+		if errors.Is(err, known) {
+			return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
+				Message: "The server cannot store runs: " + known.Error() + "."}
+		}
+	}
+	return nil
+}
+
+func conflict(code, message string) *problem {
+	return &problem{Status: http.StatusConflict, Code: code, Message: message}
+}
+
+// ended refuses what can only be done with a run that has not ended.
+func (v *runView) ended() *problem {
+	if f := v.state.Finished; f != nil {
+		return conflict("run_ended", "The run has ended: "+string(f.Reason)+".")
+	}
+	return nil
+}
+
+// A runBody is a run as clients see it.
+type runBody struct {
+	store.RunSummary
+	Labels    map[string]string `json:"labels,omitempty"`
+	Open      []openCall        `json:"open_calls"`
+	Decisions []callDecision    `json:"decisions,omitempty"`
+	Answer    string            `json:"answer,omitempty"`
+	ErrorCode string            `json:"error_code,omitempty"`
+	// ErrorMessage is what the model server said, if the run ended with upstream_error.
+	ErrorMessage string `json:"error_message,omitempty"`
+	Limit        string `json:"limit,omitempty"` // that ended the run, by its key
+}
+
+func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
+	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v)}
+	for k, label := range v.state.Run.Labels {
+		if !hiddenLabel(k) {
+			if b.Labels == nil {
+				b.Labels = map[string]string{}
+			}
+			b.Labels[k] = label
+		}
+	}
+	if f := v.state.Finished; f != nil {
+		b.Answer, b.ErrorCode, b.Limit = f.Answer, f.ErrorCode, f.Limit
+		if f.Reason == lathe.ReasonUpstreamError {
+			b.ErrorMessage = v.state.ErrorMessage
+		}
+		return b
+	}
+	b.Open = rv.openCalls(c, v)
+	return b
+}
+
+func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
+	f, p := c.filter(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	rows, next, err := h.opts.Index.Runs(r.Context(), f)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	if rows == nil {
+		rows = []store.RunSummary{}
+	}
+	c.answer(w, struct {
+		Data []store.RunSummary `json:"data"`
+		Next string             `json:"next,omitempty"`
+	}{rows, next})
+}
+
+func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
+	if p == nil && !owned && len(v.requests) == 0 { // there is nothing to decide
+		p = noRun()
+	}
+	if p != nil {
+		c.runID, c.named = "", ""
+		c.fail(w, p)
+		return
+	}
+	b := h.body(r.Context(), c, v)
+	if !owned {
+		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
+	}
+	c.answer(w, b)
+}
+
+// answerRun answers with what the run has come to by now.
+func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) {
+	v, p := rv.view(r.Context(), c, id)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.answerAs(w, status, rv.body(r.Context(), c, v))
+}
+
+// runLocks are locks by name, of which there are as many as are held.
+type runLocks struct {
+	mu sync.Mutex
+	of map[string]*runLock
+}
+
+type runLock struct {
+	turn  chan struct{} // of capacity 1; a value in it is the held lock
+	users int
+}
+
+func newRunLocks() *runLocks { return &runLocks{of: map[string]*runLock{}} }
+
+// lock waits for the lock, or until ctx is done: then it holds nothing.
+func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	l.mu.Lock()
+	one := l.of[name]
+	if one == nil {
+		one = &runLock{turn: make(chan struct{}, 1)}
+		l.of[name] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.of, name)
+		}
+	}
+	select {
+	case one.turn <- struct{}{}:
+		return func() {
+			<-one.turn
+			leave()
+		}, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// A holder is a sink that holds the setup of a run until the supervisor has stopped executing the run.
+type holder struct {
+	work  *work
+	setup *setup
+	once  sync.Once
+}
+
+var _ engine.Leaver = (*holder)(nil)
+
+func (co *core) hold(s *setup) *holder {
+	co.work.hold(s)
+	return &holder{work: &co.work, setup: s}
+}
+
+// Emit implements [event.Sink].
+func (h *holder) Emit(context.Context, event.Event) {}
+
+// Leave implements [engine.Leaver].
+func (h *holder) Leave(string) { h.free() }
+
+func (h *holder) free() { h.once.Do(func() { h.work.release(h.setup) }) }

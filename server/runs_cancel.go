@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
+)
+
+// cancelRun cancels a run that is in progress or suspended. Its open calls get the result `cancelled`.
+func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	for retried := false; ; retried = true {
+		retry, status, p := h.tryCancel(r.Context(), c, id, retried)
+		switch {
+		case r.Context().Err() != nil:
+			return // the client left
+		case p != nil:
+			c.fail(w, p)
+			return
+		case !retry:
+			h.answerRun(w, r, c, id, status)
+			return
+		}
+	}
+}
+
+// resumeRun resumes a suspended run, such as one that was interrupted within a call. The input that it waits for stays
+// open: a run that waits for an approval is suspended again.
+func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	unlock, err := h.locks.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, p := h.view(r.Context(), c, id)
+	if p == nil {
+		p = v.ended()
+	}
+	if p == nil && h.executes(id) {
+		p = conflict("run_running", "The run goes on already.")
+	}
+	if p == nil {
+		p = h.resume(r.Context(), c, v, nil)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	h.answerRun(w, r, c, id, http.StatusAccepted)
+}
+
+// tryCancel makes one attempt to cancel a run. It returns 200 if the run has ended and 202 if cancellation was requested
+// but has not completed. If retry is true, the state of the run changed before the request reached it and the caller must
+// try again. retried reports whether this is such a further attempt.
+func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (retry bool, status int, p *problem) {
+	unlock, err := h.locks.lock(ctx, id)
+	if err != nil {
+		return false, 0, nil // the client left
+	}
+	defer unlock()
+	v, p := h.view(ctx, c, id)
+	if p == nil && retried && v.state.Finished != nil && v.state.Finished.Reason == lathe.ReasonCancelled {
+		h.withdraw(id)
+		return false, http.StatusOK, nil
+	}
+	if p == nil {
+		p = v.ended()
+	}
+	if p != nil {
+		return false, 0, p
+	}
+	if v.state.Paused == "" && h.shared == nil && !h.executes(id) {
+		return h.rereadRun(ctx, c, v)
+	}
+	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
+	if err := h.facts.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
+		return false, 0, h.runFailed(c, err)
+	}
+	if h.interrupt(id) {
+		wait, cancel := context.WithTimeout(ctx, logTimeout)
+		defer cancel()
+		res, ok := h.waitRun(wait, id)
+		switch {
+		case ok && res == nil:
+			return false, http.StatusAccepted, nil
+		case ok && res.Reason == lathe.ReasonCancelled:
+			h.withdraw(id)
+			return false, http.StatusOK, nil
+		}
+		return true, 0, nil
+	}
+	switch {
+	case v.state.Paused == "" && h.shared == nil: // it was suspended in the meantime, or has ended
+		return true, 0, nil
+	case v.state.Paused == "":
+		return h.cancelElsewhere(ctx, c, v)
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return false, 0, p
+	}
+	res, err := h.opts.Engine.Cancel(ctx, l, id)
+	switch {
+	case err != nil && h.shared != nil && lathe.CodeOf(err) == lathe.CodeConflict:
+		return h.cancelElsewhere(ctx, c, v)
+	case err != nil:
+		return false, 0, h.runFailed(c, err)
+	}
+	if res.Reason != lathe.ReasonCancelled {
+		return false, 0, conflict("run_changed", "The run has moved on; look at it again.")
+	}
+	h.withdraw(id)
+	return false, http.StatusOK, nil
+}
+
+// cancelElsewhere waits for a limited time until the process that owns the run, or acquires it, has ended it.
+func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
+	id := v.state.Run.RunID
+	owner, err := h.shared.Owner(ctx, id)
+	switch {
+	case err != nil:
+		return false, 0, h.runFailed(c, err)
+	case owner == "" && !v.summary.Run.Resumable:
+		return h.rereadRun(ctx, c, v)
+	}
+	sub := h.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	h.opts.Supervisor.Notify(id) // this process may own it by now
+	if !h.waitLogged(ctx, sub, v, true, func(d event.Data) bool { _, over := d.(*event.RunFinished); return over }) {
+		return false, http.StatusAccepted, nil
+	}
+	return true, 0, nil // its log says how it has ended
+}
+
+// rereadRun reads the log of a run again that was in progress according to its log and that this process does not
+// execute: the run may have ended or been suspended in between. If its log is unchanged, rereadRun returns a problem.
+func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
+	now, p := h.view(ctx, c, v.state.Run.RunID)
+	if p == nil && now.state.LastID == v.state.LastID {
+		p = ownedElsewhere()
+	}
+	return p == nil, 0, p
+}
+
+// withdraw removes the approval requests and the grants of a run that has ended.
+func (co *core) withdraw(id string) {
+	if co.opts.Approvals != nil {
+		co.opts.Approvals.Withdraw(id)
+	}
+}

@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// Names of the members of a request for a run: those of the object `lathe` of chat completions, and
+// those that say the same as there.
+var (
+	optionMembers = []string{"tools", "tool_use_mode", "mode", "tool_failure_policy", "policy", "limits", "session", "labels"}
+	runMembers    = []string{"model", "messages", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
+		"max_completion_tokens", "seed", "stop", "reasoning_effort", "response_format", "user"}
+)
+
+// createRun starts a detached run, which continues when the client disconnects.
+func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	plan, p := h.planRun(r.Context(), c, c.body)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	in := &plan.in
+	once, p := onceOf(r, c, c.body)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if once != nil {
+		unlock, err := h.locks.lock(r.Context(), once.name)
+		if err != nil {
+			return // the client left
+		}
+		defer unlock()
+		found, p := h.earlier(r.Context(), c, once)
+		if p != nil {
+			c.fail(w, p)
+			return
+		}
+		if found != "" {
+			w.Header().Set("Idempotency-Replayed", "true")
+			h.created(w, r, c, found)
+			return
+		}
+		in.Run.RunID = once.id(h.opts.Now())
+		if in.Run.Labels == nil {
+			in.Run.Labels = map[string]string{}
+		}
+		in.Run.Labels[labelFingerprint] = once.fingerprint
+	}
+	began, setup := newFirst(), h.hold(c.setup)
+	id, err := h.opts.Supervisor.Start(r.Context(), plan.model.Loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})
+	if err != nil {
+		setup.free()
+		c.fail(w, h.runFailed(c, err))
+		return
+	}
+	c.runID = id
+	select {
+	case <-began.started:
+	case <-r.Context().Done():
+		return
+	case <-h.stopped.Done():
+		c.fail(w, failure(&event.Result{Reason: lathe.ReasonInterrupted}))
+		return
+	}
+	if began.err != nil { // the store did not take it
+		p := h.runFailed(c, began.err)
+		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process was faster
+			var found string
+			if found, p = h.earlier(r.Context(), c, once); found != "" {
+				w.Header().Set("Idempotency-Replayed", "true")
+				h.created(w, r, c, found)
+				return
+			}
+			if p == nil {
+				p = h.runFailed(c, began.err)
+			}
+		}
+		c.fail(w, p)
+		return
+	}
+	h.created(w, r, c, id)
+}
+
+func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string) {
+	w.Header().Set("Location", "/api/runs/"+id)
+	w.Header().Set("X-Lathe-Run-Id", id)
+	h.answerRun(w, r, c, id, http.StatusCreated)
+}
+
+// A first is a sink that waits for the first event of a run.
+type first struct {
+	once    sync.Once
+	started chan struct{}
+	err     error // good once started is closed: why there will be no run
+}
+
+func newFirst() *first { return &first{started: make(chan struct{})} }
+
+// Emit implements [event.Sink].
+func (f *first) Emit(_ context.Context, e event.Event) {
+	f.once.Do(func() {
+		if e.ID == 0 { // the end of a run that no log has
+			f.err = &lathe.Error{Code: lathe.CodeInternal, Op: "gateway: start", Err: errors.New("the store failed")}
+			if res := loop.Ended(e.Data); res != nil && res.Err != nil {
+				f.err = res.Err
+			}
+		}
+		close(f.started)
+	})
+}
+
+// planRun makes the plan of a run from the body of a request.
+func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*plan, *problem) {
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
+	}
+	body = body[rawjson.SkipSpace(body, 0):]
+	if body[0] != '{' {
+		return nil, badRequest("", "The body must be an object.")
+	}
+	options := &requestOptions{}
+	req, bad := readRunRequest(body, options)
+	if bad == nil {
+		bad = h.checkSize(ctx, req.Messages)
+	}
+	if bad != nil {
+		return nil, bad
+	}
+	p := &plan{}
+	bad = h.makePlan(c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
+		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, reserved: 1}, p) // the label of an Idempotency-Key
+	if bad == nil {
+		bad = checkAnswers(req.Messages)
+	}
+	p.in.Park = true
+	return p, bad
+}
+
+// under words a problem of the body itself: nothing stands before its members.
+func (p *problem) under() *problem {
+	p.Param, p.Message = strings.TrimPrefix(p.Param, "."), strings.TrimPrefix(p.Message, ".")
+	if p.Param == "" && strings.HasPrefix(p.Message, " ") {
+		p.Message = "The body" + p.Message
+	}
+	return p
+}
+
+// readRunRequest reads the options of a body, and the rest as the chat request that says the same.
+func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, *problem) {
+	var messages, prompt []byte
+	chat := []byte{'{'}
+	add := func(name string, v []byte) {
+		if len(chat) > 1 {
+			chat = append(chat, ',')
+		}
+		chat = append(append(rawjson.AppendQuote(chat, name), ':'), v...)
+	}
+	names := slices.Concat(runMembers, []string{"prompt", "client_tools"}, optionMembers)
+	p := eachMember(body, "", names, func(name, at string, v []byte) *problem {
+		switch {
+		case slices.Contains(optionMembers, name):
+			return options.member(name, at, v)
+		case name == "prompt":
+			prompt = v
+		case name == "messages":
+			messages = v
+		case name == "client_tools":
+			add("tools", v)
+		default:
+			add(name, v)
+		}
+		return nil
+	})
+	switch {
+	case p != nil:
+		return nil, p.under()
+	case (messages == nil) == (prompt == nil):
+		return nil, badRequest("messages", "Say either messages or prompt.")
+	case prompt != nil && prompt[0] != '"':
+		return nil, badRequest("prompt", "prompt must be a text.")
+	case prompt != nil:
+		messages = append(append([]byte(`[{"role":"user","content":`), prompt...), "}]"...)
+	}
+	add("messages", messages)
+	req, err := openai.ParseAny(append(chat, '}'))
+	if err == nil && req.Foreign != nil {
+		err = req.Foreign
+	}
+	if err != nil {
+		p := &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: "The request could not be read."}
+		var bad *openai.APIError
+		if errors.As(err, &bad) {
+			p = misread(bad)
+		}
+		if strings.HasPrefix(p.Param, "tools") {
+			p.Param = "client_" + p.Param
+		}
+		return nil, p
+	}
+	return req, nil
+}

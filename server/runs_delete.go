@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lathe-run/lathe/store"
+)
+
+// deleteRun removes a run that does not go on from the store, for good.
+func (h *runsHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	h.removed(w, c, h.remove(r.Context(), c, r.PathValue("id")))
+}
+
+// deleteSession removes the caller's runs of a session. Those of others who call theirs the same are not seen.
+func (h *runsHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) {
+	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
+	if n == 0 && p == nil {
+		p = &problem{Status: http.StatusNotFound, Code: "session_not_found", Message: "There is no such session."}
+	}
+	h.removed(w, c, p)
+}
+
+// deletePrincipal removes all runs that were made for the caller, and what is remembered of those that are gone.
+// Who needs no key may name anybody.
+func (h *runsHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) {
+	name := r.PathValue("name")
+	if c.key.Name != "" && c.key.Name != name {
+		h.removed(w, c, &problem{Status: http.StatusNotFound, Code: "principal_not_found", Message: "A key removes what was made for it, by its own name."})
+		return
+	}
+	_, p := h.removeAll(r.Context(), c, &store.RunFilter{Principal: name})
+	if turnOwner, ok := h.opts.Index.(store.Retainer); ok && p == nil {
+		if err := turnOwner.DeletePrincipal(r.Context(), name); err != nil {
+			p = h.storeFailed(c, err)
+		}
+	}
+	h.removed(w, c, p)
+}
+
+// removed answers a request to remove something.
+func (h *runsHandler) removed(w http.ResponseWriter, c *caller, p *problem) {
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// removeAll removes the runs that fit, those that begin meanwhile, too, and returns how many they were. While one
+// of them goes on it removes none.
+func (h *runsHandler) removeAll(ctx context.Context, c *caller, f *store.RunFilter) (n int, p *problem) {
+	for {
+		ids, p := h.resting(ctx, c, f)
+		if p != nil || len(ids) == 0 {
+			return n, p
+		}
+		for _, id := range ids {
+			switch p := h.remove(ctx, c, id); {
+			case p != nil && (p.Code == noRun().Code || p.Status == http.StatusGone): // another request has deleted it
+			case p != nil:
+				return n, p
+			default:
+				n++
+			}
+		}
+		c.runID = ""
+	}
+}
+
+// resting returns the runs that fit, or says that one of them goes on.
+func (h *runsHandler) resting(ctx context.Context, c *caller, f *store.RunFilter) (ids []string, p *problem) {
+	page := *f
+	page.Limit = maxPage
+	if err := h.opts.Engine.Flush(ctx, ""); err != nil { // events in memory would be stored after the deletion
+		return nil, h.storeFailed(c, err)
+	}
+	for {
+		rows, next, err := h.opts.Index.Runs(ctx, &page)
+		if err != nil {
+			return nil, h.storeFailed(c, err)
+		}
+		for i := range rows {
+			if rows[i].Status == "running" || h.executes(rows[i].RunID) {
+				return nil, conflict("run_running", "The run "+rows[i].RunID+" goes on: cancel it first.")
+			}
+			ids = append(ids, rows[i].RunID)
+		}
+		if page.After = next; next == "" {
+			return ids, nil
+		}
+	}
+}
+
+// remove removes a run of the caller's that waits or has ended, after that was written into the audit log.
+func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem {
+	unlock, err := h.locks.lock(ctx, id)
+	if err != nil {
+		return conflict("run_changed", "The run is at work.") // the client left
+	}
+	defer unlock()
+	v, p := h.view(ctx, c, id)
+	switch {
+	case p != nil:
+		return p
+	case h.executes(id), v.state.Paused == "" && v.state.Finished == nil:
+		return conflict("run_running", "The run goes on: cancel it first.")
+	}
+	if h.opts.Removing != nil {
+		if err := h.opts.Removing(ctx, c.key.Name, &v.state.Run); err != nil {
+			return h.storeFailed(c, err)
+		}
+	}
+	if err := h.opts.Index.Delete(ctx, id); err != nil {
+		return h.runFailed(c, err)
+	}
+	h.withdraw(id)
+	return nil
+}

@@ -1,0 +1,439 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// logTimeout is how long a request waits until what it brought is in the log of the run.
+const logTimeout = 5 * time.Second
+
+// maxResults bounds the results of one request.
+const maxResults = 1000
+
+// resume resumes a suspended run. The caller holds its lock.
+func (ex *executor) resume(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) *problem {
+	if p := ex.takes(); p != nil {
+		return p
+	}
+	if v.state.Paused == "" {
+		return ownedElsewhere()
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return p
+	}
+	setup := ex.hold(c.setup)
+	if err := ex.opts.Supervisor.Resume(ctx, l, v.state.Run.RunID, answers, setup); err != nil {
+		setup.free()
+		return ex.runFailed(c, err)
+	}
+	return nil
+}
+
+// loopOf returns the loop that a run was begun with.
+func (c *caller) loopOf(v *runView) (*loop.Loop, *problem) {
+	m, p := c.model(v.state.Target)
+	switch {
+	case p != nil && p.Status == http.StatusNotFound:
+		return nil, conflict("model_gone", "The model that the run was begun with is not configured any more.")
+	case p != nil:
+		return nil, p
+	}
+	return m.Loop, nil
+}
+
+// waitLogged waits until settles has seen the events that it looks for, after the last one that v has, or the
+// run has ended or, unless it is known to go on then, waits again, or it took too long. It reports whether
+// they were seen.
+func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription, v *runView, goesOn bool, settles func(event.Data) bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	last := v.state.LastID
+	over, seen := false, false
+	look := func(e *event.Event) {
+		if e.ID <= last || over {
+			return
+		}
+		last = e.ID
+		switch e.Data.(type) {
+		case *event.RunPaused:
+			over = !goesOn
+		case *event.RunFinished:
+			over = true
+		default: // it goes on
+		}
+		if settles(e.Data) {
+			over, seen = true, true
+		}
+	}
+	for !over {
+		heard, stop := context.WithTimeout(ctx, h.opts.Limits.Poll)
+		e, err := sub.Next(heard)
+		stop()
+		switch {
+		case err == nil:
+			look(&e)
+		case ctx.Err() != nil:
+			return false
+		case h.shared == nil && !errors.Is(err, context.DeadlineExceeded):
+			return false
+		case h.shared != nil: // it may be carried elsewhere
+			for e, err := range h.opts.Index.Read(ctx, v.state.Run.RunID, last) {
+				if err != nil {
+					return false
+				}
+				look(&e)
+			}
+		}
+	}
+	return seen
+}
+
+// A decision is the body of an answer to an approval.
+type decision struct {
+	Decision  approval.Verb   `json:"decision"`
+	Digest    string          `json:"digest"`
+	Reason    string          `json:"reason"`
+	Scope     approval.Scope  `json:"scope"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+}
+
+// readObject reads a body that is an object with these members only.
+func readObject(body []byte, dst any, want string, names ...string) *problem {
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
+	}
+	body = body[rawjson.SkipSpace(body, 0):]
+	if body[0] != '{' {
+		return badRequest("", "The body must be an object: %s.", want)
+	}
+	if p := eachMember(body, "", names, func(string, string, []byte) *problem { return nil }); p != nil {
+		return p.under()
+	}
+	if err := json.Unmarshal(body, dst); err != nil {
+		return badRequest("", "The body must be like %s.", want)
+	}
+	return nil
+}
+
+// answerApproval stores the decision about one call of a run and resumes the run. The first decision counts; it holds
+// for the arguments that the approver was shown, and is accepted until the request expires.
+func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) {
+	var d decision
+	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`, "decision", "digest", "reason", "scope", "arguments", "result")
+	if p == nil && h.opts.Approvals == nil {
+		p = conflict("no_approvals", "No approver can be asked on this server.")
+	}
+	if p == nil && d.Digest == "" {
+		p = badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id := r.PathValue("id")
+	unlock, err := h.locks.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, owned, p := h.viewToDecide(r.Context(), c, id)
+	status := http.StatusOK
+	switch {
+	case p != nil:
+	case !c.key.mayDecide(v.state.Run.Principal):
+		p = mayNotDecide()
+	default:
+		status, p = h.decide(r.Context(), c.acting(owned), v, r.PathValue("call"), &d, c.decider())
+	}
+	if p == nil {
+		v, _, p = h.viewToDecide(r.Context(), c, id)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	b := h.body(r.Context(), c, v)
+	if !owned {
+		b.Answer, b.Labels = "", nil
+	}
+	c.answerAs(w, status, b)
+}
+
+// decide answers 200 when the decision is in the log, and 202 when it will be looked at.
+func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call string, d *decision, by string) (int, *problem) {
+	id := v.state.Run.RunID
+	o, p := h.asked(ctx, v, call)
+	if p != nil {
+		return 0, p
+	}
+	if o.Digest != d.Digest {
+		return 0, conflict("digest_mismatch", "The digest is not that of the call: look at the run again.")
+	}
+	live := h.executes(id)
+	if !h.opts.Now().Before(o.ExpiresAt) {
+		if !live {
+			_ = h.resume(ctx, c, v, nil) // so that it goes on; the answer is late either way
+		}
+		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
+	}
+	waits := h.opts.Approvals.Await(v.request(o))
+	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result})
+	switch code := lathe.CodeOf(err); {
+	case code == lathe.CodeInvalidRequest:
+		return 0, badRequest("decision", "The decision cannot be taken: %s.", cause(err))
+	case code == lathe.CodeApprovalExpired:
+		return 0, conflict(string(code), "The request for approval has expired.")
+	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
+		return 0, h.storeFailed(c, err)
+	case err != nil, !waits && live:
+		return 0, h.decided(ctx, v, o.ID)
+	}
+	return h.apply(ctx, c, v, live, func(d event.Data) bool {
+		e, ok := d.(*event.ApprovalResolved)
+		return ok && e.ToolCallID == o.ID
+	})
+}
+
+// apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
+// event of the log, and 202 if the signal has not been applied yet; if later is set and the run is busy, it returns 202 at
+// once. The caller holds the run's lock.
+func (h *inputHandler) apply(ctx context.Context, c *caller, v *runView, later bool, settles func(event.Data) bool) (int, *problem) {
+	id := v.state.Run.RunID
+	sub := h.opts.Bus.Subscribe(id)
+	defer sub.Close()
+	goesOn := h.opts.Supervisor.Notify(id)
+	switch {
+	case goesOn:
+	case h.inflight.find(id) != nil:
+		h.resumeLater(ctx, c, id)
+		goesOn = true
+	case v.state.Paused == "": // it was in motion, and may wait by now
+		now, p := h.view(ctx, c, id)
+		if p == nil {
+			p = now.ended()
+		}
+		if p != nil {
+			return 0, p
+		}
+		if goesOn = now.state.Paused == ""; goesOn && h.shared == nil {
+			return 0, ownedElsewhere()
+		}
+		v = now // if the run is still in progress, the process that owns it reads the signal
+	}
+	if !goesOn {
+		later = false
+		p := h.resume(ctx, c, v, nil)
+		switch {
+		case p == nil:
+		case h.shared != nil && p.Code == "run_changed": // another process has acquired it
+			goesOn = true
+		case h.shared != nil && (p.Code == "overloaded" || p.Code == "draining"): // another process will
+			later = true
+		default:
+			return 0, p // the client may send the same again
+		}
+	}
+	if later || !h.waitLogged(ctx, sub, v, goesOn, settles) {
+		return http.StatusAccepted, nil
+	}
+	return http.StatusOK, nil
+}
+
+// asked returns the call of the run that waits for an approval.
+func (h *inputHandler) asked(ctx context.Context, v *runView, call string) (*loop.OpenCall, *problem) {
+	i := slices.IndexFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == call })
+	_, known := v.client[call]
+	switch {
+	case i < 0 && !known:
+		return nil, &problem{Status: http.StatusNotFound, Code: "call_not_found", Message: "The run has no such call."}
+	case v.state.Finished != nil:
+		p := v.ended()
+		p.name(v.decisions, call)
+		return nil, p
+	case i < 0, !v.state.Open[i].Asked && v.decidedOn(call):
+		return nil, h.decided(ctx, v, call)
+	case !v.state.Open[i].Asked:
+		return nil, conflict("not_asked", "No approval of the call was requested.")
+	}
+	return &v.state.Open[i], nil
+}
+
+// resumeLater resumes a run in progress when it is suspended next, because it may have missed a stored decision.
+func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
+	own := *c
+	own.setup = h.work.begin()
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer h.work.end(own.setup)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(h.stopped, cancel)()
+		_, _ = h.waitRun(ctx, id) // its log says what came of it
+		unlock, err := h.locks.lock(ctx, id)
+		if err != nil {
+			return // the server stops
+		}
+		defer unlock()
+		v, p := h.view(ctx, &own, id)
+		if p == nil && v.state.Paused != "" && v.state.Finished == nil && !h.executes(id) && h.saidSince(ctx, v) {
+			p = h.resume(ctx, &own, v, nil)
+		}
+		if p != nil {
+			h.opts.Log.Error("a run could not be resumed", "run_id", id, "code", p.Code)
+		}
+	}()
+}
+
+// saidSince reports whether something that the run waits for is in the store by now.
+func (h *inputHandler) saidSince(ctx context.Context, v *runView) bool {
+	facts, err := h.facts.Signals(ctx, v.state.Run.RunID)
+	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
+		return slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool {
+			return o.ID == f.Key && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
+		})
+	})
+}
+
+// A resultBody is what a client says came of its call. Content is a text, or JSON that stands for one.
+type resultBody struct {
+	ID      string          `json:"tool_call_id"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+// takeResults stores the results of client tool calls and resumes the run.
+func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) {
+	var body struct {
+		Results []resultBody `json:"results"`
+	}
+	answers := map[string]lathe.Output{}
+	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`, "results")
+	if p == nil {
+		p = readResults(body.Results, answers)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id := r.PathValue("id")
+	unlock, err := h.locks.lock(r.Context(), id)
+	if err != nil {
+		return // the client left
+	}
+	defer unlock()
+	v, p := h.view(r.Context(), c, id)
+	status := http.StatusOK
+	if p == nil {
+		status, p = h.giveResults(r.Context(), c, v, answers)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	h.answerRun(w, r, c, id, status)
+}
+
+func readResults(results []resultBody, answers map[string]lathe.Output) *problem {
+	if len(results) == 0 || len(results) > maxResults {
+		return badRequest("results", "There must be 1 to %d results.", maxResults)
+	}
+	for i := range results {
+		one := &results[i]
+		if _, twice := answers[one.ID]; one.ID == "" || twice {
+			return badRequest("results", "Each result names the tool_call_id of another call.")
+		}
+		if len(one.Content) == 0 {
+			return badRequest("results", "Each result has a content, a text or a JSON value.")
+		}
+		answers[one.ID] = lathe.Output{Data: one.Content, IsError: one.IsError}
+	}
+	return nil
+}
+
+// giveResults keeps the results and has the run take them up. It answers as apply does.
+func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, answers map[string]lathe.Output) (int, *problem) {
+	if p := v.takes(answers); p != nil {
+		return 0, p
+	}
+	id := v.state.Run.RunID
+	if v.state.Paused == "" && h.shared == nil && !h.executes(id) {
+		return 0, ownedElsewhere()
+	}
+	for call, out := range answers {
+		if p := h.keepResult(ctx, c, id, call, out); p != nil {
+			return 0, p
+		}
+	}
+	missing := len(answers)
+	return h.apply(ctx, c, v, false, func(d event.Data) bool {
+		if e, ok := d.(*event.ToolCallResult); ok {
+			if _, mine := answers[e.ToolCallID]; mine {
+				missing--
+			}
+		}
+		return missing == 0
+	})
+}
+
+// keepResult stores one result. The first one of a call wins; the same one may be given again.
+func (h *inputHandler) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
+	f, err := engine.ResultSignal(id, call, out)
+	if err == nil {
+		err = h.facts.PutSignal(ctx, f)
+	}
+	if lathe.CodeOf(err) == lathe.CodeConflict {
+		var facts []store.Signal
+		if facts, err = h.facts.Signals(ctx, id); err == nil && !slices.ContainsFunc(facts, func(k store.Signal) bool {
+			return k.Kind == f.Kind && k.Key == f.Key && bytes.Equal(k.Body, f.Body)
+		}) {
+			return conflict("already_answered", "The call has its result already.")
+		}
+	}
+	if err != nil {
+		return h.runFailed(c, err)
+	}
+	return nil
+}
+
+// takes says why the run does not take results for these calls.
+func (v *runView) takes(answers map[string]lathe.Output) *problem {
+	for id := range answers {
+		client, known := v.client[id]
+		switch {
+		case !known:
+			return badRequest("results", "The run has no call of this id.")
+		case !client:
+			return badRequest("results", "The call is one of this server's tools: its result does not come from a client.")
+		}
+	}
+	if p := v.ended(); p != nil {
+		return p
+	}
+	for id := range answers {
+		if !slices.ContainsFunc(v.state.Open, func(o loop.OpenCall) bool { return o.ID == id }) {
+			return conflict("already_answered", "The call has its result already.")
+		}
+	}
+	return nil
+}
+
+func ownedElsewhere() *problem {
+	return conflict("run_elsewhere", "The run goes on in another process, or in one that is gone.")
+}

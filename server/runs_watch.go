@@ -1,0 +1,336 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/sse"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// retryMS is when a watcher whose connection broke off comes back.
+const retryMS = 1000
+
+// maxFrames is how many bytes of stored events are written at once.
+const maxFrames = 64 << 10
+
+// watchRun streams the events of a run, from after the one that the client names, until the run has
+// ended. The watcher subscribes to the bus first, then reads the stored events, and then writes the events of the bus that
+// follow them. It reads the store again whenever the bus has been silent for a while and if events were dropped, so that
+// the client gets every stored event exactly once.
+func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	after, p := position(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	x := &watch{views: h.runViews, runID: id, last: after, sub: h.opts.Bus.Subscribe(id), follow: r.URL.Query().Get("follow")}
+	defer func() { x.sub.Close() }()
+	newest, ended, p := h.newest(r.Context(), c, id)
+	switch {
+	case p != nil:
+	case x.follow != "" && x.follow != "true" && x.follow != "false" && x.follow != "pause":
+		p = badRequest("follow", "follow may be true, false or pause.")
+	case after > newest:
+		p = conflict("event_id_ahead", fmt.Sprintf("The run has no event %d: its last one is %d.", after, newest))
+		p.NewestEvent = newest
+	case after == newest && ended && x.follow != "false":
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent) // which tells an EventSource not to come back
+		return
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.runID = id
+	rc := http.NewResponseController(w)
+	x.out = &streamWriter{w: w, rc: rc, timeout: h.opts.Limits.WriteTimeout, head: func(h http.Header) { h.Set("X-Lathe-Run-Id", id) }}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	if m := h.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+		defer m.AddStreamClients(-1)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.leaving, cancel)()
+	x.buf = append(x.buf, "retry: "+strconv.Itoa(retryMS)+"\n\n"...)
+	var late net.Error
+	switch err := x.run(ctx); {
+	case errors.As(err, &late) && late.Timeout():
+		c.code = "slow_reader"
+	case err != nil:
+		c.code = "watch_ended"
+	}
+}
+
+// position returns the ID of the event after which a watcher continues.
+func position(r *http.Request) (int64, *problem) {
+	s, param := r.Header.Get("Last-Event-ID"), "Last-Event-ID"
+	if s == "" {
+		s, param = r.URL.Query().Get("after"), "after"
+	}
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return 0, badRequest(param, "%s wants the id of an event, a whole number.", param)
+	}
+	return n, nil
+}
+
+// newest returns the last event that a run of the caller has, and whether it is its end.
+func (rv *runViews) newest(ctx context.Context, c *caller, id string) (last int64, ended bool, p *problem) {
+	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
+		if err != nil {
+			return 0, false, rv.runFailed(c, err)
+		}
+		if d, ok := e.Data.(*event.RunStarted); ok && !c.owns(d) {
+			return 0, false, noRun()
+		}
+		_, ended = e.Data.(*event.RunFinished)
+		last = e.ID
+	}
+	return last, ended, nil
+}
+
+// A watch is one watcher of one run.
+type watch struct {
+	views  *runViews
+	runID  string
+	sub    *observe.Subscription
+	out    *streamWriter
+	buf    []byte
+	follow string        // "false": what is stored, "pause": until the run waits
+	last   int64         // the last stored event that was written
+	silent time.Duration // how long nothing was written
+	over   bool          // it was the last for this watcher
+	wakeup condition     // interrupts the wait for the bus
+	// enc, if set, encodes the run as the stream of a chat page.
+	enc       *uistream.Encoder
+	keepAlive func(dst []byte) []byte
+	// sink, if set, gets the events instead of a stream, and the pieces of a turn only if it gets all of them.
+	sink func(*event.Event)
+	// local says that the bus has all events of the run, and began is the turn whose first event it has published since it is
+	// listened to.
+	local bool
+	began int
+}
+
+// run writes events until the run has ended, the client has disconnected, or ctx is done.
+func (x *watch) run(ctx context.Context) error {
+	defer x.views.waiters.add(x.runID, func() {
+		if !x.views.executes(x.runID) { // else the bus has its events
+			x.wakeup.wake()
+		}
+	})()
+	x.local = x.local || x.views.shared == nil || x.views.executes(x.runID)
+	if err := x.catchUp(ctx); err != nil || x.follow == "false" {
+		return err
+	}
+	defer x.views.relay(x.runID)()
+	for !x.over {
+		if err := x.waitLive(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitLive writes the events of the bus until the bus is silent for a while or events were dropped, and reads the store
+// then. The bus does not have the stored events of runs that another process owns: waitLive reads these at each
+// notification of the store, and without one every Limits.Poll.
+func (x *watch) waitLive(ctx context.Context) error {
+	g := x.views
+	pause := g.opts.Limits.KeepAlive
+	if g.shared != nil {
+		pause = min(pause, g.opts.Limits.Poll)
+	}
+	heard, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	x.wakeup.begin(cancel)
+	defer x.wakeup.over()
+	for !x.over {
+		e, err := x.sub.Next(heard)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return x.onIdle(ctx, pause)
+		case errors.Is(err, context.Canceled): // the store has notified of the run
+			return x.catchUp(ctx)
+		case errors.Is(err, observe.ErrLagged):
+			x.sub.Close()
+			x.sub, x.began = g.opts.Bus.Subscribe(x.runID), 0
+			return x.catchUp(ctx)
+		case errors.Is(err, io.EOF): // the bus has published the last event of the run
+			return x.catchUp(ctx)
+		case err != nil:
+			return err
+		}
+		if err := x.onLive(ctx, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onIdle reads the store after a pause without events on the bus, unless this process executes the run: its events reach
+// the bus. After Limits.KeepAlive without output it writes a keep-alive.
+func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
+	g := x.views
+	if x.silent += pause; x.silent < g.opts.Limits.KeepAlive {
+		if g.executes(x.runID) {
+			return nil
+		}
+		return x.catchUp(ctx)
+	}
+	x.silent = 0
+	if x.buf = sse.AppendComment(x.buf, "keep-alive"); x.enc != nil {
+		x.buf = x.keepAlive(x.buf[:0])
+	}
+	return x.catchUp(ctx)
+}
+
+// onLive writes an event of the bus if it follows the last event that was written; it reads missing ones from the store.
+func (x *watch) onLive(ctx context.Context, e *event.Event) error {
+	if _, first := e.Data.(*event.ModelCallStarted); first {
+		x.began = e.Turn
+	}
+	switch {
+	case e.ID == 0 && e.After < x.last, e.ID != 0 && e.ID <= x.last:
+		return nil // it, or a later event, was already read from the store
+	case e.ID == 0 && e.After > x.last, e.ID > x.last+1:
+		if err := x.catchUp(ctx); err != nil {
+			return err
+		}
+		if e.ID != 0 || e.After != x.last {
+			return nil // an event with an ID is stored before it is published
+		}
+	}
+	if x.sink != nil && x.local && e.ID == 0 && e.Turn != x.began { // pieces before it were published before
+		return nil
+	}
+	if err := x.tell(e); err != nil {
+		return err
+	}
+	return x.flush()
+}
+
+// catchUp writes the stored events that follow the last one. It does not write while it reads the store, so that a slow
+// client does not block the store.
+func (x *watch) catchUp(ctx context.Context) error {
+	for {
+		more := false
+		for e, err := range x.views.opts.Index.Read(ctx, x.runID, x.last) {
+			if err == nil {
+				err = x.tell(&e)
+			}
+			if err != nil {
+				return errors.Join(err, x.flush())
+			}
+			if more = len(x.buf) > maxFrames; more {
+				break
+			}
+		}
+		if err := x.flush(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (x *watch) tell(e *event.Event) error {
+	x.silent = 0
+	if err := x.encode(e); err != nil {
+		return err
+	}
+	x.last = max(x.last, e.ID)
+	switch e.Data.(type) {
+	case *event.RunFinished:
+		x.over = true
+	case *event.RunPaused:
+		x.over = x.follow == "pause"
+	default: // it goes on
+		x.over = false
+	}
+	return nil
+}
+
+func (x *watch) encode(e *event.Event) error {
+	if x.sink != nil {
+		x.sink(e)
+		return nil
+	}
+	if x.enc != nil {
+		x.buf = x.enc.Append(x.buf, e)
+		return nil
+	}
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	frame := sse.Event{Type: e.Data.EventType(), Data: line}
+	if e.ID != 0 {
+		frame.ID = strconv.FormatInt(e.ID, 10)
+	}
+	x.buf = sse.AppendEvent(x.buf, frame)
+	return nil
+}
+
+func (x *watch) flush() error {
+	if x.sink != nil {
+		x.buf = x.buf[:0]
+		return nil
+	}
+	err := x.out.write(x.buf)
+	x.buf = x.buf[:0]
+	return err
+}
+
+// exportRun writes the whole log of a run, one JSON line for each event.
+func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	id := r.PathValue("id")
+	if _, _, p := h.newest(r.Context(), c, id); p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.runID = id
+	header := w.Header()
+	header.Set("Content-Type", "application/jsonl")
+	header.Set("Content-Disposition", `attachment; filename="`+id+`.jsonl"`)
+	header.Set("Cache-Control", "no-store")
+	rc := http.NewResponseController(w)
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	var buf []byte
+	for last, more := int64(0), true; more; {
+		more = false
+		for e, err := range h.opts.Index.Read(r.Context(), id, last) {
+			if err == nil {
+				buf, err = e.AppendWithContent(buf)
+			}
+			if err != nil {
+				panic(http.ErrAbortHandler) // the client sees that there is more
+			}
+			buf, last = append(buf, '\n'), e.ID
+			if more = len(buf) > maxFrames; more {
+				break
+			}
+		}
+		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
+		if _, err := w.Write(buf); err != nil {
+			return
+		}
+		buf = buf[:0]
+	}
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/stdlog"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// HTTPServer returns an HTTP server for the handler with the limits that it needs: on the size of request headers and the
+// time to send them, and on idle connections. It has no limit on the time of a response, which would cut streams; each
+// write has its own deadline.
+func (g *Server) HTTPServer() *http.Server {
+	l := &g.opts.Limits
+	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
+		ConnState: newIdleConns(l.MaxIdle).changed, ErrorLog: stdlog.Logger(g.opts.Log)}
+}
+
+// CheckAddr returns an error if the server must not listen on the address: without keys only loopback addresses are
+// allowed.
+func CheckAddr(addr string, keys int) error {
+	if keys > 0 || httpname.IsLoopback(addr) {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return invalid("listen", err)
+	}
+	if host == "" {
+		host = "every address of this machine"
+	}
+	return invalid("listen", fmt.Errorf("%s can be reached by others, and there are no keys: configure `keys`, or listen on 127.0.0.1", host))
+}
+
+// Metrics returns the handler of /metrics, /livez and /readyz for a separate listener. It requires no key.
+func (g *Server) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	if g.opts.Metrics != nil {
+		mux.Handle("GET /metrics", g.opts.Metrics.Handler())
+	}
+	mux.HandleFunc("GET /livez", g.livez)
+	mux.HandleFunc("GET /readyz", g.readyz)
+	return mux
+}
+
+// Unready makes /readyz and requests that start a run return 503. Call it before [Server.Drain], so that a load balancer
+// has stopped sending requests by then.
+func (g *Server) Unready() { g.draining.Store(true) }
+
+// Drain calls [Server.Unready], ends the streams of watchers and waits until no request is in progress. If ctx is done
+// before that, it ends the runs of the remaining requests as `interrupted`, and the responses say so. It returns when the
+// last request is answered.
+func (g *Server) Drain(ctx context.Context) {
+	g.Unready()
+	g.leave() // the watchers reconnect, and miss no event
+	over := g.work.idle()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		g.stop(loop.ErrInterrupted)
+		g.inflight.interrupt(loop.ErrInterrupted)
+		<-over
+	}
+	g.stop(nil)
+}
+
+var errDraining = errors.New("the server is about to stop")
+
+// takes refuses requests that begin a run in a server that is about to stop.
+func (co *core) takes() *problem {
+	if co.draining.Load() {
+		return &problem{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: drainRetry, Message: "The server is about to stop; try again."}
+	}
+	return nil
+}
+
+// head handles HEAD / with status 200, for clients that probe the server.
+func (g *Server) head(http.ResponseWriter, *http.Request) {}
+
+func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
+}
+
+func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if g.draining.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(errDraining.Error() + "\n")) // the client may have disconnected
+		return
+	}
+	if g.opts.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := g.opts.Ready(ctx); err != nil {
+			text := "the store cannot be written\n"
+			if p := storeProblem(err); p != nil {
+				text = p.Message + "\n"
+			}
+			if g.unready.CompareAndSwap(false, true) {
+				g.opts.Log.Error("the server is not ready", "cause", err)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(text)) // the client may have disconnected
+			return
+		}
+		g.unready.Store(false)
+	}
+	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
+}
+
+// readyTimeout bounds the check of the store for one /readyz.
+const readyTimeout = 5 * time.Second
+
+func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) {
+	if g.opts.Metrics == nil || g.opts.NoMetrics {
+		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Metrics are not served here."})
+		return
+	}
+	g.opts.Metrics.Handler().ServeHTTP(w, r)
+}
+
+// answer writes v as JSON.
+func (c *caller) answer(w http.ResponseWriter, v any) { c.answerAs(w, http.StatusOK, v) }
+
+// answerRaw writes a body of JSON.
+func (c *caller) answerRaw(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+}
+
+func (c *caller) answerAs(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed."})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+}

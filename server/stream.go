@@ -1,0 +1,318 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/sse"
+)
+
+// drainRetry is when clients may try again that a server sent away.
+const drainRetry = 2 * time.Second
+
+// An encoder turns the events of a run into the bytes of a stream. appendEvent is called by the run,
+// appendEnd after its last event.
+type encoder interface {
+	// appendEvent appends what the event says to the client; often that is nothing.
+	appendEvent(dst []byte, e *event.Event) []byte
+	// appendEnd closes the stream: p is nil where the run did not fail.
+	appendEnd(dst []byte, res *event.Result, p *problem) []byte
+	// header sets what the head of the answer says besides the type of the stream.
+	header(h http.Header)
+}
+
+// A rawEncoder is one that can be given the bytes of a model server, too.
+type rawEncoder interface {
+	appendRaw(dst []byte, raw *lathe.Raw) []byte
+}
+
+// A withdrawer is an encoder that can write of a call before the run has decided about it.
+type withdrawer interface {
+	// withdrawn returns the problem that ends the stream if the client has got the beginning of a call that the run
+	// does not contain, and nil otherwise. res is nil while the run is active; then the stream has the problem already.
+	withdrawn(res *event.Result) *problem
+}
+
+// A pipe takes the events of a run on one side, and is read by the goroutine that writes to the client
+// on the other. It never makes the run wait: a reader that is too slow is cut off.
+type pipe struct {
+	enc  encoder
+	max  int
+	wake chan struct{} // there may be something to do for the reader
+	cut  func()        // called once, when too much waits
+	late atomic.Bool   // it may be time for a sign of life
+
+	mu     sync.Mutex
+	event  event.Event // that is encoded now: a place that is not made anew for each
+	buf    []byte
+	closed bool // the client does not read any more
+	full   bool
+}
+
+func newPipe(enc encoder, most int, cut func()) *pipe {
+	return &pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut, buf: takeBuffer()}
+}
+
+// buffers are those of pipes, of which each stream has two. Larger ones are not kept.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+const maxPooled = 64 << 10
+
+func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
+
+func giveBack(b []byte) {
+	if cap(b) > 0 && cap(b) <= maxPooled {
+		buffers.Put(&b)
+	}
+}
+
+// Emit implements [event.Sink].
+func (p *pipe) Emit(_ context.Context, e event.Event) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	before := len(p.buf)
+	p.event = e
+	p.buf = p.enc.appendEvent(p.buf, &p.event)
+	p.event = event.Event{}
+	p.tell(before)
+}
+
+// takeRaw is the Take of a [lathe.Relay].
+func (p *pipe) takeRaw(raw *lathe.Raw) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	before := len(p.buf)
+	p.buf = p.enc.(rawEncoder).appendRaw(p.buf, raw)
+	p.tell(before)
+}
+
+// tell wakes the reader if there is more than before, and gives up p.mu.
+func (p *pipe) tell(before int) {
+	said := len(p.buf) > before
+	if len(p.buf) > p.max {
+		p.full, p.closed, p.buf = true, true, nil
+	}
+	full := p.full
+	p.mu.Unlock()
+	if full {
+		p.cut()
+	}
+	if said || full {
+		p.nudge()
+	}
+}
+
+// nudge wakes the reader.
+func (p *pipe) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what waits, whether the reader was cut off, and the problem with which the encoder has ended the stream;
+// nil: it has not. spare is used for what comes next.
+func (p *pipe) take(spare []byte) (b []byte, full bool, bad *problem) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, p.buf = p.buf, spare[:0]
+	if w, ok := p.enc.(withdrawer); ok {
+		bad = w.withdrawn(nil)
+	}
+	return b, p.full, bad
+}
+
+// close drops what waits and what comes.
+func (p *pipe) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	giveBack(p.buf)
+	p.closed, p.buf = true, nil
+}
+
+// A streamWriter writes the bytes of a stream. The head of the answer goes with the first of them.
+type streamWriter struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	head    func(http.Header)
+	started bool
+	bounded time.Time // when the deadline of writes was set
+	last    time.Time // when something was written
+}
+
+// bound bounds the write that follows. The deadline is set anew once an eighth of the time for a write has
+// passed: a stream writes often, and each deadline is a timer.
+func (s *streamWriter) bound(now time.Time) {
+	if now.Sub(s.bounded) > s.timeout/8 {
+		s.bounded = now
+		_ = s.rc.SetWriteDeadline(now.Add(s.timeout + s.timeout/8)) // a test's writer has none
+	}
+}
+
+func (s *streamWriter) write(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if !s.started {
+		s.started = true
+		h := s.w.Header()
+		h["Content-Type"], h["Cache-Control"], h["X-Accel-Buffering"] = typeEvents, uncached, noBuffering
+		s.head(h)
+		s.w.WriteHeader(http.StatusOK)
+	}
+	s.last = time.Now()
+	s.bound(s.last)
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+func (ex *executor) newStreamWriter(w http.ResponseWriter, enc encoder) *streamWriter {
+	return &streamWriter{w: w, rc: http.NewResponseController(w), timeout: ex.opts.Limits.WriteTimeout, head: enc.header}
+}
+
+// stream begins the run of a job and writes what it says to the client until it is over. It reports true, and has
+// written nothing of the run, where another run answers the request: see [job.lost].
+func (ex *executor) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc encoder) (lost bool) {
+	if j.out == nil {
+		j.out = ex.newStreamWriter(w, enc)
+	}
+	out, rc, shown := j.out, j.out.rc, false
+	p := newPipe(enc, ex.opts.Limits.MaxBuffer, func() { _ = rc.SetWriteDeadline(time.Unix(1, 0)) }) // a write that waits fails
+	if j.in != nil && j.in.Relay != nil {
+		j.in.Relay.Take = p.takeRaw
+	}
+	f, leave, bad := ex.start(r.Context(), c, j, p.nudge, p)
+	if bad != nil && j.lost() {
+		return true
+	}
+	if bad != nil && out.started {
+		_ = out.write(enc.appendEnd(nil, nil, bad)) // the client left
+		return false
+	}
+	if bad != nil {
+		c.fail(w, bad)
+		return false
+	}
+	defer func() { leave() }()
+	defer p.close()
+	if m := ex.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+		defer m.AddStreamClients(-1)
+	}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	if f.detach || j.holds != nil {                         // else its run ends when the client leaves, or the server
+		defer context.AfterFunc(r.Context(), p.nudge)()
+		defer context.AfterFunc(ex.stopped, p.nudge)()
+	}
+	out.last = time.Now()
+	quiet := time.AfterFunc(ex.opts.Limits.KeepAlive, func() {
+		p.late.Store(true)
+		p.nudge()
+	})
+	defer quiet.Stop()
+	held := int64(-1) // the event after which the stream was held open last
+	spare := takeBuffer()
+	defer func() { giveBack(spare) }() // when the pipe has none of it any more
+	for {
+		<-p.wake
+		over := f.isDone() // nothing is said after that
+		if over && r.Context().Err() == nil {
+			if hold := ex.holdFor(c, j, f.res); hold > 0 && held != heldAt(enc) {
+				held = heldAt(enc)
+				leave()
+				f, leave = ex.follow(r.Context(), c, c.runID, held, hold, p.nudge, []event.Sink{p})
+				over = false
+			}
+		}
+		b, full, bad := p.take(spare)
+		spare = nil // it is the pipe's
+		switch {
+		case r.Context().Err() != nil:
+			c.code = "client_gone"
+			return false
+		case full:
+			c.code = "slow_reader"
+			return false
+		case bad != nil: // the run ends when this returns, unless it is detached
+			c.code, over = bad.Code, true
+		case over && j.lost() && !shown:
+			return true
+		case over && j.lost():
+			bad = otherRun()
+			c.code, b = bad.Code, enc.appendEnd(nil, nil, bad)
+		case over:
+			bad = ended(f.res)
+			if w, ok := enc.(withdrawer); ok && bad == nil {
+				bad = w.withdrawn(f.res)
+			}
+			j.track.permit(f.res, bad)
+			if bad != nil && !out.started && len(b) == 0 {
+				enc.header(w.Header())
+				c.fail(w, bad)
+				return false
+			}
+			if bad != nil {
+				c.code = bad.Code
+			}
+			b = enc.appendEnd(b, f.res, bad)
+		case f.detach && ex.stopped.Err() != nil: // it is left for a later process
+			bad = failure(&event.Result{Reason: lathe.ReasonInterrupted})
+			b, over = enc.appendEnd(b, nil, bad), true
+		case p.late.Swap(false):
+			shown = shown || len(b) > 0
+			left := ex.opts.Limits.KeepAlive - time.Since(out.last)
+			if left <= 0 && len(b) == 0 {
+				b = appendKeepAlive(b, enc)
+			}
+			if len(b) > 0 {
+				left = ex.opts.Limits.KeepAlive
+			}
+			quiet.Reset(left)
+		default:
+			shown = shown || len(b) > 0
+		}
+		spare = b
+		var err error
+		if over && bad == nil {
+			err = j.track.deliver(r.Context(), f.res, func() error { return out.write(b) })
+		} else {
+			err = out.write(b)
+		}
+		if err != nil {
+			c.code = "client_gone"
+		}
+		if over || err != nil {
+			return false
+		}
+	}
+}
+
+// appendKeepAlive appends what says nothing in the stream of an encoder: a comment, unless it has its own.
+func appendKeepAlive(dst []byte, enc encoder) []byte {
+	if own, ok := enc.(interface{ appendKeepAlive(dst []byte) []byte }); ok {
+		return own.appendKeepAlive(dst)
+	}
+	return sse.AppendComment(dst, "keep-alive")
+}
+
+// heldAt returns the id of the last event that the encoder was given.
+func heldAt(enc encoder) int64 {
+	if a, ok := enc.(*chat); ok {
+		return a.last
+	}
+	return 0
+}

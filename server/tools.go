@@ -1,0 +1,213 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A toolRow is what a listing says of a tool.
+type toolRow struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Effect      string          `json:"effect"`
+	Origin      string          `json:"origin,omitempty"`
+	Labels      []string        `json:"labels,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	// Advertised says that runs of this key are offered the tool: policy may keep it from them.
+	Advertised bool `json:"advertised"`
+	// Policy is what policy says of the tool as such, before any call is known: allow, ask or deny.
+	Policy string `json:"policy,omitempty"`
+}
+
+func (c *caller) specs() []*lathe.ToolSpec {
+	if c.setup.Tools == nil {
+		return nil
+	}
+	var out []*lathe.ToolSpec
+	for _, s := range c.setup.Tools.Specs() {
+		if !s.Hidden && s.For(c.key.Name) && c.key.mayTool(s.Name) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (c *caller) toolNames() []string {
+	var names []string
+	for _, s := range c.specs() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// allow returns the names of tools that a run of the caller may use; nil: all.
+func (c *caller) allow() []string {
+	if c.key.Tools == nil {
+		return nil
+	}
+	return append([]string{}, c.key.Tools...)
+}
+
+func (h *catalogHandler) listTools(w http.ResponseWriter, _ *http.Request, c *caller) {
+	rows := []toolRow{}
+	offered := map[string]bool{}
+	if c.setup.Tools != nil {
+		for _, s := range c.setup.Tools.Advertised(&lathe.RunInfo{Principal: c.key.Name}, c.allow()) {
+			offered[s.Name] = true
+		}
+	}
+	for _, s := range c.specs() {
+		row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
+			Parameters: s.Schema, Advertised: offered[s.Name]}
+		if p := c.setup.Policy; p != nil {
+			row.Policy = p.Tool(&lathe.RunInfo{Principal: c.key.Name}, s).Decision.String()
+		}
+		if len(row.Parameters) == 0 {
+			row.Parameters = json.RawMessage(`{"type":"object"}`)
+		}
+		rows = append(rows, row)
+	}
+	c.answer(w, struct {
+		Data []toolRow `json:"data"`
+	}{rows})
+}
+
+// tool says whether the caller may use the tool of that name.
+func (c *caller) tool(name, param string) *problem {
+	for _, s := range c.specs() {
+		if s.Name == name {
+			return nil
+		}
+	}
+	if c.setup.Tools != nil {
+		for _, s := range c.setup.Tools.Specs() {
+			if s.Name == name && !s.Hidden && s.For(c.key.Name) {
+				return &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: param, Message: "This key may not use the tool " + name + "."}
+			}
+		}
+	}
+	return &problem{Status: http.StatusNotFound, Code: "unknown_tool", Param: param, Message: "There is no such tool." + mean(name, c.toolNames())}
+}
+
+// A toolAnswer is what came of one call.
+type toolAnswer struct {
+	ToolCallID string     `json:"tool_call_id"`
+	Tool       string     `json:"tool"`
+	IsError    bool       `json:"is_error"`
+	Code       lathe.Code `json:"code,omitempty"`
+	Content    string     `json:"content"` // the result as a model would get it
+}
+
+// callTool has one call made, by the runner that makes those of models.
+func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *caller) {
+	name := r.PathValue("name")
+	p := c.tool(name, "")
+	var args string
+	if p == nil {
+		args, p = readArguments(c.body)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	run := &lathe.RunInfo{RunID: "call_" + c.requestID, RequestID: c.requestID, Principal: c.key.Name}
+	call := lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}
+	n := int64(0)
+	result, err := c.setup.Tools.Execute(r.Context(), run, c.allow(), call, func(d event.Data) {
+		if h.opts.Metrics != nil {
+			n++
+			h.opts.Metrics.Emit(r.Context(), event.Event{ID: n, Time: h.opts.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
+		}
+	})
+	switch {
+	case err != nil:
+		c.fail(w, &problem{Status: http.StatusForbidden, Code: "approval_required", Message: "Policy wants a person to approve the call, and no approver can be asked here."})
+	case result.Code == lathe.CodePolicyDenied:
+		c.fail(w, &problem{Status: http.StatusForbidden, Code: string(result.Code), Message: "Policy does not allow the call."})
+	default:
+		c.answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content})
+	}
+}
+
+// readArguments reads {"arguments":{…}}.
+func readArguments(body []byte) (string, *problem) {
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return "", &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: fmt.Sprintf("The body is not acceptable JSON: %v.", err)}
+	}
+	if body[rawjson.SkipSpace(body, 0)] != '{' {
+		return "", &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: `The body must be an object: {"arguments":{…}}.`}
+	}
+	args := "{}"
+	for key, v := range rawjson.Members(body) {
+		if !rawjson.EqualKey(key, "arguments") {
+			return "", &problem{Status: http.StatusBadRequest, Code: "invalid_request", Message: `The body has one member only: "arguments".`}
+		}
+		args = string(v)
+	}
+	return args, nil
+}
+
+// maxPage bounds the rows of one answer.
+const maxPage = 1000
+
+// filter reads what a listing asks for. It is always bound to who asks.
+func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
+	q := r.URL.Query()
+	f := &store.RunFilter{Principal: c.key.Name, RunID: q.Get("run_id"), SessionID: q.Get("session_id"), Status: q.Get("status"), After: q.Get("after")}
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxPage {
+			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: "limit", Message: fmt.Sprintf("limit wants a number from 1 to %d.", maxPage)}
+		}
+		f.Limit = n
+	}
+	return f, nil
+}
+
+func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) {
+	if h.opts.Index == nil {
+		c.fail(w, noStore())
+		return
+	}
+	f, p := c.filter(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	rows, next, err := h.opts.Index.ModelCalls(r.Context(), f)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	if rows == nil {
+		rows = []store.CallSummary{}
+	}
+	c.answer(w, struct {
+		Data []store.CallSummary `json:"data"`
+		Next string              `json:"next,omitempty"`
+	}{rows, next})
+}
+
+func noStore() *problem {
+	return &problem{Status: http.StatusNotFound, Code: "no_store", Message: "This server keeps no runs: start it with --store."}
+}
+
+// storeFailed logs why the store did not answer, and says that it did not.
+func (co *core) storeFailed(c *caller, err error) *problem {
+	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
+		return &problem{Status: http.StatusBadRequest, Code: string(code), Param: "after", Message: "The cursor is not one of this list."}
+	}
+	if p := storeProblem(err); p != nil {
+		return p
+	}
+	co.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
+	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
+}

@@ -1,0 +1,328 @@
+package server
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// kept holds, of runs that handed calls over, what their clients did not see: the calls of this
+// server, their results, and the model's words as it said them. When a client comes back with the
+// results of its calls, they take the place of the message that it was shown.
+//
+// What is kept is found by the principal, the end user, the model, the conversation before the message,
+// and the ids, names and arguments of the calls that were handed over: all of it must be the same, since
+// there are servers whose ids repeat from one conversation to the next. What is gone is not missed:
+// without it the conversation is valid as the client has it. Where a store keeps runs, it is there: see [recall].
+type turnStore struct {
+	max, maxBytes int
+	ttl           time.Duration
+	now           func() time.Time
+
+	mu    sync.Mutex
+	of    map[turnKey]*list.Element // of *storedTurns
+	used  *list.List                // the latest first
+	bytes int
+	links links
+}
+
+type turnKey [sha256.Size]byte
+
+type storedTurns struct {
+	key      turnKey
+	runID    string          // of the run that waits for the results; "": it has ended
+	messages []lathe.Message // ends with the message that has the calls, and the results of this server
+	bytes    int
+	until    time.Time
+	link     link
+}
+
+func newTurnStore(l *Limits, now func() time.Time) *turnStore {
+	return &turnStore{max: l.MaxKept, maxBytes: l.MaxKeptBytes, ttl: l.KeepFor, now: now, of: map[turnKey]*list.Element{}, used: list.New()}
+}
+
+// A turnOwner is who keeps turns, and finds them again.
+type turnOwner struct{ principal, user, model string }
+
+// put keeps the messages of a run that handed calls over under the key of those.
+func (k *turnStore) put(key turnKey, runID string, own []lathe.Message) {
+	k.putLinked(key, link{}, runID, own)
+}
+
+// putLinked is put for turns that can be found by l, too.
+func (k *turnStore) putLinked(key turnKey, l link, runID string, own []lathe.Message) {
+	own = slices.DeleteFunc(slices.Clone(own), func(m lathe.Message) bool { return m.Synthetic })
+	t := &storedTurns{key: key, runID: runID, messages: own, until: k.now().Add(k.ttl), link: l}
+	for i := range own {
+		t.bytes += own[i].Size()
+	}
+	if t.bytes > k.maxBytes/4 {
+		return // it would push out too much of others
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[t.key]; e != nil {
+		if l == (link{}) { // read from the store again, which does not have it
+			t.link = e.Value.(*storedTurns).link
+		}
+		k.drop(e)
+	}
+	k.of[t.key] = k.used.PushFront(t)
+	k.links.add(t)
+	k.bytes += t.bytes
+	for k.bytes > k.maxBytes || k.used.Len() > k.max {
+		k.drop(k.used.Back())
+	}
+}
+
+func (k *turnStore) drop(e *list.Element) {
+	t := k.used.Remove(e).(*storedTurns)
+	delete(k.of, t.key)
+	k.links.remove(t)
+	k.bytes -= t.bytes
+}
+
+// remove forgets what is kept under the key.
+func (k *turnStore) remove(key turnKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.of[key]; e != nil {
+		k.drop(e)
+	}
+}
+
+func (k *turnStore) find(key turnKey) *storedTurns {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.of[key]
+	if e == nil {
+		return nil
+	}
+	t := e.Value.(*storedTurns)
+	if k.now().After(t.until) {
+		k.drop(e)
+		return nil
+	}
+	t.until = k.now().Add(k.ttl)
+	k.used.MoveToFront(e)
+	return t
+}
+
+// A spliced is a conversation with what was kept in its place.
+type spliced struct {
+	messages []lathe.Message
+	sum      conversationSum // of the conversation as the client has it
+	changed  bool            // messages are not those that were given
+	lost     int             // turns that are kept and are not in messages: something before them was changed
+	last     turnKey         // of the last turn that was put in its place
+	missing  bool            // calls were answered of which nothing is kept
+	waits    *storedTurns    // whose run waits for the results that the conversation ends with
+}
+
+// join returns the messages with what was kept in its place, and with what became of the runs that waited in the
+// place of the turns that said so. The messages passed checkAnswers, and are not changed.
+//
+// It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
+func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn) *spliced {
+	j := &spliced{messages: make([]lathe.Message, 0, len(messages))}
+	c := newConversation(who)
+	starts := map[conversationSum]int{}
+	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
+		m := &messages[i]
+		calls := m.Calls()
+		if len(waiting) > 0 {
+			starts[c.sum()] = len(j.messages)
+		}
+		if t := waiting[i]; t != nil {
+			j.messages, j.changed = t.splice(j.messages, m, starts), true
+			c.add(m)
+			continue
+		}
+		if len(calls) == 0 {
+			j.messages = append(j.messages, *m)
+			c.add(m)
+			continue
+		}
+		answers := messages[i+1 : i+1+len(calls)]
+		t := k.find(c.sum().key(calls))
+		if t == nil {
+			t = k.follow(j.last, calls)
+		}
+		if j.missing = j.missing || t == nil; t != nil && t.runID != "" && i+1+len(calls) == len(messages) {
+			j.waits = t
+		}
+		out, ok := j.messages, false
+		if t != nil {
+			out, ok = appendSpliced(j.messages, t.messages, answers)
+		}
+		if ok {
+			j.changed, j.last = true, t.key
+		} else if k.hides(who, calls) {
+			j.lost++
+		}
+		if !ok {
+			out = append(append(j.messages, *m), answers...)
+		}
+		j.messages = out
+		for range len(calls) + 1 {
+			c.add(&messages[i])
+			i++
+		}
+		i--
+	}
+	j.sum = c.sum()
+	return j
+}
+
+// appendSpliced appends own, and the answers of the client among those of this server, in call order. It
+// is false where they do not answer the calls of own.
+func appendSpliced(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
+	if len(own) == 0 {
+		return dst, false
+	}
+	last := len(own) - 1
+	for last > 0 && own[last].Role == lathe.RoleTool {
+		last--
+	}
+	dst = append(dst, own[:last+1]...)
+	theirs := map[string]*lathe.Message{}
+	for _, list := range [][]lathe.Message{answers, own[last+1:]} {
+		for i := range list {
+			theirs[answered(&list[i])] = &list[i] // this server's own answer comes first
+		}
+	}
+	for _, call := range own[last].Calls() {
+		m := theirs[call.ID]
+		if m == nil {
+			return dst, false
+		}
+		dst = append(dst, *m)
+	}
+	return dst, true
+}
+
+// answered returns the id of the call that the message answers.
+func answered(m *lathe.Message) string {
+	if m.Role == lathe.RoleTool && len(m.Parts) == 1 {
+		if r, ok := m.Parts[0].(lathe.ToolResult); ok {
+			return r.CallID
+		}
+	}
+	return ""
+}
+
+// checkAnswers refuses a conversation in which calls are not answered, each once and right after them,
+// or in which something is answered that is no call.
+func checkAnswers(messages []lathe.Message) *problem {
+	at := func(i int) string { return fmt.Sprintf("messages[%d]", i) }
+	for i := 0; i < len(messages); i++ {
+		if messages[i].Role == lathe.RoleTool {
+			return &problem{Status: http.StatusBadRequest, Code: "unexpected_tool_result", Param: at(i),
+				Message: "A tool message must follow the message whose tool_calls it answers, and answer a call that has no answer yet."}
+		}
+		calls := messages[i].Calls()
+		if len(calls) == 0 {
+			continue
+		}
+		ids := make(map[string]bool, len(calls))
+		for _, call := range calls {
+			if call.ID == "" || ids[call.ID] {
+				return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Param: at(i), Message: "Each tool call needs an id of its own."}
+			}
+			ids[call.ID] = true
+		}
+		first := i
+		for range calls {
+			if i+1 == len(messages) || !ids[answered(&messages[i+1])] {
+				return &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: at(first),
+					Message: "A message with tool_calls must be followed by one tool message for each of them."}
+			}
+			i++
+			delete(ids, answered(&messages[i]))
+		}
+	}
+	return nil
+}
+
+// A conversation is a hash of what was said so far, as a client would say it again. System text does
+// not count: clients put the time of day there.
+type conversation struct{ h hash.Hash }
+
+func newConversation(who turnOwner) *conversation {
+	c := &conversation{sha256.New()}
+	c.text(who.principal)
+	c.text(who.user)
+	c.text(who.model)
+	return c
+}
+
+func (c *conversation) text(s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	c.h.Write(n[:])
+	c.h.Write([]byte(s))
+}
+
+func (c *conversation) add(m *lathe.Message) {
+	if m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper {
+		return
+	}
+	c.text(string(m.Role))
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			c.text(p.Text)
+		case lathe.Blob:
+			c.text(p.URL)
+			c.text(string(p.Data))
+		case lathe.ToolCall:
+			c.text(p.ID)
+			c.text(p.Name)
+		case lathe.ToolResult:
+			c.text(p.CallID)
+			c.text(p.Content)
+		case lathe.Reasoning, lathe.Refusal, lathe.Opaque: // not every client sends them again
+		}
+	}
+}
+
+// A conversationSum is what a conversation came to.
+type conversationSum [sha256.Size]byte
+
+func (c *conversation) sum() (s conversationSum) {
+	c.h.Sum(s[:0])
+	return s
+}
+
+// key names a message with these calls, said after that.
+func (s conversationSum) key(calls []lathe.ToolCall) (k turnKey) {
+	h := sha256.New()
+	h.Write(s[:])
+	part := conversation{h}
+	for _, call := range calls {
+		part.text(call.ID)
+		part.text(call.Name)
+		said := unwrapped(call.Arguments)                       // as the client got them
+		args, err := rawjson.AppendCanonical(nil, []byte(said)) // clients write them anew
+		if err != nil {
+			args = []byte(strings.TrimSpace(said))
+		}
+		if len(args) == 0 {
+			args = []byte("{}") // as the wire has it
+		}
+		part.text(string(args))
+	}
+	h.Sum(k[:0])
+	return k
+}

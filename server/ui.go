@@ -1,0 +1,332 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Chat pages use /api/chat: they send their conversation and read one run as a stream of their protocol. The stream of a
+// run that requests an approval ends with the request; the request of the page with the decision resumes the same run in
+// the same message. That requires a store that keeps runs.
+
+// uiChat answers one request of a chat page.
+func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) {
+	u, p := h.readUI(r, c)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if p := h.resumeSuspended(r.Context(), c, u); p != nil {
+		c.fail(w, p)
+		return
+	}
+	defer u.unlock()
+	if u.job.loop == nil { // nothing waits for this request: it begins a run
+		if p = h.planUI(c, u); p != nil {
+			c.fail(w, p)
+			return
+		}
+	}
+	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
+	h.stream(w, r, c, &u.job, u)
+}
+
+// A uiChat is one request of a chat page and its stream.
+type uiChat struct {
+	protocol uistream.Protocol
+	req      *uistream.Request
+	options  *requestOptions
+	encode   uistream.Options
+	enc      *uistream.Encoder
+	job      job
+	caller   *caller
+	held     []byte // what is not worth a head yet: a run that fails before it says anything is a status
+	headSent bool
+	unlock   func() // unlocks the run that the request resumes; it may be called twice
+}
+
+func (u *uiChat) header(h http.Header) {
+	for _, kv := range u.protocol.Headers() {
+		h.Set(kv[0], kv[1])
+	}
+	if u.caller.runID != "" {
+		h.Set("X-Lathe-Run-Id", u.caller.runID)
+	}
+}
+
+func (u *uiChat) appendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
+
+func (u *uiChat) appendEvent(dst []byte, e *event.Event) []byte {
+	u.unlock()
+	if !u.headSent {
+		switch d := e.Data.(type) {
+		case *event.RunStarted, *event.RunResumed, *event.ModelCallStarted, *event.RunFinished, *event.RunPaused:
+			u.held = u.enc.Append(u.held, e)
+			return dst
+		case *event.ModelCallFinished:
+			if d.Status != "success" {
+				u.held = u.enc.Append(u.held, e)
+				return dst
+			}
+		default: // it is the answer that the page waits for
+		}
+		u.headSent = true
+		dst, u.held = append(dst, u.held...), nil
+	}
+	return u.enc.Append(dst, e)
+}
+
+func (u *uiChat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
+	dst, u.held = append(dst, u.held...), nil
+	if res == nil { // the run goes on in another process
+		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
+	}
+	return u.enc.AppendEnd(dst)
+}
+
+// uiProtocol returns the protocol that a request asks for, by its query or a header.
+func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
+	name, param := r.URL.Query().Get("protocol"), "protocol"
+	if name == "" {
+		name, param = r.Header.Get("X-Lathe-Protocol"), "X-Lathe-Protocol"
+	}
+	p, err := uistream.ParseProtocol(name)
+	if err != nil {
+		var names []string
+		for _, p := range uistream.Protocols() {
+			names = append(names, string(p))
+		}
+		return "", badRequest(param, "%s is one of %s.%s", param, strings.Join(names, ", "), mean(name, names))
+	}
+	return p, nil
+}
+
+// readUI reads the request.
+func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
+	limits := h.uiLimits()
+	u := &uiChat{caller: c, unlock: func() {}}
+	u.encode.MaxArgs, u.encode.MaxResult = limits.MaxArgs, limits.MaxResult
+	var p *problem
+	if u.protocol, p = uiProtocol(r); p != nil {
+		return nil, p
+	}
+	if p := foreignBody(c, c.body); p != nil {
+		return nil, p
+	}
+	req, err := uistream.ParseRequest(c.body, &uistream.ParseOptions{Limits: limits})
+	if err != nil {
+		return nil, badUI(err)
+	}
+	if p := h.checkSize(r.Context(), req.Messages); p != nil {
+		return nil, p
+	}
+	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
+		u.protocol = uistream.AssistantTransport // no other has such a body
+	}
+	if u.options, p = parseOptions(req.Lathe); p != nil {
+		return nil, p
+	}
+	if u.options.session == "" {
+		u.options.session = req.StateKey
+	}
+	if u.options.session == "" {
+		u.options.session = req.ID
+	}
+	u.encode.ThreadID, u.encode.Approvals = req.ID, h.opts.Approvals != nil
+	if u.protocol == uistream.AGUI {
+		u.encode.RunID = req.RunID
+	}
+	return u, nil
+}
+
+// badUI says what is wrong with the request of a page.
+func badUI(err error) *problem {
+	var bad *uistream.RequestError
+	if !errors.As(err, &bad) {
+		return badRequest("", "The request could not be read.")
+	}
+	setting := ""
+	if bad.Limit == "max_text" {
+		setting = " The server's setting serve.max_text is this limit."
+	}
+	return badRequest(bad.Param, "%s: %s%s", bad.Param, bad.Message, setting)
+}
+
+// planUI makes the plan of a request of a page that no suspended run answers.
+func (h *uiHandler) planUI(c *caller, u *uiChat) *problem {
+	req := u.req
+	p := &plan{}
+	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, tools: req.Tools, toolsParam: "tools", options: u.options}, p); bad != nil {
+		return bad
+	}
+	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
+	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
+	p.in.Park, p.in.HandOver = h.opts.Index != nil, !names
+	u.job = job{loop: p.model.Loop, in: &p.in, detach: u.options.detach}
+	return nil
+}
+
+// uiModel is the model that a page gets which names none: the default where its key may use that.
+func (c *caller) uiModel(name string) string {
+	if name == "" && !c.key.mayModel("") {
+		if names := c.modelNames(); len(names) > 0 {
+			return names[0]
+		}
+	}
+	return name
+}
+
+// resumeSuspended has the request's job resume the run that waits for what the page sends, where there is
+// one. Its lock is held until the run has gone on.
+func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *problem {
+	last := u.req.Last
+	if last == nil || h.opts.Index == nil || len(last.Approvals)+len(last.Results) == 0 {
+		return nil
+	}
+	id, p := h.waitingRun(ctx, c, u)
+	if p == nil && id == "" {
+		return h.staleApproval(ctx, nil, last)
+	}
+	if p != nil {
+		return p
+	}
+	unlock, err := h.locks.lock(ctx, id)
+	if err != nil {
+		return &problem{Status: http.StatusRequestTimeout, Code: "client_gone", Message: "The client left."}
+	}
+	u.unlock = sync.OnceFunc(unlock)
+	v, p := h.view(ctx, c, id)
+	if p == nil && v.state.Finished == nil {
+		p = h.takeUI(ctx, c, u, v)
+	}
+	if p != nil || u.job.loop == nil {
+		u.unlock()
+		c.runID, u.encode.Open = "", nil
+	}
+	if p != nil && p.Code == noRun().Code { // it is not stored any more: only the conversation of the request is left
+		return h.staleApproval(ctx, nil, last)
+	}
+	if p == nil && u.job.loop == nil {
+		return h.staleApproval(ctx, v, last)
+	}
+	return p
+}
+
+// staleApproval returns the problem for a request whose approvals are of no waiting call: a new run would ask the approver
+// again, or give the model a decision that was not made. It returns nil if the request has no approval, or results of the
+// page besides.
+func (h *uiHandler) staleApproval(ctx context.Context, v *runView, last *uistream.Waiting) *problem {
+	if len(last.Approvals) == 0 || len(last.Results) > 0 {
+		return nil
+	}
+	if v != nil {
+		for _, d := range h.decisionsOf(ctx, v) {
+			if slices.ContainsFunc(last.Approvals, func(a uistream.Approval) bool { return a.ID != "" && a.ID == d.Digest }) {
+				return h.decided(ctx, v, d.CallID)
+			}
+		}
+	}
+	return &problem{Status: http.StatusBadRequest, Code: "approval_not_found", Param: "messages",
+		Message: "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user."}
+}
+
+// waitingRun returns the run that the last message is of: as the page says, else the one of its
+// conversation that waits.
+func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (string, *problem) {
+	if id := u.req.Last.RunID; id != "" || len(u.req.Last.Approvals) == 0 || u.options.session == "" {
+		return id, nil
+	}
+	rows, _, err := h.opts.Index.Runs(ctx, &store.RunFilter{SessionID: u.options.session, Principal: c.key.Name, Status: "parked", Limit: 1})
+	if err != nil {
+		return "", h.storeFailed(c, err)
+	}
+	if len(rows) == 0 {
+		return "", nil
+	}
+	return rows[0].RunID, nil
+}
+
+// takeUI hands over what the page says to the calls that wait.
+func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView) *problem {
+	id := v.state.Run.RunID
+	if v.state.Paused == "" || h.executes(id) {
+		if p := h.staleApproval(ctx, v, u.req.Last); p != nil && p.Decision != nil {
+			return p
+		}
+		return ownedElsewhere()
+	}
+	answers := map[string]lathe.Output{}
+	said := 0
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		open := uistream.OpenCall{ToolCall: o.ToolCall, Unsent: u.unseen(o.ID)}
+		if o.Asked {
+			open.Approval = o.Digest
+		}
+		u.encode.Open = append(u.encode.Open, open)
+		if out, ok := u.req.Last.Results[o.ID]; ok && v.client[o.ID] {
+			answers[o.ID] = out
+			said++
+		}
+		a := slices.IndexFunc(u.req.Last.Approvals, func(a uistream.Approval) bool { return a.ID == o.Digest })
+		if a < 0 || !o.Asked {
+			continue
+		}
+		if p := h.answerUI(ctx, c, v, o, u.req.Last.Approvals[a].Approved); p != nil {
+			return p
+		}
+		said++
+	}
+	if said == 0 {
+		return nil // nothing that it waits for: a run of its own answers the page
+	}
+	l, p := c.loopOf(v)
+	if p != nil {
+		return p
+	}
+	u.encode.MessageID = u.req.Last.MessageID
+	u.job = job{loop: l, resume: id, answers: answers, detach: u.options.detach && h.opts.Supervisor != nil}
+	return nil
+}
+
+// unseen reports whether the page does not know of the call.
+func (u *uiChat) unseen(id string) bool {
+	return !slices.ContainsFunc(u.req.Last.Calls, func(c uistream.OpenCall) bool { return c.ID == id })
+}
+
+// answerUI answers one approval. One that has expired is answered by the run itself.
+func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runView, o *loop.OpenCall, approved bool) *problem {
+	if h.opts.Approvals == nil {
+		return conflict("no_approvals", "No approver can be asked on this server.")
+	}
+	if !c.key.mayDecide(v.state.Run.Principal) {
+		return mayNotDecide()
+	}
+	by, verb := c.decider(), approval.Deny
+	if approved {
+		verb = approval.Approve
+	}
+	h.opts.Approvals.Await(approval.Request{Digest: o.Digest, RunID: v.state.Run.RunID, SessionID: v.state.Run.SessionID, Principal: v.state.Run.Principal,
+		ToolCallID: o.ID, Tool: o.Name, Turn: v.state.Turn, Seq: o.Seq, ExpiresAt: o.ExpiresAt, Arguments: json.RawMessage(o.Arguments)})
+	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: verb, By: by})
+	switch lathe.CodeOf(err) {
+	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
+		return nil
+	case lathe.CodeConflict:
+		return h.decided(ctx, v, o.ID)
+	default: // nothing else is wrong with an answer of this form
+		return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The answer could not be taken."}
+	}
+}

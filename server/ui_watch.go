@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire/uistream"
+	"github.com/lathe-run/lathe/store"
+)
+
+// watchUI streams a run in the protocol of a chat page, from its beginning or after an event. The ID is that of a run or
+// of a conversation; for a conversation watchUI streams its newest run if that run is in progress.
+func (h *uiHandler) watchUI(w http.ResponseWriter, r *http.Request, c *caller) {
+	protocol, p := uiProtocol(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	h.watchChat(w, r, c, r.PathValue("id"), protocol, nil)
+}
+
+// resumeUI is watchUI for pages of assistant-ui's transport, which name the conversation in a body, and may
+// hold a state.
+func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) {
+	req, err := uistream.ParseResume(c.body, h.uiLimits())
+	if err != nil {
+		c.fail(w, badUI(err))
+		return
+	}
+	h.watchChat(w, r, c, req.ID, uistream.AssistantTransport, req.State)
+}
+
+func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) {
+	after, p := position(r)
+	if p == nil {
+		id, p = h.runOfChat(r.Context(), c, id)
+	}
+	var sub = h.opts.Bus.Subscribe(id)
+	var newest int64
+	if p == nil && id != "" {
+		newest, _, p = h.newest(r.Context(), c, id)
+	}
+	if p == nil && after > newest && id != "" {
+		p = conflict("event_id_ahead", "The run has no such event.")
+		p.NewestEvent = newest
+	}
+	x := &watch{views: h.runViews, runID: id, sub: sub, follow: "pause", enc: uistream.NewEncoder(protocol, &uistream.Options{Approvals: h.opts.Approvals != nil, State: state})}
+	defer func() { x.sub.Close() }()
+	switch {
+	case p != nil:
+		c.fail(w, p)
+		return
+	case id == "":
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	c.runID = id
+	for x.last < after { // the encoder reads the events that the page has; their output is discarded
+		for e, err := range h.opts.Index.Read(r.Context(), id, x.last) {
+			if err != nil {
+				c.fail(w, h.runFailed(c, err))
+				return
+			}
+			x.enc.Append(nil, &e)
+			_, x.over = e.Data.(*event.RunPaused) // as a stream of its own
+			if x.last = e.ID; x.last >= after {
+				break
+			}
+		}
+	}
+	if x.enc.HasEnded() { // it has seen all of it
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	x.tellUI(w, r, protocol)
+}
+
+func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
+	g := x.views
+	rc := http.NewResponseController(w)
+	x.keepAlive = protocol.AppendKeepAlive
+	x.out = &streamWriter{w: w, rc: rc, timeout: g.opts.Limits.WriteTimeout, head: func(h http.Header) {
+		for _, kv := range protocol.Headers() {
+			h.Set(kv[0], kv[1])
+		}
+		h.Set("X-Lathe-Run-Id", x.runID)
+	}}
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	if m := g.opts.Metrics; m != nil {
+		m.AddStreamClients(1)
+		defer m.AddStreamClients(-1)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(g.leaving, cancel)()
+	err := x.run(ctx)
+	if r.Context().Err() != nil {
+		return // the client has disconnected
+	}
+	if err != nil {
+		x.buf = x.enc.AppendFailure(x.buf, lathe.CodeUnavailable, "the server stops; the run goes on")
+	}
+	x.buf = x.enc.AppendEnd(x.buf)
+	_ = x.flush() // the client may have disconnected
+}
+
+// runOfChat returns the run with that ID, or the newest run of the conversation with that ID if it is in progress.
+func (h *uiHandler) runOfChat(ctx context.Context, c *caller, id string) (string, *problem) {
+	if strings.HasPrefix(id, "run_") {
+		return id, nil
+	}
+	if len(id) > maxSession {
+		return "", badRequest("id", "It is no id of a run or a conversation.")
+	}
+	rows, _, err := h.opts.Index.Runs(ctx, &store.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
+	if err != nil {
+		return "", h.storeFailed(c, err)
+	}
+	if len(rows) == 0 || rows[0].Status != "running" {
+		return "", nil
+	}
+	return rows[0].RunID, nil
+}

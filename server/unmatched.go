@@ -1,0 +1,107 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// unmatched answers requests that no other route takes: preflights, methods that a path does not have, and paths that are
+// not served.
+func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
+	if preflight(r) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		probe := r.Clone(r.Context())
+		probe.Method = m
+		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" {
+			allowed = append(allowed, m)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
+		return
+	}
+	hint, form := foreignPath(r.URL.Path)
+	if form != formProblem {
+		c.form = form
+	}
+	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path" + hint})
+}
+
+// Paths of other APIs, without their version.
+var (
+	openAIPaths = []string{"/chat/completions", "/completions", "/models", "/embeddings", "/moderations", "/responses"}
+	ollamaPaths = []string{"tags", "show", "version", "embed", "embeddings", "generate", "ps", "pull", "push", "create", "copy", "delete", "blobs", "me"}
+)
+
+// foreignPath returns what to say of a path that other APIs have, and the form in which their clients read errors.
+func foreignPath(path string) (hint string, form errorForm) {
+	const useChat = "; this server has chat completions at /v1/chat/completions."
+	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok { // of clients that add the version themselves
+		return ". Did you mean /v1/" + rest + "? The base URL of this client must not end in /v1.", formOpenAI
+	}
+	if rest, ok := strings.CutPrefix(path, "/api/"); ok {
+		if first, _, _ := strings.Cut(rest, "/"); slices.Contains(ollamaPaths, first) {
+			return ": Ollama's API is not served. Use an OpenAI client with the base URL /v1" + useChat, formOllama
+		}
+	}
+	if strings.HasPrefix(path, "/openai/") {
+		return ": Azure's paths are not served. Use a client for OpenAI's own API with a base URL that ends in /v1, and name the model in the request" + useChat, formOpenAI
+	}
+	for _, known := range openAIPaths {
+		if path == known || known == "/models" && strings.HasPrefix(path, "/models/") {
+			if known == "/chat/completions" || known == "/models" || known == "/responses" {
+				return ". Did you mean /v1" + path + "? The client's base URL must end in /v1.", formOpenAI
+			}
+			return useChat, formOpenAI
+		}
+		if path == "/v1"+known {
+			return useChat, formOpenAI
+		}
+	}
+	return "; GET /api/openapi.json lists the paths that exist.", formProblem
+}
+
+// Members by which the body of a request for Ollama's or OpenAI's chat is known, and those of the chat pages' bodies.
+var (
+	foreignMembers = []string{"stream", "options", "keep_alive", "format", "think"}
+	pageMembers    = []string{"id", "threadId", "runId", "commands", "state", "trigger", "messageId"}
+)
+
+// foreignBody refuses a body for Ollama's POST /api/chat, or for chat completions, which the chat pages' reader would
+// take for a conversation without an id.
+func foreignBody(c *caller, body []byte) *problem {
+	if rawjson.Check(body, rawjson.Limits{}) != nil {
+		return nil // the reader says what is wrong with it
+	}
+	body = body[rawjson.SkipSpace(body, 0):]
+	if body[0] != '{' {
+		return nil
+	}
+	foreign := ""
+	for key := range rawjson.Members(body) {
+		for _, name := range pageMembers {
+			if rawjson.EqualKey(key, name) {
+				return nil
+			}
+		}
+		for _, name := range foreignMembers {
+			if rawjson.EqualKey(key, name) && foreign == "" {
+				foreign = name
+			}
+		}
+	}
+	if foreign == "" {
+		return nil
+	}
+	c.form = formOllama
+	return badRequest(foreign, "POST /api/chat is for chat pages (docs/chat.md), and this body, which has %s, is for another API. "+
+		"Ollama's API is not served: use an OpenAI client with the base URL /v1 and POST /v1/chat/completions.", foreign)
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A pool bounds the requests that are served at once. A request has a place in it until its handler returns.
+type pool int
+
+const (
+	requestPool pool = iota // Limits.MaxConcurrent
+	watcherPool             // Limits.MaxWatchers: streams of events, which are idle most of the time
+	noPool                  // no bound: metrics, which are served when everything else is refused, and workers, which have their own
+	pools                   // the number of pools
+)
+
+// shares is the number of parts of a pool of which one key has one part at most, if there are several keys: one key cannot
+// take the places of the others.
+const shares = 4
+
+// usage counts the requests of each key. It outlives a reload.
+type usage struct {
+	now  func() time.Time
+	most [pools]int
+
+	mu    sync.Mutex
+	taken [pools]int
+	of    map[string]*keyUsage // by the key's name
+}
+
+type keyUsage struct {
+	active int
+	taken  [pools]int
+	tokens float64 // requests that may be made at once
+	filled time.Time
+}
+
+func newUsage(now func() time.Time, l *Limits) *usage {
+	return &usage{now: now, most: [pools]int{requestPool: l.MaxConcurrent, watcherPool: l.MaxWatchers}, of: map[string]*keyUsage{}}
+}
+
+// setting is the name of the setting that bounds the pool.
+func (p pool) setting() string {
+	if p == watcherPool {
+		return "serve.max_watchers"
+	}
+	return "serve.max_concurrent"
+}
+
+// enter counts a request under the limits of its key and takes a place in the pool. release, which is called once, gives the
+// place back. shared says that several keys share the pool.
+func (u *usage) enter(k *Key, at pool, shared bool) (release func(), p *problem) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.of[k.Name]
+	if c == nil {
+		c = &keyUsage{tokens: float64(k.RequestsPerMinute), filled: u.now()}
+		u.of[k.Name] = c
+	}
+	if at != noPool && u.taken[at] >= u.most[at] {
+		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())}
+	}
+	if share := max(1, u.most[at]/shares); at != noPool && shared && c.taken[at] >= share {
+		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())}
+	}
+	if k.Concurrency > 0 && c.active >= k.Concurrency {
+		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
+			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
+	}
+	if p := u.charge(k, c, 1); p != nil {
+		return nil, p
+	}
+	c.active++
+	c.taken[at]++
+	u.taken[at]++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		c.active--
+		c.taken[at]--
+		u.taken[at]--
+	}, nil
+}
+
+// charge counts n requests against the rate of the key: all of them or, with a problem, none.
+func (u *usage) charge(k *Key, c *keyUsage, n int) *problem {
+	most := float64(k.RequestsPerMinute)
+	if most <= 0 {
+		return nil
+	}
+	now := u.now()
+	c.tokens = min(most, c.tokens+now.Sub(c.filled).Minutes()*most)
+	c.filled = now
+	if c.tokens < float64(n) {
+		return &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded",
+			RetryAfter: time.Duration((float64(n) - c.tokens) / most * float64(time.Minute)),
+			Message:    fmt.Sprintf("This key may make %d requests a minute.", k.RequestsPerMinute)}
+	}
+	c.tokens -= float64(n)
+	return nil
+}
+
+// charger is the context key of a func(n int) *problem that counts n further requests of a caller.
+type charger struct{}
+
+// Charge counts n further requests against the rate limit of the key of the request whose context is ctx, so that each
+// call of a batch counts. If ok is false, none was counted and the client may try again after wait. If ctx is not that of
+// a request to [Options].MCP, Charge counts nothing and returns true.
+func Charge(ctx context.Context, n int) (wait time.Duration, ok bool) {
+	charge, _ := ctx.Value(charger{}).(func(int) *problem)
+	if charge == nil {
+		return 0, true
+	}
+	if p := charge(n); p != nil {
+		return p.RetryAfter, false
+	}
+	return 0, true
+}
+
+func (g *Server) withCharge(ctx context.Context, k *Key) context.Context {
+	return context.WithValue(ctx, charger{}, func(n int) *problem {
+		g.usage.mu.Lock()
+		defer g.usage.mu.Unlock()
+		return g.usage.charge(k, g.usage.of[k.Name], n) // enter has made the entry
+	})
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// maxWaitingJoined bounds the runs that one conversation names by waiting sentences and that are looked up: the last
+// ones.
+const maxWaitingJoined = 32
+
+// A waitingTurn is a message of a conversation that said that its run waits.
+type waitingTurn struct {
+	text  string // without the sentence
+	runID string
+	// Where the run is found, sum is that of the conversation that it began with, and messages are what it has added
+	// to the conversation by now.
+	found    bool
+	sum      conversationSum
+	messages []lathe.Message
+}
+
+// pendingText is the result for the model of a call that waits for an approval while the conversation continues.
+const pendingText = `{"ok":false,"error":{"code":"awaiting_approval","message":"A person has not decided about this call yet, so it was not made. Do not make it again. Say that it waits for an approval."}}`
+
+// waitingTurns returns the messages that end with a waiting sentence, by their index.
+func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) map[int]*waitingTurn {
+	var turns map[int]*waitingTurn
+	looked := 0
+	for i := len(a.req.Messages) - 1; i >= 0; i-- {
+		m := &a.req.Messages[i]
+		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
+			continue
+		}
+		rest, id, ok := a.caller.setup.waiting.Split(m.Text())
+		if !ok {
+			continue
+		}
+		t := &waitingTurn{text: rest, runID: id}
+		if looked++; looked <= maxWaitingJoined && ht.opts.Index != nil {
+			ht.loadWaiting(ctx, a.caller, t)
+		}
+		if turns == nil {
+			turns = map[int]*waitingTurn{}
+		}
+		turns[i] = t
+	}
+	return turns
+}
+
+// loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
+func (ht *hiddenTurns) loadWaiting(ctx context.Context, c *caller, t *waitingTurn) {
+	own := *c // whose request is of another run
+	v, p := ht.waitSuspended(ctx, &own, t.runID)
+	if p != nil {
+		return
+	}
+	label, err := hex.DecodeString(v.state.Run.Labels[labelConversation])
+	if err != nil || len(label) != len(t.sum) {
+		return
+	}
+	copy(t.sum[:], label)
+	t.found, t.messages = true, v.added()
+}
+
+// waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
+func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runView, *problem) {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	for {
+		v, p := rv.view(ctx, c, id)
+		if p != nil || v.state.Paused != "" || v.state.Finished != nil {
+			return v, p
+		}
+		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {
+			continue
+		}
+		select {
+		case <-time.After(rv.opts.Limits.Poll):
+		case <-ctx.Done():
+			return v, nil
+		}
+	}
+}
+
+// added returns the messages that the run has added to the conversation, each call with an answer: one that waits
+// is answered with pendingText.
+func (v *runView) added() []lathe.Message {
+	own := v.state.Messages[v.state.Start:]
+	if len(v.state.Open) == 0 {
+		return withoutSynthetic(own)
+	}
+	answers := make([]lathe.Message, len(v.state.Open))
+	for i := range v.state.Open {
+		answers[i] = lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: v.state.Open[i].ID, Name: v.state.Open[i].Name, Content: pendingText, IsError: true}}}
+	}
+	whole, ok := appendSpliced(nil, own, answers)
+	if !ok {
+		return withoutSynthetic(own[:0])
+	}
+	return withoutSynthetic(whole)
+}
+
+func withoutSynthetic(messages []lathe.Message) []lathe.Message {
+	return slices.DeleteFunc(slices.Clone(messages), func(m lathe.Message) bool { return m.Synthetic })
+}
+
+// splice appends to the conversation so far what stands in the place of the message m of the client. starts has, for
+// each conversation that the client had, how many messages of out it came to.
+func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts map[conversationSum]int) []lathe.Message {
+	if at, ok := starts[t.sum]; t.found && ok && len(t.messages) > 0 {
+		return append(slices.Clip(out[:at]), t.messages...)
+	}
+	left := *m
+	left.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p lathe.Part) bool { _, is := p.(lathe.Text); return is })
+	text := t.text
+	if text == "" {
+		text = "A call of this turn waits for an approval."
+	}
+	left.Parts = append(left.Parts, lathe.Text{Text: text})
+	return append(out, left)
+}

@@ -1,0 +1,83 @@
+package server
+
+import "sync"
+
+// work counts the requests in progress and the users of each setup.
+type work struct {
+	mu    sync.Mutex
+	now   *setup
+	busy  int
+	empty chan struct{} // closed when busy is zero; nil: no goroutine waits
+}
+
+// begin counts a request and returns the setup that it uses. The caller must call end.
+func (w *work) begin() *setup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy++
+	w.now.users++
+	return w.now
+}
+
+// hold counts a further user of the setup, for a run that continues after its request. The caller must call release once.
+func (w *work) hold(s *setup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.users++
+}
+
+func (w *work) release(s *setup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave(s)
+}
+
+func (w *work) leave(s *setup) {
+	if s.users--; s != w.now && s.users == 0 {
+		close(s.unused)
+	}
+}
+
+// end is called once for each begin.
+func (w *work) end(s *setup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave(s)
+	w.busy--
+	if w.busy == 0 && w.empty != nil {
+		close(w.empty)
+		w.empty = nil
+	}
+}
+
+// replace makes next the setup of requests that begin from now on. The channel is closed when no request and no run uses
+// the former setup any more.
+func (w *work) replace(next *setup) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next.unused = make(chan struct{})
+	before := w.now
+	w.now = next
+	if before == nil {
+		before = &setup{unused: make(chan struct{})}
+	}
+	if before.users == 0 {
+		close(before.unused)
+	}
+	return before.unused
+}
+
+// idle returns a channel that is closed when no request is in progress.
+func (w *work) idle() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	if w.empty == nil {
+		w.empty = make(chan struct{})
+	}
+	return w.empty
+}

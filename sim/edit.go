@@ -1,0 +1,371 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// An edit returns the events of an answer on a wire with a fault applied.
+type edit func(w lathe.Wire, events []streamed) []streamed
+
+// set returns the object with another value for a member that it has; "" removes the member.
+func set(object, name, value string) string {
+	return string(rawjson.AppendEdited(nil, []byte(object), func(n string, v []byte) (key, to []byte, keep bool) {
+		if n != name {
+			return nil, v, true
+		}
+		return nil, []byte(value), value != ""
+	}, nil))
+}
+
+// setIn is set for a member of a member that is an object.
+func setIn(object, outer, name, value string) string {
+	if inner := get(object, outer); inner != "" {
+		return set(object, outer, set(inner, name, value))
+	}
+	return object
+}
+
+// get returns a member of an object as it is; "" if there is none, and for what is no object.
+func get(object, name string) string {
+	if !strings.HasPrefix(object, "{") {
+		return ""
+	}
+	v, _ := rawjson.Get([]byte(object), name)
+	return string(v)
+}
+
+// textOf returns the text of a member that is a string.
+func textOf(object, name string) string { return rawjson.Text([]byte(get(object, name))) }
+
+// typeOf returns the member type of an object.
+func typeOf(object string) string { return textOf(object, "type") }
+
+// indexOf returns the index of the block or item that an event belongs to, -1 if there is none.
+func (e *streamed) indexOf() int {
+	n, err := strconv.Atoi(get(e.data, "index") + get(e.data, "output_index"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// ends reports whether an event is one of those that end an answer: on most wires there are two.
+func (e *streamed) ends(w lathe.Wire) bool {
+	if e.data == "[DONE]" {
+		return true
+	}
+	switch w {
+	case lathe.WireResponses:
+		switch typeOf(e.data) {
+		case "response.completed", "response.incomplete", "response.failed":
+			return true
+		}
+	case lathe.WireMessages:
+		return typeOf(e.data) == "message_delta" || typeOf(e.data) == "message_stop"
+	case lathe.WireGemini:
+		return strings.Contains(e.data, `"finishReason":`) || get(e.data, "promptFeedback") != ""
+	}
+	return false
+}
+
+// each applies change to the data of each event that is an object.
+func each(change func(w lathe.Wire, e *streamed)) edit {
+	return func(w lathe.Wire, events []streamed) []streamed {
+		for i := range events {
+			if strings.HasPrefix(events[i].data, "{") {
+				change(w, &events[i])
+			}
+		}
+		return events
+	}
+}
+
+// without removes the events that drop reports.
+func without(drop func(w lathe.Wire, e *streamed) bool) edit {
+	return func(w lathe.Wire, events []streamed) []streamed {
+		return slices.DeleteFunc(events, func(e streamed) bool { return drop(w, &e) })
+	}
+}
+
+// chain applies one edit after another.
+func chain(edits ...edit) edit {
+	return func(w lathe.Wire, events []streamed) []streamed {
+		for _, e := range edits {
+			events = e(w, events)
+		}
+		return events
+	}
+}
+
+// endMissing leaves out the events that end an answer.
+var endMissing = without(func(w lathe.Wire, e *streamed) bool { return e.ends(w) })
+
+// cutBeforeEnd closes the connection instead of sending the events that end an answer.
+func cutBeforeEnd(w lathe.Wire, events []streamed) []streamed {
+	return append(endMissing(w, events), streamed{cut: true})
+}
+
+// doneMissing leaves out the mark after the last event.
+var doneMissing = without(func(_ lathe.Wire, e *streamed) bool { return e.data == "[DONE]" })
+
+// nameless leaves out the line that says the type of an event.
+var nameless = each(func(_ lathe.Wire, e *streamed) { e.name = "" })
+
+// reindex gives blocks and items other indexes.
+func reindex(index func(i int) int) edit {
+	return each(func(_ lathe.Wire, e *streamed) {
+		if n := e.indexOf(); n >= 0 {
+			e.data = set(set(e.data, "index", itoa(index(n))), "output_index", itoa(index(n)))
+		}
+	})
+}
+
+// unknownEvent adds an event of a type that no client knows after the second.
+func unknownEvent(w lathe.Wire, events []streamed) []streamed {
+	e := streamed{name: "response.simulated.progress", data: `{"type":"response.simulated.progress","sequence_number":2,"percent":50}`}
+	switch w {
+	case lathe.WireMessages:
+		e = streamed{name: "simulated_progress", data: `{"type":"simulated_progress","percent":50}`}
+	case lathe.WireGemini:
+		e = streamed{data: `{"simulatedProgress":{"percent":50}}`}
+	}
+	return slices.Insert(events, min(2, len(events)), e)
+}
+
+// unknownItem adds an item, a block or a part of a type that no client knows, as the last.
+func unknownItem(w lathe.Wire, events []streamed) []streamed {
+	at := slices.IndexFunc(events, func(e streamed) bool { return e.ends(w) })
+	if at < 0 {
+		return events
+	}
+	next := 0
+	for i := range events {
+		next = max(next, events[i].indexOf()+1)
+	}
+	var more []streamed
+	switch w {
+	case lathe.WireResponses:
+		const item = `{"id":"sim_1","type":"simulated_note","status":"completed","note":"a"}`
+		for _, typ := range [...]string{"response.output_item.added", "response.output_item.done"} {
+			more = append(more, streamed{name: typ, data: `{"type":"` + typ + `","output_index":` + itoa(next) + `,"item":` + item + `}`})
+		}
+		response := get(events[at].data, "response")
+		list := strings.TrimSuffix(get(response, "output"), "]")
+		if list != "[" {
+			list += ","
+		}
+		events[at].data = setIn(events[at].data, "response", "output", list+item+"]")
+	case lathe.WireMessages:
+		more = []streamed{
+			{name: "content_block_start", data: `{"type":"content_block_start","index":` + itoa(next) + `,"content_block":{"type":"simulated_note","note":"a"}}`},
+			{name: "content_block_stop", data: `{"type":"content_block_stop","index":` + itoa(next) + `}`},
+		}
+	default:
+		more = []streamed{{data: `{"candidates":[{"content":{"role":"model","parts":[{"simulatedNote":{"note":"a"}}]},"index":0}]}`}}
+	}
+	return renumber(w, slices.Insert(events, at, more...))
+}
+
+// renumber gives the events of Responses their sequence numbers again.
+func renumber(w lathe.Wire, events []streamed) []streamed {
+	if w != lathe.WireResponses {
+		return events
+	}
+	n := 0
+	for i := range events {
+		e := &events[i]
+		if !strings.HasPrefix(e.data, "{") {
+			continue
+		}
+		e.data = set(e.data, "sequence_number", "")
+		e.data = strings.TrimSuffix(e.data, "}") + `,"sequence_number":` + itoa(n) + "}"
+		n++
+	}
+	return events
+}
+
+// usageMissing leaves out the usage.
+var usageMissing = each(func(_ lathe.Wire, e *streamed) {
+	e.data = setIn(e.data, "message", "usage", "")
+	e.data = set(e.data, "usage", "")
+	e.data = setIn(e.data, "response", "usage", "null")
+	e.data = set(e.data, "usageMetadata", "")
+})
+
+// usageSplit puts the input tokens in the first event and the output tokens in the last, as former servers of Anthropic did.
+func usageSplit(_ lathe.Wire, events []streamed) []streamed {
+	input := ""
+	for i := range events {
+		if usage := get(events[i].data, "usage"); usage != "" {
+			input = get(usage, "input_tokens")
+			events[i].data = set(events[i].data, "usage", `{"output_tokens":`+get(usage, "output_tokens")+`}`)
+		}
+	}
+	return each(func(_ lathe.Wire, e *streamed) {
+		if typeOf(e.data) == "message_start" {
+			e.data = setIn(e.data, "message", "usage", `{"input_tokens":`+input+`,"output_tokens":1}`)
+		}
+	})(lathe.WireMessages, events)
+}
+
+// usageLate puts the usage in an event after the finish reason.
+func usageLate(_ lathe.Wire, events []streamed) []streamed {
+	for i := range events {
+		if usage := get(events[i].data, "usageMetadata"); usage != "" {
+			events[i].data = set(events[i].data, "usageMetadata", "")
+			return append(events, streamed{data: `{"usageMetadata":` + usage + `}`})
+		}
+	}
+	return events
+}
+
+// argsAtOnce puts the complete arguments of calls in the event that begins a block of Messages, and in the event that ends an
+// item of Responses, without any delta.
+func argsAtOnce(w lathe.Wire, events []streamed) []streamed {
+	isPiece := func(_ lathe.Wire, e *streamed) bool {
+		return (typeOf(e.data) == "response.function_call_arguments.delta" || typeOf(get(e.data, "delta")) == "input_json_delta")
+	}
+	args := map[string]string{} // by the index of the block
+	for i := range events {
+		if e := &events[i]; w == lathe.WireMessages && isPiece(w, e) {
+			args[get(e.data, "index")] += textOf(get(e.data, "delta"), "partial_json")
+		}
+	}
+	for i := range events {
+		e := &events[i]
+		if typeOf(get(e.data, "content_block")) == "tool_use" {
+			e.data = setIn(e.data, "content_block", "input", orObject(args[get(e.data, "index")]))
+		}
+	}
+	return renumber(w, without(isPiece)(w, events))
+}
+
+// argsEmpty writes no arguments at all in place of an empty object.
+var argsEmpty = chain(
+	without(func(_ lathe.Wire, e *streamed) bool { return strings.Contains(e.data, `"delta":"{}"`) }),
+	each(func(_ lathe.Wire, e *streamed) {
+		e.data = strings.ReplaceAll(e.data, `"partial_json":"{}"`, `"partial_json":""`)
+		e.data = strings.ReplaceAll(e.data, `"arguments":"{}"`, `"arguments":""`)
+		e.data = strings.ReplaceAll(e.data, `,"args":{}`, "")
+	}), renumber)
+
+// idMissing leaves out the ids of calls.
+var idMissing = each(func(_ lathe.Wire, e *streamed) {
+	const mark = `{"functionCall":{"id":`
+	for from := 0; ; {
+		i := strings.Index(e.data[from:], mark)
+		if i < 0 {
+			return
+		}
+		i += from + len(`{"functionCall":`)
+		end, err := rawjson.Scan([]byte(e.data), i)
+		if err != nil {
+			return
+		}
+		call := set(e.data[i:end], "id", "")
+		e.data = e.data[:i] + call + e.data[end:]
+		from = i + len(call)
+	}
+})
+
+// interleave alternates the pieces of consecutive calls, as if the model wrote the calls in parallel.
+func interleave(w lathe.Wire, events []streamed) []streamed {
+	var queues [][]streamed
+	var order []int // the indexes of calls
+	from, to := -1, -1
+	for i := range events {
+		e := &events[i]
+		at := e.indexOf()
+		k := slices.Index(order, at)
+		if typeOf(get(e.data, "content_block")) == "tool_use" || typeOf(e.data) == "response.output_item.added" && typeOf(get(e.data, "item")) == "function_call" {
+			k = len(order)
+			order, queues = append(order, at), append(queues, nil)
+		}
+		if k < 0 {
+			continue
+		}
+		if from < 0 {
+			from = i
+		}
+		to = i + 1
+		queues[k] = append(queues[k], *e)
+	}
+	if from < 0 {
+		return events
+	}
+	var mixed []streamed
+	for left := true; left; {
+		left = false
+		for k := range queues {
+			if len(queues[k]) > 0 {
+				mixed, queues[k], left = append(mixed, queues[k][0]), queues[k][1:], true
+			}
+		}
+	}
+	return renumber(w, slices.Replace(events, from, to, mixed...))
+}
+
+// stopReason replaces the reason why the answer ended.
+func stopReason(reason string) edit {
+	return each(func(_ lathe.Wire, e *streamed) {
+		if get(get(e.data, "delta"), "stop_reason") != "" {
+			e.data = setIn(e.data, "delta", "stop_reason", quote(reason))
+		}
+	})
+}
+
+// malformedCall removes the calls of an answer and sets the finish reason for malformed calls.
+func malformedCall(w lathe.Wire, events []streamed) []streamed {
+	isCall := func(_ lathe.Wire, e *streamed) bool {
+		return strings.Contains(e.data, `{"functionCall":`) && !e.ends(w)
+	}
+	kept := without(isCall)(w, slices.Clone(events))
+	if len(kept) == len(events) {
+		return events
+	}
+	return each(func(_ lathe.Wire, e *streamed) {
+		e.data = strings.Replace(e.data, `"finishReason":"STOP"`, `"finishReason":"MALFORMED_FUNCTION_CALL"`, 1)
+	})(w, kept)
+}
+
+// terminalDiffers changes the arguments of calls in the object that ends a response.
+var terminalDiffers = each(func(_ lathe.Wire, e *streamed) {
+	if typeOf(e.data) == "response.completed" {
+		e.data = strings.ReplaceAll(e.data, `"arguments":"{\"`, `"arguments":"{\"simulated\":1,\"`)
+	}
+})
+
+// isError reports whether an event is the event `error` of Responses.
+func isError(_ lathe.Wire, e *streamed) bool { return typeOf(e.data) == "error" }
+
+// errorFlat puts an error in the stream only into the members of the event.
+var errorFlat = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
+	if isError(w, e) {
+		e.data = set(e.data, "error", "")
+	}
+}))
+
+// errorNested puts an error in the stream only into the object `error` of the event.
+var errorNested = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
+	if isError(w, e) {
+		for _, name := range [...]string{"code", "message", "param"} {
+			e.data = set(e.data, name, "")
+		}
+	}
+}))
+
+// failedOnly leaves out the event `error` before response.failed.
+var failedOnly = without(isError)
+
+// overloaded replaces an error in the stream by the one of an overloaded server.
+var overloaded = each(func(_ lathe.Wire, e *streamed) {
+	if typeOf(e.data) == "error" {
+		e.data = setIn(e.data, "error", "type", `"overloaded_error"`)
+		e.data = setIn(e.data, "error", "message", `"Overloaded"`)
+	}
+})

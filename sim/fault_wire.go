@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"net/http"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+var (
+	onResponses = []lathe.Wire{lathe.WireResponses}
+	onMessages  = []lathe.Wire{lathe.WireMessages}
+	onGemini    = []lathe.Wire{lathe.WireGemini}
+	// typed are the wires whose events have types.
+	typed = []lathe.Wire{lathe.WireResponses, lathe.WireMessages}
+	// notChat are the wires that have signatures and an event that ends an answer.
+	notChat = []lathe.Wire{lathe.WireResponses, lathe.WireMessages, lathe.WireGemini}
+)
+
+// wireFaults are the faults of wires other than chat completions.
+var wireFaults = []Fault{
+	{Name: "end-missing", Does: "the stream ends in order, without the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: endMissing},
+	{Name: "cut-before-end", Does: "the connection breaks off before the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: cutBeforeEnd},
+	{Name: "event-nameless", Does: "events without their type in the line event:", Ends: answered, Wires: typed, edit: nameless},
+	{Name: "unknown-event", Does: "an event of an unknown type", Ends: answered, Wires: notChat, edit: unknownEvent},
+	{Name: "unknown-item", Does: "an item, block or part of an unknown type", Ends: answered, Wires: notChat, edit: unknownItem},
+	{Name: "keep-alive-flood", Does: "1000 keep-alives in the form of the wire", Ends: answered, Wires: notChat, flow: flow{keepAlives: 1000}},
+	{Name: "calls-interleaved", Does: "the pieces of parallel calls in turn", Ends: answered, Wires: typed, edit: interleave},
+	{Name: "args-one-piece", Does: "the arguments of each call in one piece", Ends: answered, Wires: typed, flow: flow{wholeArgs: true}},
+	{Name: "args-at-once", Does: "arguments without any piece: in the head of the block, or in the end of the item", Ends: answered, Wires: typed, edit: argsAtOnce},
+	{Name: "args-partial", Does: "arguments as values with the paths of their places", Ends: answered, Wires: onGemini, edit: partialArgs},
+	{Name: "args-empty", Does: "no arguments at all in place of {}", Ends: answered, Wires: notChat, edit: argsEmpty},
+	{Name: "usage-missing", Does: "no usage", Ends: answered, Wires: notChat, edit: usageMissing},
+	{Name: "usage-split", Does: "input tokens in the first event, output tokens in the last", Ends: answered, Wires: onMessages, edit: usageSplit},
+	{Name: "usage-late", Does: "the usage in an event after the finish reason", Ends: answered, Wires: onGemini, edit: usageLate},
+	{Name: "signature-missing", Does: "thinks and does not sign it", Ends: answered, Wires: notChat, turn: thinkUnsigned},
+	{Name: "reasoning-hidden", Does: "thinks and shows the signature alone", Ends: answered, Wires: notChat, turn: thinkHidden},
+	{Name: "reasoning-redacted", Does: "thinks in blocks of type redacted_thinking", Ends: answered, Wires: onMessages, turn: thinkRedacted},
+	{Name: "strict-signatures", Does: "thinks, signs it, and refuses a history whose signature is missing, changed, of another model or out of place", Ends: answered,
+		Wires: notChat, turn: thinkStrictly, strictSignatures: true},
+	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends", Ends: answered, Wires: onMessages, edit: stopReason("pause_turn")},
+	{Name: "malformed-call", Does: "MALFORMED_FUNCTION_CALL in place of each call", Ends: lathe.ReasonUpstreamError, Wires: onGemini, edit: malformedCall},
+	{Name: "terminal-differs", Does: "other arguments in the object that ends the response than in its events: the calls are not executed", Ends: answered, Wires: onResponses, edit: terminalDiffers},
+	{Name: "error-flat", Does: "an error in the stream in the flat form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,
+		flow: flow{errorAfter: 2}, edit: errorFlat},
+	{Name: "error-nested", Does: "an error in the stream in the nested form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,
+		flow: flow{errorAfter: 2}, edit: errorNested},
+	{Name: "failed-only", Does: "response.failed without the event error", Ends: lathe.ReasonUpstreamError, Wires: onResponses, flow: flow{errorAfter: 2}, edit: failedOnly},
+	{Name: "overloaded-in-band", Does: "overloaded_error in the middle of the stream", Ends: lathe.ReasonUpstreamError, Wires: onMessages,
+		flow: flow{errorAfter: 2}, edit: overloaded},
+	{Name: "status-529", Does: "529 overloaded_error the first time that a request comes", Ends: answered, Wires: onMessages, status: 529, once: true,
+		fail: &wire.APIError{Message: "Overloaded", Type: "overloaded_error"}},
+	{Name: "status-429-delay", Does: "429 that says when to come back in its body, the first time that a request comes", Ends: answered, Wires: onGemini,
+		status: http.StatusTooManyRequests, once: true, fail: &wire.APIError{Message: "Resource has been exhausted", Type: "RESOURCE_EXHAUSTED", RetryAfter: 0.01}},
+	{Name: "status-400-context", Does: "400: the prompt is too long", Ends: lathe.ReasonUpstreamError, Wires: notChat, status: http.StatusBadRequest,
+		fail: &wire.APIError{Message: "prompt is too long: 250000 tokens > 200000 maximum", Type: "invalid_request_error", Code: lathe.CodeContextLength}},
+}
+
+func thinkUnsigned(req *lathe.Request, t *Turn) {
+	think(req, t)
+	t.unsigned = true
+}
+
+func thinkHidden(_ *lathe.Request, t *Turn) { t.hidden = thought }
+
+func thinkRedacted(_ *lathe.Request, t *Turn) { t.hidden, t.redacted = thought, true }
+
+// thinkStrictly makes calls under ids by which the model knows them again: those must come back signed.
+func thinkStrictly(req *lathe.Request, t *Turn) {
+	think(req, t)
+	total := readConversation(req).total
+	for i := range t.Calls {
+		t.Calls[i].ID = ownID(req.Model, total+i+1)
+	}
+}

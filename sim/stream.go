@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// An answer is written in three steps, and faults can change the result of each: the deltas of a turn, the events that the codec
+// encodes them as, and the lines in which the events are sent.
+
+// A streamed is one event of an answer.
+type streamed struct {
+	name, data string
+	raw        string // bytes to send unchanged instead of name and data
+	cut        bool   // close the connection instead of sending an event
+}
+
+// takeEvents reads the events that a codec has written.
+func takeEvents(frames []byte) []streamed {
+	var events []streamed
+	for frame := range strings.SplitSeq(string(frames), "\n\n") {
+		var e streamed
+		for line := range strings.Lines(frame) {
+			line = strings.TrimSuffix(line, "\n")
+			if name, ok := strings.CutPrefix(line, "event: "); ok {
+				e.name = name
+			} else if data, ok := strings.CutPrefix(line, "data: "); ok {
+				e.data = data
+			}
+		}
+		if e.data != "" {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// A flow is what a fault changes in the deltas of an answer and in the order of what is written.
+type flow struct {
+	errorAfter int // deltas before an error in the stream; -1: it comes first
+	cutArgs    bool
+	cutText    bool
+	wholeArgs  bool // each call's arguments in one piece
+	keepAlives int  // of the wire's own kind, after the first delta
+}
+
+var errorInStream = &wire.APIError{Type: "server_error", Message: "The server had an error while processing your request."}
+
+// events returns the events of an answer.
+func (fl *flow) events(p *protocol, head *wire.AnswerHead, t *Turn, fin *lathe.Finish) []streamed {
+	w := p.NewWriter(head)
+	breakOff := func(out []streamed) []streamed { return append(out, streamed{cut: true}) }
+	fails := fl.errorAfter != 0
+	if fl.errorAfter < 0 {
+		return breakOff(takeEvents(w.AppendError(nil, errorInStream)))
+	}
+	ds := fl.change(fin)
+	isCut := fl.cutArgs && len(t.Calls) > 0 || fl.cutText && len(t.Calls) == 0
+	out := takeEvents(w.AppendStart(nil))
+	for i, d := range ds {
+		if fails && i == fl.errorAfter {
+			break
+		}
+		out = append(out, takeEvents(w.AppendDelta(nil, d))...)
+		if i == 0 {
+			for range fl.keepAlives {
+				out = append(out, streamed{raw: string(w.AppendKeepAlive(nil))})
+			}
+		}
+	}
+	switch {
+	case fails:
+		return breakOff(append(out, takeEvents(w.AppendError(nil, errorInStream))...))
+	case isCut, t.Cut:
+		return breakOff(out)
+	}
+	return append(out, takeEvents(w.AppendFinish(nil, fin, nil))...)
+}
+
+// change returns the deltas that are sent.
+func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
+	var out []lathe.Delta
+	calls := fin.Message.Calls()
+	words := len(pieces(fin.Message.Text()))/2 + 1 // of the text, before it is cut
+	texts := 0                                     // of the first call's arguments, before these are cut
+	if len(calls) > 0 {
+		texts = (len(cutText(calls[0].Arguments)) + 1) / 2
+	}
+	deltas(&fin.Message, func(d lathe.Delta) bool {
+		switch {
+		case fl.cutText && len(calls) == 0 && d.Kind == lathe.DeltaText:
+			if words--; words == 0 {
+				return false
+			}
+		case fl.cutArgs && d.Kind == lathe.DeltaCallArgs:
+			if texts--; texts == 0 {
+				d.Text = d.Text[:runeCut(d.Text, max(1, len(d.Text)-3))]
+				out = append(out, d)
+				return false
+			}
+		case fl.cutArgs && d.Kind == lathe.DeltaCallEnd:
+			return false
+		case fl.wholeArgs && d.Kind == lathe.DeltaCallArgs:
+			if last := &out[len(out)-1]; last.Kind == d.Kind {
+				last.Text += d.Text
+				return true
+			}
+		}
+		out = append(out, d)
+		return true
+	})
+	return out
+}
+
+// lines say how events are put into lines.
+type lines struct {
+	eol       string
+	bom       bool
+	comments  bool
+	multiline bool
+	longLine  int
+	malformed bool
+}
+
+// frame returns the bytes of the i-th event of an answer.
+func (l *lines) frame(i int, e streamed) string {
+	eol := l.eol
+	if eol == "" {
+		eol = "\n"
+	}
+	if e.raw != "" {
+		return strings.ReplaceAll(e.raw, "\n", eol)
+	}
+	var b strings.Builder
+	if i == 0 && l.bom {
+		b.WriteString("\ufeff")
+	}
+	if l.comments {
+		b.WriteString(": keep-alive" + eol + eol)
+	}
+	if e.name != "" {
+		b.WriteString("event: " + e.name + eol)
+	}
+	data := e.data
+	if rest, ok := strings.CutPrefix(data, "{"); ok {
+		if i == 1 && l.longLine > 0 {
+			rest = `"padding":` + quote(strings.Repeat("x", l.longLine)) + "," + rest
+		}
+		if l.multiline {
+			rest = "\n" + rest
+		}
+		data = "{" + rest
+	}
+	for line := range strings.SplitSeq(data, "\n") {
+		b.WriteString("data: " + line + eol)
+	}
+	b.WriteString(eol)
+	if i == 0 && l.malformed {
+		b.WriteString("data: {not json" + eol + eol)
+	}
+	return b.String()
+}

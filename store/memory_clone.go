@@ -1,0 +1,136 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// clone returns an event that shares nothing with e that could change. A finished run's Result is
+// for its caller and is not kept, as in every store.
+func clone(e event.Event) (event.Event, error) {
+	switch d := e.Data.(type) {
+	case *event.RunStarted:
+		c := *d
+		c.Messages = cloneMessages(d.Messages)
+		c.Input, c.Labels, c.Retention = slices.Clone(d.Input), maps.Clone(d.Labels), clonePointer(d.Retention)
+		e.Data = &c
+	case *event.ModelCallStarted:
+		c := *d
+		e.Data = &c
+	case *event.ModelCallFinished:
+		c := *d
+		c.Faults, c.Dropped = slices.Clone(d.Faults), slices.Clone(d.Dropped)
+		c.ProviderCost = clonePointer(d.ProviderCost)
+		if d.Message != nil {
+			m := cloneMessage(*d.Message)
+			c.Message = &m
+		}
+		e.Data = &c
+	case *event.ToolCallProposed:
+		c := *d
+		e.Data = &c
+	case *event.ToolCallParseError:
+		c := *d
+		e.Data = &c
+	case *event.ToolCallPlanned:
+		c := *d
+		e.Data = &c
+	case *event.ApprovalRequested:
+		c := *d
+		c.Arguments = slices.Clone(d.Arguments)
+		e.Data = &c
+	case *event.ApprovalResolved:
+		c := *d
+		c.Arguments = slices.Clone(d.Arguments)
+		e.Data = &c
+	case *event.ToolCallExecuted:
+		c := *d
+		c.RC, c.ChildUsage = clonePointer(d.RC), clonePointer(d.ChildUsage)
+		e.Data = &c
+	case *event.ToolCallResult:
+		c := *d
+		c.Blobs = slices.Clone(d.Blobs)
+		for i := range c.Blobs {
+			c.Blobs[i] = cloneBlob(c.Blobs[i])
+		}
+		e.Data = &c
+	case *event.RunPaused:
+		c := *d
+		c.Pending, c.Result = slices.Clone(d.Pending), nil
+		e.Data = &c
+	case *event.RunResumed:
+		c := *d
+		c.Pending = slices.Clone(d.Pending)
+		e.Data = &c
+	case *event.RunFinished:
+		c := *d
+		c.Result = nil
+		e.Data = &c
+	default:
+		return event.Event{}, fmt.Errorf("%s cannot be stored", d.EventType())
+	}
+	return e, nil
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func cloneMessages(ms []lathe.Message) []lathe.Message {
+	out := slices.Clone(ms)
+	for i := range out {
+		out[i] = cloneMessage(out[i])
+	}
+	return out
+}
+
+func cloneMessage(m lathe.Message) lathe.Message {
+	m.Extra = cloneMembers(m.Extra)
+	m.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Blob:
+			m.Parts[i] = cloneBlob(p)
+		case lathe.ToolCall:
+			if p.Extra != nil {
+				p.Extra = cloneMembers(p.Extra)
+				m.Parts[i] = p
+			}
+		case lathe.ToolResult:
+			if p.Blobs != nil {
+				p.Blobs = slices.Clone(p.Blobs)
+				for k := range p.Blobs {
+					p.Blobs[k] = cloneBlob(p.Blobs[k])
+				}
+				m.Parts[i] = p
+			}
+		case lathe.Opaque:
+			p.JSON = slices.Clone(p.JSON)
+			m.Parts[i] = p
+		case lathe.Text, lathe.Reasoning, lathe.Refusal: // values of strings
+		}
+	}
+	return m
+}
+
+func cloneBlob(b lathe.Blob) lathe.Blob {
+	b.Data = slices.Clone(b.Data)
+	b.Raw = slices.Clone(b.Raw)
+	return b
+}
+
+func cloneMembers(ms []lathe.Member) []lathe.Member {
+	out := slices.Clone(ms)
+	for i := range out {
+		out[i].Value = slices.Clone(out[i].Value)
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package store
+
+import "github.com/lathe-run/lathe/event"
+
+// weightOf estimates what an event holds, in bytes: its texts, and a round sum for the rest.
+func weightOf(e *event.Event) int64 {
+	n := 512
+	switch d := e.Data.(type) {
+	case *event.RunStarted:
+		for i := range d.Messages {
+			n += d.Messages[i].Size()
+		}
+		n += len(d.Input)
+		for k, v := range d.Labels {
+			n += len(k) + len(v)
+		}
+	case *event.ModelCallFinished:
+		n += len(d.ErrorMessage)
+		if d.Message != nil {
+			n += d.Message.Size()
+		}
+	case *event.ToolCallProposed:
+		n += len(d.RawArgs)
+	case *event.ToolCallParseError:
+		n += len(d.RawExcerpt)
+	case *event.ApprovalRequested:
+		n += len(d.Arguments)
+	case *event.ApprovalResolved:
+		n += len(d.Arguments)
+	case *event.ToolCallResult:
+		n += len(d.Result)
+		for i := range d.Blobs {
+			n += d.Blobs[i].Size()
+		}
+	case *event.RunFinished:
+		n += len(d.Answer)
+	default: // the round sum covers them
+	}
+	return int64(n)
+}

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
+)
+
+// maxReaped bounds the calls of one statement.
+const maxReaped = 1_000
+
+// expireLost deals with calls whose lease has ended. Those that others are at work on are passed over.
+const expireLost = `WITH due AS MATERIALIZED (
+	SELECT key, CASE WHEN state = 'claimed' THEN ` + againState + ` WHEN effect NOT IN (1, 2) THEN 'unknown' WHEN starts >= $1 THEN 'done' ELSE ` + againState + ` END AS next
+	FROM call WHERE state IN ('claimed', 'started') AND lease_until <= now() LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
+) UPDATE call SET worker = CASE state WHEN 'claimed' THEN '' ELSE worker END, state = next, ended = CASE next WHEN 'queued' THEN NULL ELSE now() END,
+	args = CASE next WHEN 'queued' THEN args END, result = CASE next WHEN 'done' THEN $2 ELSE result END
+	FROM due WHERE call.key = due.key RETURNING call.key, CASE next WHEN 'queued' THEN definition ELSE '' END`
+
+// expireLate ends calls that waited beyond their time.
+const expireLate = `WITH due AS MATERIALIZED (
+	SELECT key FROM call WHERE state = 'queued' AND deadline <= now() LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
+) UPDATE call SET state = 'cancelled', ended = now(), args = NULL FROM due WHERE call.key = due.key RETURNING call.key, ''`
+
+// ExpireCalls implements [remote.Queue].
+func (q *CallQueue) ExpireCalls(ctx context.Context) (int, error) {
+	const op = "postgres: expire calls"
+	gaveUp, err := (&remote.Result{IsError: true, Code: lathe.CodeUnavailable}).MarshalJSON()
+	if err != nil {
+		return 0, failure(ctx, op, err)
+	}
+	n := 0
+	for _, step := range []struct {
+		statement string
+		args      []any
+	}{{expireLost, []any{remote.MaxStarts, gaveUp, maxReaped}}, {expireLate, []any{maxReaped}}} {
+		var outbox []remote.Notification
+		err := q.db.again(ctx, func(ctx context.Context) error {
+			rows, err := q.db.pool.Query(ctx, step.statement, step.args...)
+			if err != nil {
+				return err
+			}
+			outbox, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (h remote.Notification, err error) { return h, r.Scan(&h.Key, &h.Definition) })
+			return err
+		})
+		if err != nil {
+			return n, failure(ctx, op, err)
+		}
+		for _, h := range outbox {
+			q.notifyCall(h)
+		}
+		n += len(outbox)
+	}
+	err = q.db.again(ctx, func(ctx context.Context) error {
+		gone, err := q.db.pool.Exec(ctx, `DELETE FROM call WHERE ended < now() - $1 * interval '1 microsecond'
+			AND NOT EXISTS (SELECT FROM run WHERE run.run_id = call.run_id AND NOT run.ended)`, micros(remote.CallsKept))
+		if err != nil {
+			return err
+		}
+		n += int(gone.RowsAffected())
+		left, err := q.db.pool.Exec(ctx, "DELETE FROM worker WHERE until <= now()")
+		if err == nil && left.RowsAffected() > 0 {
+			q.notifyCall(remote.Notification{})
+		}
+		return err
+	})
+	if err != nil {
+		return n, failure(ctx, op, err)
+	}
+	return n, nil
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// PutSignal implements [store.SignalStore].
+func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
+	const op = "postgres: put signal"
+	if err := store.CheckSignal(&f); err != nil {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	mark := rand.Int64()
+	err := s.again(ctx, func(ctx context.Context) error {
+		// The run's row is locked: the signal is stored before the run's end, or refused. If the same signal
+		// is stored already, the statement fails and increments nothing.
+		done, err := s.pool.Exec(ctx, `WITH r AS (UPDATE run SET facts = facts + 1 WHERE run_id = $1 AND NOT ended RETURNING facts)
+			INSERT INTO fact (run_id, kind, key, seq, mark, body, time) SELECT $1, $2, $3, r.facts, $4, $5, clock_timestamp() FROM r`,
+			f.RunID, f.Kind, f.Key, mark, []byte(f.Body))
+		if err != nil && sqlState(err) != uniqueViolation {
+			return err
+		}
+		if err == nil && done.RowsAffected() == 1 {
+			return nil
+		}
+		var mine bool
+		err = s.pool.QueryRow(ctx, "SELECT mark = $4 FROM fact WHERE run_id = $1 AND kind = $2 AND key = $3", f.RunID, f.Kind, f.Key, mark).Scan(&mine)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && !mine {
+			return s.refusal(ctx, op, f.RunID)
+		}
+		return err // it was kept, and the answer was lost
+	})
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	s.outbox.add(f.RunID)
+	return nil
+}
+
+const uniqueViolation = "23505"
+
+// Signals implements [store.SignalStore].
+func (s *Store) Signals(ctx context.Context, runID string) ([]store.Signal, error) {
+	const op = "postgres: signals"
+	var out []store.Signal
+	err := s.again(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, "SELECT kind, key, body, time FROM fact WHERE run_id = $1 ORDER BY seq", runID)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Signal, error) {
+			f := store.Signal{RunID: runID}
+			var at time.Time
+			err := r.Scan(&f.Kind, &f.Key, (*[]byte)(&f.Body), &at)
+			f.Time = at.UTC()
+			return f, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// MaxSharedSecret bounds a value of a [SecretKeeper], in bytes.
+const MaxSharedSecret = 4096
+
+// A SecretKeeper keeps random values that all processes of a store share, such as the key of what they encrypt for their
+// clients. Exports of runs do not have them. A program that can read the store can read them.
+type SecretKeeper interface {
+	// SharedSecret returns the value that is kept under a name. If there is none, it keeps value and returns it: of several
+	// processes that call it at the same time, all get the value of one. An empty name, an empty value, and a value above
+	// [MaxSharedSecret] are errors of code invalid_request.
+	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
+}
+
+// FitsSecret returns an error if the value cannot be kept under the name.
+func FitsSecret(op, name string, value []byte) error {
+	if name == "" || len(value) == 0 || len(value) > MaxSharedSecret {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}
+	}
+	return nil
+}
+
+var _ SecretKeeper = (*SharedSecrets)(nil)
+
+// SharedSecrets is the part of a [Memory] that implements [SecretKeeper].
+type SharedSecrets struct {
+	mu sync.Mutex
+	of map[string][]byte
+}
+
+// SharedSecret implements [SecretKeeper].
+func (s *SharedSecrets) SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error) {
+	const op = "store: keep the secret"
+	if err := ended(ctx, op); err != nil {
+		return nil, err
+	}
+	if err := FitsSecret(op, name, value); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string][]byte{}
+	}
+	if _, ok := s.of[name]; !ok {
+		s.of[name] = slices.Clone(value)
+	}
+	return slices.Clone(s.of[name]), nil
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// A SignalStore keeps the external input of a run: an answer to an approval request, the result of a client's tool, a
+// cancel request. A signal is stored before its sender gets a response; the process that owns the run reads it when
+// the run next suspends. The signals of a run are deleted with the run.
+type SignalStore interface {
+	// PutSignal stores a signal. Only the first signal of a run, kind and key is stored: for another one PutSignal changes
+	// nothing and returns [lathe.ErrConflict]. For a run that does not exist it returns an error of code not_found,
+	// and for one that has ended [lathe.ErrConflict].
+	PutSignal(ctx context.Context, f Signal) error
+	// Signals returns the signals of a run, oldest first.
+	Signals(ctx context.Context, runID string) ([]Signal, error)
+}
+
+// The kinds of signals.
+const (
+	SignalApproval = "approval" // an answer to an approval request; the key is the id of the call
+	SignalResult   = "result"   // the result of a client's tool; the key is the id of the call
+	SignalCancel   = "cancel"   // a request to cancel the run
+)
+
+// A Signal is external input of one run.
+type Signal struct {
+	RunID string
+	Kind  string // [SignalApproval], [SignalResult] or [SignalCancel]
+	Key   string // the id of the call, "" for the whole run
+	// Body is content: it may appear in the store, and in no log, metric or trace.
+	Body json.RawMessage
+	Time time.Time // when it was stored; set by the store
+}
+
+// CheckSignal returns an error if the signal names no run or no kind.
+func CheckSignal(f *Signal) error {
+	switch {
+	case f.RunID == "":
+		return errors.New("the signal has no run id")
+	case f.Kind == "":
+		return errors.New("the signal has no kind")
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+)
+
+// maxBatch bounds the requests of one commit.
+const maxBatch = 128
+
+// A database is an open file with its connections. Every change goes through one goroutine, the writer, which commits
+// the changes of concurrent callers in one transaction.
+type database struct {
+	write *sql.DB // one connection: that of the writer; nil if the file is open for reading only
+	read  *sql.DB
+	lock  *lock
+
+	requests chan *request
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+	closing  sync.Once
+	runs     summaries
+	does     statements
+	files    files
+	schema   int // of the file; less than version where it is open for reading only
+}
+
+// A request waits to be committed.
+type request struct {
+	ctx  context.Context
+	do   func(ctx context.Context, tx *sql.Tx) (int64, error)
+	done chan answer // buffers the answer
+}
+
+type answer struct {
+	end int64
+	err error
+}
+
+// source names the file and what each connection is set to.
+func source(path, mode, more string) string {
+	q := "mode=" + mode + "&_pragma=busy_timeout(10000)&_pragma=synchronous(2)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"
+	if mode != "ro" {
+		q += "&_pragma=journal_mode(WAL)"
+	}
+	if more != "" {
+		q += "&" + more
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q}).String()
+}
+
+// submit hands do to the writer and waits for the commit. The number that do returns is returned with
+// its error.
+func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx) (int64, error)) (int64, error) {
+	if d.write == nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sqlite: write", Err: errors.New("the file is open for reading only")}
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	r := &request{ctx: ctx, do: do, done: make(chan answer, 1)}
+	select {
+	case d.requests <- r:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-d.stop:
+		return 0, errors.New("the store is closed")
+	}
+	select {
+	case a := <-r.done:
+		return a.end, a.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// serve commits requests: all that have come while the one before was written go together.
+func (d *database) serve() {
+	batch := make([]*request, 0, maxBatch)
+	for {
+		batch = batch[:0]
+		select {
+		case r := <-d.requests:
+			batch = append(batch, r)
+		case <-d.stop:
+			return
+		}
+	gather:
+		for len(batch) < maxBatch {
+			select {
+			case r := <-d.requests:
+				batch = append(batch, r)
+			default:
+				break gather
+			}
+		}
+		d.commit(batch)
+	}
+}
+
+// commit executes the requests of a batch, so that the failure of one does not affect the others, and answers
+// them when the transaction is on the disk.
+func (d *database) commit(batch []*request) {
+	answers := make([]answer, len(batch))
+	ctx := context.Background() // a request that has begun is ended: the others of the batch stand on it
+	err := func() error {
+		if err := d.files.check(); err != nil {
+			return err
+		}
+		tx, err := d.write.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+		for i, r := range batch {
+			if err := r.ctx.Err(); err != nil {
+				answers[i].err = err
+				continue
+			}
+			if len(batch) == 1 { // its failure can undo everything
+				if answers[i].end, answers[i].err = r.do(ctx, tx); answers[i].err != nil {
+					return nil
+				}
+				break
+			}
+			if answers[i], err = d.apart(ctx, tx, r.do); err != nil {
+				return err
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return d.files.check() // a file that went meanwhile does not have it
+	}()
+	if err != nil {
+		d.runs.clear() // they may say more than the file does
+		err = fmt.Errorf("the file could not be written: %w", cause(err))
+	}
+	failed := err
+	for i := range batch {
+		if answers[i].err == nil {
+			answers[i].err = err
+		} else if answers[i].err = cause(answers[i].err); ofDisk(answers[i].err) {
+			failed = answers[i].err
+		}
+	}
+	d.files.wrote(failed) // before a caller can ask
+	for i, r := range batch {
+		r.done <- answers[i]
+	}
+}
+
+// apart executes do in a savepoint, so that its failure undoes only its own changes. fatal is set if the whole
+// transaction is lost.
+func (d *database) apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (int64, error)) (a answer, fatal error) {
+	if err := d.does.exec(ctx, tx, setPoint); err != nil {
+		return answer{err: err}, err
+	}
+	if a.end, a.err = do(ctx, tx); a.err != nil {
+		if _, err := tx.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
+			return a, err
+		}
+	}
+	return a, d.does.exec(ctx, tx, releasePoint)
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// A Summary is what the lists of a [RunIndex] say of one run. It is a pure function of the
+// run's events; the zero value is that of a run without any.
+type Summary struct {
+	Run   RunSummary
+	Calls []CallSummary // of model calls, in the order in which they finished
+
+	started event.ModelCallStarted
+	asked   map[string]time.Time // when requests for approval that have no answer expire, by call
+}
+
+// Apply takes the next event of the run.
+func (s *Summary) Apply(e *event.Event) {
+	r := &s.Run
+	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)
+	switch d := e.Data.(type) {
+	case *event.RunStarted:
+		r.RunID, r.RequestID, r.SessionID, r.Started = e.RunID, e.RequestID, e.SessionID, e.Time
+		r.ParentRunID = d.ParentRunID
+		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
+		r.Resumable = len(d.Input) > 0
+		r.Retention = retentionState(d.Retention)
+	case *event.ModelCallStarted:
+		s.started = *d
+	case *event.ModelCallFinished:
+		s.called(e, d)
+	case *event.ToolCallPlanned:
+		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
+	case *event.ToolCallExecuted:
+		if n := len(s.Calls); n > 0 {
+			s.Calls[n-1].ToolLatencyMS += d.LatencyMS
+		}
+	case *event.ApprovalRequested:
+		if s.asked == nil {
+			s.asked = map[string]time.Time{}
+		}
+		s.asked[d.ToolCallID] = d.ExpiresAt
+	case *event.ApprovalResolved:
+		delete(s.asked, d.ToolCallID)
+	case *event.ToolCallResult:
+		delete(s.asked, d.ToolCallID)
+	case *event.RunPaused:
+		r.Status, r.Reason, r.Pending, r.WakeAt = "parked", d.Reason, slices.Clone(d.Pending), s.earliest()
+		if d.Reason == lathe.ReasonInterrupted {
+			r.WakeAt = time.Time{} // the run waits for an operator
+		}
+	case *event.RunResumed:
+		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
+	case *event.RunFinished:
+		r.Status, r.Reason, r.WakeAt = d.Status, d.Reason, time.Time{}
+	default: // nothing that a list shows
+	}
+}
+
+func retentionState(r *event.RunRetention) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Applied:
+		return "applied"
+	default:
+		return "due"
+	}
+}
+
+// Brief returns what Apply needs of an event. Nothing in it is the caller's: the event may change afterwards.
+func Brief(e *event.Event) event.Event {
+	b := *e
+	b.Time = e.Time.Round(0).UTC() // as it is read again
+	switch d := e.Data.(type) {
+	case *event.RunStarted:
+		b.Data = &event.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
+	case *event.ModelCallStarted:
+		b.Data = &event.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
+	case *event.ModelCallFinished:
+		c := *d
+		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost = nil, "", nil, clonePointer(d.ProviderCost)
+		b.Data = &c
+	case *event.ToolCallPlanned:
+		b.Data = &event.ToolCallPlanned{Seq: d.Seq}
+	case *event.ToolCallExecuted:
+		b.Data = &event.ToolCallExecuted{LatencyMS: d.LatencyMS}
+	case *event.ApprovalRequested:
+		b.Data = &event.ApprovalRequested{ToolCallID: d.ToolCallID, ExpiresAt: d.ExpiresAt}
+	case *event.ApprovalResolved:
+		b.Data = &event.ApprovalResolved{ToolCallID: d.ToolCallID}
+	case *event.ToolCallResult:
+		b.Data = &event.ToolCallResult{ToolCallID: d.ToolCallID}
+	case *event.RunPaused:
+		b.Data = &event.RunPaused{Reason: d.Reason, Pending: slices.Clone(d.Pending)}
+	case *event.RunFinished:
+		b.Data = &event.RunFinished{Status: d.Status, Reason: d.Reason}
+	case *event.RunResumed:
+		b.Data = &event.RunResumed{}
+	default: // nothing that a list shows
+		b.Data = nil
+	}
+	return b
+}
+
+// earliest returns when the first of the requests for approval expires that have no answer.
+func (s *Summary) earliest() (at time.Time) {
+	for _, expires := range s.asked {
+		if at.IsZero() || expires.Before(at) {
+			at = expires
+		}
+	}
+	return at
+}
+
+func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
+	s.Run.Usage.Add(d.Usage)
+	if d.ProviderCost != nil {
+		s.Run.Cost += *d.ProviderCost
+	}
+	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
+		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
+		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(d.ProviderCost),
+		LatencyMS: d.LatencyMS, ToolCalls: d.ToolCalls})
+}

@@ -1,0 +1,70 @@
+package tool
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// failures holds which tools failed in their last call, by tool and target if the tool says which of its arguments
+// name what it acts on.
+type failures struct {
+	failed  map[failureKey]bool
+	success bool // any call succeeded
+}
+
+// failureKey is a tool and a target. A call whose target could not be read has the empty target, and any success of the
+// tool clears it.
+type failureKey struct{ tool, target string }
+
+func (f *failures) add(c *call) {
+	f.mark(failureKey{c.tool, c.target()}, c.code == "")
+}
+
+// mark stores the last result of key.
+func (f *failures) mark(key failureKey, ok bool) {
+	if !ok {
+		if f.failed == nil {
+			f.failed = map[failureKey]bool{}
+		}
+		f.failed[key] = true
+		return
+	}
+	f.success = true
+	if f.failed != nil {
+		delete(f.failed, key)
+		delete(f.failed, failureKey{tool: key.tool})
+	}
+}
+
+// target is the canonical text of the argument fields that name what the call acts on.
+func (c *call) target() string {
+	if c.entry == nil || len(c.entry.spec.Target) == 0 || !c.parsed {
+		return ""
+	}
+	var b []byte
+	for _, field := range c.entry.spec.Target {
+		b = append(b, '|')
+		if raw, ok := rawjson.Get(c.args, field); ok {
+			b, _ = rawjson.AppendCanonical(b, raw)
+		}
+	}
+	return string(b)
+}
+
+// Failed returns the names of the tools whose last result was an error, sorted. Calls to tools that do not exist count
+// as "unknown".
+func (w *Work) Failed() []string {
+	names := map[string]bool{}
+	for key := range w.failures.failed {
+		names[key.tool] = true
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Succeeded reports whether any call was answered with a result that is not an error.
+func (w *Work) Succeeded() bool { return w.failures.success }

@@ -1,0 +1,85 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMissed is how many signs of life in a row may be missing.
+const maxMissed = 3
+
+// statelessProtocol is the first version that knows no connections, and no ping.
+const statelessProtocol = "2026-07-28"
+
+var errSilent = errors.New("the server does not answer pings")
+
+// A keepAlive pings a connection while no call runs over it: calls have limits of
+// their own, and some servers do one thing at a time. One that has never answered is not asked for
+// more.
+type keepAlive struct {
+	silent  chan struct{} // closed when too many were missing; nil: no pings are sent
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// watch pings a connection at intervals, if its protocol has pings.
+func (s *supervisor) watch(ctx context.Context, x *session, info *mcp.InitializeResult) *keepAlive {
+	if s.conf.KeepAlive < 0 || info == nil || info.ProtocolVersion >= statelessProtocol {
+		return &keepAlive{cancel: func() {}}
+	}
+	return startKeepAlive(ctx, s.conf.KeepAlive, x.tap.isBusy, func(ctx context.Context) error { return x.mcp.Ping(ctx, nil) })
+}
+
+func startKeepAlive(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) *keepAlive {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &keepAlive{silent: make(chan struct{}), cancel: cancel}
+	p.running.Go(func() { p.run(ctx, interval, busy, ping) })
+	return p
+}
+
+func (p *keepAlive) run(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	answered, missed := false, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if busy() {
+			missed = 0
+			continue
+		}
+		if isAlive(ctx, interval, ping) {
+			answered, missed = true, 0
+			continue
+		}
+		if missed++; missed == maxMissed && ctx.Err() == nil {
+			if answered {
+				close(p.silent)
+			}
+			return
+		}
+	}
+}
+
+// isAlive asks once. Any answer is a sign of life, an error that the server sends included.
+func isAlive(ctx context.Context, within time.Duration, ping func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := ping(ctx)
+	e := (*jsonrpc.Error)(nil)
+	return err == nil || errors.As(err, &e)
+}
+
+// stop ends the asking and waits for it.
+func (p *keepAlive) stop() {
+	p.cancel()
+	p.running.Wait()
+}

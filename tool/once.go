@@ -1,0 +1,106 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/shorten"
+)
+
+// A CallError says why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] with the code of the call.
+type CallError struct {
+	// Detail is the error object that a model would get, with the code, a text and what the code has besides:
+	// violations of the schema, the limit, the reason of the policy.
+	Detail json.RawMessage
+	Limit  string // config key of the limit that ended the call; "" for another cause
+	Rule   string // of the policy's verdict; "" if the policy was not asked
+	Cause  string // for operators
+	// Output is what a tool returned that reported its failure as an output, under its allowlist; nil for another failure.
+	Output *lathe.Output
+	// Err is the error that the tool returned; nil if it returned none. Error does not show it: it may hold arguments or
+	// secrets.
+	Err error
+}
+
+// Error returns the cause, the limit or the rule, and else the text of the code.
+func (e *CallError) Error() string {
+	switch {
+	case e.Cause != "":
+		return e.Cause
+	case e.Limit != "":
+		return "limit " + e.Limit
+	case e.Rule != "":
+		return "policy rule " + e.Rule
+	}
+	if text, ok := rawjson.Get(e.Detail, "message"); ok {
+		if plain, err := rawjson.AppendUnquote(nil, text); err == nil {
+			return string(plain)
+		}
+	}
+	return "the tool failed"
+}
+
+// Unwrap returns the error of the tool.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// Call makes one call of the named tool, outside a run and with every stage that a call of a model has: schema, policy,
+// approval, limits, deadline, journal, redaction. args is a JSON object; nil is {}. The output belongs to the caller. Its
+// Data is JSON and holds what the allowlist of the tool and the limits on outputs let through.
+//
+// The error is a *[lathe.Error] with the code of the call; its Err is a *[CallError]. If the approver answers later, the
+// error wraps [lathe.ErrPending] and the tool has not been called: a program that waits for such answers uses
+// [Runner.Begin] and [Work.Execute], which can resume the call.
+//
+// Each Call is a run of its own for policies and limits, without a principal and without events.
+func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
+	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
+	s, l := newOutcomeBuilder(1), r.getScratch()
+	c := call{w: w, emit: func(event.Data) {}, scratch: l, failure: failure{detail: l.detail[:0]}}
+	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}}, s.nextKept(), false)
+	runCall(ctx, &c)
+	out, err := c.result()
+	l.detail = c.detail
+	r.putScratch(l) // not deferred: what panicked in the caller's code is not used again
+	w.Close()
+	return out, err
+}
+
+// result returns the outcome of a call to a Go caller.
+func (c *call) result() (*lathe.Output, error) {
+	wrap := func(code lathe.Code, err error) (*lathe.Output, error) {
+		return nil, &lathe.Error{Code: code, Op: "tool: call " + c.tool, Err: err}
+	}
+	switch {
+	case c.parked != nil:
+		return wrap(lathe.CodeApprovalDenied, lathe.ErrPending)
+	case c.client && c.code == "":
+		return wrap(lathe.CodeUnknownTool, fmt.Errorf("%s is executed by the client", c.tool))
+	case c.code == "":
+		return c.shown(), nil
+	}
+	e := &CallError{Detail: c.appendError(nil), Limit: c.limitKey, Cause: shorten.Cut(c.cause, maxCause), Err: c.err}
+	if c.judged {
+		e.Rule = c.verdict.Rule
+	}
+	if c.toolCode != "" {
+		e.Output = c.shown()
+	}
+	return wrap(c.code, e)
+}
+
+// shown returns a copy of the output that a model would get.
+func (c *call) shown() *lathe.Output {
+	out := &lathe.Output{Blobs: c.blobs, IsError: c.toolCode != "", Code: c.toolCode, RC: c.rc, Cause: c.cause, Run: c.child}
+	switch {
+	case c.text:
+		out.Data = rawjson.AppendQuote(nil, string(c.data))
+	case len(c.data) > 0:
+		out.Data = bytes.Clone(c.data)
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package remotetool
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
+)
+
+// watch returns a channel that receives a value when the row of the key may have changed.
+func (c *Catalogue) watch(key string) (woken <-chan struct{}, stop func()) {
+	w := make(chan struct{}, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[key] == nil {
+		c.waiting[key] = map[chan struct{}]struct{}{}
+	}
+	c.waiting[key][w] = struct{}{}
+	return w, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting[key], w)
+		if len(c.waiting[key]) == 0 {
+			delete(c.waiting, key)
+		}
+	}
+}
+
+func (c *Catalogue) wake(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.waiting[key] {
+		select {
+		case w <- struct{}{}:
+		default: // a value is waiting already
+		}
+	}
+}
+
+// await waits until the call or ctx has ended. If ctx ends first, the call is cancelled, unless another process resumes the
+// run. The outcome of a lost call stays unknown until the time for a late result is over.
+func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan struct{}) (*remote.Call, error) {
+	key, wait := row.Key, c.opts.Poll
+	var unknown time.Time // since when
+	for {
+		switch {
+		case row.State != remote.Unknown || row.Decided:
+			if row.State.Ended() {
+				return row, nil
+			}
+		case unknown.IsZero():
+			unknown = time.Now()
+		case time.Since(unknown) >= c.opts.Late:
+			return c.queue.DecideCall(ctx, key)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-woken:
+			wait = c.opts.Poll
+		case <-timer.C:
+			wait = min(2*wait, 8*c.opts.Poll)
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return c.leave(ctx, key)
+		}
+		next, err := c.queue.FindCall(ctx, key)
+		switch {
+		case errors.Is(err, lathe.ErrNotFound):
+			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: wait", Err: err} // the run was deleted
+		case err == nil:
+			row = next
+		}
+	}
+}
+
+// defaultTime is that of a call whose context has no deadline.
+const defaultTime = 30 * time.Second
+
+// put queues a call. While the store cannot be reached it retries: a PutCall that returned an error may have queued the
+// call, and then the call must not be answered as one that was not queued.
+func (c *Catalogue) put(ctx context.Context, call *remote.Call, woken <-chan struct{}) (*remote.Call, error) {
+	for {
+		within := defaultTime
+		if d, ok := ctx.Deadline(); ok {
+			within = time.Until(d)
+		}
+		row, err := c.queue.PutCall(ctx, call, within)
+		if err == nil {
+			return row, nil
+		}
+		if ctx.Err() == nil {
+			if lathe.CodeOf(err) != lathe.CodeUnavailable {
+				return nil, err
+			}
+			c.pause(ctx, woken)
+		}
+		if ctx.Err() != nil {
+			return c.leave(ctx, call.Key)
+		}
+	}
+}
+
+// find returns the row of a key; while the store cannot be reached it tries again.
+func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{}) (*remote.Call, error) {
+	for {
+		row, err := c.queue.FindCall(ctx, key)
+		if err == nil || ctx.Err() != nil || lathe.CodeOf(err) != lathe.CodeUnavailable {
+			return row, err
+		}
+		c.pause(ctx, woken)
+	}
+}
+
+// pause blocks for Options.Poll, until the row may have changed, or until ctx is done.
+func (c *Catalogue) pause(ctx context.Context, woken <-chan struct{}) {
+	timer := time.NewTimer(c.opts.Poll)
+	defer timer.Stop()
+	select {
+	case <-woken:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// cancelTime bounds the cancellation of a call whose run has ended.
+const cancelTime = 5 * time.Second
+
+// leave ends the wait for a call whose context has ended.
+func (c *Catalogue) leave(ctx context.Context, key string) (*remote.Call, error) {
+	cause := ctx.Err()
+	if errors.Is(context.Cause(ctx), lathe.ErrLeft) {
+		return nil, cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	row, err := c.queue.CancelCall(ctx, key)
+	if err == nil && row.State == remote.Done {
+		return row, nil // just in time
+	}
+	return nil, cause
+}

@@ -1,0 +1,265 @@
+// Package remotetool offers the tools of remote workers to runs. A call is put into a [remote.Queue], from which a worker
+// claims it, and the runner waits until the row of the call has a result. A process that puts the same call again, or asks
+// for its outcome, gets the same row: a run that is resumed in another process waits for the call that was queued, and never
+// queues it twice.
+package remotetool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Origin is the Origin of all tools of workers.
+const Origin = "worker"
+
+// Options of a [Catalogue].
+type Options struct {
+	// Poll is the interval at which a waiting call reads its row if no notification arrives; 250 ms. The interval doubles after
+	// each read, up to eight times Poll.
+	Poll time.Duration
+	// Late is how long a call with an unknown outcome waits for a late result; 10 s.
+	Late time.Duration
+	// Refresh is the interval at which [Catalogue.Follow] lists the workers if no notification arrives; 2 s.
+	Refresh time.Duration
+	Log     *slog.Logger // for refused tools and queue errors; nil: nothing is logged
+}
+
+// A Catalogue holds the tools that the workers of a queue serve, and updates the sets that are attached to it. Its methods
+// may be called from several goroutines at once.
+//
+// Several workers may serve one tool. If their definitions differ, the definition of the worker that has been there longest
+// is used, and the tool of the other workers is refused until that worker is gone. A tool is also refused if the set has a
+// tool of that name from another origin.
+type Catalogue struct {
+	queue remote.Queue
+	opts  Options
+
+	syncing sync.Mutex // held while the sets are brought up to date
+	mu      sync.Mutex
+	known   map[string]*offered // by definition, those that are there
+	now     []lathe.Tool        // sorted by name
+	sets    []*tool.Set
+	refused map[string]map[string]string // why, by worker and tool
+	waiting map[string]map[chan struct{}]struct{}
+}
+
+// New returns a catalogue without tools. [Catalogue.Follow] fills it.
+func New(queue remote.Queue, opts *Options) *Catalogue {
+	c := &Catalogue{queue: queue, known: map[string]*offered{}, waiting: map[string]map[chan struct{}]struct{}{}}
+	if opts != nil {
+		c.opts = *opts
+	}
+	if c.opts.Poll <= 0 {
+		c.opts.Poll = 250 * time.Millisecond
+	}
+	if c.opts.Late <= 0 {
+		c.opts.Late = 10 * time.Second
+	}
+	if c.opts.Refresh <= 0 {
+		c.opts.Refresh = 2 * time.Second
+	}
+	if c.opts.Log == nil {
+		c.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Follow updates the sets and wakes calls whose row may have changed, until ctx is done. Without it calls poll their row. It
+// is called once.
+func (c *Catalogue) Follow(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			err := c.queue.WatchCalls(ctx, func(h remote.Notification) {
+				if h.Key != "" {
+					c.wake(h.Key)
+				} else if h.Definition == "" {
+					select {
+					case changed <- struct{}{}:
+					default: // it is going to be looked at
+					}
+				}
+			})
+			if err != nil && ctx.Err() == nil {
+				c.opts.Log.Warn("notifications of calls are lost for the moment", "code", string(lathe.CodeOf(err)))
+				pause(ctx, time.Second)
+			}
+		}
+	})
+	defer watching.Wait()
+	tick := time.NewTicker(c.opts.Refresh)
+	defer tick.Stop()
+	for {
+		if err := c.Sync(ctx); err != nil && ctx.Err() == nil {
+			c.opts.Log.Warn("the workers cannot be looked up", "code", string(lathe.CodeOf(err)))
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Attach adds the tools to a set, and updates them there until [Catalogue.Detach]. [Catalogue.Refused] reports the refusals
+// of the set that was attached last.
+func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
+	c.mu.Lock()
+	c.sets = append(c.sets, set)
+	c.mu.Unlock()
+	return c.Sync(ctx)
+}
+
+// Detach stops updating a set. The set keeps the tools that it has.
+func (c *Catalogue) Detach(set *tool.Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sets = slices.DeleteFunc(c.sets, func(s *tool.Set) bool { return s == set })
+}
+
+// Announce stores the registration of a worker for ttl, and returns the reason for each of its tools that is refused, by
+// tool name.
+func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error) {
+	if err := c.queue.PutWorker(ctx, w, ttl); err != nil {
+		return nil, err
+	}
+	if err := c.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return c.Refused(w.ID), nil
+}
+
+// Refused returns the reason for each tool of a worker that is refused now, by tool name.
+func (c *Catalogue) Refused(worker string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.refused[worker])
+}
+
+// Sync lists the workers of the queue and updates the attached sets.
+func (c *Catalogue) Sync(ctx context.Context) error {
+	c.syncing.Lock()
+	defer c.syncing.Unlock()
+	workers, err := c.queue.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	tools, by, refused := c.choose(workers)
+	c.mu.Lock()
+	sets := slices.Clone(c.sets)
+	before := c.refused
+	c.mu.Unlock()
+	for i, set := range sets {
+		for name, why := range put(set, tools) {
+			if i < len(sets)-1 {
+				continue
+			}
+			for _, worker := range by[name] {
+				refuse(refused, worker, name, why)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.refused = tools, refused
+	for worker, names := range refused {
+		for name, why := range names {
+			if before[worker][name] != why {
+				c.opts.Log.Warn("a tool of a worker is refused", "worker", worker, "tool", name, "why", why)
+			}
+		}
+	}
+	return nil
+}
+
+func refuse(refused map[string]map[string]string, worker, name, why string) {
+	if refused[worker] == nil {
+		refused[worker] = map[string]string{}
+	}
+	refused[worker][name] = why
+}
+
+// choose returns one tool for each name that workers serve, the ids of its workers by name, and the refusals by worker.
+func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[string][]string, refused map[string]map[string]string) {
+	by, refused = map[string][]string{}, map[string]map[string]string{}
+	known := map[string]*offered{}
+	chosen := map[string]string{} // definition by name
+	for i := range workers {
+		w := &workers[i]
+		for k := range w.Tools {
+			t := &w.Tools[k]
+			definition := t.Definition()
+			if has := chosen[t.Name]; has != "" && has != definition {
+				refuse(refused, w.ID, t.Name, "the worker "+by[t.Name][0]+" serves it with another definition")
+				continue
+			}
+			o := known[definition]
+			if o == nil {
+				if o = c.known[definition]; o == nil {
+					o = newOffered(c, t, definition)
+				}
+				if o.bad != "" {
+					refuse(refused, w.ID, t.Name, o.bad)
+					continue
+				}
+				known[definition] = o
+				tools = append(tools, o)
+			}
+			chosen[t.Name] = definition
+			by[t.Name] = append(by[t.Name], w.ID)
+		}
+	}
+	c.known = known // only syncing looks at it
+	slices.SortFunc(tools, func(a, b lathe.Tool) int { return strings.Compare(a.Spec().Name, b.Spec().Name) })
+	return tools, by, refused
+}
+
+// put replaces the worker tools of the set, and returns the reasons for those that the set refuses, by name.
+func put(set *tool.Set, tools []lathe.Tool) (refused map[string]string) {
+	if set.Replace(Origin, tools) == nil {
+		return nil
+	}
+	refused = map[string]string{}
+	var taken []lathe.Tool
+	for _, t := range tools {
+		if err := set.Replace(Origin, append(slices.Clone(taken), t)); err != nil {
+			refused[t.Spec().Name] = reason(err)
+			continue
+		}
+		taken = append(taken, t)
+	}
+	if len(taken) == 0 {
+		_ = set.Replace(Origin, nil) // a set without them can always be had
+	}
+	return refused
+}
+
+// reason is the text of an error without what the error is about.
+func reason(err error) string {
+	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	text := err.Error()
+	return text[:min(len(text), 500)]
+}

@@ -1,0 +1,99 @@
+package tool
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// outcomeBuilder collects the outcome of a turn.
+type outcomeBuilder struct {
+	out   Outcome
+	parts []lathe.Part // of all messages
+	kept  []kept       // of the calls that have not begun
+}
+
+func (s *outcomeBuilder) nextKept() *kept {
+	k := &s.kept[0]
+	s.kept = s.kept[1:]
+	return k
+}
+
+// newOutcomeBuilder allocates the memory for n calls, in one piece for the usual one.
+func newOutcomeBuilder(n int) (s outcomeBuilder) {
+	if n == 1 {
+		block := new(struct {
+			kept     [1]kept
+			messages [1]lathe.Message
+			calls    [1]event.CallTrace
+			parts    [1]lathe.Part
+		})
+		s.kept, s.out.Messages, s.out.Calls, s.parts = block.kept[:], block.messages[:0], block.calls[:0], block.parts[:0]
+		return s
+	}
+	s.kept = make([]kept, n)
+	s.out.Messages, s.out.Calls, s.parts = make([]lathe.Message, 0, n), make([]event.CallTrace, 0, n), make([]lathe.Part, 0, n)
+	return s
+}
+
+// finishCall adds the result of a call to the outcome of the turn. Calls are finished in call order.
+func (w *Work) finishCall(c *call, s *outcomeBuilder) {
+	out := &s.out
+	if c.parked != nil {
+		w.ids.park(c.ID)
+		out.Parked = true
+		out.Pending = append(out.Pending, c.ToolCall)
+		out.Waiting = append(out.Waiting, Call{ToolCall: c.ToolCall, Parked: c.parked})
+		return
+	}
+	out.Calls = append(out.Calls, event.CallTrace{ID: c.ID, Tool: c.tool, Seq: c.seq, ArgsBytes: len(c.Arguments),
+		OK: c.code == "" && (!c.client || c.Answer != nil), Code: c.code, Executed: c.ran, Repaired: c.repair, LatencyMS: c.latency.Milliseconds()})
+	w.countUse(c)
+	w.countChild(c, out)
+	if c.client && c.code == "" && c.Answer == nil {
+		w.ids.park(c.ID) // it may come back refused, in a run that does not wait for the client
+		out.Pending = append(out.Pending, c.ToolCall)
+		return
+	}
+	s.parts = append(s.parts, lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: c.content, Blobs: c.blobs,
+		IsError: c.code != "", Code: c.code})
+	n := len(s.parts)
+	out.Messages = append(out.Messages, lathe.Message{Role: lathe.RoleTool, Parts: s.parts[n-1 : n : n]})
+	w.failures.add(c)
+	w.judgeLoop(c, out)
+}
+
+// judgeLoop ends the run if this call is one too many: of the run, of unknown tools, of repetitions.
+func (w *Work) judgeLoop(c *call, out *Outcome) {
+	if c.fault {
+		w.stop(out, lathe.ReasonGuestFault, "", lathe.CodeCancelled)
+	}
+	if c.seq >= w.limits.MaxToolCalls {
+		w.stop(out, lathe.ReasonMaxToolCalls, keyMaxToolCalls, "")
+	}
+	switch {
+	case c.Refuse != "" || c.ParseError != "":
+		return
+	case c.code == lathe.CodeUnknownTool && c.entry == nil:
+		w.unknown++
+		if w.settings.StrictUnknownTool {
+			w.stop(out, lathe.ReasonUnknownTool, "", lathe.CodeCancelled)
+		} else if w.unknown >= w.limits.MaxUnknownTools {
+			w.stop(out, lathe.ReasonToolLoop, "max_unknown_tools", lathe.CodeToolCallLimit)
+		}
+		return
+	}
+	w.unknown = 0
+	if w.repeat.add(c) >= w.limits.MaxRepeatedCalls {
+		w.stop(out, lathe.ReasonToolLoop, "max_repeated_calls", lathe.CodeToolCallLimit)
+	}
+}
+
+// stop ends the run; the first reason stands.
+func (w *Work) stop(out *Outcome, reason lathe.Reason, limit string, halt lathe.Code) {
+	if out.Reason == "" {
+		out.Reason, out.Limit = reason, limit
+	}
+	if w.halt == "" {
+		w.halt = halt
+	}
+}
