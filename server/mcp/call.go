@@ -37,6 +37,9 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	case t.elsewhere(p.Name):
 		e.refuse = lathe.CodeUnknownTool
 	}
+	if spec == nil || e.refuse != "" { // such a call is refused at once, and a task would hide the error
+		round.tasks, round.atOnce = false, false
+	}
 	return send(ctx, e, fingerprint("tools/call", p.Name, p.Arguments), &round, toolAsks, func(_ context.Context, r *lathe.ToolResult) (mcp.Result, error) {
 		if r.Code == lathe.CodeUnknownTool {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool", Data: json.RawMessage(r.Content)}
