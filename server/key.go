@@ -86,8 +86,14 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 		return anyone, nil
 	}
 	found, shown := s.tokens.Find(r)
-	if token := foreignKey(r); !shown && token != "" {
-		found, shown = s.tokens.FindToken(token), true
+	for _, token := range foreignKeys(r) {
+		other := s.tokens.FindToken(token)
+		switch {
+		case found >= 0 && other >= 0 && other != found:
+			return nil, twoKeys()
+		case !shown:
+			found, shown = other, true
+		}
 	}
 	switch {
 	case !shown:
@@ -98,21 +104,31 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	return &s.Keys[found], nil
 }
 
-// foreignKeys are headers in which clients of Anthropic's and Google's APIs send their key.
-var foreignKeys = []string{"X-Api-Key", "X-Goog-Api-Key"}
+// foreignKeyHeaders are headers in which clients of Anthropic's and Google's APIs send their key.
+var foreignKeyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key"}
 
-// foreignKey returns the key of a request without a bearer token: of one of the headers, or, on Google's paths, of the query
-// parameter `key`; "" if there is none, or more than one of a kind.
-func foreignKey(r *http.Request) string {
-	for _, name := range foreignKeys {
-		if given := r.Header[name]; len(given) == 1 {
-			return given[0]
+// foreignKeys returns the keys of a request besides its bearer token: those of the headers, and, on Google's paths, that of the
+// query parameter `key`. A header or parameter that is empty or given more than once has none. If the request has no bearer
+// token, the first of them is its key.
+func foreignKeys(r *http.Request) (keys []string) {
+	for _, name := range foreignKeyHeaders {
+		if given := r.Header[name]; len(given) == 1 && given[0] != "" {
+			keys = append(keys, given[0])
 		}
 	}
-	if given := r.URL.Query()["key"]; len(given) == 1 && isGemini(r) {
-		return given[0]
+	if !isGemini(r) {
+		return keys
 	}
-	return ""
+	if given := r.URL.Query()["key"]; len(given) == 1 && given[0] != "" {
+		keys = append(keys, given[0])
+	}
+	return keys
+}
+
+// twoKeys refuses a request that has keys of two callers: the rights of which of them it has would depend on the place of a key.
+func twoKeys() *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "conflicting_api_keys",
+		Message: "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one."}
 }
 
 // noKey is the answer to a request without a key. It names Azure's header if that has the key.

@@ -255,3 +255,37 @@ func TestSetupIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// A request with the keys of two callers is refused: which caller sent it must not depend on the place of a key. The same key
+// in several places, or beside a text that is no key of this server, is one key.
+func TestRequestWithTheKeysOfTwoCallersIsRefused(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("all"), key("other")} }})
+	const refused, accepted, unknown = http.StatusBadRequest, http.StatusOK, http.StatusUnauthorized
+	bearer := func(name string) []string { return []string{"Authorization", "Bearer " + text(name)} }
+	none := []string{"Authorization", ""}
+	for name, c := range map[string]struct {
+		path   string
+		header []string
+		status int
+	}{
+		"bearer and Anthropic's header":  {"/v1/models", append(bearer("all"), "X-Api-Key", text("other")), refused},
+		"bearer and Google's header":     {"/v1/models", append(bearer("other"), "X-Goog-Api-Key", text("all")), refused},
+		"bearer and the query":           {"/v1beta/models?key=" + text("other"), bearer("all"), refused},
+		"two headers":                    {"/v1/models", append(none, "X-Api-Key", text("all"), "X-Goog-Api-Key", text("other")), refused},
+		"a header and the query":         {"/v1beta/models?key=" + text("other"), append(none, "X-Goog-Api-Key", text("all")), refused},
+		"the third differs":              {"/v1beta/models?key=" + text("other"), append(bearer("all"), "X-Goog-Api-Key", text("all")), refused},
+		"the same in all places":         {"/v1beta/models?key=" + text("all"), append(bearer("all"), "X-Api-Key", text("all"), "X-Goog-Api-Key", text("all")), accepted},
+		"an unknown one beside a bearer": {"/v1/models", append(bearer("all"), "X-Api-Key", text("placeholder")), accepted},
+		"an empty header beside another": {"/v1/models", append(none, "X-Api-Key", "", "X-Goog-Api-Key", text("all")), accepted},
+		"an unknown bearer":              {"/v1/models", append(bearer("placeholder"), "X-Api-Key", text("all")), unknown},
+	} {
+		resp, body := f.do("GET", c.path, "", c.header...)
+		if resp.StatusCode != c.status || (c.status == refused) != strings.Contains(body, "conflicting_api_keys") {
+			t.Errorf("%s: %d %s, want %d", name, resp.StatusCode, body, c.status)
+		}
+		if strings.Contains(body, text("all")) || strings.Contains(body, text("other")) {
+			t.Errorf("%s: the answer has a key in it: %s", name, body)
+		}
+	}
+}
