@@ -117,7 +117,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	return false, http.StatusOK, nil
 }
 
-// cancelElsewhere waits for a limited time until the process that owns the run, or acquires it, has ended it.
+// cancelElsewhere waits for a limited time until the run is ended or suspended by the process that owns it, or acquires it.
 func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
 	id := v.state.Run.RunID
 	owner, err := h.shared.Owner(ctx, id)
@@ -130,10 +130,17 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runVie
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
 	h.opts.Supervisor.Notify(id) // this process may own it by now
-	if !h.waitLogged(ctx, sub, v, true, func(d event.Data) bool { _, over := d.(*event.RunFinished); return over }) {
+	rests := func(d event.Data) bool {
+		switch d.(type) {
+		case *event.RunFinished, *event.RunPaused: // a run may be suspended, and have no owner, before the signal is stored
+			return true
+		}
+		return false
+	}
+	if !h.waitLogged(ctx, sub, v, true, rests) {
 		return false, http.StatusAccepted, nil
 	}
-	return true, 0, nil // its log says how it has ended
+	return true, 0, nil // its log says how it has ended, or that it can be cancelled here
 }
 
 // rereadRun reads the log of a run again that was in progress according to its log and that this process does not
