@@ -33,6 +33,7 @@ var rules = []rule{
 	{path: "internal/rawjson"},
 	{path: "internal/nearest"},
 	{path: "internal/shorten"},
+	{path: "internal/markdown"},
 	{path: "internal/unseen"},
 	{path: "internal/stack"},
 	{path: "internal/connect", std: []string{"os"}, outside: []string{"github.com/BurntSushi/toml", "go.yaml.in/yaml"}},

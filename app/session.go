@@ -47,6 +47,8 @@ type Session struct {
 	store   Store
 	started startedRuns
 	tools   *Tools
+	runner  *tool.Runner
+	sim     *sim.Options
 	audit   *audit.Log
 	traces  *observe.Traces
 	log     *slog.Logger
@@ -61,7 +63,7 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Session{cfg: cfg, store: opts.Store, log: opts.Log}
+	s := &Session{cfg: cfg, store: opts.Store, sim: opts.Sim, log: opts.Log}
 	defer func() {
 		if err == nil {
 			return
@@ -82,11 +84,10 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 	if s.audit, err = OpenAudit(cfg, s.log); err != nil {
 		return nil, err
 	}
-	runner, err := NewRunner(cfg, s.Tools, &CallOptions{Approver: opts.Approver, Audit: s.audit, Log: s.log})
-	if err != nil {
+	if s.runner, err = NewRunner(cfg, s.Tools, &CallOptions{Approver: opts.Approver, Audit: s.audit, Log: s.log}); err != nil {
 		return nil, err
 	}
-	if s.Loop, err = NewLoop(cfg, entry, model, runner); err != nil {
+	if s.Loop, err = NewLoop(cfg, entry, model, s.runner); err != nil {
 		return nil, err
 	}
 	if s.traces, err = OpenTraces(cfg, &TracesOptions{Environ: opts.Environ, Version: opts.Version, Log: s.log}); err != nil {
@@ -138,6 +139,21 @@ func (s *Session) openAgents(running *agents, entry *config.Model, model lathe.M
 // Run runs one prompt to its end. See [engine.Engine.Run].
 func (s *Session) Run(ctx context.Context, in *loop.Input) (*event.Result, error) {
 	return s.Engine.Run(ctx, s.Loop, in, nil)
+}
+
+// UseModel has the model of the entry answer the runs that begin from now on, with the same tools. Agents whose configuration
+// names no model keep the first one. After an error the session is as before. No run may be in progress.
+func (s *Session) UseModel(entry *config.Model) error {
+	model, err := NewModel(s.cfg, entry, &ModelOptions{Sim: s.sim, Log: s.log})
+	if err != nil {
+		return err
+	}
+	l, err := NewLoop(s.cfg, entry, model, s.runner)
+	if err != nil {
+		return err
+	}
+	s.Loop = l
+	return nil
 }
 
 // Warnings returns one line for each MCP server that is not ready, see [Servers.Warnings].

@@ -80,6 +80,13 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 	return lathe.Approval{By: byTerminal, ReasonCode: "denied_by_user"}, nil
 }
 
+// forget begins another run: what was denied in the one before is asked again.
+func (a *terminalApprover) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.denied)
+}
+
 const byTerminal = "terminal"
 
 // second asks for a further line. An empty line denies the call.

@@ -48,13 +48,23 @@ func usageError(format string, args ...any) error {
 
 func main() {
 	log.SetOutput(stdlog.Writer(nil)) // libraries quote there what servers send; see buildLog
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() {
-		stop() // a second Ctrl-C ends the program at once
-		if isTerminal(os.Stderr) {
-			fmt.Fprintln(os.Stderr) // after the ^C that the terminal shows
+	ctx, cancel := context.WithCancel(context.Background())
+	ctx, own := withInterrupts(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for sig := range signals {
+			if sig == os.Interrupt && own.handled() {
+				continue
+			}
+			signal.Stop(signals) // a second Ctrl-C ends the program at once
+			if isTerminal(os.Stderr) {
+				fmt.Fprintln(os.Stderr) // after the ^C that the terminal shows
+			}
+			cancel()
+			return
 		}
-	})
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

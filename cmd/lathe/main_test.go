@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 //	daemon [FLAGS]          starts `lathe serve` and sets $LATHE to its address
 //	interrupt FILE COMMAND… runs a command, interrupts it at its first line on stdout, wants exit
 //	                        code 130 and writes its stdout to the file
+//	stopchat                stops two answers of a chat with Ctrl-C
 //	serve [FLAGS]           starts `lathe serve` and sets $LATHE to its address
 //	signal NAME PATTERN     sends it HUP or TERM, and waits until it says what the pattern finds; what
 //	                        it has said is then in serve.log
@@ -57,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"simserve":  serveSim,
 			"daemon":    serveDaemon,
 			"interrupt": interrupt,
+			"stopchat":  stopChat,
 			"docs":      runDocument,
 			"serve":     serving.serve,
 			"serves":    serving.serveDocument,

@@ -37,7 +37,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.Version = currentVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
-	root.AddCommand(runCommand(), serveCommand(), workerCommand(), connectCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
+	root.AddCommand(runCommand(), chatCommand(), serveCommand(), workerCommand(), connectCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)

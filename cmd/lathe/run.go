@@ -195,28 +195,35 @@ func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept app.Store) 
 	}
 }
 
-// runSession opens a session with the model of the flags, calls do to run or resume a run in it, and reports how that ended.
-func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver,
-	do func(s *app.Session, target string) (*event.Result, error)) error {
+// An openSession is a session of package app with what shows its runs.
+type openSession struct {
+	*app.Session
+	cfg   *config.Config
+	entry *config.Model
+	out   *outputs
+}
+
+// openSession opens a session with the model of the flags. Its caller closes it.
+func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver) (*openSession, error) {
 	over, name, err := f.overrides(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	entry, err := f.modelEntry(cfg, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	simOpts, err := app.SimOptions(cfg, f.script, f.replay)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.asJSON)
 	person := approver(view)
@@ -227,9 +234,8 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	}
 	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = s.Close(cmd.Context()) }() // each line of the audit log was written with its event
 	if !f.quiet {
 		for _, text := range s.Warnings() {
 			view.note(printable(text))
@@ -237,25 +243,36 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	}
 	for _, t := range f.tools {
 		if _, ok := s.Tools.Lookup(t); !ok {
-			return noTool("--tools: ", t, s.Tools)
+			return nil, errors.Join(noTool("--tools: ", t, s.Tools), s.Close(cmd.Context()))
 		}
 	}
 	withAsker(cmd, person)
 	if isSimulated(entry.Name) && name == "" && cfg.DefaultModel == "" && !f.quiet {
 		view.note("no model is configured: the simulated " + entry.Name + " answers; --base-url and --model reach a real one")
 	}
-	res, err := do(s, entry.Name)
+	return &openSession{Session: s, cfg: cfg, entry: entry, out: out}, nil
+}
+
+// runSession opens a session with the model of the flags, calls do to run or resume a run in it, and reports how that ended.
+func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver,
+	do func(s *app.Session, target string) (*event.Result, error)) error {
+	s, err := f.openSession(cmd, kept, approver)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(cmd.Context()) }() // each line of the audit log was written with its event
+	res, err := do(s.Session, s.entry.Name)
 	if cerr := s.Compact(cmd.Context()); cerr != nil {
 		return cerr
 	}
-	if werr := out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
+	if werr := s.out.close(f.metrics); werr != nil && cmd.Context().Err() == nil {
 		return &exitError{exitFailed, werr}
 	}
 	if res == nil { // the run was neither started nor resumed
 		return &exitError{exitFailed, app.Cause(err)}
 	}
 	if res.Blank != "" && !f.quiet {
-		view.note("the answer is blank: " + blankCause(res.Blank))
+		s.out.view.note("the answer is blank: " + blankCause(res.Blank))
 	}
 	return f.ended(cmd.Context(), res, err)
 }

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/markdown"
 )
 
 // The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
@@ -28,11 +30,14 @@ type screen struct {
 	live             bool // lines on err may be written over
 	colour           bool
 	wholeTurns       bool // write the text of a turn when it is whole, and no deltas
+	// markdown renders what is written to out; nil: it is written as it is.
+	markdown *markdown.Writer
 
 	mu       sync.Mutex
-	midLine  bool  // out's last byte was not a line end
-	liveLine bool  // err's last line is one that will be written over
-	broken   error // the first error of out
+	midLine  bool        // out's last byte was not a line end
+	liveLine bool        // err's last line is one that will be written over
+	tick     *time.Timer // that writes the live line with the seconds since it began
+	broken   error       // the first error of out
 	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
 	// last attempt's failure is the run's, which the command reports itself.
 	failed string
@@ -276,7 +281,10 @@ func (s *screen) printLine(colour, mark, text string) {
 	fmt.Fprintf(s.err, "%s %s\n", s.paint(colour, mark), text)
 }
 
-// running writes a line that the next one replaces. It must not be broken: only one line can be
+// maxSeconds is what stands beside the text of a live line: the mark and the seconds.
+const maxSeconds = 12
+
+// running writes a line that the next one replaces, and adds the seconds that have passed. It must not be broken: only one line can be
 // taken back.
 func (s *screen) running(text string) {
 	if !s.live || s.quiet {
@@ -285,12 +293,24 @@ func (s *screen) running(text string) {
 	s.endLine()
 	s.clearLive()
 	if f, ok := s.err.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && len(text)+2 >= width {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && len(text)+maxSeconds >= width {
 			return
 		}
 	}
 	fmt.Fprintf(s.err, "%s %s", s.paint("dim", "·"), s.paint("dim", text))
 	s.liveLine = true
+	began := time.Now()
+	var tick *time.Timer
+	tick = time.AfterFunc(time.Second, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.tick != tick {
+			return // another line has taken its place
+		}
+		fmt.Fprintf(s.err, "\r\x1b[2K%s %s", s.paint("dim", "·"), s.paint("dim", fmt.Sprintf("%s %d s", text, int(time.Since(began).Seconds()))))
+		tick.Reset(time.Second)
+	})
+	s.tick = tick
 }
 
 // writeText writes text of the answer that no event brings.
@@ -308,19 +328,41 @@ func (s *screen) write(text string) {
 	if s.outTerm {
 		text = printable(text)
 	}
-	if _, err := io.WriteString(s.out, text); err != nil && s.broken == nil {
-		s.broken = err
+	var err error
+	if s.markdown != nil {
+		err = s.markdown.WriteString(text)
+	} else {
+		_, err = io.WriteString(s.out, text)
 	}
+	s.wrote(err)
 	s.midLine = !strings.HasSuffix(text, "\n")
 }
 
+// wrote keeps the first error of out.
+func (s *screen) wrote(err error) {
+	if err != nil && s.broken == nil {
+		s.broken = err
+	}
+}
+
+// endLine ends the line of the answer that is not complete, and what the renderer holds back of it.
 func (s *screen) endLine() {
+	if s.markdown != nil {
+		s.clearLive()
+		s.wrote(s.markdown.Flush())
+	}
 	if s.midLine {
-		s.write("\n")
+		s.midLine = false
+		_, err := io.WriteString(s.out, "\n")
+		s.wrote(err)
 	}
 }
 
 func (s *screen) clearLive() {
+	if s.tick != nil {
+		s.tick.Stop()
+		s.tick = nil
+	}
 	if s.liveLine {
 		fmt.Fprint(s.err, "\r\x1b[2K")
 		s.liveLine = false

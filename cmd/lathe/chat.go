@@ -1,0 +1,401 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/markdown"
+	"github.com/lathe-run/lathe/internal/nearest"
+)
+
+type chatFlags struct {
+	runFlags
+	server  serverFlags
+	history string
+	plain   bool
+}
+
+func chatCommand() *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat [flags]",
+		Short: "Chat with a model and its tools in the terminal",
+		Long: `Reads a line, shows the answer as it comes, and keeps the conversation. Tools and approvals are those of
+` + "`lathe run`" + `; with --server those of a daemon, which then has the runs. /help lists the commands of the chat.
+
+Ctrl-C stops the answer; at the prompt it ends the chat, as Ctrl-D and /quit do. Lines are kept for the arrow keys in
+--history, a file of its owner, at most ` + fmt.Sprint(maxHistoryLines) + ` of them. Answers are shown with lists, tables, code and emphasis, and as they were
+written with --plain or where stdout is no terminal. Where standard input is no terminal, each line of it is a message.`,
+		Example: `  lathe chat
+  lathe chat --base-url http://127.0.0.1:11434/v1 --model qwen3
+  lathe chat --server http://127.0.0.1:8700`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	f.upstreamFlags(cmd)
+	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
+	fl.StringVar(&f.dialect, "dialect", "", "how the model writes calls: native (the default), auto, or a dialect's `name`")
+	fl.DurationVar(&f.clientTimeout, "client-timeout", 0, "`time` of one model call, its retries included (default 2m)")
+	f.server.add(cmd, true)
+	fl.StringVar(&f.system, "system", "", "system `text`")
+	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the chat may use, \"\" for none; default: all that are configured")
+	fl.StringVar(&f.history, "history", defaultHistory(), "`file` of the lines that were typed, \"\" for none")
+	fl.BoolVar(&f.plain, "plain", false, "show answers as they were written")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
+	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
+	logFormatFlag(cmd, &f.logFormat)
+	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
+	group(cmd, "Settings and limits, with their defaults (tool_calling in lathe.yaml; see docs/config.md):", addSettings)
+	completeRun(cmd)
+	return cmd
+}
+
+// defaultHistory is in the folder of the user's configuration; "": there is no such folder.
+func defaultHistory() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "lathe", "chat_history")
+}
+
+// A chatBackend answers conversations.
+type chatBackend interface {
+	// answer shows the answer to the last message on the screen and returns the conversation with it. After an error it
+	// returns what of the conversation can be sent again.
+	answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error)
+	model() string
+	models(ctx context.Context) ([]string, error)
+	use(ctx context.Context, model string) error
+	tools(ctx context.Context) ([]chatTool, error)
+	close(ctx context.Context) error
+}
+
+// A chatTool is a tool that the model may call.
+type chatTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Effect      string `json:"effect"`
+	Policy      string `json:"policy"`
+}
+
+// A chat is a conversation at the terminal.
+type chat struct {
+	flags   *chatFlags
+	cmd     *cobra.Command
+	view    *screen
+	backend chatBackend
+	lines   lineReader
+	person  *terminalApprover // nil: no approver can be asked
+
+	system       []lathe.Message
+	conversation []lathe.Message
+
+	mu   sync.Mutex
+	stop context.CancelCauseFunc // of the answer that is being shown; nil: none
+}
+
+var errStopped = errors.New("stopped")
+
+func (f *chatFlags) run(cmd *cobra.Command) (err error) {
+	c := &chat{flags: f, cmd: cmd}
+	if f.system != "" {
+		c.system = []lathe.Message{lathe.System(f.system)}
+	}
+	defer onInterrupt(cmd.Context(), c.interrupt)()
+	in := cmd.InOrStdin()
+	typed := newKeys(in)
+	interactive := isTerminal(in) && isTerminal(cmd.ErrOrStderr())
+	approver := func(view *screen) lathe.Approver {
+		if c.view = view; interactive {
+			c.person = newTerminalApprover(&answerKeys{cmd.Context(), typed, nil}, view)
+			return c.person
+		}
+		return nil
+	}
+	if c.backend, err = f.open(cmd, approver); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(cmd.Context()))) }()
+	if c.view.outTerm && !f.plain {
+		c.view.markdown = markdown.New(c.view.out, c.view.colour)
+	}
+	c.lines = &plainLines{bufio.NewReader(interruptible(cmd.Context(), in))}
+	if tty, ok := in.(*os.File); ok && interactive {
+		kept, err := openHistory(f.history)
+		if err != nil {
+			c.view.note("lines of earlier chats are not read, and none are kept: " + err.Error())
+		}
+		c.lines = &terminalLine{keys: typed, tty: tty, prompt: cmd.ErrOrStderr(), history: kept, complete: c.complete}
+		c.say("%s; /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat\n", printable(c.backend.model()))
+	}
+	return c.loop()
+}
+
+// answerKeys reads what a person types while an answer is shown: each question takes the keys over.
+type answerKeys struct {
+	ctx  context.Context //nolint:containedctx // io.Reader has none
+	keys *keys
+	r    *keyReader
+}
+
+// Read implements io.Reader.
+func (a *answerKeys) Read(p []byte) (int, error) {
+	if a.r == nil {
+		a.r = &keyReader{a.keys, a.ctx}
+	}
+	a.keys.take(a.r)
+	return a.r.Read(p[:1]) // what is typed ahead of the end of a line is for the prompt
+}
+
+func (c *chat) say(format string, args ...any) { c.view.ask(fmt.Sprintf(format, args...)) }
+
+// interrupt stops the answer, and reports whether there was one to stop.
+func (c *chat) interrupt() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop == nil {
+		return false
+	}
+	c.stop(errStopped)
+	c.stop = nil // a second Ctrl-C ends the chat
+	return true
+}
+
+// loop reads lines until the input ends.
+func (c *chat) loop() error {
+	for {
+		line, err := c.lines.readLine(c.cmd.Context())
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, errStop):
+			return nil
+		case c.cmd.Context().Err() != nil:
+			return &exitError{exitInterrupted, errors.New("interrupted")}
+		case err != nil:
+			return err
+		}
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "":
+		case text[0] == '/' && !strings.HasPrefix(text, "//"):
+			quit, err := c.command(text)
+			if err != nil {
+				c.say("lathe: %v\n", err)
+			}
+			if quit {
+				return nil
+			}
+		default:
+			if err := c.send(strings.TrimPrefix(line, "/")); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send adds a message to the conversation and shows the answer. An answer that fails is no error: the chat goes on.
+func (c *chat) send(text string) error {
+	ctx, cancel := context.WithCancelCause(c.cmd.Context())
+	defer cancel(nil)
+	c.mu.Lock()
+	c.stop = cancel
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.stop = nil
+		c.mu.Unlock()
+	}()
+	if c.person != nil {
+		c.person.forget()
+	}
+	after, err := c.backend.answer(ctx, slices.Concat(c.system, c.conversation, []lathe.Message{lathe.User(text)}))
+	if n := len(after); n > len(c.system) && after[n-1].Role != lathe.RoleUser {
+		c.conversation = slices.Clone(after[len(c.system):])
+	}
+	switch {
+	case c.cmd.Context().Err() != nil:
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case errors.Is(context.Cause(ctx), errStopped):
+		c.say("stopped\n")
+	case err != nil:
+		c.say("lathe: %v\n", err)
+	}
+	if c.view.broken != nil {
+		return &exitError{exitFailed, fmt.Errorf("writing the answer: %w", c.view.broken)}
+	}
+	return nil
+}
+
+// chatCommands are the commands of the chat, with what they take and do.
+var chatCommands = [][3]string{
+	{"/help", "", "list these commands"},
+	{"/model", "[NAME]", "show the models, or use another one from now on"},
+	{"/tools", "", "list the tools, with what policy says of them"},
+	{"/new", "", "begin a new conversation"},
+	{"/save", "FILE", "write the conversation to a new file: JSON if its name ends with .json, else Markdown"},
+	{"/quit", "", "end the chat"},
+}
+
+func (c *chat) command(text string) (quit bool, err error) {
+	name, arg, _ := strings.Cut(text, " ")
+	arg = strings.TrimSpace(arg)
+	ctx := c.cmd.Context()
+	switch name {
+	case "/quit", "/exit":
+		return true, nil
+	case "/help":
+		w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
+		for _, row := range chatCommands {
+			fmt.Fprintf(w, "%s %s\t%s\n", row[0], row[1], row[2])
+		}
+		fmt.Fprintf(w, "//\ta message that begins with /\n")
+		return false, w.Flush()
+	case "/new":
+		c.conversation = nil
+		c.say("a new conversation\n")
+		return false, nil
+	case "/model":
+		return false, c.chooseModel(ctx, arg)
+	case "/tools":
+		return false, c.listTools(ctx)
+	case "/save":
+		return false, c.save(arg)
+	}
+	var names []string
+	for _, row := range chatCommands {
+		names = append(names, row[0])
+	}
+	return false, fmt.Errorf("unknown command %q: %s", printable(name), nearest.Suggest(name, names, "/help lists them"))
+}
+
+func (c *chat) chooseModel(ctx context.Context, name string) error {
+	if name != "" {
+		if err := c.backend.use(ctx, name); err != nil {
+			return err
+		}
+		c.say("%s answers from now on\n", printable(c.backend.model()))
+		return nil
+	}
+	names, err := c.backend.models(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		mark := " "
+		if name == c.backend.model() {
+			mark = "*"
+		}
+		c.say("%s %s\n", mark, printable(name))
+	}
+	return nil
+}
+
+func (c *chat) listTools(ctx context.Context) error {
+	tools, err := c.backend.tools(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tools) == 0 {
+		c.say("the model has no tools\n")
+	}
+	w := tabwriter.NewWriter(c.cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
+	for i := range tools {
+		t := &tools[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Name), t.Effect, t.Policy, printable(firstSentence(t.Description)))
+	}
+	return w.Flush()
+}
+
+// save writes the conversation to a file that does not exist yet.
+func (c *chat) save(path string) error {
+	if path == "" {
+		return errors.New("/save wants a FILE, such as /save chat.md")
+	}
+	if len(c.conversation) == 0 {
+		return errors.New("the conversation is empty: there is nothing to save")
+	}
+	var text []byte
+	var err error
+	if all := slices.Concat(c.system, c.conversation); strings.HasSuffix(path, ".json") {
+		text, err = json.MarshalIndent(all, "", "  ")
+		text = append(text, '\n')
+	} else {
+		text = []byte(transcript(all))
+	}
+	if err == nil {
+		err = writeNew(path, text)
+	}
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("/save: %s is there already: name another file", printable(path))
+	case err != nil:
+		return fmt.Errorf("/save: %w", err)
+	}
+	c.say("wrote %s, %s\n", printable(path), count(len(c.conversation), "message"))
+	return nil
+}
+
+// transcript returns a conversation as Markdown.
+func transcript(messages []lathe.Message) string {
+	var b strings.Builder
+	for i := range messages {
+		m := &messages[i]
+		text := m.Text()
+		if m.Role == lathe.RoleTool { // what the model has read is in the JSON form
+			continue
+		}
+		fmt.Fprintf(&b, "## %s\n\n", m.Role)
+		if text != "" {
+			fmt.Fprintf(&b, "%s\n\n", strings.TrimRight(text, "\n"))
+		}
+		for _, call := range m.Calls() {
+			fmt.Fprintf(&b, "- called `%s`\n", call.Name)
+		}
+		if len(m.Calls()) > 0 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// complete returns the commands, and the models after /model, that begin with a line.
+func (c *chat) complete(line string) (out []string) {
+	if rest, ok := strings.CutPrefix(line, "/model "); ok {
+		names, err := c.backend.models(c.cmd.Context())
+		if err != nil {
+			return nil
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, rest) && name == printable(name) {
+				out = append(out, "/model "+name)
+			}
+		}
+		return out
+	}
+	for _, row := range chatCommands {
+		word := row[0]
+		if row[1] != "" {
+			word += " "
+		}
+		if strings.HasPrefix(word, line) {
+			out = append(out, word)
+		}
+	}
+	return out
+}

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// open returns what answers: a session in this process, or a daemon.
+func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approver) (chatBackend, error) {
+	if f.server.url == "" {
+		s, err := f.openSession(cmd, nil, approver)
+		if err != nil {
+			return nil, err
+		}
+		return &localChat{flags: f, session: s}, nil
+	}
+	for _, name := range []string{"base-url", "wire", "dialect", "client-timeout", "script", "replay"} {
+		if cmd.Flags().Changed(name) {
+			return nil, usageError("--%s goes without --server: the daemon has its own configuration", name)
+		}
+	}
+	if over := settingOverrides(cmd); len(over) > 0 {
+		return nil, usageError("%s goes without --server: the daemon has its own configuration", over[0].From)
+	}
+	f.server.keyFile, f.server.keyEnv = f.keyFile, f.keyEnv
+	c, err := f.server.client(f.server.url)
+	if err != nil {
+		return nil, err
+	}
+	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	if err != nil {
+		return nil, err
+	}
+	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	d := &daemonChat{flags: f, client: c, out: f.sinks(cmd, view, log), approver: approver(view)}
+	return d, d.use(cmd.Context(), f.model)
+}
+
+// A localChat answers with a session in this process.
+type localChat struct {
+	flags   *chatFlags
+	session *openSession
+}
+
+func (l *localChat) close(ctx context.Context) error { return l.session.Close(ctx) }
+
+func (l *localChat) model() string {
+	if e := l.session.entry; e.Name == commandLineModel {
+		return e.Model
+	}
+	return l.session.entry.Name
+}
+
+func (l *localChat) models(context.Context) ([]string, error) {
+	names := slices.Sorted(maps.Keys(l.session.cfg.Models))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == commandLineModel })
+	if !slices.Contains(names, l.model()) {
+		names = append(names, l.model())
+	}
+	return names, nil
+}
+
+// use takes another configured model, a simulated one, or with --base-url another model of that server.
+func (l *localChat) use(_ context.Context, name string) error {
+	entry, err := l.flags.modelEntry(l.session.cfg, name)
+	if err != nil {
+		if l.flags.baseURL == "" {
+			names, _ := l.models(context.Background())
+			return fmt.Errorf("no model %q: %s", printable(name), nearest.Suggest(name, names, "/model lists them"))
+		}
+		if entry, err = l.flags.modelEntry(l.session.cfg, commandLineModel); err != nil {
+			return err
+		}
+		entry.Model = name
+	}
+	if err := l.session.UseModel(entry); err != nil {
+		return app.Cause(err)
+	}
+	l.session.entry = entry
+	return nil
+}
+
+func (l *localChat) tools(context.Context) (out []chatTool, err error) {
+	policy, err := app.NewPolicy(l.session.cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, sp := range l.session.Tools.Specs() {
+		if sp.Hidden || l.flags.tools != nil && !slices.Contains(l.flags.tools, sp.Name) {
+			continue
+		}
+		out = append(out, chatTool{sp.Name, sp.Description, sp.Effect.String(), policy.Tool(&lathe.RunInfo{}, sp).Decision.String()})
+	}
+	return out, nil
+}
+
+func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
+	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.tools})
+	if res == nil {
+		return nil, app.Cause(err)
+	}
+	if res.Blank != "" && !l.flags.quiet {
+		l.session.out.view.note("the answer is blank: " + blankCause(res.Blank))
+	}
+	return res.History, l.flags.ended(ctx, res, err)
+}
+
+// A daemonChat answers with runs of a daemon.
+type daemonChat struct {
+	flags    *chatFlags
+	client   *daemonClient
+	out      *outputs
+	approver lathe.Approver // nil: calls wait for another approver
+	name     string
+}
+
+func (d *daemonChat) close(context.Context) error { return d.client.close() }
+
+func (d *daemonChat) model() string { return d.name }
+
+func (d *daemonChat) models(ctx context.Context) ([]string, error) {
+	var list page[struct {
+		ID string `json:"id"`
+	}]
+	if err := d.client.call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}
+
+func (d *daemonChat) use(ctx context.Context, name string) error {
+	names, err := d.models(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case name == "" && len(names) == 0:
+		return usageError("the daemon at %s offers no model: configure one in its lathe.yaml", d.client.base)
+	case name == "":
+		name = firstModel(names)
+	case !slices.Contains(names, name):
+		return usageError("the daemon at %s has no model %q: %s", d.client.base, printable(name), nearest.Suggest(name, names, "`lathe chat --server "+d.client.base+"` and /model list them"))
+	}
+	d.name = name
+	return nil
+}
+
+// firstModel returns the first model that is not simulated, else the simulated one that runs without a configuration have.
+func firstModel(names []string) string {
+	for _, name := range names {
+		if !isSimulated(name) {
+			return name
+		}
+	}
+	if slices.Contains(names, config.SimModel) {
+		return config.SimModel
+	}
+	return names[0]
+}
+
+func (d *daemonChat) tools(ctx context.Context) ([]chatTool, error) {
+	var list page[struct {
+		chatTool
+		Advertised bool `json:"advertised"`
+	}]
+	if err := d.client.call(ctx, "GET", "/api/tools", nil, &list); err != nil {
+		return nil, err
+	}
+	var out []chatTool
+	for _, t := range list.Data {
+		if t.Advertised && (d.flags.tools == nil || slices.Contains(d.flags.tools, t.Name)) {
+			out = append(out, t.chatTool)
+		}
+	}
+	return out, nil
+}
+
+// cancelTimeout bounds the request that cancels a run.
+const cancelTimeout = 5 * time.Second
+
+// answer starts a run and shows its events. When it waits for approvals, it asks for them.
+func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
+	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, true, nil)) + "]")}
+	if d.flags.tools != nil {
+		body["tools"] = d.flags.tools
+	}
+	var run runDetail
+	if err := d.client.call(ctx, "POST", "/api/runs", body, &run); err != nil {
+		return nil, err
+	}
+	w := &watchedRun{chat: d}
+	for {
+		err := d.client.events(ctx, run.RunID, w.last(), "pause", func(e *event.Event) error {
+			w.show(ctx, e)
+			return nil
+		})
+		if ctx.Err() != nil {
+			stopped, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+			defer cancel()
+			if cerr := d.client.call(stopped, "POST", "/api/runs/"+url.PathEscape(run.RunID)+"/cancel", nil, nil); cerr != nil {
+				return w.conversation(), cerr
+			}
+		}
+		if err != nil {
+			return w.conversation(), err
+		}
+		switch {
+		case w.finished != nil:
+			return w.conversation(), d.flags.ended(ctx, &event.Result{Reason: w.finished.Reason}, w.failure())
+		case d.approver == nil:
+			return w.conversation(), fmt.Errorf("the run waits for an approval: lathe runs show %s%s", run.RunID, d.client.flag)
+		}
+		if err := d.decide(ctx, run.RunID); err != nil {
+			return w.conversation(), err
+		}
+	}
+}
+
+// decide asks for the approvals that a run waits for, and has the daemon record the answers.
+func (d *daemonChat) decide(ctx context.Context, runID string) error {
+	run, err := d.client.show(ctx, runID)
+	if err != nil {
+		return err
+	}
+	var answered bool
+	for i := range run.Open {
+		o := &run.Open[i]
+		if o.State != "awaiting_approval" {
+			continue
+		}
+		var effect lathe.Effect
+		for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent, lathe.Writes} {
+			if e.String() == o.Effect {
+				effect = e
+			}
+		}
+		answer, err := d.approver.Approve(ctx, &lathe.ApprovalRequest{
+			CallInfo: lathe.CallInfo{Tool: &lathe.ToolSpec{Name: o.Tool, Origin: o.Origin, Effect: effect}, Args: json.RawMessage(o.exact())},
+			Verdict:  lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule, Reason: o.Reason}, Digest: o.Digest, ExpiresAt: o.ExpiresAt})
+		if err != nil {
+			return err
+		}
+		body := (&runAnswer{answer: answer}).decision()
+		if answer.Arguments != nil {
+			if err := d.client.checkEdited(ctx, o.Tool, answer.Arguments); err != nil {
+				return err
+			}
+		}
+		var p *daemonProblem
+		if err := d.client.decide(ctx, runID, o, body); err != nil {
+			if !errors.As(err, &p) && run.Status == "parked" {
+				return err
+			}
+			d.out.view.note(err.Error()) // another approver was faster
+		}
+		answered = true
+	}
+	if !answered {
+		return fmt.Errorf("the run waits for %s: lathe runs show %s%s", cmp.Or(string(run.Reason), "input"), runID, d.client.flag)
+	}
+	return nil
+}
+
+// A watchedRun is a run of a daemon whose events are shown.
+type watchedRun struct {
+	chat     *daemonChat
+	events   []event.Event // that are stored
+	finished *event.RunFinished
+	shown    strings.Builder // of the text of the turn
+	next     int64           // number of the next delta of the turn
+	gap      bool            // deltas of the turn were missed
+}
+
+func (w *watchedRun) last() int64 {
+	if n := len(w.events); n > 0 {
+		return w.events[n-1].ID
+	}
+	return 0
+}
+
+// show shows an event. Of a turn whose deltas began before this was listening, it shows the text when that is whole.
+func (w *watchedRun) show(ctx context.Context, e *event.Event) {
+	if e.ID == 0 {
+		if w.next++; e.N != w.next || w.gap {
+			w.gap = true
+			return
+		}
+		if d, ok := e.Data.(*event.TextDelta); ok {
+			w.shown.WriteString(d.Text)
+		}
+	} else {
+		w.events = append(w.events, *e)
+	}
+	switch d := e.Data.(type) {
+	case *event.ModelCallStarted:
+		w.shown.Reset()
+		w.next, w.gap = 0, false
+	case *event.ModelCallFinished:
+		if d.Message != nil {
+			if rest, ok := strings.CutPrefix(d.Message.Text(), w.shown.String()); ok {
+				w.chat.out.view.writeText(rest)
+			}
+		}
+	case *event.RunFinished:
+		w.finished = d
+	default: // nothing to remember
+	}
+	for _, s := range w.chat.out.all {
+		s.Emit(ctx, *e)
+	}
+}
+
+// conversation is what the run has come to, for the next one; nil: it cannot be told.
+func (w *watchedRun) conversation() []lathe.Message {
+	state, err := loop.Fold(w.events)
+	if err != nil || len(state.Open) > 0 {
+		return nil
+	}
+	return state.Messages
+}
+
+// failure describes why the run failed, as far as its events say.
+func (w *watchedRun) failure() error {
+	for _, e := range slices.Backward(w.events) {
+		if d, ok := e.Data.(*event.ModelCallFinished); ok && d.Status == "error" {
+			return errors.New(attemptText(d))
+		}
+	}
+	return fmt.Errorf("the run ended %s", w.finished.Reason)
+}

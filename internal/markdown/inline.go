@@ -1,0 +1,318 @@
+package markdown
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// A style is the two escape sequences that begin and end it, so that styles can stand within each other.
+type style int
+
+const (
+	bold style = iota
+	italic
+	strike
+	dim
+	code
+	link
+	styles
+)
+
+var (
+	styleOn  = [styles]string{"1", "3", "9", "2", "36", "4"}
+	styleOff = [styles]string{"22", "23", "29", "22", "39", "24"}
+)
+
+// An inline renders the text of lines: emphasis, code spans, links. What may be one of these is held until its end is seen;
+// at the end of the line, or after MaxSpan bytes, it is written as it is.
+type inline struct {
+	out    *bytes.Buffer
+	colour bool
+	depth  int
+	on     [styles]int
+
+	held   []byte
+	kind   kind
+	mark   byte // of a span that is held
+	count  int  // how many marks opened it
+	inURL  bool // of a link: the text in brackets has ended
+	last   byte // before what is held
+	before byte // before the marks that may open or close a span
+}
+
+type kind int
+
+const (
+	noSpan  kind = iota
+	marks        // a row of marks that may open a span
+	span         // from the marks on
+	closing      // a row of marks that may close it
+	bracket      // [text](address
+	bang         // ! before [
+	escape       // \ before a mark
+)
+
+func (t *inline) style(s style, on bool) {
+	if !t.colour {
+		return
+	}
+	seq := styleOff[s]
+	if on {
+		if t.on[s]++; t.on[s] > 1 {
+			return
+		}
+		seq = styleOn[s]
+	} else if t.on[s]--; t.on[s] > 0 {
+		return
+	}
+	t.out.WriteString("\x1b[" + seq + "m")
+}
+
+func (t *inline) byte(c byte) {
+	switch t.kind {
+	case noSpan:
+		t.plain(c)
+	case marks:
+		t.opening(c)
+	case span:
+		t.hold(c)
+		if t.kind == span && c == t.mark {
+			t.kind, t.before = closing, t.held[len(t.held)-2]
+		}
+	case closing:
+		t.closing(c)
+	case bracket:
+		t.bracket(c)
+	case bang:
+		if c != '[' {
+			t.literal()
+			t.byte(c)
+			return
+		}
+		t.hold(c)
+		t.kind, t.inURL = bracket, false
+	case escape:
+		if strings.IndexByte("\\`*_{}[]()<>#+-.!|~", c) >= 0 {
+			t.held = t.held[:0]
+			t.kind = noSpan
+			t.write(c)
+			return
+		}
+		t.literal()
+		t.byte(c)
+	}
+}
+
+func (t *inline) plain(c byte) {
+	switch c {
+	case '`', '*', '_', '~':
+		t.kind, t.mark, t.before = marks, c, t.last
+	case '[':
+		t.kind, t.inURL = bracket, false
+	case '!':
+		t.kind = bang
+	case '\\':
+		t.kind = escape
+	default:
+		t.write(c)
+		return
+	}
+	t.held = append(t.held[:0], c)
+}
+
+func (t *inline) write(c byte) {
+	t.out.WriteByte(c)
+	t.last = c
+}
+
+// hold keeps a byte of a span, and gives the span up when it is too long.
+func (t *inline) hold(c byte) {
+	t.held = append(t.held, c)
+	if len(t.held) > MaxSpan {
+		t.literal()
+	}
+}
+
+// literal writes what is held as it is.
+func (t *inline) literal() {
+	for _, c := range t.held {
+		t.write(c)
+	}
+	t.held, t.kind = t.held[:0], noSpan
+}
+
+// opening reads the byte after marks that may open a span.
+func (t *inline) opening(c byte) {
+	if c == t.mark {
+		t.hold(c)
+		return
+	}
+	t.count = len(t.held)
+	opens := c != ' ' && c != '\t' && t.count <= 3
+	switch t.mark {
+	case '`':
+		opens = true
+	case '_':
+		opens = opens && !word(t.before)
+	case '~':
+		opens = opens && t.count == 2
+	}
+	if t.depth >= maxDepth || !opens {
+		t.literal()
+		t.byte(c)
+		return
+	}
+	t.kind = span
+	t.byte(c)
+}
+
+// closing reads the byte after marks that may close the span.
+func (t *inline) closing(c byte) {
+	if c == t.mark {
+		t.hold(c)
+		return
+	}
+	n := 0
+	for n < len(t.held) && t.held[len(t.held)-1-n] == t.mark {
+		n++
+	}
+	if t.closes(n, c) {
+		t.render(t.held[t.count : len(t.held)-t.count])
+		t.byte(c)
+		return
+	}
+	t.kind = span
+	t.byte(c)
+}
+
+// closes reports whether n marks before the byte c, 0 for the end of the line, close the span.
+func (t *inline) closes(n int, c byte) bool {
+	if n != t.count || len(t.held) < 2*t.count+1 {
+		return false
+	}
+	switch t.mark {
+	case '`':
+		return true
+	case '_':
+		return t.before != ' ' && !word(c)
+	}
+	return t.before != ' '
+}
+
+// end ends the line.
+func (t *inline) end() {
+	if t.kind == closing {
+		n, _ := run(reversed(t.held))
+		if t.closes(n, 0) {
+			t.render(t.held[t.count : len(t.held)-t.count])
+		}
+	}
+	t.literal()
+	t.last = 0
+}
+
+func reversed(b []byte) []byte {
+	out := bytes.Clone(b)
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// render writes the span that is held, whose text is given.
+func (t *inline) render(text []byte) {
+	text = bytes.Clone(text)
+	t.held, t.kind = t.held[:0], noSpan
+	if t.mark == '`' {
+		if len(text) > 2 && text[0] == ' ' && text[len(text)-1] == ' ' {
+			text = text[1 : len(text)-1]
+		}
+		if !t.colour {
+			text = []byte("`" + string(text) + "`")
+		}
+		t.style(code, true)
+		t.out.Write(text)
+		t.style(code, false)
+		t.last = '`'
+		return
+	}
+	var with []style
+	switch {
+	case t.mark == '~':
+		with = []style{strike}
+	case t.count == 1:
+		with = []style{italic}
+	case t.count == 2:
+		with = []style{bold}
+	default:
+		with = []style{bold, italic}
+	}
+	for _, s := range with {
+		t.style(s, true)
+	}
+	t.within(text)
+	for _, s := range slices.Backward(with) {
+		t.style(s, false)
+	}
+	t.last = 'x'
+}
+
+// within renders text that stands in a span.
+func (t *inline) within(text []byte) {
+	in := &inline{out: t.out, colour: t.colour, depth: t.depth + 1, on: t.on}
+	for _, c := range text {
+		in.byte(c)
+	}
+	in.end()
+}
+
+// bracket reads a byte of [text](address).
+func (t *inline) bracket(c byte) {
+	switch n := len(t.held); {
+	case t.inURL && c == ')':
+		t.link()
+	case t.inURL && (c == ' ' || c == '\t' || c == '('):
+		t.literal()
+		t.byte(c)
+	case t.inURL:
+		t.hold(c)
+	case t.held[n-1] == ']' && c == '(' && n > 2:
+		t.inURL = true
+		t.hold(c)
+	case t.held[n-1] == ']' || t.depth >= maxDepth:
+		t.literal()
+		t.byte(c)
+	case c == '[':
+		t.literal()
+		t.byte(c)
+	default:
+		t.hold(c)
+	}
+}
+
+// link writes the text of a link and its address: what a link leads to is not hidden behind its text.
+func (t *inline) link() {
+	b := bytes.Clone(t.held)
+	t.held, t.kind = t.held[:0], noSpan
+	image := b[0] == '!'
+	b = bytes.TrimPrefix(b, []byte("!"))
+	text, url, _ := bytes.Cut(b[1:], []byte("]("))
+	if image {
+		t.out.WriteString("image: ")
+	}
+	if len(text) > 0 && !bytes.Equal(text, url) {
+		t.within(text)
+		t.out.WriteByte(' ')
+	}
+	t.out.WriteByte('(')
+	t.style(link, true)
+	t.out.Write(url)
+	t.style(link, false)
+	t.write(')')
+}
+
+// word reports whether a byte belongs to a word.
+func word(c byte) bool {
+	return c >= 0x80 || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
+}

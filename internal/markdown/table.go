@@ -1,0 +1,171 @@
+package markdown
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// endTable writes the table that is held: aligned if its second line says that it is one, else line by line.
+func (w *Writer) endTable() {
+	rows := w.table
+	w.table, w.size = nil, 0
+	if len(rows) == 0 {
+		return
+	}
+	var align []alignment
+	if len(rows) > 1 {
+		align = alignments(cells(rows[1]))
+	}
+	if align == nil {
+		for i, row := range rows {
+			w.text.line(row)
+			w.endRow(i, len(rows))
+		}
+		return
+	}
+	texts := make([][]string, 0, len(rows)-1)
+	widths := make([]int, len(align))
+	for i, row := range rows {
+		if i == 1 {
+			continue
+		}
+		var line []string
+		for j, cell := range cells(row) {
+			if j == len(align) {
+				break
+			}
+			var out bytes.Buffer
+			t := inline{out: &out, colour: w.colour}
+			t.line(cell)
+			line = append(line, out.String())
+			widths[j] = max(widths[j], Width(out.String()))
+		}
+		texts = append(texts, line)
+	}
+	for i, line := range texts {
+		if i == 0 {
+			w.style(bold, true)
+		}
+		w.row(line, widths, align)
+		if i == 0 {
+			w.style(bold, false)
+			w.buf.WriteByte('\n')
+			rule := make([]string, len(widths))
+			for j, n := range widths {
+				rule[j] = strings.Repeat("─", n)
+			}
+			w.paint(dim, strings.Join(rule, "──"))
+		}
+		w.endRow(i, len(texts))
+	}
+}
+
+// endRow ends a row of a table. The line end of the last one follows with that of the line, or with the next line.
+func (w *Writer) endRow(i, n int) {
+	if i < n-1 || w.state == afterRow {
+		w.buf.WriteByte('\n')
+	}
+}
+
+func (w *Writer) row(line []string, widths []int, align []alignment) {
+	for j, n := range widths {
+		text := ""
+		if j < len(line) {
+			text = line[j]
+		}
+		left, right := 0, n-Width(text)
+		switch align[j] {
+		case alignRight:
+			left, right = right, 0
+		case alignCentre:
+			left = right / 2
+			right -= left
+		case alignLeft:
+		}
+		if j == len(widths)-1 {
+			right = 0
+		}
+		w.buf.WriteString(strings.Repeat(" ", left) + text + strings.Repeat(" ", right))
+		if j < len(widths)-1 {
+			w.buf.WriteString("  ")
+		}
+	}
+}
+
+// line renders a whole line.
+func (t *inline) line(text []byte) {
+	for _, c := range text {
+		t.byte(c)
+	}
+	t.end()
+}
+
+type alignment int
+
+const (
+	alignLeft alignment = iota
+	alignCentre
+	alignRight
+)
+
+// alignments reads the line of a table that says how columns are aligned; nil: it is none.
+func alignments(row [][]byte) []alignment {
+	var out []alignment
+	for _, c := range row {
+		dashes := strings.Trim(string(c), ":")
+		if dashes == "" || strings.Trim(dashes, "-") != "" {
+			return nil
+		}
+		a := alignLeft
+		if c[len(c)-1] == ':' {
+			if a = alignRight; c[0] == ':' {
+				a = alignCentre
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// cells splits a line of a table. \| is no border.
+func cells(row []byte) [][]byte {
+	row = bytes.TrimPrefix(bytes.TrimSpace(row), []byte("|"))
+	var out [][]byte
+	begin := 0
+	for i, c := range row {
+		if c == '|' && (i == 0 || row[i-1] != '\\') {
+			out = append(out, bytes.TrimSpace(row[begin:i]))
+			begin = i + 1
+		}
+	}
+	if rest := bytes.TrimSpace(row[begin:]); len(rest) > 0 {
+		out = append(out, rest)
+	}
+	return out
+}
+
+// Width returns how many columns of a terminal s takes, escape sequences of styles not counted. It is an estimate for scripts
+// whose characters join.
+func Width(s string) int {
+	n := 0
+	for len(s) > 0 {
+		if strings.HasPrefix(s, "\x1b[") {
+			if i := strings.IndexByte(s, 'm'); i > 0 {
+				s = s[i+1:]
+				continue
+			}
+		}
+		r, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case r >= 0x1100 && (unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303F || r >= 0xFF01 && r <= 0xFF60 || r >= 0x1F300 && r <= 0x1FAFF):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
