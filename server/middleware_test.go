@@ -83,9 +83,12 @@ func (f *front) ask(rt *server.RouteRow, body string, header ...string) (int, st
 			r.Host = header[i+1]
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second) // streams of events are left
+	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	leave := time.AfterFunc(time.Minute, cancel)
+	defer leave.Stop()
 	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r.WithContext(ctx))
+	leave.Reset(5 * time.Second) // streams of events are left
 	if err != nil {
 		f.t.Fatal(rt.Name, err)
 	}
@@ -241,7 +244,7 @@ func long(n int) string { return strings.Repeat(" ", n) }
 // line returns the only line of the log that has the text. It is written after the answer.
 func (f *front) line(text string) string {
 	f.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		var found []string
 		for line := range strings.Lines(f.log.String()) {
 			if strings.Contains(line, text) && strings.Contains(line, "msg=request") {
