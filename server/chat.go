@@ -224,13 +224,8 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	if p = checkAnswers(req.Messages); p != nil {
 		return a.protocol.reword(p)
 	}
-	j := h.turns.conversationOf(ctx, a, relayed)
-	h.turns.open(ctx, a, j)
-	if a.protocol.showsCalls {
-		own, resolved := c.resolveItems(j.messages)
-		j.messages, j.changed = own, j.changed || resolved
-	}
-	if p = gone(ctx); p != nil {
+	j, p := h.restore(ctx, a, relayed)
+	if p != nil {
 		return p
 	}
 	if relayed && !j.changed && !moved && sendable(req) {
@@ -280,6 +275,21 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		a.job.due = c.due(req.Tools)
 	}
 	return nil
+}
+
+// restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
+// carriers, calls of this server and compaction items in it.
+func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
+	j := h.turns.conversationOf(ctx, a, relayed)
+	h.turns.open(ctx, a, j)
+	if a.protocol.showsCalls {
+		own, resolved := a.caller.resolveItems(j.messages)
+		j.messages, j.changed = own, j.changed || resolved
+	}
+	if p := h.turns.openCompactions(ctx, a, j); p != nil {
+		return nil, p
+	}
+	return j, gone(ctx)
 }
 
 // sendable reports whether model servers take the calls of the conversation as they are. Calls of forms that the server does

@@ -1,13 +1,16 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/gemini"
 	"github.com/lathe-run/lathe/internal/wire/messages"
+	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
 // Estimates of [estimateTokens].
@@ -33,6 +36,11 @@ func (h *chatHandler) countMessages(w http.ResponseWriter, r *http.Request, c *c
 	h.countTokens(w, r, c, countedMessages)
 }
 
+// countResponse answers with the number of tokens of a request of Responses, with the response that it continues.
+func (h *chatHandler) countResponse(w http.ResponseWriter, r *http.Request, c *caller) {
+	h.countTokens(w, r, c, responsesAPI)
+}
+
 // countTokens answers with an estimate of the tokens of a request, in the form of its wire.
 func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
 	req, p := pr.read(r, c.body)
@@ -42,17 +50,46 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 	if p == nil {
 		p = h.checkSize(r.Context(), req.Messages)
 	}
+	if p == nil && pr == responsesAPI {
+		p = h.completeInput(r.Context(), c, req)
+	}
 	if p != nil {
 		c.fail(w, p)
 		return
 	}
 	c.named = req.Model
 	n := estimateTokens(req)
-	if pr == geminiAPI {
+	switch pr {
+	case geminiAPI:
 		c.answerRaw(w, gemini.AppendCount(nil, n))
-		return
+	case responsesAPI:
+		c.answerRaw(w, responses.AppendCount(nil, n))
+	default:
+		c.answerRaw(w, messages.AppendCount(nil, n))
 	}
-	c.answerRaw(w, messages.AppendCount(nil, n))
+}
+
+// completeInput sets the messages of a request of Responses to those that a model would receive.
+func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
+	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: req}}
+	waits, p := h.continueResponse(ctx, a)
+	if p == nil && waits != nil {
+		own := *c // a copy, since the request of the original belongs to another run
+		v, bad := h.view(ctx, &own, waits.runID)
+		if bad != nil {
+			return bad
+		}
+		req.Messages = slices.Concat(v.state.Messages, req.Messages)
+		return nil
+	}
+	if p != nil {
+		return p
+	}
+	j, p := h.restore(ctx, a, false)
+	if p == nil {
+		req.Messages = j.messages
+	}
+	return p
 }
 
 // estimateTokens estimates the tokens of a request from the size of its texts, since the server has no vendor's tokenizer.

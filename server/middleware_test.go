@@ -341,7 +341,7 @@ func TestDrainRefusesRoutesThatStartRuns(t *testing.T) {
 			started++
 		}
 	}
-	if started != 8 {
+	if started != 9 {
 		t.Errorf("%d routes start runs", started)
 	}
 }

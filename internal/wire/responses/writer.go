@@ -12,12 +12,13 @@ import (
 
 // Prefixes of the ids of items.
 const (
-	prefixMessage   = "msg_"
-	prefixReasoning = "rs_"
-	prefixCall      = "fc_"
-	prefixCustom    = "ctc_"
-	prefixServer    = "mcp_"
-	prefixApproval  = "mcpr_"
+	prefixMessage    = "msg_"
+	prefixReasoning  = "rs_"
+	prefixCall       = "fc_"
+	prefixCustom     = "ctc_"
+	prefixServer     = "mcp_"
+	prefixApproval   = "mcpr_"
+	prefixCompaction = "cmp_"
 )
 
 // A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that arrive while a call is

@@ -1,0 +1,87 @@
+package responses
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// TypeCompaction is the type of the item that stands for a conversation that was compacted.
+const TypeCompaction = "compaction"
+
+// unused are members of a request that mean nothing in a request to compact a conversation, which agents send nevertheless.
+var unused = []string{"tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "max_tool_calls", "text", "include",
+	"truncation", "top_logprobs"}
+
+// ParseCompaction parses the body of a request to compact a conversation. The members are those of ParseRequest. Tools and
+// the form of the answer have no effect: the request lists them in Dropped. The error is an *[wire.APIError].
+func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
+	req, err := c.ParseRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	if req.Stream {
+		return nil, unsupported("stream", "A compaction is not streamed.")
+	}
+	for _, name := range unused {
+		if get(body, name) != nil && len(req.Dropped) < wire.MaxDropped {
+			req.Dropped = append(req.Dropped, name)
+		}
+	}
+	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
+	req.Tools, req.Hosted, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, nil, lathe.ToolChoice{}, nil
+	req.Sampling.MaxTokens, req.Sampling.ResponseFormat = nil, nil
+	return req, nil
+}
+
+// A Compaction is the answer to a request to compact a conversation.
+type Compaction struct {
+	RunID   string // as in [wire.AnswerHead]
+	Created int64  // Unix time in seconds
+	// Kept are messages of users that the compacted conversation repeats before the compaction item.
+	Kept   []lathe.Message
+	Sealed string // the content of the compaction item
+	Usage  lathe.Usage
+}
+
+// AppendCompaction appends the body of the answer.
+func AppendCompaction(dst []byte, c *Compaction) []byte {
+	r := newResource(&wire.AnswerHead{RunID: c.RunID})
+	dst = wire.AppendText(append(dst, '{'), "id", r.id)
+	dst = append(dst, `,"object":"response.compaction"`...)
+	dst = appendInt(dst, "created_at", c.Created)
+	dst = append(wire.AppendKey(dst, "output"), '[')
+	e := &encoder{req: &lathe.Request{}, opts: &wire.EncodeOptions{}}
+	for i := range c.Kept {
+		dst = wire.AppendText(append(appendComma(dst), '{'), "id", r.itemID(prefixMessage, i))
+		dst = append(dst, `,"type":"message","role":"user","status":"completed","content":[`...)
+		parts := slices.Clone(c.Kept[i].Parts)
+		for j, p := range parts {
+			if blob, ok := p.(lathe.Blob); ok && blob.Detail == "" { // required in output
+				blob.Detail = "auto"
+				parts[j] = blob
+			}
+		}
+		dst = append(e.parts(dst, parts, own(&c.Kept[i]), "output["+strconv.Itoa(i)+"].content"), "]}"...)
+	}
+	dst = wire.AppendText(append(appendComma(dst), '{'), "id", r.itemID(prefixCompaction, len(c.Kept)))
+	dst = wire.AppendText(dst, "type", TypeCompaction)
+	dst = append(wire.AppendText(dst, fieldEncrypted, c.Sealed), "}]"...)
+	return append(appendUsage(append(dst, `,"usage":`...), &c.Usage), '}')
+}
+
+// CompactionContent returns the encrypted_content of an item; "" if the item is not a compaction item.
+func CompactionContent(item []byte) string {
+	if rawjson.Text(get(item, "type")) != TypeCompaction {
+		return ""
+	}
+	return text(item, fieldEncrypted)
+}
+
+// AppendCount appends the body of the answer to a request to count tokens.
+func AppendCount(dst []byte, tokens int64) []byte {
+	return append(appendInt(append(dst, `{"object":"response.input_tokens"`...), "input_tokens", tokens), '}')
+}
