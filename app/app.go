@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
@@ -179,6 +180,15 @@ func (a *App) Handler() http.Handler {
 		}
 		a.server.ServeHTTP(w, r)
 	})
+}
+
+// ConsoleHandler returns the handler of serve.console.listen: the page, and the API that it calls.
+func (a *App) ConsoleHandler() http.Handler { return a.server.Console() }
+
+// SignInLink returns the fragment of the console's address that signs a browser in as the key of that name, once, until
+// expires.
+func (a *App) SignInLink(key string) (fragment string, expires time.Time, err error) {
+	return a.server.SignInLink(key)
 }
 
 // MetricsHandler returns the handler of /metrics, /livez and /readyz, for a listener of its own. It asks for no key.

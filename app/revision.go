@@ -106,7 +106,7 @@ func newSetup(cfg *config.Config, models server.Models, tools server.Tools) (ser
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		k := cfg.Keys[name]
-		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Limits: k.Limits(),
+		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
 	}
 	if err = s.Check(); err == nil {

@@ -23,7 +23,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	}
 	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
 	out := &server.Options{Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
-		SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
+		NoPage: !cfg.Serve.Console.Enabled, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
 		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
 	if a.store != nil {
 		runs.Store, out.Index, out.Bus, out.Approvals = a.store, a.store, bus, a.approvals
@@ -57,7 +57,7 @@ func serverLimits(cfg *config.Config) server.Limits {
 	c := &cfg.Serve
 	return server.Limits{MaxBody: c.MaxBodyBytes, MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxText: c.MaxText,
 		MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
-		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow}
+		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
 }
 
 // retryWindow returns serve.retry_window as [server.Limits] has it, where 0 is the default and a negative value none.

@@ -20,6 +20,7 @@ type Serve struct {
 	Hosts []string `key:"hosts" is:"host" unset:"omit" also:"host allowed_hosts"`
 	// Origins whose pages may call the daemon, such as `https://chat.example.com`.
 	Origins []string `key:"origins" is:"origin" also:"origin cors allowed_origins"`
+	Console Console  `key:"console"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.
@@ -69,6 +70,17 @@ type Serve struct {
 	WorkerLease time.Duration `key:"worker_lease" default:"10s" range:"1s.." also:"lease"`
 }
 
+// Console is the page of the daemon for people.
+type Console struct {
+	// Whether the page is served.
+	Enabled bool `key:"enabled" default:"true" also:"page ui"`
+	// Address that serves the page alone, with the API that the page calls; the page is not at `serve.addr` then.
+	// One that others reach wants `keys`. Default: the page is served at `serve.addr`.
+	Listen string `key:"listen" is:"host:port" also:"addr port"`
+	// Time after which a browser that has signed in with a key has to sign in again.
+	SessionLife time.Duration `key:"session_lifetime" default:"12h" range:"1s.." also:"session_timeout"`
+}
+
 // Cluster is how daemons that share a store know each other.
 type Cluster struct {
 	// Key by which daemons that share a store prove to each other that they belong together, as a reference; 16
@@ -90,6 +102,9 @@ type APIKey struct {
 	// Whose calls the key may approve, deny and answer: `own` those of its own runs, `others` those of the runs of
 	// all other keys, or names of keys. An empty list: none.
 	Approve []string `key:"approve" default:"own" also:"approver approves approvals"`
+	// Whether the key is that of an operator: it sees the runs of all keys, decides about all calls, and sees and
+	// changes the state of the daemon (servers, accepted definitions, configuration, audit log).
+	Admin bool `key:"admin" default:"false" also:"operator root"`
 	// Requests in a minute; `0`: no bound.
 	RequestsPerMinute int `key:"requests_per_minute" default:"0" range:"0.." also:"rpm rate rate_limit"`
 	// Requests at once; `0`: no bound.

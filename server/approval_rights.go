@@ -18,7 +18,7 @@ const (
 // mayDecide reports whether the key may decide about the calls of a run that was begun for the principal.
 func (k *Key) mayDecide(principal string) bool {
 	switch {
-	case k.Name == "": // there are no keys
+	case k.isAdmin():
 		return true
 	case k.Approve == nil:
 		return principal == k.Name
@@ -30,7 +30,7 @@ func (k *Key) mayDecide(principal string) bool {
 
 // ownOnly reports whether the key may decide about no runs but its own.
 func (k *Key) ownOnly() bool {
-	return k.Name != "" && !slices.ContainsFunc(k.Approve, func(word string) bool { return word != ApproveOwn && word != k.Name })
+	return !k.isAdmin() && !slices.ContainsFunc(k.Approve, func(word string) bool { return word != ApproveOwn && word != k.Name })
 }
 
 // checkApprove refuses words of Approve that name no key.
@@ -56,7 +56,7 @@ func mayNotDecide() *problem {
 func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runView, owned bool, p *problem) {
 	v, p = rv.viewAs(ctx, c, id, func(d *event.RunStarted) bool {
 		owned = c.owns(d)
-		return owned || c.key.mayDecide(d.Principal)
+		return owned || c.key.isAdmin() || c.key.mayDecide(d.Principal)
 	})
 	return v, owned, p
 }

@@ -11,10 +11,13 @@ import (
 // used by several goroutines at once.
 type Server struct {
 	*core
-	table   []route
-	mux     *http.ServeMux
-	usage   *usage
-	unready atomic.Bool // /readyz has logged why
+	table []route
+	mux   *http.ServeMux
+	usage *usage
+	// sessions are those of browsers; consoleMux has the routes of the console's own listener.
+	sessions   *sessions
+	consoleMux *http.ServeMux
+	unready    atomic.Bool // /readyz has logged why
 
 	chat     *chatHandler
 	runs     *runsHandler
@@ -45,8 +48,10 @@ func New(opts *Options) (*Server, error) {
 	if _, err := g.Reload(&opts.Setup); err != nil {
 		return nil, err
 	}
+	g.sessions = newSessions(co.opts.Now, co.opts.Limits.SessionLife)
 	g.table = g.routes()
 	g.mux = g.mount(g.table)
+	g.consoleMux = g.mount(g.consoleRoutes())
 	return g, nil
 }
 

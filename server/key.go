@@ -23,6 +23,8 @@ type Key struct {
 	// Approve lists the owners of the runs whose calls the key may approve, deny and answer: [ApproveOwn],
 	// [ApproveOthers] and names of keys. nil: its own runs; empty: none.
 	Approve []string
+	// Admin lets the key see the runs of all keys, decide about all calls, and see and change the state of the server.
+	Admin bool
 	// Limits narrow those of the models; a zero field does not narrow.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: no bound
@@ -131,9 +133,12 @@ func twoKeys() *problem {
 		Message: "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one."}
 }
 
+// codeNoKey is the code of the answer to a request without a key.
+const codeNoKey = "missing_api_key"
+
 // noKey is the answer to a request without a key. It names Azure's header if that has the key.
 func noKey(r *http.Request) *problem {
-	p := &problem{Status: http.StatusUnauthorized, Code: "missing_api_key", Message: "Send an API key: Authorization: Bearer KEY."}
+	p := &problem{Status: http.StatusUnauthorized, Code: codeNoKey, Message: "Send an API key: Authorization: Bearer KEY."}
 	if r.Header["Api-Key"] != nil {
 		p.Message = "This server reads no key from the header api-key. " + p.Message
 	}

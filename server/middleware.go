@@ -27,6 +27,8 @@ type caller struct {
 	arrived   time.Time
 	form      errorForm
 	left      bool // the request does not count as work any more
+	console   bool // the listener serves the console, whose sessions it takes
+	session   bool // the caller has a session in place of a key
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
@@ -36,7 +38,12 @@ type handler func(w http.ResponseWriter, r *http.Request, c *caller)
 
 // ServeHTTP implements http.Handler.
 func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r)}
+	g.serve(w, r, g.mux, !g.opts.SeparateConsole)
+}
+
+// serve answers a request by the routes of a listener. console reports whether it serves the console.
+func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
+	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
 	rec := &recorder{ResponseWriter: w, caller: c}
 	h := rec.Header()
@@ -63,7 +70,7 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		g.logRequest(r, rec, c, g.opts.Now().Sub(began))
 	}()
-	g.mux.ServeHTTP(rec, r)
+	mux.ServeHTTP(rec, r)
 }
 
 // guarded returns the handler of a route with the checks of the middleware in front of it.
@@ -92,7 +99,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 	}
 	release = func() {}
 	if rt.credential != noCredential {
-		if p := g.authenticate(r, c, rt.credential); p != nil {
+		if p := g.authenticate(r, c, rt); p != nil {
 			return nil, p
 		}
 		if release, p = g.usage.enter(c.key, rt.pool, len(c.setup.Keys) > 1 && rt.credential == apiKey); p != nil {
@@ -103,7 +110,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		p = g.takes()
 	}
 	if p == nil && rt.body == wholeBody {
-		c.body, p = g.readBody(w, r)
+		c.body, p = g.readBody(w, r, rt)
 	}
 	if p != nil {
 		release()
@@ -113,8 +120,8 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 }
 
 // authenticate finds the holder of the request's credential.
-func (g *Server) authenticate(r *http.Request, c *caller, kind credential) (p *problem) {
-	switch kind {
+func (g *Server) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
+	switch rt.credential {
 	case workerToken:
 		if c.pool, p = g.opts.Workers.authenticate(r); p == nil {
 			c.key = &Key{Name: "workers " + c.pool.Name}
@@ -127,6 +134,15 @@ func (g *Server) authenticate(r *http.Request, c *caller, kind credential) (p *p
 		var key *Key
 		if key, p = c.setup.authenticate(r); p == nil {
 			c.key = key
+			return nil
+		}
+		if p.Code != codeNoKey {
+			return p
+		}
+		if _, key, refused := g.signedIn(r, c, rt); key != nil {
+			c.key, c.session, p = key, true, nil
+		} else if refused != nil {
+			p = refused
 		}
 	}
 	return p
@@ -178,8 +194,11 @@ func (s *setup) knowsHost(r *http.Request) bool {
 }
 
 // readBody reads the body of a request within the limits of the server.
-func (g *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
+func (g *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, *problem) {
 	most := int64(g.opts.Limits.MaxBody)
+	if rt.maxBody > 0 {
+		most = min(most, rt.maxBody)
+	}
 	body, err := middleware.ReadBody(w, r, middleware.BodyLimit{MaxBytes: most})
 	switch {
 	case err == nil:

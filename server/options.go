@@ -101,8 +101,10 @@ type Options struct {
 	NoMetrics bool
 	// SumUsage makes `usage` of a completion the tokens of all model calls of its run, instead of those of the last one.
 	SumUsage bool
-	// NoPage disables the web page at /.
+	// NoPage disables the console at /.
 	NoPage bool
+	// SeparateConsole leaves the console and its sessions to the listener of [Server.Console].
+	SeparateConsole bool
 	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
 	// returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
@@ -144,6 +146,8 @@ type Limits struct {
 	MaxKept      int
 	MaxKeptBytes int
 	KeepFor      time.Duration
+	// SessionLife is 12 h: the time after which a browser that has signed in to the console must sign in again.
+	SessionLife time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -179,5 +183,6 @@ func (l Limits) withDefaults() Limits {
 	span(&l.RetryWindow, 10*time.Minute)
 	span(&l.Poll, 250*time.Millisecond)
 	span(&l.KeepFor, time.Hour)
+	span(&l.SessionLife, 12*time.Hour)
 	return l
 }

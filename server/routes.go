@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/lathe-run/lathe/internal/wire/workers"
 	"github.com/lathe-run/lathe/server/console"
@@ -15,6 +16,8 @@ type route struct {
 	credential credential
 	pool       pool
 	body       bodyRule
+	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
+	maxBody int64
 	// startsRun refuses the request while the server drains.
 	startsRun bool
 	// outlivesDrain is set if a drain does not wait for the request: its handler ends it.
@@ -88,6 +91,8 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: watcherPool},
 		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: watcherPool, body: wholeBody},
 
+		{pattern: "POST /api/session/links", handle: g.makeLink},
+
 		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
 		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
@@ -107,11 +112,41 @@ func (g *Server) routes() []route {
 	if g.shared != nil {
 		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: watcherPool, machinesOnly: true})
 	}
-	if !g.opts.NoPage {
-		page := console.Handler()
-		for _, pattern := range console.Patterns() {
-			table = append(table, route{pattern: pattern, handle: plain(page.ServeHTTP), credential: noCredential})
+	if !g.opts.SeparateConsole {
+		table = append(table, g.consolePages()...)
+	}
+	return table
+}
+
+// consolePages are the routes of the console that are on no other listener: its files, and the sessions of its pages.
+func (g *Server) consolePages() []route {
+	table := []route{
+		{pattern: "GET /api/session", handle: g.showSession, credential: noCredential},
+		{pattern: "POST /api/session", handle: g.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
+		{pattern: "DELETE /api/session", handle: g.signOut},
+	}
+	if g.opts.NoPage {
+		return table
+	}
+	page := console.Handler()
+	for _, pattern := range console.Patterns() {
+		table = append(table, route{pattern: pattern, handle: plain(page.ServeHTTP), credential: noCredential})
+	}
+	return table
+}
+
+// consoleRoutes are the routes of the console's own listener: its pages and what they call.
+func (g *Server) consoleRoutes() []route {
+	var table []route
+	for _, rt := range g.table {
+		_, path, _ := strings.Cut(rt.pattern, " ")
+		if rt.machinesOnly || rt.credential == workerToken || path == mcpPath || path == "/metrics" {
+			continue
 		}
+		table = append(table, rt)
+	}
+	if g.opts.SeparateConsole {
+		table = append(table, g.consolePages()...)
 	}
 	return table
 }

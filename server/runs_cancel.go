@@ -36,7 +36,7 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 		return // the client left
 	}
 	defer unlock()
-	v, p := h.view(r.Context(), c, id)
+	v, p := h.viewAny(r.Context(), c, id)
 	if p == nil {
 		p = v.ended()
 	}
@@ -62,7 +62,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return false, 0, nil // the client left
 	}
 	defer unlock()
-	v, p := h.view(ctx, c, id)
+	v, p := h.viewAny(ctx, c, id)
 	if p == nil && retried && v.state.Finished != nil && v.state.Finished.Reason == lathe.ReasonCancelled {
 		h.withdraw(id)
 		return false, http.StatusOK, nil
@@ -146,7 +146,7 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runVie
 // rereadRun reads the log of a run again that was in progress according to its log and that this process does not
 // execute: the run may have ended or been suspended in between. If its log is unchanged, rereadRun returns a problem.
 func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runView) (retry bool, status int, p *problem) {
-	now, p := h.view(ctx, c, v.state.Run.RunID)
+	now, p := h.viewAny(ctx, c, v.state.Run.RunID)
 	if p == nil && now.state.LastID == v.state.LastID {
 		p = ownedElsewhere()
 	}

@@ -96,7 +96,7 @@ func (rv *runViews) newest(ctx context.Context, c *caller, id string) (last int6
 		if err != nil {
 			return 0, false, rv.runFailed(c, err)
 		}
-		if d, ok := e.Data.(*event.RunStarted); ok && !c.owns(d) {
+		if d, ok := e.Data.(*event.RunStarted); ok && !c.sees(d) {
 			return 0, false, noRun()
 		}
 		_, ended = e.Data.(*event.RunFinished)

@@ -73,15 +73,18 @@ type daemon struct {
 	cmd   *cobra.Command
 	file  string // the configuration file; "": none was found
 	addr  string // that the daemon listens on
-	hup   chan os.Signal
-	log   *slog.Logger
-	app   *app.App
+	// terminal reports whether a person reads the standard error.
+	terminal bool
+	hup      chan os.Signal
+	log      *slog.Logger
+	app      *app.App
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 	d := &daemon{flags: f, cmd: cmd, hup: make(chan os.Signal, 1)}
 	signal.Notify(d.hup, syscall.SIGHUP) // before anything else: one that arrives during the start must not end the process
 	defer signal.Stop(d.hup)
+	d.terminal = isTerminal(cmd.ErrOrStderr())
 	stderr := gatherLog(cmd.ErrOrStderr())
 	defer stderr.flush()
 	cmd.SetErr(stderr.direct())
@@ -155,7 +158,7 @@ func (d *daemon) listen(cfg *config.Config) error {
 		return err
 	}
 	d.addr = ln.Addr().String()
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	srv := d.app.HTTPServer(d.app.Handler())
 	go func() { failed <- srv.Serve(ln) }()
 	store, from := namedStore(d.flags.store, cfg.Serve.Store.Reveal())
@@ -176,10 +179,23 @@ func (d *daemon) listen(cfg *config.Config) error {
 		servers = append(servers, msrv)
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "metrics are served on http://%s/metrics\n", mln.Addr())
 	}
+	page := ln.Addr()
+	if own := cfg.Serve.Console.Listen; own != "" {
+		cln, err := d.listenConsole(own, len(cfg.Keys))
+		if err != nil {
+			_ = srv.Close() // nothing was served yet
+			return errors.Join(err, ignoreClosed(<-failed))
+		}
+		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
+		go func() { failed <- csrv.Serve(cln) }()
+		servers, page = append(servers, csrv), cln.Addr()
+	}
 	if len(cfg.Models) == 0 {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
 	}
-	fmt.Fprintf(d.cmd.ErrOrStderr(), "the page with models, tools, a chat and runs is http://%s/\n", ln.Addr())
+	if cfg.Serve.Console.Enabled {
+		d.announceConsole(cfg, page)
+	}
 	fmt.Fprintf(d.cmd.ErrOrStderr(), "base URLs: OpenAI http://%[1]s/v1, Anthropic http://%[1]s, Gemini http://%[1]s; `lathe connect` sets up agents\n", ln.Addr())
 	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
 	releasePages()

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/server"
+)
+
+// listenConsole listens on serve.console.listen.
+func (d *daemon) listenConsole(addr string, keys int) (net.Listener, error) {
+	if err := server.CheckAddr(addr, keys); err != nil {
+		return nil, &exitError{exitConfig, app.Cause(err)}
+	}
+	return listenOn(d.cmd.Context(), addr, "serve.console.listen")
+}
+
+// announceConsole prints the address of the page. On a terminal of the machine that the page is served to, it is a link
+// that signs in as the first admin key: a log does not get one.
+func (d *daemon) announceConsole(cfg *config.Config, addr net.Addr) {
+	w := d.cmd.ErrOrStderr()
+	fmt.Fprintf(w, "the page with models, tools, a chat and runs is http://%s/\n", addr)
+	if !d.terminal || !httpname.IsLoopback(addr.String()) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		if !cfg.Keys[name].Admin {
+			continue
+		}
+		if fragment, expires, err := d.app.SignInLink(name); err == nil {
+			fmt.Fprintf(w, "sign in as %s, once, until %s: http://%s/#%s\n", name, expires.Local().Format("15:04"), addr, fragment)
+		}
+		return
+	}
+}

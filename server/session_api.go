@@ -1,0 +1,149 @@
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// A role says what a caller may do beside what its key's models and tools are.
+type role string
+
+const (
+	roleUser     role = "user"     // sees its own runs, and may decide about none or its own
+	roleApprover role = "approver" // decides about the calls of runs of other keys, too
+	roleAdmin    role = "admin"    // sees and decides everything
+)
+
+// isAdmin reports whether the key sees the runs of all keys and the state of the server. Without keys every caller does.
+func (k *Key) isAdmin() bool { return k.Name == "" || k.Admin }
+
+// role returns the role of the key.
+func (k *Key) role() role {
+	switch {
+	case k.isAdmin():
+		return roleAdmin
+	case !k.ownOnly():
+		return roleApprover
+	}
+	return roleUser
+}
+
+// onlyAdmin returns h for callers whose key is an admin key, and refuses the others.
+func onlyAdmin(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+		if !c.key.isAdmin() {
+			c.fail(w, &problem{Status: http.StatusForbidden, Code: "admin_required", Message: "This needs an admin key: keys.NAME.admin in the configuration."})
+			return
+		}
+		h(w, r, c)
+	}
+}
+
+// A sessionBody says who the caller is.
+type sessionBody struct {
+	SignedIn     bool       `json:"signed_in"`     // whether requests of this caller are admitted
+	KeysRequired bool       `json:"keys_required"` // false: the server has no keys, and every caller is the same
+	Name         string     `json:"name,omitempty"`
+	Role         role       `json:"role,omitempty"`
+	Approve      []string   `json:"approve,omitempty"`
+	CSRFToken    string     `json:"csrf_token,omitempty"`
+	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
+}
+
+func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
+	b := &sessionBody{SignedIn: k != nil, KeysRequired: len(c.setup.Keys) > 0}
+	if k != nil {
+		b.Name, b.Role, b.Approve = k.Name, k.role(), k.Approve
+	}
+	if one != nil {
+		b.CSRFToken, b.ExpiresAt = one.csrf, &one.expires
+	}
+	return b
+}
+
+// showSession answers who the caller is: the holder of a session, of a key, or nobody yet.
+func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) {
+	if k, p := c.setup.authenticate(r); p == nil {
+		c.answer(w, c.sessionBody(nil, k))
+		return
+	}
+	if id := cookieOf(r); id != "" && c.console {
+		if one, k := g.sessions.find(c.setup, id); k != nil {
+			c.answer(w, c.sessionBody(one, k))
+			return
+		}
+		setCookie(w, r, "", time.Time{})
+	}
+	c.answer(w, c.sessionBody(nil, nil))
+}
+
+// maxSignIn bounds the body of a request that signs in.
+const maxSignIn = 8 << 10
+
+// signIn begins a session for a key, or for the token of a sign-in link.
+func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
+	var given struct {
+		Key   string `json:"key"`
+		Token string `json:"link_token"`
+	}
+	p := readObject(c.body, &given, `{"key":"…"}`, "key", "link_token")
+	switch {
+	case p != nil:
+	case len(c.setup.Keys) == 0:
+		p = conflict("no_keys", "This server has no keys: nobody has to sign in.")
+	case (given.Key == "") == (given.Token == ""):
+		p = badRequest("key", "Send either key or link_token.")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	var k *Key
+	if given.Token != "" {
+		if k = g.sessions.redeem(c.setup, given.Token); k == nil {
+			p = &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "The link was used or has expired: open a new one, or sign in with a key."}
+		}
+	} else if i := c.setup.tokens.FindToken(given.Key); i >= 0 {
+		k = &c.setup.Keys[i]
+	} else {
+		p = &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if old := cookieOf(r); old != "" {
+		g.sessions.end(old)
+	}
+	id, one := g.sessions.begin(k)
+	c.key = k // for the log
+	setCookie(w, r, id, one.expires)
+	c.answer(w, c.sessionBody(one, k))
+}
+
+// signOut ends the session of the request.
+func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
+	if id := cookieOf(r); id != "" {
+		g.sessions.end(id)
+		setCookie(w, r, "", time.Time{})
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// makeLink makes a link that signs a browser in as the key of the request.
+func (g *Server) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
+	switch {
+	case len(c.setup.Keys) == 0:
+		c.fail(w, conflict("no_keys", "This server has no keys: nobody has to sign in."))
+		return
+	case c.session:
+		c.fail(w, &problem{Status: http.StatusForbidden, Code: "key_required", Message: "A session makes no links: send the API key itself."})
+		return
+	}
+	token, expires := g.sessions.link(c.key)
+	c.answerAs(w, http.StatusCreated, struct {
+		Fragment  string    `json:"fragment"` // of the address of the console
+		ExpiresAt time.Time `json:"expires_at"`
+	}{signInFragment(token), expires})
+}
