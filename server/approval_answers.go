@@ -19,27 +19,24 @@ import (
 // On Responses, a call that waits for an approval is an mcp_approval_request item, and clients answer it with an
 // mcp_approval_response item in their next request. The id of the approval contains the run and the call.
 
-const approvalPrefix = "mcpr_"
-
-// approvalID returns the id of the approval of a call.
+// approvalID returns the id of the approval of a call. The wire adds the prefix of its item.
 func approvalID(runID, callID string) string {
 	sum := sha256.Sum256([]byte(callID))
-	return approvalPrefix + strings.TrimPrefix(runID, "run_") + "_" + hex.EncodeToString(sum[:8])
+	return strings.TrimPrefix(runID, runPrefix) + "_" + hex.EncodeToString(sum[:8])
 }
 
 // runOfApproval returns the run in the id of an approval; "" if the id does not have the form of [approvalID].
 func runOfApproval(id string) string {
-	rest, ok := strings.CutPrefix(id, approvalPrefix)
-	run, _, found := strings.Cut(rest, "_")
-	if !ok || !found {
+	run, _, found := strings.Cut(id, "_")
+	if !found {
 		return ""
 	}
-	return "run_" + run
+	return runPrefix + run
 }
 
 // approvalsOf returns the calls of this server that wait for an approval, if the client receives them as items.
 func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
-	if !a.shows || res.Reason != lathe.ReasonAwaitingApproval {
+	if !a.asks || res.Reason != lathe.ReasonAwaitingApproval {
 		return nil
 	}
 	for _, call := range res.Pending {
@@ -78,7 +75,8 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 		return false, clientGone()
 	}
 	defer unlock()
-	for _, answer := range given {
+	results, decided := map[string]lathe.Output{}, false
+	for i, answer := range given {
 		v, p := h.view(ctx, a.caller, id)
 		if p != nil && !a.req.Answered { // the run was deleted, and the answer is history
 			return false, nil
@@ -92,9 +90,19 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			return false, unknown
 		case !a.caller.key.mayDecide(v.state.Run.Principal):
 			return false, mayNotDecide()
-		case v.decidedOn(call): // the request is repeated
+		}
+		if a.req.Answered && i == 0 { // stored before the decision, after which the run reads both
+			results = v.resultsIn(a.req.Messages)
+			for call, out := range results {
+				if p := h.inputs().keepResult(ctx, a.caller, id, call, out); p != nil && p.Code != "already_answered" {
+					return false, p
+				}
+			}
+		}
+		if v.decidedOn(call) { // the request is repeated
 			continue
 		}
+		decided = true
 		if p := h.decideAs(ctx, a.caller, v, call, answer); p != nil && p.Code != "already_decided" {
 			return false, p
 		}
@@ -106,6 +114,11 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 	v, p := h.view(ctx, a.caller, id)
 	if p != nil {
 		return false, p
+	}
+	if !decided && len(results) > 0 { // the approvals were decided before
+		if _, p := h.inputs().giveResults(ctx, a.caller, v, results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+			return false, p
+		}
 	}
 	a.attach(m, v)
 	a.job.after, a.base = v.beforeDecisions(given)
@@ -123,7 +136,7 @@ func (h *chatHandler) decideAs(ctx context.Context, c *caller, v *runView, call 
 	if answer.Approve {
 		d.Decision = approval.Approve
 	}
-	_, p := (&inputHandler{h.executor}).decide(ctx, c, v, call, &d, c.decider())
+	_, p := h.inputs().decide(ctx, c, v, call, &d, c.decider())
 	return p
 }
 
@@ -154,3 +167,6 @@ func (v *runView) beforeDecisions(answers []wire.ApprovalAnswer) (after int64, b
 	}
 	return after, base
 }
+
+// inputs returns the handler of what is stored for runs from outside.
+func (h *chatHandler) inputs() *inputHandler { return &inputHandler{h.executor} }

@@ -190,6 +190,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	c, req := a.caller, a.req
 	a.session = options.session
 	a.shows = a.protocol.showsCalls && options.show != showHidden
+	a.asks = a.shows && (options.show == showItems || asksByItem(req.Hosted))
 	relay := lathe.Wire("")
 	if a.plain && a.passesBytes() {
 		relay = a.protocol.Wire()

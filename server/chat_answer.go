@@ -32,6 +32,7 @@ type chat struct {
 	carriers  *carriers // nil: the wire has none, or its clients do not send them back
 	alone     bool      // the answer is one JSON text, so that the response has the text of the last turn only
 	shows     bool      // the response contains calls of this server
+	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
 	feed      callFeed  // of a streamed response
 	wroteText bool      // text was written
 	splitText bool      // another element was written after the text, so that the next text is a separate one

@@ -191,7 +191,7 @@ func (h *chatHandler) responseOf(c *caller, v *runView) []byte {
 		body = append(rawjson.AppendQuote([]byte(`{"instructions":`), first[0].Text()), '}')
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: &wire.ClientRequest{N: 1, Body: body}},
-		unlock: func() {}, shows: true, stored: true}
+		unlock: func() {}, shows: true, asks: true, stored: true}
 	a.req.Model = v.state.Target
 	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Request: a.req, Kept: true}
 	a.calls = newHandover(nil, nil, &a.settings, &a.limits)

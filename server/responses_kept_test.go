@@ -182,7 +182,7 @@ func TestStoredResponseSaysHowItEnded(t *testing.T) {
 	}
 
 	h := open(t, nil)
-	waits, text := h.respond(false, `"input":"write {\"n\":1}"`)
+	waits, text := h.respond(false, `"input":"write {\"n\":1}"`+showItems)
 	if waits == nil {
 		t.Fatal(text)
 	}

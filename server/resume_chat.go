@@ -28,13 +28,7 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 		a.unlock()
 		return false, p
 	}
-	answers := map[string]lathe.Output{}
-	for i := range v.state.Open {
-		o := &v.state.Open[i]
-		if r, ok := answerTo(a.req.Messages, o.ID); ok && v.client[o.ID] {
-			answers[o.ID] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
-		}
-	}
+	answers := v.resultsIn(a.req.Messages)
 	if len(answers) == 0 {
 		return h.releaseRun(a)
 	}
@@ -81,6 +75,18 @@ func (h *chatHandler) loadSuspended(ctx context.Context, a *chat, id string) (*r
 		a.unlock() // the run still executes its other calls
 		_, _ = h.waitRun(ctx, id)
 	}
+}
+
+// resultsIn returns the results of open calls of the client that the messages end with.
+func (v *runView) resultsIn(messages []lathe.Message) map[string]lathe.Output {
+	results := map[string]lathe.Output{}
+	for i := range v.state.Open {
+		o := &v.state.Open[i]
+		if r, ok := answerTo(messages, o.ID); ok && v.client[o.ID] {
+			results[o.ID] = lathe.Output{Data: rawjson.AppendQuote(nil, r.Content), Blobs: r.Blobs}
+		}
+	}
+	return results
 }
 
 // answerTo returns what the last messages say came of a call.

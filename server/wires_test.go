@@ -450,8 +450,8 @@ func TestEveryWireSaysThatARunWaits(t *testing.T) {
 		if a.err != nil || a.reason != lathe.FinishStop || !strings.Contains(a.message.Text(), "write has not been called") {
 			t.Fatalf("%v, %s: %s", a.err, a.reason, a.body)
 		}
-		if n := strings.Count(a.body, `"mcp_approval_request"`); (n > 0) != (c.codec.Wire() == lathe.WireResponses) {
-			t.Errorf("%d requests for an approval: %s", n, a.body)
+		if strings.Contains(a.body, `"mcp_approval_request"`) { // OpenAI's Agents SDK fails on one of a tool that it did not declare
+			t.Errorf("a request for an approval that the client did not ask for: %s", a.body)
 		}
 		h.answerOnly("approve")
 		b := c.ask(h.fixture, stream, nil, ask, c.back(a.message), lathe.User("look {}"))
@@ -498,6 +498,64 @@ func TestApprovalResponseResumesTheRun(t *testing.T) {
 				}
 				if b := post(ask + "," + strings.Replace(response, "mcpr_", "mcpr_x", 1)); b.status != 400 || b.code() != "approval_not_found" {
 					t.Errorf("an unknown id: %d %s", b.status, b.body)
+				}
+			})
+		}
+	}
+}
+
+// A request that answers an approval and has the result of the client's call of the same turn resumes the run with both, in
+// either order, whole and as a stream. Repeated, it gets the same answer.
+func TestApprovalResponseWithAResult(t *testing.T) {
+	t.Parallel()
+	c := wireClients["responses"]
+	for how, stream := range bothWays {
+		for _, order := range []string{"result first", "approval first", "approval before"} {
+			t.Run(how+" "+order, func(t *testing.T) {
+				t.Parallel()
+				h := open(t, nil)
+				const declared = `,"tools":[{"type":"mcp","server_label":"lathe","require_approval":"always"},{"type":"function","name":"weather","parameters":{"type":"object"}}]`
+				post := func(input string) *wireAnswer {
+					return c.send(t.Context(), h.fixture, stream, fmt.Sprintf(`{"model":"sim/demo","stream":%v,"input":[%s]%s}`, stream, input, declared))
+				}
+				history := `{"type":"message","role":"user","content":"write {\"n\":1}\nweather {\"city\":\"Oslo\"}"}`
+				a := post(history)
+				id := ""
+				for _, p := range a.message.Parts {
+					if o, ok := p.(lathe.Opaque); ok && strings.Contains(string(o.JSON), `"mcp_approval_request"`) {
+						id = parse[struct{ ID string }](t, string(o.JSON)).ID
+						history += "," + string(o.JSON)
+					}
+				}
+				calls := a.message.Calls()
+				if a.err != nil || id == "" || strings.Count(id, "mcpr_") != 1 || len(calls) != 1 {
+					t.Fatalf("%v: %s", a.err, a.body)
+				}
+				history += fmt.Sprintf(`,{"type":"function_call","call_id":%q,"name":"weather","arguments":%q}`, calls[0].ID, calls[0].Arguments)
+				approved := fmt.Sprintf(`,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}`, id)
+				result := fmt.Sprintf(`,{"type":"function_call_output","call_id":%q,"output":"rain"}`, calls[0].ID)
+				switch order {
+				case "result first":
+					history += result + approved
+				case "approval first":
+					history += approved + result
+				case "approval before":
+					if b := post(history + approved); b.err != nil || h.shop.wrote.Load() != 1 || strings.Contains(b.body, "The tools said") {
+						t.Fatalf("%v, written %d times: %s", b.err, h.shop.wrote.Load(), b.body)
+					}
+					history += approved + result
+				}
+				for range 2 { // a repetition changes nothing
+					b := post(history)
+					if b.err != nil || len(b.message.Calls()) != 0 || !strings.Contains(b.message.Text(), "The tools said: {\"n\":1} rain") {
+						t.Errorf("%v: %s", b.err, b.body)
+					}
+					if strings.Count(b.body, `"type":"mcp_call"`) == 0 {
+						t.Errorf("the call of the server is not shown: %s", b.body)
+					}
+				}
+				if got := h.shop.wrote.Load(); got != 1 {
+					t.Errorf("written %d times", got)
 				}
 			})
 		}
