@@ -1,24 +1,45 @@
-// Package console is the page that the gateway shows to a person: models, tools, a chat that streams, and
-// the last runs. It is plain HTML, CSS and ES modules, embedded as they are; they load nothing from
-// elsewhere, and a strict content security policy holds them to that.
+// Package console is the web console that the gateway shows to a person: chat, approvals, runs, tools and the state of the
+// server. Its sources are TypeScript in web/; the files that are built from them lie in dist/ and are embedded. They load
+// nothing from elsewhere, and a strict content security policy holds them to that.
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"io/fs"
 	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
 )
+
+//go:embed dist
+var built embed.FS
 
 //go:embed page
 var files embed.FS
 
-// policy lets the page load its own files and ask its own server, and nothing else.
+// policy lets the console load its own files and ask its own server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Patterns are those under which a [http.ServeMux] finds the page and its files.
+// screens are the paths of the console's screens, as [http.ServeMux] reads them. The same page is served for all of them; its
+// script shows the screen of the address. web/src/screens/index.ts has the same list.
+var screens = []string{
+	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/runs/{id}/replay", "/tools", "/tools/{name}", "/servers", "/pins",
+	"/models", "/evals", "/evals/{id}", "/policy", "/audit", "/health", "/settings",
+}
+
+// Patterns are those under which a [http.ServeMux] finds the console and its files.
 func Patterns() []string {
-	patterns := []string{"GET /{$}"}
+	patterns := []string{"GET /{$}", "GET /assets/{name}", "GET /NOTICE.txt"}
+	for _, screen := range screens {
+		patterns = append(patterns, "GET "+screen)
+	}
 	entries, err := files.ReadDir("page")
 	if err != nil {
 		panic(err) // the files are part of the program
@@ -29,14 +50,14 @@ func Patterns() []string {
 	return patterns
 }
 
-// Handler serves the page at / and its files beside it. Paths are relative to the page, so that it can
-// be served under a prefix. It asks for no key: what the page shows it has to ask for, with one.
+// Handler serves the screens, and the files that they are made of under /assets/. Addresses in the page are relative to its
+// path, so that the console can be served under a prefix. It asks for no key: what a screen shows it has to ask for, with one.
 func Handler() http.Handler {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // the files are part of the program
 	}
-	serve := http.FileServerFS(page)
+	old := http.FileServerFS(page)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -45,6 +66,141 @@ func Handler() http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-cache")
-		serve.ServeHTTP(w, r)
+		name := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+		switch {
+		case strings.HasPrefix(name, "assets/") || name == "NOTICE.txt":
+			f, ok := assets()[name]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			if name != "NOTICE.txt" { // its name has a hash of its content
+				h.Set("Cache-Control", "public, max-age=31536000, immutable")
+			}
+			f.serve(w, r)
+		case isScreen("/" + name):
+			pageAt(strings.Count(name, "/")).serve(w, r)
+		default:
+			old.ServeHTTP(w, r)
+		}
 	})
+}
+
+// A file is one built file, ready to be sent.
+type file struct {
+	contentType string
+	etag        string
+	plain       []byte
+	gzipped     []byte // nil if it is no smaller
+}
+
+// types are the content types of the built files. Those that [mime.TypeByExtension] knows differ between systems.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+}
+
+func newFile(name string, content []byte) *file {
+	sum := sha256.Sum256(content)
+	f := &file{contentType: types[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:12]) + `"`, plain: content}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = z.Write(content)                               // to memory, here and below
+	_ = z.Close()
+	if b.Len() < len(content) {
+		f.gzipped = b.Bytes()
+	}
+	return f
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.contentType)
+	h.Set("Vary", "Accept-Encoding")
+	content, etag := f.plain, f.etag
+	if f.gzipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		content, etag = f.gzipped, strings.TrimSuffix(f.etag, `"`)+`-gzip"`
+	}
+	h.Set("Etag", etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// acceptsGzip reports whether a list of content codings has gzip, not refused by a weight of zero.
+func acceptsGzip(list string) bool {
+	for coding := range strings.SplitSeq(list, ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if strings.TrimSpace(name) != "gzip" {
+			continue
+		}
+		q := strings.TrimSpace(weight)
+		return !strings.HasPrefix(q, "q=") || strings.Trim(q[2:], "0.") != ""
+	}
+	return false
+}
+
+// assets returns the built files by their names, but for the page itself.
+var assets = sync.OnceValue(func() map[string]*file {
+	out := map[string]*file{}
+	for _, name := range append([]string{"NOTICE.txt"}, assetNames()...) {
+		out[name] = newFile(name, read(name))
+	}
+	return out
+})
+
+func assetNames() (names []string) {
+	entries, err := built.ReadDir("dist/assets")
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	for _, e := range entries {
+		names = append(names, "assets/"+e.Name())
+	}
+	return names
+}
+
+func read(name string) []byte {
+	b, err := built.ReadFile("dist/" + name)
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return b
+}
+
+// pages has the page for each depth of a path: its addresses begin with as many ../ as the path has folders.
+var pages = sync.OnceValue(func() []*file {
+	deepest := 0
+	for _, s := range screens {
+		deepest = max(deepest, strings.Count(s, "/")-1)
+	}
+	var out []*file
+	for depth := range deepest + 1 {
+		up := strings.Repeat("../", depth)
+		if depth == 0 {
+			up = "./"
+		}
+		out = append(out, newFile("index.html", bytes.ReplaceAll(read("index.html"), []byte(`="./`), []byte(`="`+up))))
+	}
+	return out
+})
+
+func pageAt(depth int) *file { return pages()[depth] }
+
+// isScreen reports whether a path is one of a screen.
+func isScreen(p string) bool {
+	parts := strings.Split(p, "/")
+	for _, s := range screens {
+		want := strings.Split(s, "/")
+		if len(want) != len(parts) {
+			continue
+		}
+		same := true
+		for i := range want {
+			same = same && (want[i] == parts[i] || strings.HasPrefix(want[i], "{") && parts[i] != "")
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }

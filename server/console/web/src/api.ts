@@ -1,0 +1,222 @@
+// Requests to the server, always under the console's own address and only to documented paths of /api and /v1.
+
+import { signal } from "@preact/signals";
+import { base } from "./router";
+
+const keyName = "lathe.key";
+let ahead = 0; // ms by which the server's clock is ahead of this one
+
+// connection says whether the last request got an answer.
+export const connection = signal<"connecting" | "up" | "lost">("connecting");
+
+// keyWanted is set while the server wants a key; refused says that it did not take the last one.
+export const keyWanted = signal<{ refused: boolean; use: (key: string) => void } | undefined>(undefined);
+
+// now is the time of the server in ms.
+export const now = () => Date.now() + ahead;
+
+export interface Problem {
+  status?: number;
+  code?: string;
+  title?: string;
+  detail?: string;
+  error?: { message?: string; code?: string };
+  [member: string]: unknown;
+}
+
+// A Refusal is an answer that is no success. Its message is the server's, problem is the whole problem document.
+export class Refusal extends Error {
+  readonly code: string;
+  constructor(readonly status: number, readonly problem: Problem) {
+    super(problem.detail ?? problem.error?.message ?? problem.title ?? `The server answered ${status}.`);
+    this.name = "Refusal";
+    this.code = problem.code ?? problem.error?.code ?? "";
+  }
+}
+
+// A Lost is a connection that could not be made or that ended before its answer.
+export class Lost extends Error {
+  constructor() {
+    super("The server cannot be reached. Check that it runs, then try again.");
+    this.name = "Lost";
+  }
+}
+
+export const isAbort = (e: unknown) => e instanceof DOMException && e.name === "AbortError";
+// isGone reports whether the server answered that there is no such thing, such as runs on a server without a store.
+export const isGone = (e: unknown) => e instanceof Refusal && (e.status === 404 || e.status === 410);
+
+function lost(e: unknown): unknown {
+  if (isAbort(e)) return e;
+  connection.value = "lost";
+  return new Lost();
+}
+
+let asking: Promise<string> | undefined; // several requests wait for one key
+
+function askForKey(refused: boolean): Promise<string> {
+  asking ??= new Promise<string>((resolve) => {
+    keyWanted.value = { refused, use: (key) => { keyWanted.value = undefined; asking = undefined; resolve(key); } };
+  });
+  return asking;
+}
+
+// signOut forgets the key of this tab.
+export function signOut() {
+  sessionStorage.removeItem(keyName);
+  location.reload();
+}
+export const hasKey = () => sessionStorage.getItem(keyName) !== null;
+
+const cookie = (name: string) => document.cookie.split("; ").find((c) => c.startsWith(`${name}=`))?.slice(name.length + 1);
+
+// csrfCookie is readable by scripts; its value goes into csrfHeader of every request that writes.
+const csrfCookie = "lathe_csrf", csrfHeader = "X-Lathe-Csrf";
+
+// request makes a request to a path such as "api/runs". It waits for a key if the server wants one. It throws Lost if there
+// is no answer, and an AbortError if the signal is aborted; every answer is returned.
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  for (;;) {
+    const headers = new Headers(init.headers);
+    const key = sessionStorage.getItem(keyName), csrf = cookie(csrfCookie);
+    if (key) headers.set("Authorization", `Bearer ${key}`);
+    if (csrf && init.method && init.method !== "GET") headers.set(csrfHeader, decodeURIComponent(csrf));
+    if (init.body) headers.set("Content-Type", "application/json");
+    const response = await fetch(base + path.replace(/^\//, ""), { credentials: "same-origin", ...init, headers }).catch((e: unknown) => { throw lost(e); });
+    connection.value = "up";
+    const difference = Date.parse(response.headers.get("Date") ?? "") - Date.now();
+    if (Math.abs(difference) > 5000) ahead = difference; // less is the way and the rounding
+    if (response.status !== 401) return response;
+    const given = sessionStorage.getItem(keyName);
+    if (given !== key) continue; // another request got one
+    sessionStorage.setItem(keyName, await askForKey(Boolean(key)));
+  }
+}
+
+// refusal reads the problem document of an answer that is no success.
+export async function refusal(response: Response): Promise<Refusal> {
+  let problem: Problem = {};
+  try {
+    problem = (await response.json()) as Problem;
+  } catch { /* no problem document */ }
+  return new Refusal(response.status, problem);
+}
+
+// getText returns the body of a GET. Use it with JsonView where numbers and repeated keys must stay as they are.
+export async function getText(path: string, signal?: AbortSignal): Promise<string> {
+  const response = await request(path, { signal });
+  if (!response.ok) throw await refusal(response);
+  return response.text().catch((e: unknown) => { throw lost(e); });
+}
+
+// get returns the JSON of a GET.
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return JSON.parse(await getText(path, signal)) as T;
+}
+
+// send writes: body is JSON text (exact numbers), or a value that becomes JSON. It returns the JSON of the answer,
+// undefined if that is empty.
+export async function send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  const response = await request(path, { method, body: text, signal });
+  if (!response.ok) throw await refusal(response);
+  const answer = await response.text().catch((e: unknown) => { throw lost(e); });
+  return (answer ? JSON.parse(answer) : undefined) as T;
+}
+
+// query returns a path with members of a query; empty members are left out.
+export function query(path: string, values: Record<string, string | number | undefined>): string {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== undefined && value !== "") q.set(name, String(value));
+  const text = q.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+export const enc = encodeURIComponent;
+
+export interface ServerEvent {
+  id: string | undefined;
+  data: string;
+}
+
+// events yields the server-sent events of a response. Leaving the loop closes the stream.
+export async function* events(response: Response): AsyncGenerator<ServerEvent> {
+  if (!response.body) return;
+  let held = "";
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch((e: unknown) => { throw lost(e); });
+      held += value ?? "";
+      const blocks = held.split("\n\n");
+      held = blocks.pop() ?? "";
+      for (const block of blocks) {
+        const lines = block.split("\n");
+        const data = lines.filter((l) => l.startsWith("data: ")).map((l) => l.slice(6));
+        if (data.length) yield { id: lines.find((l) => l.startsWith("id: "))?.slice(4), data: data.join("\n") };
+      }
+      if (done) return;
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // it is over, or was left
+  }
+}
+
+// follow reads an event stream to its end and resumes it after the last stored event when the connection breaks off. It
+// calls on for each event; if on returns true, it stops. It returns when the server says that there is no more (204), and
+// throws a Refusal that is no failure of the server, and an AbortError.
+export async function follow(path: string, { after, signal, on }: { after?: string; signal: AbortSignal; on: (e: ServerEvent) => boolean | void }) {
+  let last = after;
+  for (let attempt = 0; ;) {
+    try {
+      const response = await request(path, { signal, headers: last === undefined ? {} : { "Last-Event-ID": last } });
+      if (response.status === 204) return;
+      if (!response.ok) {
+        if (response.status < 500) throw await refusal(response);
+      } else {
+        for await (const e of events(response)) {
+          if (e.id !== undefined) last = e.id;
+          attempt = 0;
+          if (on(e)) return;
+        }
+      }
+    } catch (e) {
+      if (!(e instanceof Lost)) throw e;
+    }
+    await pause(delay(attempt++), signal);
+  }
+}
+
+// pause waits. It throws an AbortError when the signal is aborted.
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const over = () => reject(new DOMException("left", "AbortError"));
+    if (signal?.aborted) return over();
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    const abort = () => { clearTimeout(timer); over(); };
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+// delay returns the ms before an attempt to reach the server.
+export const delay = (attempt: number) => Math.min(500 * 2 ** attempt, 8000);
+
+// watchConnection looks for a server that was lost until it is back, and looks now and then whether it is there.
+export function watchConnection() {
+  let looking = false;
+  const every = 30_000; // ms
+  const look = async () => {
+    if (looking) return;
+    looking = true;
+    for (let attempt = 0; connection.value === "lost"; attempt++) {
+      await pause(delay(attempt));
+      await request("livez").catch(() => {});
+    }
+    looking = false;
+  };
+  connection.subscribe((state) => { if (state === "lost") void look(); });
+  setInterval(() => { if (!document.hidden && !looking) request("livez").catch(() => {}); }, every);
+}

@@ -1,0 +1,95 @@
+// A table of any length: only the rows in view are in the document, at most 60.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { href, go } from "../router";
+
+export interface Column<T> {
+  key: string;
+  title: string;
+  cell: (row: T) => ComponentChildren;
+  width?: string; // of a grid track, such as "8rem" or "minmax(6rem, 2fr)"; default "minmax(0, 1fr)"
+  align?: "end";
+  phone?: boolean; // shown on narrow screens; default false, but for the first column
+}
+
+export interface DataTableProps<T> {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  rowKey: (row: T) => string;
+  to?: (row: T) => string; // the path that a row leads to
+  more?: () => void; // called when the end comes into view, if there are further pages
+  empty?: ComponentChildren;
+  rowHeight?: number; // px; cells of one line need 40
+}
+
+const most = 60; // rows in the document
+const spare = 6; // rows above and below the view
+
+export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, rowHeight = 40 }: DataTableProps<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  const [active, setActive] = useState<string>();
+  const focusWanted = useRef(false);
+
+  useLayoutEffect(() => {
+    const el = box.current!;
+    const read = () => setView({ top: el.scrollTop, height: el.clientHeight });
+    const observer = new ResizeObserver(read);
+    observer.observe(el);
+    el.addEventListener("scroll", read, { passive: true });
+    return () => { observer.disconnect(); el.removeEventListener("scroll", read); };
+  }, []);
+
+  const shownRows = Math.min(most, Math.ceil(view.height / rowHeight) + 2 * spare);
+  const first = Math.max(0, Math.min(Math.floor(view.top / rowHeight) - spare, rows.length - shownRows));
+  const last = Math.min(rows.length, first + shownRows);
+  const at = Math.max(0, rows.findIndex((r) => rowKey(r) === active));
+
+  useEffect(() => { if (more && last >= rows.length) more(); }, [last, rows.length, more]);
+  useEffect(() => {
+    if (!focusWanted.current) return;
+    focusWanted.current = false;
+    box.current?.querySelector<HTMLElement>(`[data-index="${at}"]`)?.focus();
+  });
+
+  const move = (e: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
+    const by: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
+    const step = by[e.key];
+    if (step === undefined || e.ctrlKey || e.metaKey || e.altKey || !(e.target as HTMLElement).dataset.index) return;
+    e.preventDefault();
+    const next = Math.max(0, Math.min(rows.length - 1, at + step));
+    const el = box.current!;
+    const y = next * rowHeight, head = el.querySelector<HTMLElement>(".thead")?.offsetHeight ?? 0;
+    if (y < el.scrollTop) el.scrollTop = y;
+    else if (y + rowHeight > el.scrollTop + el.clientHeight - head) el.scrollTop = y + rowHeight - el.clientHeight + head;
+    focusWanted.current = true;
+    setActive(rowKey(rows[next]!));
+    setView({ top: el.scrollTop, height: el.clientHeight });
+  };
+
+  const tracks = (phone: boolean) => columns.filter((c, i) => !phone || c.phone || i === 0).map((c) => c.width ?? "minmax(0, 1fr)").join(" ");
+  const cellClass = (c: Column<T>, i: number) => `td${c.align ? " end" : ""}${c.phone || i === 0 ? "" : " wide-only"}`;
+  return <div class="table" ref={box} role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
+    style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px` }}>
+    <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)}>{c.title}</span>)}</div></div>
+    <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
+      {rows.slice(first, last).map((row, i) => {
+        const index = first + i, key = rowKey(row), path = to?.(row);
+        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${path ? " opens" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
+          onFocus={() => setActive(key)}
+          onClick={(e) => {
+            if (!path || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;
+            if (e.ctrlKey || e.metaKey) window.open(href(path), "_blank", "noopener");
+            else go(path);
+          }}
+          onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget && path) go(path); }}>
+          {columns.map((c, n) => <span key={c.key} role="cell" class={cellClass(c, n)}>{c.cell(row)}</span>)}
+        </div>;
+      })}
+    </div>
+    {rows.length === 0 && <div class="table-empty">{empty}</div>}
+  </div>;
+}

@@ -1,0 +1,97 @@
+// The frame of the console: navigation, the state of the connection, the sign-in dialog, and the screen of the address.
+
+import { signal } from "@preact/signals";
+import { render, type ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { connection, hasKey, keyWanted, request, signOut, watchConnection } from "./api";
+import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
+import { match, path } from "./router";
+import { screens, type Screen, type ScreenProps } from "./screens";
+
+const groups = ["Work", "Inspect", "Manage"] as const;
+
+// badges are counts beside entries of the navigation, by path.
+export const badges = signal<Record<string, number>>({});
+
+function Navigation({ close }: { close: () => void }) {
+  return <nav aria-label="Screens" onClick={close}>
+    {groups.map((group) => {
+      const of = screens.filter((s) => s.nav?.group === group);
+      return of.length > 0 && <section key={group}>
+        <h2>{group}</h2>
+        <ul>{of.map((s) => {
+          const here = path.value === s.path || s.path !== "/" && path.value.startsWith(`${s.path}/`) || s.path === "/" && path.value.startsWith("/chats/");
+          const n = badges.value[s.path];
+          return <li key={s.path}><Link to={s.path} aria-current={here ? "page" : undefined}>
+            <svg viewBox="0 0 20 20" aria-hidden="true"><path d={s.nav!.icon} /></svg>{s.nav!.label}{n ? <span class="count">{n}<span class="unseen"> waiting</span></span> : null}
+          </Link></li>;
+        })}</ul>
+      </section>;
+    })}
+  </nav>;
+}
+
+const states = { connecting: "connecting…", up: "ready", lost: "Connection lost. Trying again…" };
+
+function Frame() {
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  return <>
+    <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Go to the content</a>
+    <div class={`frame${open ? " nav-open" : ""}`} onKeyDown={(e) => { if (e.key === "Escape" && open) { setOpen(false); button.current?.focus(); } }}>
+      <header class="side">
+        <div class="brand"><Link to="/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect class="plate" width="32" height="32" rx="8" /><path class="mark" d="M9 11h3l2-2h4l2 2h3v10h-3l-2 2h-4l-2-2H9zM5 15h4v2H5zM23 15h4v2h-4z" /></svg>Lathe</Link>
+          <button ref={button} type="button" class="quiet small menu" aria-expanded={open} aria-controls="navigation" onClick={() => setOpen(!open)}>Menu</button></div>
+        <div class="side-body" id="navigation">
+          <Navigation close={() => setOpen(false)} />
+          <div class="side-foot">
+            {hasKey() && <button type="button" class="quiet small" onClick={signOut}>Sign out</button>}
+          </div>
+        </div>
+        <p id="health" class={`health ${connection.value}`} role="status">{states[connection.value]}</p>
+      </header>
+      <main id="main" tabIndex={-1}><Outlet /></main>
+    </div>
+    <LiveRegion />
+    <KeyDialog />
+  </>;
+}
+
+const loaded = new Map<Screen, ComponentType<ScreenProps>>();
+
+// Outlet shows the screen of the address. The code of a screen is loaded when it is first shown.
+function Outlet() {
+  const [, again] = useState(0);
+  const [error, setError] = useState<Error>();
+  let params: Record<string, string> | undefined;
+  const screen = screens.find((s) => (params = match(s.path, path.value)));
+  const Shown = screen && loaded.get(screen);
+  useEffect(() => {
+    if (!screen || Shown) return;
+    setError(undefined);
+    screen.load().then((m) => { loaded.set(screen, m.default); again((n) => n + 1); }, setError);
+  }, [screen, Shown]);
+  if (!screen) return <div class="page"><PageHeader title="Nothing here" /><Empty title="This address leads to no screen."><Link to="/">Go to the chat</Link></Empty></div>;
+  if (error) return <div class="page"><ErrorState error={new Error("This screen could not be loaded. The server may have been updated: load the page again.")} retry={() => location.reload()} /></div>;
+  return Shown ? <Shown params={params ?? {}} /> : <div class="page"><Loading /></div>;
+}
+
+function KeyDialog() {
+  const wanted = keyWanted.value;
+  const [key, setKey] = useState("");
+  if (!wanted) return null;
+  return <Dialog title="This server asks for a key" close={() => {}} keep>
+    <form class="stack" onSubmit={(e) => { e.preventDefault(); if (key) { wanted.use(key); setKey(""); } }}>
+      <p>It is kept in this tab until you close it.</p>
+      {wanted.refused && <p class="problem" role="alert">The server does not take that key.</p>}
+      <label for="key-text">Key</label>
+      <input id="key-text" type="password" autocomplete="off" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+      <div class="answers"><button type="submit">Use the key</button></div>
+    </form>
+  </Dialog>;
+}
+
+watchConnection();
+request("livez").catch(() => {});
+render(<Frame />, document.getElementById("app")!);
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,84 @@
+// JSON as it is written: digits, escapes, the order of keys and repeated keys stay. Nothing here turns a text into
+// a value and back.
+
+const space = /[ \t\n\r]*/y;
+const word = /[^ \t\n\r{}[\],:"]+/y;
+
+// afterString returns where the string that begins at i has ended, -1 where it has no end.
+function afterString(text: string, i: number): number {
+  for (let j = text.indexOf('"', i + 1); j >= 0; j = text.indexOf('"', j + 1)) {
+    let escapes = 0;
+    while (text[j - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return j + 1;
+  }
+  return -1;
+}
+
+// tokens yields where each token begins and ends. It ends early where the text cannot be JSON.
+export function* tokens(text: string): Generator<[number, number]> {
+  for (let i = 0; ;) {
+    space.lastIndex = i;
+    space.test(text);
+    i = space.lastIndex;
+    if (i >= text.length) return;
+    let end = i + 1;
+    if (text[i] === '"') end = afterString(text, i);
+    else if (!"{}[],:".includes(text[i]!)) {
+      word.lastIndex = i;
+      word.test(text);
+      end = word.lastIndex;
+    }
+    if (end < 0) return;
+    yield [i, end];
+    i = end;
+  }
+}
+
+const deepest = 40; // levels that are indented
+
+// layout returns the JSON of an object or an array with a line for each member. It changes white space between
+// tokens and nothing else. A text that is no such JSON has no layout.
+export function layout(text: string): string | undefined {
+  try {
+    if (typeof JSON.parse(text) !== "object") return undefined;
+  } catch {
+    return undefined;
+  }
+  const out: string[] = [];
+  let depth = 0, before = "";
+  const line = () => out.push("\n", "  ".repeat(Math.min(depth, deepest)));
+  for (const [from, to] of tokens(text)) {
+    const c = text[from]!;
+    const closes = c === "}" || c === "]";
+    if (closes) depth--;
+    if (closes ? before !== "{" && before !== "[" : before === "{" || before === "[" || before === ",") line();
+    else if (before === ":") out.push(" ");
+    out.push(text.slice(from, to));
+    if (c === "{" || c === "[") depth++;
+    before = c;
+  }
+  return out.join("");
+}
+
+// member returns the text of a member of a JSON object, undefined where it has none; of several, the last.
+export function member(text: string, name: string): string | undefined {
+  let depth = 0, key = '""', from = -1, end = 0, found: string | undefined;
+  for (const [s, e] of tokens(text)) {
+    const c = text[s];
+    if (c === "}" || c === "]") depth--;
+    if (from >= 0 && (depth === 0 || depth === 1 && c === ",")) {
+      found = text.slice(from, end).trimStart();
+      from = -1;
+    }
+    if (depth === 1 && from < 0) {
+      if (c === '"') key = text.slice(s, e);
+      else if (c === ":" && JSON.parse(key) === name) from = e;
+    }
+    if (c === "{" || c === "[") depth++;
+    end = e;
+  }
+  return found;
+}
+
+// content returns the text that a JSON value stands for: that of a string, else the JSON itself.
+export const content = (raw: string | undefined): string | undefined => raw?.[0] === '"' ? JSON.parse(raw) as string : raw;

@@ -1,0 +1,75 @@
+// What cannot be seen, or changes how the rest is seen, is shown as an escape: control, direction, tag and other
+// invisible characters. The set is that of the server.
+
+import { hidden as written } from "./hidden";
+import { layout } from "./jsontext";
+
+// edges are the code points at which characters begin to be hidden, and to be seen again.
+const edges: number[] = [];
+for (const step of written.split(" ")) edges.push((edges.at(-1) ?? 0) + parseInt(step, 36));
+
+// hidden reports whether a code point is shown as an escape.
+export function hidden(point: number): boolean {
+  let low = 0, high = edges.length; // the first edge beyond point
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (edges[middle]! <= point) low = middle + 1;
+    else high = middle;
+  }
+  return low % 2 === 1;
+}
+
+const plain = /^[ -~]*$/;
+const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
+const escape = (point: number) => point <= 0xFFFF ? `\\u${hex(point, 4)}` : `\\U${hex(point, 8)}`;
+
+// A Piece is a stretch of text, with whether it was hidden and is an escape now.
+export type Piece = [text: string, escaped: boolean];
+
+// pieces cuts a text into stretches. Characters of keep stay.
+export function pieces(text: string, keep = ""): Piece[] {
+  if (plain.test(text)) return [[text, false]];
+  const out: Piece[] = [];
+  let now = "", was = false;
+  for (const c of text) {
+    const point = c.codePointAt(0)!;
+    const is = hidden(point) && !keep.includes(c);
+    if (is !== was && now) {
+      out.push([now, was]);
+      now = "";
+    }
+    was = is;
+    now += is ? escape(point) : c;
+  }
+  out.push([now, was]);
+  return out;
+}
+
+// visible returns the text on one line, with escapes. Names and titles from outside are shown with it.
+export const visible = (text: string) => pieces(text).map(([s]) => s).join("");
+
+// escapes counts the stretches of a text that are shown as escapes; white space between the tokens of JSON is none.
+export const escapes = (text: string) => pieces(text, layout(text) === undefined ? "" : "\n\r\t").filter(([, is]) => is).length;
+
+// exactly returns the pieces of a text of which every character counts: JSON with its lines, and nothing hidden.
+export function exactly(text: string): Piece[] {
+  const laid = layout(text);
+  return laid === undefined ? pieces(text) : pieces(laid, "\n");
+}
+
+// shown returns the pieces of a value for people: JSON with its lines, text as it is; nothing is hidden.
+export function shown(text: string): Piece[] {
+  const laid = layout(text);
+  return pieces(laid ?? text, laid === undefined ? "\n\t" : "\n");
+}
+
+// writable returns JSON for a box in which it is edited: with its lines, and with JSON's own escapes for what
+// cannot be seen.
+export function writable(text: string): string {
+  let out = "";
+  for (const c of layout(text) ?? text) {
+    if (c === "\n" || !hidden(c.codePointAt(0)!)) out += c;
+    else for (let i = 0; i < c.length; i++) out += `\\u${hex(c.charCodeAt(i), 4)}`;
+  }
+  return out;
+}
