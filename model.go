@@ -80,6 +80,9 @@ type Request struct {
 	// Betas are features of Anthropic's API that the caller asks for. Models on [WireMessages] send them in the header
 	// anthropic-beta, others ignore them.
 	Betas []string
+	// APIVersion is the version of Anthropic's API that the caller asks for. Models on [WireMessages] send it in the header
+	// anthropic-version, others ignore it. "" is the version of the codec.
+	APIVersion string
 	// User is an opaque end-user id that the wire may carry.
 	User string
 	// RequestID is sent upstream as X-Request-Id.

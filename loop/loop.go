@@ -148,11 +148,11 @@ type Input struct {
 	Sampling *lathe.Sampling
 	// Overrides are further members of each model request. Those of the loop have precedence.
 	Overrides []lathe.Member
-	// HostedTools are tools that the model's server executes itself: see [lathe.Request]. They are not stored: a run that is
-	// resumed has none.
+	// HostedTools are tools that the model's server executes itself: see [lathe.Request].
 	HostedTools []json.RawMessage
-	// Betas are those of each model request: see [lathe.Request]. They are not stored either.
-	Betas []string
+	// Betas and APIVersion are those of each model request: see [lathe.Request].
+	Betas      []string
+	APIVersion string
 	// User is an opaque end-user id that the wire may carry.
 	User string
 	// Relay receives the model's answer as its server wrote it, if its Wire is that of [Loop.Relays]. Its caller has

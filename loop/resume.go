@@ -13,8 +13,12 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// startVersion is the version of the JSON form of a run's start. Members are added, never renamed.
-const startVersion = 1
+// Versions of the JSON form of a run's start. Members are added, never renamed. A start that an older program would resume as
+// another run than it was has the later version, which that program refuses.
+const (
+	startPlain   = 1
+	startVersion = 2 // with hosted tools, betas or a version of the API
+)
 
 // A start is what RunStarted says in content of a run that can be resumed.
 type start struct {
@@ -28,13 +32,21 @@ type start struct {
 	Sampling    *lathe.Sampling   `json:"sampling,omitempty"`
 	User        string            `json:"user,omitempty"`
 	Overrides   []lathe.Member    `json:"overrides,omitempty"`
+	HostedTools []json.RawMessage `json:"hosted_tools,omitempty"`
+	Betas       []string          `json:"betas,omitempty"`
+	APIVersion  string            `json:"api_version,omitempty"`
 }
 
 // start returns what a later process needs to resume a run of in.
 func (in *Input) start() (json.RawMessage, error) {
-	b, err := json.Marshal(&start{Version: startVersion, Depth: in.Run.Depth,
+	version := startPlain
+	if len(in.HostedTools) > 0 || len(in.Betas) > 0 || in.APIVersion != "" {
+		version = startVersion
+	}
+	b, err := json.Marshal(&start{Version: version, Depth: in.Run.Depth,
 		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
-		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides})
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides,
+		HostedTools: in.HostedTools, Betas: in.Betas, APIVersion: in.APIVersion})
 	if err != nil {
 		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
 	}
@@ -82,7 +94,7 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers}, err
+		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers}, err
 }
 
 // history is what the first request of this process has.

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -409,5 +410,56 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	if len(w.done) != done {
 		t.Error("a tool was called")
+	}
+}
+
+// keepsRequest is a model that keeps of its last request what a vendor's server is asked for beyond the conversation.
+type keepsRequest struct {
+	byHistory
+	hosted, betas, version string
+}
+
+func (k *keepsRequest) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	k.hosted, k.betas, k.version = fmt.Sprintf("%s", req.HostedTools), strings.Join(req.Betas, ","), req.APIVersion
+	return k.byHistory.Generate(ctx, req)
+}
+
+// A run that is resumed from its log asks the model for the same hosted tools, betas and version of the API as before. A program
+// that does not know them refuses the log.
+func TestResumedRunKeepsItsHostedTools(t *testing.T) {
+	t.Parallel()
+	w, l := &world{}, &log{}
+	opts := &tool.Options{Policy: askOf{"write"}, Approver: approve(notYet)}
+	turns := byHistory{ask(call("w1", "write", `{}`)), textTurn("done")}
+	in := user("x")
+	in.Park, in.HostedTools, in.Betas, in.APIVersion = true, []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, []string{"b-1", "b-2"}, "2023-01-01"
+	for process, want := range []lathe.Reason{lathe.ReasonAwaitingApproval, lathe.ReasonAnswered} {
+		m := &keepsRequest{byHistory: turns}
+		lp, err := loop.New(m, newRunner(t, opts, w.tool("write", lathe.Writes)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res := l.run(t, lp, in, 1_000); res == nil || res.Reason != want {
+			t.Fatalf("process %d: %+v", process, res)
+		}
+		if m.hosted != `[{"type":"web_search"}]` || m.betas != "b-1,b-2" || m.version != "2023-01-01" {
+			t.Errorf("process %d: the model was asked for %s, %s and %s", process, m.hosted, m.betas, m.version)
+		}
+		opts.Approver = approve(yes)
+		in = &loop.Input{Resume: l.fold(t)}
+	}
+	for _, hosted := range []bool{false, true} {
+		plain, first := user("x"), &log{}
+		if plain.Park = true; hosted {
+			plain.HostedTools = []json.RawMessage{json.RawMessage(`{}`)}
+		}
+		lp, err := loop.New(turns, newRunner(t, opts, w.tool("write", lathe.Writes)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.run(t, lp, plain, 1)
+		if got := strings.Contains(first.lines[0], `"version":2`); got != hosted {
+			t.Errorf("hosted tools %v: version 2 is %v in %s", hosted, got, first.lines[0])
+		}
 	}
 }

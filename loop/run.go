@@ -127,6 +127,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		Relay:       in.Relay,
 		HostedTools: in.HostedTools,
 		Betas:       in.Betas,
+		APIVersion:  in.APIVersion,
 		User:        in.User,
 		RequestID:   in.Run.RequestID,
 	}

@@ -51,6 +51,7 @@ type conversation struct {
 	setHeader func(http.Header)
 	headerID  string   // the request id in header
 	betas     []string // of the request
+	version   string   // of the API, of the request
 	ids       []string // memory for request ids in headers; no place is used twice
 
 	scope   scope

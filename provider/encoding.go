@@ -91,7 +91,7 @@ func (v *conversation) grow(r *lathe.Request) {
 
 // encodeHeader sets v.header for req.
 func (v *conversation) encodeHeader(r *lathe.Request) {
-	v.betas = r.Betas
+	v.betas, v.version = r.Betas, r.APIVersion
 	if id := r.RequestID; id != v.headerID {
 		h := v.c.header()
 		if id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
@@ -107,8 +107,11 @@ func (v *conversation) encodeHeader(r *lathe.Request) {
 	}
 }
 
-// betaHeader is the header by which requests to Anthropic's API enable beta features.
-const betaHeader = "Anthropic-Beta"
+// Headers by which requests to Anthropic's API enable beta features, and name the version of the API.
+const (
+	betaHeader    = "Anthropic-Beta"
+	versionHeader = "Anthropic-Version"
+)
 
 // withBetas returns a copy of h with the values betas added to the header Anthropic-Beta. It omits values that are not valid in a
 // header.
@@ -131,8 +134,14 @@ func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *htt
 		h = maps.Clone(h) // its values are shared and must not be changed
 		h["Traceparent"] = []string{t.Parent}
 	}
-	if len(v.betas) > 0 && v.c.wire.Wire() == lathe.WireMessages {
-		h = withBetas(h, v.betas)
+	if v.c.wire.Wire() == lathe.WireMessages {
+		if len(v.betas) > 0 {
+			h = withBetas(h, v.betas)
+		}
+		if v.version != "" && validHeaderValue(v.version) {
+			h = maps.Clone(h)
+			h[versionHeader] = []string{v.version}
+		}
 	}
 	var src io.ReadCloser = body
 	if v.c.own != nil && v.request.size() <= maxTogether {

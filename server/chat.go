@@ -202,6 +202,9 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	m, in, relayed := a.plan.model, &a.in, a.plan.relayed
 	a.restrictTools()
 	a.acceptBetas(m, a.requested)
+	if p := a.acceptVersion(m, a.requested); p != nil {
+		return p
+	}
 	if done, p := h.takeApprovals(ctx, a, m); done || p != nil {
 		return p
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
 // Hosted tools are tools that a client declares and that the vendor's server executes, such as web_search. They are sent to
@@ -74,6 +75,27 @@ func (a *chat) acceptBetas(m *Model, header http.Header) {
 	default:
 		a.ignored = append(a.ignored, "anthropic-beta")
 	}
+}
+
+// acceptVersion reads the header anthropic-version. A model on Messages gets it as it is; a version that the wire does not have is
+// refused. For models on other wires the header has no effect, and another version than the codec's is listed as ignored.
+func (a *chat) acceptVersion(m *Model, header http.Header) *problem {
+	const name = "anthropic-version"
+	values := header["Anthropic-Version"]
+	if a.protocol != messagesAPI || len(values) == 0 {
+		return nil
+	}
+	switch known := len(values) == 1 && messages.KnownVersion(values[0]); {
+	case m.Loop.Wire() != lathe.WireMessages:
+		if len(values) != 1 || values[0] != messages.Version {
+			a.ignored = append(a.ignored, name)
+		}
+	case !known:
+		return badRequest(name, "The header anthropic-version must be one of %s, once: the model server gets it as it is.", messages.Versions())
+	default:
+		a.in.APIVersion = values[0]
+	}
+	return nil
 }
 
 // restrictTools removes the tools of this server that the request does not allow from the run.

@@ -109,6 +109,39 @@ func TestBetasReachTheirOwnAPI(t *testing.T) {
 	}
 }
 
+// The version of the API that a client names reaches a model on Messages as it is, with or without tools of this server in play.
+// A version that the API does not have is refused by name, and is listed for models on other wires.
+func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
+	t.Parallel()
+	const name = "Anthropic-Version"
+	c, of := wireClients["messages"], relayClients["messages"]
+	bodies := map[string]string{"relayed": of.body, "written anew": strings.TrimSuffix(of.body, "}") + `,"lathe":{"show":"items"}}`}
+	for as, body := range bodies {
+		f, m := relaying(t, lathe.WireMessages, exampleStream(t, of.file))
+		for _, version := range []string{"2023-01-01", "2023-06-01"} {
+			if a := c.send(t.Context(), f, true, body, name, version); a.status != 200 {
+				t.Fatalf("%s, %s: %d %s", as, version, a.status, a.body)
+			}
+			if got := (*m.header.Load())[name]; len(got) != 1 || got[0] != version {
+				t.Errorf("%s: the server was sent %q for %s", as, got, version)
+			}
+		}
+		m.header.Store(nil)
+		for _, version := range []string{"2024-01-01", "", " 2023-06-01,2023-06-01"} {
+			a := c.send(t.Context(), f, true, body, name, version)
+			if a.status != 400 || !strings.Contains(a.body, "anthropic-version must be one of 2023-01-01, 2023-06-01") || m.header.Load() != nil {
+				t.Errorf("%s, %q: %d %s", as, version, a.status, a.body)
+			}
+		}
+	}
+	f := serve(t, &setting{patient: true})
+	for version, ignored := range map[string]string{"2023-06-01": "", "2099-01-01": "anthropic-version"} {
+		if a := c.send(t.Context(), f, false, c.body(false, nil, lathe.User("hi")), name, version); a.status != 200 || a.header.Get("X-Lathe-Ignored") != ignored {
+			t.Errorf("%s: %d %v", version, a.status, a.header)
+		}
+	}
+}
+
 // W8: a relayed stream that breaks off, wherever that is, ends for the client as its wire says, once.
 func TestRelayedStreamThatBreaksOffHasOneEnd(t *testing.T) {
 	t.Parallel()

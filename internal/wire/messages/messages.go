@@ -11,6 +11,8 @@ package messages
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -37,7 +39,19 @@ func (Codec) DefaultBaseURL() string { return "https://api.anthropic.com" }
 func (Codec) KeyHeader() (name, before string) { return "x-api-key", "" }
 
 // Headers returns the header that names the version of the API.
-func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", "2023-06-01"}} }
+func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", Version}} }
+
+// Version is the version of the API that this codec implements.
+const Version = "2023-06-01"
+
+// versions are all versions of the API.
+var versions = []string{"2023-01-01", Version}
+
+// KnownVersion reports whether the API has the version.
+func KnownVersion(version string) bool { return slices.Contains(versions, version) }
+
+// Versions returns the names of all versions of the API, for an error message.
+func Versions() string { return strings.Join(versions, ", ") }
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
