@@ -21,8 +21,8 @@ import (
 //	opened:  carrier 1 = [assistant(text A, call s), tool(s)], carrier 2 = [assistant(text B, call c)]
 //	history: assistant(text A, call s), tool(s), assistant(text B, call c)
 //
-// A carrier is written before the first text of a turn that follows calls of this server, and before the calls that the client
-// executes. It is bound to the key, the user, the session and the conversation before its message. A carrier that cannot be
+// A carrier is written before the first text of a turn that follows calls of this server, and beside the calls that the client
+// executes: before them, or after them if a stream had begun one of them before the end of its turn. It is bound to the key, the user, the session and the conversation before its message. A carrier that cannot be
 // opened is removed and counted as a lost turn. It is never sent to a model.
 
 const (

@@ -269,8 +269,9 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	a.calls = newHandover(a.writer, req.Tools, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !relayed {
 		a.carriers = h.turns.newCarriers(ctx, a)
-		a.calls.early = false // the carrier of a turn stands before its calls
+		a.calls.ordered = a.shows
 	}
+	a.calls.early = a.calls.early && a.protocol.pieces
 	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
 	if asks {
 		a.job.note = &waitingNote{h.turns, a.equal}

@@ -76,6 +76,7 @@ func (a *chat) appendEvent(dst []byte, e *event.Event) []byte {
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
 		if a.calls.begun == nil {
+			a.calls.mixed = false
 			return dst
 		}
 		a.broken = true // a run that hands the call over makes no further model call
@@ -208,16 +209,27 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	}
 	f := a.finish(res, nil)
 	if !a.relayed {
-		calls := f.Message.Calls()
-		if a.carriers != nil && len(calls) > 0 {
-			if text := a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention()); text != "" {
-				dst = a.writer.AppendCarrier(dst, text)
-			}
-		}
-		dst = a.calls.appendAll(dst, calls)
+		dst = a.appendHanded(dst, res, f.Message.Calls())
 		f.Message.Parts = nil
 	}
 	return a.writer.AppendFinish(dst, f, a.extra(res))
+}
+
+// appendHanded appends the calls that the client is to execute, and the carrier of their turn: before the calls, or after them if
+// the client has got the beginning of one. What the carrier contains is not known before the end of the turn.
+func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
+	carrier := ""
+	if a.carriers != nil && len(calls) > 0 {
+		carrier = a.carriers.end(res.History[min(a.base, len(res.History)):], a.hands, a.job.loop.Retention())
+	}
+	if carrier != "" && a.calls.begun == nil {
+		dst = a.writer.AppendCarrier(dst, carrier)
+	}
+	dst = a.calls.appendAll(dst, calls)
+	if carrier != "" && a.calls.begun != nil {
+		dst = a.writer.AppendCarrier(dst, carrier)
+	}
+	return dst
 }
 
 // finish is the message that the client sees in place of all turns: the text of all of them, and the

@@ -18,11 +18,14 @@ import (
 // the run has ended with the call: until then the model server may report the call as unreadable, and the run may refuse
 // it, while some clients execute a call as soon as its arguments are whole. If the run continues or ends without a call
 // that was begun, the stream ends with an error: see [chat.withdrawn]. The other calls are written at the end, because
-// clients read one call after the other.
+// clients read one call after the other. On wires that show the calls of this server, a call of the client is not begun
+// early if a call of this server stands before it in its turn, so that the answer has them in this order.
 type handover struct {
 	writer  wire.Writer
 	names   map[string]bool // of the client's tools
 	early   bool            // the first call is begun before the end of its turn
+	ordered bool            // it is not begun early after a call of this server in its turn
+	mixed   bool            // the turn has a call of this server
 	mends   bool            // arguments in a fence, or written as a JSON string, are unwrapped
 	single  bool            // only the first call of a turn is handed over
 	most    int             // calls of the run that are handed over
@@ -55,11 +58,15 @@ func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings,
 
 // appendPiece appends a piece of a call, if the call is begun early.
 func (h *handover) appendPiece(dst []byte, d *event.ToolCallDelta) []byte {
-	if d.ToolCallID == "" || !h.early || !h.names[d.Tool] {
+	if !h.names[d.Tool] {
+		h.mixed = true
+		return dst
+	}
+	if d.ToolCallID == "" || !h.early {
 		return dst
 	}
 	if h.begun == nil {
-		if h.single && d.Index > 0 || h.planned+d.Index >= h.most {
+		if h.single && d.Index > 0 || h.planned+d.Index >= h.most || h.ordered && h.mixed {
 			return dst
 		}
 		h.begun = &begunCall{id: d.ToolCallID}

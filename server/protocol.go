@@ -33,6 +33,8 @@ type protocol struct {
 	ordered bool
 	// showsCalls is set if the wire has a form for calls of this server.
 	showsCalls bool
+	// pieces is set if a stream can have the arguments of a call in pieces.
+	pieces bool
 	// resent is set if clients resume an interrupted stream by sending the request again with the text received so far as its
 	// last message.
 	resent bool
@@ -58,7 +60,7 @@ func (pr *protocol) reword(p *problem) *problem {
 }
 
 var chatCompletions = &protocol{
-	Served: openai.Served{}, conversation: "messages", tools: "tools",
+	Served: openai.Served{}, conversation: "messages", tools: "tools", pieces: true,
 	published: openai.Published,
 	like:      openai.LikePublished,
 	held:      rawjson.NewNames("store", "metadata", "web_search_options"),
@@ -69,7 +71,7 @@ var chatCompletions = &protocol{
 var publishedGemini = rawjson.NewNames("cachedContent", "labels", "model", "safetySettings", "serviceTier", "store")
 
 var responsesAPI = &protocol{
-	Served: responses.Codec{}, conversation: "input", tools: "tools", ordered: true, showsCalls: true, resent: true,
+	Served: responses.Codec{}, conversation: "input", tools: "tools", ordered: true, showsCalls: true, pieces: true, resent: true,
 	published: responses.Published,
 	like:      responses.LikePublished,
 	held:      rawjson.NewNames("conversation", "metadata", "prompt", "store"),
@@ -77,7 +79,7 @@ var responsesAPI = &protocol{
 }
 
 var messagesAPI = &protocol{
-	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true,
+	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true, pieces: true,
 	published: messages.Published,
 	like:      messages.LikePublished,
 	held:      rawjson.NewNames("container", "mcp_servers"),
