@@ -10,7 +10,7 @@ import (
 // another one are refused: a filter with a slip in its name would list everything. Paths of other
 // vendors' wires, of MCP and of Prometheus take any, as their clients add their own.
 var queries = map[string][]string{
-	"GET /api/runs":             {"run_id", "session_id", "status", "limit", "after"},
+	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
 	"GET /api/runs/{id}/events": {"after", "follow"},

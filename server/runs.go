@@ -139,7 +139,6 @@ type runBody struct {
 	Open      []openCall        `json:"open_calls"`
 	Decisions []callDecision    `json:"decisions,omitempty"`
 	Answer    string            `json:"answer,omitempty"`
-	ErrorCode string            `json:"error_code,omitempty"`
 	// ErrorMessage is what the model server said, if the run ended with upstream_error.
 	ErrorMessage string `json:"error_message,omitempty"`
 	Limit        string `json:"limit,omitempty"` // that ended the run, by its key
@@ -156,7 +155,7 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
 		}
 	}
 	if f := v.state.Finished; f != nil {
-		b.Answer, b.ErrorCode, b.Limit = f.Answer, f.ErrorCode, f.Limit
+		b.Answer, b.Limit = f.Answer, f.Limit
 		if f.Reason == lathe.ReasonUpstreamError {
 			b.ErrorMessage = v.state.ErrorMessage
 		}
@@ -167,13 +166,13 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
 }
 
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) {
-	f, p := c.filter(r)
+	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
 		c.fail(w, p)
 		return
 	}
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
-	rows, next, err := h.opts.Index.Runs(r.Context(), f)
+	rows, next, truncated, err := store.Find(r.Context(), h.opts.Index, f, q)
 	if err != nil {
 		c.fail(w, h.storeFailed(c, err))
 		return
@@ -182,9 +181,10 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 		rows = []store.RunSummary{}
 	}
 	c.answer(w, struct {
-		Data []store.RunSummary `json:"data"`
-		Next string             `json:"next,omitempty"`
-	}{rows, next})
+		Data      []store.RunSummary `json:"data"`
+		Next      string             `json:"next,omitempty"`
+		Truncated bool               `json:"truncated,omitempty"`
+	}{rows, next, truncated})
 }
 
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) {

@@ -26,6 +26,9 @@ type RunFilter struct {
 	// Signaled selects parked runs that have signals which no owner of the run has read: see [SignalStore]. It selects no run
 	// in a store without signals.
 	Signaled bool
+	// Since and Until bound when the run started, and for ModelCalls when the call finished: Since is included, Until is
+	// not. Zero does not bound.
+	Since, Until time.Time
 	// After is the cursor that the previous page returned.
 	After string
 	// Limit is the number of rows of a page: 50 if it is 0, at most 1,000.
@@ -46,12 +49,17 @@ type RunSummary struct {
 	Status      string       `json:"status"` // "running" until the run is parked or ends
 	Reason      lathe.Reason `json:"reason,omitempty"`
 	Started     time.Time    `json:"started"`
-	Updated     time.Time    `json:"updated"` // the time of the last event
+	ErrorCode   string       `json:"error_code,omitempty"` // of a run that failed
+	Updated     time.Time    `json:"updated"`              // the time of the last event
+	Ended       time.Time    `json:"ended,omitzero"`       // zero until the run ends, and in rows that an older version wrote
 	LastID      int64        `json:"last_event_id"`
 	Turns       int          `json:"turns"`
 	ToolCalls   int          `json:"tool_calls"` // planned
-	Usage       lathe.Usage  `json:"usage"`
-	Cost        float64      `json:"cost,omitempty"` // in US dollars, as far as servers report it
+	// Tools are the names of the tools that were planned, in the order of their first call: at most [MaxRowTools]. Rows
+	// that an older version wrote have none.
+	Tools []string    `json:"tools,omitempty"`
+	Usage lathe.Usage `json:"usage"`
+	Cost  float64     `json:"cost,omitempty"` // in US dollars, as far as servers report it
 	// Resumable says that the stored log is enough to resume the run.
 	Resumable bool     `json:"resumable,omitempty"`
 	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for
@@ -81,7 +89,28 @@ type CallSummary struct {
 	Usage        lathe.Usage `json:"usage"`
 	Cost         *float64    `json:"cost,omitempty"`
 	LatencyMS    int64       `json:"latency_ms"`
+	FirstTokenMS int64       `json:"first_token_ms,omitempty"`
 	ToolCalls    int         `json:"tool_calls"`
 	// ToolLatencyMS is the sum of the times of the tool calls that this model call asked for.
 	ToolLatencyMS int64 `json:"tool_latency_ms"`
+	// Tools are the executed ones of these calls, in order: at most [MaxRowTools]. Rows that an older version wrote have none.
+	Tools []ToolTiming `json:"tools,omitempty"`
+}
+
+// MaxRowTools bounds the tools that one row names.
+const MaxRowTools = 64
+
+// A ToolTiming is one executed tool call.
+type ToolTiming struct {
+	Tool      string `json:"tool"`
+	Success   bool   `json:"success"`
+	LatencyMS int64  `json:"latency_ms"`
+}
+
+// Cursor returns the place of the row in the list of [RunIndex.Runs].
+func (r *RunSummary) Cursor() Cursor { return Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID} }
+
+// Cursor returns the place of the row in the list of [RunIndex.ModelCalls].
+func (r *CallSummary) Cursor() Cursor {
+	return Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
 }

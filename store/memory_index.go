@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lathe-run/lathe"
 )
@@ -63,6 +64,11 @@ func fitsFilter(r *RunSummary, f *RunFilter) bool {
 		(f.Principal == "" || f.Principal == r.Principal) && (f.Status == "" || f.Status == r.Status)
 }
 
+// covers reports whether a time is within the bounds of the filter.
+func (f *RunFilter) covers(t time.Time) bool {
+	return f == nil || (f.Since.IsZero() || !t.Before(f.Since)) && (f.Until.IsZero() || t.Before(f.Until))
+}
+
 // each calls fn with the summary of each run that fits. fn must not keep what may change.
 func (s *Memory) each(f *RunFilter, fn func(*Summary)) {
 	s.mu.RLock()
@@ -82,7 +88,8 @@ func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, 
 		row.Pending = slices.Clone(row.Pending)
 		rows = append(rows, row)
 	})
-	return page(ctx, rows, f, func(r *RunSummary) Cursor { return Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID} })
+	rows = slices.DeleteFunc(rows, func(r RunSummary) bool { return !f.covers(r.Started) })
+	return page(ctx, rows, f, (*RunSummary).Cursor)
 }
 
 // ModelCalls implements [RunIndex].
@@ -90,13 +97,13 @@ func (s *Memory) ModelCalls(ctx context.Context, f *RunFilter) ([]CallSummary, s
 	var rows []CallSummary
 	s.each(f, func(sum *Summary) {
 		for _, row := range sum.Calls {
-			row.Cost = clonePointer(row.Cost)
-			rows = append(rows, row)
+			if f.covers(row.Time) {
+				row.Cost = clonePointer(row.Cost)
+				rows = append(rows, row)
+			}
 		}
 	})
-	return page(ctx, rows, f, func(r *CallSummary) Cursor {
-		return Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
-	})
+	return page(ctx, rows, f, (*CallSummary).Cursor)
 }
 
 // page sorts rows and returns those after the filter's cursor.

@@ -35,9 +35,16 @@ func (s *Summary) Apply(e *event.Event) {
 		s.called(e, d)
 	case *event.ToolCallPlanned:
 		r.ToolCalls = max(r.ToolCalls, d.Seq+1)
+		if len(r.Tools) < MaxRowTools && d.Tool != "" && !slices.Contains(r.Tools, d.Tool) {
+			r.Tools = append(slices.Clip(r.Tools), d.Tool) // the rows that were handed out keep theirs
+		}
 	case *event.ToolCallExecuted:
 		if n := len(s.Calls); n > 0 {
-			s.Calls[n-1].ToolLatencyMS += d.LatencyMS
+			c := &s.Calls[n-1]
+			c.ToolLatencyMS += d.LatencyMS
+			if len(c.Tools) < MaxRowTools && d.ToolName != "" {
+				c.Tools = append(slices.Clip(c.Tools), ToolTiming{Tool: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS})
+			}
 		}
 	case *event.ApprovalRequested:
 		if s.asked == nil {
@@ -56,7 +63,7 @@ func (s *Summary) Apply(e *event.Event) {
 	case *event.RunResumed:
 		r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
 	case *event.RunFinished:
-		r.Status, r.Reason, r.WakeAt = d.Status, d.Reason, time.Time{}
+		r.Status, r.Reason, r.ErrorCode, r.Ended, r.WakeAt = d.Status, d.Reason, d.ErrorCode, e.Time, time.Time{}
 	default: // nothing that a list shows
 	}
 }
@@ -86,9 +93,9 @@ func Brief(e *event.Event) event.Event {
 		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost = nil, "", nil, clonePointer(d.ProviderCost)
 		b.Data = &c
 	case *event.ToolCallPlanned:
-		b.Data = &event.ToolCallPlanned{Seq: d.Seq}
+		b.Data = &event.ToolCallPlanned{Tool: d.Tool, Seq: d.Seq}
 	case *event.ToolCallExecuted:
-		b.Data = &event.ToolCallExecuted{LatencyMS: d.LatencyMS}
+		b.Data = &event.ToolCallExecuted{ToolName: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS}
 	case *event.ApprovalRequested:
 		b.Data = &event.ApprovalRequested{ToolCallID: d.ToolCallID, ExpiresAt: d.ExpiresAt}
 	case *event.ApprovalResolved:
@@ -98,7 +105,7 @@ func Brief(e *event.Event) event.Event {
 	case *event.RunPaused:
 		b.Data = &event.RunPaused{Reason: d.Reason, Pending: slices.Clone(d.Pending)}
 	case *event.RunFinished:
-		b.Data = &event.RunFinished{Status: d.Status, Reason: d.Reason}
+		b.Data = &event.RunFinished{Status: d.Status, Reason: d.Reason, ErrorCode: d.ErrorCode}
 	case *event.RunResumed:
 		b.Data = &event.RunResumed{}
 	default: // nothing that a list shows
@@ -125,5 +132,5 @@ func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
 	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
 		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
 		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(d.ProviderCost),
-		LatencyMS: d.LatencyMS, ToolCalls: d.ToolCalls})
+		LatencyMS: d.LatencyMS, FirstTokenMS: d.FirstTokenMS, ToolCalls: d.ToolCalls})
 }

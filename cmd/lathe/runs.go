@@ -51,18 +51,23 @@ func oneRun(more int) cobra.PositionalArgs {
 }
 
 func runsListCommand() *cobra.Command {
-	var name, after string
+	var name, after, since, until string
 	var server serverFlags
 	var f store.RunFilter
+	var q store.RunQuery
 	var asJSON, waiting bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List runs, the newest first, or the calls that wait for a person", Args: cobra.NoArgs,
 		Example: `  lathe runs list --waiting
   lathe runs list --status parked --store sqlite:runs.db
+  lathe runs list --tool search --since 24h --text "order 4711"
   lathe runs list --server http://10.0.3.7:8700 --key-env TEAM_KEY`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if waiting && f.Status != "" {
-				return usageError("give one of --waiting and --status")
+			if waiting && (f.Status != "" || since != "" || until != "" || q != store.RunQuery{}) {
+				return usageError("with --waiting only --session, --principal, --limit and --after select: leave the others out")
+			}
+			if err := boundTimes(&f, since, until, time.Now()); err != nil {
+				return err
 			}
 			src, err := openRuns(cmd, &server, name)
 			if err != nil {
@@ -79,7 +84,7 @@ func runsListCommand() *cobra.Command {
 				}
 			} else {
 				var rows []store.RunSummary
-				if rows, next, err = src.list(cmd.Context(), &f); err == nil {
+				if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
 					err = printRows(cmd.OutOrStdout(), rows, asJSON, printRuns)
 				}
 			}
@@ -96,10 +101,35 @@ func runsListCommand() *cobra.Command {
 	fl.StringVar(&f.Status, "status", "", "only `those` that are running, parked, completed, limited, cancelled or failed")
 	fl.StringVar(&f.SessionID, "session", "", "only those of a session's `id`")
 	fl.StringVar(&f.Principal, "principal", "", "only those made for a principal's `name`")
+	fl.StringVar(&q.Tool, "tool", "", "only those that called a tool's `name`")
+	fl.StringVar(&q.Model, "model", "", "only those of a model's `name`")
+	fl.StringVar((*string)(&q.Reason), "reason", "", "only those that ended or wait for a `reason`, such as max_iterations")
+	fl.StringVar(&q.ErrorCode, "error-code", "", "only those that failed with a `code`")
+	fl.StringVar(&q.Text, "text", "", "only those with a `text` in a message, argument, result or answer")
+	fl.StringVar(&since, "since", "", "only those that started at a `time` or later: RFC 3339, or how long ago, such as 15m, 6h or 7d")
+	fl.StringVar(&until, "until", "", "only those that started before a `time`")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this `many`")
 	fl.StringVar(&after, "after", "", "`cursor` of the list before, for what follows it")
 	fl.BoolVar(&asJSON, "json", false, "one JSON line for each")
 	return cmd
+}
+
+// boundTimes sets the bounds of a filter from flags.
+func boundTimes(f *store.RunFilter, since, until string, now time.Time) error {
+	for _, bound := range []struct {
+		flag, value string
+		at          *time.Time
+	}{{"--since", since, &f.Since}, {"--until", until, &f.Until}} {
+		if bound.value == "" {
+			continue
+		}
+		at, err := store.ParseTime(bound.value, now)
+		if err != nil {
+			return usageError("%s %q: %w", bound.flag, bound.value, err)
+		}
+		*bound.at = at
+	}
+	return nil
 }
 
 // printRows prints rows as JSON lines, or as a table.

@@ -21,7 +21,7 @@ import (
 
 // A runSource is where the commands under `lathe runs` read runs: a store, or a daemon.
 type runSource interface {
-	list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error)
+	list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error)
 	// waiting returns the calls that wait for a person, of one page of runs.
 	waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error)
 	show(ctx context.Context, runID string) (*runDetail, error)
@@ -95,8 +95,8 @@ type storedRuns struct {
 
 func (s *storedRuns) close() error { return s.store.Close() }
 
-func (s *storedRuns) list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
-	rows, next, err := s.store.Runs(ctx, f)
+func (s *storedRuns) list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error) {
+	rows, next, _, err := store.Find(ctx, s.store, f, q)
 	if err != nil {
 		return nil, "", storeError(err)
 	}
@@ -104,7 +104,7 @@ func (s *storedRuns) list(ctx context.Context, f *store.RunFilter) ([]store.RunS
 }
 
 func (s *storedRuns) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
-	rows, next, err := s.list(ctx, f)
+	rows, next, err := s.list(ctx, f, &store.RunQuery{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -175,7 +175,7 @@ func (c *daemonClient) close() error {
 }
 
 // query is the filter as the API has it. The principal of the runs is that of the key.
-func (c *daemonClient) query(f *store.RunFilter) (string, error) {
+func (c *daemonClient) query(f *store.RunFilter, more map[string]string) (string, error) {
 	if f.Principal != "" {
 		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
 	}
@@ -183,6 +183,16 @@ func (c *daemonClient) query(f *store.RunFilter) (string, error) {
 	for name, v := range map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After} {
 		if v != "" {
 			q.Set(name, v)
+		}
+	}
+	for name, v := range more {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": f.Since, "until": f.Until} {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
 	}
 	if f.Limit > 0 {
@@ -197,8 +207,8 @@ type page[T any] struct {
 	Next string `json:"next"`
 }
 
-func readPage[T any](ctx context.Context, c *daemonClient, path string, f *store.RunFilter) ([]T, string, error) {
-	query, err := c.query(f)
+func readPage[T any](ctx context.Context, c *daemonClient, path string, f *store.RunFilter, more map[string]string) ([]T, string, error) {
+	query, err := c.query(f, more)
 	if err != nil {
 		return nil, "", err
 	}
@@ -207,14 +217,15 @@ func readPage[T any](ctx context.Context, c *daemonClient, path string, f *store
 	return p.Data, p.Next, err
 }
 
-func (c *daemonClient) list(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
-	return readPage[store.RunSummary](ctx, c, "/api/runs", f)
+func (c *daemonClient) list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error) {
+	return readPage[store.RunSummary](ctx, c, "/api/runs", f,
+		map[string]string{"tool": q.Tool, "model": q.Model, "reason": string(q.Reason), "error_code": q.ErrorCode, "text": q.Text})
 }
 
 func (c *daemonClient) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
 	own := *f
 	own.Status = ""
-	return readPage[waitingRow](ctx, c, "/api/approvals", &own)
+	return readPage[waitingRow](ctx, c, "/api/approvals", &own, nil)
 }
 
 func (c *daemonClient) show(ctx context.Context, runID string) (*runDetail, error) {
@@ -228,7 +239,7 @@ func (c *daemonClient) show(ctx context.Context, runID string) (*runDetail, erro
 }
 
 func (c *daemonClient) modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
-	return readPage[store.CallSummary](ctx, c, "/api/summaries", f)
+	return readPage[store.CallSummary](ctx, c, "/api/summaries", f, nil)
 }
 
 func (c *daemonClient) history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error {

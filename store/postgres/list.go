@@ -19,13 +19,9 @@ type listing[T any] struct {
 	at    func(*T) store.Cursor
 }
 
-var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, func(r *store.RunSummary) store.Cursor {
-	return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
-}}
+var runs = &listing[store.RunSummary]{"SELECT summary FROM run WHERE true", []string{"started", "run_id"}, (*store.RunSummary).Cursor}
 
-var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, func(r *store.CallSummary) store.Cursor {
-	return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
-}}
+var calls = &listing[store.CallSummary]{"SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE true", []string{"c.time", "c.run_id", "c.event_id"}, (*store.CallSummary).Cursor}
 
 // Runs implements [store.RunIndex].
 func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
@@ -51,6 +47,12 @@ func list[T any](ctx context.Context, s *Store, l *listing[T], f *store.RunFilte
 			if c.value != "" {
 				q.WriteString(" AND " + c.column + " = " + arg(c.value))
 			}
+		}
+		if !f.Since.IsZero() {
+			q.WriteString(" AND " + l.place[0] + " >= " + arg(f.Since.UnixNano()))
+		}
+		if !f.Until.IsZero() {
+			q.WriteString(" AND " + l.place[0] + " < " + arg(f.Until.UnixNano()))
 		}
 		if f.Signaled {
 			q.WriteString(" AND status = 'parked' AND facts > seen_facts")

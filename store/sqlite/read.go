@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -72,18 +73,13 @@ func (s *Store) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummar
 		return nil, "", nil
 	}
 	return list(ctx, s.read, "SELECT summary FROM run WHERE 1", "(started, run_id) < (?, ?)", " ORDER BY started DESC, run_id DESC", f,
-		func(r *store.RunSummary) store.Cursor {
-			return store.Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID}
-		})
+		(*store.RunSummary).Cursor)
 }
 
 // ModelCalls implements [store.RunIndex].
 func (s *Store) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
 	return list(ctx, s.read, "SELECT c.summary FROM model_call c JOIN run USING (run_id) WHERE 1", "(c.time, run_id, c.event_id) < (?, ?, ?)",
-		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f,
-		func(r *store.CallSummary) store.Cursor {
-			return store.Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
-		})
+		" ORDER BY c.time DESC, run_id DESC, c.event_id DESC", f, (*store.CallSummary).Cursor)
 }
 
 // hasUnreadSignals selects suspended runs with a signal to read: for a call that they wait for (for any call if they name
@@ -102,6 +98,16 @@ func list[T any](ctx context.Context, db *sql.DB, query, before, order string, f
 			if c.value != "" {
 				q.WriteString(" AND " + c.column + " = ?")
 				args = append(args, c.value)
+			}
+		}
+		ordered, _, _ := strings.Cut(strings.TrimPrefix(before, "("), ",") // the column of the time
+		for _, bound := range []struct {
+			operator string
+			at       time.Time
+		}{{" >= ?", f.Since}, {" < ?", f.Until}} {
+			if !bound.at.IsZero() {
+				q.WriteString(" AND " + ordered + bound.operator)
+				args = append(args, bound.at.UnixNano())
 			}
 		}
 		if f.Signaled {

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +28,9 @@ func TestIndex(t *testing.T, open func() store.RunIndex) {
 		{"lists model calls", listsModelCalls},
 		{"refuses a strange cursor", refusesCursors},
 		{"lists no text", listsNoText},
+		{"lists the runs and calls of a time", listsTimes},
+		{"searches page by page", searches},
+		{"finds runs by what they did", finds},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +94,9 @@ func indexShowsState(t *testing.T, s store.RunIndex) {
 		}},
 		{&event.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"}, nil},
 		{&event.ModelCallFinished{Attempt: 1, Status: "success", Usage: usage, ProviderCost: &cost, ToolCalls: 1}, func(r *store.RunSummary) { r.Usage, r.Cost = usage, 0.25 }},
-		{&event.ToolCallPlanned{ToolCallID: "c1", Seq: 0}, func(r *store.RunSummary) { r.ToolCalls = 1 }},
+		{&event.ToolCallPlanned{ToolCallID: "c1", Tool: "look", Seq: 0}, func(r *store.RunSummary) { r.ToolCalls, r.Tools = 1, []string{"look"} }},
+		{&event.ToolCallPlanned{ToolCallID: "c2", Tool: "write", Seq: 1}, func(r *store.RunSummary) { r.ToolCalls, r.Tools = 2, []string{"look", "write"} }},
+		{&event.ToolCallPlanned{ToolCallID: "c3", Tool: "look", Seq: 2}, func(r *store.RunSummary) { r.ToolCalls = 3 }},
 		{&event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: epoch.Add(2 * time.Hour)}, nil},
 		{&event.ApprovalRequested{ToolCallID: "c2", ExpiresAt: epoch.Add(time.Hour)}, nil},
 		{&event.ApprovalRequested{ToolCallID: "c3", ExpiresAt: epoch.Add(time.Minute)}, nil},
@@ -107,15 +114,18 @@ func indexShowsState(t *testing.T, s store.RunIndex) {
 		{&event.RunResumed{Reason: lathe.ReasonAwaitingApproval}, func(r *store.RunSummary) {
 			r.Status, r.Reason, r.Pending, r.WakeAt = "running", "", nil, time.Time{}
 		}},
-		{&event.RunFinished{Reason: lathe.ReasonMaxIterations, Status: "limited"}, func(r *store.RunSummary) { r.Status, r.Reason = "limited", lathe.ReasonMaxIterations }},
+		{&event.RunFinished{Reason: lathe.ReasonUpstreamError, Status: "failed", ErrorCode: "timeout"}, func(r *store.RunSummary) {
+			r.Status, r.Reason, r.ErrorCode, r.Ended = "failed", lathe.ReasonUpstreamError, "timeout", r.Updated
+		}},
 	}
 	var want store.RunSummary
 	for i, step := range steps {
 		mustAppend(t, s, "run_1", int64(i), at("run_1", int64(i)+1, i, step.data))
+		want.LastID, want.Updated = int64(i)+1, epoch.Add(time.Duration(i)*time.Second)
 		if step.want != nil {
 			step.want(&want)
+			want.LastID, want.Updated = int64(i)+1, epoch.Add(time.Duration(i)*time.Second)
 		}
-		want.LastID, want.Updated = int64(i)+1, epoch.Add(time.Duration(i)*time.Second)
 		rows, _, err := s.Runs(t.Context(), nil)
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("%d rows, %v", len(rows), err)
@@ -135,16 +145,17 @@ func listsModelCalls(t *testing.T, s store.RunIndex) {
 			at(id, 2, 1, &event.ModelCallStarted{Attempt: 1, PromptHash: "h1", PromptHashV2: "h2"}),
 			at(id, 3, 2, &event.ModelCallFinished{Attempt: 1, Provider: "p", Model: "m-1", Status: "error", ErrorCode: "timeout", LatencyMS: 9}),
 			at(id, 4, 3, &event.ModelCallStarted{Attempt: 2, PromptHash: "h3", PromptHashV2: "h4"}))
-		mustAppend(t, s, id, 4, at(id, 5, 4, &event.ModelCallFinished{Attempt: 2, Provider: "p", Model: "m-1", Status: "success", Usage: usage, ProviderCost: &cost, LatencyMS: 8, ToolCalls: 2}))
-		mustAppend(t, s, id, 5, at(id, 6, 5, &event.ToolCallExecuted{ToolCallID: "a", LatencyMS: 3}))
-		mustAppend(t, s, id, 6, at(id, 7, 6, &event.ToolCallExecuted{ToolCallID: "b", LatencyMS: 4}))
+		mustAppend(t, s, id, 4, at(id, 5, 4, &event.ModelCallFinished{Attempt: 2, Provider: "p", Model: "m-1", Status: "success", Usage: usage, ProviderCost: &cost, LatencyMS: 8, FirstTokenMS: 6, ToolCalls: 2}))
+		mustAppend(t, s, id, 5, at(id, 6, 5, &event.ToolCallExecuted{ToolCallID: "a", ToolName: "look", Success: true, LatencyMS: 3}))
+		mustAppend(t, s, id, 6, at(id, 7, 6, &event.ToolCallExecuted{ToolCallID: "b", ToolName: "write", LatencyMS: 4}))
 	}
 	rows, next, err := s.ModelCalls(t.Context(), &store.RunFilter{Limit: 3})
 	if err != nil || len(rows) != 3 || next == "" {
 		t.Fatalf("%d rows, next %q, %v", len(rows), next, err)
 	}
 	want := store.CallSummary{RunID: "run_2", EventID: 5, SessionID: "s_2", Principal: "ann", Time: epoch.Add(4 * time.Second), Turn: 1, Attempt: 2, PromptHash: "h3", PromptHashV2: "h4",
-		Provider: "p", Model: "m-1", Status: "success", Usage: usage, Cost: &cost, LatencyMS: 8, ToolCalls: 2, ToolLatencyMS: 7}
+		Provider: "p", Model: "m-1", Status: "success", Usage: usage, Cost: &cost, LatencyMS: 8, FirstTokenMS: 6, ToolCalls: 2, ToolLatencyMS: 7,
+		Tools: []store.ToolTiming{{Tool: "look", Success: true, LatencyMS: 3}, {Tool: "write", LatencyMS: 4}}}
 	if diff := cmp.Diff(want, rows[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -161,6 +172,152 @@ func refusesCursors(t *testing.T, s store.RunIndex) {
 	for _, cursor := range []string{"x", "1.2", "..", "!.!.run", "1..run"} {
 		if _, _, err := s.Runs(t.Context(), &store.RunFilter{After: cursor}); lathe.CodeOf(err) != lathe.CodeInvalidRequest {
 			t.Errorf("%q: %v", cursor, err)
+		}
+	}
+}
+
+func listsTimes(t *testing.T, s store.RunIndex) {
+	for i := range 6 {
+		id := fmt.Sprintf("run_%d", i)
+		mustAppend(t, s, id, 0, at(id, 1, i, &event.RunStarted{Model: "m", Principal: fmt.Sprintf("p%d", i%2)}),
+			at(id, 2, 10+i, &event.ModelCallFinished{Attempt: 1, Status: "success"}))
+	}
+	second := func(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
+	for _, tt := range []struct {
+		f    store.RunFilter
+		want string
+	}{
+		{store.RunFilter{Since: second(2)}, "5 4 3 2"},
+		{store.RunFilter{Until: second(2)}, "1 0"},
+		{store.RunFilter{Since: second(2), Until: second(4)}, "3 2"},
+		{store.RunFilter{Since: second(2), Principal: "p1"}, "5 3"},
+		{store.RunFilter{Since: second(6)}, ""},
+	} {
+		var runs, calls []string
+		for f, whole := tt.f, false; !whole; { // page by page: the bounds hold with a cursor, too
+			f.Limit = 1
+			rows, next, err := s.Runs(t.Context(), &f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				runs = append(runs, strings.TrimPrefix(r.RunID, "run_"))
+			}
+			f.After, whole = next, next == ""
+		}
+		f := tt.f
+		if !f.Since.IsZero() {
+			f.Since = f.Since.Add(10 * time.Second)
+		}
+		if !f.Until.IsZero() {
+			f.Until = f.Until.Add(10 * time.Second)
+		}
+		rows, _, err := s.ModelCalls(t.Context(), &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			calls = append(calls, strings.TrimPrefix(r.RunID, "run_"))
+		}
+		if got := strings.Join(runs, " "); got != tt.want {
+			t.Errorf("%+v: runs %q, want %q", tt.f, got, tt.want)
+		}
+		if got := strings.Join(calls, " "); got != tt.want {
+			t.Errorf("%+v: calls of %q, want %q", f, got, tt.want)
+		}
+	}
+}
+
+func searches(t *testing.T, s store.RunIndex) {
+	const all = 23
+	for i := range all {
+		id := fmt.Sprintf("run_%02d", i)
+		mustAppend(t, s, id, 0, at(id, 1, i/3, &event.RunStarted{Model: "m"}), // some start at one time
+			at(id, 2, i, &event.ToolCallPlanned{ToolCallID: "c", Tool: fmt.Sprintf("tool_%d", i%5)}))
+	}
+	matched := 0
+	uses := func(_ context.Context, r *store.RunSummary) (bool, error) {
+		matched++
+		return slices.Contains(r.Tools, "tool_3"), nil
+	}
+	var found []string
+	short := 0
+	for f, n := (store.RunFilter{Limit: 2}), 0; ; n++ {
+		before := matched
+		rows, next, err := store.Search(t.Context(), s, &f, 4, uses)
+		if err != nil || len(rows) > 2 || matched-before > 4 || n > all {
+			t.Fatalf("%d rows of %d, %v", len(rows), matched-before, err)
+		}
+		for _, r := range rows {
+			found = append(found, r.RunID)
+		}
+		if next == "" {
+			break
+		}
+		if len(rows) < 2 {
+			short++
+		}
+		if n == 0 { // a run that begins meanwhile moves no page
+			mustAppend(t, s, "run_99", 0, at("run_99", 1, 99, &event.RunStarted{Model: "m"}), at("run_99", 2, 99, &event.ToolCallPlanned{ToolCallID: "c", Tool: "tool_3"}))
+		}
+		f.After = next
+	}
+	if want := []string{"run_18", "run_13", "run_08", "run_03"}; !slices.Equal(found, want) || matched != all || short == 0 {
+		t.Errorf("%v after %d rows and %d short pages, want %v after %d", found, matched, short, want, all)
+	}
+
+	// A page that ends before a run goes on with it.
+	var seen []string
+	stop := func(_ context.Context, r *store.RunSummary) (bool, error) {
+		if len(seen)%3 == 2 && seen[len(seen)-1] != "" {
+			seen = append(seen, "")
+			return false, store.ErrSearchStopped
+		}
+		seen = append(seen, r.RunID)
+		return true, nil
+	}
+	rows, next, err := store.Search(t.Context(), s, nil, 100, stop)
+	if err != nil || len(rows) != 2 || rows[1].RunID != "run_22" || next == "" {
+		t.Fatalf("%+v, %q, %v", rows, next, err)
+	}
+	rows, _, err = store.Search(t.Context(), s, &store.RunFilter{After: next}, 100, stop)
+	if err != nil || len(rows) == 0 || rows[0].RunID != "run_21" {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	broken := errors.New("broken")
+	if _, _, err := store.Search(t.Context(), s, nil, 100, func(context.Context, *store.RunSummary) (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("%v, want the error of match", err)
+	}
+	if _, _, err := store.Search(t.Context(), s, &store.RunFilter{After: "x"}, 100, stop); lathe.CodeOf(err) != lathe.CodeInvalidRequest {
+		t.Errorf("a strange cursor: %v", err)
+	}
+}
+
+func finds(t *testing.T, s store.RunIndex) {
+	msg := lathe.Assistant("The ÄRGER is over")
+	mustAppend(t, s, "run_1", 0, at("run_1", 1, 1, &event.RunStarted{Model: "m", Target: "main", Principal: "ann", Messages: []lathe.Message{lathe.User("Bring 17 apples")}}),
+		at("run_1", 2, 2, &event.ToolCallPlanned{ToolCallID: "c", Tool: "look"}), at("run_1", 3, 3, &event.ToolCallResult{ToolCallID: "c", Result: "{\"sum\":4711}"}),
+		at("run_1", 4, 4, &event.ModelCallFinished{Status: "success", Message: &msg}), at("run_1", 5, 5, &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", Answer: "Done"}))
+	mustAppend(t, s, "run_2", 0, at("run_2", 1, 2, &event.RunStarted{Model: "m2", Principal: "bob", Messages: []lathe.Message{lathe.User("Bring 18 apples")}}),
+		at("run_2", 2, 3, &event.RunFinished{Reason: lathe.ReasonUpstreamError, Status: "failed", ErrorCode: "timeout"}))
+	for _, tt := range []struct {
+		f    store.RunFilter
+		q    store.RunQuery
+		want string
+	}{
+		{want: "run_2 run_1"}, {q: store.RunQuery{Tool: "look"}, want: "run_1"}, {q: store.RunQuery{Tool: "loo"}}, {q: store.RunQuery{Model: "m2"}, want: "run_2"},
+		{q: store.RunQuery{Model: "main"}, want: "run_1"}, {q: store.RunQuery{Reason: lathe.ReasonUpstreamError}, want: "run_2"}, {q: store.RunQuery{ErrorCode: "timeout"}, want: "run_2"},
+		{q: store.RunQuery{Text: "APPLES"}, want: "run_2 run_1"}, {q: store.RunQuery{Text: "ärger"}, want: "run_1"}, {q: store.RunQuery{Text: "4711"}, want: "run_1"},
+		{q: store.RunQuery{Text: "done"}, want: "run_1"}, {q: store.RunQuery{Text: "tool_call_id"}}, {f: store.RunFilter{Principal: "bob"}, q: store.RunQuery{Text: "17"}},
+		{q: store.RunQuery{Text: "apples", Tool: "look"}, want: "run_1"},
+	} {
+		rows, next, truncated, err := store.Find(t.Context(), s, &tt.f, &tt.q)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.RunID)
+		}
+		if strings.Join(got, " ") != tt.want || next != "" || truncated || err != nil {
+			t.Errorf("%+v %+v: %v, next %q, truncated %v, %v, want %s", tt.f, tt.q, got, next, truncated, err, tt.want)
 		}
 	}
 }

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// maxSearchText bounds the text that a search looks for, in bytes.
+const maxSearchText = 200
+
+// runStatuses are the statuses of runs.
+var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
+
+// runReasons are the reasons for which a run ends or waits.
+var runReasons = []string{string(lathe.ReasonAnswered), string(lathe.ReasonClientToolCalls), string(lathe.ReasonAwaitingApproval),
+	string(lathe.ReasonAwaitingToolResults), string(lathe.ReasonMaxIterations), string(lathe.ReasonMaxToolCalls), string(lathe.ReasonToolLoop),
+	string(lathe.ReasonRunTimeout), string(lathe.ReasonBudgetExceeded), string(lathe.ReasonNoToolCalls), string(lathe.ReasonToolError),
+	string(lathe.ReasonUnknownTool), string(lathe.ReasonContentFilter), string(lathe.ReasonLength), string(lathe.ReasonUpstreamError),
+	string(lathe.ReasonGuestFault), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted), string(lathe.ReasonInternal)}
+
+// runQuery reads the query parameters of GET /api/runs. A key lists its own runs and no others.
+func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *store.RunQuery, *problem) {
+	f, p := c.filter(r)
+	if p != nil {
+		return nil, nil, p
+	}
+	v := r.URL.Query()
+	if p := narrowTimes(f, v, now); p != nil {
+		return nil, nil, p
+	}
+	if name := v.Get("principal"); name != "" {
+		if f.Principal != "" && f.Principal != name {
+			return nil, nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Param: "principal", Message: "This key lists its own runs only: leave principal out."}
+		}
+		f.Principal = name
+	}
+	q := &store.RunQuery{Tool: v.Get("tool"), Model: v.Get("model"), Reason: lathe.Reason(v.Get("reason")), ErrorCode: v.Get("error_code"), Text: v.Get("text")}
+	switch {
+	case f.Status != "" && !slices.Contains(runStatuses, f.Status):
+		return nil, nil, badRequest("status", "status may be %s.%s", strings.Join(runStatuses, ", "), mean(f.Status, runStatuses))
+	case q.Reason != "" && !slices.Contains(runReasons, string(q.Reason)):
+		return nil, nil, badRequest("reason", "No run ends for the reason %.64q.%s", q.Reason, mean(string(q.Reason), runReasons))
+	case len(q.Text) > maxSearchText:
+		return nil, nil, badRequest("text", "text may have %d bytes.", maxSearchText)
+	}
+	return f, q, nil
+}
+
+// narrowTimes reads `since` and `until` into a filter.
+func narrowTimes(f *store.RunFilter, v url.Values, now time.Time) *problem {
+	for _, bound := range []struct {
+		name string
+		at   *time.Time
+	}{{"since", &f.Since}, {"until", &f.Until}} {
+		s := v.Get(bound.name)
+		if s == "" {
+			continue
+		}
+		t, err := store.ParseTime(s, now)
+		if err != nil {
+			return badRequest(bound.name, "%s: %v.", bound.name, err)
+		}
+		*bound.at = t
+	}
+	return nil
+}

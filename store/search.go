@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// The limits of one page of [Find]. A page that reaches one ends early; its cursor continues the search.
+const (
+	MaxScannedRuns   = 10_000   // rows that are compared with a [RunQuery]
+	MaxSearchedRuns  = 500      // runs whose events are read for a text
+	MaxSearchedBytes = 32 << 20 // of the texts of their events
+)
+
+// A RunQuery selects runs by what a [RunIndex] has no index for. Empty fields select all.
+type RunQuery struct {
+	Tool      string // that was called: in RunSummary.Tools
+	Model     string // RunSummary.Model or Target
+	Reason    lathe.Reason
+	ErrorCode string
+	Text      string // in a message, argument, result or answer, without regard to case
+}
+
+// Find returns the runs of the index that fit the filter and the query, newest first. truncated says that the page
+// reached a limit before it was full; next continues the search.
+func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []RunSummary, next string, truncated bool, err error) {
+	if *q == (RunQuery{}) {
+		rows, next, err = ix.Runs(ctx, f)
+		return rows, next, false, err
+	}
+	s := textSearch{text: strings.ToLower(q.Text)}
+	rows, next, err = Search(ctx, ix, f, MaxScannedRuns, func(ctx context.Context, r *RunSummary) (bool, error) {
+		if !q.fits(r) || q.Text == "" {
+			return q.fits(r), nil
+		}
+		return s.in(ctx, ix, r.RunID)
+	})
+	return rows, next, next != "" && len(rows) < Page(f), err
+}
+
+// fits reports whether a row is of the kind that is asked for.
+func (q *RunQuery) fits(r *RunSummary) bool {
+	return (q.Tool == "" || slices.Contains(r.Tools, q.Tool)) && (q.Model == "" || q.Model == r.Model || q.Model == r.Target) &&
+		(q.Reason == "" || q.Reason == r.Reason) && (q.ErrorCode == "" || q.ErrorCode == r.ErrorCode)
+}
+
+// ParseTime reads a time as RFC 3339 has it, or how long before now it was: a whole number of days, hours, minutes or
+// seconds, such as 7d, 6h, 15m or 30s. Times before 1970 and after 2199 are errors, since stores count nanoseconds.
+func ParseTime(s string, now time.Time) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil && s != "" {
+		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}[s[len(s)-1]]
+		var n uint64
+		if n, err = strconv.ParseUint(s[:len(s)-1], 10, 31); err == nil && unit != 0 && n <= uint64(100*365*24*time.Hour/unit) {
+			t = now.Add(-time.Duration(n) * unit)
+		}
+	}
+	if err != nil || t.Year() < 1970 || t.Year() >= 2200 {
+		return time.Time{}, errors.New("want a time such as " + now.UTC().Format(time.RFC3339) + ", or how long ago, such as 15m, 6h or 7d")
+	}
+	return t, nil
+}
+
+// ErrSearchStopped is returned by the match function of [Search] to end a page before the run that it was called with.
+var ErrSearchStopped = errors.New("the search stopped at its limit")
+
+// searchBatch bounds the rows that Search reads at once.
+const searchBatch = 1_000
+
+// Search returns the runs of the index that fit the filter and for which match returns true, newest first, at most
+// [Page] of them. It reads rows until the page is full, scan rows were matched, or there are no more. next is the cursor
+// of the row at which the following page begins, "" if there is no further row: a page may be shorter than its limit, or
+// empty, while next is not "". The cursor stays valid while runs are added and removed.
+//
+// match may keep no part of its argument. If it returns [ErrSearchStopped], the page ends before that row; it must not
+// return it for the first row of a page, since the search would not proceed. Any other error ends the search.
+func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func(context.Context, *RunSummary) (bool, error)) (rows []RunSummary, next string, err error) {
+	batch := RunFilter{}
+	if f != nil {
+		batch = *f
+	}
+	want := Page(f)
+	batch.Limit = min(want, scan)
+	next = batch.After
+	for seen := 0; seen < scan && len(rows) < want; batch.Limit = min(2*batch.Limit, searchBatch, scan-seen) {
+		found, after, err := ix.Runs(ctx, &batch)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range found {
+			if len(rows) == want {
+				return rows, next, nil
+			}
+			ok, err := match(ctx, &found[i])
+			switch {
+			case errors.Is(err, ErrSearchStopped):
+				return rows, next, nil
+			case err != nil:
+				return nil, "", err
+			case ok:
+				rows = append(rows, found[i])
+			}
+			seen++
+			next = found[i].Cursor().String()
+		}
+		if after == "" {
+			return rows, "", nil
+		}
+		batch.After = after
+	}
+	return rows, next, nil
+}
+
+// A textSearch looks for a text in the events of several runs.
+type textSearch struct {
+	text  string // in lower case
+	runs  int    // that were searched
+	bytes int    // of their texts
+}
+
+// in reports whether a text of the run has the text that is looked for. A run that was deleted meanwhile has none.
+func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, error) {
+	if s.runs == MaxSearchedRuns || s.bytes >= MaxSearchedBytes {
+		return false, ErrSearchStopped
+	}
+	s.runs++
+	for e, err := range ix.Read(ctx, runID, 0) {
+		if lathe.CodeOf(err) == lathe.CodeNotFound {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, text := range textsOf(&e) {
+			s.bytes += len(text)
+			if strings.Contains(strings.ToLower(text), s.text) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// textsOf returns the texts of an event that people look for: of messages, arguments, results and answers.
+func textsOf(e *event.Event) []string {
+	switch d := e.Data.(type) {
+	case *event.RunStarted:
+		texts := make([]string, 0, len(d.Messages))
+		for i := range d.Messages {
+			texts = append(texts, messageTexts(&d.Messages[i])...)
+		}
+		return texts
+	case *event.ModelCallFinished:
+		texts := []string{d.ErrorMessage}
+		if d.Message != nil {
+			texts = append(texts, messageTexts(d.Message)...)
+		}
+		return texts
+	case *event.ToolCallProposed:
+		return []string{d.RawName, d.RawArgs}
+	case *event.ToolCallParseError:
+		return []string{d.RawExcerpt}
+	case *event.ApprovalResolved:
+		return []string{string(d.Arguments)}
+	case *event.ToolCallResult:
+		return []string{d.Result}
+	case *event.RunFinished:
+		return []string{d.Answer}
+	default: // the others have no text, or that of an event before them
+		return nil
+	}
+}
+
+func messageTexts(m *lathe.Message) (texts []string) {
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			texts = append(texts, p.Text)
+		case lathe.Reasoning:
+			texts = append(texts, p.Text)
+		case lathe.Refusal:
+			texts = append(texts, p.Text)
+		case lathe.ToolCall:
+			texts = append(texts, p.Arguments)
+		case lathe.ToolResult:
+			texts = append(texts, p.Content)
+		default: // data
+		}
+	}
+	return texts
+}
