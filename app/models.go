@@ -65,6 +65,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		MaxResponseBytes:    int64(m.MaxResponseBytes),
 		MaxAnswerBytes:      m.MaxAnswerBytes,
 		MaxAnswerCalls:      m.MaxAnswerCalls,
+		MaxContinuations:    m.MaxContinuations,
 		Log:                 options.Log,
 	}
 	if m.Name == config.CommandLineModel {

@@ -114,8 +114,10 @@ type Model struct {
 	// Text, reasoning and arguments of one answer.
 	MaxAnswerBytes int `key:"max_answer_bytes" default:"32MiB" is:"size" range:"1.."`
 	// Tool calls of one answer.
-	MaxAnswerCalls int        `key:"max_answer_calls" default:"256" range:"1.."`
-	Transforms     Transforms `key:"transforms"`
+	MaxAnswerCalls int `key:"max_answer_calls" default:"256" range:"1.."`
+	// How often one answer is continued that the model server has paused (pause_turn of Messages).
+	MaxContinuations int        `key:"max_continuations" default:"8" range:"1.."`
+	Transforms       Transforms `key:"transforms"`
 	// Members of a request that go to the model server besides those of OpenAI's published schema and of the
 	// profile.
 	Pass []string `key:"pass" also:"pass_through forward extra_members"`

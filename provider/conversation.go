@@ -119,8 +119,9 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 	now := time.Now()
 	v.watch.begin(now)
 	var load loading
+	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, yield: yield, relay: req.Relay}
+		a := attempt{v: v, yield: yield, relay: req.Relay, begun: turn.whole != nil, delta: turn.delta}
 		err := a.run(ctx, now)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -129,8 +130,24 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 		case err == nil:
 			v.recordRefusedFeatures()
 			v.complete(a.finish)
-			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: a.finish}, nil)
-			return
+			whole, again := turn.join(v.c, a.finish)
+			if !again {
+				yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}, nil)
+				return
+			}
+			turn.delta = a.delta
+			more, bad := turn.next(v.c, req)
+			if bad == nil {
+				if err := v.encodeRequest(more); err != nil {
+					bad = &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err}
+				}
+			}
+			if bad != nil {
+				yield(lathe.Delta{}, bad)
+				return
+			}
+			now = time.Now()
+			continue
 		}
 		if v.shortenIDs(req, &a, err) || v.retryWithoutFeature(req, &a) {
 			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {

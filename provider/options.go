@@ -76,6 +76,8 @@ type Options struct {
 	MaxEventBytes    int   // 8 MiB; of one event of a stream, and of a response that is not a stream
 	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
 	MaxAnswerCalls   int   // 256; tool calls of one answer
+	// MaxContinuations is how often one answer is continued that the server has paused (pause_turn of Messages); 8.
+	MaxContinuations int
 
 	// Log gets one debug line for each attempt: status, kind of failure and request id; nil: none.
 	Log *slog.Logger
@@ -135,6 +137,7 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 	if c.Retry.Jitter == nil {
 		c.Retry.Jitter = rand.Float64
 	}
+	def(&c.MaxContinuations, defaultContinuations)
 	def(&c.MaxResponseBytes, defaultMaxResponseBytes)
 	def(&c.MaxErrorBytes, defaultMaxErrorBytes)
 	return c

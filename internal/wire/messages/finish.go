@@ -84,10 +84,18 @@ func (b *block) whole() []byte {
 	})
 }
 
+// Paused reports whether the server ended an answer before the model finished its turn: the content is to be sent back.
+func (Codec) Paused(f *lathe.Finish) bool {
+	return f.RawReason == pauseTurn && len(f.Message.Calls()) == 0
+}
+
+// pauseTurn is the stop_reason of an answer whose turn the server has paused.
+const pauseTurn = "pause_turn"
+
 // stopReason returns the finish reason for a stop_reason, and whether the latter is known.
 func stopReason(raw string) (lathe.FinishReason, bool) {
 	switch raw {
-	case "end_turn", "stop_sequence", "pause_turn":
+	case "end_turn", "stop_sequence", pauseTurn:
 		return lathe.FinishStop, true
 	case "tool_use":
 		return lathe.FinishToolCalls, true
@@ -105,7 +113,7 @@ func (a *assembler) reason() lathe.FinishReason {
 	if !known {
 		a.fault(FaultStopReason)
 	}
-	if a.stop == "pause_turn" {
+	if a.stop == pauseTurn {
 		a.fault(FaultPaused)
 	}
 	helper := slices.ContainsFunc(a.blocks, func(b *block) bool { return b.kind == blockHelper })

@@ -1,0 +1,78 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+)
+
+// defaultContinuations is the default of Options.MaxContinuations.
+const defaultContinuations = 8
+
+// pausing is implemented by codecs of wires on which a server may end an answer before the model has finished its turn. The client
+// sends the content back, and the server continues the turn in another answer.
+type pausing interface {
+	Paused(f *lathe.Finish) bool
+}
+
+// A pausedTurn joins the answers of one turn that its server paused. The zero value has none.
+type pausedTurn struct {
+	whole     *lathe.Finish // the answers so far, joined; nil: there is none
+	continued int           // requests after the first
+	delta     bool          // a delta was handed over
+	relayed   bool          // the client gets the bytes, and continues the turn itself
+}
+
+// join appends an answer to those before it. It returns the turn so far, and whether the server has to continue it.
+func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool) {
+	if before := t.whole; before != nil {
+		f.Message.Parts = append(before.Message.Parts[:len(before.Message.Parts):len(before.Message.Parts)], f.Message.Parts...)
+		f.Usage.Add(before.Usage)
+		f.Dropped = before.Dropped
+		f.Faults = sumFaults(before.Faults, f.Faults)
+		f.ProviderCost = sumCosts(before.ProviderCost, f.ProviderCost)
+	}
+	p, ok := c.wire.(pausing)
+	if !ok || t.relayed || !p.Paused(f) {
+		return f, false
+	}
+	t.whole = f
+	return f, true
+}
+
+// next returns the request that continues the turn of req.
+func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, *lathe.Error) {
+	if t.continued == c.opts.MaxContinuations {
+		return nil, c.failure(c.protocol(0, fmt.Sprintf("the server paused the answer more than max_continuations (%d) times", t.continued), nil))
+	}
+	t.continued++
+	more := *req
+	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], t.whole.Message)
+	return &more, nil
+}
+
+// sumCosts returns the sum of two costs; nil if both are unknown.
+func sumCosts(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// sumFaults returns the faults of two answers, each kind once.
+func sumFaults(a, b []lathe.Fault) []lathe.Fault {
+	sum := slices.Clone(a)
+	for _, f := range b {
+		if i := slices.IndexFunc(sum, func(x lathe.Fault) bool { return x.Kind == f.Kind }); i >= 0 {
+			sum[i].Count += f.Count
+		} else {
+			sum = append(sum, f)
+		}
+	}
+	return sum
+}
