@@ -285,6 +285,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 // restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
 // carriers, calls of this server and compaction items in it.
 func (h *chatHandler) restore(ctx context.Context, a *chat, relayed bool) (*spliced, *problem) {
+	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.turns.conversationOf(ctx, a, relayed)
 	h.turns.open(ctx, a, j)
 	if a.protocol.showsCalls {

@@ -30,6 +30,7 @@ type chat struct {
 	writer    wire.Writer // nil: the response is not streamed
 	calls     *handover
 	carriers  *carriers // nil: the wire has none, or its clients do not send them back
+	keepsText bool      // an answer that consists of text is kept with the turns behind it
 	alone     bool      // the answer is one JSON text, so that the response has the text of the last turn only
 	shows     bool      // the response contains calls of this server
 	asks      bool      // the response contains requests for approvals, which some clients accept only if they declared the tool
@@ -262,6 +263,9 @@ func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
 		}
 		a.handler.turns.store.putLinked(a.sum.key(calls), linkOf(a.owner(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
 		return f
+	}
+	if !a.stored {
+		a.keepText(res, own)
 	}
 	switch res.Reason {
 	case lathe.ReasonLength:

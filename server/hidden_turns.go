@@ -31,21 +31,23 @@ type loadedRuns struct {
 type hiddenTurns struct {
 	*runViews
 	store  *turnStore
+	absent keySet // of texts behind which the store has no turns
 	seals  *sealKeys
 	loaded loadedRuns
 }
 
-// join joins the conversation of a request with what was kept of it, here or in the store.
+// splice puts the hidden turns of a conversation, kept here or in the store, into the conversation of a request.
 func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *spliced {
 	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
 	waiting := ht.waitingTurns(ctx, a)
 	handsOver := len(a.req.Tools) > 0 || ht.opts.Approvals != nil
-	if (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
+	if !a.keepsText && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting)
-	if j.missing && !relayed && ht.opts.Index != nil && ht.loadTurns(ctx, a.caller) {
-		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting)
+	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
+	loaded := j.missing && !relayed && ht.opts.Index != nil && ht.loadTurns(ctx, a.caller)
+	if loaded = ht.loadTexts(ctx, a.caller, j.texts) || loaded; loaded {
+		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
 	}
 	return j
 }

@@ -140,9 +140,9 @@ type Limits struct {
 	RetryWindow time.Duration
 	// RepeatWindow is 0: the time after the delivery of an answer in which a repetition of its request gets the same answer.
 	RepeatWindow time.Duration
-	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory of runs that returned calls
-	// to the client, and KeepFor (1 h) bounds their age. After hidden turns have been dropped, the conversation continues
-	// without the results of the server's tools in them.
+	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory, of runs that returned calls
+	// to the client or came to an answer of text, and KeepFor (1 h) bounds their age. After hidden turns have been dropped,
+	// the conversation continues without the results of the server's tools in them.
 	MaxKept      int
 	MaxKeptBytes int
 	KeepFor      time.Duration

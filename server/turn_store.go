@@ -128,13 +128,15 @@ type spliced struct {
 	last     turnKey         // of the last turn that was put in its place
 	missing  bool            // calls were answered of which nothing is kept
 	waits    *storedTurns    // whose run waits for the results that the conversation ends with
+	texts    []turnKey       // of answers that consist of text and of which nothing is kept
 }
 
-// join returns the messages with what was kept in its place, and with what became of the runs that waited in the
-// place of the turns that said so. The messages passed checkAnswers, and are not changed.
+// splice returns the messages with what was kept in its place, and with what became of the runs that waited in the
+// place of the turns that said so. With texts it looks for what was kept behind texts, too: see [conversationSum.textKey]. The
+// messages passed checkAnswers, and are not changed.
 //
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
-func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn) *spliced {
+func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, texts bool) *spliced {
 	j := &spliced{messages: make([]lathe.Message, 0, len(messages))}
 	c := newConversation(who)
 	starts := map[conversationSum]int{}
@@ -150,8 +152,18 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			continue
 		}
 		if len(calls) == 0 {
-			j.messages = append(j.messages, *m)
-			c.add(m)
+			n := 0
+			if texts {
+				n = k.spliceText(j, c.sum, messages[i:])
+			}
+			if n == 0 {
+				j.messages, n = append(j.messages, *m), 1
+			}
+			for range n {
+				c.add(&messages[i])
+				i++
+			}
+			i--
 			continue
 		}
 		answers := messages[i+1 : i+1+len(calls)]
@@ -183,6 +195,22 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 	}
 	j.sum = c.sum()
 	return j
+}
+
+// spliceText appends the answer of text that the messages begin with, or what was kept behind it, and returns how many messages
+// the answer has. sum returns the sum of the conversation before it.
+func (k *turnStore) spliceText(j *spliced, sum func() conversationSum, messages []lathe.Message) int {
+	n, text := textTurns(messages)
+	if n == 0 {
+		return 0
+	}
+	key := sum().textKey(text)
+	if t := k.find(key); t != nil {
+		j.messages, j.changed = append(j.messages, t.messages...), true
+		return n
+	}
+	j.messages, j.texts = append(j.messages, messages[:n]...), append(j.texts, key)
+	return n
 }
 
 // appendSpliced appends own, and the answers of the client among those of this server, in call order. It

@@ -14,7 +14,8 @@ const RequestsKept = 48 * time.Hour
 type RequestDigest [sha256.Size]byte
 
 // A RequestStore records which run serves a request, so that a client's retry gets the response of that run. A record
-// contains no text of the request. A store may remove records that are older than [RequestsKept].
+// contains no text of the request. The server also records under the digest of an answer and its conversation which run came
+// to that answer. A store may remove records that are older than [RequestsKept].
 //
 // Records are independent of the log: a record remains when its run is removed by [Retainer.DeleteBefore] or
 // [Retainer.Trim], and is removed when the run is deleted by name, by session or by principal.

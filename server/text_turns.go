@@ -1,0 +1,262 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// An answer that consists of text alone has no call by which the turns behind it could be found again, and clients of chat
+// completions have no item for a carrier; clients of the other wires may drop it. So the turns are kept under a hash of the
+// conversation before the answer and of the answer's text:
+//
+//	client:  user, assistant(text), user
+//	model:   user, assistant(call s), tool(s), assistant(text), user
+//
+// White space in the text does not count, since clients trim it and join pieces with it. If the client has changed the text, or
+// anything before it, no turns are found, and the message stays as the client has it.
+//
+// In memory such turns are bounded by Limits.MaxKept, MaxKeptBytes and KeepFor, as other hidden turns are. The store records the
+// run under the same hash (package store, RequestStore), so that another process can read the turns from the log of the run.
+
+// maxTextLookups bounds the messages of one conversation whose turns are looked up in the store: the last ones.
+const maxTextLookups = 64
+
+// isTextTurn reports whether a message is an answer that consists of text, without an item of this server.
+func isTextTurn(m *lathe.Message) bool {
+	text := false
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			text = text || strings.TrimSpace(p.Text) != ""
+		case lathe.Reasoning:
+			if isCarrier(p) {
+				return false
+			}
+		case lathe.ToolCall, lathe.ToolResult, lathe.Blob, lathe.Refusal, lathe.Opaque:
+			return false
+		}
+	}
+	return text && m.Role == lathe.RoleAssistant
+}
+
+// textTurns returns how many messages at the beginning of a conversation are one answer that consists of text, which some
+// clients keep in pieces, and the text.
+func textTurns(messages []lathe.Message) (n int, text string) {
+	for n < len(messages) && isTextTurn(&messages[n]) {
+		n++
+	}
+	if n == 1 {
+		return 1, messages[0].Text()
+	}
+	var all strings.Builder
+	for i := range n {
+		all.WriteString(messages[i].Text())
+	}
+	return n, all.String()
+}
+
+// textKey names an answer with this text, said after that.
+func (s conversationSum) textKey(text string) (k turnKey) {
+	h := sha256.New()
+	h.Write(s[:])
+	part := conversation{h}
+	part.text("text") // the key of calls has three texts for each
+	joined := make([]byte, 0, len(text))
+	for word := range strings.FieldsSeq(text) {
+		joined = append(joined, word...)
+	}
+	h.Write(joined)
+	h.Sum(k[:0])
+	return k
+}
+
+// behindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
+// results that its request had. ok is false if the client has received all of them, or a call is not answered.
+func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
+	for len(own) > 0 && own[0].Role == lathe.RoleTool {
+		own = own[1:]
+	}
+	isResult := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
+	return own, slices.ContainsFunc(own, isResult) && checkAnswers(own) == nil
+}
+
+// hasTools reports whether the caller may have calls of tools of this server made.
+func (c *caller) hasTools() bool {
+	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name) })
+}
+
+// keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not
+// receive all of them. The store records the run in the background; if other processes use it, keepText waits for the record,
+// for at most recordGrace, since the next request may reach another process.
+func (a *chat) keepText(res *event.Result, own []lathe.Message) {
+	ht, status := a.handler.turns, res.Reason.Status()
+	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" {
+		return
+	}
+	own, ok := behindText(own)
+	if !ok {
+		return
+	}
+	shown := a.shown(own)
+	text := textOf(shown)
+	if strings.TrimSpace(text) == "" || slices.ContainsFunc(shown, func(p lathe.Part) bool { _, is := p.(lathe.Refusal); return is }) {
+		return
+	}
+	key := a.sum.textKey(text)
+	ht.store.put(key, "", loop.KeptHistory(own, a.job.loop.Retention()))
+	ht.absent.remove(key)
+	requests, ok := ht.opts.Index.(store.RequestStore)
+	if !ok {
+		return
+	}
+	runID, requestID := a.caller.runID, a.caller.requestID
+	setup, recorded := ht.work.begin(), make(chan struct{}) // Drain waits for it
+	go func() {
+		defer ht.work.end(setup)
+		defer close(recorded)
+		err := errors.New("the store panicked")
+		func() {
+			defer func() { _ = recover() }() // its value may hold content
+			err = ht.recordText(requests, key, runID)
+		}()
+		if err != nil {
+			ht.opts.Log.Warn("the run of an answer could not be recorded: another process cannot restore its calls", "request_id", requestID, "run_id", runID, "code", lathe.CodeOf(err))
+		}
+	}()
+	if ht.shared == nil {
+		return
+	}
+	grace := time.NewTimer(recordGrace)
+	defer grace.Stop()
+	select {
+	case <-recorded:
+	case <-grace.C:
+	}
+}
+
+// recordGrace bounds the time that an answer waits for a slow store.
+const recordGrace = 250 * time.Millisecond
+
+// recordText records the run whose messages stand behind a text, in place of an earlier one that came to the same text.
+func (ht *hiddenTurns) recordText(requests store.RequestStore, key turnKey, runID string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), deliverTimeout)
+	defer cancel()
+	if err := ht.opts.Engine.Flush(ctx, runID); err != nil {
+		return err
+	}
+	digest := store.RequestDigest(key)
+	err := requests.PutRequest(ctx, digest, runID, "")
+	if lathe.CodeOf(err) == lathe.CodeConflict {
+		var earlier store.RequestRecord
+		if earlier, err = requests.FindRequest(ctx, digest); err == nil {
+			err = requests.PutRequest(ctx, digest, runID, earlier.RunID)
+		}
+	}
+	if lathe.CodeOf(err) == lathe.CodeConflict { // a third run came to the same text, which is as good
+		return nil
+	}
+	return err
+}
+
+// loadTexts reads the turns behind texts from the store, and reports whether it found any.
+func (ht *hiddenTurns) loadTexts(ctx context.Context, c *caller, keys []turnKey) (found bool) {
+	requests, ok := ht.opts.Index.(store.RequestStore)
+	if !ok {
+		return false
+	}
+	for _, key := range keys[max(0, len(keys)-maxTextLookups):] {
+		if ctx.Err() != nil || ht.absent.has(key, ht.opts.Now()) {
+			continue
+		}
+		record, err := requests.FindRequest(ctx, store.RequestDigest(key))
+		switch {
+		case err == nil && ht.loadText(ctx, c, key, record.RunID):
+			found = true
+		case err == nil, lathe.CodeOf(err) == lathe.CodeNotFound:
+			ht.absent.add(key, ht.opts.Now())
+		default:
+			ht.opts.Log.Warn("the store could not say which calls stand behind an answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
+			return found
+		}
+	}
+	return found
+}
+
+// loadText reads the turns behind a text from the log of the run.
+func (ht *hiddenTurns) loadText(ctx context.Context, c *caller, key turnKey, runID string) bool {
+	own := *c // whose request is of another run
+	v, p := ht.view(ctx, &own, runID)
+	if p != nil || v.state.Finished == nil {
+		return false
+	}
+	added := v.state.Messages[v.state.Start-v.state.TakenOver:]
+	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
+		if v.client[answered(&added[i])] {
+			added = added[i:]
+			break
+		}
+	}
+	messages, ok := behindText(added)
+	if ok {
+		ht.store.put(key, "", loop.KeptHistory(messages, v.state.Retention))
+	}
+	return ok
+}
+
+// A keySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero
+// value is empty. It may be used by several goroutines at once.
+type keySet struct {
+	mu          sync.Mutex
+	recent, old map[turnKey]struct{}
+	began       time.Time // of recent
+}
+
+const (
+	maxAbsent = 8192 // the keys take about 1 MiB
+	absentFor = time.Minute
+)
+
+func (s *keySet) add(key turnKey, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(now)
+	s.recent[key] = struct{}{}
+}
+
+// turn begins a new set of recent keys if the present one is full or old. s.mu is held.
+func (s *keySet) turn(now time.Time) {
+	age := now.Sub(s.began)
+	if len(s.recent) < maxAbsent && age < absentFor && s.recent != nil {
+		return
+	}
+	if s.old = s.recent; age >= 2*absentFor {
+		s.old = nil
+	}
+	s.recent, s.began = map[turnKey]struct{}{}, now
+}
+
+func (s *keySet) has(key turnKey, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(now)
+	_, recent := s.recent[key]
+	_, old := s.old[key]
+	return recent || old
+}
+
+func (s *keySet) remove(key turnKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.recent, key)
+	delete(s.old, key)
+}
