@@ -15,6 +15,11 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if g.toPage(r) {
+		w.Header().Add("Vary", "Accept")
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
@@ -33,6 +38,20 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 		c.form = form
 	}
 	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "There is nothing at this path" + hint})
+}
+
+// toPage reports whether a browser shows the base URL of the API, which is what people copy: it is sent to the page.
+func (g *Server) toPage(r *http.Request) bool {
+	if g.opts.NoPage || r.Method != http.MethodGet || r.URL.Path != "/v1" && r.URL.Path != "/v1/" {
+		return false
+	}
+	for media := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		media, _, _ = strings.Cut(media, ";")
+		if strings.EqualFold(strings.TrimSpace(media), "text/html") {
+			return true
+		}
+	}
+	return false
 }
 
 // Paths of other APIs, without their version.

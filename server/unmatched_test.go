@@ -95,3 +95,27 @@ func TestPermanentUpstreamFailures(t *testing.T) {
 		}
 	}
 }
+
+// A browser that shows the base URL is sent to the page; a client gets the error that it can read.
+func TestBaseURLInABrowserLeadsToThePage(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	for _, c := range []struct {
+		path, accept string
+		status       int
+	}{{"/v1", "text/html,application/xhtml+xml,*/*;q=0.8", 303}, {"/v1/", "application/json, Text/HTML;q=0.9", 303}, {"/v1", "application/json", 404}, {"/v1", "", 404}, {"/v1/x", "text/html", 404}} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", f.url+c.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", c.accept)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.status || c.status == 303 && (resp.Header.Get("Location") != "/" || resp.Header.Get("Vary") != "Accept") {
+			t.Errorf("%s with %q: %d %v", c.path, c.accept, resp.StatusCode, resp.Header)
+		}
+	}
+}
