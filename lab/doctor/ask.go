@@ -108,7 +108,7 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 			return e
 		}
 		x.find("loading", words)
-		x.opts.Progress(x.probe.Name + " (the server loads the model)")
+		x.progress(x.probe.Name + " (the server loads the model)")
 		select {
 		case <-time.After(loadingPause):
 		case <-ctx.Done():

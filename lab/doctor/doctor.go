@@ -70,9 +70,15 @@ type Options struct {
 	MaxTokens int
 	// Loading is how long the doctor waits for a server that is loading the model; 2 min.
 	Loading time.Duration
-	// Progress is called with the name of each probe before it starts; nil: not called.
-	Progress func(probe string)
+	// Quick makes the first probes alone: the list of models, a plain answer, whole and streamed, and a tool call likewise.
+	Quick bool
+	// Progress is called with the name of each probe before it starts, or with what the probe waits for, its number from 1 on and
+	// how many probes there are at most; nil: not called.
+	Progress func(probe string, number, of int)
 }
+
+// quickProbes is how many of the probes a quick examination makes.
+const quickProbes = 5
 
 func (o *Options) withDefaults() Options {
 	var c Options
@@ -94,7 +100,7 @@ func (o *Options) withDefaults() Options {
 		c.MaxBytes = 8 << 20
 	}
 	if c.Progress == nil {
-		c.Progress = func(string) {}
+		c.Progress = func(string, int, int) {}
 	}
 	return c
 }
@@ -193,7 +199,12 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 		defer own.CloseIdleConnections()
 		x.transport, x.fresh = own, reconnect.Fresh(own)
 	}
-	for _, p := range probes {
+	list := probes
+	if x.opts.Quick {
+		list = probes[:quickProbes]
+	}
+	for i, p := range list {
+		x.number, x.probes = i+1, len(list)
 		x.run(ctx, p)
 		if err := ctx.Err(); err != nil {
 			return fail(lathe.CodeCancelled, err)
@@ -224,6 +235,8 @@ type examiner struct {
 	report      *Report
 	found       map[string]*Finding
 	probe       *Probe // under way
+	number      int    // of the probe
+	probes      int    // that are made at most
 	unreachable error  // set: the examination ends
 	mistake     bool   // what the address or the certificate shows
 
@@ -255,10 +268,12 @@ func (x *examiner) run(ctx context.Context, p probe) {
 		x.probe.Outcome, x.probe.Why = Skipped, why
 		return
 	}
-	x.opts.Progress(p.name)
+	x.progress(p.name)
 	p.run(ctx, x)
 	x.decide()
 }
+
+func (x *examiner) progress(what string) { x.opts.Progress(what, x.number, x.probes) }
 
 // decide makes the outcome of the probe under way the worst of its findings.
 func (x *examiner) decide() {

@@ -304,13 +304,25 @@ func TestDoctorStopsWhenItIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	rep, err := doctor.Run(ctx, doctor.Target{BaseURL: "http://h/v1", Model: sim.DemoModel, Transport: sim.New(nil).Transport()},
-		&doctor.Options{Progress: func(probe string) {
+		&doctor.Options{Progress: func(probe string, _, _ int) {
 			if probe == "call" {
 				cancel()
 			}
 		}})
 	if rep != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", rep, err)
+	}
+}
+
+// A quick examination makes the first probes, and reports their number.
+func TestDoctorQuick(t *testing.T) {
+	t.Parallel()
+	var made []string
+	rep, err := doctor.Run(t.Context(), doctor.Target{BaseURL: "http://h/v1", Model: sim.DemoModel, Transport: sim.New(nil).Transport()},
+		&doctor.Options{Quick: true, Progress: func(probe string, n, of int) { made = append(made, fmt.Sprintf("%s %d/%d", probe, n, of)) }})
+	want := "models 1/5 chat 2/5 stream 3/5 call 4/5 call-stream 5/5"
+	if err != nil || rep.Broken() || strings.Join(made, " ") != want {
+		t.Errorf("%v, %v; want %s", made, err, want)
 	}
 }
 

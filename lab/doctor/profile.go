@@ -24,6 +24,12 @@ type Profile struct {
 	Settings []Setting `json:"settings"`
 }
 
+// NewProfile returns the profile of a model that was not examined: how it is reached.
+func NewProfile(t Target) *Profile {
+	p := (&examiner{target: t}).profile()
+	return &p
+}
+
 // Mends returns the settings that findings want.
 func (p *Profile) Mends() []Setting {
 	var out []Setting
@@ -110,7 +116,7 @@ func (p *Profile) YAML() []byte {
 			}
 			section, key, indent = above, last, "      "
 		}
-		fmt.Fprintf(&b, "%s%s: %s", indent, key, s.yaml())
+		fmt.Fprintf(&b, "%s%s: %s", indent, key, s.YAML())
 		if s.For != "" {
 			fmt.Fprintf(&b, " # %s", s.For)
 		}
@@ -138,7 +144,8 @@ func (p *Profile) sorted() []Setting {
 	return out
 }
 
-func (s *Setting) yaml() string {
+// YAML returns the value as it stands in a configuration.
+func (s *Setting) YAML() string {
 	switch {
 	case s.Raw:
 		return s.Value

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// A Starter is what a first configuration is made of.
+type Starter struct {
+	Name  string // of the model's entry
+	Model []StarterSetting
+	// Head is the comment at the top, without its marks.
+	Head string
+}
+
+// A StarterSetting is a setting of the model's entry.
+type StarterSetting struct {
+	Key, Value string // Key is below the entry, such as transforms.tool_call; Value is YAML
+	Why        string // a comment; "": the documentation of the setting
+}
+
+// starterWidth is the width of comments, in bytes.
+const starterWidth = 100
+
+// starterModel are the settings of a model that are shown where none is given.
+var starterModel = []starterLine{{"key", "${OPENAI_API_KEY}"}, {"dialect", ""}, {"client_timeout", ""}}
+
+// starterRest are the settings below the model's entry, all of them as comments but the first.
+var starterRest = []starterLine{
+	{"tools.builtin", "[calculator, get_current_time]"},
+	{"tools.mcp.files.command", "npx"},
+	{"tools.mcp.files.args", "[-y, '@modelcontextprotocol/server-filesystem', .]"},
+	{"tools.mcp.files.allowlist", "['*']"},
+	{"policy.effects.read_only", ""},
+	{"policy.effects.writes", ""},
+	{"policy.tools", "{calculator: ask}"},
+	{"tool_calling.max_iterations", ""},
+	{"tool_calling.max_total_tool_calls", ""},
+	{"tool_calling.run_timeout", ""},
+	{"serve.addr", ""},
+	{"serve.store", "sqlite:runs.db"},
+	{"keys.team.key", "${LATHE_TEAM_KEY}"},
+}
+
+// A starterLine is a setting with an example of its value; "": its default.
+type starterLine struct{ path, value string }
+
+// YAML returns a configuration in which each setting has its documentation as a comment. A # with no blank after it stands
+// before a setting that is not in force: without the mark it is, with the value that stands there.
+func (s *Starter) YAML() []byte {
+	w := starterWriter{docs: map[string]*setting{}}
+	for _, known := range flat(settingsOf(reflect.TypeFor[Config]())) {
+		w.docs[known.path] = known
+	}
+	w.comment("", s.Head)
+	name := quoteName(s.Name)
+	w.line("\n")
+	w.comment("", w.doc("default_model"))
+	w.line("default_model: " + name + "\n\nmodels:\n  " + name + ":\n")
+	given := map[string]bool{}
+	section := ""
+	for _, m := range s.Model {
+		given[m.Key] = true
+		key, indent := m.Key, "    "
+		if above, last, ok := strings.Cut(m.Key, "."); ok {
+			if above != section {
+				w.line("    " + above + ":\n")
+			}
+			section, key, indent = above, last, "      "
+		} else {
+			section = ""
+		}
+		why := m.Why
+		if why == "" {
+			why = w.doc("models.NAME." + m.Key)
+		}
+		w.comment(indent, why)
+		w.line(indent + key + ": " + m.Value + "\n")
+	}
+	for _, l := range starterModel {
+		if !given[l.path] {
+			w.comment("    ", w.doc("models.NAME."+l.path))
+			w.line("    #" + l.path + ": " + w.value("models.NAME."+l.path, l.value) + "\n")
+		}
+	}
+	w.rest()
+	return []byte(w.b.String())
+}
+
+type starterWriter struct {
+	b    strings.Builder
+	docs map[string]*setting
+}
+
+func (w *starterWriter) line(s string) { w.b.WriteString(s) }
+
+// rest writes the settings besides those of the model: a section whose settings are comments is one, too.
+func (w *starterWriter) rest() {
+	var above []string
+	for i, l := range starterRest {
+		parts := strings.Split(l.path, ".")
+		live := i == 0
+		n := 0 // sections that are open already
+		for n < len(parts)-1 && n < len(above) && above[n] == parts[n] {
+			n++
+		}
+		for j := n; j < len(parts)-1; j++ {
+			if j == 0 {
+				w.line("\n")
+			}
+			w.key(j, parts[j], "", live)
+		}
+		above = parts[:len(parts)-1]
+		doc := strings.Replace(strings.Replace(l.path, ".files.", ".NAME.", 1), ".team.", ".NAME.", 1)
+		w.comment(strings.Repeat("  ", len(parts)-1), w.doc(doc))
+		w.key(len(parts)-1, parts[len(parts)-1], " "+w.value(doc, l.value), live)
+	}
+}
+
+// key writes a key at a depth. One that is not in force has a # before it.
+func (w *starterWriter) key(depth int, key, value string, live bool) {
+	indent := strings.Repeat("  ", depth)
+	if !live {
+		indent += "#"
+	}
+	w.line(indent + key + ":" + value + "\n")
+}
+
+func (w *starterWriter) comment(indent, text string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(indent)+len(line)+len(word) > starterWidth {
+			w.line(indent + "# " + line + "\n")
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line != "" {
+		w.line(indent + "# " + line + "\n")
+	}
+}
+
+func (w *starterWriter) setting(path string) *setting {
+	s := w.docs[path]
+	if s == nil {
+		panic(fmt.Sprintf("config: no setting %s", path))
+	}
+	return s
+}
+
+func (w *starterWriter) doc(path string) string { return w.setting(path).doc() }
+
+func (w *starterWriter) value(path, value string) string {
+	if value == "" {
+		value = w.setting(path).def
+	}
+	return value
+}
+
+// quoteName returns a name as YAML.
+func quoteName(name string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+}
