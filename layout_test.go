@@ -34,6 +34,7 @@ var rules = []rule{
 	{path: "internal/nearest"},
 	{path: "internal/shorten"},
 	{path: "internal/markdown"},
+	{path: "internal/progress"},
 	{path: "internal/unseen"},
 	{path: "internal/stack"},
 	{path: "internal/connect", std: []string{"os"}, outside: []string{"github.com/BurntSushi/toml", "go.yaml.in/yaml"}},

@@ -26,7 +26,6 @@ type chatFlags struct {
 	runFlags
 	server  serverFlags
 	history string
-	plain   bool
 }
 
 func chatCommand() *cobra.Command {
@@ -56,7 +55,6 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 	fl.StringVar(&f.system, "system", "", "system `text`")
 	fl.StringSliceVar(&f.tools, "tools", nil, "`names` of the tools that the chat may use, \"\" for none; default: all that are configured")
 	fl.StringVar(&f.history, "history", defaultHistory(), "`file` of the lines that were typed, \"\" for none")
-	fl.BoolVar(&f.plain, "plain", false, "show answers as they were written")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no tool activity on stderr")
 	fl.StringVar(&f.log, "log", "", "log to stderr from this `level` up: debug, info, warn, error")
 	logFormatFlag(cmd, &f.logFormat)
@@ -133,7 +131,7 @@ func (f *chatFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(cmd.Context()))) }()
-	if c.view.outTerm && !f.plain {
+	if plain, _ := cmd.Flags().GetBool("plain"); c.view.outTerm && !plain { // it is defined for every command
 		c.view.markdown = markdown.New(c.view.out, c.view.colour)
 	}
 	c.lines = &plainLines{bufio.NewReader(interruptible(cmd.Context(), in))}

@@ -29,6 +29,26 @@ func completeRun(cmd *cobra.Command) {
 	}
 }
 
+// completeUpstream completes the flags that name a model server and a model on it.
+func completeUpstream(cmd *cobra.Command) {
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "wire": words("openai", "responses", "anthropic", "gemini"),
+		"base-url": cobra.NoFileCompletions, "key-env": cobra.NoFileCompletions})
+}
+
+// completeFlags completes flags of the command.
+func completeFlags(cmd *cobra.Command, by map[string]cobra.CompletionFunc) {
+	for flag, fn := range by {
+		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+}
+
+// words completes one of several words.
+func words(list ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+}
+
 // completeGuest is completeRun for `guest run`.
 func completeGuest(cmd *cobra.Command) {
 	fixed := map[string][]string{"grant": {"clock", "random"}, "log": {"debug", "info", "warn", "error"},

@@ -61,9 +61,7 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cmd.AddCommand(doctorClientCommand())
-	if err := cmd.RegisterFlagCompletionFunc("model", completeModels); err != nil {
-		panic(err) // the flag is not defined
-	}
+	completeUpstream(cmd)
 	return cmd
 }
 
@@ -100,8 +98,9 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	started := time.Now()
-	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Timeout: f.timeout, Progress: func(probe string) { view.running(probe + " …") }})
-	view.clearLive()
+	work := view.progress()
+	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Timeout: f.timeout, Progress: func(probe string, n, of int) { work(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }})
+	work("")
 	if err != nil {
 		return f.ended(cmd, err)
 	}
@@ -155,16 +154,20 @@ func writeNew(path string, b []byte) error {
 
 // target finds the model that is examined, as a run would.
 func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
-	var t doctor.Target
 	rf := runFlags{model: f.model, baseURL: f.baseURL, wire: f.wire, keyFile: f.keyFile, keyEnv: f.keyEnv}
 	over, name, err := rf.overrides(cmd)
 	if err != nil {
-		return t, err
+		return doctor.Target{}, err
 	}
 	cfg, err := loadConfig(configPath(cmd), over)
 	if err != nil {
-		return t, err
+		return doctor.Target{}, err
 	}
+	return f.targetOf(cfg, name, view)
+}
+
+// targetOf is target with a configuration that has the model; "" is the default model.
+func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t doctor.Target, err error) {
 	entry, err := cfg.Model(name)
 	if err != nil {
 		return t, usageError("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -37,7 +38,10 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.Version = currentVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
-	root.AddCommand(runCommand(), chatCommand(), serveCommand(), workerCommand(), connectCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
+	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
+	root.PersistentFlags().Bool("plain", false, "no colours, no lines that are written over, and answers as they were written")
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { choosePlain(cmd) }
+	root.AddCommand(runCommand(), chatCommand(), serveCommand(), initCommand(), openCommand(), manCommand(), workerCommand(), connectCommand(), runsCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), configCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -48,6 +52,15 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	}
 	requireSubcommand(root)
 	return root
+}
+
+// choosePlain puts --no-color and --plain into the environment, which decides for all of the program.
+func choosePlain(cmd *cobra.Command) {
+	for flag, variable := range map[string][2]string{"no-color": {"NO_COLOR", "1"}, "plain": {"TERM", "dumb"}} {
+		if on, _ := cmd.Flags().GetBool(flag); on { // it is defined for every command
+			_ = os.Setenv(variable[0], variable[1]) // both are valid
+		}
+	}
 }
 
 func helpCommand() *cobra.Command {

@@ -232,7 +232,9 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if _, suspends := person.(parking); suspends {
 		opts.AgentApprover = nil
 	}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, f.tools, f.quiet || f.asJSON)
 	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
+	starting.Stop()
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,10 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	if d.app, err = app.New(cfg, opts); err != nil {
+	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
+	d.app, err = app.New(cfg, opts)
+	starting.Stop()
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.app.Close()) }()

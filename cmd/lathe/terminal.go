@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,8 +14,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/markdown"
+	"github.com/lathe-run/lathe/internal/progress"
 )
 
 // The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
@@ -367,6 +371,49 @@ func (s *screen) clearLive() {
 		fmt.Fprint(s.err, "\r\x1b[2K")
 		s.liveLine = false
 	}
+}
+
+// progress returns a function that says how far long work has come; "" ends it.
+func (s *screen) progress() func(text string) {
+	line := startProgress(s.err, s.quiet)
+	return func(text string) {
+		if text == "" {
+			line.Stop()
+			return
+		}
+		line.Say(text)
+	}
+}
+
+// startProgress begins to write the progress of long work to stderr. The caller stops it.
+func startProgress(w io.Writer, quiet bool) *progress.Line {
+	opts := &progress.Options{Quiet: quiet}
+	if f, ok := w.(*os.File); ok && isTerminal(f) && os.Getenv("TERM") != "dumb" {
+		opts.Live = true
+		opts.Width = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || width <= 0 {
+				return 80
+			}
+			return width
+		}
+	}
+	return progress.Start(w, opts)
+}
+
+// startingServers says which MCP servers start, of those whose tools are allowed, until the caller stops it.
+func startingServers(w io.Writer, cfg *config.Config, allow []string, quiet bool) *progress.Line {
+	names := app.ServersOf(allow)
+	if names == nil {
+		names = slices.Sorted(maps.Keys(cfg.Tools.MCP))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return cfg.Tools.MCP[name] == nil })
+	if len(names) == 0 {
+		return nil
+	}
+	line := startProgress(w, quiet)
+	line.Say("starting the MCP server " + strings.Join(names, ", "))
+	return line
 }
 
 var colours = map[string]string{"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}

@@ -46,7 +46,9 @@ func toolsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
 			tools, err := app.StartTools(cmd.Context(), cfg, nil)
+			starting.Stop()
 			if err != nil {
 				return err
 			}

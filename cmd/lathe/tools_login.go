@@ -207,7 +207,7 @@ func granted(server string, g *app.Grant) string {
 	return b.String()
 }
 
-// openBrowser opens an address that was checked to be https or on this machine. No shell reads it.
+// openBrowser opens an address that the caller has checked. No shell reads it.
 func openBrowser(ctx context.Context, address string) error {
 	program := []string{"xdg-open"}
 	switch runtime.GOOS {

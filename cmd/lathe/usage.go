@@ -47,10 +47,22 @@ func printUsage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	var headings []string
-	byHeading := map[string][]*pflag.Flag{}
+	headings, byHeading := flagsByHeading(cmd)
+	for _, h := range headings {
+		fmt.Fprintf(w, "\n%s\n", h)
+		printFlags(w, byHeading[h])
+	}
+	return nil
+}
+
+// flagsHeading is the heading of flags that have no group.
+const flagsHeading = "Flags:"
+
+// flagsByHeading returns the flags of a command, its own first, by the headings of their groups.
+func flagsByHeading(cmd *cobra.Command) (headings []string, byHeading map[string][]*pflag.Flag) {
+	byHeading = map[string][]*pflag.Flag{}
 	list := func(f *pflag.Flag) {
-		h := "Flags:"
+		h := flagsHeading
 		if g := f.Annotations[groupKey]; len(g) > 0 {
 			h = g[0]
 		}
@@ -66,11 +78,25 @@ func printUsage(cmd *cobra.Command) error {
 	local.SortFlags = false
 	local.VisitAll(list)
 	cmd.InheritedFlags().VisitAll(list)
-	for _, h := range headings {
-		fmt.Fprintf(w, "\n%s\n", h)
-		printFlags(w, byHeading[h])
+	return headings, byHeading
+}
+
+// flagForm returns a flag as one types it, with the name of its value.
+func flagForm(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	form := "    --" + f.Name
+	if f.Shorthand != "" {
+		form = "-" + f.Shorthand + ", --" + f.Name
 	}
-	return nil
+	switch s, isSetting := f.Value.(*settingValue); {
+	case isSetting && s.switches():
+		form += "=" + s.shown()
+	case isSetting:
+		form += " " + s.shown()
+	case name != "":
+		form += " " + name
+	}
+	return form
 }
 
 // helpWidth is the width to which the texts of flags are broken; a flag longer than maxFlagWidth
@@ -84,19 +110,7 @@ func printFlags(w io.Writer, flags []*pflag.Flag) {
 	left := make([]string, len(flags))
 	width := 0
 	for i, f := range flags {
-		name, _ := pflag.UnquoteUsage(f)
-		left[i] = "    --" + f.Name
-		if f.Shorthand != "" {
-			left[i] = "-" + f.Shorthand + ", --" + f.Name
-		}
-		switch s, isSetting := f.Value.(*settingValue); {
-		case isSetting && s.switches():
-			left[i] += "=" + s.shown()
-		case isSetting:
-			left[i] += " " + s.shown()
-		case name != "":
-			left[i] += " " + name
-		}
+		left[i] = flagForm(f)
 		if len(left[i]) <= maxFlagWidth {
 			width = max(width, len(left[i]))
 		}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/internal/private"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/lab/doctor"
+)
+
+const (
+	usualUpstream  = "http://127.0.0.1:11434/v1" // where Ollama listens
+	maxModelList   = 1 << 20                     // bytes of a server's list of models
+	maxShownModels = 30
+	listTimeout    = 10 * time.Second
+)
+
+type initFlags struct {
+	upstream                   runFlags
+	noCheck, force, print, dry bool
+	asked                      *bufio.Reader // standard input, where a person answers
+	view                       *screen
+}
+
+func initCommand() *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use:   "init [flags]",
+		Short: "Write a commented lathe.yaml for a model server",
+		Long: `Writes lathe.yaml, or the file that --config names, for one model server, with the documentation of its settings as comments.
+It asks on a terminal for what no flag says. The first probes of ` + "`lathe doctor`" + ` are made, and what they find is set, unless
+--no-check says not to. A file that is there is left as it is, unless --force is given.`,
+		Example: `  lathe init
+  lathe init --base-url http://127.0.0.1:11434/v1 --model qwen3
+  lathe init --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-5-mini --print`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.upstream.upstreamFlags(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&f.noCheck, "no-check", false, "ask the server nothing")
+	fl.BoolVar(&f.force, "force", false, "write over a file that is there")
+	fl.BoolVar(&f.print, "print", false, "print the file, and write nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "say what would be written, and write nothing")
+	completeUpstream(cmd)
+	return cmd
+}
+
+func (f *initFlags) run(cmd *cobra.Command) error {
+	path := configPath(cmd)
+	if path == "" {
+		path = defaultConfigFile
+	}
+	writes := !f.print && !f.dry
+	if _, err := os.Lstat(path); writes && !f.force && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return &exitError{exitFailed, err}
+		}
+		return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
+	}
+	f.view = newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	if in := cmd.InOrStdin(); isTerminal(in) && f.view.errTerm {
+		f.asked = bufio.NewReader(interruptible(cmd.Context(), in))
+	}
+	if err := f.askForUpstream(cmd.Context()); err != nil {
+		return err
+	}
+	rep, err := f.examine(cmd)
+	if err != nil {
+		return err
+	}
+	starter := config.Starter{Name: rep.Name, Head: "Written by lathe init. `lathe config check` checks it, `lathe chat`, `lathe run` and `lathe serve` use it, " +
+		"and docs/config.md has every setting. A setting with a mark before it is not in force: remove the mark, and it is."}
+	for i := range rep.Settings {
+		s := &rep.Settings[i]
+		starter.Model = append(starter.Model, config.StarterSetting{Key: s.Key, Value: s.YAML(), Why: s.For})
+	}
+	text := starter.YAML()
+	switch {
+	case f.print:
+		_, err = cmd.OutOrStdout().Write(text)
+	case f.dry:
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes would be written\n", path, len(text))
+	default:
+		if err = (&private.File{Path: path}).Replace(text); err == nil {
+			f.view.note("wrote " + path + "; next: `lathe chat`, or `lathe serve` and `lathe open`")
+		}
+	}
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// examine returns the entry of the model, with what quick probes find.
+func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
+	u := &f.upstream
+	over, name, err := u.overrides(cmd)
+	if err != nil {
+		return nil, err
+	}
+	load := &app.LoadOptions{Overrides: over, Environ: os.Environ()}
+	if f.noCheck && u.keyEnv != "" { // the file names the variable, whether it is set yet or not
+		load.Environ = append(load.Environ, u.keyEnv+"=unset")
+	}
+	cfg, err := app.LoadConfig("", load) // without a file: this makes one
+	if err != nil {
+		return nil, configError(err)
+	}
+	d := doctorFlags{model: u.model, baseURL: u.baseURL, wire: u.wire, keyFile: u.keyFile, keyEnv: u.keyEnv}
+	target, err := d.targetOf(cfg, name, f.view)
+	if err != nil {
+		return nil, err
+	}
+	if f.noCheck {
+		return doctor.NewProfile(target), nil
+	}
+	work := f.view.progress()
+	rep, err := doctor.Run(cmd.Context(), target, &doctor.Options{Quick: true, Progress: func(probe string, n, of int) { work(fmt.Sprintf("probe %d of %d: %s", n, of, probe)) }})
+	work("")
+	if err != nil {
+		err = d.ended(cmd, err)
+		var e *exitError
+		if cmd.Context().Err() == nil && errors.As(err, &e) {
+			err = &exitError{e.code, fmt.Errorf("%w; --no-check writes the file all the same", e.err)}
+		}
+		return nil, err
+	}
+	for i := range rep.Findings {
+		if x := &rep.Findings[i]; x.Severity != doctor.Note {
+			f.view.printLine("yellow", "!", printable(x.Seen+" "+x.Then))
+		}
+	}
+	return &rep.Profile, nil
+}
+
+// askForUpstream asks the person for what no flag says.
+func (f *initFlags) askForUpstream(ctx context.Context) error {
+	u := &f.upstream
+	if f.asked == nil {
+		if u.baseURL == "" {
+			return usageError("which model server? give --base-url URL and --model NAME, such as --base-url %s --model qwen3", usualUpstream)
+		}
+		return nil // a model that is missing has its own error
+	}
+	var err error
+	if u.baseURL == "" {
+		if u.baseURL, err = f.ask("address of the model server ["+usualUpstream+"]: ", usualUpstream); err != nil {
+			return err
+		}
+		if u.keyEnv == "" && u.keyFile == "" {
+			if u.keyEnv, err = f.ask("variable of the environment that holds its key [none]: ", ""); err != nil {
+				return err
+			}
+		}
+	}
+	if u.model != "" {
+		return nil
+	}
+	names := f.listed(ctx)
+	for i, name := range names {
+		f.view.ask(fmt.Sprintf("  %d  %s\n", i+1, printable(name)))
+	}
+	question, usual := "model: ", ""
+	if len(names) > 0 {
+		question, usual = "model, by number or name ["+printable(names[0])+"]: ", names[0]
+	}
+	if u.model, err = f.ask(question, usual); err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(u.model); err == nil && n >= 1 && n <= len(names) {
+		u.model = names[n-1]
+	}
+	return nil
+}
+
+// ask asks until the answer is not empty, or has a usual one.
+func (f *initFlags) ask(question, usual string) (string, error) {
+	f.view.ask(question)
+	line, err := f.asked.ReadString('\n')
+	if line = strings.TrimSpace(line); line == "" && err != nil {
+		return "", &exitError{exitFailed, errors.New("nothing was written")}
+	}
+	if line == "" {
+		line = usual
+	}
+	return line, nil
+}
+
+// listed returns the models that a server lists, so far as it does: at most maxShownModels. It is only help.
+func (f *initFlags) listed(ctx context.Context) []string {
+	u, err := url.Parse(f.upstream.baseURL)
+	if err != nil || u.Host == "" {
+		return nil // which is said where the address is used
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("models").String(), http.NoBody)
+	if err != nil {
+		return nil
+	}
+	key := os.Getenv(f.upstream.keyEnv)
+	if f.upstream.keyFile != "" {
+		b, _ := os.ReadFile(f.upstream.keyFile) // the error is said where the key is used
+		key = strings.TrimSpace(string(b))
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
+	var list page[struct {
+		ID string `json:"id"`
+	}]
+	if err != nil || resp.StatusCode != http.StatusOK || rawjson.Check(b, rawjson.Limits{}) != nil || json.Unmarshal(b, &list) != nil {
+		return nil
+	}
+	var names []string
+	for _, m := range list.Data {
+		if m.ID != "" && len(names) < maxShownModels {
+			names = append(names, m.ID)
+		}
+	}
+	return names
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func manCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "man --dir DIR",
+		Short: "Write the manual pages of all commands",
+		Long: `Writes a page lathe.1, and one lathe-COMMAND.1 for each command, into DIR, which is made if need be. Pages that are there are
+written over.`,
+		Example: `  lathe man --dir ~/.local/share/man/man1 && man lathe-run`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return usageError("want --dir DIR, such as --dir ~/.local/share/man/man1")
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return &exitError{exitFailed, err}
+			}
+			n, err := writeManual(cmd.Root(), dir)
+			if err != nil {
+				return &exitError{exitFailed, err}
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s into %s\n", count(n, "page"), dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the `folder` of the pages")
+	return cmd
+}
+
+// writeManual writes the pages of a command and of those below it, and returns how many there are.
+func writeManual(cmd *cobra.Command, dir string) (n int, err error) {
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	if err := os.WriteFile(filepath.Join(dir, name+".1"), manual(cmd), 0o644); err != nil { //nolint:gosec // pages are for every user
+		return 0, err
+	}
+	n = 1
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		below, err := writeManual(c, dir)
+		if n += below; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// manual returns the page of a command, in the macros of man(7).
+func manual(cmd *cobra.Command) []byte {
+	var b bytes.Buffer
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Lathe\"\n", roff(strings.ToUpper(name)), roff(currentVersion().Version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(strings.ToLower(cmd.Short[:1])+cmd.Short[1:]))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	b.WriteString(".SH DESCRIPTION\n")
+	for i, paragraph := range strings.Split(long, "\n\n") {
+		if i > 0 {
+			b.WriteString(".PP\n")
+		}
+		b.WriteString(roffLines(paragraph))
+	}
+	manualFlags(&b, cmd)
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s.fi\n", roffLines(cmd.Example))
+	}
+	var related []string
+	if cmd.HasParent() {
+		related = append(related, strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-"))
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			related = append(related, strings.ReplaceAll(c.CommandPath(), " ", "-"))
+		}
+	}
+	if len(related) > 0 {
+		b.WriteString(".SH SEE ALSO\n")
+		for i, page := range related {
+			comma := ","
+			if i == len(related)-1 {
+				comma = ""
+			}
+			fmt.Fprintf(&b, ".BR %s (1)%s\n", roff(page), comma)
+		}
+	}
+	return b.Bytes()
+}
+
+// manualFlags writes the flags under the headings that help has.
+func manualFlags(b *bytes.Buffer, cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	headings, flags := flagsByHeading(cmd)
+	for _, h := range headings {
+		title := strings.TrimSuffix(h, ":")
+		if h == flagsHeading {
+			title = "OPTIONS"
+		}
+		fmt.Fprintf(b, ".SH %s\n", roff(strings.ToUpper(title)))
+		for _, f := range flags[h] {
+			fmt.Fprintf(b, ".TP\n.B %s\n", roff(strings.TrimSpace(flagForm(f))))
+			_, usage := pflag.UnquoteUsage(f)
+			b.WriteString(roffLines(usage))
+		}
+	}
+}
+
+// roff escapes a text for a line of a page.
+func roff(s string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`).Replace(s)
+}
+
+// roffLines escapes lines. One that begins like a request has no meaning of its own.
+func roffLines(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		line = roff(line)
+		if strings.HasPrefix(line, ".") {
+			line = `\&` + line
+		}
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/app"
+)
+
+func openCommand() *cobra.Command {
+	var server serverFlags
+	var store string
+	var printOnly bool
+	cmd := &cobra.Command{
+		Use:   "open [flags]",
+		Short: "Open the page of a running server",
+		Long: `Opens the page of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with --print, the
+address is printed alone. The server is that of --server or $` + serverVariable + `, the one that has the store of --store open, or the one at
+` + defaultServer + `. With keys in lathe.yaml the page asks for one.`,
+		Example:           "  lathe open\n  lathe open --print --server http://10.0.3.7:8700",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := server.running(store)
+			if err != nil {
+				return err
+			}
+			if err := c.ready(cmd.Context()); err != nil {
+				return err
+			}
+			page := c.base + "/"
+			if !printOnly && hasDisplay() && openBrowser(cmd.Context(), page) == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: opened %s\n", page)
+				return nil
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), page)
+			return err
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&server.url, "server", "", "`URL` of the server (default $"+serverVariable+", else "+defaultServer+")")
+	fl.StringVar(&store, "store", "", "the server that has this `store` open: sqlite:PATH")
+	fl.BoolVar(&printOnly, "print", false, "print the address, and open nothing")
+	return cmd
+}
+
+// running returns the client of the daemon that the flags name, or the usual one.
+func (f *serverFlags) running(store string) (*daemonClient, error) {
+	c, err := f.named(store)
+	if c != nil || err != nil {
+		return c, err
+	}
+	if store == "" {
+		return f.client(defaultServer)
+	}
+	kind, path, err := app.ParseStoreName(store, "--store")
+	if err != nil {
+		return nil, err
+	}
+	if kind != "sqlite" {
+		return nil, usageError("--store %s: a server is found by the file of an SQLite store; give --server URL", kind)
+	}
+	if c, err = f.noted(path); err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("no running server has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)}
+	}
+	return c, nil
+}
+
+// ready asks whether a daemon answers, with no key.
+func (c *daemonClient) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/livez", http.NoBody)
+	if err != nil {
+		return usageError("--server: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unreached(ctx, err)
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxReadyAnswer)) // it says no more than its status
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &exitError{exitFailed, fmt.Errorf("%s answered with the status %d: it is no running lathe serve; check --server", c.base, resp.StatusCode)}
+	}
+	return nil
+}
+
+// hasDisplay reports whether a browser could show a page.
+func hasDisplay() bool {
+	return runtime.GOOS == "windows" || runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
+}

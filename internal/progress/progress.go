@@ -1,0 +1,197 @@
+// Package progress writes how far long work has come, for a person: a line that is written over on a terminal, and elsewhere a
+// line every ten seconds.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Options are the options of [Start]. The zero value writes to no terminal.
+type Options struct {
+	Live  bool          // the line may be written over
+	Quiet bool          // nothing is written
+	After time.Duration // 1 s; of shorter work nothing is written
+	Every time.Duration // 10 s; between two lines where they are not written over
+	Width func() int    // columns of the terminal; nil: 80
+}
+
+const usualWidth = 80
+
+// A Line is the progress of one piece of work. Its methods may be called by several goroutines at once; those of a nil Line do
+// nothing.
+type Line struct {
+	w     io.Writer
+	opts  Options
+	began time.Time
+	stop  chan struct{}
+	ended chan struct{}
+
+	mu          sync.Mutex
+	text        string
+	since       time.Time // when text was set
+	done, total int
+	counting    time.Time // since when work is counted; zero: it is not
+	first       int       // what was done then
+	shown       bool      // a line that will be written over
+}
+
+// Start begins to write the progress of work to w. Stop ends it.
+func Start(w io.Writer, opts *Options) *Line {
+	l := &Line{w: w, began: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Quiet {
+		return nil
+	}
+	if l.opts.After <= 0 {
+		l.opts.After = time.Second
+	}
+	if l.opts.Every <= 0 {
+		l.opts.Every = 10 * time.Second
+	}
+	go l.run()
+	return l
+}
+
+func (l *Line) run() {
+	defer close(l.ended)
+	period, next := l.opts.Every, l.opts.Every
+	if l.opts.Live {
+		period, next = time.Second, l.opts.After
+	}
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			l.write()
+			timer.Reset(period)
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// Say says what is being done; "" hides the line.
+func (l *Line) Say(text string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if text != l.text {
+		l.text, l.since = text, time.Now()
+	}
+	if text == "" {
+		l.clear()
+	}
+}
+
+// Count says how much is done. total is 0 where it is not known.
+func (l *Line) Count(done, total int) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counting.IsZero() {
+		l.counting, l.first = l.began, 0
+		if done > 1 { // of work that was taken up again
+			l.counting, l.first = time.Now(), done
+		}
+	}
+	l.done, l.total = done, total
+}
+
+// Stop takes the line away. It returns when nothing more will be written.
+func (l *Line) Stop() {
+	if l == nil {
+		return
+	}
+	close(l.stop)
+	<-l.ended
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clear()
+}
+
+func (l *Line) clear() {
+	if l.shown {
+		_, _ = io.WriteString(l.w, "\r\x1b[2K") // progress is written as far as it can be
+		l.shown = false
+	}
+}
+
+func (l *Line) write() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == "" {
+		return
+	}
+	text := l.line(time.Now())
+	if !l.opts.Live {
+		_, _ = fmt.Fprintf(l.w, "note: %s\n", text)
+		return
+	}
+	width := usualWidth
+	if l.opts.Width != nil {
+		width = l.opts.Width()
+	}
+	for utf8.RuneCountInString(text)+3 > width && text != "" {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	_, _ = fmt.Fprintf(l.w, "\r\x1b[2K· %s", text)
+	l.shown = true
+}
+
+// line is the text at a time: what is done, how much of it, how fast, and how long it has taken or will take.
+func (l *Line) line(now time.Time) string {
+	if l.counting.IsZero() {
+		return fmt.Sprintf("%s, %s", l.text, span(now.Sub(l.since)))
+	}
+	parts := []string{fmt.Sprintf("%s: %d", l.text, l.done)}
+	if l.total > 0 {
+		parts[0] += fmt.Sprintf(" of %d", l.total)
+	}
+	passed := now.Sub(l.counting)
+	if n := l.done - l.first; n > 0 && passed > 0 {
+		parts = append(parts, rate(n, passed))
+		if l.total > l.done {
+			parts = append(parts, span(time.Duration(float64(passed)/float64(n)*float64(l.total-l.done)))+" left")
+		}
+	} else {
+		parts = append(parts, span(now.Sub(l.began)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rate returns n in a time as a number for each second or minute.
+func rate(n int, in time.Duration) string {
+	switch each := float64(n) / in.Seconds(); {
+	case each >= 10:
+		return fmt.Sprintf("%.0f/s", each)
+	case each >= 1:
+		return fmt.Sprintf("%.1f/s", each)
+	default:
+		return fmt.Sprintf("%.1f/min", each*60)
+	}
+}
+
+// span returns a time in its largest unit.
+func span(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	default:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+}
