@@ -61,7 +61,7 @@ func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 	return b
 }
 
-// showSession answers who the caller is: the holder of a session, of a key, or nobody yet.
+// showSession answers who the caller is: the holder of a session, of a key, or an anonymous client.
 func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) {
 	if k, p := c.setup.authenticate(r); p == nil {
 		c.answer(w, c.sessionBody(nil, k))
@@ -90,7 +90,7 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	switch {
 	case p != nil:
 	case len(c.setup.Keys) == 0:
-		p = conflict("no_keys", "This server has no keys: nobody has to sign in.")
+		p = conflict("no_keys", "This server has no keys, so signing in is not needed.")
 	case (given.Key == "") == (given.Token == ""):
 		p = badRequest("key", "Send either key or link_token.")
 	}
@@ -135,7 +135,7 @@ func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
 func (g *Server) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
 	switch {
 	case len(c.setup.Keys) == 0:
-		c.fail(w, conflict("no_keys", "This server has no keys: nobody has to sign in."))
+		c.fail(w, conflict("no_keys", "This server has no keys, so signing in is not needed."))
 		return
 	case c.session:
 		c.fail(w, &problem{Status: http.StatusForbidden, Code: "key_required", Message: "A session makes no links: send the API key itself."})

@@ -179,7 +179,7 @@ func (w *Writer) start() {
 	}
 }
 
-// begin goes on with the text of a line.
+// begin continues the text of a line.
 func (w *Writer) begin(text []byte) {
 	text = bytes.Clone(text)
 	w.held, w.state = w.held[:0], inText
