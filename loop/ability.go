@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"context"
+	"errors"
 	"io"
 
 	"github.com/lathe-run/lathe"
@@ -22,4 +24,21 @@ type SessionOpener interface {
 // looked for with [lathe.ModelAs]. Relays returns the wire of these bytes; "": the model passes none.
 type Relayer interface {
 	Relays() lathe.Wire
+}
+
+// A TokenCounter is a [lathe.Model] whose server counts the tokens of a request. It is an optional ability, looked for with
+// [lathe.ModelAs]. The error wraps [errors.ErrUnsupported] if the server has no such method.
+type TokenCounter interface {
+	CountTokens(ctx context.Context, req *lathe.Request) (int64, error)
+}
+
+// CountTokens returns the number of tokens of a request as the model's server counts them. The model is that of the loop, whatever
+// the request names. The error wraps [errors.ErrUnsupported] if the model is no [TokenCounter], or its server has no such method.
+func (l *Loop) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
+	if l.counter == nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "loop: count tokens", Err: errors.ErrUnsupported}
+	}
+	own := *req
+	own.Model = l.opts.Model
+	return l.counter.CountTokens(ctx, &own)
 }

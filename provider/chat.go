@@ -56,6 +56,8 @@ type Chat struct {
 	shortIDs atomic.Bool
 	// refused are the features that the server has refused and that requests therefore omit. The slice is replaced, not changed.
 	refused atomic.Pointer[[]string]
+	// countsNot is set once the server has answered that it does not count tokens.
+	countsNot atomic.Bool
 }
 
 // sealed gives away a header with keys in it. It is a function for the reason that secret.Secret

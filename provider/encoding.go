@@ -113,6 +113,22 @@ const (
 	versionHeader = "Anthropic-Version"
 )
 
+// withAPI returns h with the betas and the version of a request to Anthropic's API. h is not changed. Requests on other wires have
+// neither.
+func withAPI(h http.Header, w lathe.Wire, betas []string, version string) http.Header {
+	if w != lathe.WireMessages {
+		return h
+	}
+	if len(betas) > 0 {
+		h = withBetas(h, betas)
+	}
+	if version != "" && validHeaderValue(version) {
+		h = maps.Clone(h)
+		h[versionHeader] = []string{version}
+	}
+	return h
+}
+
 // withBetas returns a copy of h with the values betas added to the header Anthropic-Beta. It omits values that are not valid in a
 // header.
 func withBetas(h http.Header, betas []string) http.Header {
@@ -134,15 +150,7 @@ func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *htt
 		h = maps.Clone(h) // its values are shared and must not be changed
 		h["Traceparent"] = []string{t.Parent}
 	}
-	if v.c.wire.Wire() == lathe.WireMessages {
-		if len(v.betas) > 0 {
-			h = withBetas(h, v.betas)
-		}
-		if v.version != "" && validHeaderValue(v.version) {
-			h = maps.Clone(h)
-			h[versionHeader] = []string{v.version}
-		}
-	}
+	h = withAPI(h, v.c.wire.Wire(), v.betas, v.version)
 	var src io.ReadCloser = body
 	if v.c.own != nil && v.request.size() <= maxTogether {
 		src = v.request.together()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -41,11 +42,17 @@ func (h *chatHandler) countResponse(w http.ResponseWriter, r *http.Request, c *c
 	h.countTokens(w, r, c, responsesAPI)
 }
 
-// countTokens answers with an estimate of the tokens of a request, in the form of its wire.
+// estimatedHeader says whether the number of tokens in an answer is an estimate of this server ("true") or was counted by the
+// model's server ("false").
+const estimatedHeader = "X-Lathe-Estimated"
+
+// countTokens answers with the number of tokens of a request, in the form of its wire: as the model's server counts them if it
+// has the same wire and such a method, else an estimate.
 func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
+	var m *Model
 	req, p := pr.read(r, c.body)
 	if p == nil {
-		_, p = c.model(req.Model)
+		m, p = c.model(req.Model)
 	}
 	if p == nil {
 		p = h.checkSize(r.Context(), req.Messages)
@@ -58,7 +65,11 @@ func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *cal
 		return
 	}
 	c.named = req.Model
-	n := estimateTokens(req)
+	n, counted := h.askCount(r, c, m, pr, req)
+	if !counted {
+		n = estimateTokens(req)
+	}
+	w.Header().Set(estimatedHeader, strconv.FormatBool(!counted))
 	switch pr {
 	case geminiAPI:
 		c.answerRaw(w, gemini.AppendCount(nil, n))
@@ -90,6 +101,36 @@ func (h *chatHandler) completeInput(ctx context.Context, c *caller, req *wire.Cl
 		req.Messages = j.messages
 	}
 	return p
+}
+
+// askCount returns the number of tokens that the model's server counts; ok is false if it does not.
+func (h *chatHandler) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
+	if m.Loop.Wire() != pr.Wire() || req.Foreign != nil {
+		return 0, false
+	}
+	counted := lathe.Request{Tools: req.Tools, ToolChoice: req.ToolChoice, ParallelToolCalls: req.ParallelToolCalls, Sampling: req.Sampling, RequestID: c.requestID}
+	given, _ := h.origins.apply(c.key.Name, req.Model, req.Messages)
+	for i := range given {
+		message := given[i]
+		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), isCarrier) // no server but this one can open it
+		counted.Messages = append(counted.Messages, message)
+	}
+	for _, t := range req.Hosted {
+		if t.Type != "mcp" {
+			counted.HostedTools = append(counted.HostedTools, t.JSON)
+		}
+	}
+	if pr.Wire() == lathe.WireMessages {
+		counted.Betas = betasOf(r.Header)
+		if v := r.Header.Get("Anthropic-Version"); messages.KnownVersion(v) {
+			counted.APIVersion = v
+		}
+	}
+	n, err := m.Loop.CountTokens(r.Context(), &counted)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		h.opts.Log.Debug("the model server counted no tokens, they are estimated", "request_id", c.requestID, "code", lathe.CodeOf(err))
+	}
+	return n, err == nil
 }
 
 // estimateTokens estimates the tokens of a request from the size of its texts, since the server has no vendor's tokenizer.

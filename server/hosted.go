@@ -60,14 +60,7 @@ func (a *chat) acceptBetas(m *Model, header http.Header) {
 	if a.protocol != messagesAPI {
 		return
 	}
-	var betas []string
-	for _, value := range header["Anthropic-Beta"] {
-		for beta := range strings.SplitSeq(value, ",") {
-			if beta = strings.TrimSpace(beta); isToken(beta) && len(betas) < maxBetas {
-				betas = append(betas, beta)
-			}
-		}
-	}
+	betas := betasOf(header)
 	switch {
 	case len(betas) == 0:
 	case m.Loop.Wire() == lathe.WireMessages:
@@ -75,6 +68,18 @@ func (a *chat) acceptBetas(m *Model, header http.Header) {
 	default:
 		a.ignored = append(a.ignored, "anthropic-beta")
 	}
+}
+
+// betasOf returns the values of the header anthropic-beta.
+func betasOf(header http.Header) (betas []string) {
+	for _, value := range header["Anthropic-Beta"] {
+		for beta := range strings.SplitSeq(value, ",") {
+			if beta = strings.TrimSpace(beta); isToken(beta) && len(betas) < maxBetas {
+				betas = append(betas, beta)
+			}
+		}
+	}
+	return betas
 }
 
 // acceptVersion reads the header anthropic-version. A model on Messages gets it as it is; a version that the wire does not have is

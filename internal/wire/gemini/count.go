@@ -1,0 +1,34 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+var _ wire.Counter = Codec{}
+
+// CountPath returns the path of the model's method countTokens.
+func (c Codec) CountPath(model string) string {
+	return strings.TrimSuffix(c.Path(model, false), ":generateContent") + ":countTokens"
+}
+
+// AppendCountRequest implements [wire.Counter]. The request is whole in a member, since a request with contents alone counts
+// neither tools nor the system's text.
+func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
+	model := req.Model
+	if !strings.Contains(model, "/") {
+		model = "models/" + model
+	}
+	dst = append(dst, `{"generateContentRequest":`...)
+	at := len(dst)
+	dst, _ = c.AppendRequest(dst, req, opts)
+	dst[at] = ','
+	body := string(dst[at:])
+	dst = wire.AppendText(append(dst[:at], '{'), "model", model)
+	return append(append(dst, body...), '}')
+}
+
+// ReadCount implements [wire.Counter].
+func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "totalTokens") }

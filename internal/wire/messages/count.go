@@ -1,0 +1,26 @@
+package messages
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+var _ wire.Counter = Codec{}
+
+// counted are the members of a request to count tokens. The API refuses others, such as max_tokens.
+var counted = rawjson.NewNames("messages", "model", "output_config", "system", "thinking", "tool_choice", "tools")
+
+// CountPath returns "/v1/messages/count_tokens".
+func (Codec) CountPath(string) string { return "/v1/messages/count_tokens" }
+
+// AppendCountRequest implements [wire.Counter].
+func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
+	body, _ := c.AppendRequest(nil, req, opts)
+	return rawjson.AppendEdited(dst, body, func(name string, value []byte) (key, to []byte, keep bool) {
+		return nil, value, counted.Has(name)
+	}, nil)
+}
+
+// ReadCount implements [wire.Counter].
+func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "input_tokens") }

@@ -1,0 +1,26 @@
+package responses
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+var _ wire.Counter = Codec{}
+
+// counted are the members of a request to count tokens. The API refuses others.
+var counted = rawjson.NewNames("input", "instructions", "model", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools")
+
+// CountPath returns "/responses/input_tokens".
+func (Codec) CountPath(string) string { return "/responses/input_tokens" }
+
+// AppendCountRequest implements [wire.Counter].
+func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
+	body, _ := c.AppendRequest(nil, req, opts)
+	return rawjson.AppendEdited(dst, body, func(name string, value []byte) (key, to []byte, keep bool) {
+		return nil, value, counted.Has(name)
+	}, nil)
+}
+
+// ReadCount implements [wire.Counter].
+func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "input_tokens") }

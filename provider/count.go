@@ -1,0 +1,67 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+const (
+	// countTimeout bounds a request to count tokens.
+	countTimeout = 10 * time.Second
+	// maxCountBytes bounds its answer.
+	maxCountBytes = 64 << 10
+)
+
+// CountTokens returns the number of tokens that the server counts in a request. It makes one attempt of at most 10 s. Errors are
+// those of Generate, or wrap [errors.ErrUnsupported]: the wire has no such method, or the server answered that it has none, which
+// is remembered.
+func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
+	counter, ok := c.wire.(wire.Counter)
+	if !ok || c.countsNot.Load() {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: errors.ErrUnsupported}
+	}
+	own := *req
+	if own.Model == "" {
+		own.Model = c.model
+	}
+	u, err := wire.CountURL(c.base, counter, own.Model)
+	if err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	opts := c.encode
+	opts.Stream, opts.IncludeUsage = false, false
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(counter.AppendCountRequest(nil, &own, &opts)))
+	if err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: errors.New("the model's name cannot stand in an address")}
+	}
+	r.Header = withAPI(c.header(), c.wire.Wire(), own.Betas, own.APIVersion)
+	resp, err := c.transport.RoundTrip(r)
+	if err != nil {
+		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCountBytes))
+	switch status := resp.StatusCode; {
+	case err != nil:
+		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Status: status, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		c.countsNot.Store(true)
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: errors.ErrUnsupported}
+	case status >= 400:
+		return 0, c.failure(c.fromStatus(resp, c.wire.ParseError(status, body)))
+	}
+	tokens, ok := counter.ReadCount(body)
+	if !ok {
+		return 0, c.failure(c.protocol(resp.StatusCode, "the response is not a number of tokens", nil))
+	}
+	return tokens, nil
+}
