@@ -29,6 +29,9 @@ type Serve struct {
 	MaxParts int `key:"max_parts" default:"20000" range:"1.."`
 	// Tool calls of these messages together.
 	MaxCalls int `key:"max_calls" default:"10000" range:"1.."`
+	// Tools that a request declares; more are answered 413 before they are read. `tool_calling.max_tools` bounds the
+	// tools of a run.
+	MaxTools int `key:"max_tools" default:"10000" range:"1.."`
 	// Characters of one text that a user sends to `/api/chat`; the page takes no longer one.
 	MaxText int `key:"max_text" default:"1000000" range:"1.." also:"max_prompt max_input"`
 	// Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429

@@ -151,7 +151,7 @@ func (ex *executor) waitFor(r *http.Request, f *inflightRun) (*event.Result, *pr
 
 // readChat reads the request and makes the run of it.
 func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
-	req, p := pr.read(r, c.body)
+	req, p := h.read(pr, r, c.body)
 	if p != nil {
 		return nil, p
 	}

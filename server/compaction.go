@@ -93,7 +93,7 @@ func (h *chatHandler) compact(w http.ResponseWriter, r *http.Request, c *caller)
 // planCompaction reads the request and makes the run of the model that summarizes its conversation. ring seals the summary.
 func (h *chatHandler) planCompaction(r *http.Request, c *caller) (_ *chat, ring *seal.Ring, p *problem) {
 	ctx := r.Context()
-	req, p := compactedResponses.read(r, c.body)
+	req, p := h.read(compactedResponses, r, c.body)
 	if p != nil {
 		return nil, nil, p
 	}

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // checkSize refuses a conversation with more messages, parts or tool calls than the limits allow, so
@@ -51,4 +54,57 @@ func gone(ctx context.Context) *problem {
 		return nil
 	}
 	return &problem{Status: statusClientGone, Code: "client_gone", Message: "The client closed the connection."}
+}
+
+// checkElements refuses a body with more tools, or more elements in its conversation, than the limits allow. It counts them in
+// the text of the body, before that is parsed, and stops at the first one too many: what follows costs time and memory in
+// proportion to the limits, and not to the size of the body. conversation and tools are the members that have them. The body
+// may be anything.
+func (co *core) checkElements(body []byte, conversation, tools string) *problem {
+	l := &co.opts.Limits
+	most := l.MaxMessages + l.MaxParts + l.MaxCalls // each element becomes at least one of them
+	if bytes.Count(body, []byte{'{'}) <= min(most, l.MaxTools) {
+		return nil // each tool and each element is an object
+	}
+	for key, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
+		switch {
+		case rawjson.EqualKey(key, tools):
+			if !atMost(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
+				return tooLarge(tools, "more than %d tools (serve.max_tools)", l.MaxTools)
+			}
+		case rawjson.EqualKey(key, conversation):
+			if !atMost(v, most, "content", "parts", "tool_calls") {
+				return tooLarge(conversation, "more than %d messages, parts and tool calls together (the sum of serve.max_messages, serve.max_parts and serve.max_calls)", most)
+			}
+		}
+	}
+	return nil
+}
+
+func tooLarge(param, format string, args ...any) *problem {
+	return &problem{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Param: param, Message: "The request has " + fmt.Sprintf(format, args...) + "."}
+}
+
+// atMost reports whether an array has at most most elements. An element with arrays in the members inner counts as many as
+// they have, and at least one. The content of a tool's result counts as one.
+func atMost(array []byte, most int, inner ...string) bool {
+	n := 0
+	for el := range rawjson.Elements(array) {
+		before := n
+		role, _ := rawjson.Get(el, "role")
+		for key, v := range rawjson.Members(el) {
+			if rawjson.EqualKey(role, "tool") || !slices.ContainsFunc(inner, func(name string) bool { return rawjson.EqualKey(key, name) }) {
+				continue
+			}
+			for range rawjson.Elements(v) {
+				if n++; n > most {
+					return false
+				}
+			}
+		}
+		if n = max(n, before+1); n > most {
+			return false
+		}
+	}
+	return true
 }

@@ -83,3 +83,91 @@ func TestWorkBeforeARunIsLinear(t *testing.T) {
 		}
 	}
 }
+
+// manyTools are requests of each wire that declare n tools, by the path.
+func manyTools(n int) map[string]string {
+	list := func(form string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, ","+form, i)
+		}
+		return "[" + strings.TrimPrefix(b.String(), ",") + "]"
+	}
+	const ask = `"messages":[{"role":"user","content":"x"}]`
+	return map[string]string{
+		"/v1/chat/completions":                    `{"model":"sim/demo",` + ask + `,"tools":` + list(`{"type":"function","function":{"name":"f%d"}}`) + `}`,
+		"/v1/responses":                           `{"model":"sim/demo","input":"x","tools":` + list(`{"type":"function","name":"f%d"}`) + `}`,
+		"/v1/responses/input_tokens":              `{"model":"sim/demo","input":"x","tools":[{"type":"namespace","name":"n","tools":` + list(`{"type":"function","name":"f%d"}`) + `}]}`,
+		"/v1/messages":                            `{"model":"sim/demo","max_tokens":9,` + ask + `,"tools":` + list(`{"name":"f%d","input_schema":{"type":"object"}}`) + `}`,
+		"/v1beta/models/sim/demo:generateContent": `{"contents":[{"role":"user","parts":[{"text":"x"}]}],"tools":[{"functionDeclarations":` + list(`{"name":"f%d"}`) + `}]}`,
+		"/api/runs":                               `{"model":"sim/demo",` + ask + `,"client_tools":` + list(`{"type":"function","function":{"name":"f%d"}}`) + `}`,
+	}
+}
+
+// The tools that a request declares are counted before they are read: refusing 100 000 of them takes no more memory than the
+// body and its limit do, on each wire. Below that limit, max_tools of the run refuses them before their schemas are compiled.
+func TestTooManyToolsAreRefusedBeforeTheyAreRead(t *testing.T) {
+	f := serve(t, &setting{patient: true, opts: func(o *server.Options) { o.Limits.MaxTools = 1000 }})
+	small, large := manyTools(20_000), manyTools(100_000)
+	for path, body := range manyTools(1001) {
+		refused := func(body string) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			resp, answer := f.do("POST", path, body)
+			runtime.ReadMemStats(&after)
+			if resp.StatusCode != 413 || !strings.Contains(answer, "serve.max_tools") {
+				t.Errorf("%s: status %d: %.300s", path, resp.StatusCode, answer)
+			}
+			return after.Mallocs - before.Mallocs
+		}
+		refused(body)
+		if few, many := refused(small[path]), refused(large[path]); many > 2*few+1000 {
+			t.Errorf("%s: 20 000 tools take %d allocations, 100 000 take %d", path, few, many)
+		}
+	}
+	for path, body := range manyTools(1000) {
+		resp, answer := f.do("POST", path, body)
+		if path == "/v1/responses/input_tokens" {
+			continue // counts them
+		}
+		if resp.StatusCode != 400 || !strings.Contains(answer, "max_tools is 128") {
+			t.Errorf("%s: status %d: %.300s", path, resp.StatusCode, answer)
+		}
+	}
+}
+
+// A conversation of more elements than all limits together allow is refused before it is read, on each wire; one within them is
+// judged by what it has.
+func TestTooManyElementsAreRefusedBeforeTheyAreRead(t *testing.T) {
+	t.Parallel()
+	f := serve(t, &setting{patient: true, opts: func(o *server.Options) {
+		o.Limits.MaxMessages, o.Limits.MaxParts, o.Limits.MaxCalls = 20, 20, 20
+	}})
+	list := func(n int, form string) string { return strings.TrimSuffix(strings.Repeat(form+",", n), ",") }
+	for _, c := range []struct {
+		path, body string // with %s in place of the elements
+		element    string
+	}{
+		{"/v1/chat/completions", `{"model":"sim/demo","messages":[{"role":"user","content":[%s]}]}`, `{"type":"text","text":"x"}`},
+		{"/v1/chat/completions", `{"model":"sim/demo","messages":[%s]}`, `{"role":"user","content":"x"}`},
+		{"/v1/chat/completions", `{"model":"sim/demo","messages":[{"role":"assistant","tool_calls":[%s]}]}`, `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`},
+		{"/v1/responses", `{"model":"sim/demo","input":[%s]}`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`},
+		{"/v1/responses", `{"model":"sim/demo","input":[{"role":"user","content":[%s]}]}`, `{"type":"input_text","text":"x"}`},
+		{"/v1/messages", `{"model":"sim/demo","max_tokens":9,"messages":[{"role":"user","content":[%s]}]}`, `{"type":"text","text":"x"}`},
+		{"/v1/messages/count_tokens", `{"model":"sim/demo","messages":[{"role":"user","content":[%s]}]}`, `{"type":"text","text":"x"}`},
+		{"/v1beta/models/sim/demo:generateContent", `{"contents":[{"role":"user","parts":[%s]}]}`, `{"text":"x"}`},
+		{"/api/runs", `{"model":"sim/demo","messages":[%s]}`, `{"role":"user","content":"x"}`},
+	} {
+		for n, together := range map[int]bool{61: true, 60: false} {
+			resp, body := f.do("POST", c.path, fmt.Sprintf(c.body, list(n, c.element)))
+			if got := strings.Contains(body, "more than 60 messages, parts and tool calls together"); got != together || resp.StatusCode < 400 || together && resp.StatusCode != 413 {
+				t.Errorf("%s with %d of %s: status %d: %s", c.path, n, c.element, resp.StatusCode, body)
+			}
+		}
+	}
+	result := `{"role":"tool","content":[` + list(100, `{"type":"text","text":"x"}`) + `],"tool_call_id":"c"}`
+	calls := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	if resp, body := f.do("POST", "/v1/chat/completions", `{"model":"sim/demo","messages":[{"role":"user","content":"x"},`+calls+`,`+result+`]}`); resp.StatusCode != 200 {
+		t.Errorf("the parts of a result: status %d: %s", resp.StatusCode, body)
+	}
+}

@@ -50,7 +50,7 @@ const estimatedHeader = "X-Lathe-Estimated"
 // has the same wire and such a method, else an estimate.
 func (h *chatHandler) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) {
 	var m *Model
-	req, p := pr.read(r, c.body)
+	req, p := h.read(pr, r, c.body)
 	if p == nil {
 		m, p = c.model(req.Model)
 	}
@@ -164,8 +164,11 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 	return int64(n + (bytes+bytesPerToken-1)/bytesPerToken)
 }
 
-// read parses the body of a request.
-func (pr *protocol) read(r *http.Request, body []byte) (*wire.ClientRequest, *problem) {
+// read parses the body of a request, unless it has more elements than the limits allow.
+func (h *chatHandler) read(pr *protocol, r *http.Request, body []byte) (*wire.ClientRequest, *problem) {
+	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
+		return nil, p
+	}
 	req, err := pr.ParseRequest(body)
 	if err != nil {
 		var bad *wire.APIError

@@ -119,6 +119,7 @@ type Limits struct {
 	MaxMessages   int           // 10 000 messages in a conversation that a request has
 	MaxParts      int           // 20 000 parts of its messages together, tool calls left out
 	MaxCalls      int           // 10 000 tool calls of its messages together
+	MaxTools      int           // 10 000 tools that a request declares
 	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int           // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
 	MaxWatchers   int           // 1 024 concurrent event streams of runs, counted apart from those requests; likewise
@@ -165,6 +166,7 @@ func (l Limits) withDefaults() Limits {
 	count(&l.MaxMessages, 10_000)
 	count(&l.MaxParts, 20_000)
 	count(&l.MaxCalls, 10_000)
+	count(&l.MaxTools, 10_000)
 	count(&l.MaxText, uistream.DefaultLimits().MaxText)
 	count(&l.MaxConcurrent, 1024)
 	count(&l.MaxWatchers, 1024)

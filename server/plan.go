@@ -72,6 +72,9 @@ func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
 	if req.parallel != nil {
 		p.settings.ParallelToolCalls = req.parallel
 	}
+	if most := p.limits.WithDefaults().MaxTools; len(req.tools) > most { // before the work that each of them takes
+		return badRequest(req.toolsParam, "The request has %d tools, and max_tools is %d.", len(req.tools), most)
+	}
 	p.in.Settings, p.in.Limits = &p.settings, &p.limits
 	p.relayed = req.relay != "" && c.relays(p.model, req.relay, &p.settings, p.in.Allow)
 	if req.accept != nil {

@@ -124,6 +124,9 @@ func (f *first) Emit(_ context.Context, e event.Event) {
 
 // planRun makes the plan of a run from the body of a request.
 func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*plan, *problem) {
+	if p := h.checkElements(body, "messages", "client_tools"); p != nil {
+		return nil, p
+	}
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
 	}
