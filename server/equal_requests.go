@@ -38,7 +38,8 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 // A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
 type requestSum [sha256.Size]byte
 
-// sumRequest returns the digest of the request, whose body was checked. The order of its members does not count.
+// sumRequest returns the digest of the request, whose body was checked. The order of members does not count, at any depth: Codex
+// writes the members of client_metadata in another order each time it sends a request again.
 func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
 
 // sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
@@ -60,9 +61,14 @@ func (a *chat) sumFirst(n int) (sum requestSum) {
 		c.text(string(w))
 		c.text(a.req.Model)
 	}
+	var canonical []byte
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		c.text(name)
-		c.text(string(members[name]))
+		v := members[name]
+		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // else it is deeper than that allows, and counts as it is
+			canonical, v = text, text
+		}
+		c.text(string(v))
 	}
 	c.h.Sum(sum[:0])
 	return sum

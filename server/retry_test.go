@@ -251,3 +251,23 @@ func (r *retries) status(runID string) string {
 	}
 	return rows[0].Status
 }
+
+// The order of members does not make another request, at any depth: Codex writes those of client_metadata in another order each
+// time it sends a request again. Another value does.
+func TestRetryWithMembersInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	m, o := &mailer{}, &postOffice{}
+	m.fail.Store(1)
+	r := serveRetries(t, m, o, newMortal(store.NewMemory(nil)), nil)
+	const input = `"input":[{"role":"user","content":"mail ann"}],"client_metadata":`
+	if failed, text := r.respond(true, input+`{"turn":"1","window":{"a":1,"b":[{"c":1,"d":2}]}}`); failed == nil || failed.Status != "failed" {
+		t.Fatal(text)
+	}
+	again, text := r.respond(true, input+`{ "window":{"b":[{"d":2,"c":1}],"a":1}, "turn":"1" }`)
+	if again == nil || again.Status != "completed" || o.sent.Load() != 1 {
+		t.Errorf("%d mails: %s", o.sent.Load(), text)
+	}
+	if other, text := r.respond(true, input+`{"turn":"2","window":{"a":1,"b":[{"c":1,"d":2}]}}`); other == nil || other.Status != "completed" || o.sent.Load() != 2 {
+		t.Errorf("another request: %d mails: %s", o.sent.Load(), text)
+	}
+}
