@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/connect"
 )
 
 // Agents with the settings of docs/connect.md: every case passes for every agent. The fast subset runs unless -agents says
@@ -61,6 +63,9 @@ func TestAgents(t *testing.T) {
 
 // modelPaths are the paths of base URLs of models by their wire.
 var modelPaths = map[string]string{"responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
+
+// ownWires are the wires of models by those of agents.
+var ownWires = map[string]string{connect.Chat: "openai", connect.Responses: "responses", connect.Messages: "anthropic", connect.Gemini: "gemini"}
 
 // The wire of the model does not matter to the agent: its own tool and the server's run in one turn.
 func TestAgentsOverOtherWires(t *testing.T) {

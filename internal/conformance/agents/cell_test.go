@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type cell struct {
 	again    bool // the prompt was given a second time
 	early    bool // the agent ended before the answer stopped
 	forgot   bool // the next prompt came without the call of the server's tool
+	gaveUp   bool // the agent ended with an error that says that the conversation is too long
 	before   int  // executions of the server's tool before that
 }
 
@@ -56,14 +58,26 @@ func (c *cell) run(t *testing.T) error {
 		}
 		return "call: " + name + " " + string(text)
 	}
-	script = strings.Replace(script, "OWN", call(c.agent.Tool, c.agent.Arguments("cat note.txt && echo run >> own.log")), 1)
-	script = strings.Replace(script, "POST", call(serverTool, map[string]any{"text": "hello"}), 1)
+	long := strings.Repeat("x", c.scenario.long)
+	for n := 1; strings.Contains(script, "OWN"); n++ { // each another command
+		script = strings.Replace(script, "OWN", call(c.agent.Tool, c.agent.Arguments(fmt.Sprintf("cat note.txt && echo run %d >> own.log # %s", n, long))), 1)
+	}
+	script = strings.Replace(script, "POST", call(serverTool, map[string]any{"text": "hello" + long}), 1)
 	var h *hold
 	if c.scenario.hold > 0 {
 		h = &hold{request: c.scenario.hold, reached: make(chan struct{}), release: make(chan struct{}), gone: make(chan struct{})}
 	}
-	c.upstream = startUpstream(t, c.agent.Tool, script, h)
+	c.upstream = startUpstream(t, c.agent.Tool, script, h, c.scenario.fail)
 	model := fmt.Sprintf("base_url: %q", c.upstream.url+"/v1")
+	if c.scenario.strange {
+		wire := ownWires[c.agent.Wire]
+		c.upstream.strange = unknownEvents[wire]
+		model = fmt.Sprintf("wire: %s, base_url: %q", wire, c.upstream.url+cmp.Or(modelPaths[wire], "/v1"))
+	}
+	rule := "allow"
+	if c.scenario.asks {
+		rule = "ask"
+	}
 	if c.wire != "" {
 		between := startServer(t, fmt.Sprintf("tools: {builtin: []}\nmodels: {bird: {%s, max_attempts: 1}}\n", model))
 		model = fmt.Sprintf("wire: %s, base_url: %q", c.wire, between.base+modelPaths[c.wire])
@@ -74,11 +88,11 @@ tools:
   egress: {private: ["127.0.0.1"]}
   http:
     %s: {description: Posts a note., method: POST, url: "%s/post", parameters: {text: {in: body, required: true}}, effect: writes, allowlist: ["*"]}
-policy: {tools: {%s: allow}}
+policy: {tools: {%s: %s}}
 models:
   bird: {%s, max_attempts: 1}
 keys: {agent: {key: "${%s}"}}
-`, serverTool, c.upstream.url, serverTool, model, KeyEnv))
+`, serverTool, c.upstream.url, serverTool, rule, model, KeyEnv))
 	home := t.TempDir()
 	c.work = filepath.Join(home, "work")
 	if err := errors.Join(os.MkdirAll(c.work, 0o700), os.WriteFile(filepath.Join(c.work, "note.txt"), []byte(secretText+"\n"), 0o600)); err != nil {
@@ -114,9 +128,18 @@ keys: {agent: {key: "${%s}"}}
 		}
 		err = c.wait()
 	}
-	if err == nil && c.scenario.next {
+	if err == nil && c.scenario.asks {
+		if problem := c.approve(t); problem != nil {
+			return problem
+		}
+	}
+	if err == nil && (c.scenario.next || c.scenario.asks) {
+		more := c.agent.more
+		if more == nil { // the same prompt in another session
+			more = c.agent.args
+		}
 		c.output.Reset()
-		if err := c.startWith(c.agent.more(promptText)); err != nil {
+		if err := c.startWith(more(promptText)); err != nil {
 			t.Fatal(err)
 		}
 		err = c.wait()
@@ -134,6 +157,8 @@ func (c *cell) footnote() string {
 		return " ¹"
 	case c.forgot:
 		return " ³"
+	case c.gaveUp:
+		return " ⁴"
 	}
 	return ""
 }
@@ -181,6 +206,30 @@ func (c *cell) interrupt(*testing.T) { c.signal(syscall.SIGINT) }
 // unknownTool matches what agents say of a call to a tool that they do not have.
 var unknownTool = regexp.MustCompile(`(?i)unsupported call|unknown tool|no such tool|tool [^ ]{1,40} (was |is )?not (found|available)|unavailable tool|invalid tool`)
 
+// tooLong matches what agents say to their users of a conversation that is too long for the model.
+var tooLong = regexp.MustCompile(`(?i)maximum context length|prompt is too long|context window|ran out of room|exceeds? the (maximum|context)|too long for`)
+
+// approve has the user read that the call waits, and approves it.
+func (c *cell) approve(t *testing.T) error {
+	if text := c.output.String(); !strings.Contains(text, serverTool+" has not been called") || !strings.Contains(text, "lathe runs approve") {
+		return fmt.Errorf("the output does not say that the call waits")
+	}
+	if n := c.upstream.posted(); n != 0 {
+		return fmt.Errorf("the server's tool ran %d times before it was approved", n)
+	}
+	cmd := exec.Command(c.server.bin, "runs", "approve", "--server", c.server.base, c.server.runs(t)[0].ID)
+	cmd.Env = append(os.Environ(), "LATHE_SERVER_KEY="+Key)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("lathe runs approve: %w: %s", err, out)
+	}
+	for deadline := time.Now().Add(time.Minute); c.server.runs(t)[0].Status != "completed"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the run is %s a minute after the approval", c.server.runs(t)[0].Status)
+		}
+	}
+	return nil
+}
+
 // check returns what does not hold after the agent has ended.
 func (c *cell) check(t *testing.T, ended error) error {
 	var problems []error
@@ -197,6 +246,8 @@ func (c *cell) check(t *testing.T, ended error) error {
 		if s := c.stopped(t); s != "" {
 			report("the server's run is %s after Ctrl-C", s)
 		}
+	} else if c.scenario.overflow && tooLong.MatchString(c.output.String()) && !strings.Contains(c.output.String(), answerText) {
+		c.gaveUp = true
 	} else {
 		if ended != nil {
 			report("%w", ended)
@@ -219,6 +270,9 @@ func (c *cell) check(t *testing.T, ended error) error {
 		if c.agent.stamps {
 			posts++
 		}
+	}
+	if want := len("hello") + c.scenario.long; c.scenario.posts > 0 && c.upstream.longest != want {
+		report("the server's tool got a text of %d bytes, want %d", c.upstream.longest, want)
 	}
 	if n := c.upstream.posts; n != posts {
 		report("the server's tool ran %d times, want %d", n, posts)

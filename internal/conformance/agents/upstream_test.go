@@ -21,6 +21,7 @@ const (
 	secretText = "PELICAN-4711" // in the file that the agent's own tool reads
 	postedText = "POSTED-0815"  // the result of the server's tool
 	answerText = "HERON-2342"   // in the model's last message
+	firstWord  = `"The `        // of that message, in a piece of the stream
 )
 
 // serverTool is the tool that the server executes.
@@ -34,7 +35,10 @@ type upstream struct {
 	mu       sync.Mutex
 	requests []modelRequest // of turns
 	posts    int            // executions of the server's tool
+	longest  int            // bytes of the longest text that it got
 	hold     *hold
+	fail     *failure
+	strange  string // sent in each answer to a turn
 }
 
 // A hold stops the answer to one request after its first text.
@@ -97,27 +101,38 @@ func (r *modelRequest) addResults(v any) {
 }
 
 // startUpstream starts the model with a script for turns. Requests without the agent's own tool get a short text.
-func startUpstream(t *testing.T, own, script string, h *hold) *upstream {
+func startUpstream(t *testing.T, own, script string, h *hold, f *failure) *upstream {
 	t.Helper()
 	scripts := map[string]*sim.Script{}
-	for name, text := range map[string]string{"turns": script, "aside": strings.Repeat("-- turn --\ntext: A note\n", 20)} {
+	rest := script
+	if f != nil && f.rest != "" {
+		rest = f.rest
+	}
+	for name, text := range map[string]string{"turns": script, "rest": rest, "aside": strings.Repeat("-- turn --\ntext: A note\n", 20)} {
 		s, err := sim.ParseScript(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		scripts[name] = s
 	}
-	u := &upstream{own: own, hold: h}
+	u := &upstream{own: own, hold: h, fail: f}
 	model := sim.New(&sim.Options{Scripts: scripts}).Handler()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /post", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /post", func(w http.ResponseWriter, r *http.Request) {
+		var note struct{ Text string }
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<20)).Decode(&note); err != nil {
+			t.Errorf("the server's tool got %v", err)
+		}
 		u.mu.Lock()
 		u.posts++
+		u.longest = max(u.longest, len(note.Text))
 		u.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"status":%q}`, postedText)
 	})
-	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) { u.serve(w, r, model) })
+	for _, path := range []string{"/v1/", "/v1beta/"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { u.serve(w, r, model) })
+	}
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.CloseClientConnections)
 	u.url = s.URL
@@ -149,6 +164,19 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request, model http.Hand
 			if h := u.hold; h != nil && h.request == n {
 				w = &heldWriter{ResponseWriter: w, ctx: r.Context(), hold: h}
 			}
+			switch f := u.fail; {
+			case f == nil || n < f.request:
+			case n > f.request:
+				members["model"] = "sim/script-rest"
+			case f.status != 0:
+				f.serve(w)
+				return
+			default:
+				w = &failingWriter{ResponseWriter: w}
+			}
+			if u.strange != "" {
+				w = &strangeWriter{ResponseWriter: w, events: u.strange}
+			}
 		}
 		body, _ = json.Marshal(members) // it was JSON
 	}
@@ -168,7 +196,7 @@ func (w *heldWriter) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
 func (w *heldWriter) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
-	if bytes.Contains(b, []byte(`"The `)) { // the answer's first word
+	if bytes.Contains(b, []byte(firstWord)) {
 		w.once.Do(func() {
 			w.Flush()
 			close(w.hold.reached)
