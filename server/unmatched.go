@@ -28,12 +28,13 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 			allowed = append(allowed, m)
 		}
 	}
-	if len(allowed) > 0 {
+	hint, form := foreignPath(r.URL.Path)
+	page := form == formOpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // of the console, and a path of clients whose base URL lacks /v1
+	if len(allowed) > 0 && !page {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		c.fail(w, &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "This path takes " + strings.Join(allowed, ", ") + "."})
 		return
 	}
-	hint, form := foreignPath(r.URL.Path)
 	if form != formProblem {
 		c.form = form
 	}
