@@ -75,6 +75,8 @@ func (g *Server) routes() []route {
 
 		{pattern: "POST /api/runs", handle: g.withStore(g.runs.createRun), body: wholeBody, startsRun: true},
 		{pattern: "GET /api/runs", handle: g.withStore(g.runs.listRuns)},
+		{pattern: "POST /api/runs/import", handle: g.withStore(g.runs.importRun), body: wholeBody},
+		{pattern: "GET /api/stats", handle: g.withStore(g.runs.showStats)},
 		{pattern: "GET /api/runs/{id}", handle: g.withStore(g.runs.showRun)},
 		{pattern: "DELETE /api/runs/{id}", handle: g.withStore(g.runs.deleteRun)},
 		{pattern: "GET /api/runs/{id}/events", handle: g.withStore(g.runs.watchRun), pool: watcherPool},

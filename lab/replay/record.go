@@ -1,9 +1,6 @@
 package replay
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
@@ -11,71 +8,18 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// The limits of a record.
-const (
-	MaxLine   = 64 << 20 // bytes of one event
-	MaxEvents = 100_000
-)
-
 // A Record is the log of one run, with its content.
 type Record struct {
 	Events []event.Event
 }
 
-// Read reads the JSON lines that `lathe runs export` and `lathe run --json` print. Deltas are left out.
-// It fails where an event is missing, is of another run, or would not be written again as it is: then
-// it was recorded without its texts, or by a newer version of this program.
+// Read reads a log with [event.ReadLog].
 func Read(in io.Reader) (*Record, error) {
-	r := &Record{}
-	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, MaxLine)
-	for n := 1; sc.Scan(); n++ {
-		line := bytes.TrimSpace(sc.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		if err := r.add(line); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	switch err := sc.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("a line is longer than %d bytes", MaxLine)
-	case err != nil:
-		return nil, err
-	case len(r.Events) == 0:
-		return nil, errors.New("it holds no event")
-	}
-	return r, nil
-}
-
-func (r *Record) add(line []byte) error {
-	var e event.Event
-	if err := e.UnmarshalJSON(line); err != nil {
-		return err
-	}
-	if event.IsDelta(e.Data) {
-		return nil
-	}
-	again, err := e.MarshalJSON()
+	events, err := event.ReadLog(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, starts := e.Data.(*event.RunStarted)
-	switch n := len(r.Events); {
-	case !bytes.Equal(again, line):
-		return fmt.Errorf("event %d would not be kept as it is: it was written without texts, or by another version of lathe", e.ID)
-	case e.ID != int64(n)+1:
-		return fmt.Errorf("event %d where %d is next", e.ID, n+1)
-	case starts != (n == 0):
-		return errors.New("a record begins with RunStarted, and holds it once")
-	case n > 0 && e.RunID != r.Events[0].RunID:
-		return fmt.Errorf("event %d is of another run", e.ID)
-	case n == MaxEvents:
-		return fmt.Errorf("more than %d events", MaxEvents)
-	}
-	r.Events = append(r.Events, e)
-	return nil
+	return &Record{Events: events}, nil
 }
 
 // RunID returns the id of the run.

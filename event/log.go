@@ -1,0 +1,79 @@
+package event
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The limits of [ReadLog].
+const (
+	MaxLogLine   = 64 << 20 // bytes of one event
+	MaxLogEvents = 100_000
+)
+
+// ReadLog reads the log of one run as JSON lines, as `lathe runs export` and `lathe run --json` print it. Deltas and empty
+// lines are left out. It returns at least one event; the first is the only RunStarted. It returns an error for the line at
+// which an event is missing, is of another run, follows the end of the run, or would not be written as it was read: then
+// it was recorded without its content, or by another version of this program.
+func ReadLog(in io.Reader) ([]Event, error) {
+	var events []Event
+	sc := bufio.NewScanner(in)
+	sc.Buffer(nil, MaxLogLine)
+	for n := 1; sc.Scan(); n++ {
+		line := bytes.TrimSpace(sc.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		var err error
+		if events, err = appendLogLine(events, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	switch err := sc.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("a line is longer than %d bytes", MaxLogLine)
+	case err != nil:
+		return nil, err
+	case len(events) == 0:
+		return nil, errors.New("it holds no event")
+	}
+	return events, nil
+}
+
+func appendLogLine(events []Event, line []byte) ([]Event, error) {
+	var e Event
+	if err := e.UnmarshalJSON(line); err != nil {
+		return nil, err
+	}
+	if IsDelta(e.Data) {
+		return events, nil
+	}
+	again, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	_, starts := e.Data.(*RunStarted)
+	n := len(events)
+	ended := false
+	if n > 0 {
+		_, ended = events[n-1].Data.(*RunFinished)
+	}
+	switch {
+	case !bytes.Equal(again, line):
+		return nil, fmt.Errorf("event %d would not be kept as it is: it was written without texts, or by another version of lathe", e.ID)
+	case e.ID != int64(n)+1:
+		return nil, fmt.Errorf("event %d where %d is next", e.ID, n+1)
+	case starts != (n == 0):
+		return nil, errors.New("a record begins with RunStarted, and holds it once")
+	case n > 0 && e.RunID != events[0].RunID:
+		return nil, fmt.Errorf("event %d is of another run", e.ID)
+	case ended:
+		return nil, fmt.Errorf("event %d follows the end of the run", e.ID)
+	case n == MaxLogEvents:
+		return nil, fmt.Errorf("more than %d events", MaxLogEvents)
+	}
+	return append(events, e), nil
+}

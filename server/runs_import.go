@@ -1,0 +1,93 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// importedID is what the id of an imported run may be: ids are parts of paths and of headers.
+var importedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
+// imports its own runs, and those without an owner as its own; an admin imports those of all keys.
+func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	events, p := h.readImport(c)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id, status := events[0].RunID, http.StatusCreated
+	_, err := h.opts.Index.Append(r.Context(), id, 0, events...)
+	if errors.Is(err, lathe.ErrConflict) {
+		status, err = http.StatusOK, nil
+		if !h.hasEvents(r.Context(), id, events) {
+			c.fail(w, conflict("run_exists", "The store has a run with this id and other events."))
+			return
+		}
+	}
+	if err != nil {
+		c.fail(w, h.runFailed(c, err))
+		return
+	}
+	if status == http.StatusCreated {
+		h.opts.Log.Info("a run was imported", "request_id", c.requestID, "run_id", id, "events", len(events))
+	}
+	w.Header().Set("Location", "/api/runs/"+id)
+	w.Header().Set("X-Lathe-Run-Id", id)
+	h.answerRun(w, r, c, id, status)
+}
+
+// readImport reads the body of an import and checks it.
+func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
+	events, err := event.ReadLog(bytes.NewReader(c.body))
+	if err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The body is no exported run: " + err.Error() + "."}
+	}
+	if !importedID.MatchString(events[0].RunID) {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The id of the run may have 64 letters, digits, _ and -."}
+	}
+	for i := range events {
+		if y := events[i].Time.UTC().Year(); y < 1970 || y >= 2200 {
+			return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The time of an event is before 1970 or after 2199."}
+		}
+	}
+	state, err := loop.Fold(events)
+	if err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_export", Message: "The events do not make a run."}
+	}
+	if state.Finished == nil {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "run_unfinished",
+			Message: "The run has not ended, and could be continued here and where it came from. Export it again after its end."}
+	}
+	if d := events[0].Data.(*event.RunStarted); !c.key.isAdmin() && d.Principal != c.key.Name {
+		if d.Principal != "" {
+			return nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Message: "The run belongs to another key: import it with that one."}
+		}
+		d.Principal = c.key.Name
+	}
+	return events, nil
+}
+
+// hasEvents reports whether the store has the run with these events and no others.
+func (h *runsHandler) hasEvents(ctx context.Context, id string, events []event.Event) bool {
+	n := 0
+	for e, err := range h.opts.Index.Read(ctx, id, 0) {
+		if err != nil || n == len(events) {
+			return false
+		}
+		has, _ := e.MarshalJSON() // what could not be written is not equal
+		want, err := events[n].MarshalJSON()
+		if err != nil || !bytes.Equal(has, want) {
+			return false
+		}
+		n++
+	}
+	return n == len(events)
+}

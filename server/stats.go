@@ -1,0 +1,270 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// The limits of GET /api/stats. Figures are computed from the rows of the store when they are asked for.
+const (
+	maxStatCalls   = 20_000 // model calls that one answer reads, the newest first
+	maxStatRuns    = 20_000 // runs, likewise
+	maxStatBuckets = 300
+	maxStatNames   = 50 // models, and tools
+)
+
+// defaultStatBuckets is the number of buckets where the request says none, and defaultStatSpan the time.
+const (
+	defaultStatBuckets = 60
+	defaultStatSpan    = time.Hour
+)
+
+// statsBody is the answer of GET /api/stats.
+type statsBody struct {
+	Since    time.Time `json:"since"`
+	Until    time.Time `json:"until"`
+	Step     int64     `json:"step_seconds"`
+	Complete time.Time `json:"complete_since,omitzero"` // set if a limit was reached: earlier buckets lack rows
+	Total    statRow   `json:"total"`
+	Buckets  []statRow `json:"buckets"`
+	Models   []statRow `json:"models"`  // the most used first
+	Tools    []statRow `json:"tools"`   // likewise
+	Reasons  []statRow `json:"reasons"` // why runs ended or wait, the most frequent first
+}
+
+// A statRow is what is known of a time, a model, a tool or a reason. Members that do not apply are left out.
+type statRow struct {
+	Time   *time.Time `json:"time,omitempty"` // when the bucket begins
+	Name   string     `json:"name,omitempty"`
+	Runs   int        `json:"runs,omitempty"`        // that started
+	Failed int        `json:"failed_runs,omitempty"` // of these, with status failed
+	Model  *callStats `json:"model_calls,omitempty"`
+	Tool   *callStats `json:"tool_calls,omitempty"`
+	Input  int64      `json:"input_tokens,omitempty"`
+	Output int64      `json:"output_tokens,omitempty"`
+	Cost   float64    `json:"cost,omitempty"`
+}
+
+// callStats are the figures of calls of one kind.
+type callStats struct {
+	Calls      int   `json:"calls"`
+	Errors     int   `json:"errors"`
+	P50        int64 `json:"p50_ms"`
+	P95        int64 `json:"p95_ms"`
+	FirstToken int64 `json:"first_token_p50_ms,omitempty"`
+
+	times, firsts []int64 // in ms
+}
+
+func (s *callStats) add(ok bool, ms, first int64) {
+	s.Calls++
+	if !ok {
+		s.Errors++
+	}
+	s.times = append(s.times, ms)
+	if first > 0 {
+		s.firsts = append(s.firsts, first)
+	}
+}
+
+func (s *callStats) finish() {
+	if s != nil {
+		s.P50, s.P95, s.FirstToken = percentile(s.times, 50), percentile(s.times, 95), percentile(s.firsts, 50)
+	}
+}
+
+// percentile returns the value of rank p by the nearest-rank method, and 0 without values. It sorts them.
+func percentile(values []int64, p int) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[(len(values)*p+99)/100-1]
+}
+
+// called notes a model call.
+func (r *statRow) called(c *store.CallSummary) {
+	if r.Model == nil {
+		r.Model = &callStats{}
+	}
+	r.Model.add(c.Status == "success", c.LatencyMS, c.FirstTokenMS)
+	r.Input += c.Usage.InputTokens
+	r.Output += c.Usage.OutputTokens
+	if c.Cost != nil {
+		r.Cost += *c.Cost
+	}
+}
+
+// executed notes a tool call.
+func (r *statRow) executed(t *store.ToolTiming) {
+	if r.Tool == nil {
+		r.Tool = &callStats{}
+	}
+	r.Tool.add(t.Success, t.LatencyMS, 0)
+}
+
+func (r *statRow) began(s *store.RunSummary) {
+	r.Runs++
+	if s.Status == lathe.ReasonInternal.Status() {
+		r.Failed++
+	}
+}
+
+// A statsTable collects what an answer says.
+type statsTable struct {
+	since, until           time.Time
+	step                   time.Duration
+	total                  statRow
+	buckets                []statRow
+	models, tools, reasons map[string]*statRow
+}
+
+// bucket returns the row of a time.
+func (t *statsTable) bucket(at time.Time) *statRow {
+	n := int(at.Sub(t.since) / t.step)
+	return &t.buckets[max(0, min(n, len(t.buckets)-1))]
+}
+
+func named(rows map[string]*statRow, name string) *statRow {
+	r := rows[name]
+	if r == nil {
+		r = &statRow{Name: name}
+		rows[name] = r
+	}
+	return r
+}
+
+// most returns the rows with the most calls or runs.
+func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
+	out := []statRow{}
+	for _, r := range rows {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b statRow) int { return cmp.Or(cmp.Compare(of(&b), of(&a)), cmp.Compare(a.Name, b.Name)) })
+	return out[:min(len(out), maxStatNames)]
+}
+
+// showStats answers with figures of the runs that the caller lists: rates, errors, latencies, tokens and cost over time, by
+// model and by tool. A tool call counts at the time of the model call that asked for it.
+func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) {
+	f, p := c.filter(r)
+	if p == nil {
+		p = narrowTimes(f, r.URL.Query(), h.opts.Now())
+	}
+	buckets := defaultStatBuckets
+	if s := r.URL.Query().Get("buckets"); s != "" && p == nil {
+		var err error
+		if buckets, err = strconv.Atoi(s); err != nil || buckets < 1 || buckets > maxStatBuckets {
+			p = badRequest("buckets", "buckets wants a number from 1 to %d.", maxStatBuckets)
+		}
+	}
+	if f != nil && f.Until.IsZero() {
+		f.Until = h.opts.Now()
+	}
+	if f != nil && f.Since.IsZero() {
+		f.Since = f.Until.Add(-defaultStatSpan)
+	}
+	if p == nil && !f.Since.Before(f.Until) {
+		p = badRequest("since", "since must be before until.")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	body, err := h.stats(r.Context(), f, buckets)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	c.answer(w, body)
+}
+
+// stats computes the figures of the time of the filter.
+func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int) (*statsBody, error) {
+	span := f.Until.Sub(f.Since)
+	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // whole seconds
+	t := &statsTable{since: f.Since, until: f.Until, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
+	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
+		t.buckets = append(t.buckets, statRow{Time: &at})
+	}
+	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {
+		t.total.began(r)
+		t.bucket(r.Started).began(r)
+		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
+		return r.Started
+	})
+	if err != nil {
+		return nil, err
+	}
+	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
+		at, model := t.bucket(m.Time), named(t.models, m.Model)
+		t.total.called(m)
+		at.called(m)
+		model.called(m)
+		for i := range m.Tools {
+			t.total.executed(&m.Tools[i])
+			at.executed(&m.Tools[i])
+			named(t.tools, m.Tools[i].Tool).executed(&m.Tools[i])
+		}
+		return m.Time
+	})
+	if err != nil {
+		return nil, err
+	}
+	body := &statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second), Complete: firstRun}
+	if firstCall.After(firstRun) {
+		body.Complete = firstCall
+	}
+	for i := range t.buckets {
+		t.buckets[i].finish()
+	}
+	t.total.finish()
+	for _, rows := range []map[string]*statRow{t.models, t.tools} {
+		for _, r := range rows {
+			r.finish()
+		}
+	}
+	body.Total, body.Buckets = t.total, t.buckets
+	body.Models = most(t.models, func(r *statRow) int { return r.Model.Calls })
+	body.Tools = most(t.tools, func(r *statRow) int { return r.Tool.Calls })
+	body.Reasons = most(t.reasons, func(r *statRow) int { return r.Runs })
+	return body, nil
+}
+
+func (r *statRow) finish() {
+	r.Model.finish()
+	r.Tool.finish()
+}
+
+// eachRow calls fn, which returns the time of the row, for the rows of a list, the newest first. It stops after limit rows
+// and then returns the time of the last one; the zero time says that fn had all rows.
+func eachRow[T any](ctx context.Context, f *store.RunFilter, limit int, list func(context.Context, *store.RunFilter) ([]T, string, error),
+	fn func(*T) time.Time) (oldest time.Time, err error) {
+	page := *f
+	page.Limit = maxPage
+	for seen := 0; ; {
+		rows, next, err := list(ctx, &page)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for i := range rows {
+			oldest = fn(&rows[i])
+		}
+		seen += len(rows)
+		if next == "" {
+			return time.Time{}, nil
+		}
+		if seen >= limit {
+			return oldest, nil
+		}
+		page.After = next
+	}
+}
