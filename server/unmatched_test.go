@@ -25,7 +25,11 @@ func TestForeignPathsSayWhatToUse(t *testing.T) {
 		"/v1/openai/deployments/x":               "GET /api/openapi.json",
 		"/v1/chat/completions/extra":             "GET /api/openapi.json",
 	} {
-		resp, body := f.do("POST", path, `{}`)
+		method := "POST"
+		if strings.HasPrefix(path, "/models") { // which clients read
+			method = "GET"
+		}
+		resp, body := f.do(method, path, `{}`)
 		var got struct {
 			Error struct{ Message, Type, Code string }
 		}
