@@ -74,6 +74,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 		code := lathe.CodeInvalidConfig
 		if lathe.CodeOf(err) == lathe.CodeUnavailable {
 			code = lathe.CodeUnavailable
+			err = fmt.Errorf("%w; `lathe tools doctor` examines it", err)
 		}
 		return nil, &lathe.Error{Code: code, Op: Op, Err: err}
 	}

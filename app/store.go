@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -110,6 +111,10 @@ func OpenStore(name string, opts *StoreOptions) (Store, error) {
 		return s, nil
 	}
 	s, err := postgres.Open(context.Background(), path, nil)
+	var unreached *net.OpError
+	if errors.As(err, &unreached) { // its caller's text has it once for each address, with user and database
+		return nil, failed(fmt.Errorf("the store %s cannot be reached: %w; is PostgreSQL running there, and are host and port right?", ShownStoreName(name), unreached))
+	}
 	if err != nil {
 		return nil, failed(fmt.Errorf("the store %s: %w", ShownStoreName(name), Cause(err)))
 	}

@@ -166,6 +166,9 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 		if p.Code != "run_not_found" && p.Code != "no_store" && p.Code != "call_not_found" {
 			return nil, &exitError{exitFailed, fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, p)}
 		}
+		if p.Code == "run_not_found" {
+			return nil, &exitError{exitFailed, fmt.Errorf("%w; `lathe runs list%s` shows them", p, c.flag)}
+		}
 	}
 	return nil, &exitError{exitFailed, p}
 }

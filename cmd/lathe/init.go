@@ -112,6 +112,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 // examine returns the entry of the model, with what quick probes find.
 func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	u := &f.upstream
+	u.keyLater = f.noCheck
 	over, name, err := u.overrides(cmd)
 	if err != nil {
 		return nil, err

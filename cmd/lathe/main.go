@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // zones by name on machines that have none
 
@@ -82,6 +83,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		e = &exitError{exitUsage, err}
 	}
 	if msg := e.Error(); msg != "" {
+		switch {
+		case strings.HasSuffix(msg, "no such file or directory"), strings.HasSuffix(msg, "The system cannot find the file specified."):
+			msg += ": check the path"
+		case strings.HasSuffix(msg, "permission denied"):
+			msg += ": check who may read and write it, and its folder"
+		}
 		fmt.Fprintf(errw, "lathe: %s\n", msg)
 		if e.code == exitUsage {
 			fmt.Fprintf(errw, "see `%s --help`\n", cmd.CommandPath())

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 //	daemon [FLAGS]          starts `lathe serve` and sets $LATHE to its address
 //	interrupt FILE COMMAND… runs a command, interrupts it at its first line on stdout, wants exit
 //	                        code 130 and writes its stdout to the file
+//	mistakes FILE           runs commands with a mistake and grades their answers
 //	stopchat                stops two answers of a chat with Ctrl-C
 //	serve [FLAGS]           starts `lathe serve` and sets $LATHE to its address
 //	signal NAME PATTERN     sends it HUP or TERM, and waits until it says what the pattern finds; what
@@ -59,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"daemon":    serveDaemon,
 			"interrupt": interrupt,
 			"stopchat":  stopChat,
+			"mistakes":  runMistakes,
 			"docs":      runDocument,
 			"serve":     serving.serve,
 			"serves":    serving.serveDocument,

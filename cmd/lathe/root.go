@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -161,6 +162,23 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if missing != nil && missing.GetSpecifiedShortnames() != "" {
 		return usageError("%w; what begins with - and is no flag goes after --", err)
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		flag, value := "--"+invalid.GetFlag().Name, invalid.GetValue()
+		switch _, bad := strconv.Atoi(value); {
+		case invalid.GetFlag().Value.Type() == "duration" && bad == nil:
+			return usageError("%s: %q has no unit: write %ss", flag, value, value)
+		case invalid.GetFlag().Value.Type() == "duration":
+			return usageError("%s: %q is not a time, such as 30s or 5m", flag, value)
+		case strings.HasPrefix(invalid.GetFlag().Value.Type(), "int"):
+			return usageError("%s: %q is not a whole number, such as 5", flag, value)
+		}
+	}
+	var bare *pflag.ValueRequiredError
+	if errors.As(err, &bare) {
+		name, usage := pflag.UnquoteUsage(bare.GetFlag())
+		return usageError("--%s needs a value: --%s %s (%s)", bare.GetFlag().Name, bare.GetFlag().Name, strings.ToUpper(name), usage)
 	}
 	return &exitError{exitUsage, err}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -32,6 +33,8 @@ type runFlags struct {
 	script, replay, log, metrics, store           string
 	logFormat                                     string
 	asJSON, noContent, quiet                      bool
+	// keyLater is set if the variable of keyEnv need not be set yet.
+	keyLater bool
 }
 
 func runCommand() *cobra.Command {
@@ -120,8 +123,14 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 		}
 		return over, f.model, nil
 	}
+	if host, _, ok := strings.Cut(f.baseURL, "://"); !ok && host != "" {
+		return nil, "", usageError("--base-url %s: an address begins with http:// or https://; did you mean http://%s?", printable(f.baseURL), printable(strings.TrimSuffix(f.baseURL, "/v1")+"/v1"))
+	}
 	if f.model == "" {
-		return nil, "", usageError("--base-url needs --model: the name of a model on that server")
+		return nil, "", usageError("--base-url needs --model: the name of a model on that server; GET %s/models lists them", printable(strings.TrimSuffix(f.baseURL, "/")))
+	}
+	if err := f.checkKey(); err != nil {
+		return nil, "", err
 	}
 	set("--base-url", "base_url", f.baseURL)
 	set("--model", "model", f.model)
@@ -141,6 +150,19 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 	return over, commandLineModel, nil
 }
 
+// checkKey says what is wrong with the flags that name a key, in their words and not in those of references.
+func (f *runFlags) checkKey() error {
+	if f.keyFile != "" {
+		if _, err := os.Stat(f.keyFile); errors.Is(err, fs.ErrNotExist) {
+			return usageError("--key-file %s: there is no such file: name one that holds the key and nothing else", printable(f.keyFile))
+		}
+	}
+	if _, set := os.LookupEnv(f.keyEnv); f.keyEnv != "" && !set && !f.keyLater {
+		return usageError("--key-env: the variable %s is not set: export it with the key as its value", printable(f.keyEnv))
+	}
+	return nil
+}
+
 // readPrompt returns the prompt of the command line, or standard input for "-".
 func readPrompt(cmd *cobra.Command, arg string) (string, error) {
 	prompt := arg
@@ -152,7 +174,7 @@ func readPrompt(cmd *cobra.Command, arg string) (string, error) {
 		prompt = strings.TrimSuffix(string(b), "\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return "", usageError("the prompt is empty")
+		return "", usageError("the prompt is empty: give it in quotation marks, or - to read standard input")
 	}
 	return prompt, nil
 }

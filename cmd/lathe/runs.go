@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -50,6 +51,9 @@ func oneRun(more int) cobra.PositionalArgs {
 	}
 }
 
+// runStatuses are the statuses of runs.
+var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
+
 func runsListCommand() *cobra.Command {
 	var name, after, since, until string
 	var server serverFlags
@@ -65,6 +69,9 @@ func runsListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if waiting && (f.Status != "" || since != "" || until != "" || q != store.RunQuery{}) {
 				return usageError("with --waiting only --session, --principal, --limit and --after select: leave the others out")
+			}
+			if f.Status != "" && !slices.Contains(runStatuses, f.Status) {
+				return usageError("--status %q: want %s", printable(f.Status), strings.Join(runStatuses, ", "))
 			}
 			if err := boundTimes(&f, since, until, time.Now()); err != nil {
 				return err

@@ -133,10 +133,11 @@ func (s *Store) Check(ctx context.Context) error {
 // Tightened returns the files that others than their owner could open until Open took that from them.
 func (s *Store) Tightened() []string { return slices.Clone(s.tightened) }
 
-// The primary result codes of SQLite that say that the disk is at fault.
+// The primary result codes of SQLite that say that the disk or the file is at fault.
 const (
 	codeIOError = 10
 	codeFull    = 13
+	codeOther   = 26 // the file is no database
 )
 
 // cause wraps what SQLite says of the disk in the error by which callers know it.
@@ -150,6 +151,15 @@ func cause(err error) error {
 		return fmt.Errorf("%w: %w", lathe.ErrStoreFull, err)
 	case codeIOError:
 		return fmt.Errorf("%w: %w", lathe.ErrStoreDisk, err)
+	}
+	return err
+}
+
+// opening is the error of opening a file: one that is no database is said so, and not by its number.
+func opening(err error) error {
+	var e *driver.Error
+	if errors.As(err, &e) && e.Code()&0xff == codeOther {
+		return errors.New("the file is not an SQLite database: name another file")
 	}
 	return err
 }

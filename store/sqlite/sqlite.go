@@ -47,7 +47,7 @@ type Options struct {
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	fail := func(code lathe.Code, err error) (*Store, error) {
-		return nil, &lathe.Error{Code: code, Op: op, Err: err}
+		return nil, &lathe.Error{Code: code, Op: op, Err: opening(err)}
 	}
 	readOnly := opts != nil && opts.ReadOnly
 	ctx := context.Background() // a file is opened at once or not

@@ -159,7 +159,7 @@ func TestRefusesStrangeFiles(t *testing.T) {
 	for path, want := range map[string]string{
 		make("newer", "PRAGMA user_version = 99"):    "newer version",
 		make("other", "CREATE TABLE recipes (name)"): "something else",
-		text: "not a database",
+		text: "not an SQLite database",
 		filepath.Join(dir, "there is no folder", "db"): "no such file",
 	} {
 		if s, err := sqlite.Open(path, nil); err == nil || !strings.Contains(err.Error(), want) {
