@@ -203,7 +203,7 @@ func TestT30T32Guests(t *testing.T) {
 		}(), code: lathe.CodeExecutionFailed, reason: lathe.ReasonGuestFault},
 		{name: "an arena outside of memory", m: arena(bare(Const(0)), 65000, 4096), code: lathe.CodeExecutionFailed, reason: lathe.ReasonGuestFault},
 		{name: "a null arena", m: arena(bare(Const(0)), 0, 4096), code: lathe.CodeExecutionFailed, reason: lathe.ReasonGuestFault},
-		{name: "an arena above 2 GiB", m: high, more: "limits: {memory_pages: 33000}", want: "true"},
+		{name: "an arena above 2 GiB", m: high, more: "limits: {memory_pages: 33000, timeout: 10m}", want: "true"},
 		{name: "an arena that is too small", m: arena(echo(withMemory()), 1024, 64), args: `{"a":"` + long + `"}`, code: lathe.CodeExecutionFailed},
 		{name: "an allocator that does not align", m: realloc, args: `{"a":1}`, want: `{"a":1}`},
 		{name: "recursion", m: func() *Module {
