@@ -62,6 +62,7 @@ type App struct {
 	supervisor *engine.Supervisor // runs that continue without their request
 	server     *server.Server     // nil until start
 	mcp        *mcp.Server        // nil until start
+	started    time.Time          //
 	recovered  int                // runs of an earlier process that were resumed
 	stopTasks  context.CancelFunc
 	tasks      sync.WaitGroup
@@ -77,7 +78,7 @@ type App struct {
 // the maintenance of runs. It resumes the runs that an earlier process left in the store. Nothing listens yet: serve
 // [App.Handler]. Without an error Close must be called.
 func New(cfg *config.Config, opts *Options) (_ *App, err error) {
-	a := &App{log: slog.New(slog.DiscardHandler), approvals: approval.NewQueue(nil), stopTasks: func() {}}
+	a := &App{started: time.Now(), log: slog.New(slog.DiscardHandler), approvals: approval.NewQueue(nil), stopTasks: func() {}}
 	if opts != nil {
 		a.opts = *opts
 	}

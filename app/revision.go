@@ -79,6 +79,7 @@ func (r *revision) build(a *App) (err error) {
 		return err
 	}
 	r.setup, err = newSetup(cfg, r.models, servedTools{set, r.runner, a.audit})
+	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	return err
 }
 

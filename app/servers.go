@@ -195,6 +195,24 @@ func (s *Servers) Status() []mcptool.Status {
 // state before.
 func (s *Servers) Accept(name string) ([]mcptool.ToolStatus, error) { return s.group.Accept(name) }
 
+// AcceptShown is [Servers.Accept] for one tool whose definition has the digest.
+func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error) {
+	if s.group == nil {
+		return nil, errNoServer
+	}
+	return s.group.AcceptShown(name, digest)
+}
+
+// Reconnect ends the connection to the server of that name and makes a new one.
+func (s *Servers) Reconnect(name string) error {
+	if s.group == nil {
+		return errNoServer
+	}
+	return s.group.Reconnect(name)
+}
+
+var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
+
 // Warnings returns one line for each server that is not ready, and for the tools whose definitions are not accepted. It
 // may hold text of the servers: escape it before it is written to a terminal.
 func (s *Servers) Warnings() []string {

@@ -25,6 +25,7 @@ type Server struct {
 	ui       *uiHandler
 	catalog  *catalogHandler
 	peers    *peerHandler
+	state    *stateHandler
 	maintain *maintenance
 }
 
@@ -45,6 +46,7 @@ func New(opts *Options) (*Server, error) {
 		chat: &chatHandler{executor: exec, turns: turns, earlier: newEarlierRuns(views)},
 		runs: &runsHandler{exec}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
 		maintain: &maintenance{executor: exec, turns: turns}}
+	g.state = &stateHandler{co, g.usage}
 	if _, err := g.Reload(&opts.Setup); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,9 @@ type Setup struct {
 	Tools  Tools // nil: none
 	// Policy is the policy of the runners. Listings show its decision for each tool; nil: they show none.
 	Policy lathe.Policy
-	Keys   []Key // nil: all clients are the same caller
+	// State describes the parts of the server to operators; nil: /api/servers and the like answer 404.
+	State State
+	Keys  []Key // nil: all clients are the same caller
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
 	// names are always refused; on other addresses they are refused only if Hosts is not empty.
 	Hosts []string

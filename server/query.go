@@ -13,6 +13,7 @@ var queries = map[string][]string{
 	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
+	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
 	"GET /api/runs/{id}/events": {"after", "follow"},
 	"GET /api/chat/{id}/stream": {"after", "protocol"},

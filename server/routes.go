@@ -102,6 +102,7 @@ func (g *Server) routes() []route {
 		{pattern: "HEAD /{$}", handle: plain(g.head), credential: noCredential, probe: true}, // Claude Code's first request
 		{pattern: "/", handle: g.unmatched, credential: noCredential},
 	}
+	table = append(table, g.state.routes()...)
 	if g.opts.MCP != nil {
 		table = append(table,
 			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},

@@ -64,19 +64,24 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, _ *http.Request, c *ca
 		}
 	}
 	for _, s := range c.specs() {
-		row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
-			Parameters: s.Schema, Advertised: offered[s.Name]}
-		if p := c.setup.Policy; p != nil {
-			row.Policy = p.Tool(&lathe.RunInfo{Principal: c.key.Name}, s).Decision.String()
-		}
-		if len(row.Parameters) == 0 {
-			row.Parameters = json.RawMessage(`{"type":"object"}`)
-		}
-		rows = append(rows, row)
+		rows = append(rows, c.toolRow(s, offered[s.Name]))
 	}
 	c.answer(w, struct {
 		Data []toolRow `json:"data"`
 	}{rows})
+}
+
+// toolRow describes a tool of the caller.
+func (c *caller) toolRow(s *lathe.ToolSpec, advertised bool) toolRow {
+	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
+		Parameters: s.Schema, Advertised: advertised}
+	if p := c.setup.Policy; p != nil {
+		row.Policy = p.Tool(&lathe.RunInfo{Principal: c.key.Name}, s).Decision.String()
+	}
+	if len(row.Parameters) == 0 {
+		row.Parameters = json.RawMessage(`{"type":"object"}`)
+	}
+	return row
 }
 
 // tool says whether the caller may use the tool of that name.

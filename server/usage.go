@@ -88,6 +88,16 @@ func (u *usage) enter(k *Key, at pool, shared bool) (release func(), p *problem)
 	}, nil
 }
 
+// active returns the requests of a key that are in progress.
+func (u *usage) active(name string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.of[name]; c != nil {
+		return c.active
+	}
+	return 0
+}
+
 // charge counts n requests against the rate of the key: all of them or, with a problem, none.
 func (u *usage) charge(k *Key, c *keyUsage, n int) *problem {
 	most := float64(k.RequestsPerMinute)

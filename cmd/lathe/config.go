@@ -3,14 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe/app"
-	"github.com/lathe-run/lathe/config"
 )
 
 func configCommand() *cobra.Command {
@@ -63,7 +60,7 @@ func configShowCommand() *cobra.Command {
 				_, err = out.Write(cfg.YAML())
 				return err
 			}
-			rows, err := settingRows(cfg)
+			rows, err := cfg.Shown()
 			if err != nil {
 				return err
 			}
@@ -87,59 +84,4 @@ func configShowCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&origins, "origins", false, "list each key with its value and where it comes from")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same list, one JSON line for each key")
 	return cmd
-}
-
-// A settingRow is one line of `config show --json`.
-type settingRow struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
-}
-
-// settingRows lists the configuration as it would be shown, a row for each value.
-func settingRows(cfg *config.Config) ([]settingRow, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(cfg.YAML(), &doc); err != nil {
-		return nil, fmt.Errorf("reading the configuration in force: %w", err)
-	}
-	var rows []settingRow
-	var walk func(key string, n *yaml.Node)
-	walk = func(key string, n *yaml.Node) {
-		if n.Kind == yaml.MappingNode && len(n.Content) > 0 {
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				walk(strings.TrimPrefix(key+"."+n.Content[i].Value, "."), n.Content[i+1])
-			}
-			return
-		}
-		origin := cfg.Origin(key)
-		for above := key; origin == "default"; { // an entry of a table comes from where the table does
-			dot := strings.LastIndexByte(above, '.')
-			if dot < 0 {
-				break
-			}
-			above = above[:dot]
-			origin = cfg.Origin(above)
-		}
-		rows = append(rows, settingRow{key, valueText(n), origin})
-	}
-	for _, n := range doc.Content {
-		walk("", n)
-	}
-	return rows, nil
-}
-
-// valueText is a value in one line.
-func valueText(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.ScalarNode:
-		return n.Value
-	case yaml.SequenceNode:
-		items := make([]string, len(n.Content))
-		for i, c := range n.Content {
-			items[i] = c.Value
-		}
-		return strings.Join(items, ",")
-	default:
-		return ""
-	}
 }

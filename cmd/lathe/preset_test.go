@@ -32,7 +32,7 @@ func load(t *testing.T, text string, over ...config.Override) *config.Config {
 func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
 	t.Parallel()
 	rows := func(cfg *config.Config) map[string]string {
-		list, err := settingRows(cfg)
+		list, err := cfg.Shown()
 		if err != nil {
 			t.Fatal(err)
 		}

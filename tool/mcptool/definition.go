@@ -20,6 +20,7 @@ type definition struct {
 	hidden      int    // characters that were left out
 	parts       parts  // hashes, of what was said before anything was left out
 	digest      string // hash of all of it
+	said        []byte // all of it in the RFC 8785 form
 }
 
 // partNames are the parts of a definition that a pin holds, in the order of error texts.
@@ -82,7 +83,7 @@ func (d *definition) hash(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	d.digest = sum(canonical)
+	d.digest, d.said = sum(canonical), canonical
 	return nil
 }
 

@@ -164,17 +164,36 @@ func (g *Group) Status() []Status {
 
 // Accept pins the current definition of the named tool, or of all tools of the named server, and offers the tools that were
 // blocked. It returns the former statuses of these tools.
-func (g *Group) Accept(name string) ([]ToolStatus, error) {
+func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
+
+// AcceptShown is [Group.Accept] for one tool whose definition has the digest. It returns an error of code conflict if the
+// server has changed the definition since it was shown. An empty digest fits every definition.
+func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && s.conf.Name != serverOf(name) {
 			continue
 		}
-		return s.accept(name)
+		return s.accept(name, digest)
 	}
 	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("there is no server of that name")}
 }
 
-func (s *supervisor) accept(name string) ([]ToolStatus, error) {
+// Reconnect ends the connection to the server of that name and makes a new one at once, also while the group waits between
+// two attempts. Running calls of the server fail. It returns an error of code not_found if there is no such server.
+func (g *Group) Reconnect(name string) error {
+	for _, s := range g.servers {
+		if s.conf.Name == name {
+			select {
+			case s.again <- struct{}{}:
+			default: // it is about to be connected
+			}
+			return nil
+		}
+	}
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: reconnect", Err: fmt.Errorf("there is no server of that name")}
+}
+
+func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 	s.mu.Lock()
 	var defs, all []*definition
 	var was []ToolStatus
@@ -195,6 +214,9 @@ func (s *supervisor) accept(name string) ([]ToolStatus, error) {
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: accept", Err: fmt.Errorf("the server %s is %s: its tools are not known", s.conf.Name, state)}
 	case len(defs) == 0:
 		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("the server %s has no such tool that could be accepted", s.conf.Name)}
+	}
+	if i := slices.IndexFunc(defs, func(d *definition) bool { return digest != "" && d.digest != digest }); i >= 0 {
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "mcp: accept", Err: fmt.Errorf("the server has changed the definition since: look at it again")}
 	}
 	if err := s.opts.Pins.accept(s.conf.Name, defs, s.opts.Now()); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: accept", Err: err}

@@ -30,6 +30,9 @@ func NewPins(path string) *Pins {
 // Path returns the path of the file.
 func (p *Pins) Path() string { return p.file.Path }
 
+// maxPinnedDefinition bounds a definition that is stored with its pin, in bytes.
+const maxPinnedDefinition = 16 << 10
+
 // pinFile is the stored form.
 type pinFile struct {
 	Version int                        `json:"version"`
@@ -41,6 +44,9 @@ type pin struct {
 	Parts    parts     `json:"parts"`
 	Accepted time.Time `json:"accepted"`
 	By       string    `json:"by"` // first_use or person
+	// Definition is what was accepted, in the RFC 8785 form; absent above maxPinnedDefinition, and in pins of versions that
+	// did not store it.
+	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
 const pinVersion = 1
@@ -100,6 +106,9 @@ type verdict struct {
 	ok      bool
 	reason  string   // why not
 	changed []string // the parts that have changed
+	// accepted is the definition of the pin and at when it was accepted; nil: it is not known.
+	accepted json.RawMessage
+	at       time.Time
 }
 
 // judge compares the definitions of a server with their pins, by the server's names. Under mode
@@ -147,12 +156,35 @@ func (p *Pins) judge(server string, mode PinMode, defs []*definition, now time.T
 		default:
 			out[d.name] = verdict{ok: true}
 		}
+		if v := out[d.name]; have != nil {
+			v.at = have.Accepted
+			if sum(compact(have.Definition)) == have.SHA256 { // the file may have been edited
+				v.accepted = compact(have.Definition)
+			}
+			out[d.name] = v
+		}
 	}
 	return out
 }
 
 func (d *definition) pin(by string, now time.Time) *pin {
-	return &pin{SHA256: d.digest, Parts: d.parts, Accepted: now.UTC().Truncate(time.Second), By: by}
+	p := &pin{SHA256: d.digest, Parts: d.parts, Accepted: now.UTC().Truncate(time.Second), By: by}
+	if len(d.said) <= maxPinnedDefinition {
+		p.Definition = d.said
+	}
+	return p
+}
+
+// compact returns the canonical form of a stored definition, which the file holds with indentation; nil if there is none.
+func compact(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	canonical, err := rawjson.AppendCanonical(nil, raw)
+	if err != nil {
+		return nil
+	}
+	return canonical
 }
 
 // accept pins definitions as they are, by a person's word.

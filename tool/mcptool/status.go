@@ -114,6 +114,10 @@ type ToolStatus struct {
 	Digest      string   // hash of the definition
 	Hidden      int      // characters left out of its texts, because a person would not see them
 	Description string   // as the model gets it
+	// Definition is what the server says of the tool now, and Accepted what was accepted, both in the RFC 8785 form; nil:
+	// it is not known. AcceptedAt is zero if no definition was accepted. The texts are untrusted.
+	Definition, Accepted []byte
+	AcceptedAt           time.Time
 }
 
 // plain returns text that may be shown: without secrets and without characters that steer a

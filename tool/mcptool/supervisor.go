@@ -26,6 +26,7 @@ type supervisor struct {
 	http     *http.Client
 	stderr   *tail
 	onChange func(*supervisor) // the tools may have changed
+	again    chan struct{}     // of capacity 1: an operator wants a new connection
 
 	adopting sync.Mutex // held while definitions are checked and published
 
@@ -42,7 +43,7 @@ type supervisor struct {
 }
 
 func newSupervisor(conf Server, opts *Options, onChange func(*supervisor)) *supervisor {
-	s := &supervisor{conf: conf, opts: opts, stderr: &tail{}, onChange: onChange, moved: make(chan struct{}), first: make(chan struct{})}
+	s := &supervisor{conf: conf, opts: opts, stderr: &tail{}, onChange: onChange, again: make(chan struct{}, 1), moved: make(chan struct{}), first: make(chan struct{})}
 	s.status = Status{Server: conf.Name, State: StateStarting, Since: opts.Now(), Required: conf.Required}
 	if conf.Command != "" {
 		s.status.Transport = "stdio"
@@ -71,12 +72,16 @@ func (s *supervisor) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
+		if errors.Is(err, errReconnect) {
+			continue
+		}
 		wait := pause.next()
 		s.fail(err, pause.failures, wait)
 		s.log("mcp server is down", "error", s.cause(err), "next_try", wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+		case <-s.again:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -86,6 +91,9 @@ func (s *supervisor) run(ctx context.Context) {
 		s.http.CloseIdleConnections()
 	}
 }
+
+// errReconnect ends a connection that an operator wants made anew.
+var errReconnect = errors.New("the server is connected anew")
 
 // serve offers the tools of a connection until it ends.
 func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) error {
@@ -124,6 +132,8 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 			return errLost
 		case <-alive.silent:
 			return errSilent
+		case <-s.again:
+			return errReconnect
 		case <-x.changed:
 			if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
 				return err
@@ -204,9 +214,9 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	live, byName, list := map[string]*remote{}, map[string]*definition{}, []ToolStatus(nil)
 	for _, d := range good {
 		byName[d.name] = d
-		st := ToolStatus{Name: toolName(c.Name, d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description}
+		st := ToolStatus{Name: toolName(c.Name, d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.said}
 		v := verdicts[d.name]
-		st.Reason, st.Changed = v.reason, v.changed
+		st.Reason, st.Changed, st.Accepted, st.AcceptedAt = v.reason, v.changed, v.accepted, v.at
 		switch {
 		case c.Tools != nil && !slices.Contains(c.Tools, d.name):
 			st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Shown is one value of a configuration as it may be shown, without secrets.
+type Shown struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Shown lists the configuration in force, a row for each value, in the order of [Config.YAML].
+func (c *Config) Shown() ([]Shown, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(c.YAML(), &doc); err != nil {
+		return nil, fmt.Errorf("reading the configuration in force: %w", err)
+	}
+	var rows []Shown
+	var walk func(key string, n *yaml.Node)
+	walk = func(key string, n *yaml.Node) {
+		if n.Kind == yaml.MappingNode && len(n.Content) > 0 {
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				walk(strings.TrimPrefix(key+"."+n.Content[i].Value, "."), n.Content[i+1])
+			}
+			return
+		}
+		origin := c.Origin(key)
+		for above := key; origin == "default"; { // an entry of a table comes from where the table does
+			dot := strings.LastIndexByte(above, '.')
+			if dot < 0 {
+				break
+			}
+			above = above[:dot]
+			origin = c.Origin(above)
+		}
+		rows = append(rows, Shown{key, valueText(n), origin})
+	}
+	for _, n := range doc.Content {
+		walk("", n)
+	}
+	return rows, nil
+}
+
+// valueText is a value in one line.
+func valueText(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return n.Value
+	case yaml.SequenceNode:
+		items := make([]string, len(n.Content))
+		for i, item := range n.Content {
+			items[i] = item.Value
+		}
+		return strings.Join(items, ",")
+	default:
+		return ""
+	}
+}

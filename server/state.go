@@ -1,0 +1,499 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// State is what the server tells operators about its parts, and the changes that they may make while it runs. Its texts
+// hold no secret; those of MCP servers are untrusted. The methods may be called from several goroutines at once. Errors are
+// of code not_found, conflict, unavailable or invalid_request.
+type State interface {
+	Servers() []ServerState // by name
+	// Reconnect ends the connection to an MCP server and makes a new one.
+	Reconnect(server string) error
+	// Accept accepts the definition of a tool of an MCP server that has the digest.
+	Accept(tool, digest string) error
+	Models() []ModelState // by name
+	// Explain returns the verdict of the policy on a call, and what each rule says of it. Nothing is called.
+	Explain(call *PolicyCall) (*Explanation, error)
+	Settings() ([]SettingState, error)
+	// Audit returns the newest lines of the audit log, at most limit, the newest first, and checks the whole chain. It
+	// returns nil if no log is kept.
+	Audit(ctx context.Context, limit int) (*AuditState, error)
+	Version() VersionState
+}
+
+// A ServerState describes an MCP server. Target, LastError and Stderr are for admin keys only.
+type ServerState struct {
+	Name      string      `json:"name"`
+	State     string      `json:"state"` // starting, ready, backoff, failed or closed
+	Since     time.Time   `json:"since"`
+	Required  bool        `json:"required"`
+	Transport string      `json:"transport"`
+	Protocol  string      `json:"protocol,omitempty"`
+	Software  string      `json:"software,omitempty"`
+	Problem   string      `json:"problem,omitempty"`
+	NextTry   *time.Time  `json:"next_try,omitempty"`
+	Starts    int         `json:"starts"`   // connections that were made
+	Failures  int         `json:"failures"` // attempts in a row that failed
+	Target    string      `json:"target,omitempty"`
+	LastError string      `json:"last_error,omitempty"`
+	Stderr    string      `json:"stderr,omitempty"`
+	Tools     []ToolState `json:"tools"`
+}
+
+// A ToolState describes a tool of an MCP server. Definition and Accepted are for admin keys only.
+type ToolState struct {
+	Name       string          `json:"name"`
+	Remote     string          `json:"remote_name"`
+	State      string          `json:"state"` // ready, blocked, refused, excluded or missing
+	Reason     string          `json:"reason,omitempty"`
+	Changed    []string        `json:"changed,omitempty"`
+	Digest     string          `json:"digest,omitempty"`
+	Hidden     int             `json:"hidden_characters,omitempty"`
+	Definition json.RawMessage `json:"definition,omitempty"`
+	Accepted   json.RawMessage `json:"accepted,omitempty"`
+	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`
+}
+
+// A ModelState describes an entry of the configuration.
+type ModelState struct {
+	Name     string           `json:"name"`
+	Provider string           `json:"provider"`
+	Model    string           `json:"model,omitempty"` // its name on the server
+	Dialect  string           `json:"dialect"`
+	Tools    bool             `json:"supports_tools"`
+	Default  bool             `json:"default"`
+	Limits   map[string]int64 `json:"limits"` // of a run, by the key of the configuration; times in ms
+}
+
+// A PolicyCall is a call that a policy is asked about.
+type PolicyCall struct {
+	Tool      string
+	Arguments json.RawMessage
+	Principal string
+	Session   string
+	Labels    map[string]string
+	Used      []string
+}
+
+// An Explanation is the verdict of a policy, with the finding of each rule.
+type Explanation struct {
+	Tool     string          `json:"tool"`
+	Decision string          `json:"decision"`
+	Rule     string          `json:"rule"`
+	Reason   string          `json:"reason,omitempty"`
+	Rules    []PolicyFinding `json:"rules"`
+}
+
+// A PolicyFinding says what one rule makes of a call.
+type PolicyFinding struct {
+	Rule     string `json:"rule"`
+	Decision string `json:"decision"`
+	Matched  bool   `json:"matched"`
+	Decides  bool   `json:"decides"`
+	Why      string `json:"why,omitempty"`
+}
+
+// A SettingState is one value of the configuration in force. The value of a secret is "set" or absent.
+type SettingState struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// An AuditState describes the audit log.
+type AuditState struct {
+	OK     bool        `json:"ok"`
+	Broken string      `json:"broken,omitempty"` // where and how the chain is broken
+	Lines  int64       `json:"lines"`
+	Files  int         `json:"files"`
+	Head   string      `json:"head,omitempty"`
+	Data   []AuditLine `json:"data"`
+}
+
+// An AuditLine is one line of the audit log, without content.
+type AuditLine struct {
+	N         int64     `json:"n"`
+	Time      time.Time `json:"time"`
+	Kind      string    `json:"kind"`
+	Type      string    `json:"type,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	RunID     string    `json:"run_id,omitempty"`
+	Tool      string    `json:"tool,omitempty"`
+	Decision  string    `json:"decision,omitempty"`
+	Rule      string    `json:"rule,omitempty"`
+	By        string    `json:"by,omitempty"`
+	Status    string    `json:"status,omitempty"`
+}
+
+// A VersionState says which program serves.
+type VersionState struct {
+	Version  string    `json:"version"`
+	Revision string    `json:"revision,omitempty"`
+	Go       string    `json:"go"`
+	Started  time.Time `json:"started"`
+	Store    string    `json:"store"` // memory, sqlite, postgres or none
+	Node     string    `json:"node,omitempty"`
+}
+
+// A stateHandler serves what operators see of the server.
+type stateHandler struct {
+	*core
+	usage *usage
+}
+
+// withState returns h, or a handler that answers 404 where the setup has no State.
+func withState(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+		if c.setup.State == nil {
+			c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server does not describe its parts."})
+			return
+		}
+		h(w, r, c)
+	}
+}
+
+func (h *stateHandler) routes() []route {
+	return []route{
+		{pattern: "GET /api/servers", handle: withState(h.listServers)},
+		{pattern: "POST /api/servers/{name}/reconnect", handle: onlyAdmin(withState(h.reconnect))},
+		{pattern: "GET /api/pins", handle: onlyAdmin(withState(h.listPins))},
+		{pattern: "POST /api/pins/{name}/accept", handle: onlyAdmin(withState(h.accept)), body: wholeBody},
+		{pattern: "GET /api/tools/{name}", handle: h.showTool},
+		{pattern: "GET /api/models", handle: withState(h.listModels)},
+		{pattern: "GET /api/keys", handle: h.listKeys},
+		{pattern: "POST /api/policy/explain", handle: withState(h.explain), body: wholeBody},
+		{pattern: "GET /api/audit", handle: onlyAdmin(withState(h.showAudit))},
+		{pattern: "GET /api/config", handle: onlyAdmin(withState(h.listSettings))},
+		{pattern: "GET /api/health", handle: onlyAdmin(h.health)},
+	}
+}
+
+type listBody[T any] struct {
+	Data []T `json:"data"`
+}
+
+// nonNil returns the list, which is not nil.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// servers returns the servers as the caller may see them: a key that is no admin key sees those whose tools it may use,
+// without addresses and outputs.
+func (c *caller) servers() []ServerState {
+	all := c.setup.State.Servers()
+	if c.key.isAdmin() {
+		return all
+	}
+	var out []ServerState
+	for _, s := range all {
+		s.Target, s.LastError, s.Stderr = "", "", ""
+		s.Tools = slices.DeleteFunc(slices.Clone(s.Tools), func(t ToolState) bool { return !c.key.mayTool(t.Name) })
+		for i := range s.Tools {
+			s.Tools[i].Definition, s.Tools[i].Accepted = nil, nil
+		}
+		if len(s.Tools) > 0 || c.key.Tools == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) {
+	list := c.servers()
+	for i := range list { // GET /api/pins has them
+		list[i].Tools = slices.Clone(list[i].Tools)
+		for j := range list[i].Tools {
+			list[i].Tools[j].Definition, list[i].Tools[j].Accepted = nil, nil
+		}
+		list[i].Tools = nonNil(list[i].Tools)
+	}
+	c.answer(w, listBody[ServerState]{nonNil(list)})
+}
+
+func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) {
+	if err := c.setup.State.Reconnect(r.PathValue("name")); err != nil {
+		c.fail(w, stateProblem(err, "There is no such server."))
+		return
+	}
+	h.opts.Log.Info("an MCP server is connected anew", "server", r.PathValue("name"), "by", c.decider())
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// stateProblem returns the problem of an error of a [State].
+func stateProblem(err error, notFound string) *problem {
+	switch code := lathe.CodeOf(err); code {
+	case lathe.CodeNotFound:
+		return &problem{Status: http.StatusNotFound, Code: string(code), Message: notFound}
+	case lathe.CodeConflict:
+		return conflict("definition_changed", "The server has changed the definition since it was shown: look at it again.")
+	case lathe.CodeInvalidRequest:
+		return badRequest("", "%s.", cause(err))
+	default:
+		return &problem{Status: http.StatusConflict, Code: "unavailable", Message: "It cannot be done now: " + cause(err) + "."}
+	}
+}
+
+// A pinRow is the definition of a tool of an MCP server beside the one that was accepted.
+type pinRow struct {
+	Server string `json:"server"`
+	ToolState
+}
+
+func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *caller) {
+	var rows []pinRow
+	for _, s := range c.setup.State.Servers() {
+		for _, t := range s.Tools {
+			rows = append(rows, pinRow{s.Name, t})
+		}
+	}
+	c.answer(w, listBody[pinRow]{nonNil(rows)})
+}
+
+func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) {
+	var given struct {
+		Digest string `json:"digest"`
+	}
+	p := readObject(c.body, &given, `{"digest":"…"}`, "digest")
+	if p == nil && given.Digest == "" {
+		p = badRequest("digest", "Say the digest of the definition: it stands for what you were shown.")
+	}
+	if p == nil {
+		if err := c.setup.State.Accept(r.PathValue("name"), given.Digest); err != nil {
+			p = stateProblem(err, "There is no such tool of an MCP server.")
+		}
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	h.opts.Log.Info("a definition was accepted", "tool", r.PathValue("name"), "digest", given.Digest, "by", c.decider())
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// A toolDetail is all that a caller may know of one tool.
+type toolDetail struct {
+	toolRow
+	OutputSchema json.RawMessage  `json:"output_schema,omitempty"`
+	Allowlist    []string         `json:"output_allowlist"` // fields of the output that models see
+	PolicyRule   string           `json:"policy_rule,omitempty"`
+	PolicyReason string           `json:"policy_reason,omitempty"`
+	Limits       map[string]int64 `json:"limits"` // of the tool itself; times in ms; absent: the runner's
+	Server       string           `json:"server,omitempty"`
+	Pin          *ToolState       `json:"pin,omitempty"`
+}
+
+func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) {
+	name := r.PathValue("name")
+	if p := c.tool(name, ""); p != nil {
+		c.fail(w, p)
+		return
+	}
+	s := c.specOf(name)
+	if s == nil { // removed since
+		c.fail(w, c.tool(name, ""))
+		return
+	}
+	run := &lathe.RunInfo{Principal: c.key.Name}
+	d := toolDetail{toolRow: c.toolRow(s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
+		OutputSchema: s.OutputSchema, Allowlist: nonNil(s.Allowlist), Limits: map[string]int64{}}
+	for key, n := range map[string]int64{"timeout_ms": s.Timeout.Milliseconds(), "concurrency": int64(s.Concurrency), "cache_ttl_ms": s.CacheTTL.Milliseconds()} {
+		if n > 0 {
+			d.Limits[key] = n
+		}
+	}
+	if p := c.setup.Policy; p != nil {
+		v := p.Tool(run, s)
+		d.PolicyRule, d.PolicyReason = v.Rule, v.Reason
+	}
+	if c.setup.State != nil {
+		for _, server := range c.servers() {
+			for i := range server.Tools {
+				if server.Tools[i].Name == name {
+					d.Server, d.Pin = server.Name, &server.Tools[i]
+				}
+			}
+		}
+	}
+	c.answer(w, &d)
+}
+
+func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) {
+	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
+	c.answer(w, listBody[ModelState]{nonNil(list)})
+}
+
+// A keyRow describes a key without its secret.
+type keyRow struct {
+	Name              string   `json:"name"`
+	Role              role     `json:"role"`
+	Models            []string `json:"models,omitempty"` // absent: all
+	Tools             []string `json:"tools,omitempty"`  // absent: all
+	Approve           []string `json:"approve"`
+	RequestsPerMinute int      `json:"requests_per_minute"` // 0: no bound
+	Concurrency       int      `json:"concurrency"`         // 0: no bound
+	Active            int      `json:"active"`              // requests in progress
+	MaxCost           float64  `json:"max_cost,omitempty"`  // US dollars of one run
+	MaxTokens         int64    `json:"max_tokens_total,omitempty"`
+}
+
+// listKeys lists the keys: all of them for an admin key, its own for another.
+func (h *stateHandler) listKeys(w http.ResponseWriter, _ *http.Request, c *caller) {
+	rows := []keyRow{}
+	for i := range c.setup.Keys {
+		k := &c.setup.Keys[i]
+		if k.Name != c.key.Name && !c.key.isAdmin() {
+			continue
+		}
+		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
+			Concurrency: k.Concurrency, Active: h.usage.active(k.Name), MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal)})
+	}
+	c.answer(w, listBody[keyRow]{rows})
+}
+
+// explain answers what the policy makes of a call. A key asks as itself; an admin key may ask as another.
+func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) {
+	var given struct {
+		Tool      string            `json:"tool"`
+		Arguments json.RawMessage   `json:"arguments"`
+		Principal string            `json:"principal"`
+		Session   string            `json:"session_id"`
+		Labels    map[string]string `json:"labels"`
+		Used      []string          `json:"used"`
+	}
+	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`, "tool", "arguments", "principal", "session_id", "labels", "used")
+	switch {
+	case p != nil:
+	case len(given.Used) > maxUsed:
+		p = badRequest("used", "At most %d tools can be named.", maxUsed)
+	case given.Principal != "" && given.Principal != c.key.Name && !c.key.isAdmin():
+		p = &problem{Status: http.StatusForbidden, Code: "admin_required", Param: "principal", Message: "Only an admin key asks for another principal."}
+	default:
+		p = c.tool(given.Tool, "tool")
+	}
+	if given.Principal == "" {
+		given.Principal = c.key.Name
+	}
+	if len(given.Arguments) == 0 {
+		given.Arguments = json.RawMessage("{}")
+	}
+	if p == nil && given.Arguments[rawjson.SkipSpace(given.Arguments, 0)] != '{' {
+		p = badRequest("arguments", "arguments must be an object.")
+	}
+	var out *Explanation
+	if p == nil {
+		var err error
+		if out, err = c.setup.State.Explain(&PolicyCall{given.Tool, given.Arguments, given.Principal, given.Session, given.Labels, given.Used}); err != nil {
+			p = stateProblem(err, "There is no such tool.")
+		}
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	out.Rules = nonNil(out.Rules)
+	c.answer(w, out)
+}
+
+const (
+	maxUsed       = 100
+	maxAuditLines = 1000
+)
+
+func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) {
+	limit := 200
+	if s := r.URL.Query().Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxAuditLines {
+			c.fail(w, badRequest("limit", "limit wants a number from 1 to %d.", maxAuditLines))
+			return
+		}
+		limit = n
+	}
+	a, err := c.setup.State.Audit(r.Context(), limit)
+	switch {
+	case err != nil:
+		h.opts.Log.Error("the audit log could not be read", "cause", err)
+		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The audit log could not be read; the server's log says why."})
+	case a == nil:
+		c.fail(w, &problem{Status: http.StatusNotFound, Code: "no_audit_log", Message: "This server keeps no audit log: audit.path in the configuration names one."})
+	default:
+		a.Data = nonNil(a.Data)
+		c.answer(w, a)
+	}
+}
+
+func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *caller) {
+	rows, err := c.setup.State.Settings()
+	if err != nil {
+		h.opts.Log.Error("the configuration could not be shown", "cause", err)
+		c.fail(w, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The configuration could not be shown; the server's log says why."})
+		return
+	}
+	c.answer(w, listBody[SettingState]{nonNil(rows)})
+}
+
+// A healthCheck is the state of one part of the server.
+type healthCheck struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Message string `json:"message,omitempty"`
+}
+
+// health answers 200 with the state of each part, also of a server that is not ready.
+func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller) {
+	out := struct {
+		Ready bool `json:"ready"`
+		*VersionState
+		Checks []healthCheck `json:"checks"`
+	}{Ready: true, Checks: []healthCheck{}}
+	check := func(name, message string, bad bool) {
+		out.Checks = append(out.Checks, healthCheck{name, !bad, message})
+	}
+	draining := h.draining.Load()
+	message := ""
+	if draining {
+		message = errDraining.Error()
+	}
+	check("requests", message, draining)
+	out.Ready = !draining
+	if h.opts.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		err, message := h.opts.Ready(ctx), ""
+		if err != nil {
+			out.Ready, message = false, "the store cannot be written"
+		}
+		check("store", message, err != nil)
+	}
+	if c.setup.State != nil {
+		v := c.setup.State.Version()
+		out.VersionState = &v
+		for _, s := range c.setup.State.Servers() {
+			bad := s.State != "ready"
+			message := s.State
+			if bad && s.LastError != "" {
+				message += ": " + s.LastError
+			}
+			check("server "+s.Name, message, bad)
+			for _, t := range s.Tools {
+				if t.State == "blocked" || t.State == "refused" || t.State == "missing" {
+					check("tool "+t.Name, t.State+": "+t.Reason, true)
+				}
+			}
+		}
+	}
+	c.answer(w, &out)
+}
