@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/server/console"
 )
 
 // unmatched answers requests that no other route takes: preflights, methods that a path does not have, and paths that are
@@ -24,7 +25,8 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) {
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = m
-		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" {
+		// A screen of the console at a path is no part of the API: clients that miss /v1 get the hint below.
+		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" && !slices.Contains(console.Patterns(), pattern) {
 			allowed = append(allowed, m)
 		}
 	}
