@@ -58,7 +58,7 @@ func asksByItem(hosted []wire.HostedTool) bool {
 }
 
 // takeApprovals stores the approval answers in the request. If the conversation ends with them, it resumes the run of the calls,
-// which answers the request. done is false if the conversation has a message after them, which a new run answers.
+// which answers the request; an answer that contradicts an earlier decision is then refused with that decision. done is false if the conversation has a message after them, which a new run answers.
 func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
 	given := a.req.Approvals
 	if len(given) == 0 {
@@ -100,10 +100,13 @@ func (h *chatHandler) takeApprovals(ctx context.Context, a *chat, m *Model) (don
 			}
 		}
 		if v.decidedOn(call) { // the request is repeated
+			if p := h.decided(ctx, v, call); a.req.Answered && p.contradicts(answer.Approve) {
+				return false, p
+			}
 			continue
 		}
 		decided = true
-		if p := h.decideAs(ctx, a.caller, v, call, answer); p != nil && p.Code != "already_decided" {
+		if p := h.decideAs(ctx, a.caller, v, call, answer); p != nil && (p.Code != "already_decided" || a.req.Answered && p.contradicts(answer.Approve)) {
 			return false, p
 		}
 	}

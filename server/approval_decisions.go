@@ -103,6 +103,15 @@ func (p *problem) name(all []callDecision, call string) {
 	}
 }
 
+// contradicts reports whether the problem has a decision that is not the one to approve the call, or to deny it.
+func (p *problem) contradicts(approve bool) bool {
+	if p.Decision == nil {
+		return false
+	}
+	denied := p.Decision.Decision == approval.Deny.Past() || p.Decision.Decision == "expired"
+	return denied == approve
+}
+
 // decidedOn reports whether the log has a decision about the call.
 func (v *runView) decidedOn(call string) bool {
 	return slices.ContainsFunc(v.decisions, func(d callDecision) bool { return d.CallID == call })
