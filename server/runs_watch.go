@@ -120,12 +120,10 @@ type watch struct {
 	// enc, if set, encodes the run as the stream of a chat page.
 	enc       *uistream.Encoder
 	keepAlive func(dst []byte) []byte
-	// sink, if set, gets the events instead of a stream, and the pieces of a turn only if it gets all of them.
-	sink func(*event.Event)
-	// local says that the bus has all events of the run, and began is the turn whose first event it has published since it is
-	// listened to.
-	local bool
-	began int
+	// sink, if set, gets the events instead of a stream. Of the deltas of a model call it gets those up to the first one that is
+	// missing: the next stored event has the whole text. deltas is how many it got.
+	sink   func(*event.Event)
+	deltas int64
 }
 
 // run writes events until the run has ended, the client has disconnected, or ctx is done.
@@ -135,7 +133,6 @@ func (x *watch) run(ctx context.Context) error {
 			x.wakeup.wake()
 		}
 	})()
-	x.local = x.local || x.views.shared == nil || x.views.executes(x.runID)
 	if err := x.catchUp(ctx); err != nil || x.follow == "false" {
 		return err
 	}
@@ -172,7 +169,7 @@ func (x *watch) waitLive(ctx context.Context) error {
 			return x.catchUp(ctx)
 		case errors.Is(err, observe.ErrLagged):
 			x.sub.Close()
-			x.sub, x.began = g.opts.Bus.Subscribe(x.runID), 0
+			x.sub = g.opts.Bus.Subscribe(x.runID)
 			return x.catchUp(ctx)
 		case errors.Is(err, io.EOF): // the bus has published the last event of the run
 			return x.catchUp(ctx)
@@ -205,9 +202,6 @@ func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
 
 // onLive writes an event of the bus if it follows the last event that was written; it reads missing ones from the store.
 func (x *watch) onLive(ctx context.Context, e *event.Event) error {
-	if _, first := e.Data.(*event.ModelCallStarted); first {
-		x.began = e.Turn
-	}
 	switch {
 	case e.ID == 0 && e.After < x.last, e.ID != 0 && e.ID <= x.last:
 		return nil // it, or a later event, was already read from the store
@@ -219,8 +213,11 @@ func (x *watch) onLive(ctx context.Context, e *event.Event) error {
 			return nil // an event with an ID is stored before it is published
 		}
 	}
-	if x.sink != nil && x.local && e.ID == 0 && e.Turn != x.began { // pieces before it were published before
-		return nil
+	if x.sink != nil && e.ID == 0 {
+		if e.N != x.deltas+1 { // it subscribed in the middle of a turn, here or at the owner of the run, or it lags
+			return nil
+		}
+		x.deltas++
 	}
 	if err := x.tell(e); err != nil {
 		return err
@@ -257,6 +254,8 @@ func (x *watch) tell(e *event.Event) error {
 	}
 	x.last = max(x.last, e.ID)
 	switch e.Data.(type) {
+	case *event.ModelCallStarted:
+		x.over, x.deltas = false, 0
 	case *event.RunFinished:
 		x.over = true
 	case *event.RunPaused:
