@@ -151,7 +151,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 // notWritten says what to do where settings could not be written.
 func notWritten(err error, a *connect.Agent) error {
 	hint := ""
-	if errors.Is(err, connect.ErrUnreadable) || errors.Is(err, connect.ErrNotEdited) {
+	if errors.Is(err, connect.ErrUnreadable) || errors.Is(err, connect.ErrNotEdited) || errors.Is(err, connect.ErrNotReplaced) {
 		hint = fmt.Sprintf("; nothing was written: add by hand what `lathe connect %s` prints, or move the file away", a.Name)
 	}
 	return &exitError{exitFailed, fmt.Errorf("%w%s", err, hint)}

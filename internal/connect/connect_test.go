@@ -152,15 +152,27 @@ func TestUnreadableSettingsAreLeftAlone(t *testing.T) {
 			if last.Format != tt.format || tt.text == `{"providers": "none"}` && a.Name != "pi" && a.Name != "cline" {
 				continue
 			}
-			if err := errors.Join(os.MkdirAll(filepath.Dir(last.Path), 0o700), os.WriteFile(last.Path, []byte(tt.text), 0o600)); err != nil {
-				t.Fatal(err)
+			first := ""
+			if last.Path != files[0].Path {
+				first = existing[files[0].Format]
+			}
+			for path, text := range map[string]string{files[0].Path: first, last.Path: tt.text} {
+				if text == "" {
+					continue
+				}
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if _, err := Write(filepath.Join(home, "record"), files); !errors.Is(err, tt.want) {
 				t.Errorf("%s, %q: %v, want %v", a.Name, tt.text, err, tt.want)
 			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(files[0].Path), "*"+backupSuffix)); len(left) > 0 {
+				t.Errorf("%s, %q: a backup is left: %q", a.Name, tt.text, left)
+			}
 			for _, f := range files {
 				text, _ := ReadFile(f.Path)
-				if want := map[bool]string{true: tt.text}[f.Path == last.Path]; string(text) != want {
+				if want := map[string]string{files[0].Path: first, last.Path: tt.text}[f.Path]; string(text) != want {
 					t.Errorf("%s: %s is %q, want %q", a.Name, f.Path, text, want)
 				}
 			}
@@ -216,6 +228,35 @@ func TestLinksStayLinks(t *testing.T) {
 	text, _ := os.ReadFile(target)
 	if err != nil || info.Mode().IsRegular() || !strings.Contains(string(text), "8700") {
 		t.Errorf("the link is %v, and its target %q", info.Mode(), text)
+	}
+}
+
+// A file that cannot be replaced and restored is refused by name, and nothing is written.
+func TestFilesThatCannotBeReplacedAreRefused(t *testing.T) {
+	for want, place := range map[string]func(path string) error{
+		"is read-only":                            func(path string) error { return os.WriteFile(path, []byte("{}"), 0o400) },
+		"is not a regular file":                   func(path string) error { return os.Mkdir(path, 0o700) },
+		"is a link to a file that does not exist": func(path string) error { return os.Symlink(path+".gone", path) },
+	} {
+		home := t.TempDir()
+		files := Find("pi").Files(dirs(home), &Settings{URL: "http://127.0.0.1:8700", Model: "m"})
+		last := files[len(files)-1].Path
+		if err := os.MkdirAll(filepath.Dir(last), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := place(last); err != nil {
+			t.Skip(err)
+		}
+		if _, err := Write(filepath.Join(home, "record"), files); !errors.Is(err, ErrNotReplaced) || !strings.Contains(err.Error(), last+" "+want) {
+			t.Errorf("%v, want one with %q", err, want)
+		}
+		left, err := os.ReadDir(filepath.Dir(last))
+		if err != nil || len(left) != 1 {
+			t.Errorf("%s: %v, %v: something was written", want, left, err)
+		}
+		if _, err := os.Lstat(filepath.Join(home, "record")); err == nil {
+			t.Errorf("%s: there is a record", want)
+		}
 	}
 }
 

@@ -57,14 +57,15 @@ func ReadFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// Write sets the entries of files. It reads and merges all files before it writes the first one. record is the path of the
+// Write sets the entries of files. It reads and merges all files before it writes anything. It refuses a file that is read-only,
+// is no regular file, or is a link to a file that does not exist. record is the path of the
 // [Record]. A second Write keeps the backups of the first.
 func Write(record string, files []File) ([]Change, error) {
 	r, err := readRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	texts := make([][]byte, len(files))
+	befores, texts := make([][]byte, len(files)), make([][]byte, len(files))
 	changes := make([]Change, len(files))
 	for i, f := range files {
 		path, err := resolve(f.Path)
@@ -79,11 +80,15 @@ func Write(record string, files []File) ([]Change, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
-		changes[i] = Change{Path: path, Changed: !bytes.Equal(before, merged)}
-		if !changes[i].Changed {
+		if changes[i] = (Change{Path: path, Changed: !bytes.Equal(before, merged)}); changes[i].Changed {
+			befores[i], texts[i] = before, merged
+		}
+	}
+	for i, merged := range texts {
+		if merged == nil {
 			continue
 		}
-		texts[i] = merged
+		path, before := changes[i].Path, befores[i]
 		w := r.of(path)
 		switch {
 		case w == nil:
@@ -199,13 +204,32 @@ func writeRecord(path string, r *Record) error {
 	return replace(path, append(text, '\n'))
 }
 
-// resolve follows symbolic links, so that the target is replaced and not the link.
+// ErrNotReplaced is the error of [Write] for a file of which it could not restore the former state.
+var ErrNotReplaced = errors.New("it is not replaced")
+
+// resolve follows symbolic links, so that the target is replaced and not the link. It returns
+// [ErrNotReplaced] if the file is not to be replaced or could not be restored.
 func resolve(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("%s is a link to a file that does not exist: %w", path, ErrNotReplaced)
+		}
 		return path, nil
 	}
-	return real, err
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is not a regular file: %w", path, ErrNotReplaced)
+	case info.Mode().Perm()&0o200 == 0: // another program may write it, such as one that manages the home directory
+		return "", fmt.Errorf("%s is read-only: %w", path, ErrNotReplaced)
+	}
+	return real, nil
 }
 
 // backUp writes the former content beside the file, under a name that does not exist yet, and returns the path.

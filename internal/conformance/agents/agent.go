@@ -32,6 +32,8 @@ type Agent struct {
 	variables func(s *Setting) []string
 	// stamps says that each prompt holds the time or the session: the same prompt given again is another request to the server.
 	stamps bool
+	// silent says that the agent, once it has made a conversation shorter that was too long, ends before the answer to it.
+	silent bool
 	// Tool is the agent's own tool that runs a shell command, and Arguments its arguments for one.
 	Tool      string
 	Arguments func(command string) map[string]any

@@ -44,6 +44,7 @@ type cell struct {
 	again    bool // the prompt was given a second time
 	early    bool // the agent ended before the answer stopped
 	forgot   bool // the next prompt came without the call of the server's tool
+	silent   bool // the agent ended before the answer to the shorter conversation
 	gaveUp   bool // the agent ended with an error that says that the conversation is too long
 	before   int  // executions of the server's tool before that
 }
@@ -159,6 +160,8 @@ func (c *cell) footnote() string {
 		return " ³"
 	case c.gaveUp:
 		return " ⁴"
+	case c.silent:
+		return " ⁵"
 	}
 	return ""
 }
@@ -248,6 +251,8 @@ func (c *cell) check(t *testing.T, ended error) error {
 		}
 	} else if c.scenario.overflow && tooLong.MatchString(c.output.String()) && !strings.Contains(c.output.String(), answerText) {
 		c.gaveUp = true
+	} else if c.scenario.overflow && c.agent.silent && ended == nil && strings.TrimSpace(c.output.String()) == "" {
+		c.silent = true
 	} else {
 		if ended != nil {
 			report("%w", ended)

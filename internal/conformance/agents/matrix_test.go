@@ -78,7 +78,7 @@ func (m *matrix) write(t *testing.T) {
 const matrixHead = `# Agents against this server
 
 ` + "`make agents`" + ` writes this page: it installs nine coding agents from npm, starts each with a home directory of its own against ` + "`lathe serve`" + `, and
-plays five cases with a scripted model. Measured on %s.
+plays fourteen cases with a scripted model. Measured on %s.
 
 `
 
@@ -91,10 +91,27 @@ const matrixFoot = `
 | next prompt after the server's tool | the model calls the server's tool and answers; with the next prompt of the same session the model gets that call and its result again, and the agent prints the answer |
 | server killed in a stream | the server is killed (SIGKILL) in the middle of the answer after its tool was executed, and is started again; the agent prints the answer, and the tool was executed once |
 | cancel | Ctrl-C in the middle of the answer: the server ends its model call and the run is cancelled |
+| two own tools and a server tool at once | the model makes three calls in one message; each is executed once, and the model gets the three results |
+| long arguments | as in the mixed case, with arguments of 50 kB, which arrive whole |
+| 429, then success | the server answers the first request with 429 and ` + "`Retry-After: 1`" + `; the agent repeats it and prints the answer |
+| 429 after the server's tool | the model server answers 429 once, after the tool was executed; the agent prints the answer, and the tool was executed once |
+| error in the stream | the model server fails in the middle of the answer, after the tool was executed; the agent prints the answer, and the tool was executed once |
+| conversation too long | the model server refuses the conversation after a call of each tool; the agent makes it shorter and prints the answer, or it prints that the conversation is too long |
+| approval | policy asks a person about the server's tool: the agent prints that the call waits and the command that approves it; after ` + "`lathe runs approve`" + ` the tool is executed once, and the agent answers the next prompt of the session |
+| unknown events | the model is on the agent's wire, and its stream has events, items and members of unknown types; the rest is as in the mixed case |
 
-- ¹ The agent ends with an error when the connection breaks in a text, and does not repeat the request. Its user gives the same prompt again and gets the answer; the tool is not executed again.
+- ¹ The agent ends with an error when the connection or the answer breaks off, and does not repeat the request. Its user gives the same prompt again and gets the answer; the tool is not executed again.
 - ² As ¹, but the agent puts the time or its session into each prompt. The prompt given again is another request, and the tool is executed for it.
 - ³ The agent sends the text of the first answer alone with the next prompt: it does not carry what the server adds to an answer, so the model gets neither the call nor its result.
+- ⁴ The agent prints the error of the model server, which says that the conversation is too long, and ends.
+- ⁵ The agent makes the conversation shorter and sends it, but in its print mode it ends before the answer and prints nothing.
+
+## What a person sees
+
+- While a call waits for an approval, every agent prints the sentence of ` + "`approval.waiting_text`" + ` as the model's answer: ` + "`This waits for an approval: post_note has not been called (run run_…). Approve or deny it with …`" + `. The next
+  prompt of the session is answered with the outcome of the call. The server's default attempts (` + "`models.NAME.max_attempts`" + `) wait for ` + "`Retry-After`" + ` without the agent's user seeing it; the cases here have one attempt.
+- If the model server fails after the answer has begun, agents print ` + "`The model server failed.`" + ` or ` + "`The model server takes no more requests now.`" + `, and repeat the request or end (¹, ²).
+- Codex prints ` + "`Reconnecting… 1/5`" + ` and repeats the request. The repeated request continues the run.
 
 The model speaks chat completions. The server has one HTTP tool that writes, and its runs are in SQLite. The agents have the settings that ` + "`lathe connect NAME`" + ` writes: see [connect.md](connect.md).
 `

@@ -66,10 +66,11 @@ var All = []*Agent{
 	},
 	{
 		Name: "pi", Wire: connect.Chat, Package: "@earendil-works/pi-coding-agent", node: true, main: "@earendil-works/pi-coding-agent/dist/cli.js",
-		args: func(prompt string) []string { return []string{"-p", prompt} },
-		env:  []string{"PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0"},
-		more: func(prompt string) []string { return []string{"-c", "-p", prompt} },
-		Tool: "bash", Arguments: command(false),
+		args:   func(prompt string) []string { return []string{"-p", prompt} },
+		env:    []string{"PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0"},
+		more:   func(prompt string) []string { return []string{"-c", "-p", prompt} },
+		silent: true,
+		Tool:   "bash", Arguments: command(false),
 	},
 	{
 		Name: "kilo", Wire: connect.Chat, Package: "@kilocode/cli-linux-x64", main: "@kilocode/cli-linux-x64/bin/kilo",
