@@ -178,6 +178,9 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request, model http.Hand
 				w = &strangeWriter{ResponseWriter: w, events: u.strange}
 			}
 		}
+		if before, after, ok := strings.Cut(r.URL.Path, "/models/bird"); ok { // Gemini's requests name the model there
+			r.URL.Path, r.URL.RawPath = before+"/models/"+members["model"].(string)+after, ""
+		}
 		body, _ = json.Marshal(members) // it was JSON
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
