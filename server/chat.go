@@ -27,6 +27,10 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 		return
 	}
 	defer func() { a.unlock() }()
+	if a.warm {
+		h.warmUp(w, a)
+		return
+	}
 	for range maxContinued {
 		if h.repeated(w, r, a) || !h.answerChat(w, r, a) {
 			return
@@ -151,14 +155,20 @@ func (ex *executor) waitFor(r *http.Request, f *inflightRun) (*event.Result, *pr
 
 // readChat reads the request and makes the run of it.
 func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
-	req, p := h.read(pr, r, c.body)
+	body, warm, socket := c.body, false, socketOf(r.Context())
+	if socket != nil {
+		if body, warm, p = createBody(c.body); p != nil {
+			return nil, p
+		}
+	}
+	req, p := h.read(pr, r, body)
 	if p != nil {
 		return nil, p
 	}
 	if p := h.checkSize(r.Context(), req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req}, unlock: func() {},
+	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req}, unlock: func() {}, socket: socket, warm: warm,
 		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if h.opts.Approvals != nil && h.opts.Index != nil {
 		a.server, a.equal = serverFlag(r), a.sumRequest()

@@ -59,6 +59,9 @@ type chat struct {
 	referred  bool   // item references in the messages were replaced by messages of stored responses
 	stored    bool   // the answer is that of a stored run and is not recorded again
 
+	socket *socket // the request came as a message; nil: over HTTP
+	warm   bool    // the message asks for no answer of the model
+
 	unlock func() // unlocks the run that the request resumes; it may be called twice
 }
 
@@ -186,6 +189,7 @@ func (a *chat) appendEnd(dst []byte, res *event.Result, p *problem) []byte {
 		return a.writer.AppendError(dst, a.caller.apiError(p))
 	}
 	a.noteReasoning(res)
+	a.keepOnSocket(res)
 	if a.asItCame(res) {
 		return dst
 	}

@@ -23,6 +23,7 @@ type core struct {
 	shared   store.Shared      // nil: no other process executes runs of the store
 	relays   relays
 	waiters  waiters // watchers of runs
+	sockets  sockets // WebSockets of clients
 
 	draining atomic.Bool
 	stop     context.CancelCauseFunc // cancels the runs of clients

@@ -11,6 +11,7 @@ type RouteRow struct {
 	Key, Worker, Cluster, Anyone              bool   // whose credential it requires
 	Body, Message, StartsRun, Machines, Probe bool
 	Pooled, Watcher                           bool
+	Socket                                    bool // it opens WebSockets, each message of which is a request of its own
 }
 
 // Routes returns the table of the server's routes.
@@ -26,7 +27,7 @@ func (g *Server) Routes() []RouteRow {
 		out = append(out, RouteRow{Name: rt.name(), Method: method, Path: values.Replace(path),
 			Key: rt.credential == apiKey, Worker: rt.credential == workerToken, Cluster: rt.credential == clusterKey, Anyone: rt.credential == noCredential,
 			Body: rt.body == wholeBody, Message: rt.body == messageBody, StartsRun: rt.startsRun, Machines: rt.machinesOnly, Probe: rt.probe,
-			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool})
+			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool || rt.pool == socketPool, Socket: rt.pool == socketPool})
 	}
 	return out
 }

@@ -158,7 +158,12 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		return &problem{Status: http.StatusForbidden, Code: "unknown_host",
 			Message: "The server is not known under this host name; serve.hosts in the configuration adds it."}
 	}
-	if err := s.origins.Check(r); err != nil && !preflight(r) {
+	checked := r
+	if rt.upgrades { // the check admits every GET
+		checked = r.Clone(r.Context())
+		checked.Method = http.MethodPost
+	}
+	if err := s.origins.Check(checked); err != nil && !preflight(r) {
 		return &problem{Status: http.StatusForbidden, Code: "unknown_origin",
 			Message: "Pages of this origin may not call the server; serve.origins in the configuration allows it."}
 	}

@@ -124,7 +124,7 @@ type Limits struct {
 	MaxTools      int           // 10 000 tools that a request declares
 	MaxText       int           // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int           // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int           // 1 024 concurrent event streams of runs, counted apart from those requests; likewise
+	MaxWatchers   int           // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
 	MaxIdle       int           // 4 096 idle connections; if there are more, the one that has been idle longest is closed
 	MaxBuffer     int           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
 	MaxHeader     int           // 64 KiB of a request's head
@@ -132,6 +132,8 @@ type Limits struct {
 	BodyTimeout   time.Duration // 30 s for its body
 	IdleTimeout   time.Duration // 2 min between requests of one connection
 	WriteTimeout  time.Duration // 30 s for one write to a client, up to an eighth more
+	SocketIdle    time.Duration // 10 min without a request until a WebSocket is closed
+	SocketAge     time.Duration // 60 min after which a WebSocket is closed, once its response has ended
 	KeepAlive     time.Duration // 15 s without output until a keep-alive comment is sent on a stream
 	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
 	// between queries for stored runs that wait for an approval.
@@ -181,6 +183,8 @@ func (l Limits) withDefaults() Limits {
 	span(&l.BodyTimeout, 30*time.Second)
 	span(&l.IdleTimeout, 2*time.Minute)
 	span(&l.WriteTimeout, 30*time.Second)
+	span(&l.SocketIdle, 10*time.Minute)
+	span(&l.SocketAge, time.Hour)
 	span(&l.KeepAlive, 15*time.Second)
 	span(&l.Expiry, 10*time.Second)
 	span(&l.Claim, time.Second)

@@ -45,10 +45,15 @@ func (a *chat) keep() {
 		labels = map[string]string{}
 	}
 	labels[labelResponse] = keptPlain
-	if v, ok := rawjson.Get(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions"); ok && memberText(v) != "" {
+	if a.instructed() {
 		labels[labelResponse] = keptInstructions
 	}
 	a.in.Run.Labels, a.head.Kept = labels, true
+}
+
+// instructed reports whether the request has instructions, which are the first of its messages.
+func (a *chat) instructed() bool {
+	return textMember(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions") != ""
 }
 
 // durable reports whether each event of the run is stored immediately: because the response is stored, or because the next
@@ -57,13 +62,13 @@ func (a *chat) durable() bool {
 	return a.head.Kept && (a.req.Keep != nil || a.handler.shared != nil)
 }
 
-// passesBytes reports whether the model server's answer may be relayed. It may not if the response is stored, since the id of a
-// stored response is one of this server.
+// passesBytes reports whether the model server's answer may be relayed. It may not if a later request can continue the response
+// by its id: since it is stored or is that of a WebSocket.
 func (a *chat) passesBytes() bool {
 	if a.protocol != responsesAPI {
 		return true
 	}
-	return a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
+	return a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
 }
 
 // codeNoResponse is the code of the error for an id that no response has.
@@ -112,7 +117,7 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 		return waits, p
 	}
 	const param = "previous_response_id"
-	v, p := h.settledResponse(ctx, a, a.req.PreviousID)
+	earlier, p := h.earlierResponse(ctx, a)
 	if p != nil {
 		if p.Code == codeNoResponse {
 			p.Status, p.Param = http.StatusBadRequest, param
@@ -128,19 +133,11 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 	for answers < len(given) && given[answers].Role == lathe.RoleTool {
 		answers++
 	}
-	history := v.state.Messages
-	switch {
-	case v.state.Paused != "" && answers > 0:
-		return &storedTurns{runID: v.state.Run.RunID}, nil
-	case v.state.Paused != "": // the answer names the calls that wait for an approval
-		history = slices.Concat(history[:v.state.Start], v.added())
-	default:
-		history = withoutSynthetic(loop.KeptHistory(history, v.state.Retention))
+	if earlier.runID != "" && answers > 0 {
+		return &storedTurns{runID: earlier.runID}, nil
 	}
-	if v.state.Run.Labels[labelResponse] == keptInstructions && len(history) > 0 && history[0].Role == lathe.RoleSystem {
-		history = history[1:]
-	}
-	if open := len(v.state.Open); v.state.Finished != nil && open > 0 {
+	history := earlier.messages
+	if earlier.open {
 		joined, ok := appendSpliced(nil, history, given[:answers])
 		if !ok {
 			return nil, &problem{Status: http.StatusBadRequest, Code: "missing_tool_result", Param: a.protocol.conversation,
@@ -150,6 +147,46 @@ func (h *chatHandler) continueResponse(ctx context.Context, a *chat) (waits *sto
 	}
 	a.req.Messages = slices.Concat(head, history, given)
 	return nil, nil
+}
+
+// An earlierResponse is the response that a request continues.
+type earlierResponse struct {
+	runID string // of the run that waits for results or an approval; "": it has ended
+	// messages are the input, without its instructions, and the output.
+	messages []lathe.Message
+	open     bool // the run has ended, and the output ends with calls of the client
+	// instructed is set if the log of the run that waits begins with instructions.
+	instructed bool
+}
+
+// earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
+func (h *chatHandler) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
+	kept := a.socket.find(a.req.PreviousID)
+	if kept != nil && kept.runID == "" {
+		return kept, nil
+	}
+	var v *runView
+	var p *problem
+	if kept != nil { // its run is stored, without a response
+		own := *a.caller // a copy, since the request of the original belongs to another run
+		v, p = h.view(ctx, &own, kept.runID)
+	} else {
+		v, p = h.settledResponse(ctx, a, a.req.PreviousID)
+	}
+	if p != nil {
+		return nil, p
+	}
+	e := &earlierResponse{messages: v.state.Messages, open: v.state.Finished != nil && len(v.state.Open) > 0}
+	if v.state.Paused != "" { // the answer names the calls that wait for an approval
+		e.runID, e.messages = v.state.Run.RunID, slices.Concat(e.messages[:v.state.Start], v.added())
+	} else {
+		e.messages = withoutSynthetic(loop.KeptHistory(e.messages, v.state.Retention))
+	}
+	instructed := v.state.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
+	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
+		e.messages = e.messages[1:]
+	}
+	return e, nil
 }
 
 // conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
@@ -176,11 +213,6 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 		return
 	}
 	c.answerRaw(w, h.responseOf(c, v))
-}
-
-// noWebSocket refuses clients that try to open a WebSocket. Codex then uses HTTP.
-func noWebSocket(w http.ResponseWriter, _ *http.Request, c *caller) {
-	c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "Responses are served over HTTP: POST /v1/responses."})
 }
 
 // responseOf returns the current state of a stored response as JSON.

@@ -25,7 +25,9 @@ type route struct {
 	// machinesOnly takes requests under any host name and none that has an Origin. Its callers reach this process by an
 	// address that is not in serve.hosts, and a page that was rebound here does not have their token.
 	machinesOnly bool
-	probe        bool // logged at level debug
+	// upgrades is set if the route opens WebSockets: the origin of its requests is checked although they are GETs.
+	upgrades bool
+	probe    bool // logged at level debug
 }
 
 // A credential is the kind of token that a route requires.
@@ -54,7 +56,7 @@ func (g *Server) routes() []route {
 		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/compact", handle: g.chat.compact, body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/input_tokens", handle: g.chat.countResponse, body: wholeBody},
-		{pattern: "GET /v1/responses", handle: noWebSocket},
+		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: socketPool, outlivesDrain: true, upgrades: true},
 		{pattern: "GET /v1/responses/{id}", handle: g.withStore(g.chat.showResponse)},
 		{pattern: "DELETE /v1/responses/{id}", handle: g.withStore(g.chat.deleteResponse)},
 		{pattern: "POST /v1/responses/{id}/cancel", handle: g.withStore(g.chat.cancelResponse)},

@@ -54,7 +54,8 @@ func (g *Server) Metrics() http.Handler {
 // has stopped sending requests by then.
 func (g *Server) Unready() { g.draining.Store(true) }
 
-// Drain calls [Server.Unready], ends the streams of watchers and waits until no request is in progress. If ctx is done
+// Drain calls [Server.Unready], ends the streams of watchers and waits until no request is in progress and the WebSockets of
+// clients are closed. If ctx is done
 // before that, it ends the runs of the remaining requests as `interrupted`, and the responses say so. It returns when the
 // last request is answered.
 func (g *Server) Drain(ctx context.Context) {
@@ -68,7 +69,9 @@ func (g *Server) Drain(ctx context.Context) {
 		g.inflight.interrupt(loop.ErrInterrupted)
 		<-over
 	}
+	g.sockets.drain(ctx)
 	g.stop(nil)
+	g.sockets.serving.Wait()
 }
 
 var errDraining = errors.New("the server is about to stop")

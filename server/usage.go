@@ -14,6 +14,7 @@ type pool int
 const (
 	requestPool pool = iota // Limits.MaxConcurrent
 	watcherPool             // Limits.MaxWatchers: streams of events, which are idle most of the time
+	socketPool              // Limits.MaxWatchers too, counted apart: WebSockets, each message of which is a request of its own
 	noPool                  // no bound: metrics, which are served when everything else is refused, and workers, which have their own
 	pools                   // the number of pools
 )
@@ -40,12 +41,12 @@ type keyUsage struct {
 }
 
 func newUsage(now func() time.Time, l *Limits) *usage {
-	return &usage{now: now, most: [pools]int{requestPool: l.MaxConcurrent, watcherPool: l.MaxWatchers}, of: map[string]*keyUsage{}}
+	return &usage{now: now, most: [pools]int{requestPool: l.MaxConcurrent, watcherPool: l.MaxWatchers, socketPool: l.MaxWatchers}, of: map[string]*keyUsage{}}
 }
 
 // setting is the name of the setting that bounds the pool.
 func (p pool) setting() string {
-	if p == watcherPool {
+	if p == watcherPool || p == socketPool {
 		return "serve.max_watchers"
 	}
 	return "serve.max_concurrent"
@@ -69,20 +70,24 @@ func (u *usage) enter(k *Key, at pool, shared bool) (release func(), p *problem)
 		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
 			Message: fmt.Sprintf("This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())}
 	}
-	if k.Concurrency > 0 && c.active >= k.Concurrency {
+	works := 1
+	if at == socketPool { // its messages count
+		works = 0
+	}
+	if k.Concurrency > 0 && works > 0 && c.active >= k.Concurrency {
 		return nil, &problem{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: time.Second,
 			Message: fmt.Sprintf("This key has %d requests at work already, which is its limit.", k.Concurrency)}
 	}
 	if p := u.charge(k, c, 1); p != nil {
 		return nil, p
 	}
-	c.active++
+	c.active += works
 	c.taken[at]++
 	u.taken[at]++
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		c.active--
+		c.active -= works
 		c.taken[at]--
 		u.taken[at]--
 	}, nil

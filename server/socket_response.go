@@ -1,0 +1,104 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// keep keeps the last response of the connection, so that the next message can continue it although it is not stored. It is lost
+// with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody.
+func (s *socket) keep(id string, r *earlierResponse) {
+	size := 0
+	for i := range r.messages {
+		size += r.messages[i].Size()
+	}
+	if s.last, s.lastID = r, id; size > s.server.opts.Limits.MaxBody {
+		s.last = nil
+	}
+}
+
+// find returns the response of the id, if the connection has kept it.
+func (s *socket) find(id string) *earlierResponse {
+	if s == nil || s.last == nil || s.lastID != id {
+		return nil
+	}
+	s.refers = true
+	return s.last
+}
+
+// keepOnSocket keeps the response to a message, unless it is stored.
+func (a *chat) keepOnSocket(res *event.Result) {
+	if a.socket == nil || a.head.Kept {
+		return
+	}
+	r := &earlierResponse{messages: withoutSynthetic(loop.KeptHistory(res.History, a.job.loop.Retention())), open: len(a.handedOver(res)) > 0}
+	r.instructed = a.instructed()
+	if r.instructed && len(r.messages) > 0 && r.messages[0].Role == lathe.RoleSystem {
+		r.messages = r.messages[1:]
+	}
+	if res.Reason.Status() == "parked" {
+		r.runID = a.caller.runID
+	}
+	a.socket.keep(a.responseID(), r)
+}
+
+// responseID returns the id of the response.
+func (a *chat) responseID() string {
+	return responsePrefix + strings.TrimPrefix(a.head.RunID, runPrefix)
+}
+
+// createBody returns the body of the request in a message: the message without its type, and with "stream": true. warm is set if
+// the message asks for no answer of the model ("generate": false).
+func createBody(message []byte) (body []byte, warm bool, p *problem) {
+	if err := rawjson.Check(message, rawjson.Limits{}); err != nil {
+		return nil, false, badRequest("", "The message is not acceptable JSON: %v.", err)
+	}
+	start := rawjson.SkipSpace(message, 0)
+	if message[start] != '{' {
+		return nil, false, badRequest("", "A message must be a JSON object.")
+	}
+	typ, stream, generate := "", "", ""
+	for name, v := range rawjson.Members(message[start:]) {
+		switch rawjson.Text(name) {
+		case "type":
+			typ = memberText(v)
+		case "stream":
+			stream = string(v)
+		case "generate":
+			generate = string(v)
+		}
+	}
+	switch {
+	case typ != "response.create":
+		return nil, false, badRequest("type", "The type of a message must be response.create.")
+	case stream != "" && stream != "true" && stream != "null":
+		return nil, false, badRequest("stream", "A response on a WebSocket is always streamed: leave stream out.")
+	case generate != "" && generate != "true" && generate != "false" && generate != "null":
+		return nil, false, badRequest("generate", "generate must be true or false.")
+	}
+	edit := func(name string, v []byte) (key, value []byte, keep bool) {
+		return nil, v, name != "type" && name != "stream" && name != "generate"
+	}
+	return rawjson.AppendEdited(nil, message, edit, func(dst []byte) []byte { return append(wire.AppendKey(dst, "stream"), "true"...) }), generate == "false", nil
+}
+
+// warmUp answers a message with "generate": false: it keeps the input on the connection for the next message, and does not call
+// the model.
+func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) {
+	c := a.caller
+	if len(a.in.Messages) == 0 || len(a.req.Approvals) > 0 {
+		c.fail(w, badRequest("generate", "The request continues a run that waits: send it without generate."))
+		return
+	}
+	a.head.Kept = false
+	a.keepOnSocket(&event.Result{Reason: lathe.ReasonAnswered, History: a.in.Messages})
+	out := h.newStreamWriter(w, a)
+	writer := a.protocol.NewWriter(&a.head)
+	_ = out.write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
+}

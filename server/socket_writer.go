@@ -1,0 +1,113 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// A socketWriter is the http.ResponseWriter of a request that came as a message of a socket. It sends the data of each
+// server-sent event as a message. It sends an answer with another status, or of another type, as an error message.
+//
+// A response that fails after its first event ends with response.failed alone: the event `error` before it is not sent, since
+// clients take each of the two for the end of the response.
+type socketWriter struct {
+	socket *socket
+	header http.Header
+	status int
+	rest   []byte // the beginning of an event; or the body of an answer that is not a stream
+	begun  bool   // an event was sent
+	ended  bool   // an event was sent that ends a response
+	failed bool   // the response failed
+}
+
+// Header implements http.ResponseWriter.
+func (w *socketWriter) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *socketWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+// FlushError implements the interface of http.ResponseController. Each message is sent at once.
+func (w *socketWriter) FlushError() error { return nil }
+
+// SetWriteDeadline implements the interface of http.ResponseController. Each message has a deadline of its own: only one in the
+// past has an effect, which ends a write in progress.
+func (w *socketWriter) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() && t.Before(time.Now()) {
+		w.socket.cut("the client does not take what it is sent")
+	}
+	return nil
+}
+
+// streams reports whether the answer is a stream.
+func (w *socketWriter) streams() bool {
+	return w.status == http.StatusOK && w.header.Get("Content-Type") == typeEvents[0]
+}
+
+// Write implements http.ResponseWriter.
+func (w *socketWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.rest = append(w.rest, b...)
+	if !w.streams() {
+		return len(b), nil
+	}
+	for {
+		event, rest, whole := bytes.Cut(w.rest, []byte("\n\n"))
+		if !whole {
+			return len(b), nil
+		}
+		w.rest = rest
+		if err := w.event(event); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// event sends one event.
+func (w *socketWriter) event(event []byte) error {
+	var data, name []byte
+	for line := range bytes.Lines(event) {
+		if v, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			data = bytes.TrimSpace(v)
+		} else if v, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
+			name = bytes.TrimSpace(v)
+		}
+	}
+	switch string(name) {
+	case "error", "": // also a comment and [DONE]
+		return nil
+	case "response.completed", "response.incomplete", "response.failed":
+		w.ended, w.failed = true, string(name) == "response.failed"
+	}
+	w.begun = true
+	return w.socket.send(data)
+}
+
+// finish sends what the answer requires when its handler has returned.
+func (w *socketWriter) finish() {
+	switch {
+	case w.begun && !w.ended:
+		w.failed = true
+		w.socket.end(websocket.StatusInternalError, "the response broke off")
+	case !w.begun:
+		w.failed = true
+		_ = w.socket.send(socketError(w.status, w.rest)) // or the connection has ended
+	}
+}
+
+// socketError returns the message for an error with the body of an answer in the form of OpenAI.
+func socketError(status int, body []byte) []byte {
+	body = bytes.TrimSpace(body)
+	if status < 400 || len(body) < 2 || body[0] != '{' {
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"The server failed.","type":"server_error","param":null,"code":"internal_error"}}`)
+	}
+	dst := strconv.AppendInt([]byte(`{"type":"error","status":`), int64(status), 10)
+	return append(append(dst, ','), body[1:]...)
+}
