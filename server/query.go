@@ -15,6 +15,7 @@ var queries = map[string][]string{
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
 	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
+	"GET /api/sessions":         {"q", "limit", "after"},
 	"GET /api/runs/{id}/events": {"after", "follow"},
 	"GET /api/chat/{id}/stream": {"after", "protocol"},
 }

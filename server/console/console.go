@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"io/fs"
 	"net/http"
 	"path"
 	"strings"
@@ -19,9 +18,6 @@ import (
 
 //go:embed dist
 var built embed.FS
-
-//go:embed page
-var files embed.FS
 
 // policy lets the console load its own files and ask its own server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
@@ -40,24 +36,12 @@ func Patterns() []string {
 	for _, screen := range screens {
 		patterns = append(patterns, "GET "+screen)
 	}
-	entries, err := files.ReadDir("page")
-	if err != nil {
-		panic(err) // the files are part of the program
-	}
-	for _, e := range entries {
-		patterns = append(patterns, "GET /"+e.Name())
-	}
 	return patterns
 }
 
 // Handler serves the screens, and the files that they are made of under /assets/. Addresses in the page are relative to its
 // path, so that the console can be served under a prefix. It asks for no key: what a screen shows it has to ask for, with one.
 func Handler() http.Handler {
-	page, err := fs.Sub(files, "page")
-	if err != nil {
-		panic(err) // the files are part of the program
-	}
-	old := http.FileServerFS(page)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -78,10 +62,10 @@ func Handler() http.Handler {
 				h.Set("Cache-Control", "public, max-age=31536000, immutable")
 			}
 			f.serve(w, r)
-		case isScreen("/" + name):
+		case name == "" || isScreen("/"+name):
 			pageAt(strings.Count(name, "/")).serve(w, r)
 		default:
-			old.ServeHTTP(w, r)
+			http.NotFound(w, r)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 const exactDriver = begin + `
 try {
   await until("the page", () => document.documentElement.dataset.ready);
-  const { hidden, visible, exactly, writable } = await import("./visible.js");
-  const { layout, member, content } = await import("./jsontext.js");
+  const { hidden, visible, exactly, writable } = await import("/text/visible.js");
+  const { layout, member, content } = await import("/text/jsontext.js");
   const edges = [];
   for (let point = 0, was = false; point <= 0x10FFFF; point++) {
     if (hidden(point) !== was) edges.push(point);
@@ -29,17 +29,17 @@ try {
     }
     return out;
   };
-  const faults = [];
+  const faults = [], text = (cut) => cut.map(([s]) => s).join("");
   for (const json of ['{}', ' { } ', '[]', '{"a":[],"b":{}}', '[[[1]],{"a":{"b":[0,-0.0,1E+2]}}]', '{"a\\"b":"\\\\\\\\","c":"x:y,{}[]","":null}', '{"a":1,"a":2}', '{"10":1,"2":2}',
     '{"n":12345678901234567890,"m":1e400,"k":-0}', '{"s":"  two  spaces\\n "}', '[true,false,null,"\\u202e"]', '['.repeat(200) + ']'.repeat(200)]) {
     const laid = layout(json);
     if (laid === undefined || bare(laid) !== bare(json)) faults.push(json + " -> " + laid);
-    if (exactly(json).textContent !== laid) faults.push("shown " + json);
+    if (text(exactly(json)) !== laid) faults.push("shown " + json);
     if (bare(writable(json)) !== bare(json)) faults.push("written " + json);
   }
-  for (const text of ['{"a":1', '{"a":1}}', 'text', '"text"', '12', '']) if (layout(text) !== undefined) faults.push("laid " + text);
+  for (const word of ['{"a":1', '{"a":1}}', 'text', '"text"', '12', '']) if (layout(word) !== undefined) faults.push("laid " + word);
   const cut = '{"a":' + "\u202e";
-  if (exactly(cut).textContent !== visible(cut)) faults.push("cut " + exactly(cut).textContent);
+  if (text(exactly(cut)) !== visible(cut)) faults.push("cut " + text(exactly(cut)));
   const tagged = '{"a":"\u202e\u{E0041}"}';
   if (JSON.parse(writable(tagged)).a !== "\u202e\u{E0041}" || /[^ -~\n]/.test(writable(tagged))) faults.push("writable");
   for (const [json, name, want] of [['{"a":1,"b":{"a":2}}', "a", "1"], ['{"b":{"a":2}, "a" : [1, 2] }', "a", "[1, 2]"], ['{"x":"a","a":"b"}', "a", '"b"'], ['{"\\u0061":3}', "a", "3"],
@@ -49,7 +49,7 @@ try {
   if (content('"a\\n"') !== "a\n" || content("1e400") !== "1e400") faults.push("content");
   const began = performance.now();
   const big = JSON.stringify({ list: Array.from({ length: 2600 }, (_, i) => "item " + i), hidden: "\u200b".repeat(20000), last: "END" });
-  report.big = String(exactly(big).textContent.endsWith('"last": "END"\n}'));
+  report.big = String(text(exactly(big)).endsWith('"last": "END"\n}'));
   if (performance.now() - began > 5000) faults.push("slow");
   report.visible = visible("a\u202eb\u{E0041}c\u00ad\u00e9\n\u{1F600}");
   report.faults = faults.join("; ");

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -35,28 +36,27 @@ const (
 func delta(text string) string { return `{"type":"text-delta","id":"t1-1","delta":"` + text + `"}` }
 
 const followDriver = begin + `
-const cue = () => fetch("cue", { method: "POST" });
+const cue = () => fetch("/cue", { method: "POST" });
 const text = () => [...document.querySelectorAll(".assistant .said")].map((n) => n.textContent).join("|");
 try {
   const kept = sessionStorage.getItem("driver");
-  await until("the page", () => document.documentElement.dataset.ready);
+  await began();
   if (!kept) {
-    $("#prompt").value = "tell me";
-    $("#form").requestSubmit();
+    say("tell me");
     await until("the text", () => text().includes("Two."));
-    const node = $(".assistant .said").firstChild;
+    const first = () => $(".assistant .md span").firstChild, node = first();
     getSelection().setBaseAndExtent(node, 0, node, 4);
     await cue();
     await until("more text", () => text().includes("Still"));
     report.selected = getSelection().toString();
-    report.node = String($(".assistant .said").firstChild === node);
+    report.node = String(first() === node);
     await cue();
     report.lost = (await until("the loss", () => $(".working.lost"))).textContent;
     report.health = $("#health").className;
     report.during = text();
     await until("the text after the loss", () => text().includes("Three."));
     report.after = text();
-    await until("the mark", () => $("#health").className === "health up");
+    await until("the mark", () => $("#health.up"));
     report.working = $(".working").textContent;
     report.spoken = $("#spoken").textContent;
     report.unsent = $("#prompt").value;
@@ -66,7 +66,7 @@ try {
   }
   Object.assign(report, JSON.parse(kept));
   report.reloaded = text();
-  report.behind = (await until("the mark of the message", () => $(".working"))).textContent;
+  report.behind = await until("the mark of the message", () => $(".working")?.textContent.includes(":") && $(".working").textContent);
   await cue();
   await until("the end", () => text().includes("End.") && $("#stop").hidden);
   report.final = text();
@@ -126,8 +126,8 @@ func TestPageFollowsARunOverLossAndReload(t *testing.T) {
 	}
 	report := s.browse(t, "1280,860")
 	for name, want := range map[string]string{
-		"error": "", "selected": "One.", "node": "true", "lost": "The connection to the server is lost. Trying again…", "health": "health down", "during": "One. Two. Still ",
-		"after": "One. Two. Still Three. ", "working": "working", "spoken": "One. Two. Still Three.", "unsent": "", "reloaded": "One. Two. Still Three. ", "behind": "working: the rest of this text appears when the model call ends", "final": "One. Two. Still Three. End.",
+		"error": "", "selected": "One.", "node": "true", "lost": "The connection to the server is lost. Trying again…", "health": "health lost", "during": "One. Two. Still",
+		"after": "One. Two. Still Three.", "working": "working", "spoken": "One. Two. Still Three.", "unsent": "", "reloaded": "One. Two. Still Three.", "behind": "working: the rest of this text appears when the model call ends", "final": "One. Two. Still Three. End.",
 	} {
 		if report[name] != want {
 			t.Errorf("%s is %q, want %q", name, report[name], want)
@@ -145,18 +145,18 @@ func TestPageFollowsARunOverLossAndReload(t *testing.T) {
 
 const elsewhereDriver = begin + `
 try {
-  await until("the page", () => document.documentElement.dataset.ready);
-  $("#prompt").value = "keep it";
-  $("#form").requestSubmit();
+  await began();
+  say("keep it");
   await until("the card", () => $("#talk .card") && $("#stop").hidden);
   if (CLICK) {
     $("#talk .card .answers button").focus();
     $("#talk .card .answers button").click();
-  } else await fetch("cue", { method: "POST" });
+  } else await fetch("/cue", { method: "POST" });
   await until("the end", () => document.body.textContent.includes("It was not kept.") && $("#stop").hidden);
-  report.said = $("#talk .tool .meta").textContent;
-  report.state = $("#talk .tool .state").textContent;
   report.focus = document.activeElement.tagName;
+  if (!$("#talk .tool").open) $("#talk .tool summary").click();
+  report.said = (await until("the decision", () => $("#talk .tool .meta"))).textContent;
+  report.state = $("#talk .tool .state").textContent;
 } catch (e) {
   report.error = e.message + " " + document.body.textContent;
 }
@@ -217,33 +217,33 @@ func TestPageNamesTheApproverElsewhere(t *testing.T) {
 
 const cardDriver = begin + `
 try {
-  await until("the page", () => document.documentElement.dataset.ready);
-  const { Card } = await import("./card.js");
-  const soon = new Date(Date.now() + 3600e3).toISOString();
-  const call = (more) => ({ tool_call_id: "c1", tool: "keep", args_digest: "d1", effect: "writes", expires_at: soon, arguments: '{"a":1}', ...more });
-  const state = (c) => [c.approve.disabled, c.deny.disabled, c.change.disabled, c.status.textContent].join(" ");
-  report.whole = state(new Card("run_1", call({})));
-  report.cut = state(new Card("run_1", call({ arguments: '{"a":"x [… 9 characters' })));
-  report.array = state(new Card("run_1", call({ arguments: "[1]" })));
-  report.hidden = state(new Card("run_1", call({ arguments: '{"a":"\u200b"}' })));
-  let decided;
-  const late = new Card("run_1", call({ expires_at: "2026-01-02T03:04:05Z" }), (d) => { decided = d.decision; });
-  report.late = [decided, late.answers.hidden, late.note.textContent].join(" ");
-  const card = new Card("run_1", call({ arguments: '{"id":12345678901234567890,"t":"\u200b"}', visible_arguments: '{"id":12345678901234567890,"t":"\\u200b"}' }));
-  document.body.append(card.element);
-  card.change.click();
-  const box = card.element.querySelector("textarea");
+  await began();
+  say("keep them");
+  const cards = () => [...document.querySelectorAll("#talk .card")];
+  await until("the cards", () => cards().length === 5 && $("#stop").hidden);
+  const state = (c) => [...[".approve", ".deny", ".change"].map((b) => c.querySelector(b).disabled), c.querySelector(".card-status")?.textContent ?? ""].join(" ");
+  [report.whole, report.cut, report.array, report.hidden] = cards().map(state);
+  const late = document.querySelectorAll(".tool")[5];
+  if (!late.open) late.querySelector("summary").click();
+  report.late = (await until("the expired call", () => late.querySelector(".meta"))).textContent;
+  const card = cards()[4];
+  card.querySelector(".change").focus();
+  card.querySelector(".change").click();
+  const box = await until("the editor", () => card.querySelector("textarea"));
   report.box = box.value;
   box.value = "[]";
-  card.element.querySelector(".editor button").click();
-  report.refused = card.status.textContent;
+  card.querySelector(".editor button").click();
+  report.refused = (await until("the refusal", () => card.querySelector(".card-status"))).textContent;
   box.value = '{"id":12345678901234567891}';
-  card.element.querySelector(".editor button").click();
-  await until("the answer", () => card.decision);
-  report.edited = card.note.textContent.replace(/ at .*/, "");
-  report.focus = String(document.activeElement === card.element);
+  box.focus();
+  card.querySelector(".editor button").click();
+  const call = document.querySelectorAll(".tool")[4];
+  await until("the answer", () => cards().length === 4);
+  await until("the focus", () => document.activeElement.tagName === "SUMMARY");
+  if (!call.open) call.querySelector("summary").click();
+  report.edited = (await until("the decision", () => call.querySelector(".meta"))).textContent.replace(/ at .*/, "");
 } catch (e) {
-  report.error = e.message + e.stack;
+  report.error = e.message + e.stack + document.body.textContent;
 }
 await send();
 `
@@ -253,18 +253,44 @@ func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 	t.Parallel()
 	s := newStage(cardDriver)
 	bodies := make(chan string, 10)
+	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
+	var calls []any
+	var parts []string
+	call := func(args string, more map[string]any) {
+		n := len(calls)
+		c := map[string]any{"tool_call_id": fmt.Sprintf("c%d", n), "tool": "keep", "state": "awaiting_approval", "args_digest": fmt.Sprintf("d%d", n), "effect": "writes", "expires_at": soon, "arguments": args}
+		maps.Copy(c, more)
+		calls = append(calls, c)
+		parts = append(parts, fmt.Sprintf(`{"type":"tool-input-start","toolCallId":"c%d","toolName":"keep"}`, n), fmt.Sprintf(`{"type":"tool-input-available","toolCallId":"c%d","toolName":"keep","input":{}}`, n),
+			fmt.Sprintf(`{"type":"tool-approval-request","approvalId":"d%d","toolCallId":"c%d"}`, n, n))
+	}
+	call(`{"a":1}`, nil)
+	call(`{"a":"x [… 9 characters`, nil)
+	call(`[1]`, nil)
+	call("{\"a\":\"\u200b\"}", nil)
+	call("{\"id\":12345678901234567890,\"t\":\"\u200b\"}", map[string]any{"visible_arguments": `{"id":12345678901234567890,"t":"\u200b"}`})
+	call(`{"a":1}`, map[string]any{"expires_at": "2026-01-02T03:04:05Z"})
+	run := map[string]any{"run_id": "run_1", "status": "parked", "open_calls": calls, "last_event_id": 7}
 	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method+" "+r.URL.Path != "POST /api/runs/run_1/approvals/c1" {
+		switch r.Method + " " + r.URL.Path {
+		case "POST /api/chat":
+			frames(w, append(append([]string{begins, steps}, parts...), `7 {"type":"finish","finishReason":"tool-calls","messageMetadata":{"runId":"run_1","reason":"awaiting_approval"}}`, "[DONE]")...)
+		case "GET /api/runs/run_1":
+			_ = json.NewEncoder(w).Encode(run) // the page left
+		case "GET /api/chat/run_1/stream":
+			w.WriteHeader(http.StatusNoContent)
+		case "POST /api/runs/run_1/approvals/c4":
+			b, _ := io.ReadAll(r.Body)         // the page left
+			_ = json.NewEncoder(w).Encode(run) // the page left
+			bodies <- string(b)
+		default:
 			return false
 		}
-		b, _ := io.ReadAll(r.Body)                                                                                                           // the page left
-		_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "run_1", "status": "running", "open_calls": []any{}, "started": time.Time{}}) // the page left
-		bodies <- string(b)
 		return true
 	}
 	report := s.browse(t, "1280,860")
 	for name, want := range map[string]string{
-		"error": "", "whole": "false false false ", "focus": "true", "edited": "This call was approved with other arguments by you", "late": "expired true The request has expired: the call is not made.",
+		"error": "", "whole": "false false false ", "edited": "This call was approved with other arguments by you", "late": "The request has expired: the call is not made.",
 		"cut":     "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
 		"array":   "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
 		"hidden":  "true false true This page and the server do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.",
@@ -277,7 +303,7 @@ func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 	}
 	select {
 	case got := <-bodies:
-		if got != `{"decision":"edit","digest":"d1","arguments":{"id":12345678901234567891}}` || len(bodies) != 0 {
+		if got != `{"decision":"edit","digest":"d4","arguments":{"id":12345678901234567891}}` || len(bodies) != 0 {
 			t.Errorf("sent %s", got)
 		}
 	default:

@@ -40,7 +40,7 @@ func hiddenTable() []byte {
 // What the page shows as escapes are the characters that approval.Visible escapes, as Go's tables have them now.
 func TestT23_PageHidesNothing(t *testing.T) {
 	t.Parallel()
-	const file = "page/hidden.js"
+	const file = "web/src/text/hidden.js"
 	want := hiddenTable()
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {

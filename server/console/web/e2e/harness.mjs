@@ -13,7 +13,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..", "..", "..");
 const program = "/usr/bin/chromium";
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const patience = 30_000; // ms
+const patience = Number(process.env.PATIENCE ?? 30_000); // ms
 
 // missing says what the tests lack, "" if nothing.
 export function missing() {
@@ -79,7 +79,7 @@ export async function open() {
         if (g !== w) faults.push(`${what}: ${g}, want ${w}`);
       };
       try {
-        await test({ page, context, base: server.base, view, server, bin, check, axe: (where) => axe(page, where, faults), shot: (part = "") => shot(page, `${name}${part && `-${part}`}`), watch: (p) => watch(p, server.base, faults) });
+        await test.default({ page, context, base: server.base, view, server, bin, check, axe: (where) => axe(page, where, faults), shot: (part = "") => shot(page, `${name}${part && `-${part}`}`), watch: (p) => watch(p, server.base, faults) });
         await wide(page, faults);
       } catch (e) {
         faults.push(String(e.stack ?? e));

@@ -2,7 +2,8 @@
 //
 //   node e2e/run.mjs [NAME…]     all tests, or those named (chat = e2e/chat.mjs)
 //
-// LATHE is the path of a built program; without it one is built. SHOTS is a folder for pictures.
+// LATHE is the path of a built program; without it one is built. SHOTS is a folder for pictures,
+// VIEW is the name of the only view to run.
 
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -29,9 +30,9 @@ const stage = await harness.open();
 try {
   for (const name of names.length ? names : all) {
     const test = await import(join(here, `${name}.mjs`));
-    for (const view of test.views ?? harness.views) {
+    for (const view of (test.views ?? harness.views).filter((v) => !process.env.VIEW || v.name === process.env.VIEW)) {
       const began = performance.now();
-      const faults = await stage.run(test.default, view, `${name}-${view.name}`);
+      const faults = await stage.run(test, view, `${name}-${view.name}`);
       console.log(`${faults.length ? "FAIL" : "ok  "} ${name} ${view.name} ${((performance.now() - began) / 1000).toFixed(1)} s`);
       for (const f of faults) console.log(`     ${f}`);
       if (faults.length) failed.push(name);

@@ -3,7 +3,6 @@
 import { signal } from "@preact/signals";
 import { base } from "./router";
 
-const keyName = "lathe.key";
 let ahead = 0; // ms by which the server's clock is ahead of this one
 
 // connection says whether the last request got an answer.
@@ -52,44 +51,80 @@ function lost(e: unknown): unknown {
   return new Lost();
 }
 
-let asking: Promise<string> | undefined; // several requests wait for one key
-
-function askForKey(refused: boolean): Promise<string> {
-  asking ??= new Promise<string>((resolve) => {
-    keyWanted.value = { refused, use: (key) => { keyWanted.value = undefined; asking = undefined; resolve(key); } };
-  });
-  return asking;
+// A Session says who the caller is: GET /api/session.
+export interface Session {
+  signed_in: boolean;
+  keys_required: boolean;
+  name?: string;
+  role?: "user" | "approver" | "admin";
+  approve?: string[];
+  csrf_token?: string;
+  expires_at?: string;
 }
 
-// signOut forgets the key of this tab.
-export function signOut() {
-  sessionStorage.removeItem(keyName);
+// session is undefined until the server has said it.
+export const session = signal<Session | undefined>(undefined);
+
+let asking: Promise<void> | undefined; // several requests wait for one key
+
+// signIn asks for keys until the server takes one. The key becomes a cookie that scripts cannot read.
+function signIn(): Promise<void> {
+  return asking ??= (async () => {
+    for (let refused = false; ; refused = true) {
+      const key = await new Promise<string>((resolve) => { keyWanted.value = { refused, use: resolve }; });
+      const response = await raw("api/session", { method: "POST", body: JSON.stringify({ key }) });
+      if (!response.ok) continue;
+      session.value = await response.json() as Session;
+      keyWanted.value = undefined;
+      asking = undefined;
+      return;
+    }
+  })();
+}
+
+export async function signOut() {
+  await request("api/session", { method: "DELETE" }).catch(() => {});
   location.reload();
 }
-export const hasKey = () => sessionStorage.getItem(keyName) !== null;
 
-const cookie = (name: string) => document.cookie.split("; ").find((c) => c.startsWith(`${name}=`))?.slice(name.length + 1);
+// begin learns who the caller is. The token of a sign-in link is removed from the address bar before it is used.
+async function begin() {
+  const token = location.hash.match(/^#signin=(.+)$/)?.[1];
+  if (token) {
+    history.replaceState(null, "", location.pathname + location.search);
+    const response = await raw("api/session", { method: "POST", body: JSON.stringify({ link_token: token }) });
+    if (response.ok) {
+      session.value = await response.json() as Session;
+      return;
+    }
+  }
+  const response = await raw("api/session");
+  session.value = response.ok ? await response.json() as Session : { signed_in: true, keys_required: false };
+}
 
-// csrfCookie is readable by scripts; its value goes into csrfHeader of every request that writes.
-const csrfCookie = "lathe_csrf", csrfHeader = "X-Lathe-Csrf";
+let begun: Promise<void> | undefined;
+
+// raw makes one request. It throws Lost if there is no answer.
+async function raw(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers), csrf = session.value?.csrf_token;
+  if (csrf && init.method && init.method !== "GET") headers.set("X-Lathe-Csrf", csrf);
+  if (init.body) headers.set("Content-Type", "application/json");
+  const response = await fetch(base + path.replace(/^\//, ""), { credentials: "same-origin", ...init, headers }).catch((e: unknown) => { throw lost(e); });
+  connection.value = "up";
+  const difference = Date.parse(response.headers.get("Date") ?? "") - Date.now();
+  if (Math.abs(difference) > 5000) ahead = difference; // less is the way and the rounding
+  return response;
+}
 
 // request makes a request to a path such as "api/runs". It waits for a key if the server wants one. It throws Lost if there
 // is no answer, and an AbortError if the signal is aborted; every answer is returned.
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  if (path === "livez") return raw(path, init);
+  await (begun ??= begin().catch((e: unknown) => { begun = undefined; throw e; }));
   for (;;) {
-    const headers = new Headers(init.headers);
-    const key = sessionStorage.getItem(keyName), csrf = cookie(csrfCookie);
-    if (key) headers.set("Authorization", `Bearer ${key}`);
-    if (csrf && init.method && init.method !== "GET") headers.set(csrfHeader, decodeURIComponent(csrf));
-    if (init.body) headers.set("Content-Type", "application/json");
-    const response = await fetch(base + path.replace(/^\//, ""), { credentials: "same-origin", ...init, headers }).catch((e: unknown) => { throw lost(e); });
-    connection.value = "up";
-    const difference = Date.parse(response.headers.get("Date") ?? "") - Date.now();
-    if (Math.abs(difference) > 5000) ahead = difference; // less is the way and the rounding
+    const response = await raw(path, init);
     if (response.status !== 401) return response;
-    const given = sessionStorage.getItem(keyName);
-    if (given !== key) continue; // another request got one
-    sessionStorage.setItem(keyName, await askForKey(Boolean(key)));
+    await signIn();
   }
 }
 

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connection, hasKey, keyWanted, request, signOut, watchConnection } from "./api";
+import { connection, keyWanted, request, session, signOut, watchConnection } from "./api";
 import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
@@ -45,7 +45,7 @@ function Frame() {
         <div class="side-body" id="navigation">
           <Navigation close={() => setOpen(false)} />
           <div class="side-foot">
-            {hasKey() && <button type="button" class="quiet small" onClick={signOut}>Sign out</button>}
+            {session.value?.csrf_token && <><p class="soft small">Signed in as {session.value.name}</p><button type="button" class="quiet small" onClick={signOut}>Sign out</button></>}
           </div>
         </div>
         <p id="health" class={`health ${connection.value}`} role="status">{states[connection.value]}</p>
@@ -57,7 +57,7 @@ function Frame() {
   </>;
 }
 
-const loaded = new Map<Screen, ComponentType<ScreenProps>>();
+const loaded = new Map<Screen["load"], ComponentType<ScreenProps>>();
 
 // Outlet shows the screen of the address. The code of a screen is loaded when it is first shown.
 function Outlet() {
@@ -65,11 +65,11 @@ function Outlet() {
   const [error, setError] = useState<Error>();
   let params: Record<string, string> | undefined;
   const screen = screens.find((s) => (params = match(s.path, path.value)));
-  const Shown = screen && loaded.get(screen);
+  const Shown = screen && loaded.get(screen.load);
   useEffect(() => {
     if (!screen || Shown) return;
     setError(undefined);
-    screen.load().then((m) => { loaded.set(screen, m.default); again((n) => n + 1); }, setError);
+    screen.load().then((m) => { loaded.set(screen.load, m.default); again((n) => n + 1); }, setError);
   }, [screen, Shown]);
   if (!screen) return <div class="page"><PageHeader title="Nothing here" /><Empty title="This address leads to no screen."><Link to="/">Go to the chat</Link></Empty></div>;
   if (error) return <div class="page"><ErrorState error={new Error("This screen could not be loaded. The server may have been updated: load the page again.")} retry={() => location.reload()} /></div>;
@@ -82,7 +82,7 @@ function KeyDialog() {
   if (!wanted) return null;
   return <Dialog title="This server asks for a key" close={() => {}} keep>
     <form class="stack" onSubmit={(e) => { e.preventDefault(); if (key) { wanted.use(key); setKey(""); } }}>
-      <p>It is kept in this tab until you close it.</p>
+      <p>This browser stays signed in for some hours, or until you sign out.</p>
       {wanted.refused && <p class="problem" role="alert">The server does not take that key.</p>}
       <label for="key-text">Key</label>
       <input id="key-text" type="password" autocomplete="off" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
@@ -91,6 +91,8 @@ function KeyDialog() {
   </Dialog>;
 }
 
+// Their addresses are relative to the first address of the page, which changes.
+for (const link of document.querySelectorAll("link")) link.href = new URL(link.href).href;
 watchConnection();
 request("livez").catch(() => {});
 render(<Frame />, document.getElementById("app")!);

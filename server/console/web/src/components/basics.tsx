@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { now } from "../api";
 import { go, href, path } from "../router";
 import { ago } from "../text/format";
-import { shown, exactly, visible, type Piece } from "../text/visible";
+import { shown, exactly, visible, type Piece } from "../text/visible.js";
 
 // A Link leads to a path of the console without loading it anew.
 export function Link({ to, children, ...rest }: { to: string; children: ComponentChildren; class?: string; title?: string; "aria-current"?: "page"; "aria-label"?: string }) {

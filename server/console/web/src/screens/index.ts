@@ -13,5 +13,9 @@ export interface Screen {
   nav?: { label: string; icon: string; group: "Work" | "Inspect" | "Manage" }; // icon is the d of an SVG path in a 20 × 20 box
 }
 
+const chat = () => import("./chat");
+
 export const screens: Screen[] = [
+  { path: "/", load: chat, nav: { label: "Chat", group: "Work", icon: "M3 4h14v9H9l-4 3v-3H3z" } },
+  { path: "/chats/:id", load: chat },
 ];

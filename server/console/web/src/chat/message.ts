@@ -1,19 +1,77 @@
 // A message of the assistant, as a UI message stream makes it. Arguments and results are kept as the texts that
 // they are: a number of them keeps its digits, here and on its way back to the server.
 
-import { content, member } from "./jsontext.js";
+import { content, member } from "../text/jsontext.js";
+import type { Decision } from "../components/ApprovalCard";
+
+export interface Part {
+  type: string; // text, reasoning, file, step-start, tool-NAME
+  id?: string;
+  text?: string;
+  state?: string;
+  toolCallId?: string;
+  input?: string;
+  output?: string;
+  errorText?: string;
+  approval?: { id: string; approved?: boolean };
+  decision?: Decision;
+  providerMetadata?: { lathe?: { commentary?: boolean } };
+  url?: string;
+  mediaType?: string;
+  stale?: boolean; // it is shown, and is to be told again
+  again?: string; // as far as it was told again
+}
+
+export interface Metadata {
+  runId?: string;
+  model?: string;
+  reason?: string;
+  turns?: number;
+  toolCalls?: number;
+  usage?: { inputTokens: number; outputTokens: number };
+}
+
+export interface Message {
+  id: string;
+  role: "user" | "assistant";
+  parts: Part[];
+  metadata?: Metadata;
+  working?: boolean;
+  lost?: boolean; // the connection to its stream
+  problem?: { text: string; code?: string };
+  told?: { id: string; parts: Part[] }; // what stored events up to id have told
+  heard?: boolean;
+  seen?: number;
+  looked?: number;
+}
+
+interface StreamPart {
+  type: string;
+  id: string;
+  delta: string;
+  messageId?: string;
+  messageMetadata?: Metadata;
+  providerMetadata?: Part["providerMetadata"];
+  toolCallId: string;
+  toolName: string;
+  inputTextDelta: string;
+  approvalId: string;
+  errorText: string;
+  url?: string;
+  mediaType?: string;
+}
 
 // take puts one part of the stream into the message; data is its JSON, id that of the stored event which it ends.
 // It returns the text of an error, where it is one.
-export function take(message, data, id) {
-  const problem = part(message, JSON.parse(data), data);
+export function take(message: Message, data: string, id?: string): string | undefined {
+  const problem = apply(message, JSON.parse(data) as StreamPart, data);
   if (id) mark(message, id);
   return problem;
 }
 
-function part(message, part, data) {
+function apply(message: Message, part: StreamPart, data: string): string | undefined {
   const parts = message.parts;
-  const tool = () => parts.findLast((p) => p.toolCallId === part.toolCallId);
+  const tool = () => parts.findLast((p) => p.toolCallId === part.toolCallId) ?? ({} as Part);
   const text = () => parts.findLast((p) => p.id === part.id && !p.stale);
   switch (part.type) {
     case "start":
@@ -77,54 +135,57 @@ function part(message, part, data) {
     case "error":
       return part.errorText;
   }
+  return undefined;
 }
 
-function add(parts, part) {
+function add(parts: Part[], part: Part) {
   const i = parts.findIndex((p) => p.stale);
   parts.splice(i < 0 ? parts.length : i, 0, part);
 }
 
 // say adds to a text. One that is told again takes the place of what is shown once it is as long, or differs.
-function say(p, delta) {
+function say(p: Part | undefined, delta: string) {
+  if (!p) return;
   if (p.again === undefined) {
     p.text += delta;
     return;
   }
   p.again += delta;
-  if (p.again.length >= p.text.length || !p.text.startsWith(p.again)) {
+  if (p.again.length >= p.text!.length || !p.text!.startsWith(p.again)) {
     p.text = p.again;
     delete p.again;
   }
 }
 
-function end(p) {
+function end(p: Part | undefined) {
+  if (!p) return;
   p.state = "done";
   if (p.again !== undefined) p.text = p.again;
   delete p.again;
 }
 
-const copy = (parts) => parts.map((p) => ({ ...p }));
+const copy = (parts: Part[]) => parts.map((p) => ({ ...p }));
 
 // isBehind reports whether text is shown that is to be told again: more of it comes once its model call has ended.
-export const isBehind = (message) => message.parts.some((p) => p.stale && p.type === "text");
+export const isBehind = (message: Message) => message.parts.some((p) => p.stale && p.type === "text");
 
 // mark remembers the message as the stored events up to id have told it. What was told before a broken connection
 // and not again by then is not part of it.
-export function mark(message, id = message.told?.id) {
+export function mark(message: Message, id = message.told?.id ?? "") {
   message.parts = message.parts.filter((p) => !p.stale);
   message.told = { id, parts: copy(message.parts) };
 }
 
 // rewind readies a message for a stream that tells again what came after the last stored event. What is shown of
 // that stays until it is told.
-export function rewind(message) {
+export function rewind(message: Message) {
   const sure = message.told?.parts ?? [];
   const rest = message.parts.slice(sure.length).filter((p) => p.type !== "step-start" && p.type !== "file");
   message.parts = [...copy(sure), ...rest.map((p) => ({ ...p, stale: true, again: undefined }))];
 }
 
 // settle ends what a stream has left open.
-export function settle(message) {
+export function settle(message: Message) {
   message.parts = message.parts.filter((p) => !p.stale || p.type === "text");
   for (const p of message.parts) {
     delete p.stale;
@@ -134,13 +195,16 @@ export function settle(message) {
   }
 }
 
-export const waits = (message) => message.parts.filter((p) => p.state === "approval-requested");
+export const waits = (message: Message) => message.parts.filter((p) => p.state === "approval-requested");
+export const textOf = (message: Message) => message.parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n\n");
 
-const own = { text: ["type", "text", "state", "providerMetadata"], call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"] };
+const own: Record<string, (keyof Part)[]> = {
+  text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType"],
+  call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"],
+};
 
 // sent is the message as the server takes it, without what is the page's own.
-export function sent(message) {
-  const pick = (p, names) => Object.fromEntries(names.filter((n) => p[n] !== undefined).map((n) => [n, p[n]]));
-  const parts = message.parts.map((p) => p.toolCallId ? pick(p, own.call) : p.type === "file" ? pick(p, ["type", "url", "mediaType"]) : pick(p, own.text));
-  return { id: message.id, role: message.role, metadata: message.metadata, parts };
+export function sent(message: Message) {
+  const pick = (p: Part, names: (keyof Part)[]) => Object.fromEntries(names.filter((n) => p[n] !== undefined).map((n) => [n, p[n]]));
+  return { id: message.id, role: message.role, metadata: message.metadata, parts: message.parts.map((p) => pick(p, own[p.toolCallId ? "call" : p.type === "file" ? "file" : "text"]!)) };
 }

@@ -1,36 +1,44 @@
 // What cannot be seen, or changes how the rest is seen, is shown as an escape: control, direction, tag and other
-// invisible characters. The set is that of the server.
+// invisible characters. The set is that of the server. Plain JavaScript, as jsontext.js.
 
 import { hidden as written } from "./hidden.js";
-import { el } from "./dom.js";
 import { layout } from "./jsontext.js";
 
 // edges are the code points at which characters begin to be hidden, and to be seen again.
+/** @type {number[]} */
 const edges = [];
 for (const step of written.split(" ")) edges.push((edges.at(-1) ?? 0) + parseInt(step, 36));
 
 // hidden reports whether a code point is shown as an escape.
+/** @param {number} point */
 export function hidden(point) {
   let low = 0, high = edges.length; // the first edge beyond point
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (edges[middle] <= point) low = middle + 1;
+    if (/** @type {number} */ (edges[middle]) <= point) low = middle + 1;
     else high = middle;
   }
   return low % 2 === 1;
 }
 
 const plain = /^[ -~]*$/;
+/** @param {number} n @param {number} digits */
 const hex = (n, digits) => n.toString(16).padStart(digits, "0");
+/** @param {number} point */
 const escape = (point) => point <= 0xFFFF ? `\\u${hex(point, 4)}` : `\\U${hex(point, 8)}`;
 
-// pieces cuts a text into stretches, each with whether it was hidden and is an escape now. Characters of keep stay.
-function pieces(text, keep = "") {
+// A Piece is a stretch of text, with whether it was hidden and is an escape now.
+/** @typedef {[text: string, escaped: boolean]} Piece */
+
+// pieces cuts a text into stretches. Characters of keep stay.
+/** @param {string} text @returns {Piece[]} */
+export function pieces(text, keep = "") {
   if (plain.test(text)) return [[text, false]];
+  /** @type {Piece[]} */
   const out = [];
   let now = "", was = false;
   for (const c of text) {
-    const point = c.codePointAt(0);
+    const point = c.codePointAt(0) ?? 0;
     const is = hidden(point) && !keep.includes(c);
     if (is !== was && now) {
       out.push([now, was]);
@@ -43,32 +51,35 @@ function pieces(text, keep = "") {
   return out;
 }
 
-// visible returns the text on one line, with escapes.
+// visible returns the text on one line, with escapes. Names and titles from outside are shown with it.
+/** @param {string} text */
 export const visible = (text) => pieces(text).map(([s]) => s).join("");
 
-const nodes = (cut) => cut.map(([s, is]) => is ? el("span", { class: "escape", title: "a character that cannot be seen" }, s) : s);
-
-// escapes counts the characters of a text that are shown as escapes; white space between the tokens of JSON is none.
+// escapes counts the stretches of a text that are shown as escapes; white space between the tokens of JSON is none.
+/** @param {string} text */
 export const escapes = (text) => pieces(text, layout(text) === undefined ? "" : "\n\r\t").filter(([, is]) => is).length;
 
-// exactly shows a text of which every character counts: JSON with its lines, and nothing hidden.
+// exactly returns the pieces of a text of which every character counts: JSON with its lines, and nothing hidden.
+/** @param {string} text @returns {Piece[]} */
 export function exactly(text) {
   const laid = layout(text);
-  return el("pre", { tabIndex: 0 }, nodes(laid === undefined ? pieces(text) : pieces(laid, "\n")));
+  return laid === undefined ? pieces(text) : pieces(laid, "\n");
 }
 
-// shown shows a value for people: JSON with its lines, text as it is; nothing is hidden.
+// shown returns the pieces of a value for people: JSON with its lines, text as it is; nothing is hidden.
+/** @param {string} text @returns {Piece[]} */
 export function shown(text) {
   const laid = layout(text);
-  return el("pre", { tabIndex: 0 }, nodes(pieces(laid ?? text, laid === undefined ? "\n\t" : "\n")));
+  return pieces(laid ?? text, laid === undefined ? "\n\t" : "\n");
 }
 
 // writable returns JSON for a box in which it is edited: with its lines, and with JSON's own escapes for what
 // cannot be seen.
+/** @param {string} text */
 export function writable(text) {
   let out = "";
   for (const c of layout(text) ?? text) {
-    if (c === "\n" || !hidden(c.codePointAt(0))) out += c;
+    if (c === "\n" || !hidden(c.codePointAt(0) ?? 0)) out += c;
     else for (let i = 0; i < c.length; i++) out += `\\u${hex(c.charCodeAt(i), 4)}`;
   }
   return out;

@@ -1,10 +1,11 @@
 // JSON as it is written: digits, escapes, the order of keys and repeated keys stay. Nothing here turns a text into
-// a value and back.
+// a value and back. Plain JavaScript, so that a Go test can load it as it is; tsc checks it by its comments.
 
 const space = /[ \t\n\r]*/y;
 const word = /[^ \t\n\r{}[\],:"]+/y;
 
 // afterString returns where the string that begins at i has ended, -1 where it has no end.
+/** @param {string} text @param {number} i */
 function afterString(text, i) {
   for (let j = text.indexOf('"', i + 1); j >= 0; j = text.indexOf('"', j + 1)) {
     let escapes = 0;
@@ -15,7 +16,8 @@ function afterString(text, i) {
 }
 
 // tokens yields where each token begins and ends. It ends early where the text cannot be JSON.
-function* tokens(text) {
+/** @param {string} text @returns {Generator<[number, number]>} */
+export function* tokens(text) {
   for (let i = 0; ;) {
     space.lastIndex = i;
     space.test(text);
@@ -23,7 +25,7 @@ function* tokens(text) {
     if (i >= text.length) return;
     let end = i + 1;
     if (text[i] === '"') end = afterString(text, i);
-    else if (!"{}[],:".includes(text[i])) {
+    else if (!"{}[],:".includes(text[i] ?? "")) {
       word.lastIndex = i;
       word.test(text);
       end = word.lastIndex;
@@ -38,17 +40,19 @@ const deepest = 40; // levels that are indented
 
 // layout returns the JSON of an object or an array with a line for each member. It changes white space between
 // tokens and nothing else. A text that is no such JSON has no layout.
+/** @param {string} text @returns {string | undefined} */
 export function layout(text) {
   try {
     if (typeof JSON.parse(text) !== "object") return undefined;
   } catch {
     return undefined;
   }
+  /** @type {string[]} */
   const out = [];
   let depth = 0, before = "";
   const line = () => out.push("\n", "  ".repeat(Math.min(depth, deepest)));
   for (const [from, to] of tokens(text)) {
-    const c = text[from];
+    const c = text[from] ?? "";
     const closes = c === "}" || c === "]";
     if (closes) depth--;
     if (closes ? before !== "{" && before !== "[" : before === "{" || before === "[" || before === ",") line();
@@ -61,6 +65,7 @@ export function layout(text) {
 }
 
 // member returns the text of a member of a JSON object, undefined where it has none; of several, the last.
+/** @param {string} text @param {string} name @returns {string | undefined} */
 export function member(text, name) {
   let depth = 0, key = '""', from = -1, end = 0, found;
   for (const [s, e] of tokens(text)) {
@@ -81,4 +86,5 @@ export function member(text, name) {
 }
 
 // content returns the text that a JSON value stands for: that of a string, else the JSON itself.
+/** @param {string | undefined} raw @returns {string | undefined} */
 export const content = (raw) => raw?.[0] === '"' ? JSON.parse(raw) : raw;

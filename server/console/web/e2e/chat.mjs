@@ -1,0 +1,75 @@
+// The chat against a real server: a question by keyboard, a tool's call, Markdown, copy, edit, options, the list of chats.
+
+export const args = ["--store", "memory"];
+
+export default async function ({ page, base, check, axe, shot, view }) {
+  await page.goto(base);
+  await page.waitForSelector("#health.up");
+  await page.waitForSelector(".welcome");
+  await axe("welcome");
+  await shot("welcome");
+  await page.focus("#prompt");
+  await page.keyboard.type("What is 7 + 35, and what time is it in Tokyo?");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".turn.assistant .meta >> text=model call");
+  await page.waitForSelector("#stop", { state: "hidden" });
+  check("its address", new URL(page.url()).pathname.startsWith("/chats/"));
+  check("the calls", await page.locator(".tool").count() >= 2);
+  await page.locator(".tool summary").first().click();
+  await page.waitForSelector(".tool .json pre");
+  await axe("answered");
+  await shot("answered");
+
+  const address = page.url();
+  await page.click("#fresh");
+  await page.waitForSelector(".welcome");
+  await page.fill("#prompt", "say **bold**");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".turn.assistant .meta >> text=model call");
+  if (view.width > 1300) {
+    await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
+    check("titles", (await page.locator(".chats .chat-name").allTextContents()).sort(), ["What is 7 + 35, and what time is it in Tokyo?", "say **bold**"]);
+    await page.fill(".chats input", "TOKYO");
+    await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
+    await page.locator(".chats li a").click();
+  } else {
+    await page.locator(".chats-open").click();
+    await page.locator("dialog li a", { hasText: "Tokyo" }).click();
+  }
+  await page.waitForFunction((want) => location.href === want && document.querySelectorAll(".tool").length >= 2, address);
+  check("the question that the server kept", await page.locator(".turn.user .said").textContent(), "What is 7 + 35, and what time is it in Tokyo?");
+  await page.waitForSelector("#stop", { state: "hidden" });
+
+  await page.evaluate(() => sessionStorage.clear());
+  await page.goto("about:blank"); // a page that is left saves its chat
+  await page.goto(address);
+  await page.waitForFunction(() => document.querySelectorAll(".tool").length >= 2);
+  await page.waitForSelector("#stop", { state: "hidden" });
+  await page.locator(".user-actions button", { hasText: "Edit" }).click();
+  check("the question is in the box", await page.inputValue("#prompt"), "What is 7 + 35, and what time is it in Tokyo?");
+  await page.fill("#prompt", "What is 2 * 21?");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".turn.assistant .meta >> text=model call");
+  check("one question", await page.locator(".turn.user").count(), 1);
+
+  await page.click("#options");
+  await page.waitForSelector("dialog #system");
+  await axe("options");
+  await shot("options");
+  await page.fill("#system", "Answer briefly.");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => document.activeElement.id === "options"); // the focus returns
+  await page.fill("#prompt", "What is 3 * 3?");
+  const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
+  await page.keyboard.press("Enter");
+  check("the system text is sent", JSON.parse((await sent).postData()).system, "Answer briefly.");
+  await page.waitForSelector("#stop", { state: "hidden" });
+
+  await page.waitForSelector("header button >> text=Delete");
+  await page.locator("header button", { hasText: "Delete" }).click();
+  await axe("delete");
+  await page.locator("dialog button", { hasText: "Delete for good" }).click();
+  await page.waitForSelector(".welcome");
+  const left = await page.evaluate(async () => (await (await fetch("/api/sessions")).json()).data.map((s) => s.title));
+  check("the chats that are left", left, ["say **bold**"]);
+}

@@ -1,0 +1,381 @@
+// The conversation: what was said, and what is asked of the server. It lives as long as the page: a stream goes on while
+// another screen is shown.
+
+import { signal } from "@preact/signals";
+import { connection, delay, enc, events, get, getText, isGone, Lost, pause, Refusal, refusal, request, send } from "../api";
+import { decisionIn, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
+import { member } from "../text/jsontext.js";
+import { mark, rewind, sent, settle, take, textOf, waits, type Message } from "./message";
+import { optionsOf } from "./options";
+import { Speaker } from "./speaker";
+import { inView, news } from "./watch";
+
+const saved = "lathe.chat";
+const saveEvery = 1000; // ms between two saves while an answer streams
+const attempts = 5; // to find a run whose answer never began
+
+type Ask = (signal: AbortSignal) => Promise<Response>;
+
+export class Chat {
+  id: string = crypto.randomUUID();
+  messages: Message[] = [];
+  durable: boolean | undefined; // whether the server keeps runs: they go on when the page is left
+  readonly cards = new Map<string, { runId: string; call: WaitingCall; decision?: Decision }>(); // of calls that wait, by digest
+  readonly revision = signal(0); // grows with every change
+  readonly busy = signal(false);
+  readonly loading = signal<Error | boolean>(false);
+  readonly draft = signal("");
+  readonly revisions = new WeakMap<Message, number>();
+  onChange: () => void = () => {}; // a run of the chat has begun, waits or has ended
+  focusWanted: string | undefined; // the id of a call whose view is to get the focus
+  private aborter: AbortController | undefined;
+  private watcher: AbortController | undefined;
+  private more = false;
+  private savedAt = 0;
+  private frame = 0;
+  private readonly speaker = new Speaker();
+
+  constructor() {
+    const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[] } | null;
+    if (old) {
+      this.id = old.id;
+      this.messages = old.messages;
+    }
+    for (const m of this.messages) this.speaker.skip(m);
+    addEventListener("pagehide", () => this.save());
+    connection.subscribe((state) => this.connected(state !== "lost"));
+  }
+
+  get last(): Message | undefined { return this.messages.at(-1); }
+
+  // changed shows a message again, or all.
+  private changed(message?: Message) {
+    if (message) {
+      this.revisions.set(message, (this.revisions.get(message) ?? 0) + 1);
+      if (message.role === "assistant") this.speaker.follow(message);
+    } else for (const m of this.messages) this.revisions.set(m, (this.revisions.get(m) ?? 0) + 1);
+    this.revision.value++;
+  }
+
+  // later shows a message with the next picture: many parts may come before it.
+  private later(message: Message) {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.changed(message);
+    });
+  }
+
+  // reset leaves the chat that is shown. Its run goes on where the server keeps runs.
+  private reset(id: string, messages: Message[]) {
+    if (this.busy.value && !this.durable) this.aborter?.abort();
+    this.aborter?.abort("left");
+    this.watcher?.abort();
+    this.aborter = undefined;
+    this.busy.value = false;
+    this.id = id;
+    this.messages = messages;
+    this.cards.clear();
+    for (const m of messages) this.speaker.skip(m);
+    this.save();
+    this.changed();
+  }
+
+  fresh() {
+    this.loading.value = false;
+    this.reset(crypto.randomUUID(), []);
+  }
+
+  // open shows a chat that the server keeps: what its last run was asked, and the stream of that run.
+  async open(id: string) {
+    if (id === this.id && this.messages.length) return;
+    this.reset(id, []);
+    this.loading.value = true;
+    try {
+      const { data } = await get<{ data: { run_id: string; parent_run_id?: string }[] }>(`api/runs?limit=20&session_id=${enc(id)}`);
+      const run = data.find((r) => !r.parent_run_id);
+      if (this.id !== id) return;
+      if (!run) throw new Error("The server keeps no chat with this address. It may have been deleted.");
+      this.durable = true;
+      const first = (await getText(`api/runs/${enc(run.run_id)}/events?after=0&follow=false`)).match(/^data: (.*)$/m)?.[1] ?? "{}";
+      if (this.id !== id) return;
+      const answer: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], metadata: { runId: run.run_id } };
+      this.messages = [...history(member(member(first, "content") ?? "{}", "messages") ?? "[]"), answer];
+      for (const m of this.messages.slice(0, -1)) this.speaker.skip(m);
+      this.loading.value = false;
+      this.changed();
+      await this.follow(answer, this.stream(answer), true);
+    } catch (e) {
+      if (this.id === id) this.loading.value = e as Error;
+    }
+  }
+
+  // save keeps the conversation for a reload of the page, as far as the browser has room for it.
+  save() {
+    this.savedAt = Date.now();
+    try {
+      if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages }));
+      else sessionStorage.removeItem(saved);
+    } catch {
+      sessionStorage.removeItem(saved);
+    }
+  }
+
+  say(text: string): Promise<void> {
+    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+    this.messages.push(message);
+    this.changed();
+    return this.run();
+  }
+
+  // run asks for the answer to the last message.
+  private async run() {
+    const messages = this.messages.map(sent);
+    const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [] };
+    this.messages.push(message);
+    const body = JSON.stringify(optionsOf(this.id, { id: this.id, messages }, this.durable !== false));
+    await this.follow(message, (signal) => request("api/chat", { method: "POST", body, signal }));
+  }
+
+  // retry asks the last question again, unless its run goes on: then it is followed.
+  async retry() {
+    const message = this.last;
+    if (this.busy.value || message?.role !== "assistant") return;
+    const found = message.metadata?.runId ? undefined : await this.find().catch(() => undefined);
+    if (found) return this.follow(message, this.stream(message, found));
+    this.messages.pop();
+    this.changed();
+    await this.run();
+  }
+
+  // edit takes a question and all after it out of the conversation, and puts its text into the box.
+  edit(message = this.messages.findLast((m) => m.role === "user")) {
+    const at = message ? this.messages.indexOf(message) : -1;
+    if (this.busy.value || at < 0) return;
+    this.watcher?.abort();
+    const text = this.messages[at]!.parts.map((p) => p.text ?? "").join("");
+    this.messages.length = at;
+    this.draft.value = [text, this.draft.value].filter(Boolean).join("\n");
+    this.save();
+    this.changed();
+  }
+
+  // find returns the id of a run of this chat that no message knows.
+  private async find(): Promise<string | undefined> {
+    if (this.durable === false) return undefined;
+    const { data } = await get<{ data: { run_id: string }[] }>(`api/runs?limit=1&session_id=${enc(this.id)}`);
+    const id = data[0]?.run_id;
+    return this.messages.some((m) => m.metadata?.runId === id) ? undefined : id;
+  }
+
+  // stream asks for what the run of a message says after what was told of it.
+  private stream(message: Message, runId = message.metadata?.runId ?? ""): Ask {
+    return (signal) => request(`api/chat/${enc(runId)}/stream`, { signal, headers: message.told ? { "Last-Event-ID": message.told.id } : {} });
+  }
+
+  // again follows the run of a message that was left while it was made, or that waits.
+  async again() {
+    const message = this.last;
+    if (message?.role !== "assistant" || this.busy.value) return;
+    if (!message.working) return this.attend(message);
+    const runId = message.metadata?.runId ?? await this.find().catch(() => undefined);
+    if (this.durable && runId) {
+      rewind(message);
+      return this.follow(message, this.stream(message, runId));
+    }
+    settle(message);
+    Object.assign(message, { working: false, lost: false, problem: { text: "The page was left before the answer was complete." } });
+    this.changed(message);
+  }
+
+  // follow shows a stream until the run has ended or waits. A connection that breaks off is made again.
+  private async follow(message: Message, ask: Ask, quiet = false): Promise<void> {
+    this.watcher?.abort();
+    const aborter = this.aborter = new AbortController(), { signal } = aborter;
+    Object.assign(message, { working: true, lost: false, problem: undefined, seen: undefined });
+    this.busy.value = true;
+    this.save();
+    this.changed(message);
+    try {
+      for (let attempt = 0; !await this.read(message, ask, signal); attempt++) {
+        if (this.durable === false) throw new Error("The connection broke off before the answer was complete.");
+        if (message.heard) attempt = 0;
+        message.heard = false;
+        this.connected(connection.value !== "lost");
+        await pause(delay(attempt), signal);
+        const runId = message.metadata?.runId ?? await this.find().catch(() => undefined);
+        if (!runId && attempt >= attempts) throw new Lost();
+        if (!runId) {
+          ask = () => Promise.reject(new Lost());
+          continue;
+        }
+        rewind(message);
+        ask = this.stream(message, runId);
+      }
+    } catch (e) {
+      if (signal.reason === "left") return;
+      if (signal.aborted) message.metadata = { ...message.metadata, reason: "cancelled" };
+      else message.problem = { text: (e as Error).message, code: e instanceof Refusal ? e.code : "" };
+    }
+    if (signal.reason === "left") return;
+    settle(message);
+    Object.assign(message, { working: false, lost: false, heard: undefined });
+    if (quiet) this.speaker.skip(message);
+    this.aborter = undefined;
+    this.busy.value = false;
+    this.save();
+    this.changed(); // what may be done about each message depends on the last
+    this.onChange();
+    const more = this.more;
+    this.more = false;
+    if (more) return this.follow(message, this.stream(message));
+    void this.attend(message);
+  }
+
+  // connected shows whether the server of the run that is followed is there.
+  private connected(reached: boolean) {
+    const message = this.last;
+    if (!this.aborter || !message?.working || message.lost === !reached) return;
+    message.lost = !reached;
+    this.changed(message);
+  }
+
+  // read reads one stream into the message. It reports whether it was whole.
+  private async read(message: Message, ask: Ask, signal: AbortSignal): Promise<boolean> {
+    try {
+      const response = await ask(signal);
+      if (response.status === 204) { // all of it was told
+        if (message.metadata?.reason === "awaiting_approval") delete message.metadata.reason;
+        return true;
+      }
+      if (!response.ok) {
+        const refused = await refusal(response);
+        const known = message.metadata?.runId;
+        if (refused.code === "event_id_ahead" && message.told) { // the store has lost what it had told
+          delete message.told;
+          return false;
+        }
+        if (known && [502, 503, 504].includes(refused.status)) return false;
+        throw refused;
+      }
+      const runId = response.headers.get("X-Lathe-Run-Id");
+      if (runId) message.metadata = { ...message.metadata, runId };
+      message.lost = false;
+      this.changed(message);
+      this.save(); // a page that is loaded again finds the run
+      let left = false;
+      for await (const { id, data } of events(response)) {
+        if (signal.aborted) throw new DOMException("left", "AbortError");
+        if (data === "[DONE]") return !left;
+        message.heard = true;
+        const text = take(message, data, id);
+        left ||= text?.startsWith("unavailable:") ?? false; // the server stops, and the run goes on
+        if (text && !left) message.problem = { text };
+        this.later(message);
+        if (Date.now() - this.savedAt > saveEvery) this.save();
+      }
+      return false;
+    } catch (e) {
+      if (e instanceof Lost) return false;
+      throw e;
+    }
+  }
+
+  stop() {
+    const message = this.last, aborter = this.aborter;
+    if (!aborter) return;
+    const runId = message?.metadata?.runId;
+    if (this.durable !== false && runId && !message?.lost) send("POST", `api/runs/${enc(runId)}/cancel`).catch(() => aborter.abort());
+    else aborter.abort();
+  }
+
+  // attend shows the cards of a message whose run waits for approvals, and follows the run once it goes on,
+  // wherever it was decided.
+  private async attend(message: Message) {
+    if (this.durable === false || message.metadata?.reason !== "awaiting_approval" || message !== this.last) return;
+    this.watcher?.abort();
+    const { signal } = this.watcher = new AbortController();
+    const runId = message.metadata.runId ?? "";
+    for (let attempt = 0; ;) {
+      try {
+        await inView(signal);
+        const run = await get<Run>(`api/runs/${enc(runId)}`, signal);
+        attempt = 0;
+        this.learn(message, run);
+        if (signal.aborted) return;
+        const untold = run.last_event_id !== message.looked && run.open_calls.some((o) => o.state === "awaiting_approval" && !message.parts.some((p) => p.approval?.id === o.args_digest));
+        if (run.status !== "parked" || untold || run.last_event_id > (message.seen ??= run.last_event_id)) {
+          message.looked = run.last_event_id;
+          return this.goOn(message);
+        }
+        await news(runId, run.last_event_id, signal);
+      } catch (e) {
+        if (signal.aborted) return;
+        if (isGone(e)) {
+          message.metadata = { ...message.metadata, reason: undefined };
+          message.problem = { text: (e as Error).message, code: (e as Refusal).code };
+          this.changed(message);
+          return;
+        }
+        await pause(delay(attempt++), signal).catch(() => {});
+      }
+    }
+  }
+
+  // learn brings the cards of a message up to date with its run.
+  private learn(message: Message, run: Run) {
+    for (const part of waits(message)) {
+      const digest = part.approval!.id, call = run.open_calls.find((o) => o.args_digest === digest);
+      const decision = decisionIn(run, digest), card = this.cards.get(digest);
+      if (card && decision) this.cards.set(digest, { ...card, decision });
+      else if (!call) this.decided(message, digest, decision ?? { decision: "decided elsewhere" }, false);
+      else if (!card) this.cards.set(digest, { runId: run.run_id, call: { ...call, session_id: run.session_id ?? call.session_id } });
+    }
+    this.changed(message);
+  }
+
+  // decided shows a decision about a call, and follows what the run makes of it. The focus goes to the next card, or to the
+  // call, if the card had it.
+  decided(message: Message, digest: string, decision: Decision, focused: boolean) {
+    const part = message.parts.find((p) => p.approval?.id === digest);
+    if (part?.state !== "approval-requested") return;
+    part.state = "approval-responded";
+    part.approval = { id: digest, approved: ["approved", "edited", "answered"].includes(decision.decision) };
+    part.decision = decision;
+    if (message.told) mark(message);
+    if (focused) this.focusWanted = waits(message).find((p) => this.cards.has(p.approval!.id))?.toolCallId ?? part.toolCallId;
+    this.changed(message);
+    this.goOn(message);
+  }
+
+  private goOn(message: Message) {
+    if (this.busy.value) this.more = true;
+    else void this.follow(message, this.stream(message));
+  }
+
+  // transcript is the conversation as Markdown.
+  transcript(): string {
+    return this.messages.map((m) => `## ${m.role === "user" ? "You" : "Assistant"}\n\n${textOf(m)}\n`).join("\n");
+  }
+}
+
+// history makes messages of those with which a run began; raw is their JSON. A tool's result belongs to its call.
+function history(raw: string): Message[] {
+  const out: Message[] = [];
+  const results = new Map<string, string>();
+  const stored = JSON.parse(raw) as { role: string; parts?: { type: string; text?: string; id?: string; name?: string; arguments?: string; content?: string; media_type?: string }[] }[];
+  for (const p of stored.flatMap((m) => m.parts ?? [])) if (p.type === "tool_result") results.set(p.id ?? "", p.content ?? "");
+  for (const m of stored) {
+    if (m.role !== "user" && m.role !== "assistant") continue;
+    let message = out.at(-1);
+    if (m.role === "user" || message?.role !== "assistant") out.push(message = { id: crypto.randomUUID(), role: m.role, parts: [] });
+    else message.parts.push({ type: "step-start" });
+    for (const p of m.parts ?? []) {
+      if (p.type === "text" || p.type === "reasoning") message.parts.push({ type: p.type, text: p.text ?? "", state: "done" });
+      else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "") ?? "" });
+      else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "" });
+    }
+  }
+  return out;
+}
+
+export const chat = new Chat();

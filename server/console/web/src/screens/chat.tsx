@@ -1,0 +1,226 @@
+// The chat: conversation, message box, what the chat asks of its runs, and the chats that the server keeps.
+
+import { memo } from "preact/compat";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { enc, isGone, send } from "../api";
+import { chat } from "../chat/chat";
+import { textOf, type Message } from "../chat/message";
+import { loadOptions, options, setOptions } from "../chat/options";
+import { Facts, PartView, ProblemBox, reasons, Working } from "../chat/parts";
+import { Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
+import { useResource } from "../resource";
+import { go, path } from "../router";
+import { bytes } from "../text/format";
+import { visible } from "../text/visible.js";
+import type { ScreenProps } from "./index";
+
+const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
+
+interface Tool { name: string; description: string; effect: string; policy: string; advertised: boolean; origin?: string }
+interface ListedChat { session_id: string; title: string; updated: string; status: string; runs: number }
+
+export default function ChatScreen({ params }: ScreenProps) {
+  const models = useResource<{ data: { id: string }[] }>("v1/models");
+  const tools = useResource<{ data: Tool[] }>("api/tools");
+  const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
+  const [turn, setTurn] = useState(0);
+  const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
+  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats">("");
+  void chat.revision.value;
+
+  useEffect(() => {
+    if (params.id && params.id !== chat.id) void chat.open(params.id).then(() => setTurn((n) => n + 1));
+    else if (!params.id && chat.messages.length) go(`/chats/${enc(chat.id)}`, { replace: true });
+    loadOptions(params.id ?? chat.id);
+  }, [params.id]);
+  useEffect(() => { if (chat.messages.length && path.value === "/") go(`/chats/${enc(chat.id)}`, { replace: true }); });
+  useEffect(() => { chat.onChange = chats.reload; });
+  useEffect(() => {
+    if (chats.data) chat.durable = true;
+    else if (chats.error && isGone(chats.error)) chat.durable = false;
+    else return;
+    if (!chat.busy.value) void chat.again();
+  }, [chats.data !== undefined, chats.error !== undefined]);
+
+  const effects = new Map(tools.data?.data.map((t) => [t.name, t.effect]));
+  const listed = chats.data?.data.find((c) => c.session_id === chat.id);
+  const first = chat.messages[0];
+  const title = listed?.title || (first && textOf(first).slice(0, 80)) || "New chat";
+  useEffect(() => { document.title = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
+  const fresh = () => {
+    chat.fresh();
+    go("/");
+    loadOptions(chat.id);
+    document.getElementById("prompt")?.focus();
+  };
+  const names = models.data?.data.map((m) => m.id) ?? [];
+  const remove = async () => {
+    await send("DELETE", `api/sessions/${enc(chat.id)}`);
+    setDialog("");
+    fresh();
+    chats.reload();
+  };
+
+  return <div class="chat" key="chat" data-turn={turn}>
+    <aside class="chats" aria-label="Chats"><ChatList chats={chats} fresh={fresh} /></aside>
+    <div class="chat-main">
+      <header class="chat-head">
+        <h1 class="chat-title" title={visible(title)}>{visible(title)}</h1>
+        <button type="button" class="quiet small chats-open" onClick={() => setDialog("chats")}>Chats</button>
+        <label class="pick"><span class="unseen">Model</span> <select id="model" disabled={names.length === 0} value={names.includes(options.value.model) ? options.value.model : ""} onChange={(e) => setOptions(chat.id, { model: e.currentTarget.value })}>
+          <option value="">{names.length ? "default model" : "no models"}</option>{names.map((n) => <option key={n} value={n}>{visible(n)}</option>)}
+        </select></label>
+        <button type="button" class="quiet small" id="options" onClick={() => setDialog("options")}>Options{options.value.system || options.value.tools || options.value.mode ? " •" : ""}</button>
+        {first && <Copy text={() => chat.transcript()} label="Copy chat" />}
+        {listed && <button type="button" class="quiet small" onClick={() => setDialog("delete")}>Delete</button>}
+        <button type="button" class="quiet small" id="fresh" onClick={fresh}>New chat</button>
+      </header>
+      <Conversation effects={effects} simulated={names.length > 0 && names.every((n) => n.startsWith("sim/"))} />
+      <Box longest={limits.data?.max_text ?? Infinity} largest={limits.data?.max_body_bytes ?? Infinity} />
+    </div>
+    {dialog === "options" && <OptionsDialog tools={tools.data?.data ?? []} close={() => setDialog("")} />}
+    {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a, button.new")) setDialog(""); }}><ChatList chats={chats} fresh={fresh} /></div></Dialog>}
+    {dialog === "delete" && <Dialog title="Delete this chat?" close={() => setDialog("")}>
+      <div class="stack"><p>The server removes “{visible(title)}” with its {listed?.runs === 1 ? "run" : `${listed?.runs ?? ""} runs`}, for good.</p><DeleteButton remove={remove} /></div>
+    </Dialog>}
+  </div>;
+}
+
+function DeleteButton({ remove }: { remove: () => Promise<void> }) {
+  const [error, setError] = useState<Error>();
+  return <>{error && <ErrorState error={error} />}<div class="answers"><button type="button" class="danger" onClick={() => void remove().catch(setError)}>Delete for good</button></div></>;
+}
+
+function ChatList({ chats, fresh }: { chats: ReturnType<typeof useResource<{ data: ListedChat[]; next?: string }>>; fresh: () => void }) {
+  const [search, setSearch] = useState("");
+  const found = useResource<{ data: ListedChat[] }>(search ? `api/sessions?limit=100&q=${enc(search)}` : undefined);
+  const rows = (search ? found.data : chats.data)?.data;
+  return <div class="chat-list">
+    <button type="button" class="quiet new" onClick={fresh}>New chat</button>
+    <input type="search" aria-label="Search chats" placeholder="Search chats" value={search} onInput={(e) => setSearch(e.currentTarget.value.trim())} />
+    {chats.error && !chats.data ? <p class="soft small">{isGone(chats.error) ? "This server keeps no chats: it has no store." : visible(chats.error.message)}</p>
+      : rows === undefined ? <Loading /> : rows.length === 0 ? <p class="soft small">{search ? "No chat has this in its title." : "Chats appear here."}</p>
+      : <ul>{rows.map((c) => <li key={c.session_id}><Link to={`/chats/${enc(c.session_id)}`} aria-current={c.session_id === chat.id ? "page" : undefined}>
+        <span class="chat-name">{visible(c.title || "Untitled")}</span><span class="soft small"><Time at={c.updated} />{c.status === "parked" ? " · waits" : c.status === "running" ? " · working" : c.status === "failed" ? " · failed" : ""}</span></Link></li>)}</ul>}
+  </div>;
+}
+
+function Conversation({ effects, simulated }: { effects: Map<string, string>; simulated: boolean }) {
+  const talk = useRef<HTMLElement>(null), atEnd = useRef(true);
+  void chat.revision.value;
+  useLayoutEffect(() => { if (atEnd.current && talk.current) talk.current.scrollTop = talk.current.scrollHeight; });
+  useEffect(() => { atEnd.current = true; }, [chat.id]);
+  const loading = chat.loading.value;
+  return <section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
+    onScroll={(e) => { const t = e.currentTarget; atEnd.current = t.scrollHeight - t.scrollTop - t.clientHeight < 80; }}>
+    {loading === true ? <Loading what="Reading the chat" /> : loading ? <ErrorState error={loading} retry={() => { const id = path.value.split("/")[2]; if (id) void chat.open(decodeURIComponent(id)); }} />
+      : chat.messages.length === 0 ? <Welcome simulated={simulated} />
+      : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} busy={chat.busy.value} />)}
+  </section>;
+}
+
+function Welcome({ simulated }: { simulated: boolean }) {
+  return <div class="welcome"><Empty title="What should be done?">
+    <p>Ask, and watch which tools the model calls, with what, and what they say. What changes the world waits for your approval.</p>
+    {simulated && <p>This server has only simulated models. Configure one in lathe.yaml: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
+  </Empty><div class="tries">{tries.map((t) => <button key={t} type="button" class="quiet" onClick={() => void chat.say(t)}>{t}</button>)}</div></div>;
+}
+
+// A Turn is drawn again when its message has changed: revision says so.
+const Turn = memo(({ message: m, revision, last, effects, busy }: { message: Message; revision: number; last: boolean; effects: Map<string, string>; busy: boolean }) => {
+  const meta = m.metadata ?? {}, made = m.parts.some((p) => p.state === "output-available");
+  return <article class={`turn ${m.role}`} aria-label={m.role === "user" ? "You" : "Assistant"}>
+    {m.parts.map((p, i) => <PartView key={`${i} ${p.type} ${p.toolCallId ?? ""}`} part={p} message={m} revision={revision} effects={effects} />)}
+    {m.working ? <Working message={m} revision={revision} /> : m.role === "assistant" ? <>
+      {m.problem ? <ProblemBox {...m.problem}>{last && <>
+        <button type="button" onClick={() => void chat.retry()}>Try again</button><button type="button" class="quiet" onClick={() => chat.edit()}>Edit the question</button>
+        {made && <small>Calls above were made. They may be made once more.</small>}
+      </>}</ProblemBox> : reasons[meta.reason ?? ""] ? <div class="problem note" role="note">{reasons[meta.reason!]}</div> : null}
+      <div class="meta"><Facts message={m} revision={revision} />{textOf(m) && <Copy text={() => textOf(m)} />}{last && !busy && !m.problem && meta.reason !== "awaiting_approval" && <button type="button" class="quiet small" onClick={() => void chat.retry()}>Answer again</button>}</div>
+    </> : <div class="meta user-actions"><Copy text={() => m.parts.map((p) => p.text ?? "").join("")} />{!busy && <button type="button" class="quiet small" onClick={() => chat.edit(m)}>Edit</button>}</div>}
+  </article>;
+}, (a, b) => a.message === b.message && a.revision === b.revision && a.last === b.last && a.busy === b.busy && a.effects.size === b.effects.size);
+
+// Box takes a text of any length, and sends one that the server takes.
+function Box({ longest, largest }: { longest: number; largest: number }) {
+  const box = useRef<HTMLTextAreaElement>(null), file = useRef<HTMLInputElement>(null);
+  const [note, setNote] = useState("");
+  const text = chat.draft.value, busy = chat.busy.value;
+  const excessOf = (said: string) => {
+    const characters = said.length <= longest ? said.length : [...said].length; // characters are fewer than code units
+    return characters > longest ? `The message has ${characters.toLocaleString()} characters; this server takes ${longest.toLocaleString()}. Shorten it, or raise serve.max_text. Nothing was cut off or sent.` : "";
+  };
+  const excess = excessOf(text);
+  const submit = () => {
+    const said = chat.draft.value.trim();
+    if (!said || chat.busy.value || excessOf(said)) return;
+    chat.draft.value = "";
+    setNote("");
+    void chat.say(said);
+  };
+  const attach = async (files: Iterable<File>) => {
+    for (const f of files) {
+      if (f.size > largest) {
+        setNote(`${f.name} has ${bytes(f.size)}; a request may have ${bytes(largest)}. Nothing was added.`);
+        continue;
+      }
+      const content = new Uint8Array(await f.arrayBuffer());
+      let said: string;
+      try {
+        said = new TextDecoder("utf-8", { fatal: true }).decode(content);
+      } catch {
+        setNote(`${f.name} is no text in UTF-8. Nothing was added.`);
+        continue;
+      }
+      const fence = "`".repeat(Math.max(3, ...[...said.matchAll(/`+/g)].map((m) => m[0].length + 1)));
+      chat.draft.value = `${chat.draft.value}${chat.draft.value ? "\n\n" : ""}${f.name}:\n${fence}\n${said.replace(/\n$/, "")}\n${fence}\n`;
+      setNote("");
+    }
+    box.current?.focus();
+  };
+  useEffect(() => {
+    const stop = (e: KeyboardEvent) => { if (e.key === "Escape" && chat.busy.value && !e.defaultPrevented && !document.querySelector("dialog[open]")) chat.stop(); };
+    addEventListener("keydown", stop);
+    return () => removeEventListener("keydown", stop);
+  }, []);
+  const before = useRef(text);
+  useEffect(() => { // a question that is edited comes from elsewhere
+    if (text && text !== before.current && document.activeElement !== box.current && box.current?.value === text) box.current.focus();
+    before.current = text;
+  }, [text]);
+  return <form id="form" class="box" onSubmit={(e) => { e.preventDefault(); submit(); }} onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void attach(e.dataTransfer?.files ?? []); }}>
+    <label for="prompt" class="unseen">Message</label>
+    <textarea id="prompt" ref={box} rows={1} placeholder="Ask something that needs a tool…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
+      onInput={(e) => { chat.draft.value = e.currentTarget.value; }}
+      onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void attach(files); } }}
+      onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); } }} />
+    <div class="box-actions">
+      <button type="button" class="quiet attach" title="Add text files" onClick={() => file.current?.click()}>Add file<input ref={file} type="file" multiple hidden aria-label="Text files" onClick={(e) => e.stopPropagation()} onChange={(e) => { void attach([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} /></button>
+      <button id="send" type="submit" hidden={busy} disabled={excess !== ""}>Send</button>
+      <button id="stop" type="button" class="danger" hidden={!busy} onClick={() => chat.stop()}>Stop</button>
+    </div>
+    <p id="too-long" class="too-long" role="alert">{excess || note}</p>
+    <p class="hint">Enter sends, Shift + Enter begins a new line, Esc stops the answer.</p>
+  </form>;
+}
+
+// OptionsDialog changes what this chat asks of its runs.
+function OptionsDialog({ tools, close }: { tools: Tool[]; close: () => void }) {
+  const o = options.value, set = (change: Parameters<typeof setOptions>[1]) => setOptions(chat.id, change);
+  const usable = tools.filter((t) => t.advertised);
+  return <Dialog title="Options of this chat" close={close}>
+    <div class="stack chat-options">
+      <p class="soft small">They hold for the next messages of this chat, and are kept in this browser.</p>
+      <label for="system">System text</label>
+      <textarea id="system" rows={4} value={o.system} placeholder="What the model should know before the conversation" onInput={(e) => set({ system: e.currentTarget.value })} />
+      <label for="mode">Tool choice</label>
+      <select id="mode" value={o.mode} onChange={(e) => set({ mode: e.currentTarget.value as typeof o.mode })}>
+        <option value="">as the server has it</option><option value="relaxed">the model may call tools</option><option value="enforced">the model must call a tool</option><option value="disabled">no tools</option>
+      </select>
+      <fieldset><legend>Tools</legend>
+        <label class="check"><input type="checkbox" checked={o.tools === null} onChange={(e) => set({ tools: e.currentTarget.checked ? null : usable.map((t) => t.name) })} /> all that this server offers ({usable.length})</label>
+        {o.tools !== null && usable.map((t) => <label class="check" key={t.name}><input type="checkbox" checked={o.tools!.includes(t.name)} onChange={(e) => set({ tools: e.currentTarget.checked ? [...o.tools!, t.name] : o.tools!.filter((n) => n !== t.name) })} /> <b class="mono">{visible(t.name)}</b> <span class="soft small">{visible(t.description).slice(0, 100)}</span></label>)}
+      </fieldset>
+    </div>
+  </Dialog>;
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/shorten"
+	"github.com/lathe-run/lathe/store"
+)
+
+const (
+	// maxSessionRuns bounds the runs that a request for sessions looks at, the newest first: older sessions are not listed.
+	maxSessionRuns = 10_000
+	// maxSessionTitle is the length of a title in bytes.
+	maxSessionTitle = 120
+	// sessionPage is the number of sessions in a page if the request names none.
+	sessionPage = 50
+)
+
+// A sessionRow is one session of the caller: the runs that were given its id.
+type sessionRow struct {
+	ID      string    `json:"session_id"`
+	Title   string    `json:"title"` // of the first question; empty if its text is not kept
+	Started time.Time `json:"started"`
+	Updated time.Time `json:"updated"`
+	Status  string    `json:"status"` // of the newest run
+	Model   string    `json:"model"`  // of the newest run
+	Runs    int       `json:"runs"`
+	first   string    // the id of its oldest run
+}
+
+// listSessions answers with the caller's sessions, the one with the newest run first. Those of other keys are not listed,
+// not for an admin key either.
+func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) {
+	f, p := c.filter(r)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	limit, after, search := f.Limit, f.After, strings.ToLower(r.URL.Query().Get("q"))
+	if limit == 0 {
+		limit = sessionPage
+	}
+	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	all, err := h.sessionsOf(r.Context(), c.key.Name)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	if after != "" {
+		at := slices.IndexFunc(all, func(s sessionRow) bool { return s.ID == after })
+		if at < 0 {
+			c.fail(w, badRequest("after", "There is no such session: begin with the first page."))
+			return
+		}
+		all = all[at+1:]
+	}
+	page, next := []sessionRow{}, ""
+	for _, s := range all {
+		if s.Title = h.title(r.Context(), s.first); !strings.Contains(strings.ToLower(s.Title), search) {
+			continue
+		}
+		if len(page) == limit {
+			next = page[limit-1].ID
+			break
+		}
+		page = append(page, s)
+	}
+	c.answer(w, struct {
+		Data []sessionRow `json:"data"`
+		Next string       `json:"next,omitempty"`
+	}{page, next})
+}
+
+// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first.
+func (h *runsHandler) sessionsOf(ctx context.Context, principal string) ([]sessionRow, error) {
+	var all []sessionRow
+	at := map[string]int{}
+	f := &store.RunFilter{Principal: principal, Limit: maxPage}
+	for seen := 0; seen < maxSessionRuns; {
+		rows, next, err := h.opts.Index.Runs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		seen += len(rows)
+		for i := range rows {
+			r := &rows[i]
+			if r.SessionID == "" || r.ParentRunID != "" {
+				continue
+			}
+			n, ok := at[r.SessionID]
+			if !ok {
+				n = len(all)
+				at[r.SessionID] = n
+				all = append(all, sessionRow{ID: r.SessionID, Updated: r.Updated, Status: r.Status, Model: r.Model})
+			}
+			s := &all[n]
+			s.Runs, s.Started, s.first = s.Runs+1, r.Started, r.RunID
+		}
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+// title returns the beginning of the first question of a run, "" if its text is not kept.
+func (h *runsHandler) title(ctx context.Context, runID string) string {
+	for e, err := range h.opts.Index.Read(ctx, runID, 0) {
+		d, ok := e.Data.(*event.RunStarted)
+		if err != nil || !ok {
+			return "" // it was removed meanwhile
+		}
+		for i := range d.Messages {
+			if d.Messages[i].Role == lathe.RoleUser {
+				return shorten.Clip(strings.Join(strings.Fields(d.Messages[i].Text()), " "), maxSessionTitle)
+			}
+		}
+		return ""
+	}
+	return ""
+}
