@@ -66,6 +66,23 @@ func TestAssemblersAgree(t *testing.T) {
 	}
 }
 
+// Every wire and every client reads the whole answer.
+func TestWiresAgree(t *testing.T) {
+	for i := range wireTables {
+		lanes, err := wireLanes(&wireTables[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lanes {
+			for range 2 {
+				if err := l.op(); err != nil {
+					t.Errorf("%s, %s: %v", wireTables[i].title, l.name, err)
+				}
+			}
+		}
+	}
+}
+
 func TestDecoders(t *testing.T) {
 	_, lanes, _ := decoders()
 	for _, l := range lanes {

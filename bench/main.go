@@ -15,11 +15,12 @@ func main() {
 	doAssembly := flag.Bool("assembly", false, "assembly of streamed calls and text")
 	doDecode := flag.Bool("decode", false, "decoding of one chunk")
 	doRunner := flag.Bool("runner", false, "the tool runner over the tool's bare function")
+	doWires := flag.Bool("wires", false, "an event on each wire beside one of chat completions")
 	rounds := flag.Int("rounds", 5, "rounds of each contender")
 	budget := flag.Duration("budget", 200*time.Millisecond, "time of one round of one contender")
 	only := flag.String("variant", "", "one variant of the loop only, such as \"1call stream\"")
 	flag.Parse()
-	if !*all && !*doLoop && !*doAssembly && !*doDecode && !*doRunner {
+	if !*all && !*doLoop && !*doAssembly && !*doDecode && !*doRunner && !*doWires {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -37,6 +38,12 @@ func main() {
 	}
 	if *all || *doRunner {
 		if err := runnerTable(*rounds, *budget); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+	}
+	if *all || *doWires {
+		if err := wires(*rounds, *budget); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -17,10 +18,11 @@ const (
 
 // An Assembler implements [wire.Assembler]. It joins the texts of consecutive parts, unless a signature is between them.
 type Assembler struct {
-	opts wire.AssemblerOptions
+	opts    wire.AssemblerOptions
+	scratch []byte
 
 	parts []lathe.Part
-	text  []byte          // of the last part, not in parts yet
+	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
 	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
 
 	calls   int             // calls begun
@@ -37,6 +39,7 @@ type Assembler struct {
 	unsound   bool
 	broken    bool // data was lost
 	err       error
+	memo      memo
 }
 
 var _ wire.Assembler = (*Assembler)(nil)
@@ -47,7 +50,10 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 }
 
 // Reset implements [wire.Assembler].
-func (a *Assembler) Reset() { *a = Assembler{opts: a.opts, text: a.text[:0]} }
+func (a *Assembler) Reset() {
+	m := &a.memo
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{before: m.before[:0], between: m.between[:0], after: m.after[:0]}}
+}
 
 // Done implements [wire.Assembler]. It returns false: no event marks the end of an answer, which is the end of the body.
 func (a *Assembler) Done() bool { return false }
@@ -70,6 +76,14 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 	if len(data) == 0 {
 		return dst, nil
 	}
+	if text, usage, ok := a.memo.match(data); ok {
+		if usage != nil {
+			a.takeUsage(usage)
+		}
+		a.size += partSize
+		return a.addText(dst, text, a.memo.thought, "", nil), a.tooLarge()
+	}
+	a.memo.read()
 	if !a.acceptable(data) {
 		return dst, nil
 	}
@@ -78,10 +92,16 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 		return dst, nil
 	}
 	dst = a.take(dst, data)
+	a.memo.learn(data)
+	return dst, a.tooLarge()
+}
+
+// tooLarge returns the error of the answer, also one that exceeds the limit.
+func (a *Assembler) tooLarge() error {
 	if a.err == nil && a.size > a.opts.MaxBytes {
 		a.err = wire.ErrTooManyBytes
 	}
-	return dst, a.err
+	return a.err
 }
 
 // answerLimits limit the JSON of an event.
@@ -105,6 +125,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 
 // fault counts a deviation of a kind.
 func (a *Assembler) fault(kind string) {
+	a.memo.other = true // the next event of its form has the fault too
 	for i := range a.faults {
 		if a.faults[i].Kind == kind {
 			a.faults[i].Count++
@@ -135,7 +156,8 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 			feedback, known = v, true
 		case `"usageMetadata"`, `"usage_metadata"`:
 			a.takeUsage(v)
-			known = true
+			a.memo.other = a.memo.other || a.memo.usage != nil
+			a.memo.usage, known = v, true
 		case `"modelVersion"`, `"model_version"`:
 			if a.model == "" {
 				a.model = a.keep(v)
@@ -145,6 +167,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 				a.id = a.keep(v)
 			}
 		case `"error"`:
+			a.memo.other = true
 			a.err = readError(v)
 			return dst
 		}
@@ -159,6 +182,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 		}
 		first = false
 	}
+	a.memo.other = a.memo.other || feedback != nil
 	if wire.Kind(feedback) == '{' {
 		dst = a.takeFeedback(dst, feedback)
 	}
@@ -187,6 +211,7 @@ func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first boo
 			a.message = boundedText(v)
 		}
 	}
+	a.memo.other = a.memo.other || !first || finish != nil
 	if !first {
 		a.fault(faultExtraChoice)
 		return dst
@@ -209,6 +234,7 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 		return dst
 	}
 	a.size += partSize
+	a.memo.parts++
 	var text, signature []byte
 	thought := false
 	for key, v := range rawjson.Members(part) {
@@ -220,33 +246,43 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 		case `"thoughtSignature"`, `"thought_signature"`:
 			signature = v
 		default:
+			a.memo.other = true
 			return a.takeOther(dst, part)
 		}
 	}
 	if text == nil && signature == nil {
 		return dst
 	}
-	return a.addText(dst, rawjson.Text(text), thought, rawjson.Text(signature), nil)
+	if signature == nil {
+		a.memo.text, a.memo.thought = text, thought
+	}
+	return a.addText(dst, text, thought, rawjson.Text(signature), nil)
 }
 
-// addText adds a part with text. A part with a signature is not joined with others.
-func (a *Assembler) addText(dst []lathe.Delta, text string, thought bool, signature string, extra []lathe.Member) []lathe.Delta {
-	a.size += len(text) + len(signature)
+// addText adds a part with text, a JSON string or nil. A part with a signature is not joined with others.
+func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, signature string, extra []lathe.Member) []lathe.Delta {
 	of := lathe.DeltaText
 	if thought {
 		of = lathe.DeltaReasoning
 	}
 	if signature == "" && len(extra) == 0 {
-		if text == "" {
+		if a.scratch = a.scratch[:0]; wire.Kind(quoted) == '"' {
+			a.scratch = rawjson.AppendUnquoteLossy(a.scratch, quoted)
+		}
+		if len(a.scratch) == 0 {
 			return dst
 		}
+		a.size += len(a.scratch)
 		if a.open != of {
 			a.close()
 			a.open = of
 		}
-		a.text = append(a.text, text...)
-		return append(dst, lathe.Delta{Kind: of, Text: text})
+		start := a.text.Len()
+		a.text.Write(a.scratch)
+		return append(dst, lathe.Delta{Kind: of, Text: a.text.String()[start:]})
 	}
+	text := rawjson.Text(quoted)
+	a.size += len(text) + len(signature)
 	a.close()
 	if thought {
 		if text != "" {
@@ -279,11 +315,12 @@ func (a *Assembler) addSignature(dst []lathe.Delta, signature string) []lathe.De
 func (a *Assembler) close() {
 	switch a.open {
 	case lathe.DeltaText:
-		a.parts = append(a.parts, lathe.Text{Text: string(a.text)})
+		a.parts = append(a.parts, lathe.Text{Text: a.text.String()})
 	case lathe.DeltaReasoning:
-		a.parts = append(a.parts, lathe.Reasoning{Text: string(a.text), Field: fieldThought})
+		a.parts = append(a.parts, lathe.Reasoning{Text: a.text.String(), Field: fieldThought})
 	}
-	a.open, a.text = 0, a.text[:0]
+	a.open = 0
+	a.text.Reset()
 }
 
 // takeOther reads a part that is not only text.
@@ -301,11 +338,11 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	}
 	switch {
 	case p.data == "text":
-		return a.addText(dst, p.text, p.thought, p.signature, p.rest)
+		return a.addText(dst, rawjson.AppendQuote(nil, p.text), p.thought, p.signature, p.rest)
 	case p.data == "functionCall":
 		return a.takeCall(dst, p)
 	case p.data == "" && len(p.rest) == 0:
-		return a.addText(dst, "", p.thought, p.signature, nil)
+		return a.addText(dst, nil, p.thought, p.signature, nil)
 	}
 	a.close()
 	a.size += len(part) + len(p.signature)

@@ -151,4 +151,4 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 }
 
 // blank reports whether nothing of an answer was read.
-func (a *Assembler) blank() bool { return len(a.parts) == 0 && len(a.text) == 0 }
+func (a *Assembler) blank() bool { return len(a.parts) == 0 && a.text.Len() == 0 }

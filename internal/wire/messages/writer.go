@@ -95,6 +95,12 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.advance(dst)
 	case lathe.DeltaCallArgs:
 		it := w.call(d.Index)
+		if it.began && !it.ended && len(it.text) == 0 && w.queue[0] == it {
+			if d.Text == "" {
+				return dst
+			}
+			return w.delta(dst, it, d.Text)
+		}
 		it.text = append(it.text, d.Text...)
 		return w.advance(dst)
 	case lathe.DeltaCallEnd:

@@ -72,6 +72,7 @@ type Assembler struct {
 	faults    []lathe.Fault
 	unsound   bool
 	scratch   []byte
+	memo      memo
 	err       error
 }
 
@@ -81,7 +82,9 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 }
 
 // Reset implements [wire.Assembler].
-func (a *Assembler) Reset() { *a = Assembler{opts: a.opts, scratch: a.scratch[:0]} }
+func (a *Assembler) Reset() {
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0]}}
+}
 
 // Done implements [wire.Assembler].
 func (a *Assembler) Done() bool { return a.ended || a.closed }
@@ -100,6 +103,9 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	if a.err != nil {
 		return dst, a.err
 	}
+	if dst, ok := a.again(dst, data); ok {
+		return dst, a.tooLarge()
+	}
 	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
 		a.closed = a.closed || len(line) > 0
 		return dst, nil
@@ -116,11 +122,19 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	if len(e.typ) == 0 {
 		e.typ = rawjson.AppendQuote(nil, event)
 	}
-	dst = a.take(dst, &e, data)
+	a.memo.kind = itemOpaque
+	if dst = a.take(dst, &e, data); a.memo.kind != itemOpaque {
+		a.memo.learn(&e, data)
+	}
+	return dst, a.tooLarge()
+}
+
+// tooLarge returns the error of the answer, also one that exceeds the limit.
+func (a *Assembler) tooLarge() error {
 	if a.err == nil && a.size > a.opts.MaxBytes {
 		a.err = wire.ErrTooManyBytes
 	}
-	return dst, a.err
+	return a.err
 }
 
 // take reads one event.

@@ -8,6 +8,7 @@ type ev struct {
 	index, content, summary, id []byte
 	delta, text                 []byte // of a piece, and of a whole
 	item, part, response        []byte
+	number, padding             []byte // of the event
 }
 
 // read parses an event in one pass. It returns false if data is not a JSON object.
@@ -70,6 +71,10 @@ func (e *ev) set(key, v []byte) {
 		e.delta = v
 	case `"text"`, `"refusal"`, `"arguments"`, `"input"`:
 		e.text = v
+	case `"sequence_number"`:
+		e.number = v
+	case `"obfuscation"`:
+		e.padding = v
 	case `"item"`:
 		e.item = v
 	case `"part"`:

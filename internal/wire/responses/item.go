@@ -131,6 +131,9 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 		p.announced = true
 		a.damage(FaultEventOrder)
 	}
+	if !whole {
+		a.memo.aim(it, p, "", 0)
+	}
 	return a.appendText(dst, it, p, a.unquote(v), whole)
 }
 
@@ -164,7 +167,9 @@ func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, 
 	if it == nil || whole { // the end of the item has all texts
 		return dst
 	}
-	return a.appendReasoning(dst, it, from, number(index, 0), a.unquote(v))
+	at := number(index, 0)
+	a.memo.aim(it, nil, from, at)
+	return a.appendReasoning(dst, it, from, at, a.unquote(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines.
@@ -192,6 +197,9 @@ func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []b
 	dst, it := a.itemOf(dst, e, kind, typ)
 	if it == nil {
 		return dst
+	}
+	if !whole {
+		a.memo.aim(it, nil, "", 0)
 	}
 	return a.appendArguments(dst, it, a.unquote(v), whole)
 }

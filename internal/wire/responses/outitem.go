@@ -137,10 +137,9 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 	}
 	it.text = append(it.text, text...)
 	if kind == partRefusal {
-		return w.piece(w.ofPart(dst, "response.refusal.delta", it, "content_index"), "delta", text)
+		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
 	}
-	dst = w.ofPart(dst, "response.output_text.delta", it, "content_index")
-	return w.piece(append(dst, `,"logprobs":[]`...), "delta", text)
+	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
 }
 
 // think appends a piece of reasoning as a summary, whose events all clients know.
@@ -155,7 +154,7 @@ func (w *writer) think(dst []byte, text string) []byte {
 		dst = end(it.appendPart(wire.AppendKey(dst, "part"), ""))
 	}
 	it.text = append(it.text, text...)
-	return w.piece(w.ofPart(dst, "response.reasoning_summary_text.delta", it, "summary_index"), "delta", text)
+	return w.delta(dst, it, "response.reasoning_summary_text.delta", "summary_index", "", text)
 }
 
 func (w *writer) beginReasoning(dst []byte) ([]byte, *outItem) {
@@ -190,7 +189,7 @@ func (w *writer) args(dst []byte, it *outItem, text string) []byte {
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
 	}
-	return w.piece(w.of(dst, typ, it), "delta", text)
+	return w.delta(dst, it, typ, "", "", text)
 }
 
 // closeItems ends the open items.
@@ -245,9 +244,9 @@ func (w *writer) closePart(dst []byte, it *outItem) []byte {
 		dst = end(append(dst, `,"logprobs":[]`...))
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	}
-	dst = end(it.appendPart(wire.AppendKey(dst, "part"), text))
-	it.endPart(it.appendPart(nil, text))
-	return dst
+	part := it.appendPart(nil, text)
+	it.endPart(part)
+	return end(append(wire.AppendKey(dst, "part"), part...))
 }
 
 // endPart records a part that is ended.

@@ -39,6 +39,36 @@ type writer struct {
 	failed    bool // an `error` event was passed on
 	lastCall  *outItem
 	unordered bool
+	frame     frame
+}
+
+// A frame has what the events with pieces of one part have in common: the bytes before the number of the event, and those between
+// the number and the piece.
+type frame struct {
+	item          *outItem
+	part          int
+	kind          partKind
+	before, after []byte
+}
+
+// delta appends an event with a piece of the open part of an item. index is the member for the index of the part; "": there is
+// none. more are further members.
+func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
+	f := &w.frame
+	if f.item != it || f.part != it.parts || f.kind != it.part {
+		f.item, f.part, f.kind = it, it.parts, it.part
+		f.before = append(append(append(f.before[:0], "event: "...), typ...), "\ndata: {\"type\":\""...)
+		f.before = append(append(f.before, typ...), `","sequence_number":`...)
+		f.after = rawjson.AppendQuote(append(f.after[:0], `,"item_id":`...), it.id)
+		f.after = appendInt(f.after, "output_index", int64(it.index))
+		if index != "" {
+			f.after = appendInt(f.after, index, int64(it.parts))
+		}
+		f.after = wire.AppendKey(append(f.after, more...), "delta")
+	}
+	dst = strconv.AppendInt(append(dst, f.before...), int64(w.seq), 10)
+	w.seq++
+	return w.quoted(append(dst, f.after...), text)
 }
 
 // An outDone is an item that was written completely.
@@ -96,7 +126,11 @@ var padding = strings.Repeat("0123456789abcdef", padTo/16)
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
 func (w *writer) piece(dst []byte, name, text string) []byte {
-	dst = wire.AppendKey(dst, name)
+	return w.quoted(wire.AppendKey(dst, name), text)
+}
+
+// quoted appends a piece of text, and ends the event: see piece.
+func (w *writer) quoted(dst []byte, text string) []byte {
 	from := len(dst)
 	dst = rawjson.AppendQuote(dst, text)
 	if w.padded {

@@ -1,0 +1,93 @@
+package responses
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lathe-run/lathe"
+)
+
+// assembleEvents returns the deltas and the answer of events, with or without the memo, and how many events it matched.
+func assembleEvents(events []string, memo bool) (deltas []lathe.Delta, f *lathe.Finish, sound bool, hits int, err error) {
+	a := Codec{}.NewAssembler(nil).(*Assembler)
+	for _, data := range events {
+		if !memo {
+			a.memo.kind = itemOpaque
+		} else if _, _, ok := a.memo.match([]byte(data)); ok && a.memo.kind != itemOpaque {
+			hits++
+		}
+		if deltas, err = a.Append(deltas, "", []byte(data)); err != nil {
+			return deltas, nil, false, hits, err
+		}
+	}
+	f, err = a.Finish(true)
+	return deltas, f, a.Sound(), hits, err
+}
+
+func memoEvents(member, kind, item string, pieces ...string) []string {
+	events := []string{`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","model":"m"}}`,
+		`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":` + item + `}`}
+	if member == "content_index" {
+		events = append(events, `{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text"}}`)
+	}
+	for i, piece := range pieces {
+		at := ""
+		if member != "" {
+			at = fmt.Sprintf(`"%s":0,`, member)
+		}
+		events = append(events, fmt.Sprintf(`{"type":"response.%s.delta","sequence_number":%d,"item_id":"i_1","output_index":0,%s"delta":%s,"obfuscation":"%s"}`,
+			kind, i+8, at, piece, strings.Repeat("x", i%5)))
+	}
+	return append(events, `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`)
+}
+
+// The memo changes nothing but the time: for texts, reasoning and arguments, and for events that are damaged at any place, the
+// result is that of parsing each event.
+func TestMemoChangesNothing(t *testing.T) {
+	t.Parallel()
+	pieces := []string{`"a"`, `"word "`, `"\"q\" \\u00e9 \ud83d\ude00"`, `"é"`, `""`, `"{\"n\":"`, `"1}"`, `"end"`}
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, events := range map[string][]string{
+		"text":      memoEvents("content_index", "output_text", `{"id":"i_1","type":"message"}`, pieces...),
+		"reasoning": memoEvents("summary_index", "reasoning_summary_text", `{"id":"i_1","type":"reasoning"}`, pieces...),
+		"arguments": memoEvents("", "function_call_arguments", `{"id":"i_1","type":"function_call","call_id":"c","name":"f"}`, `"{\"n\":"`, `"12"`, `"3"`, `"}"`),
+		"custom":    memoEvents("", "custom_tool_call_input", `{"id":"i_1","type":"custom_tool_call","call_id":"c","name":"f"}`, pieces...),
+	} {
+		same := func(events []string) (hits int) {
+			t.Helper()
+			d1, f1, s1, hits, err1 := assembleEvents(events, true)
+			d2, f2, s2, _, err2 := assembleEvents(events, false)
+			if diff := cmp.Diff(d2, d1) + cmp.Diff(f2, f1, cmpopts.EquateEmpty()); diff != "" || s1 != s2 || (err1 == nil) != (err2 == nil) {
+				t.Fatalf("%s: sound %v %v, %v %v\n%s\n%s", name, s1, s2, err1, err2, diff, strings.Join(events, "\n"))
+			}
+			return hits
+		}
+		if hits := same(events); hits < 3 {
+			t.Errorf("%s: %d events matched", name, hits)
+		}
+		first := len(events) - 3
+		for range 3000 {
+			damaged := append([]string(nil), events...)
+			i := first + random.IntN(2)
+			b := []byte(damaged[i])
+			at := random.IntN(len(b))
+			switch random.IntN(4) {
+			case 0:
+				b[at] = byte(random.IntN(256))
+			case 1:
+				b = append(b[:at], b[at+1:]...)
+			case 2:
+				b = append(b[:at], append([]byte{`0"\ {},:`[random.IntN(8)]}, b[at:]...)...)
+			case 3:
+				b = []byte(strings.Replace(string(b), `"sequence_number":`, `"sequence_number":`+[]string{"0", "-", "1.", `"x"`}[random.IntN(4)], 1))
+			}
+			damaged[i] = string(b)
+			same(damaged)
+		}
+	}
+}
