@@ -7,6 +7,7 @@ import { connection, keyWanted, request, session, signOut, watchConnection } fro
 import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
+import { waitingCount, watchWaiting } from "./waiting";
 
 const groups = ["Work", "Inspect", "Manage"] as const;
 
@@ -94,6 +95,8 @@ function KeyDialog() {
 // Their addresses are relative to the first address of the page, which changes.
 for (const link of document.querySelectorAll("link")) link.href = new URL(link.href).href;
 watchConnection();
+watchWaiting();
+waitingCount.subscribe((n) => { badges.value = { ...badges.peek(), "/approvals": n }; });
 request("livez").catch(() => {});
 render(<Frame />, document.getElementById("app")!);
 document.documentElement.dataset.ready = "yes";

@@ -18,4 +18,14 @@ const chat = () => import("./chat");
 export const screens: Screen[] = [
   { path: "/", load: chat, nav: { label: "Chat", group: "Work", icon: "M3 4h14v9H9l-4 3v-3H3z" } },
   { path: "/chats/:id", load: chat },
+  { path: "/approvals", load: () => import("./approvals"), nav: { label: "Approvals", group: "Work", icon: "M4 10l4 4 8-9M3 3h14v14H3z" } },
+  { path: "/tools", load: () => import("./tools"), nav: { label: "Tools", group: "Inspect", icon: "M12 3a4 4 0 0 0-4 5l-5 5 4 4 5-5a4 4 0 0 0 5-5l-3 2-2-2z" } },
+  { path: "/tools/:name", load: () => import("./tool") },
+  { path: "/servers", load: () => import("./servers"), nav: { label: "Servers", group: "Inspect", icon: "M3 4h14v5H3zM3 11h14v5H3zM6 6.5h1M6 13.5h1" } },
+  { path: "/pins", load: () => import("./pins"), nav: { label: "Definitions", group: "Inspect", icon: "M5 3h7l3 3v11H5zM8 9h4M8 12h4" } },
+  { path: "/limits", load: () => import("./limits"), nav: { label: "Models and keys", group: "Manage", icon: "M3 16V9M8 16V4M13 16v-5M17 16V7" } },
+  { path: "/policy", load: () => import("./policy"), nav: { label: "Policy", group: "Manage", icon: "M10 3l6 2v5c0 4-3 6-6 7-3-1-6-3-6-7V5z" } },
+  { path: "/audit", load: () => import("./audit"), nav: { label: "Audit log", group: "Manage", icon: "M5 4h10M5 8h10M5 12h10M5 16h6" } },
+  { path: "/settings", load: () => import("./settings"), nav: { label: "Settings", group: "Manage", icon: "M3 6h9M15 6h2M3 14h2M8 14h9M12 4v4M5 12v4" } },
+  { path: "/health", load: () => import("./health"), nav: { label: "Health", group: "Manage", icon: "M2 10h4l2-5 4 10 2-5h4" } },
 ];

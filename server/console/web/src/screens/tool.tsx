@@ -1,0 +1,101 @@
+// One tool: what it is, why policy decides as it does, and a form to try it.
+
+import { useEffect, useState } from "preact/hooks";
+import { enc, send } from "../api";
+import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs } from "../components/basics";
+import { SchemaField } from "../components/SchemaForm";
+import { useResource } from "../resource";
+import { base } from "../router";
+import { from, initial, problem as problemOf, text, type Json } from "../schema";
+import { duration, words } from "../text/format";
+import { visible, writable } from "../text/visible";
+import type { ScreenProps } from ".";
+import { verdict, type Tool } from "./tools";
+
+interface Pin { state: string; reason?: string; changed?: string[]; digest?: string }
+interface Detail extends Tool { output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
+interface Result { is_error: boolean; code?: string; content: string }
+
+const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
+const limitNames: Record<string, string> = { timeout_ms: "Timeout", cache_ttl_ms: "Answers are cached for", concurrency: "Calls at once" };
+
+export default function ToolScreen({ params }: ScreenProps) {
+  const name = params.name ?? "";
+  const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}`);
+  return <div class="page">
+    <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <Seen text={data.description} />} />
+    {error && !data && <ErrorState error={error} retry={reload} />}
+    {!data && !error && <Loading />}
+    {data && <><Facts tool={data} /><Try key={data.name} tool={data} />
+      <details class="card-box"><summary>Schema of the arguments</summary><JsonView text={JSON.stringify(data.parameters)} label="Schema of the arguments" /></details>
+      {data.output_schema !== undefined && <details class="card-box"><summary>Schema of the output</summary><JsonView text={JSON.stringify(data.output_schema)} label="Schema of the output" /></details>}</>}
+  </div>;
+}
+
+function Facts({ tool }: { tool: Detail }) {
+  return <section class="card-box" aria-label="Facts"><dl class="facts">
+    <dt>Policy</dt><dd><Badge kind={verdict[tool.policy ?? ""] ?? ""}>{tool.policy ?? "unknown"}</Badge> {tool.policy_rule && <>by rule <Seen text={tool.policy_rule} /></>} {tool.policy_reason && <span class="soft"><Seen text={tool.policy_reason} /></span>} <Link to={`/policy?tool=${enc(tool.name)}`}>Ask about a call</Link></dd>
+    <dt>Offered to models</dt><dd>{tool.advertised ? "yes" : "no, policy keeps it from runs of this key"}</dd>
+    <dt>From</dt><dd><Seen text={tool.origin ?? "an unnamed origin"} /> {tool.server && <Link to="/servers">Show the server</Link>}</dd>
+    <dt>Effect</dt><dd>{words(tool.effect)}</dd>
+    {tool.labels?.length ? <><dt>Labels</dt><dd><Seen text={tool.labels.join(", ")} /></dd></> : null}
+    <dt>Models see</dt><dd><Seen text={tool.output_allowlist.includes("*") ? "the whole output" : tool.output_allowlist.join(", ") || "nothing of the output"} /></dd>
+    {Object.entries(tool.limits).map(([k, n]) => <><dt>{limitNames[k] ?? words(k)}</dt><dd>{k.endsWith("_ms") ? duration(n) : n}</dd></>)}
+    {tool.pin && <><dt>Definition</dt><dd><Badge kind={tool.pin.state === "ready" ? "ok" : "bad"}>{tool.pin.state === "ready" ? "accepted" : tool.pin.state}</Badge> {tool.pin.reason && <Seen text={tool.pin.reason} />} <Link to="/pins">Show definitions</Link></dd></>}
+  </dl></section>;
+}
+
+function Try({ tool }: { tool: Detail }) {
+  const [value, setValue] = useState<Json>(() => initial(tool.parameters, tool.parameters));
+  const [raw, setRaw] = useState("");
+  const [tab, setTab] = useState<"form" | "json">("form");
+  const [problem, setProblem] = useState("");
+  const [result, setResult] = useState<Result>();
+  const [busy, setBusy] = useState(false);
+  const args = tab === "json" ? raw : text(value);
+  useEffect(() => { setProblem(""); }, [args]);
+  const choose = (to: "form" | "json") => {
+    if (to === tab) return;
+    if (to === "json") setRaw(writable(text(value)));
+    else try { setValue(from(JSON.parse(raw))); } catch (e) { return setProblem(`The form cannot show this: ${(e as Error).message}`); }
+    setTab(to);
+  };
+  const compact = () => { try { return JSON.stringify(JSON.parse(args)) === undefined ? args : args.replace(/\n\s*/g, ""); } catch { return args; } };
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    const wrong = tab === "form" ? problemOf(value) : "";
+    if (wrong) return setProblem(wrong);
+    try { JSON.parse(args); } catch (error) { return setProblem(`This is no JSON: ${(error as Error).message}`); }
+    setBusy(true);
+    setResult(undefined);
+    try {
+      const got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${args}}`);
+      setResult(got);
+      announce(got.is_error ? "The call failed." : "The call has a result.");
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+    setBusy(false);
+  };
+  const url = `${location.origin}${base}api/tools/${enc(tool.name)}/call`;
+  const copies = {
+    "Copy as curl": () => `curl -s ${shell(url)} -H "Authorization: Bearer $LATHE_KEY" -H 'Content-Type: application/json' -d ${shell(`{"arguments":${compact()}}`)}`,
+    "Copy as command": () => `lathe tools call ${shell(tool.name)} ${shell(compact())}`,
+    "Copy as Go": () => `result, err := runner.Call(ctx, ${JSON.stringify(tool.name)}, json.RawMessage(${goText(compact())}))`,
+  };
+  return <section class="card-box" aria-labelledby="try-h">
+    <h2 id="try-h">Try it</h2>
+    <p class="soft small">The call passes the same checks, policy and audit log as that of a model.</p>
+    <form class="stack" onSubmit={(e) => void submit(e)}>
+      <Tabs label="How to enter the arguments" tabs={[{ id: "form", label: "Form" }, { id: "json", label: "JSON" }]} chosen={tab} choose={choose}>
+        {tab === "form" ? <SchemaField label="Arguments" schema={tool.parameters} root={tool.parameters} required value={value} change={(v) => setValue(v ?? {})} />
+          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={10} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
+      </Tabs>
+      {problem && <p class="problem" role="alert">{visible(problem)}</p>}
+      <div class="answers"><button type="submit" disabled={busy}>{busy ? "Calling…" : "Call"}</button>{Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
+    </form>
+    {result && <div class="stack"><h3>Result {result.is_error && <Badge kind="bad">{words(result.code ?? "error")}</Badge>}</h3><JsonView text={result.content} label="Result" /></div>}
+  </section>;
+}
+
+const goText = (s: string) => s.includes("`") ? JSON.stringify(s) : `\`${s}\``;

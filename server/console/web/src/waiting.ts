@@ -1,0 +1,29 @@
+// How many calls wait for this person: a count in the navigation, and a notification of the browser if it is allowed.
+
+import { effect, signal } from "@preact/signals";
+import { connection, get, isGone } from "./api";
+
+// waitingCount is the number of calls that wait for a decision of this person.
+export const waitingCount = signal(0);
+
+const every = 10_000; // ms
+let known: Set<string> | undefined;
+
+async function look() {
+  const { data } = await get<{ data: { run_id: string; tool_call_id: string; tool: string }[] }>("api/approvals");
+  waitingCount.value = data.length;
+  const now = new Set(data.map((w) => `${w.run_id} ${w.tool_call_id}`));
+  const fresh = data.filter((w) => known && !known.has(`${w.run_id} ${w.tool_call_id}`));
+  known = now;
+  if (fresh.length && document.hidden && "Notification" in window && Notification.permission === "granted") {
+    new Notification("Lathe: a call waits for you", { body: fresh.map((w) => w.tool).slice(0, 3).join(", "), tag: "lathe-approvals" });
+  }
+}
+
+// watchWaiting looks again and again, also while the page is hidden. It ends on a server without runs.
+export function watchWaiting() {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const once = () => { if (connection.value !== "lost") look().catch((e: unknown) => { if (isGone(e)) clearInterval(timer); }); };
+  timer = setInterval(once, every);
+  const stop = effect(() => { if (connection.value === "up") { once(); queueMicrotask(() => stop()); } });
+}
