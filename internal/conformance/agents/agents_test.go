@@ -47,7 +47,7 @@ func TestAgents(t *testing.T) {
 						c := &cell{agent: a, scenario: k, root: root}
 						problem := c.run(t)
 						m.note(a, k, problem, c.footnote())
-						t.Logf("%s, %s: %s", a.Name, k.name, c.took.Round(100*time.Millisecond))
+						t.Logf("%s, %s: %s%s", a.Name, k.name, c.took.Round(100*time.Millisecond), c.footnote())
 						if problem != nil {
 							t.Errorf("%v\nupstream:\n%soutput of %s:\n%s", problem, c.upstream, a.Name, tail(c.output.String(), 6000))
 						}
