@@ -172,6 +172,8 @@ type Input struct {
 	// for everything but limits.
 	Continues string
 	TakenOver int
+	// Client is stored with a run that can be resumed, as content, for the caller: see [State.Client]. It must be JSON.
+	Client json.RawMessage
 	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.
 	Target string
 	// Resume continues a run that was started with Park, from the state that its events fold to: a parked run, or one whose

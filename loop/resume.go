@@ -35,6 +35,7 @@ type start struct {
 	HostedTools []json.RawMessage `json:"hosted_tools,omitempty"`
 	Betas       []string          `json:"betas,omitempty"`
 	APIVersion  string            `json:"api_version,omitempty"`
+	Client      json.RawMessage   `json:"client,omitempty"`
 }
 
 // start returns what a later process needs to resume a run of in.
@@ -45,7 +46,7 @@ func (in *Input) start() (json.RawMessage, error) {
 	}
 	b, err := json.Marshal(&start{Version: version, Depth: in.Run.Depth,
 		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
-		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides,
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides, Client: in.Client,
 		HostedTools: in.HostedTools, Betas: in.Betas, APIVersion: in.APIVersion})
 	if err != nil {
 		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
@@ -76,6 +77,15 @@ func readStart(raw json.RawMessage) (*start, error) {
 		}
 	}
 	return s, nil
+}
+
+// Client returns the Client of the input that the run was started with; nil: it had none, or its content was removed.
+func (s *State) Client() json.RawMessage {
+	old, err := readStart(s.input)
+	if err != nil {
+		return nil
+	}
+	return old.Client
 }
 
 // again returns the input that a resumed run was started with.

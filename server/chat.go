@@ -282,6 +282,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		a.calls.ordered = a.shows
 	}
 	a.calls.early = a.calls.early && a.protocol.pieces
+	a.storeRequest()
 	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
 	if asks {
 		a.job.note = &waitingNote{h.turns, a.equal}

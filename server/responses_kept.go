@@ -212,20 +212,15 @@ func (h *chatHandler) showResponse(w http.ResponseWriter, r *http.Request, c *ca
 		c.fail(w, p)
 		return
 	}
-	c.answerRaw(w, h.responseOf(c, v))
+	c.answerRaw(w, h.responseOf(r.Context(), c, v))
 }
 
 // responseOf returns the current state of a stored response as JSON.
-func (h *chatHandler) responseOf(c *caller, v *runView) []byte {
+func (h *chatHandler) responseOf(ctx context.Context, c *caller, v *runView) (body []byte) {
 	c.runID = v.state.Run.RunID
-	body := []byte("{}")
-	if first := v.state.Messages; v.state.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
-		body = append(rawjson.AppendQuote([]byte(`{"instructions":`), first[0].Text()), '}')
-	}
-	a := &chat{handler: h, caller: c, members: members{protocol: responsesAPI, req: &wire.ClientRequest{N: 1, Body: body}},
-		unlock: func() {}, shows: true, asks: true, stored: true}
-	a.req.Model = v.state.Target
-	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Request: a.req, Kept: true}
+	a := &chat{handler: h, caller: c, unlock: func() {}, shows: true, asks: true, stored: true}
+	a.head = wire.AnswerHead{RunID: c.runID, Model: v.state.Target, Created: v.summary.Run.Started.Unix(), Kept: true}
+	a.restoreRequest(ctx, v)
 	a.calls = newHandover(nil, nil, &a.settings, &a.limits)
 	for _, call := range callsOf(v.state.Messages) {
 		if v.client[call.ID] {
@@ -288,7 +283,7 @@ func (h *chatHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *
 		c.fail(w, p)
 		return
 	}
-	c.answerRaw(w, h.responseOf(c, v))
+	c.answerRaw(w, h.responseOf(r.Context(), c, v))
 }
 
 // deleteResponse deletes a stored response and its run.

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// A response repeats members of its request, and its items depend on them. So the log of the run of a stored response has the
+// request, without its conversation, as the client data of the run's input (loop.Input). Retention removes it with that content.
+
+// maxEcho limits the request that is stored, in bytes. A larger one is not stored: its response repeats the instructions only.
+const maxEcho = 256 << 10
+
+// A storedRequest is what the log of a stored response has of its request.
+type storedRequest struct {
+	Request json.RawMessage `json:"request"`
+	Created int64           `json:"created"`
+	// Binding is what the carriers of the answer are bound to; nil: it has none.
+	Binding []string `json:"binding,omitempty"`
+}
+
+// storeRequest puts the request into the input of the run of a response that is stored.
+func (a *chat) storeRequest() {
+	if !a.head.Kept {
+		return
+	}
+	s := &storedRequest{Created: a.head.Created}
+	if a.carriers != nil {
+		s.Binding = a.carriers.binding
+	}
+	s.Request = withoutConversation(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):])
+	if len(s.Request) > maxEcho {
+		s.Request = []byte("{}")
+	}
+	if raw, err := json.Marshal(s); err == nil { // the request was checked
+		a.in.Client = raw
+	}
+}
+
+// withoutConversation returns the body of a request without the model, the input and the instructions, which the run has.
+func withoutConversation(body []byte) []byte {
+	return rawjson.AppendEdited(nil, body, func(name string, v []byte) (key, value []byte, keep bool) {
+		return nil, v, name != "input" && name != "instructions" && name != "model"
+	}, nil)
+}
+
+// withMember returns an object with one member more.
+func withMember(obj []byte, name string, value []byte) []byte {
+	same := func(_ string, v []byte) (key, value []byte, keep bool) { return nil, v, true }
+	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return append(wire.AppendKey(dst, name), value...) })
+}
+
+// restoreRequest sets the request of a, and what else its answer depends on, to that of a stored response. A response of an
+// earlier version, or one whose content was removed, has the model and the instructions only.
+func (a *chat) restoreRequest(ctx context.Context, v *runView) {
+	body := []byte("{}")
+	var s storedRequest
+	if raw := v.state.Client(); len(raw) > 0 && json.Unmarshal(raw, &s) == nil && len(s.Request) > 0 {
+		body, a.head.Created = s.Request, s.Created
+	}
+	if first := v.state.Messages; v.state.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
+		body = withMember(body, "instructions", rawjson.AppendQuote(nil, first[0].Text()))
+	}
+	req, err := responsesAPI.ParseRequest(withMember(withMember(body, "input", []byte("[]")), "model", rawjson.AppendQuote(nil, v.state.Target)))
+	if err != nil {
+		req = &wire.ClientRequest{N: 1}
+	}
+	req.Body, req.Model, req.Messages = body, v.state.Target, nil
+	a.members = members{protocol: responsesAPI, req: req}
+	a.head.Request = req
+	a.alone = wantsJSON(req.Sampling.ResponseFormat)
+	if options, p := parseOptions(a.asked()); p == nil {
+		a.shows, a.session = options.show != showHidden, options.session
+	}
+	l, p := a.caller.loopOf(v)
+	if p != nil || len(s.Binding) == 0 {
+		return
+	}
+	a.job.loop = l
+	if ring, err := a.handler.turns.seals.get(ctx); err == nil {
+		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: s.Binding, runID: v.state.Run.RunID}
+	}
+}
