@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,8 @@ import (
 	"github.com/lathe-run/lathe/internal/testdata"
 )
 
-// notServed are the paths of Open Responses that are not served, by a word in the names of the cases that need them.
-var notServed = []string{"websocket-", "compact-"}
-
-// TestOpenResponses runs the compliance suite of Open Responses against a server without tools of its own. A case of what is not
-// served fails, and if it passes, this test fails: the list above is out of date then.
+// TestOpenResponses runs the compliance suite of Open Responses, over HTTP and WebSockets, against a server without tools of its
+// own, with the simulated model in the server's process and behind each of the four wires of model servers.
 func TestOpenResponses(t *testing.T) {
 	suite := testdata.Dir(t, "open-responses", "bin", "compliance-test.ts")
 	needsPackages(t, "@oven/bun-linux-x64", "zod")
@@ -32,45 +30,50 @@ func TestOpenResponses(t *testing.T) {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "lathe.yaml")
-	if err := os.WriteFile(config, []byte("tools: {builtin: []}\n"), 0o600); err != nil {
+	upstream := strings.TrimSuffix(server(t, "sim", "serve", "--addr", "127.0.0.1:0"), "/v1")
+	models := []string{"process"}
+	config := "tools: {builtin: []}\nmodels:\n  process: {provider: sim, model: sim/demo}\n"
+	for wire, path := range map[string]string{"openai": "/v1", "responses": "/v1", "anthropic": "", "gemini": "/v1beta"} {
+		config += fmt.Sprintf("  %s: {base_url: %q, wire: %s, model: sim/demo}\n", wire, upstream+path, wire)
+		models = append(models, wire)
+	}
+	file := filepath.Join(t.TempDir(), "lathe.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base := server(t, "serve", "--config", config, "--addr", "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(modules, "@oven", "bun-linux-x64", "bin", "bun"), "run", filepath.Join("bin", "compliance-test.ts"),
-		"--base-url", base, "--api-key", "k", "--model", "sim/demo", "--json")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir)
-	out, err := cmd.Output() // it exits with 1 if a case fails
-	var report struct {
-		Results []struct {
-			ID, Status string
-			Errors     []string
-		}
+	base := server(t, "serve", "--config", file, "--addr", "127.0.0.1:0")
+	for _, model := range models {
+		t.Run(model, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, filepath.Join(modules, "@oven", "bun-linux-x64", "bin", "bun"), "run", filepath.Join("bin", "compliance-test.ts"),
+				"--base-url", base, "--api-key", "k", "--model", model, "--json")
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "HOME="+dir)
+			out, err := cmd.Output() // it exits with 1 if a case fails
+			var report struct {
+				Results []struct {
+					ID, Status string
+					Errors     []string
+				}
+			}
+			if jsonErr := json.Unmarshal(out, &report); jsonErr != nil {
+				t.Fatalf("the suite: %v, %v\n%s", err, jsonErr, out)
+			}
+			const cases = 17
+			passed := map[string]bool{}
+			for _, r := range report.Results {
+				switch r.Status {
+				case "passed":
+					passed[r.ID] = true
+				case "running": // a report of its beginning
+				default:
+					t.Errorf("%s: %s: %s", r.ID, r.Status, strings.Join(r.Errors, "; "))
+				}
+			}
+			if len(passed) != cases {
+				t.Errorf("%d cases passed, want %d", len(passed), cases)
+			}
+		})
 	}
-	if jsonErr := json.Unmarshal(out, &report); jsonErr != nil {
-		t.Fatalf("the suite: %v, %v\n%s", err, jsonErr, out)
-	}
-	const cases = 17
-	if len(report.Results) != cases {
-		t.Errorf("the suite has run %d cases, want %d", len(report.Results), cases)
-	}
-	served := 0
-	for _, r := range report.Results {
-		absent := false
-		for _, word := range notServed {
-			absent = absent || strings.HasPrefix(r.ID, word)
-		}
-		switch passed := r.Status == "passed"; {
-		case !passed && !absent:
-			t.Errorf("%s: %s: %s", r.ID, r.Status, strings.Join(r.Errors, "; "))
-		case passed && absent:
-			t.Errorf("%s passes: take it out of notServed", r.ID)
-		case passed:
-			served++
-		}
-	}
-	t.Logf("%d of %d cases pass; WebSocket mode and compaction are not served", served, cases)
 }
