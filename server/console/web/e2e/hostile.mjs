@@ -14,7 +14,7 @@ const own = [
   "[a](//evil.test)", "# ![h](https://evil.test/h.png)", "1. a\n   - b\n     > ![q](https://evil.test/q.png)", "**bold** _em_ ~~s~~ `code`", "<iframe srcdoc='<script>alert(1)</script>'>", "&lt;script&gt;alert(1)&lt;/script&gt;",
 ];
 
-export default async function ({ page, base, check, axe, shot }) {
+export default async function ({ page, base, check, shot }) {
   const file = join(process.env.LATHE_SHARED ?? "/none", "data", "blns", "blns.json");
   const naughty = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : [];
   const texts = [...own, ...naughty.filter((s) => s.trim())];
@@ -41,6 +41,5 @@ export default async function ({ page, base, check, axe, shot }) {
   check("it opens apart", await page.locator(".outside-address a").getAttribute("rel"), "noopener noreferrer nofollow");
   await page.locator(".outside button", { hasText: /^js$/ }).click();
   check("no script address opens", await page.locator(".outside-address a").count(), 1);
-  if (!naughty.length) await axe("hostile text");
   await shot();
 }

@@ -117,12 +117,15 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided }: { 
   const told = useRef(false);
   const [whole] = useState(() => fault(call, text) === "");
   const ms = useLeft(call.expires_at);
-  const decision = mine ?? elsewhere ?? (ms <= 0 && !busy.current ? { decision: "expired" } : undefined);
+  // While an answer is on its way the card stays as it is: what the run tells of it meanwhile would be this answer.
+  const decision = mine ?? (busy.current ? undefined : elsewhere ?? (ms <= 0 ? { decision: "expired" } : undefined));
+  const hadFocus = useRef(false); // before this render, which may remove what has the focus
+  hadFocus.current = box.current?.contains(document.activeElement) ?? false;
 
   const settle = (d: Decision, run?: Run) => {
     if (told.current) return;
     told.current = true;
-    const focused = box.current?.contains(document.activeElement) ?? false;
+    const focused = hadFocus.current || (box.current?.contains(document.activeElement) ?? false);
     setMine(d);
     if (focused) box.current?.focus();
     onDecided?.(d, run, focused);
