@@ -203,6 +203,7 @@ type Setting struct {
 	Flag    string // "max-iterations"
 	Default string // as one would write it
 	Doc     string
+	Words   []string // the values that it may have; nil: it has no vocabulary
 }
 
 // RunSettings returns the settings and limits of runs, in the order of the reference.
@@ -212,7 +213,7 @@ func RunSettings() []Setting {
 		if strings.HasPrefix(s.path, "retention.") || s.path == "enabled" {
 			continue // of sessions and of the daemon, not of one run
 		}
-		out = append(out, Setting{Key: "tool_calling." + s.path, Flag: strings.ReplaceAll(s.path, "_", "-"), Default: s.def, Doc: s.doc()})
+		out = append(out, Setting{Key: "tool_calling." + s.path, Flag: strings.ReplaceAll(s.path, "_", "-"), Default: s.def, Doc: s.doc(), Words: slices.Clone(s.kind.words)})
 	}
 	return out
 }

@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
+	"github.com/lathe-run/lathe/store"
 )
 
 // Completion offers names that the configuration in force knows. Where it cannot be read, nothing is offered.
@@ -118,4 +125,78 @@ func completeToolName(cmd *cobra.Command, args []string, word string) ([]string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return completeTools(cmd, args, word)
+}
+
+// maxOfferedRuns is how many runs completion offers, the newest first.
+const maxOfferedRuns = 50
+
+// completionTimeout bounds the wait for a daemon that is asked for its runs.
+const completionTimeout = 2 * time.Second
+
+// completeRuns offers runs as the first argument, with their state and when they began: those of --store, of --server, or of
+// the daemon at the usual address.
+func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	const no = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 {
+		return nil, no
+	}
+	value := func(name string) string {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			return f.Value.String()
+		}
+		return ""
+	}
+	server := serverFlags{url: value("server"), keyFile: value("key-file"), keyEnv: value("key-env")}
+	quiet := &cobra.Command{}
+	quiet.SetErr(io.Discard) // notes would stand in the line that is completed
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	quiet.SetContext(ctx)
+	src, err := openRuns(quiet, &server, value("store"))
+	if err != nil {
+		return nil, no
+	}
+	defer func() { _ = src.close() }() // it was only read
+	rows, _, err := src.list(ctx, &store.RunFilter{Limit: maxOfferedRuns}, &store.RunQuery{})
+	if err != nil {
+		return nil, no
+	}
+	var out []string
+	for i := range rows {
+		if r := &rows[i]; strings.HasPrefix(r.RunID, word) {
+			out = append(out, fmt.Sprintf("%s\t%s, %s, %s", r.RunID, r.Status, printable(r.Model), r.Started.Local().Format(time.DateTime)))
+		}
+	}
+	return out, no | cobra.ShellCompDirectiveKeepOrder
+}
+
+// enumFlags are the flags whose values are words, wherever a command has them.
+var enumFlags = map[string][]string{
+	"log":        {"debug", "info", "warn", "error"},
+	"log-format": {"text", "json"},
+	"status":     runStatuses,
+	"wire":       {"openai", "responses", "anthropic", "gemini"},
+}
+
+// completeEnums completes the values of flags that are words, settings included, and the runs that commands take, in a command
+// and those below it.
+func completeEnums(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, known := cmd.GetFlagCompletionFunc(f.Name); known {
+			return
+		}
+		list := enumFlags[f.Name]
+		if v, ok := f.Value.(*settingValue); ok {
+			list = v.setting.Words
+		}
+		if len(list) > 0 {
+			completeFlags(cmd, map[string]cobra.CompletionFunc{f.Name: words(list...)})
+		}
+	})
+	if use := strings.Fields(cmd.Use); len(use) > 1 && use[1] == "RUN" && cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = completeRuns
+	}
+	for _, c := range cmd.Commands() {
+		completeEnums(c)
+	}
 }

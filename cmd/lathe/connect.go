@@ -19,6 +19,7 @@ import (
 type connectFlags struct {
 	url, model, keyEnv           string
 	write, undo, noCheck, asJSON bool
+	dryRun                       bool
 }
 
 func connectCommand() *cobra.Command {
@@ -57,6 +58,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server; without it none is sent")
 	fl.BoolVar(&f.write, "write", false, "write the settings into the agent's files, and keep their former content beside them")
 	fl.BoolVar(&f.undo, "undo", false, "restore the files as they were before the first --write")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "with --write: say which files would be written, and write none")
 	fl.BoolVar(&f.noCheck, "no-check", false, "do not ask the server")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return cmd
@@ -99,6 +101,9 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 	if f.write && f.undo {
 		return usageError("give one of --write and --undo")
 	}
+	if f.dryRun && !f.write {
+		return usageError("--dry-run goes with --write")
+	}
 	record, err := connectRecord(a)
 	if err != nil {
 		return err
@@ -127,7 +132,11 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	c.Start = a.Start(s)
 	if f.write {
-		changes, err := connect.Write(record, files)
+		change := func() ([]connect.Change, error) { return connect.Write(record, files) }
+		if f.dryRun {
+			change = func() ([]connect.Change, error) { return connect.Plan(files) }
+		}
+		changes, err := change()
 		if err != nil {
 			return notWritten(err, a)
 		}
@@ -221,6 +230,8 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 			lines = append(lines, strings.Split(file.Content, "\n")...) // its end is an empty line
 		case !file.Written:
 			add("%s has these settings already", path)
+		case f.dryRun:
+			add("%s would be written", path)
 		case file.Backup != "":
 			add("wrote %s; its former content is in %s", path, dirs.Short(file.Backup))
 		default:

@@ -223,14 +223,18 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 		view.note("without guards: what fails is what would happen if nothing stood in the way")
 	}
 	failed := 0
+	work := startProgress(cmd.ErrOrStderr(), f.quiet)
+	work.Say("runs")
 	opts.Progress = func(p eval.Progress) {
 		if !p.Run.OK {
 			failed++
 		}
-		view.running(fmt.Sprintf("%d of %d runs, %d did not pass", p.Done, p.Total, failed))
+		work.Say(fmt.Sprintf("runs, %d did not pass", failed))
+		work.Count(p.Done, p.Total)
+		work.Show()
 	}
 	rep, err := eval.Measure(cmd.Context(), suite, scenarios, targets, opts)
-	view.clearLive()
+	work.Stop()
 	if cmd.Context().Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted; give the same --out again to go on")}
 	}

@@ -52,6 +52,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 		}
 	}
 	requireSubcommand(root)
+	completeEnums(root)
 	return root
 }
 

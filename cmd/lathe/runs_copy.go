@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/progress"
 	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/store"
 )
 
 func runsCopyCommand() *cobra.Command {
 	var from, to string
-	var unfinished, quiet bool
+	var unfinished, quiet, dryRun bool
 	cmd := &cobra.Command{
 		Use: "copy --from STORE --to STORE", Short: "Copy all runs of a store into another one", Args: cobra.NoArgs,
 		Long: `Copies every run with its events and its answers that wait, as they are: so a store moves from a file to a
@@ -47,16 +48,18 @@ first, or let it end them.`,
 					return &exitError{exitFailed, fmt.Errorf("%d runs are under way: let `lathe serve` or `lathe runs resume` end them, or give --unfinished", n)}
 				}
 			}
+			if dryRun {
+				return dryCopy(cmd, src, to)
+			}
 			dst, err := openStore(to, false)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, dst.Close()) }()
-			c := copying{from: src, to: dst}
-			if !quiet && isTerminal(cmd.ErrOrStderr()) {
-				c.progress = cmd.ErrOrStderr()
-			}
-			if err := c.all(cmd.Context()); err != nil {
+			c := copying{from: src, to: dst, progress: startProgress(cmd.ErrOrStderr(), quiet)}
+			err = c.all(cmd.Context())
+			c.progress.Stop()
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %d were there\n", count(c.copied, "run"), c.had)
@@ -70,6 +73,7 @@ first, or let it end them.`,
 	cmd.Flags().StringVar(&to, "to", "", "the `store` that gets them")
 	cmd.Flags().BoolVar(&unfinished, "unfinished", false, "copy runs that are under way, too")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say how many runs would be copied, and copy none")
 	return cmd
 }
 
@@ -89,12 +93,19 @@ func openSource(name string) (app.Store, error) {
 // A copying is one call of `runs copy`.
 type copying struct {
 	from, to             app.Store
-	progress             io.Writer // nil: none
+	progress             *progress.Line // nil: none
+	total                int            // runs of from
 	copied, had, waiting int
 }
 
 // all copies the runs page by page, so that no more than one run is held in memory.
 func (c *copying) all(ctx context.Context) error {
+	c.progress.Say("counting runs")
+	var err error
+	if c.total, err = countRuns(ctx, c.from, &store.RunFilter{}); err != nil {
+		return storeError(err)
+	}
+	c.progress.Say("copying runs")
 	f := store.RunFilter{Limit: 1_000}
 	for {
 		rows, next, err := c.from.Runs(ctx, &f)
@@ -105,14 +116,58 @@ func (c *copying) all(ctx context.Context) error {
 			if err := c.run(ctx, &rows[i]); err != nil {
 				return fmt.Errorf("after %d runs: %w", c.copied+c.had, err)
 			}
-		}
-		if c.progress != nil && next != "" {
-			fmt.Fprintf(c.progress, "%d runs, %s\n", c.copied+c.had, rows[len(rows)-1].Started.Format("2006-01-02"))
+			c.progress.Count(c.copied+c.had, c.total)
 		}
 		if f.After = next; next == "" {
 			return nil
 		}
 	}
+}
+
+// dryCopy says how many runs a copy would read and write. A destination that does not exist has none of them.
+func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
+	dst, err := openStore(to, true)
+	if err != nil {
+		if kind, path, perr := app.ParseStoreName(to, "--to"); perr != nil || kind != "sqlite" || exists(path) {
+			return err
+		}
+		dst = nil
+	}
+	if dst != nil {
+		defer func() { err = errors.Join(err, dst.Close()) }()
+	}
+	copied, had := 0, 0
+	f := store.RunFilter{Limit: 1_000}
+	for {
+		rows, next, err := src.Runs(cmd.Context(), &f)
+		if err != nil {
+			return storeError(err)
+		}
+		for i := range rows {
+			there := false
+			if dst != nil {
+				found, _, err := dst.Runs(cmd.Context(), &store.RunFilter{RunID: rows[i].RunID})
+				if err != nil {
+					return storeError(err)
+				}
+				there = len(found) > 0
+			}
+			if there {
+				had++
+			} else {
+				copied++
+			}
+		}
+		if f.After = next; next == "" {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s would be copied, %d are there\n", count(copied, "run"), had)
+			return err
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (c *copying) run(ctx context.Context, row *store.RunSummary) error {

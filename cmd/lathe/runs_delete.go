@@ -15,19 +15,28 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
+// A removal is one call of `runs delete`.
+type removal struct {
+	run, session, principal string // one of them
+	yes, dryRun             bool
+	n                       int // runs that are removed; -1: it cannot be told
+}
+
 func runsDeleteCommand() *cobra.Command {
-	var name, session, principal string
-	var yes bool
+	var name string
+	var r removal
 	var server serverFlags
 	cmd := &cobra.Command{
 		Use: "delete RUN", Short: "Remove runs from the store, for good",
 		Long: `Removes a run, or with --session or --principal all runs of a session or of a principal, whether they have
-ended or not. Nothing of them is left in the files of the store. It asks before on a terminal; elsewhere it wants --yes.`,
+ended or not, and says how many. Nothing of them is left in the files of the store. It asks before on a terminal; elsewhere it
+wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 		Example: `  lathe runs delete run_01
+  lathe runs delete --dry-run --session s1
   lathe runs delete --yes --principal ann`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			given := len(args)
-			for _, s := range []string{session, principal} {
+			for _, s := range []string{r.session, r.principal} {
 				if s != "" {
 					given++
 				}
@@ -38,46 +47,123 @@ ended or not. Nothing of them is left in the files of the store. It asks before 
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			what, path := "", ""
-			switch {
-			case len(args) == 1:
-				what, path = "the run "+args[0], "/api/runs/"+url.PathEscape(args[0])
-			case session != "":
-				what, path = "all runs of the session "+session, "/api/sessions/"+url.PathEscape(session)
-			default:
-				what, path = "all runs of the principal "+principal, "/api/principals/"+url.PathEscape(principal)
+			if len(args) == 1 {
+				r.run = args[0]
 			}
-			if !yes {
-				if err := confirmed(cmd, "remove "+printable(what)+" for good?"); err != nil {
+			if !r.yes && !r.dryRun {
+				if err := canConfirm(cmd, "remove "+r.what()+" for good?"); err != nil {
 					return err
 				}
 			}
-			return server.storeOrDaemon(cmd, name, func() error {
-				run := ""
-				if len(args) == 1 {
-					run = args[0]
-				}
-				return deleteStored(cmd, name, run, session, principal)
-			}, func(c *daemonClient) error { return c.call(cmd.Context(), "DELETE", path, nil, nil) })
+			return server.storeOrDaemon(cmd, name, func() error { return r.fromStore(cmd, name) }, func(c *daemonClient) error { return r.fromDaemon(cmd, c) })
 		},
 	}
 	storeFlag(cmd, &name)
 	server.add(cmd, false)
 	fl := cmd.Flags()
-	fl.StringVar(&session, "session", "", "remove all runs of a session's `id`")
-	fl.StringVar(&principal, "principal", "", "remove all runs that were made for a principal's `name`")
-	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	fl.StringVar(&r.session, "session", "", "remove all runs of a session's `id`")
+	fl.StringVar(&r.principal, "principal", "", "remove all runs that were made for a principal's `name`")
+	fl.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	fl.BoolVar(&r.dryRun, "dry-run", false, "say how many runs would be removed, and remove none")
 	return cmd
+}
+
+// what names the runs.
+func (r *removal) what() string {
+	switch {
+	case r.run != "":
+		return "the run " + printable(r.run)
+	case r.session != "":
+		return "all runs of the session " + printable(r.session)
+	default:
+		return "all runs of the principal " + printable(r.principal)
+	}
+}
+
+// wanted reports whether the runs are to be removed, once they are counted: it asks, or says what --dry-run wants to know.
+func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
+	if r.dryRun {
+		if r.n < 0 {
+			return false, usageError("--dry-run --principal goes with --store: a daemon lists the runs of the key")
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s would be removed\n", count(r.n, "run"))
+		return false, err
+	}
+	if r.yes {
+		return true, nil
+	}
+	what := r.what()
+	if r.run == "" && r.n >= 0 {
+		what += ", " + count(r.n, "run") + ","
+	}
+	err := confirmed(cmd, "remove "+what+" for good?")
+	return err == nil, err
+}
+
+func (r *removal) report(cmd *cobra.Command) {
+	switch {
+	case r.n < 0:
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s were removed\n", r.what())
+	case r.n == 1:
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: 1 run was removed")
+	default:
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %d runs were removed\n", r.n)
+	}
+}
+
+// fromDaemon removes the runs through the API.
+func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
+	ctx, path := cmd.Context(), ""
+	switch {
+	case r.run != "":
+		path, r.n = "/api/runs/"+url.PathEscape(r.run), 1
+		if _, err := c.show(ctx, r.run); err != nil {
+			return err
+		}
+	case r.session != "":
+		path, r.n = "/api/sessions/"+url.PathEscape(r.session), 0
+		f := store.RunFilter{SessionID: r.session, Limit: maxListed}
+		for {
+			rows, next, err := c.list(ctx, &f, &store.RunQuery{})
+			if err != nil {
+				return err
+			}
+			if r.n += len(rows); next == "" {
+				break
+			}
+			f.After = next
+		}
+	default:
+		path, r.n = "/api/principals/"+url.PathEscape(r.principal), -1
+	}
+	if ok, err := r.wanted(cmd); !ok {
+		return err
+	}
+	err := c.call(ctx, "DELETE", path, nil, nil)
+	if err == nil {
+		r.report(cmd)
+	}
+	return err
+}
+
+// maxListed is how many runs are asked for at a time.
+const maxListed = 100
+
+// canConfirm returns a usage error where no user can be asked.
+func canConfirm(cmd *cobra.Command, question string) error {
+	if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
+		return usageError("%s give --yes: standard input is not a terminal", question)
+	}
+	return nil
 }
 
 // confirmed asks the user at the terminal. Without a terminal it returns a usage error.
 func confirmed(cmd *cobra.Command, question string) error {
-	in := cmd.InOrStdin()
-	if !isTerminal(in) || !isTerminal(cmd.ErrOrStderr()) {
-		return usageError("%s give --yes: standard input is not a terminal", question)
+	if err := canConfirm(cmd, question); err != nil {
+		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
-	line, _ := bufio.NewReader(interruptible(cmd.Context(), in)).ReadString('\n') // the end of input is a no
+	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input is a no
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		return nil
@@ -85,31 +171,35 @@ func confirmed(cmd *cobra.Command, question string) error {
 	return &exitError{exitFailed, errors.New("nothing was removed")}
 }
 
-// deleteStored removes a run, a session or the runs of a principal from a store.
-func deleteStored(cmd *cobra.Command, name, run, session, principal string) (err error) {
-	s, err := needStore(name, false)
+// fromStore removes the runs from a store.
+func (r *removal) fromStore(cmd *cobra.Command, name string) (err error) {
+	s, err := needStore(name, r.dryRun)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	ctx := cmd.Context()
-	if run != "" {
-		if _, err := engine.ReadState(ctx, s, run); lathe.CodeOf(err) == lathe.CodeNotFound {
+	if r.run != "" {
+		if _, err := engine.ReadState(ctx, s, r.run); lathe.CodeOf(err) == lathe.CodeNotFound {
 			return storeError(err)
 		}
-		return s.Delete(ctx, run)
-	}
-	n, err := countRuns(ctx, s, &store.RunFilter{SessionID: session, Principal: principal})
-	if err != nil {
+		r.n = 1
+	} else if r.n, err = countRuns(ctx, s, &store.RunFilter{SessionID: r.session, Principal: r.principal}); err != nil {
 		return storeError(err)
 	}
-	if session != "" {
-		err = s.DeleteSession(ctx, session)
-	} else {
-		err = s.DeletePrincipal(ctx, principal)
+	if ok, err := r.wanted(cmd); !ok {
+		return err
+	}
+	switch {
+	case r.run != "":
+		err = s.Delete(ctx, r.run)
+	case r.session != "":
+		err = s.DeleteSession(ctx, r.session)
+	default:
+		err = s.DeletePrincipal(ctx, r.principal)
 	}
 	if err == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %d runs were removed\n", n)
+		r.report(cmd)
 	}
 	return err
 }

@@ -57,6 +57,36 @@ func ReadFile(path string) ([]byte, error) {
 	return text, err
 }
 
+// Plan returns what Write would change, with no backups, and changes nothing.
+func Plan(files []File) ([]Change, error) {
+	changes, _, _, err := merge(files)
+	return changes, err
+}
+
+// merge returns the changes of files, and for each that changes its content before and after.
+func merge(files []File) (changes []Change, befores, texts [][]byte, err error) {
+	befores, texts = make([][]byte, len(files)), make([][]byte, len(files))
+	changes = make([]Change, len(files))
+	for i, f := range files {
+		path, err := resolve(f.Path)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		before, err := ReadFile(path)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		merged, err := f.Format.Merge(before, f.Entries)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		if changes[i] = (Change{Path: path, Changed: !bytes.Equal(before, merged)}); changes[i].Changed {
+			befores[i], texts[i] = before, merged
+		}
+	}
+	return changes, befores, texts, nil
+}
+
 // Write sets the entries of files. It reads and merges all files before it writes anything. It refuses a file that is read-only,
 // is no regular file, or is a link to a file that does not exist. record is the path of the
 // [Record]. A second Write keeps the backups of the first.
@@ -65,24 +95,9 @@ func Write(record string, files []File) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	befores, texts := make([][]byte, len(files)), make([][]byte, len(files))
-	changes := make([]Change, len(files))
-	for i, f := range files {
-		path, err := resolve(f.Path)
-		if err != nil {
-			return nil, err
-		}
-		before, err := ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		merged, err := f.Format.Merge(before, f.Entries)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Path, err)
-		}
-		if changes[i] = (Change{Path: path, Changed: !bytes.Equal(before, merged)}); changes[i].Changed {
-			befores[i], texts[i] = before, merged
-		}
+	changes, befores, texts, err := merge(files)
+	if err != nil {
+		return nil, err
 	}
 	for i, merged := range texts {
 		if merged == nil {

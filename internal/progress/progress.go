@@ -109,6 +109,13 @@ func (l *Line) Count(done, total int) {
 	l.done, l.total = done, total
 }
 
+// Show writes the line at once where it may be written over.
+func (l *Line) Show() {
+	if l != nil && l.opts.Live {
+		l.write()
+	}
+}
+
 // Stop takes the line away. It returns when nothing more will be written.
 func (l *Line) Stop() {
 	if l == nil {

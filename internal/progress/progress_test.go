@@ -77,6 +77,23 @@ func TestRateOfWorkThatWasTakenUpAgain(t *testing.T) {
 	})
 }
 
+func TestShowWritesAtOnceOnATerminalAlone(t *testing.T) {
+	t.Parallel()
+	for live, want := range map[bool]string{true: "\r\x1b[2K· runs: 2 of 2, 0 s\r\x1b[2K", false: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			l := Start(&out, &Options{Live: live})
+			l.Say("runs")
+			l.Count(2, 2)
+			l.Show()
+			l.Stop()
+			if out.String() != want {
+				t.Errorf("got %q, want %q", out.String(), want)
+			}
+		})
+	}
+}
+
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	l := Start(nil, &Options{Quiet: true})
