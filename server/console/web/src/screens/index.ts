@@ -28,4 +28,7 @@ export const screens: Screen[] = [
   { path: "/audit", load: () => import("./audit"), nav: { label: "Audit log", group: "Manage", icon: "M5 4h10M5 8h10M5 12h10M5 16h6" } },
   { path: "/settings", load: () => import("./settings"), nav: { label: "Settings", group: "Manage", icon: "M3 6h9M15 6h2M3 14h2M8 14h9M12 4v4M5 12v4" } },
   { path: "/health", load: () => import("./health"), nav: { label: "Health", group: "Manage", icon: "M2 10h4l2-5 4 10 2-5h4" } },
+  { path: "/runs", load: () => import("./runs"), nav: { label: "Runs", icon: "M3 5h14M3 10h14M3 15h9", group: "Inspect" } },
+  { path: "/runs/:id", load: () => import("./run") },
+  { path: "/stats", load: () => import("./stats"), nav: { label: "Statistics", icon: "M4 16V9M10 16V4M16 16v-5", group: "Inspect" } },
 ];

@@ -1,0 +1,160 @@
+// The list of runs and one run: filters in the address, keyboard, timeline, live follow, export, import and cancel.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export const files = { "lathe.yaml": "policy:\n  tools: {calculator: ask}\n" };
+
+// call makes a request to the API beside the page.
+export async function call(base, method, path, body) {
+  const response = await fetch(base + path, { method, body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text;
+}
+
+export const begin = async (base, prompt, more = {}) => JSON.parse(await call(base, "POST", "api/runs", { model: "sim/demo", prompt, ...more })).run_id;
+
+// settle waits until a run waits or has ended, and returns it.
+export async function settle(base, id) {
+  await call(base, "GET", `api/runs/${id}/events?follow=pause`);
+  return JSON.parse(await call(base, "GET", `api/runs/${id}`));
+}
+
+// approve approves the call that a run waits for.
+async function approve(base, id) {
+  const call1 = JSON.parse(await call(base, "GET", `api/runs/${id}`)).open_calls[0];
+  await call(base, "POST", `api/runs/${id}/approvals/${call1.tool_call_id}`, { decision: "approve", digest: call1.args_digest });
+  await settle(base, id);
+}
+
+const hostile = "<img src=x onerror=alert(1)> \u202egnp.exe\u202c [x](javascript:alert(1)) ![y](https://evil.test/leak)";
+
+export default async function test({ page, base, server, check, axe, shot }) {
+  await page.goto(`${base}runs`);
+  await page.getByText("There are no runs yet.").waitFor();
+  await axe("runs, empty");
+
+  const sum = await begin(base, "What is 7 + 35?"), plain = await begin(base, `Hello! ${hostile}`), waits = await begin(base, "What is 8 + 35?");
+  for (const id of [sum, plain, waits]) await settle(base, id);
+  await approve(base, sum);
+  const row = (id) => page.locator(`[data-key="${id}"]`);
+  await row(waits).waitFor(); // it appears by itself
+  check("all runs are listed", await page.locator(".tbody .tr").count(), 3);
+  await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("parked"), waits);
+  await axe("runs");
+  await shot("list");
+
+  // Filters are in the address and survive a reload; Back leaves them.
+  await page.getByLabel("Tool", { exact: true }).fill("calculator");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 2);
+  check("the filter is in the address", new URL(page.url()).search, "?tool=calculator");
+  await page.reload();
+  await row(sum).waitFor();
+  check("the filter is still there", [await page.getByLabel("Tool", { exact: true }).inputValue(), await page.locator(".tbody .tr").count()], ["calculator", 2]);
+  await page.getByRole("button", { name: "Clear" }).click();
+  await row(plain).waitFor();
+  await page.getByLabel("Text").fill("EVIL.test");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 1);
+  check("found by its text", await row(plain).count(), 1);
+  await page.getByLabel("Text").fill("no such text");
+  await page.keyboard.press("Enter");
+  await page.getByText("No run fits these filters.").waitFor();
+  await axe("runs, none fits");
+  await page.getByRole("link", { name: "All", exact: true }).click();
+  await row(sum).waitFor();
+
+  // Into a run by keyboard, and through its views.
+  await row(waits).focus();
+  for (const id of [plain, sum]) {
+    await page.keyboard.press("j");
+    await page.waitForFunction((id) => document.activeElement?.dataset.key === id, id);
+  }
+  await page.keyboard.press("Enter");
+  await page.getByRole("article", { name: "Call of calculator" }).waitFor();
+  check("its address", new URL(page.url()).pathname, `/runs/${sum}`);
+  check("the answer is shown", await page.getByText("7 + 35 = 42.", { exact: true }).count() > 0);
+  await axe("conversation");
+  await shot("conversation");
+  await page.getByRole("tab", { name: "Conversation" }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.locator(".timeline-row").first().waitFor();
+  check("spans", await page.locator(".timeline-row").count(), 4);
+  await page.locator(".timeline-row").first().focus();
+  await page.keyboard.press("j");
+  await page.waitForFunction(() => new URL(location.href).searchParams.get("event") === "5");
+  check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
+  await axe("timeline");
+  await shot("timeline");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "ToolCallPlanned #5" }).waitFor();
+  await axe("events");
+  await shot("events");
+  await page.getByLabel("Type").selectOption("ModelCallFinished");
+  await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 2);
+  await page.reload();
+  await page.getByRole("heading", { name: "ToolCallPlanned #5" }).waitFor();
+  check("the filter of events is in the address", await page.getByLabel("Type").inputValue(), "ModelCallFinished");
+  await page.getByRole("tab", { name: "Exchange" }).click();
+  check("model calls", await page.locator(".panel article").count(), 2);
+  await axe("exchange");
+  await shot("exchange");
+
+  // Export, removal, import: the same log.
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export" }).click()]);
+  const log = readFileSync(await file.path(), "utf8");
+  check("the export is the log", log === await call(base, "GET", `api/runs/${sum}/export`));
+  await call(base, "DELETE", `api/runs/${sum}`);
+  await page.goto(`${base}runs`);
+  await row(plain).waitFor();
+  const saved = join(server.folder, "run.jsonl");
+  writeFileSync(saved, log);
+  await page.locator("input[type=file]").setInputFiles(saved);
+  await page.getByRole("article", { name: "Call of calculator" }).waitFor();
+  check("the import is at its address", new URL(page.url()).pathname, `/runs/${sum}`);
+  check("its log is the same", await call(base, "GET", `api/runs/${sum}/export`) === log);
+  await page.goto(`${base}runs`);
+  await row(plain).waitFor();
+  writeFileSync(saved, "{}\n");
+  await page.locator("input[type=file]").setInputFiles(saved);
+  await page.getByText("The body is no exported run").waitFor();
+
+  // Text of a model or a client stays text: the harness notes every request, dialog and breach of the policy.
+  await page.goto(`${base}runs/${plain}`);
+  await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+  check("no element of it", await page.locator("main img, main a[href^='javascript']").count(), 0);
+  check("what cannot be seen is shown", await page.locator(".escape").first().textContent(), "\\u202e");
+
+  // Live: paused, nothing is shown of what comes; then all of it, once.
+  await page.goto(`${base}runs/${waits}`);
+  await page.getByText("This run waits for an approval.").waitFor();
+  await shot("waits");
+  await axe("a run that waits");
+  await page.getByRole("button", { name: "Pause" }).click();
+  const before = JSON.parse(await call(base, "GET", `api/runs/${waits}`)).last_event_id;
+  await approve(base, waits);
+  const last = JSON.parse(await call(base, "GET", `api/runs/${waits}`)).last_event_id;
+  await page.getByRole("tab", { name: `Events (${before})` }).waitFor();
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.getByRole("tab", { name: `Events (${last})` }).waitFor();
+
+  // Cancel asks first.
+  const third = await begin(base, "What is 9 + 35?");
+  await settle(base, third);
+  await page.goto(`${base}runs/${third}`);
+  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("dialog").waitFor();
+  await axe("the question before a cancel");
+  await page.keyboard.press("Escape");
+  check("Escape cancels nothing", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "parked");
+  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
+  await page.locator(".run-facts").getByText("cancelled").first().waitFor();
+  check("it is cancelled", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "cancelled");
+
+  await page.goto(`${base}runs/run_none`);
+  await page.getByText("There is no such run, or it belongs to another key.").waitFor();
+  await axe("no run");
+}

@@ -1,0 +1,32 @@
+// Statistics over time.
+
+import { begin, call, settle } from "./runs.mjs";
+
+export default async function ({ page, base, view, check, axe, shot }) {
+  await page.goto(`${base}stats`);
+  await page.getByText("Nothing ran in this time.").waitFor();
+  await axe("no figures");
+  for (let i = 0; i < 4; i++) await settle(base, await begin(base, `What is ${i} + 35?`));
+  await page.reload();
+  await page.getByRole("img", { name: /^Tool calls: calls at most/ }).waitFor();
+  const stats = JSON.parse(await call(base, "GET", "api/stats"));
+  check("the server counted", [stats.total.runs, stats.total.model_calls.calls, stats.total.tool_calls.calls], [4, 8, 4]);
+  check("the table of tools", (await page.getByRole("region", { name: "Tools" }).textContent()).includes("calculator4"));
+  await axe("figures");
+  await shot();
+  await page.getByLabel("The last").selectOption("24h");
+  await page.waitForFunction(() => location.search === "?since=24h");
+  // A stretch of a chart leads to its runs.
+  const plot = page.getByRole("img", { name: /^Runs:/ });
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  if (!view.isMobile) {
+    await page.mouse.move(box.x + 5, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width - 2, box.y + 20, { steps: 5 });
+    await page.mouse.up();
+    await page.waitForFunction(() => location.pathname.endsWith("/runs") && location.search.includes("until="));
+    await page.locator(".tbody .tr").first().waitFor();
+    check("the runs of the stretch", await page.locator(".tbody .tr").count(), 4);
+  }
+}

@@ -1,0 +1,34 @@
+// What is known of the requests to model servers.
+
+import { Badge, Copy, Empty, Seen } from "../components/basics";
+import { duration } from "../text/format";
+import type { RunEvent } from "./types";
+
+export function Exchange({ events }: { events: RunEvent[] }) {
+  const calls: { started: RunEvent; finished?: RunEvent }[] = [];
+  for (const e of events) {
+    if (e.type === "ModelCallStarted") calls.push({ started: e });
+    else if (e.type === "ModelCallFinished" && calls.length) calls.at(-1)!.finished = e;
+  }
+  return <div class="stack">
+    <p class="problem note">This server stores no bytes of requests to model servers. The messages of each request are those of the conversation before it; <code>lathe doctor --base-url URL MODEL</code> shows how a model server answers.</p>
+    {calls.length === 0 && <Empty title="No model was called." />}
+    {calls.map(({ started, finished }) => {
+      const d = finished?.data;
+      return <article key={started.event_id} class="card-box" aria-label={`Model call ${started.event_id}`}>
+        <div class="run-who"><b><Seen text={`${started.data.provider ?? ""} ${started.data.model ?? ""}`} /></b><Badge>turn {started.turn}, attempt {started.data.attempt}</Badge>
+          {d && <Badge kind={d.status === "success" ? "ok" : "bad"}>{d.error_code ?? d.status}</Badge>}{d?.upstream_status ? <Badge kind="bad">HTTP {d.upstream_status}</Badge> : null}</div>
+        <dl class="facts">
+          <dt>Sent</dt><dd>{started.data.messages} messages, {String(started.data.tools)} tools</dd>
+          <dt>Prompt hash</dt><dd class="mono">{started.data.prompt_hash_v2} <Copy text={started.data.prompt_hash_v2 ?? ""} /></dd>
+          {d && <><dt>Answered</dt><dd>{d.finish_reason} after {duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</dd>
+            <dt>Tokens</dt><dd class="num">{d.usage?.input_tokens} in, {d.usage?.output_tokens} out</dd></>}
+          {d?.upstream_request_id && <><dt>Request id there</dt><dd class="mono"><Seen text={d.upstream_request_id} /> <Copy text={d.upstream_request_id} /></dd></>}
+          {d?.dropped?.length ? <><dt>Not sent</dt><dd><Seen text={d.dropped.join(", ")} /></dd></> : null}
+          {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.code ?? f.kind ?? JSON.stringify(f)).join(", ")} /></dd></> : null}
+          {finished?.content?.error_message && <><dt>It said</dt><dd><Seen text={finished.content.error_message} /></dd></>}
+        </dl>
+      </article>;
+    })}
+  </div>;
+}

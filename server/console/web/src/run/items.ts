@@ -1,0 +1,70 @@
+// The conversation of a run in the order of its messages, from its events.
+
+import type { Message, RunEvent } from "./types";
+
+export interface Call {
+  id: string;
+  name: string;
+  args: string;
+  event: number;
+  proposed?: RunEvent;
+  planned?: RunEvent;
+  asked?: RunEvent;
+  resolved?: RunEvent;
+  executed?: RunEvent;
+  result?: RunEvent;
+}
+
+export type Item =
+  | { kind: "text"; role: string; text: string; event: number; note?: string }
+  | { kind: "call"; call: Call; event: number }
+  | { kind: "note"; text: string; bad: boolean; event: number; removed?: number };
+
+// itemsOf returns the items of the stored events. text is what the model is writing now.
+export function itemsOf(events: RunEvent[]): { items: Item[]; text: string } {
+  const items: Item[] = [];
+  const calls = new Map<string, Call>();
+  let text = "", answered = "";
+  const said = (m: Message, event: number) => {
+    for (const p of m.parts ?? []) {
+      if (p.type === "text" && p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: p.commentary ? "commentary" : undefined });
+      else if (p.type === "reasoning" || p.type === "signed_reasoning") { if (p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: "reasoning" }); }
+      else if (p.type === "refusal" && p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: "refusal" });
+      else if (p.type === "blob") items.push({ kind: "note", text: `A file of type ${p.media_type || "unknown"}`, bad: false, event });
+      else if (p.type === "tool_call") {
+        const call: Call = { id: p.id ?? "", name: p.name ?? "", args: p.arguments ?? "", event };
+        calls.set(call.id, call);
+        items.push({ kind: "call", call, event });
+      } else if (p.type === "tool_result") items.push({ kind: "text", role: "tool", text: p.content ?? "", event, note: p.is_error ? "error" : undefined });
+    }
+  };
+  for (const e of events) {
+    const id = e.event_id ?? 0, d = e.data, call = calls.get(d.tool_call_id ?? "");
+    if (e.removed_bytes) items.push({ kind: "note", text: "Content was removed under the retention settings", bad: false, event: id, removed: e.removed_bytes });
+    switch (e.type) {
+      case "RunStarted": for (const m of e.content?.messages ?? []) said(m, id); break;
+      case "ModelCallStarted": text = ""; break;
+      case "TextDelta": text += e.content?.text ?? ""; break;
+      case "ModelCallFinished":
+        text = "";
+        if (e.content?.message) {
+          said(e.content.message, id);
+          answered = (e.content.message.parts ?? []).filter((p) => p.type === "text").map((p) => p.text ?? "").join("");
+        }
+        if (d.status !== "success") items.push({ kind: "note", bad: true, event: id, text: `The model call failed: ${d.error_code ?? "error"}${e.content?.error_message ? `: ${e.content.error_message}` : ""}` });
+        break;
+      case "ToolCallParseError": items.push({ kind: "note", bad: true, event: id, text: `A call could not be read: ${d.error ?? ""}` }); break;
+      case "ToolCallProposed": if (call) call.proposed = e; break;
+      case "ToolCallPlanned": if (call) call.planned = e; break;
+      case "ApprovalRequested": if (call) call.asked = e; break;
+      case "ApprovalResolved": if (call) call.resolved = e; break;
+      case "ToolCallExecuted": if (call) call.executed = e; break;
+      case "ToolCallResult": if (call) call.result = e; break;
+      case "RunFinished":
+        if (e.content?.answer && e.content.answer !== answered) items.push({ kind: "text", role: "assistant", text: e.content.answer, event: id });
+        if (d.status !== "completed") items.push({ kind: "note", bad: d.status === "failed", event: id, text: `The run ended: ${d.reason ?? ""}${d.limit ? `, limit ${d.limit}` : ""}${d.error_code ? `, ${d.error_code}` : ""}` });
+        break;
+    }
+  }
+  return { items, text };
+}

@@ -1,0 +1,99 @@
+// The spans of a run, from its events: model calls, tool calls with what they waited for, and the times in which the run waited.
+
+import { micros, type RunEvent } from "./types";
+
+export interface Span {
+  id: string; // of the event that begins it
+  event: number; // the same
+  kind: "model" | "tool" | "pause";
+  label: string;
+  turn: number;
+  from: number; // µs since 1970
+  to: number | undefined; // undefined: it goes on
+  failed: boolean;
+  note: string; // one line for people
+  parts: { kind: "first" | "approval" | "work"; from: number; to: number | undefined }[]; // in order
+  lane: number; // among the spans that overlap, 0 for the first
+}
+
+// spansOf returns the spans in the order of their beginnings.
+export function spansOf(events: RunEvent[]): Span[] {
+  const out: Span[] = [];
+  const tools = new Map<string, Span>();
+  let model: Span | undefined, pause: Span | undefined;
+  const begin = (e: RunEvent, kind: Span["kind"], label: string, note = ""): Span => {
+    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, failed: false, note, parts: [], lane: 0 };
+    out.push(span);
+    return span;
+  };
+  for (const e of events) {
+    if (e.event_id === undefined) continue;
+    const at = micros(e.time), d = e.data, tool = d.tool_call_id ? tools.get(d.tool_call_id) : undefined;
+    switch (e.type) {
+      case "ModelCallStarted":
+        model = begin(e, "model", d.model ?? "model", d.attempt && d.attempt > 1 ? `retry, attempt ${d.attempt}` : "");
+        break;
+      case "ModelCallFinished":
+        if (!model) break;
+        model.to = at;
+        model.failed = d.status !== "success";
+        if (d.first_token_ms) {
+          const first = Math.min(at, model.from + d.first_token_ms * 1000);
+          model.parts.push({ kind: "first", from: model.from, to: first }, { kind: "work", from: first, to: at });
+        }
+        if (model.failed) model.note = [model.note, d.error_code].filter(Boolean).join(", ");
+        model = undefined;
+        break;
+      case "ToolCallPlanned":
+        tools.set(d.tool_call_id!, begin(e, "tool", d.tool ?? "tool"));
+        break;
+      case "ApprovalRequested":
+        tool?.parts.push({ kind: "approval", from: at, to: undefined });
+        break;
+      case "ApprovalResolved": {
+        const wait = tool?.parts.findLast((p) => p.kind === "approval");
+        if (wait) wait.to = at;
+        if (tool) tool.note = `${d.decision} by ${d.by || "nobody"}`;
+        break;
+      }
+      case "ToolCallExecuted":
+        if (!tool) break;
+        tool.parts.push({ kind: "work", from: Math.max(tool.from, at - (d.latency_ms ?? 0) * 1000), to: at });
+        tool.failed = !d.success;
+        if (d.cached) tool.note = "from the cache";
+        else if (d.attempts && d.attempts > 1) tool.note = `${d.attempts} attempts`;
+        break;
+      case "ToolCallResult":
+        if (!tool) break;
+        tool.to = at;
+        tool.failed = d.status === "error";
+        for (const p of tool.parts) p.to ??= at;
+        if (d.error_type) tool.note = [tool.note, d.error_type].filter(Boolean).join(", ");
+        break;
+      case "RunPaused":
+        pause = begin(e, "pause", "waits", d.reason ?? "");
+        break;
+      case "RunResumed":
+        if (pause) pause.to = at;
+        pause = undefined;
+        break;
+      case "RunFinished":
+        for (const s of out) s.to ??= at;
+        break;
+    }
+  }
+  return lanes(out);
+}
+
+// lanes gives each span the first lane in which nothing else goes on when it begins.
+function lanes(spans: Span[]): Span[] {
+  const ends: number[] = [];
+  for (const s of spans) {
+    if (s.kind !== "tool") continue;
+    let lane = ends.findIndex((end) => end <= s.from);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = s.to ?? Infinity;
+    s.lane = lane;
+  }
+  return spans;
+}

@@ -1,0 +1,94 @@
+// A run and its events as the API has them.
+
+export interface Run {
+  run_id: string;
+  session_id?: string;
+  principal?: string;
+  target?: string;
+  parent_run_id?: string;
+  provider: string;
+  model: string;
+  status: "running" | "parked" | "completed" | "limited" | "cancelled" | "failed";
+  reason?: string;
+  error_code?: string;
+  started: string;
+  updated: string;
+  ended?: string;
+  last_event_id: number;
+  turns: number;
+  tool_calls: number;
+  tools?: string[];
+  usage: { input_tokens: number; output_tokens: number; total_tokens: number };
+  cost?: number;
+}
+
+export interface RunPage { data: Run[]; next?: string; truncated?: boolean }
+
+export interface Part {
+  type: string;
+  text?: string;
+  commentary?: boolean;
+  media_type?: string;
+  id?: string;
+  name?: string;
+  arguments?: string;
+  content?: string;
+  is_error?: boolean;
+}
+
+export interface Message { role: string; parts: Part[] }
+
+// Data has the members that the screens read, of all types of events.
+interface Data {
+  model?: string; provider?: string; dialect?: string; attempt?: number; status?: string; error_code?: string; finish_reason?: string; error?: string;
+  usage?: Run["usage"]; latency_ms?: number; first_token_ms?: number; provider_cost?: number; upstream_request_id?: string; upstream_status?: number;
+  prompt_hash_v2?: string; messages?: number; tools?: number | { count: number; withheld?: { tool: string; reason: string }[] };
+  faults?: { code?: string; kind?: string }[]; dropped?: string[];
+  tool_call_id?: string; tool_name?: string; tool?: string; seq?: number; client?: boolean; args_schema_version?: string; args_digest?: string; rule?: string;
+  expires_at?: string; decision?: string; by?: string; reason_code?: string; success?: boolean; output_truncated?: boolean; output_size_bytes?: number;
+  cached?: boolean; attempts?: number; child_run_id?: string; error_type?: string; message?: string; cause?: string; repaired?: boolean;
+  policy_decision?: string; policy_rule?: string; limit?: string; reason?: string; pending?: string[]; parent_run_id?: string;
+}
+
+interface Content {
+  messages?: Message[]; message?: Message; tool_name?: string; raw_args?: string; raw_excerpt?: string; arguments?: unknown; result?: string; answer?: string;
+  error_message?: string; text?: string; target?: string;
+}
+
+export interface RunEvent {
+  event_id?: number; // deltas have none
+  time: string;
+  turn: number;
+  type: string;
+  data: Data;
+  content?: Content;
+  removed_bytes?: number;
+  raw: string; // as the server wrote it
+}
+
+export function readEvent(raw: string): RunEvent {
+  const e = JSON.parse(raw) as Omit<RunEvent, "raw">;
+  return { ...e, data: e.data ?? {}, raw };
+}
+
+// micros is the time in µs since 1970: times of events have more digits than a Date keeps.
+export function micros(time: string): number {
+  const m = /^(.{19})(?:\.(\d+))?Z$/.exec(time);
+  return m ? Date.parse(`${m[1]}Z`) * 1000 + Number(`${m[2] ?? ""}000000`.slice(0, 6)) : Date.parse(time) * 1000;
+}
+
+// newer orders runs as the server lists them.
+export function newer(a: Run, b: Run): number {
+  return micros(b.started) - micros(a.started) || (a.run_id < b.run_id ? 1 : a.run_id > b.run_id ? -1 : 0);
+}
+
+export const kindOf = (status: string): "" | "ok" | "wait" | "bad" | "run" =>
+  (({ running: "run", parked: "wait", completed: "ok", limited: "wait", failed: "bad" }) as Record<string, "ok" | "wait" | "bad" | "run">)[status] ?? "";
+
+// lasted is how long a run took, or has taken so far, in ms.
+export function lasted(r: Run, now: number): number {
+  const end = r.ended ?? (r.status === "running" || r.status === "parked" ? undefined : r.updated);
+  return Math.max(0, (end ? micros(end) / 1000 : now) - micros(r.started) / 1000);
+}
+
+export const money = (n: number) => `$${n < 0.01 ? n.toFixed(5) : n.toFixed(2)}`;

@@ -1,0 +1,119 @@
+// One run: conversation, timeline, events and exchange, as they happen.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { enc, follow, getText, isAbort, now, send, type Refusal } from "../api";
+import { Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { Conversation } from "../run/Conversation";
+import { Events } from "../run/Events";
+import { Exchange } from "../run/Exchange";
+import { Timeline } from "../run/Timeline";
+import { kindOf, lasted, money, readEvent, type Run, type RunEvent } from "../run/types";
+import { useResource } from "../resource";
+import { param, setParams } from "../router";
+import { bytes, count, duration, words } from "../text/format";
+import type { ScreenProps } from ".";
+
+const tabs = ["conversation", "timeline", "events", "exchange"] as const;
+type Tab = (typeof tabs)[number];
+
+// useEvents follows the events of a run. paused holds back what comes; it is shown when the pause ends.
+function useEvents(id: string, paused: boolean) {
+  const [events, set] = useState<RunEvent[]>([]);
+  const [error, setError] = useState<Error>();
+  const [over, setOver] = useState(false);
+  const all = useRef<RunEvent[]>([]), hold = useRef(paused), due = useRef(false);
+  hold.current = paused;
+  const show = () => {
+    if (due.current || hold.current) return;
+    due.current = true;
+    requestAnimationFrame(() => { due.current = false; if (!hold.current) set([...all.current]); });
+  };
+  useEffect(() => {
+    all.current = [];
+    set([]); setError(undefined); setOver(false);
+    const aborter = new AbortController();
+    follow(`api/runs/${enc(id)}/events`, { signal: aborter.signal, on: (e) => {
+      const event = readEvent(e.data), list = all.current;
+      if (event.event_id !== undefined) { // what it replaces is no longer needed
+        if (event.event_id <= (list.findLast((x) => x.event_id !== undefined)?.event_id ?? 0)) return;
+        if (event.type === "ModelCallFinished") all.current = list.filter((x) => x.event_id !== undefined);
+      }
+      all.current.push(event);
+      show();
+    } }).then(() => { setOver(true); show(); }, (e: unknown) => { if (!isAbort(e)) setError(e as Error); });
+    return () => aborter.abort();
+  }, [id]);
+  useEffect(() => { if (!paused) set([...all.current]); }, [paused]);
+  return { events, error, over, held: all.current.length - events.length };
+}
+
+function download(id: string, text: string) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
+  link.download = `${id}.jsonl`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export default function RunScreen({ params }: ScreenProps) {
+  const id = params.id!;
+  const [paused, setPaused] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const [failed, setFailed] = useState<Error>();
+  const { events, error, over, held } = useEvents(id, paused);
+  const finished = events.some((e) => e.type === "RunFinished");
+  const last = events.findLast((e) => e.event_id !== undefined);
+  const { data: run, error: refused, reload } = useResource<Run>(`api/runs/${enc(id)}`);
+  useEffect(() => { if (last?.type.startsWith("Run")) reload(); }, [last?.event_id]);
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (finished) return;
+    const timer = setInterval(() => tick((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, [finished]);
+  const stored = useMemo(() => events.filter((e) => e.event_id !== undefined), [events]);
+  const tab = (tabs as readonly string[]).includes(param("tab")) ? param("tab") as Tab : "conversation";
+  const selected = Number(param("event")) || undefined;
+  const select = (event: number | undefined) => setParams({ event: event ? String(event) : "" });
+  const show = (next: Tab, event?: number) => setParams({ tab: next === "conversation" ? "" : next, event: event ? String(event) : "" });
+
+  const missing = (refused as Refusal | undefined)?.status;
+  if (missing === 404 || missing === 410) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />
+    <Empty title={missing === 410 ? "This run was removed." : "There is no such run, or it belongs to another key."}>{refused!.message}</Empty></div>;
+  if (!run) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
+  const live = run.status === "running" || run.status === "parked";
+  return <div class="page run">
+    <PageHeader title={`Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
+      {live && <button type="button" class="quiet" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>}
+      {live && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the run</button>}
+      <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(id, text), setFailed); }}>Export</button>
+    </PageHeader>
+    <dl class="run-facts">
+      <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code ? `: ${run.error_code}` : ""}</dd></div>
+      <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>
+      <div><dt>Duration</dt><dd class="num">{duration(lasted(run, now()))}</dd></div>
+      <div><dt>Turns, calls</dt><dd class="num">{run.turns}, {run.tool_calls}</dd></div>
+      <div><dt>Tokens</dt><dd class="num">{run.usage.input_tokens.toLocaleString()} in, {run.usage.output_tokens.toLocaleString()} out</dd></div>
+      {run.cost ? <div><dt>Cost</dt><dd class="num">{money(run.cost)}</dd></div> : null}
+      {run.principal && <div><dt>Key</dt><dd><Seen text={run.principal} /></dd></div>}
+      {run.parent_run_id && <div><dt>Called by</dt><dd><Link to={`/runs/${enc(run.parent_run_id)}`}>a run</Link></dd></div>}
+    </dl>
+    {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in the inbox</Link></p>}
+    {failed && <ErrorState error={failed} />}
+    {error && <ErrorState error={error} />}
+    <Tabs label="Views of the run" chosen={tab} choose={(t) => show(t, selected)} tabs={[
+      { id: "conversation", label: "Conversation" }, { id: "timeline", label: "Timeline" }, { id: "events", label: `Events (${stored.length})` }, { id: "exchange", label: "Exchange" },
+    ]}>
+      {events.length === 0 ? <Loading what={over ? "No events" : "Reading the events"} />
+        : tab === "timeline" ? <Timeline events={stored} live={live && !finished} selected={selected} select={select} open={(e) => show("events", e)} />
+        : tab === "events" ? <Events events={stored} selected={selected} select={select} size={bytes(stored.reduce((n, e) => n + e.raw.length, 0))} />
+        : tab === "exchange" ? <Exchange events={stored} />
+        : <Conversation events={events} live={live && !finished} open={(e) => show("events", e)} />}
+    </Tabs>
+    {asking && <Dialog title="Cancel this run?" close={() => setAsking(false)}>
+      <p>{count(run.tool_calls, "call")} so far. What was done stays done; open calls are answered cancelled.</p>
+      <div class="answers"><button type="button" class="danger" onClick={() => { setAsking(false); send("POST", `api/runs/${enc(id)}/cancel`).then(reload, setFailed); }}>Cancel the run</button>
+        <button type="button" class="quiet" onClick={() => setAsking(false)}>Let it go on</button></div>
+    </Dialog>}
+  </div>;
+}

@@ -1,0 +1,140 @@
+// All runs, the newest first, with filters in the address.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get, isAbort, now, query, send } from "../api";
+import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { DataTable, type Column } from "../components/DataTable";
+import { go, param, place, setParams } from "../router";
+import { kindOf, lasted, money, newer, type Run, type RunPage } from "../run/types";
+import { duration, words } from "../text/format";
+
+const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
+const pageSize = 200, every = 3000; // ms
+
+const views: [label: string, to: string][] = [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"]];
+const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
+const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting_tool_results", "max_iterations", "max_total_tool_calls", "tool_loop", "run_timeout",
+  "budget_exceeded", "no_tool_calls", "tool_error", "unknown_tool", "content_filter", "length", "upstream_error", "guest_fault", "cancelled", "interrupted", "internal"];
+const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
+
+const columns: Column<Run>[] = [
+  { key: "started", title: "Started", width: "6.5rem", phone: true, cell: (r) => <Time at={r.started} /> },
+  { key: "status", title: "Status", width: "6.5rem", phone: true, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
+  { key: "model", title: "Model", width: "minmax(6rem, 1.2fr)", phone: true, cell: (r) => <Seen text={r.target || r.model} /> },
+  { key: "tools", title: "Tools", width: "minmax(6rem, 1.4fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
+  { key: "turns", title: "Turns", width: "3rem", align: "end", cell: (r) => r.turns },
+  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", cell: (r) => duration(lasted(r, now())) },
+  { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", cell: (r) => r.usage.total_tokens.toLocaleString() },
+  { key: "cost", title: "Cost", width: "4.5rem", align: "end", cell: (r) => r.cost ? money(r.cost) : "" },
+  { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", cell: (r) => <Seen text={r.principal ?? ""} /> },
+  { key: "reason", title: "Reason", width: "minmax(6rem, 1fr)", cell: (r) => [words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ") },
+];
+
+interface State { rows: Run[]; next?: string; truncated: boolean; error?: Error; loading: boolean }
+
+// useRuns reads the runs that fit, page by page, and the first page again every few seconds.
+function useRuns(path: string) {
+  const [state, set] = useState<State>({ rows: [], truncated: false, loading: true });
+  const busy = useRef(false), alive = useRef(path);
+  useEffect(() => {
+    alive.current = path;
+    busy.current = false;
+    const aborter = new AbortController();
+    set({ rows: [], truncated: false, loading: true });
+    const first = async (merge: boolean) => {
+      try {
+        const page = await get<RunPage>(path, aborter.signal);
+        set((s) => merge ? { ...s, ...merged(s, page), error: undefined } : { rows: page.data, next: page.next, truncated: !!page.truncated, loading: false });
+      } catch (e) {
+        if (!isAbort(e)) set((s) => ({ ...s, error: e as Error, loading: false }));
+      }
+    };
+    void first(false);
+    const timer = setInterval(() => { if (!document.hidden) void first(true); }, every);
+    return () => { clearInterval(timer); aborter.abort(); };
+  }, [path]);
+  const more = useCallback(async () => {
+    if (busy.current || !state.next) return;
+    busy.current = true;
+    try {
+      const page = await get<RunPage>(`${path}&after=${encodeURIComponent(state.next)}`);
+      if (alive.current !== path) return;
+      set((s) => {
+        const known = new Set(s.rows.map((r) => r.run_id));
+        return { ...s, rows: [...s.rows, ...page.data.filter((r) => !known.has(r.run_id))], next: page.next, truncated: !!page.truncated };
+      });
+    } catch (e) {
+      set((s) => ({ ...s, error: e as Error }));
+    } finally {
+      busy.current = false;
+    }
+  }, [path, state.next]);
+  return { ...state, more };
+}
+
+// merged puts a first page in the place of the rows that it covers.
+function merged(s: State, page: RunPage): Partial<State> {
+  const last = page.data.at(-1);
+  if (!page.next || !last) return { rows: page.data, next: page.next, truncated: !!page.truncated };
+  const older = s.rows.filter((r) => newer(last, r) < 0);
+  return older.length ? { rows: [...page.data, ...older] } : { rows: page.data, next: page.next, truncated: !!page.truncated };
+}
+
+function Field({ name, label, list, width }: { name: string; label: string; list?: string[]; width?: string }) {
+  return <label>{label}<input name={name} value={param(name)} list={list && `list-${name}`} style={{ width: width ?? "9rem" }} onChange={(e) => setParams({ [name]: e.currentTarget.value.trim() })} />
+    {list && <datalist id={`list-${name}`}>{list.map((v) => <option key={v} value={v} />)}</datalist>}</label>;
+}
+
+function Import() {
+  const [error, set] = useState<Error>();
+  const file = useRef<HTMLInputElement>(null);
+  return <>
+    <button type="button" class="quiet" onClick={() => file.current?.click()}>Import a run</button>
+    <input ref={file} type="file" hidden aria-label="A run that was exported" accept=".jsonl,.ndjson,.json" onChange={async (e) => {
+      const chosen = e.currentTarget.files?.[0];
+      if (!chosen) return;
+      try {
+        const run = await send<Run>("POST", "api/runs/import", await chosen.text());
+        go(`/runs/${run.run_id}`);
+      } catch (e) {
+        set(e as Error);
+      }
+      if (file.current) file.current.value = "";
+    }} />
+    {error && <ErrorState error={error} />}
+  </>;
+}
+
+export default function Runs() {
+  const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
+  const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, limit: pageSize }));
+  const filtered = filters.some((f) => values[f]);
+  const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
+  const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
+  return <div class="page fill">
+    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? " or more" : ""}, the newest first`}>
+      <Copy text={() => location.href} label="Copy link" />
+      <Import />
+    </PageHeader>
+    <nav class="runs-views" aria-label="Selections">{views.map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
+    <form class="filters" role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
+      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s}>{s}</option>)}</select></label>
+      <label>Started in the last<select value={times.some(([v]) => v === values.since) ? values.since : "own"} onChange={(e) => setParams({ since: e.currentTarget.value, until: "" })}>
+        {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}{!times.some(([v]) => v === values.since) && <option value="own">chosen time</option>}</select></label>
+      <Field name="text" label="Text" width="12rem" />
+      <Field name="tool" label="Tool" list={tools} />
+      <Field name="model" label="Model" list={models} />
+      <details class="runs-more" open={Boolean(values.reason || values.error_code || values.principal || values.session_id)}><summary>More filters</summary><div class="filters">
+        <Field name="reason" label="Reason" list={reasons} />
+        <Field name="error_code" label="Error code" />
+        <Field name="principal" label="Key" />
+        <Field name="session_id" label="Session" />
+      </div></details>
+      {filtered && <button type="button" class="quiet small" onClick={() => setParams(Object.fromEntries(filters.map((f) => [f, ""])))}>Clear</button>}
+    </form>
+    {error && <ErrorState error={error} />}
+    {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
+    {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
+      : <DataTable label="Runs" columns={columns} rows={rows} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
+  </div>;
+}
