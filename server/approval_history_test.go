@@ -132,7 +132,7 @@ func TestApprovalResponseBeforeAMessage(t *testing.T) {
 
 // The results of calls of this server that come back as blocks are read in linear memory.
 func TestResultBlocksAreReadInLinearMemory(t *testing.T) {
-	f := serve(t, &setting{patient: true, policy: policy.AllowAll()})
+	f := serve(t, &setting{policy: policy.AllowAll()})
 	cost := func(n int) uint64 {
 		body := `{"model":"sim/demo","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` +
 			`{"type":"mcp_tool_use","id":"mcptoolu_1","name":"calculator","server_name":"lathe","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","content":[` +

@@ -62,7 +62,7 @@ func TestConversationsAreBounded(t *testing.T) {
 
 // The memory that a request costs before its run grows with the request, not with its square.
 func TestWorkBeforeARunIsLinear(t *testing.T) {
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) {
+	f := serve(t, &setting{opts: func(o *server.Options) {
 		o.Limits.MaxMessages, o.Limits.MaxParts, o.Limits.MaxCalls = 1e6, 1e6, 1e6
 	}})
 	for name, body := range map[string]func(int) string{"calls": withCalls, "parts": withParts, "parts of a result": withResultParts, "messages": withMessages} {
@@ -107,7 +107,7 @@ func manyTools(n int) map[string]string {
 // The tools that a request declares are counted before they are read: refusing 100 000 of them takes no more memory than the
 // body and its limit do, on each wire. Below that limit, max_tools of the run refuses them before their schemas are compiled.
 func TestTooManyToolsAreRefusedBeforeTheyAreRead(t *testing.T) {
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) { o.Limits.MaxTools = 1000 }})
+	f := serve(t, &setting{opts: func(o *server.Options) { o.Limits.MaxTools = 1000 }})
 	small, large := manyTools(20_000), manyTools(100_000)
 	for path, body := range manyTools(1001) {
 		refused := func(body string) uint64 {
@@ -140,7 +140,7 @@ func TestTooManyToolsAreRefusedBeforeTheyAreRead(t *testing.T) {
 // judged by what it has.
 func TestTooManyElementsAreRefusedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) {
+	f := serve(t, &setting{opts: func(o *server.Options) {
 		o.Limits.MaxMessages, o.Limits.MaxParts, o.Limits.MaxCalls = 20, 20, 20
 	}})
 	list := func(n int, form string) string { return strings.TrimSuffix(strings.Repeat(form+",", n), ",") }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -54,6 +55,14 @@ func (u *upstreamFault) body() string {
 	return fmt.Sprintf(`{"error":{"message":"%s","type":"x","param":null,"code":%d}}`, canary, u.status)
 }
 
+// silence is for how long the model server may be silent; 0: as in other tests.
+func (u *upstreamFault) silence() time.Duration {
+	if u.name == "timeout" {
+		return time.Second
+	}
+	return 0
+}
+
 // breaks says nothing until the reader gives up, or breaks the connection off.
 func (u *upstreamFault) breaks(ctx context.Context) error {
 	if u.name == "timeout" {
@@ -87,7 +96,7 @@ func TestUpstreamErrorMatrix(t *testing.T) {
 			for _, stream := range []bool{false, true} {
 				t.Run(fmt.Sprint(u.name, " ", place, " stream ", stream), func(t *testing.T) {
 					t.Parallel()
-					f := serve(t, &setting{instead: func(n int, r *http.Request) (*http.Response, error) {
+					f := serve(t, &setting{silence: u.silence(), instead: func(n int, r *http.Request) (*http.Response, error) {
 						switch {
 						case place == "before" && n == 1, place == "between rounds" && n == 2:
 							return u.response(r)

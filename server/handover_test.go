@@ -82,7 +82,7 @@ func TestClientCallsAreToldAsTheyAreWritten(t *testing.T) {
 func TestClientCallsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()
-	set := &setting{patient: true, instead: func(_ int, r *http.Request) (*http.Response, error) {
+	set := &setting{instead: func(_ int, r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: pr, Request: r}, nil
 	}}
 	f := serve(t, set)

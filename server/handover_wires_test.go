@@ -90,7 +90,7 @@ func TestEveryWireWritesCallsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pr, pw := io.Pipe()
-			f := serve(t, &setting{patient: true, instead: func(_ int, r *http.Request) (*http.Response, error) {
+			f := serve(t, &setting{instead: func(_ int, r *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: pr, Request: r}, nil
 			}})
 			c := wireClients[name]

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,9 +109,9 @@ type setting struct {
 	bus       *observe.BusOptions
 	now       func() time.Time // of everything
 	instead   func(n int, r *http.Request) (*http.Response, error)
-	pass      []string // members that models get besides those that servers are known to take
-	patient   bool     // model servers may be silent for long
-	nothing   bool     // no store keeps runs
+	pass      []string      // members that models get besides those that servers are known to take
+	silence   time.Duration // for which model servers may be silent; a minute
+	nothing   bool          // no store keeps runs
 }
 
 func serve(t testing.TB, s *setting) *fixture {
@@ -215,13 +216,9 @@ func (m *models) Model(name string) (*server.Model, error) {
 	}
 	chat := m.set.model
 	if chat == nil {
-		silence := 200 * time.Millisecond
-		if m.set.patient {
-			silence = time.Minute
-		}
 		var err error
 		chat, err = provider.OpenAI(name, &provider.Options{Name: "sim", BaseURL: "http://sim.invalid/v1", Transport: m.seen,
-			Retry: provider.Retry{Attempts: 1}, ReadTimeout: silence})
+			Retry: provider.Retry{Attempts: 1}, ReadTimeout: cmp.Or(m.set.silence, time.Minute)})
 		if err != nil {
 			return nil, err
 		}

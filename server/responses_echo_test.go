@@ -45,7 +45,7 @@ func TestStoredResponseRepeatsItsRequest(t *testing.T) {
 		for how, stream := range bothWays {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
-				s := &setting{patient: true}
+				s := &setting{}
 				if name == "mixed" {
 					s.model = mixed()
 				}
@@ -91,7 +91,7 @@ func lastData(t *testing.T, stream string) string {
 // The carriers of a response that is read are opened in the next request, as those that were written.
 func TestStoredResponseHasCarriersThatOpen(t *testing.T) {
 	t.Parallel()
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann")} }})
+	f := serve(t, &setting{opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann")} }})
 	one, text := f.respond(false, `"input":"What is 7 + 35?"`)
 	if one == nil {
 		t.Fatal(text)
@@ -107,7 +107,7 @@ func TestStoredResponseHasCarriersThatOpen(t *testing.T) {
 // A request above the limit is not kept; its response is.
 func TestStoredResponseLimitsItsRequest(t *testing.T) {
 	t.Parallel()
-	f := serve(t, &setting{patient: true})
+	f := serve(t, nil)
 	one, text := f.respond(false, fmt.Sprintf(`"instructions":"Be brief.","input":"hi","metadata":{"a":"b"},"prompt_cache_key":%q`, strings.Repeat("x", 300<<10)))
 	if one == nil {
 		t.Fatal(text)

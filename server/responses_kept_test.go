@@ -99,7 +99,7 @@ func TestPreviousResponseIsTheContext(t *testing.T) {
 // A response can be read, listed and deleted by its owner alone, and is gone for every request after that.
 func TestStoredResponseBelongsToItsKey(t *testing.T) {
 	t.Parallel()
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} }})
+	f := serve(t, &setting{opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} }})
 	one, text1 := f.respond(false, `"instructions":"Be brief.","input":"What is 7 + 35?"`)
 	if one == nil {
 		t.Fatal(text1)
@@ -144,7 +144,7 @@ func TestResponseThatIsNotStored(t *testing.T) {
 	for name, nothing := range map[string]bool{"store false": false, "no store": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := serve(t, &setting{patient: true, nothing: nothing, opts: func(o *server.Options) {
+			f := serve(t, &setting{nothing: nothing, opts: func(o *server.Options) {
 				if nothing {
 					o.Index, o.Supervisor = nil, nil
 				}

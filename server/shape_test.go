@@ -168,7 +168,7 @@ func TestUpstreamErrorMatrixElsewhere(t *testing.T) {
 			for _, protocol := range []string{"ui-message-stream", "data-stream", "assistant-transport", "ag-ui"} {
 				t.Run(fmt.Sprint(u.name, " ", place, " ", protocol), func(t *testing.T) {
 					t.Parallel()
-					f := serve(t, &setting{instead: instead})
+					f := serve(t, &setting{silence: u.silence(), instead: instead})
 					resp, body := f.do("POST", "/api/chat?protocol="+protocol, `{"id":"c","threadId":"c","runId":"r","model":"sim/demo","messages":[{"id":"m1","role":"user","content":"What is 7 + 35?"}]}`)
 					if place != "before" {
 						if resp.StatusCode != http.StatusOK {
@@ -192,7 +192,7 @@ func TestUpstreamErrorMatrixElsewhere(t *testing.T) {
 			for _, stream := range []bool{false, true} {
 				t.Run(fmt.Sprint(u.name, " ", place, " relayed, stream ", stream), func(t *testing.T) {
 					t.Parallel()
-					f := serve(t, &setting{instead: instead, opts: func(o *server.Options) { o.Setup.Tools = nil }})
+					f := serve(t, &setting{silence: u.silence(), instead: instead, opts: func(o *server.Options) { o.Setup.Tools = nil }})
 					resp, body := f.do("POST", "/v1/chat/completions", ask("sim/demo", "hi", fmt.Sprintf(`,"stream":%v`, stream)))
 					if strings.Contains(body, canary) {
 						t.Errorf("the client is told what the model server said to its operator: %s", body)

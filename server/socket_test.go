@@ -177,7 +177,7 @@ func (f *fixture) closedAfter(frames string) websocket.StatusCode {
 // event of the one before.
 func TestSocketSendsTheEventsOfAStream(t *testing.T) {
 	t.Parallel()
-	f := serve(t, &setting{patient: true})
+	f := serve(t, nil)
 	_, text := f.respond(true, `"input":"What is 7 + 35?"`)
 	var want []string
 	for line := range strings.Lines(text) {
@@ -300,7 +300,7 @@ func TestSocketErrors(t *testing.T) {
 	t.Parallel()
 	var failing atomic.Bool
 	failing.Store(true)
-	f := serve(t, &setting{patient: true, opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} },
+	f := serve(t, &setting{opts: func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} },
 		instead: func(int, *http.Request) (*http.Response, error) {
 			if failing.Swap(false) {
 				return nil, errors.New("down")
@@ -471,7 +471,7 @@ func TestSocketHandshake(t *testing.T) {
 func TestSocketLimitsFrames(t *testing.T) {
 	t.Parallel()
 	serveLimits := func(t *testing.T, change func(*server.Limits)) *wsClient {
-		return serve(t, &setting{patient: true, opts: func(o *server.Options) { change(&o.Limits) }}).dial(t)
+		return serve(t, &setting{opts: func(o *server.Options) { change(&o.Limits) }}).dial(t)
 	}
 	t.Run("too large", func(t *testing.T) {
 		t.Parallel()
@@ -570,7 +570,7 @@ func TestSocketMessagesCountForTheirKey(t *testing.T) {
 	one.Concurrency, one.RequestsPerMinute = 1, 3
 	var setup server.Setup
 	clock := &handClock{at: time.Now()}
-	f := serve(t, &setting{patient: true, now: clock.now, opts: func(o *server.Options) {
+	f := serve(t, &setting{now: clock.now, opts: func(o *server.Options) {
 		o.Setup.Keys = []server.Key{one, two}
 		setup = o.Setup
 	}})

@@ -103,7 +103,7 @@ func TestBetasReachTheirOwnAPI(t *testing.T) {
 			t.Errorf("%s: the server was sent %q", name, got)
 		}
 	}
-	f := serve(t, &setting{patient: true})
+	f := serve(t, nil)
 	if a := c.send(t.Context(), f, false, c.body(false, nil, lathe.User("hi")), betas...); a.status != 200 || a.header.Get("X-Lathe-Ignored") != "anthropic-beta" {
 		t.Errorf("%d %v", a.status, a.header)
 	}
@@ -134,7 +134,7 @@ func TestVersionOfTheAPIReachesItsModel(t *testing.T) {
 			}
 		}
 	}
-	f := serve(t, &setting{patient: true})
+	f := serve(t, nil)
 	for version, ignored := range map[string]string{"2023-06-01": "", "2099-01-01": "anthropic-version"} {
 		if a := c.send(t.Context(), f, false, c.body(false, nil, lathe.User("hi")), name, version); a.status != 200 || a.header.Get("X-Lathe-Ignored") != ignored {
 			t.Errorf("%s: %d %v", version, a.status, a.header)
@@ -196,7 +196,7 @@ func TestRequestsOfAgentsAreAnswered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := serve(t, &setting{patient: true})
+			f := serve(t, nil)
 			resp, text := f.do("POST", path, string(body))
 			if resp.StatusCode != 200 || strings.Contains(text, "event: error") || !strings.Contains(text, `"lathe":`) {
 				t.Fatalf("%d %s", resp.StatusCode, text)

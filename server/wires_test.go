@@ -176,7 +176,7 @@ func onWires(t *testing.T, f func(t *testing.T, c *wireClient, stream bool)) {
 func TestEveryWireShowsARunWithServerTools(t *testing.T) {
 	t.Parallel()
 	onWires(t, func(t *testing.T, c *wireClient, stream bool) {
-		f := serve(t, &setting{patient: true})
+		f := serve(t, nil)
 		a := c.ask(f, stream, nil, lathe.User("What is 7 + 35?"))
 		if a.err != nil || a.reason != lathe.FinishStop || len(a.message.Calls()) > 0 {
 			t.Fatalf("%v, %s, calls %v: %s", a.err, a.reason, a.message.Calls(), a.body)
@@ -245,7 +245,7 @@ func TestRoundsOfTheServerComeBack(t *testing.T) {
 		if c.codec.Wire() == lathe.WireOpenAIChat || !stream {
 			t.Skip("the answer has no carriers")
 		}
-		f := serve(t, &setting{patient: true})
+		f := serve(t, nil)
 		ask := lathe.User("What is 7 + 35?")
 		a := c.ask(f, stream, nil, ask)
 		before := len(f.seen.all())
@@ -261,7 +261,7 @@ func TestRoundsOfTheServerComeBack(t *testing.T) {
 	} {
 		t.Run(name+"/items", func(t *testing.T) {
 			t.Parallel()
-			f := serve(t, &setting{patient: true})
+			f := serve(t, nil)
 			c := wireClients[name]
 			a := c.send(t.Context(), f, false, of.ask+"]}")
 			items := strings.Trim(string((*parse[map[string]json.RawMessage](t, a.body))[of.member]), "[]")
