@@ -23,7 +23,9 @@ type Fault struct {
 	style *style                            // of chat completions
 	flow  flow
 	edit  edit
-	lines lines
+	// firstPart leaves answers as they are that continue one: those to a request whose last message is the assistant's.
+	firstPart bool
+	lines     lines
 	// status answers with an HTTP error: each request, or with once set the first time that it comes.
 	status     int
 	once       bool

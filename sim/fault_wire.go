@@ -38,7 +38,7 @@ var wireFaults = []Fault{
 	{Name: "reasoning-redacted", Does: "thinks in blocks of type redacted_thinking", Ends: answered, Wires: onMessages, turn: thinkRedacted},
 	{Name: "strict-signatures", Does: "thinks, signs it, and refuses a history whose signature is missing, changed, of another model or out of place", Ends: answered,
 		Wires: notChat, turn: thinkStrictly, strictSignatures: true},
-	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends", Ends: answered, Wires: onMessages, edit: stopReason("pause_turn")},
+	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends, unless it continues one", Ends: answered, Wires: onMessages, edit: stopReason("pause_turn"), firstPart: true},
 	{Name: "malformed-call", Does: "MALFORMED_FUNCTION_CALL in place of each call", Ends: lathe.ReasonUpstreamError, Wires: onGemini, edit: malformedCall},
 	{Name: "terminal-differs", Does: "other arguments in the object that ends the response than in its events: the calls are not executed", Ends: answered, Wires: onResponses, edit: terminalDiffers},
 	{Name: "error-flat", Does: "an error in the stream in the flat form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,

@@ -156,11 +156,17 @@ func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	if f.style != nil && p == chatCompletions {
 		events = f.style.events(&head, t, fin)
 	} else {
-		if events = f.flow.events(p, &head, t, fin); f.edit != nil {
+		if events = f.flow.events(p, &head, t, fin); f.edit != nil && !(f.firstPart && continues(&req.Request)) {
 			events = f.edit(p.Wire(), events)
 		}
 	}
 	send(w, r.Context(), x, events, &f.lines, x.spec.pause(s.opts.TokenDelay))
+}
+
+// continues reports whether the answer to req continues the assistant's last message.
+func continues(req *lathe.Request) bool {
+	n := len(req.Messages)
+	return n > 0 && req.Messages[n-1].Role == lathe.RoleAssistant
 }
 
 // send writes the events of an answer.
