@@ -134,8 +134,9 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runVie
 		switch d.(type) {
 		case *event.RunFinished, *event.RunPaused: // a run may be suspended, and have no owner, before the signal is stored
 			return true
+		default:
+			return false
 		}
-		return false
 	}
 	if !h.waitLogged(ctx, sub, v, true, rests) {
 		return false, http.StatusAccepted, nil

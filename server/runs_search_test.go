@@ -76,7 +76,7 @@ func TestRunsAreFoundByWhatTheyDid(t *testing.T) {
 		t.Errorf("%+v", rest)
 	}
 	for query, says := range map[string]string{
-		"reason=anwsered": "Did you mean answered?", "status=prked": "Did you mean parked?", "since=yesterday": "such as 15m", "since=5": "such as 15m",
+		"reason=answred": "Did you mean answered?", "status=prked": "Did you mean parked?", "since=yesterday": "such as 15m", "since=5": "such as 15m",
 		"until=1w": "such as 15m", "since=" + strings.Repeat("9", 30) + "d": "such as 15m", "since=9999999h": "such as 15m", "since=2500-01-01T00:00:00Z": "such as 15m",
 		"text=" + strings.Repeat("x", 201): "200 bytes", "limit=0": "from 1 to 1000",
 	} {
