@@ -31,7 +31,7 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState<string>();
-  const focusWanted = useRef(false);
+  const wanted = useRef<string | undefined>(undefined); // the row that gets the focus once it is the active one
 
   useLayoutEffect(() => {
     const el = box.current!;
@@ -49,8 +49,8 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
 
   useEffect(() => { if (more && last >= rows.length) more(); }, [last, rows.length, more]);
   useEffect(() => {
-    if (!focusWanted.current) return;
-    focusWanted.current = false;
+    if (wanted.current === undefined || wanted.current !== active) return; // an effect of an earlier render is not meant
+    wanted.current = undefined;
     box.current?.querySelector<HTMLElement>(`[data-index="${at}"]`)?.focus();
   });
 
@@ -65,8 +65,9 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
     const y = next * rowHeight, head = el.querySelector<HTMLElement>(".thead")?.offsetHeight ?? 0;
     if (y < el.scrollTop) el.scrollTop = y;
     else if (y + rowHeight > el.scrollTop + el.clientHeight - head) el.scrollTop = y + rowHeight - el.clientHeight + head;
-    focusWanted.current = true;
-    setActive(rowKey(rows[next]!));
+    if (!rows[next]) return;
+    wanted.current = rowKey(rows[next]);
+    setActive(wanted.current);
     setView({ top: el.scrollTop, height: el.clientHeight });
   };
 

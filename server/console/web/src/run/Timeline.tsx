@@ -18,10 +18,10 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
   const whole = end - begin;
   const place = (from: number, to: number | undefined) => ({ left: `${(from - begin) / whole * 100}%`, width: `${((to ?? end) - from) / whole * 100}%` });
   const at = Math.max(0, spans.findIndex((s) => s.event === selected));
-  const wanted = useRef(false);
+  const wanted = useRef<number | undefined>(undefined); // the event whose row gets the focus once it is selected
   useEffect(() => {
-    if (!wanted.current) return;
-    wanted.current = false;
+    if (wanted.current === undefined || wanted.current !== selected) return;
+    wanted.current = undefined;
     const row = list.current?.querySelector<HTMLElement>(`[data-event="${selected}"]`);
     row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -31,8 +31,8 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (step !== undefined) {
       e.preventDefault();
-      wanted.current = true;
-      select(spans[Math.max(0, Math.min(spans.length - 1, at + step))]?.event);
+      wanted.current = spans[Math.max(0, Math.min(spans.length - 1, at + step))]?.event;
+      select(wanted.current);
     } else if (e.key === "Enter" && spans[at]) open(spans[at].event);
     else if (e.key === "+") setZoom(Math.min(zooms.length - 1, zoom + 1));
     else if (e.key === "-") setZoom(Math.max(0, zoom - 1));
