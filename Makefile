@@ -5,10 +5,10 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance agents
+.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## build the lathe binary into the current folder
 	go build -trimpath -o lathe ./cmd/lathe
@@ -53,3 +53,6 @@ conformance: ## official clients against `lathe sim serve`
 
 agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes docs/agents.md
 	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents
+
+e2e: ## screens of the console in Chromium, with every view; needs npm and Chromium
+	cd server/console/web && npm ci --ignore-scripts && npm run check && npm run e2e
