@@ -117,7 +117,7 @@ func rowsOf(v reflect.Value) []row {
 
 func (c *Config) rows() []row { return rowsOf(reflect.ValueOf(c)) }
 
-// find returns the row of a path, or of the second name of one; nil if there is none.
+// find returns the row of a path or of its second name, and nil if the path is unknown.
 func find(rows []row, path string) *row {
 	for i := range rows {
 		if rows[i].path == path || rows[i].or != "" && rows[i].or == path {
@@ -139,7 +139,7 @@ func applyDefaults(rows []row) {
 	}
 }
 
-// entry returns the entry of a map of structs. It makes the entry if there is none.
+// entry returns the entry of a map of structs. If the map lacks it, entry makes it.
 func entry(m reflect.Value, name string) reflect.Value {
 	if m.IsNil() {
 		m.Set(reflect.MakeMap(m.Type()))

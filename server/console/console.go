@@ -26,7 +26,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // screens are the paths of the console's screens, as [http.ServeMux] reads them. The same page is served for all of them; its
 // script shows the screen of the address. web/src/screens/index.ts has the same list.
 var screens = []string{
-	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/runs/{id}/replay", "/tools", "/tools/{name}", "/servers", "/pins", "/limits",
+	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/tools", "/tools/{name}", "/servers", "/pins", "/limits",
 	"/evals", "/evals/{id}", "/policy", "/audit", "/health", "/stats", "/settings",
 }
 
