@@ -27,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // script shows the screen of the address. web/src/screens/index.ts has the same list.
 var screens = []string{
 	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/tools", "/tools/{name}", "/servers", "/pins", "/limits",
-	"/evals", "/evals/{id}", "/policy", "/audit", "/health", "/stats", "/settings",
+	"/policy", "/audit", "/health", "/stats", "/settings",
 }
 
 // Patterns are those under which a [http.ServeMux] finds the console and its files.
