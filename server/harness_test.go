@@ -122,7 +122,9 @@ func serve(t testing.TB, s *setting) *fixture {
 	if s.policy == nil {
 		s.policy = policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}
 	}
-	set, err := tool.NewSet(slices.Concat(builtin.Tools(nil), s.tools)...)
+	// The time that get_current_time returns is the same in each answer of a test.
+	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	set, err := tool.NewSet(slices.Concat(builtin.Tools(&builtin.Options{Now: clock}), s.tools)...)
 	if err != nil {
 		t.Fatal(err)
 	}
