@@ -39,7 +39,9 @@ type evalFlags struct {
 	out, record, replay     string
 	tools                   string
 	asJSON, noOutput, quiet bool
-	unguarded               bool
+	unguarded, resume       bool
+	seed                    int64
+	temperature, topP       float64
 	bfcl                    bfclFlags
 }
 
@@ -77,8 +79,8 @@ to do what its user did not allow, and tools that hang, flood or lie.
 bfcl is the Berkeley Function Calling Leaderboard: the questions in the folder --data, each judged by the
 calls of the model's first message (see docs/eval-bfcl.md).
 
-Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. With
---out naming that folder again, only what is missing is run.
+Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. The
+folder must not hold results, but with --resume: then only what is missing is run.
 
 A run that reaches no server has no score. Once a server was reached, what breaks off, times out or is
 refused counts in the rate. Results that are there are never made again and never overwritten. Every flag may be given
@@ -129,6 +131,10 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.Var(&f.open, "open-timeout", "`time` to connect (10s); 0: no bound")
 	fl.Var(&f.read, "read-timeout", "`time` to wait for each next byte (as --client-timeout); 0: no bound")
 	fl.StringVar(&f.out, "out", "", "`folder` of results; default: eval-results and the time")
+	fl.BoolVar(&f.resume, "resume", false, "continue in --out: make only the runs that it does not hold, or that reached no server")
+	fl.Int64Var(&f.seed, "seed", 0, "`number` that the server is asked to sample with, where the scenario names none")
+	fl.Float64Var(&f.temperature, "temperature", 0, "`number`, the temperature, where the scenario names none")
+	fl.Float64Var(&f.topP, "top-p", 0, "`number`, top_p, where the scenario names none")
 	fl.BoolVar(&f.noOutput, "no-out", false, "write no results")
 	fl.StringVar(&f.record, "record", "", "`folder` to write each run's exchanges with its model and tools to")
 	fl.StringVar(&f.replay, "replay", "", "`folder` of recorded exchanges to answer from, without any network")
@@ -236,7 +242,10 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	rep, err := eval.Measure(cmd.Context(), suite, scenarios, targets, opts)
 	work.Stop()
 	if cmd.Context().Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted; give the same --out again to go on")}
+		return &exitError{exitInterrupted, errors.New("interrupted; give the same --out with --resume to go on")}
+	}
+	if errors.Is(err, eval.ErrNotEmpty) {
+		return usageError("%s: give --resume to make only the runs that are missing, or name another folder", strings.TrimSuffix(err.Error(), ": "+eval.ErrNotEmpty.Error()))
 	}
 	if err != nil {
 		return harnessError(cmd, err)
@@ -302,7 +311,7 @@ func readSuite(path string) ([]byte, error) {
 }
 
 func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
-	o := &eval.Options{Trials: f.trials, Jobs: f.jobs, Timeout: f.timeout.d, Dir: f.out, Record: f.record, Replay: f.replay, ReplayTools: f.tools == "recorded", Unguarded: f.unguarded}
+	o := &eval.Options{Trials: f.trials, Jobs: f.jobs, Timeout: f.timeout.d, Dir: f.out, Record: f.record, Resume: f.resume, Replay: f.replay, ReplayTools: f.tools == "recorded", Unguarded: f.unguarded}
 	switch {
 	case f.trials < 1 || f.trials > maxTrials || f.jobs < 1 || f.jobs > maxJobs:
 		return nil, usageError("--trials wants 1 to %d, --jobs 1 to %d", maxTrials, maxJobs)
@@ -312,10 +321,22 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 		return nil, usageError("--tools %s: want live or recorded", f.tools)
 	case f.tools == "recorded" && f.replay == "":
 		return nil, usageError("--tools recorded goes with --replay DIR")
+	case f.resume && f.out == "":
+		return nil, usageError("--resume goes with --out, the folder to continue in")
 	case f.noOutput && f.out != "":
 		return nil, usageError("give one of --out and --no-out")
 	case f.out == "" && !f.noOutput:
 		o.Dir = filepath.Join("eval-results", time.Now().UTC().Format("20060102T150405Z"))
+	}
+	changed := cmd.Flags().Changed
+	if changed("seed") {
+		o.Sampling.Seed = &f.seed
+	}
+	if changed("temperature") {
+		o.Sampling.Temperature = &f.temperature
+	}
+	if changed("top-p") {
+		o.Sampling.TopP = &f.topP
 	}
 	for _, s := range f.strategies {
 		if !slices.Contains(eval.Strategies, eval.Strategy(s)) {

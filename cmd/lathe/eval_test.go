@@ -36,7 +36,7 @@ func TestEvalGoesOnAfterAnInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"eval", "-q", "--base-url", srv.URL + "/v1", "--model", "sim/eval", "--scenario", "happy_path", "--trials", "3", "--jobs", "1", "--out", dir}
 	var errw strings.Builder
-	if code := run(ctx, args, strings.NewReader(""), io.Discard, &errw); code != exitInterrupted || !strings.Contains(errw.String(), "give the same --out again") {
+	if code := run(ctx, args, strings.NewReader(""), io.Discard, &errw); code != exitInterrupted || !strings.Contains(errw.String(), "give the same --out with --resume") {
 		t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, errw.String())
 	}
 	entries, err := os.ReadDir(dir)
@@ -45,7 +45,10 @@ func TestEvalGoesOnAfterAnInterrupt(t *testing.T) {
 	}
 	requests.Store(100)
 	var out strings.Builder
-	if code := run(t.Context(), args, strings.NewReader(""), &out, &errw); code != exitOK {
+	if code := run(t.Context(), args, strings.NewReader(""), io.Discard, &errw); code != exitUsage || requests.Load() != 100 || !strings.Contains(errw.String(), "give --resume") {
+		t.Fatalf("a folder with results, without --resume: exit code %d: %s", code, errw.String())
+	}
+	if code := run(t.Context(), append(args, "--resume"), strings.NewReader(""), &out, &errw); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, out.String(), errw.String())
 	}
 	if n := requests.Load() - 100; n != 6 || !strings.Contains(out.String(), "3/3") {
@@ -82,7 +85,7 @@ func TestEvalSendsTheSettingsOfTheEntry(t *testing.T) {
 		}
 		sent.Reset()
 		var errw strings.Builder
-		args := []string{"eval", "-q", "--config", path, "--model", "m", "--scenario", "happy_path", "--strategy", strategy, "--out", filepath.Join(dir, "out")}
+		args := []string{"eval", "-q", "--config", path, "--model", "m", "--scenario", "happy_path", "--strategy", strategy, "--resume", "--out", filepath.Join(dir, "out")}
 		return run(t.Context(), args, strings.NewReader(""), io.Discard, &errw), errw.String()
 	}
 	measure := func(strategy, seed string) string {

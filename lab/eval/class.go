@@ -131,6 +131,10 @@ func (r *Run) close(res *event.Result, got *seen) {
 	if r.Class == ClassConnection && (got.any || answered(res)) {
 		r.Class = ClassConnectionLost // an earlier turn of the run was answered
 	}
+	r.Calls = got.calls
+	if got.prompt != "" {
+		r.Prompt, r.Sampling = got.prompt, got.sampling
+	}
 	r.OK = r.Class == ""
 	r.Scored = r.Class.Scored()
 	if !r.OK && got.bytes > 0 && got.partial != "" {

@@ -9,7 +9,7 @@ import (
 
 // A Comparison lists the changes from one report to another.
 type Comparison struct {
-	Lines []Change `json:"changes"` // all that both have first, then by model, and by model and scenario
+	Lines []Change `json:"changes"` // of one model all that both have first, then by model, and by model and scenario
 	// ModelA and ModelB are set where each report has one model, and they differ.
 	ModelA string `json:"model_a,omitempty"`
 	ModelB string `json:"model_b,omitempty"`
@@ -33,8 +33,8 @@ type Change struct {
 // significance is the p-value below which a difference is more than noise.
 const significance = 0.05
 
-// Compare compares what both reports have: each model at each scenario, each model over the scenarios that both tried
-// with it, and all of these. Runs of different models are compared only where each report has one model; then these two
+// Compare compares what both reports have: each model at each scenario, and each model over the scenarios that both tried
+// with it: "all" where each report has one model. Runs of different models are compared only there; then these two
 // are taken for each other.
 func Compare(a, b *Report) *Comparison {
 	c := &Comparison{}
@@ -46,10 +46,12 @@ func Compare(a, b *Report) *Comparison {
 		wholeB = b.Summary()
 	}
 	c.only(wholeA.Models, wholeB.Models)
-	c.only(wholeA.Scenarios, wholeB.Scenarios)
+	c.only(scenariosOf(a), scenariosOf(b))
 	a, b = a.within(wholeB.ModelsScenarios), b.within(wholeA.ModelsScenarios)
 	sa, sb := a.Summary(), b.Summary()
-	c.add("all", sa.All, sb.All)
+	if single && sa.All != nil && sb.All != nil {
+		c.add("all", *sa.All, *sb.All)
+	}
 	for _, pair := range [][2][]Row{{sa.Models, sb.Models}, {sa.ModelsCategories, sb.ModelsCategories}, {sa.ModelsScenarios, sb.ModelsScenarios}} {
 		others := byLabel(pair[1])
 		for i := range pair[0] {
@@ -67,6 +69,11 @@ func Compare(a, b *Report) *Comparison {
 }
 
 func one(models []Row) bool { return len(models) == 1 }
+
+// scenariosOf returns a row without figures for each scenario.
+func scenariosOf(rep *Report) []Row {
+	return rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
+}
 
 // as returns the report with its model under another name.
 func (rep *Report) as(model string) *Report {
@@ -145,7 +152,7 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 			fmt.Fprintf(tw, "%s\t%d/%d\t%d/%d\t–\t–\tno score to compare\n", oneLine(l.Label), l.A.OK, l.A.Runs, l.B.OK, l.B.Runs)
 			continue
 		}
-		if l.A.OKRate == l.B.OKRate && i > 0 {
+		if l.A.OKRate == l.B.OKRate && i > 0 && l.A.group() != "" {
 			same++
 			continue
 		}

@@ -62,6 +62,18 @@ func (b *bench) finished(j *job) *Run {
 	return r
 }
 
+// attempts counts the earlier attempts at the run that the folder holds. They reached no server, or there is none.
+func (b *bench) attempts(j *job) int {
+	if b.opts.Dir == "" {
+		return 0
+	}
+	r, err := readRun(b.path(j))
+	if err != nil {
+		return 0
+	}
+	return max(r.Attempts, 1)
+}
+
 // kept reports whether a run is a result that stays.
 func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
 
@@ -70,6 +82,11 @@ func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
 func (b *bench) checkOverwrite(jobs []*job) error {
 	if b.opts.Dir == "" {
 		return nil
+	}
+	if !b.opts.Resume {
+		if name := firstResult(b.opts.Dir); name != "" {
+			return fmt.Errorf("%s holds results, such as %s: %w", b.opts.Dir, name, ErrNotEmpty)
+		}
 	}
 	for _, j := range jobs {
 		r, err := readRun(b.path(j))
@@ -89,6 +106,27 @@ func (b *bench) save(j *job, r *Run) error {
 		return err
 	}
 	return writeFile(b.path(j), raw)
+}
+
+// ErrNotEmpty says that the folder of results holds some already, and that the evaluation does not resume them.
+var ErrNotEmpty = errors.New("name another folder, or resume them")
+
+// firstResult returns the name of a file of a run in the folder, "" where there is none.
+func firstResult(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "" // it is made, or writing to it fails
+	}
+	for _, e := range entries {
+		if isResult(e) {
+			return e.Name()
+		}
+	}
+	return ""
+}
+
+func isResult(e fs.DirEntry) bool {
+	return e.Type().IsRegular() && strings.Contains(e.Name(), "__trial_") && filepath.Ext(e.Name()) == ".json"
 }
 
 // readAtMost reads a file that is not larger than that.
@@ -138,7 +176,7 @@ func Load(dir string) (*Report, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.Contains(e.Name(), "__trial_") || filepath.Ext(e.Name()) != ".json" {
+		if !isResult(e) {
 			continue
 		}
 		r, err := readRun(filepath.Join(dir, e.Name()))

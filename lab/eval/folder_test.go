@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ func TestFinishedRunsAreNotMadeAgain(t *testing.T) {
 	m := &counted{Model: target("sim/eval").Model}
 	measure := func(o *eval.Options) (reused int) {
 		t.Helper()
-		o.Dir = dir
+		o.Dir, o.Resume = dir, true
 		o.Progress = func(p eval.Progress) {
 			if p.Reused {
 				reused++
@@ -68,7 +69,7 @@ func TestFinishedRunsAreNotMadeAgain(t *testing.T) {
 		t.Fatalf("%d reused, %d requests, want 2 and 8", n, m.n.Load())
 	}
 	// Other settings would take the place of results: nothing is overwritten, and nothing is asked.
-	_, err = eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "a/b:c", Model: m}}, &eval.Options{Dir: dir, Settings: []eval.Setting{{Key: "max_iterations", Value: "7"}}})
+	_, err = eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "a/b:c", Model: m}}, &eval.Options{Dir: dir, Resume: true, Settings: []eval.Setting{{Key: "max_iterations", Value: "7"}}})
 	if now, rerr := os.ReadFile(path); err == nil || m.n.Load() != 8 || rerr != nil || string(now) != string(raw) {
 		t.Fatalf("other settings: %v, %d requests, want an error and 8", err, m.n.Load())
 	}
@@ -95,7 +96,7 @@ func TestResultsAreNotMadeAgain(t *testing.T) {
 		dir := t.TempDir()
 		m := &counted{Model: target(name).Model}
 		for range 3 {
-			rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: m}}, &eval.Options{Dir: dir})
+			rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: m}}, &eval.Options{Dir: dir, Resume: true})
 			if err != nil || rep.Unscored() != 0 || rep.Runs[0].OK {
 				t.Fatalf("%s: %v, %+v", name, err, rep.Runs)
 			}
@@ -106,10 +107,10 @@ func TestResultsAreNotMadeAgain(t *testing.T) {
 	}
 	dir := t.TempDir()
 	unreached := &counted{Model: unreachable{}}
-	for range 2 {
-		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: unreached}}, &eval.Options{Dir: dir})
-		if err != nil || rep.Unscored() != 1 {
-			t.Fatalf("%v, %d without a score", err, rep.Unscored())
+	for i := range 2 {
+		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "m", Model: unreached}}, &eval.Options{Dir: dir, Resume: true})
+		if err != nil || rep.Unscored() != 1 || rep.Runs[0].Attempts != i+1 || rep.Summary().Models[0].Repeated != i {
+			t.Fatalf("%v, %d without a score, %d attempts", err, rep.Unscored(), rep.Runs[0].Attempts)
 		}
 	}
 	if unreached.n.Load() != 2 {
@@ -244,6 +245,10 @@ func TestReplayLeavesToolsAlone(t *testing.T) {
 func plain(r *eval.Run) eval.Run {
 	c := *r
 	c.Started, c.ElapsedMS, c.Trace = time.Time{}, 0, nil
+	c.Calls = slices.Clone(c.Calls)
+	for i := range c.Calls {
+		c.Calls[i].MS, c.Calls[i].TTFTMS = 0, nil
+	}
 	return c
 }
 

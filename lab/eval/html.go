@@ -115,7 +115,7 @@ const (
 // labelWidth is the room that the labels of rows take. It is the same in all drawings of a page.
 func labelWidth(s *Summary) int {
 	longest := 8
-	for _, rows := range [][]Row{s.Models, s.Scenarios} {
+	for _, rows := range [][]Row{s.Models, s.scenarioRows()} {
 		for i := range rows {
 			longest = max(longest, utf8.RuneCountInString(short(rows[i].label())))
 		}
@@ -178,12 +178,22 @@ type heatCell struct {
 	Text, Title string
 }
 
+// scenarioRows returns a row without figures for each scenario.
+func (s *Summary) scenarioRows() []Row {
+	var out []Row
+	for _, name := range groupNames(s.ModelsScenarios) {
+		out = append(out, Row{Scenario: name})
+	}
+	return out
+}
+
 // newHeat puts the longer of the two lists of names into the rows, where they can be read.
 func newHeat(s *Summary) heat {
 	const width = 62
-	rows, columns, across := s.Models, s.Scenarios, false
-	if len(s.Scenarios) > max(10, len(s.Models)) {
-		rows, columns, across = s.Scenarios, s.Models, true
+	scenarios := s.scenarioRows()
+	rows, columns, across := s.Models, scenarios, false
+	if len(scenarios) > max(10, len(s.Models)) {
+		rows, columns, across = scenarios, s.Models, true
 	}
 	longest := 0
 	for i := range columns {

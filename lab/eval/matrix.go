@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/lathe-run/lathe"
 )
 
 // Options say how an evaluation is run. They are copied.
@@ -19,10 +21,14 @@ type Options struct {
 	Settings []Setting
 	// Timeout bounds one run; 5 min. A run that is not finished in it is a failure.
 	Timeout time.Duration
-	// Dir is the folder of results; empty: nothing is written. Runs that are there already, of the
-	// same model, scenario and settings, are not made again, unless they reached no server. A result of another server or
-	// other settings under the same name is an error: nothing is overwritten.
+	// Sampling are the temperature, top_p and seed of scenarios that do not set their own; the other fields are ignored.
+	Sampling lathe.Sampling
+	// Dir is the folder of results; empty: nothing is written. A folder that holds results is an error without Resume.
 	Dir string
+	// Resume continues in a folder with results. Runs that are there already, of the same model, scenario and settings, are not
+	// made again, unless they reached no server: then Run.Attempts counts them. A result of another server or
+	// other settings under the same name is an error: nothing is overwritten.
+	Resume bool
 	// Record, when set, is a folder for the recordings of each run's exchanges with its model and tools;
 	// Replay is a folder of recordings that replace the model: a request that was not
 	// recorded is an error.
@@ -201,6 +207,7 @@ func (b *bench) work(ctx context.Context, i int, j *job) {
 		b.fail(err)
 		return
 	}
+	j.run.Attempts += b.attempts(j)
 	r, err := j.do(ctx, tape, b.opts.Now, b.opts.Log)
 	switch {
 	case err != nil:

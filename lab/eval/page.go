@@ -87,10 +87,14 @@ func (p *page) lead(s *Summary, unguarded bool) {
 	if unguarded {
 		p.put("<p class=\"bad\">Runs without guards: each failure shows what a model's calls would do without a policy.</p>\n")
 	}
-	if s.All.Errors > 0 || len(s.Skipped) > 0 {
+	unscored := 0
+	for i := range s.Models {
+		unscored += s.Models[i].Errors
+	}
+	if unscored > 0 || len(s.Skipped) > 0 {
 		p.put(`<p class="bad">`)
-		if s.All.Errors > 0 {
-			p.put("{} runs have no score: they reached no server, or the harness failed. ", s.All.Errors)
+		if unscored > 0 {
+			p.put("{} runs have no score: they reached no server, or the harness failed. ", unscored)
 		}
 		if len(s.Skipped) > 0 {
 			p.put("{} were not tried.", len(s.Skipped))
@@ -157,6 +161,9 @@ func (p *page) rates(s *Summary) {
 	p.put("\n<h2>Rates, with the 95 % interval</h2>\n<h3>By model</h3>\n<div class=\"scroll\">")
 	p.intervals(newIntervals(s, s.Models))
 	p.put("</div>\n")
+	if s.Scenarios == nil { // the matrix shows them by model
+		return
+	}
 	if whole(s.Scenarios) {
 		p.put("<h3>By scenario</h3>\n<div class=\"scroll\">")
 		p.intervals(newIntervals(s, s.Scenarios))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,20 +42,35 @@ type Row struct {
 	NotProvoked int `json:"not_provoked,omitempty"`
 	// Controls are runs of scenarios without tools, and ControlsOK those that passed: they are in none of the other
 	// numbers, but for the rows of such a scenario itself.
-	Controls   int     `json:"control_runs,omitempty"`
-	ControlsOK int     `json:"control_ok,omitempty"`
-	OKRate     float64 `json:"-"` // of Runs; in JSON ok_rate, null without runs
-	Low        float64 `json:"-"` // the Wilson interval of 95 %, ok_rate_low and ok_rate_high
-	High       float64 `json:"-"`
+	Controls   int `json:"control_runs,omitempty"`
+	ControlsOK int `json:"control_ok,omitempty"`
+	// Recoveries are runs of scenarios that ask for a mistake on purpose, and RecoveriesOK those that passed. As with controls, they
+	// are in none of the other numbers, but for the rows of such a scenario itself.
+	Recoveries   int     `json:"recovery_runs,omitempty"`
+	RecoveriesOK int     `json:"recovery_ok,omitempty"`
+	OKRate       float64 `json:"-"` // of Runs; in JSON ok_rate, null without runs
+	Low          float64 `json:"-"` // the Wilson interval of 95 %, ok_rate_low and ok_rate_high
+	High         float64 `json:"-"`
 	// The rates of runs whose state, trace and last words were right, among those with such asserts.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`
-	P50       int64    `json:"ms_p50"`
-	P95       int64    `json:"ms_p95"`
+	// PassK is pass^k for k of 2, 4, 8 and so on, as far as each scenario has k runs.
+	PassK []PassK `json:"pass_k,omitempty"`
+	P50   int64   `json:"ms_p50"`
+	P95   int64   `json:"ms_p95"`
+	// The time to the first delta and the whole time of model calls, of all runs.
+	ModelCalls     int   `json:"model_calls"`
+	TTFT50, TTFT95 int64 `json:"-"` // in JSON ttft_ms_p50 and ttft_ms_p95, null where no delta arrived
+	CallP50        int64 `json:"call_ms_p50"`
+	CallP95        int64 `json:"call_ms_p95"`
+	answered       int
 
 	Usage lathe.Usage `json:"usage"` // of all runs
-	Cost  float64     `json:"cost,omitempty"`
+	// Cost is in US dollars, of all runs, as far as the server says it.
+	Cost float64 `json:"cost,omitempty"`
+	// Repeated counts attempts at runs that reached no server, before the ones that are counted.
+	Repeated int `json:"repeated,omitempty"`
 
 	Classes  map[Class]int `json:"failure_classes,omitempty"`
 	Failures []Failure     `json:"failures,omitempty"` // the first ones
@@ -68,7 +84,12 @@ func (r Row) MarshalJSON() ([]byte, error) {
 		OKRate *float64 `json:"ok_rate"`
 		Low    *float64 `json:"ok_rate_low"`
 		High   *float64 `json:"ok_rate_high"`
+		TTFT50 *int64   `json:"ttft_ms_p50"`
+		TTFT95 *int64   `json:"ttft_ms_p95"`
 	}{plain: plain(r)}
+	if r.answered > 0 {
+		out.TTFT50, out.TTFT95 = &r.TTFT50, &r.TTFT95
+	}
 	if r.Runs > 0 {
 		out.OKRate, out.Low, out.High = &r.OKRate, &r.Low, &r.High
 	}
@@ -85,17 +106,18 @@ type Failure struct {
 	ServerMessage string `json:"error_hint,omitempty"` // the server's own words
 }
 
-// A Summary counts a report's runs: all, by model (with strategy and fallback), by scenario, and by both.
-// Where scenarios have categories, it counts by them, too.
+// A Summary counts a report's runs by model (with strategy and fallback), and by model and scenario. Where scenarios have
+// categories, it counts by them, too. Runs of several models, strategies or fallbacks are in no row together: All, Scenarios and
+// Categories are there only if the report has one row in Models.
 type Summary struct {
 	Suite            string   `json:"suite,omitempty"`
 	Status           Status   `json:"status"`
 	Measured         []About  `json:"measured,omitempty"` // what was measured, by model
-	All              Row      `json:"all"`
+	All              *Row     `json:"all,omitempty"`
 	Models           []Row    `json:"models"`
 	Categories       []Row    `json:"categories,omitempty"`
 	ModelsCategories []Row    `json:"models_categories,omitempty"`
-	Scenarios        []Row    `json:"scenarios"`
+	Scenarios        []Row    `json:"scenarios,omitempty"`
 	ModelsScenarios  []Row    `json:"models_scenarios"`
 	Skipped          []string `json:"skipped,omitempty"`
 }
@@ -105,7 +127,10 @@ type About struct {
 	Model   string            `json:"model"`
 	About   map[string]string `json:"about"`
 	Started time.Time         `json:"started"` // of the first run
+	Ended   time.Time         `json:"ended"`   // of the last run
 	Trials  int               `json:"trials"`
+	// Answered are the names under which the server answered, as far as it says them.
+	Answered []string `json:"answered_models,omitempty"`
 }
 
 // Status is the outcome of an evaluation.
@@ -145,6 +170,14 @@ func (rep *Report) measured() (out []About) {
 			out = append(out, About{Model: r.Model, About: r.About, Started: r.Started})
 		}
 		out[i].Trials = max(out[i].Trials, r.Trial)
+		if end := r.Started.Add(time.Duration(r.ElapsedMS) * time.Millisecond); end.After(out[i].Ended) {
+			out[i].Ended = end
+		}
+		for _, c := range r.Calls {
+			if c.Model != "" && !slices.Contains(out[i].Answered, c.Model) && len(out[i].Answered) < maxAnswered {
+				out[i].Answered = append(out[i].Answered, c.Model)
+			}
+		}
 		if r.Started.Before(out[i].Started) {
 			out[i].Started = r.Started
 		}
@@ -152,13 +185,23 @@ func (rep *Report) measured() (out []About) {
 	return out
 }
 
+// maxAnswered bounds the names of models that answered under one name.
+const maxAnswered = 16
+
 // Summary counts the runs. Rows stand in the order in which their first run does.
 func (rep *Report) Summary() *Summary {
-	s := &Summary{Suite: rep.Suite, Status: rep.Status(), Measured: rep.measured(), All: count(rep.Runs), Skipped: rep.Skipped}
+	s := &Summary{Suite: rep.Suite, Status: rep.Status(), Measured: rep.measured(), Skipped: rep.Skipped}
 	s.Models = rows(rep.Runs, func(r *Run) Row { return Row{Model: r.Model, Strategy: r.Strategy, Fallback: r.Fallback} })
-	s.Scenarios = rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
-	if slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Category != "" }) {
-		s.Categories = rows(rep.Runs, func(r *Run) Row { return Row{Category: r.Category} })
+	categories := slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Category != "" })
+	if len(s.Models) == 1 {
+		all := count(rep.Runs)
+		s.All = &all
+		s.Scenarios = rows(rep.Runs, func(r *Run) Row { return Row{Scenario: r.Scenario} })
+		if categories {
+			s.Categories = rows(rep.Runs, func(r *Run) Row { return Row{Category: r.Category} })
+		}
+	}
+	if categories {
 		s.ModelsCategories = rows(rep.Runs, func(r *Run) Row {
 			return Row{Model: r.Model, Category: r.Category, Strategy: r.Strategy, Fallback: r.Fallback}
 		})
@@ -169,21 +212,34 @@ func (rep *Report) Summary() *Summary {
 	return s
 }
 
-// Groups returns what people are shown beside the models: the categories where there are some, else
-// the scenarios.
-func (s *Summary) Groups() []Row {
-	if s.Categories != nil {
-		return s.Categories
-	}
-	return s.Scenarios
-}
-
-// ModelsGroups returns the rows by model and group.
+// ModelsGroups returns the rows by model and by what people are shown beside the models: the categories where there are some,
+// else the scenarios.
 func (s *Summary) ModelsGroups() []Row {
-	if s.Categories != nil {
+	if s.ModelsCategories != nil {
 		return s.ModelsCategories
 	}
 	return s.ModelsScenarios
+}
+
+// groupNames returns the names of the groups of rows, in their order.
+func groupNames(rows []Row) []string {
+	var names []string
+	for i := range rows {
+		if g := rows[i].group(); !slices.Contains(names, g) {
+			names = append(names, g)
+		}
+	}
+	return names
+}
+
+// of returns the row of a model, with strategy and fallback, in a group; nil: there is none.
+func of(rows []Row, model *Row, group string) *Row {
+	for i := range rows {
+		if r := &rows[i]; r.group() == group && r.Model == model.Model && r.Strategy == model.Strategy && r.Fallback == model.Fallback {
+			return r
+		}
+	}
+	return nil
 }
 
 // group returns what the row is one of: a category or a scenario.
@@ -217,12 +273,21 @@ func rows(runs []*Run, key func(*Run) Row) []Row {
 
 func count(runs []*Run) Row {
 	var row Row
-	var ms []int64
+	var ms, ttft, calls []int64
 	var held, had [3]int
-	apart := slices.ContainsFunc(runs, func(r *Run) bool { return !r.Control })
+	apart := slices.ContainsFunc(runs, func(r *Run) bool { return r.kind() != runs[0].kind() })
+	tallies := map[string]tally{}
 	for _, r := range runs {
 		row.Usage.Add(r.Usage)
 		row.Cost += r.Cost
+		row.Repeated += max(r.Attempts-1, 0)
+		for _, c := range r.Calls {
+			row.ModelCalls++
+			calls = append(calls, c.MS)
+			if c.TTFTMS != nil {
+				ttft = append(ttft, *c.TTFTMS)
+			}
+		}
 		if r.Class == ClassNotProvoked {
 			row.NotProvoked++
 			continue
@@ -240,20 +305,28 @@ func count(runs []*Run) Row {
 			row.Errors++
 			continue
 		}
-		if r.Control && apart {
-			row.Controls++
+		if kind := r.kind(); apart && kind != regular {
+			n, ok := &row.Controls, &row.ControlsOK
+			if kind == recovery {
+				n, ok = &row.Recoveries, &row.RecoveriesOK
+			}
+			*n++
 			if r.OK {
-				row.ControlsOK++
+				*ok++
 			}
 			continue
 		}
 		row.Runs++
+		one := tallies[r.Scenario]
+		one.runs++
 		if r.Class.Refused() {
 			row.Refused++
 		}
 		if r.OK {
 			row.OK++
+			one.ok++
 		}
+		tallies[r.Scenario] = one
 		ms = append(ms, r.ElapsedMS)
 		for i, g := range groups {
 			if ok, checked := r.group(g); checked {
@@ -266,7 +339,10 @@ func count(runs []*Run) Row {
 	}
 	row.OKRate = rate(row.OK, row.Runs)
 	row.Low, row.High = wilson(row.OK, row.Runs)
+	row.PassK = passKs(slices.Collect(maps.Values(tallies)))
 	row.P50, row.P95 = quantile(ms, 0.5), quantile(ms, 0.95)
+	row.TTFT50, row.TTFT95, row.answered = quantile(ttft, 0.5), quantile(ttft, 0.95), len(ttft)
+	row.CallP50, row.CallP95 = quantile(calls, 0.5), quantile(calls, 0.95)
 	for i, p := range []**float64{&row.StateRate, &row.TraceRate, &row.TextRate} {
 		if had[i] > 0 {
 			v := rate(held[i], had[i])
@@ -274,6 +350,25 @@ func count(runs []*Run) Row {
 		}
 	}
 	return row
+}
+
+// A kind is what the runs of a scenario say of a model.
+type kind uint8
+
+const (
+	regular  kind = iota // how well it uses tools
+	control              // whether it follows words, without tools
+	recovery             // how it recovers from a mistake that it is asked to make
+)
+
+func (r *Run) kind() kind {
+	switch {
+	case r.Control:
+		return control
+	case r.Provokes:
+		return recovery
+	}
+	return regular
 }
 
 // groups of checks, in the order of a row's rates.
@@ -321,12 +416,11 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	if err := writeRows(w, "MODEL", s.Models); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	head := "SCENARIO"
-	if s.Categories != nil {
-		head = "CATEGORY"
+	if err := writePassK(w, s.Models); err != nil {
+		return err
 	}
-	if err := writeRows(w, head, s.Groups()); err != nil {
+	fmt.Fprintln(w)
+	if err := s.writeGroups(w); err != nil {
 		return err
 	}
 	for i := range s.Models {
@@ -354,7 +448,7 @@ func writeFailures(w io.Writer, row *Row) error {
 			fmt.Fprintf(w, "  the server said: %s\n", oneLine(f.ServerMessage))
 		}
 	}
-	failed := row.Runs - row.OK + row.Controls - row.ControlsOK
+	failed := row.Runs - row.OK + row.Controls - row.ControlsOK + row.Recoveries - row.RecoveriesOK
 	if n := failed + row.Errors - len(row.Failures); n > 0 {
 		fmt.Fprintf(w, "\n%s: %d more", oneLine(row.Model), n)
 		if row.Errors > 0 {
@@ -372,11 +466,73 @@ func writeFailures(w io.Writer, row *Row) error {
 	return nil
 }
 
-func writeRows(w io.Writer, head string, rows []Row) error {
-	controls := slices.ContainsFunc(rows, func(r Row) bool { return r.Controls > 0 })
+// writePassK writes pass^k of each model that has enough runs of each scenario.
+func writePassK(w io.Writer, models []Row) error {
+	if !slices.ContainsFunc(models, func(r Row) bool { return len(r.PassK) > 0 }) {
+		return nil
+	}
 	var lines bytes.Buffer
 	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\tOK\tRATE\t95 %%\tSTATE\tTRACE\tTEXT\tP50\tP95", head)
+	fmt.Fprintln(tw, "\nMODEL\tALL OF\tPASS\t95 %")
+	for i := range models {
+		for _, p := range models[i].PassK {
+			fmt.Fprintf(tw, "%s\t%d runs\t%s\t%s–%s\n", oneLine(models[i].label()), p.K, percent(p.Rate), strings.TrimSuffix(percent(p.Low), " %"), percent(p.High))
+		}
+	}
+	_ = tw.Flush() // into memory
+	return writeTrimmed(w, lines.Bytes())
+}
+
+// writeGroups writes the rates by scenario or category: of one model with all figures, of several side by side.
+func (s *Summary) writeGroups(w io.Writer) error {
+	head, single := "SCENARIO", s.Scenarios
+	if s.ModelsCategories != nil {
+		head, single = "CATEGORY", s.Categories
+	}
+	if single != nil {
+		return writeRows(w, head, single)
+	}
+	rows := s.ModelsGroups()
+	var lines bytes.Buffer
+	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, head)
+	for i := range s.Models {
+		fmt.Fprintf(tw, "\t%s", oneLine(s.Models[i].label()))
+	}
+	fmt.Fprintln(tw)
+	for _, name := range groupNames(rows) {
+		fmt.Fprint(tw, oneLine(name))
+		for i := range s.Models {
+			fmt.Fprintf(tw, "\t%s", of(rows, &s.Models[i], name).short())
+		}
+		fmt.Fprintln(tw)
+	}
+	_ = tw.Flush() // into memory
+	return writeTrimmed(w, lines.Bytes())
+}
+
+// short is a row as a cell of a table. r may be nil.
+func (r *Row) short() string {
+	switch {
+	case r == nil:
+		return "–"
+	case r.Runs == 0 && r.NotProvoked > 0 && r.Errors == 0:
+		return "not provoked"
+	case r.Runs == 0:
+		return "no score"
+	}
+	return fmt.Sprintf("%d/%d %s", r.OK, r.Runs, percent(r.OKRate))
+}
+
+func writeRows(w io.Writer, head string, rows []Row) error {
+	controls := slices.ContainsFunc(rows, func(r Row) bool { return r.Controls > 0 })
+	recoveries := slices.ContainsFunc(rows, func(r Row) bool { return r.Recoveries > 0 })
+	var lines bytes.Buffer
+	tw := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "%s\tOK\tRATE\t95 %%\tSTATE\tTRACE\tTEXT\tP50\tP95\tTTFT\tTOKENS\tCOST", head)
+	if recoveries {
+		fmt.Fprint(tw, "\tRECOVERY")
+	}
 	if controls {
 		fmt.Fprint(tw, "\tCONTROL")
 	}
@@ -385,20 +541,55 @@ func writeRows(w io.Writer, head string, rows []Row) error {
 		r := &rows[i]
 		switch {
 		case r.Runs == 0 && r.NotProvoked > 0 && r.Errors == 0:
-			fmt.Fprintf(tw, "%s\t–\tnot provoked\t\t\t\t\t\t", oneLine(r.label()))
+			fmt.Fprintf(tw, "%s\t–\tnot provoked\t\t\t\t\t\t\t\t\t", oneLine(r.label()))
 		case r.Runs == 0:
-			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t", oneLine(r.label()))
+			fmt.Fprintf(tw, "%s\t–\tno score\t\t\t\t\t\t\t\t\t", oneLine(r.label()))
 		default:
-			fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms", oneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
-				strings.TrimSuffix(percent(r.Low), " %"), percent(r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate), r.P50, r.P95)
+			fmt.Fprintf(tw, "%s\t%d/%d\t%s\t%s–%s\t%s\t%s\t%s\t%d ms\t%d ms\t%s\t%s\t%s", oneLine(r.label()), r.OK, r.Runs, percent(r.OKRate),
+				strings.TrimSuffix(percent(r.Low), " %"), percent(r.High), maybe(r.StateRate), maybe(r.TraceRate), maybe(r.TextRate), r.P50, r.P95,
+				r.ttft(), r.tokens(), r.cost())
 		}
-		if controls && r.Controls > 0 {
-			fmt.Fprintf(tw, "\t%d/%d", r.ControlsOK, r.Controls)
+		if recoveries {
+			fmt.Fprintf(tw, "\t%s", share(r.RecoveriesOK, r.Recoveries))
+		}
+		if controls {
+			fmt.Fprintf(tw, "\t%s", share(r.ControlsOK, r.Controls))
 		}
 		fmt.Fprintln(tw)
 	}
 	_ = tw.Flush() // into memory
 	return writeTrimmed(w, lines.Bytes())
+}
+
+// share is "1/2", or nothing of nothing.
+func share(ok, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", ok, n)
+}
+
+// ttft is the time to the first delta of half of the model calls.
+func (r *Row) ttft() string {
+	if r.answered == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d ms", r.TTFT50)
+}
+
+// tokens are those of all runs, in and out.
+func (r *Row) tokens() string {
+	if r.Usage == (lathe.Usage{}) {
+		return "–"
+	}
+	return fmt.Sprintf("%d+%d", r.Usage.InputTokens, r.Usage.OutputTokens)
+}
+
+func (r *Row) cost() string {
+	if r.Cost == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("$%.4f", r.Cost)
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }

@@ -96,12 +96,16 @@ type Run struct {
 	// scenario did not apply.
 	Scored bool `json:"scored"`
 	// Control says that the scenario has tools turned off: it is counted apart from those with tools.
-	Control       bool      `json:"control,omitempty"`
+	Control bool `json:"control,omitempty"`
+	// Provokes says that the scenario asks for a mistake on purpose, to see how the model recovers: it is counted apart.
+	Provokes      bool      `json:"provokes,omitempty"`
 	Class         Class     `json:"error_class,omitempty"`
 	Error         string    `json:"error_message,omitempty"`
 	ServerMessage string    `json:"error_hint,omitempty"` // the server's own words, bounded and without keys
 	Started       time.Time `json:"started"`
 	ElapsedMS     int64     `json:"elapsed_ms"`
+	// Attempts counts the times that the run was made: more than 1 if earlier ones reached no server.
+	Attempts int `json:"attempts"`
 
 	Mode   lathe.ToolUseMode `json:"mode"`
 	Config []Setting         `json:"config"` // what differs from the defaults, later entries win
@@ -110,7 +114,14 @@ type Run struct {
 	Draft  json.RawMessage   `json:"draft"`
 	Checks []Check           `json:"checks"`
 	Usage  lathe.Usage       `json:"usage"`
-	Cost   float64           `json:"cost,omitempty"`
+	// Cost is in US dollars, as far as the server says it.
+	Cost float64 `json:"cost,omitempty"`
+	// Calls are the requests to the model, in order.
+	Calls []ModelCall `json:"model_calls"`
+	// Prompt is the SHA-256 of the messages and tools of the first model call, Sampling what it asked for. Limits are in force.
+	Prompt   string         `json:"prompt_sha256,omitempty"`
+	Sampling lathe.Sampling `json:"sampling"`
+	Limits   RunLimits      `json:"limits"`
 	// Partial is the beginning of what a model call that did not finish had streamed, PartialBytes the size of all of it.
 	Partial      string `json:"partial,omitempty"`
 	PartialBytes int    `json:"partial_bytes,omitempty"`
@@ -127,6 +138,21 @@ type Run struct {
 	// Fingerprint is the hash of all that the run was made of: a run is taken over from a folder only
 	// where it is the same.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// RunLimits are the limits of a run, by their names in the configuration.
+type RunLimits struct {
+	RunTimeoutMS     int64 `json:"run_timeout_ms"`
+	MaxIterations    int   `json:"max_iterations"`
+	MaxToolCalls     int   `json:"max_total_tool_calls"`
+	MaxRepeatedCalls int   `json:"max_repeated_calls"`
+	MaxToolArgsBytes int   `json:"max_tool_args_bytes"`
+	MaxOutputBytes   int   `json:"max_tool_output_bytes"`
+}
+
+func limitsOf(l lathe.Limits) RunLimits {
+	l = l.WithDefaults()
+	return RunLimits{l.RunTimeout.Milliseconds(), l.MaxIterations, l.MaxToolCalls, l.MaxRepeatedCalls, l.MaxToolArgsBytes, l.MaxOutputBytes}
 }
 
 // group reports whether the run has checks of the group, and whether all of them held.
@@ -168,8 +194,9 @@ type job struct {
 }
 
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
+	sc = sc.sampled(o.Sampling)
 	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
-		Control: sc.control(), About: t.About}}
+		Control: sc.control(), Provokes: sc.provokes(), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
 	list := slices.Concat(s.settings(suite), suite.required(), o.Settings)
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
@@ -184,7 +211,7 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	if o.Unguarded {
 		j.limits.MaxRepeatedCalls, j.limits.MaxToolCalls, j.limits.MaxIterations = unguardedCalls, unguardedCalls, unguardedCalls
 	}
-	j.run.Config, j.run.Mode = list, j.settings.ToolUseMode
+	j.run.Config, j.run.Mode, j.run.Limits = list, j.settings.ToolUseMode, limitsOf(j.limits)
 	parts := []string{t.Name, sc.ID}
 	if v := variant(s, fallback); v != "" {
 		parts = append(parts, v)
@@ -215,7 +242,7 @@ func (j *job) workspaceID() string {
 
 // do makes the run. Its error is one of the harness itself.
 func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.Logger) (*Run, error) {
-	got := &seen{}
+	got := &seen{now: now}
 	model := lathe.Model(&watch{t.model(), got})
 	if j.scenario.Ask != nil {
 		return j.ask(ctx, model, got, now, log)

@@ -67,6 +67,28 @@ func (sc *Scenario) control() bool {
 	})
 }
 
+// provokes reports whether the scenario asks for a mistake on purpose: it says how a model recovers, not how well it uses tools.
+func (sc *Scenario) provokes() bool {
+	return slices.ContainsFunc(sc.Asserts, func(a Assert) bool { return a.Provoked })
+}
+
+// sampled returns the scenario with those of the parameters that it does not set itself.
+func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
+	if with.Seed == nil && with.Temperature == nil && with.TopP == nil {
+		return sc
+	}
+	out := *sc
+	for _, p := range []struct{ into, from **float64 }{{&out.Sampling.Temperature, &with.Temperature}, {&out.Sampling.TopP, &with.TopP}} {
+		if *p.into == nil {
+			*p.into = *p.from
+		}
+	}
+	if out.Sampling.Seed == nil {
+		out.Sampling.Seed = with.Seed
+	}
+	return &out
+}
+
 // A State is what the workspace of a run starts with. The values are JSON objects.
 type State struct {
 	Facts json.RawMessage `json:"facts,omitempty"`

@@ -2,8 +2,12 @@ package eval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"iter"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -17,6 +21,56 @@ type seen struct {
 	any     bool   // a delta arrived
 	partial string // the beginning of the text and reasoning of the last model call, if it did not finish
 	bytes   int    // their whole size
+
+	now      func() time.Time
+	calls    []ModelCall
+	prompt   string // the hash of the messages and tools of the first model call
+	sampling lathe.Sampling
+}
+
+// A ModelCall is one request of a run to its model, attempts included.
+type ModelCall struct {
+	// Model is the name of the model that the server says answered.
+	Model string `json:"model,omitempty"`
+	// TTFTMS is the time to the first delta in ms, nil if none arrived; MS is the time to the end of the answer.
+	TTFTMS *int64 `json:"ttft_ms"`
+	MS     int64  `json:"elapsed_ms"`
+	// Faults is the damage that was tolerated in the answer.
+	Faults []lathe.Fault `json:"faults,omitempty"`
+}
+
+// promptHash is the SHA-256 of the messages and tools of a request as JSON, "" where they cannot be written.
+func promptHash(req *lathe.Request) string {
+	raw, err := json.Marshal(struct {
+		Messages []lathe.Message
+		Tools    []*lathe.ToolSpec
+	}{req.Messages, req.Tools})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// begin notes that a model call starts, and returns its place and the time.
+func (s *seen) begin(req *lathe.Request) (call int, start time.Time) {
+	if len(s.calls) == 0 {
+		s.prompt, s.sampling = promptHash(req), req.Sampling
+	}
+	s.calls = append(s.calls, ModelCall{})
+	return len(s.calls) - 1, s.now()
+}
+
+// note takes one delta of a model call.
+func (s *seen) note(call int, start time.Time, d *lathe.Delta) {
+	c, ms := &s.calls[call], s.now().Sub(start).Milliseconds()
+	c.MS = ms
+	if c.TTFTMS == nil && d.Kind != lathe.DeltaRetry {
+		c.TTFTMS = &ms
+	}
+	if d.Kind == lathe.DeltaFinish && d.Finish != nil {
+		c.Model, c.Faults = d.Finish.Model, d.Finish.Faults
+	}
 }
 
 // A watch forwards a model's turns, and records what arrives.
@@ -33,9 +87,15 @@ func (w *watch) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 	return func(yield func(lathe.Delta, error) bool) {
 		var text strings.Builder
 		w.seen.partial, w.seen.bytes = "", 0
+		call, start := w.seen.begin(req)
 		for d, err := range w.Model.Generate(ctx, req) {
 			if err == nil && d.Kind != lathe.DeltaRetry {
 				w.seen.any = true
+			}
+			if err == nil {
+				w.seen.note(call, start, &d)
+			} else {
+				w.seen.calls[call].MS = w.seen.now().Sub(start).Milliseconds()
 			}
 			switch d.Kind {
 			case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary, lathe.DeltaCallArgs:
