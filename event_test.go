@@ -26,7 +26,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ToolCallDelta":    {"bytes index", "tool tool_call_id", "text"},
 	"ModelCallFinished": {
 		"attempt finish_reason first_token_ms latency_ms model provider status tool_calls upstream_request_id usage",
-		"dropped error_code faults ignored_tool_calls provider_code provider_cost upstream_status", "error_message message"},
+		"cost dropped error_code faults ignored_tool_calls provider_code provider_cost upstream_status", "error_message message"},
 	"ToolCallProposed": {
 		"args_bytes args_preview_hash deprecated_syntax dialect seq tool_call_id tool_name", "client recovered", "raw_args tool_name"},
 	"ToolCallParseError": {"dialect error excerpt_bytes", "", "raw_excerpt"},

@@ -77,7 +77,8 @@ var rules = []rule{
 	{path: "dialect", imports: []string{"", "internal/rawjson"}},
 	{path: "dialect/dialecttest", imports: []string{"", "dialect"}},
 	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/nearest", "internal/rawjson", "internal/visible", "internal/shorten"}},
-	{path: "preset", imports: []string{"", "transform", "internal/nearest", "internal/rawjson"}},
+	{path: "price", imports: []string{""}},
+	{path: "preset", imports: []string{"", "transform", "internal/lazy", "internal/nearest", "internal/rawjson", "price"}},
 	{path: "audit", imports: []string{"", "event", "internal/digest"}, std: []string{"os", "syscall"}},
 	{path: "approval", imports: []string{"", "internal/digest", "internal/rawjson", "store", "tool", "internal/shorten", "internal/unseen"}},
 	{path: "policy", imports: []string{""}},
@@ -125,7 +126,7 @@ var rules = []rule{
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "lab/bfcl", imports: []string{"", "lab/eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
 	{path: "lab/mock", imports: []string{""}},
-	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "secret", "internal/shorten"}, std: []string{"os"},
+	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "price", "secret", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	// Only app, cmd/lathe and the examples import everything; lab is imported by app and cmd/lathe alone.
 	{path: "app", imports: []string{"*"}, std: []string{"net", "net/http", "os"}},

@@ -63,7 +63,7 @@ type StepInfo struct {
 	Run       *RunInfo
 	Turn      int // from 1
 	Usage     Usage
-	Cost      float64 // in US dollars: the sum of the costs that servers report
+	Cost      float64 // in US dollars: the sum of the costs of its model calls, as far as they are known
 	ToolCalls int     // calls planned so far
 }
 

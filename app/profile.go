@@ -1,13 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/internal/wire/upstreams"
 	"github.com/lathe-run/lathe/preset"
 	"github.com/lathe-run/lathe/transform"
 )
@@ -90,6 +94,41 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 		}
 		set.Whole = set.Whole || e.Key == "request_overrides"
 		out.Set = append(out.Set, set)
+	}
+	out.Set = append(out.Set, listPrice(m, isSet, preset.Merge(patches...))...)
+	return out
+}
+
+// listPrice returns the vendor's list price and longest answer of a model, where its server is the vendor's own. A price of which
+// the configuration sets a part is left to the configuration as a whole. merged is what profile and presets set.
+func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (out []config.Expanded) {
+	if m.Provider == "sim" {
+		return nil
+	}
+	base := m.BaseURL.Reveal()
+	if base == "" && merged.BaseURL != nil {
+		base = *merged.BaseURL
+	}
+	if base == "" {
+		base = upstreams.Of(m.Wire).DefaultBaseURL()
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil // which the check of the address says
+	}
+	list, ok := preset.FindListPrice(u.Hostname(), cmp.Or(m.Model, m.Name))
+	if !ok {
+		return nil
+	}
+	from := "list price of " + list.Read
+	prices := []config.Expanded{
+		{Key: "price.input", Value: list.Price.Input.String(), From: from}, {Key: "price.cached_input", Value: list.Price.CachedInput.String(), From: from},
+		{Key: "price.cache_write", Value: list.Price.CacheWrite.String(), From: from}, {Key: "price.output", Value: list.Price.Output.String(), From: from}}
+	if !slices.ContainsFunc(prices, func(e config.Expanded) bool { return isSet(e.Key) }) {
+		out = prices
+	}
+	if list.MaxOutput > 0 {
+		out = append(out, config.Expanded{Key: "output_limit", Value: strconv.FormatInt(list.MaxOutput, 10), From: "model list of " + list.Read})
 	}
 	return out
 }

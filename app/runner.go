@@ -74,8 +74,12 @@ func NewLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner 
 	if err != nil {
 		return nil, err
 	}
-	l, err := loop.New(model, runner, &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: policy,
-		Overrides: Overrides(entry), Retention: Retention(cfg)})
+	opts := &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: policy,
+		Overrides: Overrides(entry), Retention: Retention(cfg)}
+	if p, known := entry.Price.Price(); known {
+		opts.Cost = func(u lathe.Usage) float64 { return p.Cost(u).Dollars() }
+	}
+	l, err := loop.New(model, runner, opts)
 	if err != nil {
 		return nil, invalidConfig(Cause(err))
 	}

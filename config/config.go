@@ -104,7 +104,11 @@ type Model struct {
 	// Send the token limit under this name, as OpenAI's reasoning models want it.
 	MaxCompletionTokens bool `key:"max_completion_tokens" default:"false"`
 	// Token limit of one answer where the request has none and the wire demands one, as `anthropic` does.
-	MaxTokens int `key:"max_tokens" default:"8192" range:"1.." also:"max_output_tokens"`
+	MaxTokens int        `key:"max_tokens" default:"8192" range:"1.." also:"max_output_tokens"`
+	Price     ModelPrice `key:"price" also:"prices cost"`
+	// Most tokens of one answer that the server sends where a request has no limit, reasoning included.
+	// Default: that of docs/presets.md where `base_url` is the vendor's; `0`: unknown.
+	OutputLimit int `key:"output_limit" default:"0" range:"0..10000000" also:"max_output"`
 	// One line of a stream.
 	MaxLineBytes int `key:"max_line_bytes" default:"1MiB" is:"size" range:"1.."`
 	// One event of a stream.
@@ -205,7 +209,7 @@ type ToolCalling struct {
 	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." also:"approval_timeout"`
 	// Tokens of one run, or `none`.
 	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"` // the largest number: no bound
-	// US dollars of one run, as far as servers say it, or `none`.
+	// US dollars of one run, by `models.NAME.price`, else as far as servers say it; or `none`.
 	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" also:"max_cost_usd"` // 0: no bound
 }
 

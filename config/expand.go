@@ -40,12 +40,6 @@ type Expanded struct {
 	Whole bool
 }
 
-// wantsExpansion reports whether the entry has a key that only Expand applies.
-func (m *Model) wantsExpansion() bool {
-	t := &m.Transforms
-	return m.Profile != "" || len(m.Presets)+len(t.Message)+len(t.Tool)+len(t.Response)+len(t.ToolCall)+len(t.ToolResult)+len(m.RequestOverrides) > 0
-}
-
 // expand sets what profiles and presets say, unless the file, a variable or a flag says otherwise.
 func (l *loader) expand() {
 	if l.opts.Expand == nil {
@@ -53,9 +47,6 @@ func (l *loader) expand() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.cfg.Models)) {
 		m := l.cfg.Models[name]
-		if !m.wantsExpansion() {
-			continue
-		}
 		base := "models." + name + "."
 		isSet := func(key string) bool { _, ok := l.cfg.origin[base+key]; return ok }
 		out := l.opts.Expand(m, isSet)

@@ -81,6 +81,9 @@ tool_calling: {on_limit: stop}
 		if m.Name == "m" && (!isSet("label") || !isSet("transforms.message") || !isSet("transforms.tool") || isSet("dialect")) {
 			t.Error("isSet does not say what stands in the file")
 		}
+		if m.Profile == "" {
+			return Expansion{}
+		}
 		return Expansion{Set: []Expanded{
 			{Key: "label", Value: "theirs", From: "profile p"}, {Key: "dialect", Value: "hermes", From: "profile p"},
 			{Key: "transforms.message", Value: "b,a", From: "profile p", Whole: true},
@@ -91,7 +94,7 @@ tool_calling: {on_limit: stop}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]bool{"m": true, "off": true}, asked); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"m": true, "off": true, "plain": true}, asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	m := c.Models["m"]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -92,6 +93,8 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 			parse: func(s string) (any, error) { return Ref{value: secret.New(s)}, nil }}
 	case reflect.TypeFor[time.Duration]():
 		return durationKind(tag, off)
+	case reflect.TypeFor[price.Money]():
+		return moneyKind(tag, off)
 	case reflect.TypeFor[*bool]():
 		return newVocabulary("unset=auto,none true=yes,on false=no,off").kind(parseUnsetOrBool, textOfUnsetOrBool)
 	case reflect.TypeFor[lathe.Decision]():

@@ -285,6 +285,7 @@ func (l *loader) checkWhole() {
 	l.checkWorkers()
 	l.checkCatalog()
 	l.checkAgents()
+	l.checkPrices()
 	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
 		var e *lathe.Error
 		errors.As(err, &e)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/price"
 )
 
 // bounds reads the range of a tag. Without an upper end it is highest.
@@ -23,12 +25,16 @@ func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest in
 	return lowest, most
 }
 
-// numberKind is a whole number. With off it is above 0, and off is kept as the largest number.
+// numberKind is a whole number. With off it is above 0 unless there is a range, and off is kept as the largest number.
 func numberKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "number", text: func(v reflect.Value) string { return strconv.FormatInt(v.Int(), 10) }}
 	if off != "" {
 		k.what += ", `" + off + "`"
-		return k.orOff(off, math.MaxInt64, func(s string) (any, error) { return number(s, 1, math.MaxInt64-1) })
+		lowest, most := int64(1), int64(math.MaxInt64-1)
+		if tag.Get("range") != "" {
+			lowest, most = bounds(tag, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, most)
+		}
+		return k.orOff(off, math.MaxInt64, func(s string) (any, error) { return number(s, lowest, most) })
 	}
 	lowest, most := bounds(tag, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, maxCount)
 	k.parse = func(s string) (any, error) { return number(s, lowest, most) }
@@ -166,6 +172,23 @@ func formatDuration(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// Unset is how an amount of [price.Money] is kept that nothing sets.
+const Unset price.Money = -1
+
+// moneyKind is an exact amount of US dollars, from 0. off is kept as [Unset].
+func moneyKind(tag reflect.StructTag, off string) *kind {
+	parse := func(s string) (int64, error) { m, err := price.Parse(s); return int64(m), err }
+	lowest, most := bounds(tag, parse, math.MaxInt64)
+	k := &kind{what: "amount, `" + off + "`", text: func(v reflect.Value) string { return price.Money(v.Int()).String() }}
+	return k.orOff(off, int64(Unset), func(s string) (any, error) {
+		m, err := parse(s)
+		if err == nil && (m < lowest || m > most) {
+			err = fmt.Errorf("%s is not from %s to %s US dollars", s, price.Money(lowest), price.Money(most))
+		}
+		return m, err
+	})
 }
 
 // floatKinds are the kinds of numbers with a fraction.

@@ -176,8 +176,9 @@ type ModelCallFinished struct {
 	FirstTokenMS      int64              `json:"first_token_ms"`
 	ToolCalls         int                `json:"tool_calls"`
 	IgnoredToolCalls  int                `json:"ignored_tool_calls,omitempty"`
-	UpstreamRequestID string             `json:"upstream_request_id"` // at most 128 bytes of printable ASCII
-	ProviderCost      *float64           `json:"provider_cost,omitempty"`
+	UpstreamRequestID string             `json:"upstream_request_id"`     // at most 128 bytes of printable ASCII
+	ProviderCost      *float64           `json:"provider_cost,omitempty"` // in US dollars, where the server says it
+	Cost              *float64           `json:"cost,omitempty"`          // in US dollars, by the price of the model
 	Faults            []lathe.Fault      `json:"faults,omitempty"`
 	Dropped           []string           `json:"dropped,omitempty"` // members of the request that the model's wire cannot express
 	// UpstreamStatus and ProviderCode are the HTTP status and the server's code of a failed attempt, as in [lathe.UpstreamError].
@@ -186,6 +187,14 @@ type ModelCallFinished struct {
 	Message        *lathe.Message `json:"-"`
 	// ErrorMessage is what the server said about a failed attempt, or the kind of a lost connection: UpstreamError.Detail.
 	ErrorMessage string `json:"-"`
+}
+
+// Dollars returns what the attempt cost: Cost where the model has a price, else ProviderCost; nil: it is not known.
+func (d *ModelCallFinished) Dollars() *float64 {
+	if d.Cost != nil {
+		return d.Cost
+	}
+	return d.ProviderCost
 }
 
 // ToolCallProposed says that the model asked for a call.

@@ -9,7 +9,7 @@ type Result struct {
 	Answer  string
 	History []lathe.Message // everything from the first message on, the answer included
 	Usage   lathe.Usage
-	Cost    float64 // in US dollars: the sum of the costs that servers report
+	Cost    float64 // in US dollars: the sum of the costs of its model calls, as far as they are known
 	Trace   []TurnTrace
 	// ToolCalls counts the calls that were planned.
 	ToolCalls int

@@ -44,6 +44,9 @@ type Options struct {
 	// Anything but Allow ends the run `budget_exceeded`, at once and without a closing call: what a
 	// step's policy can see is what the run has spent. Tools are guarded by the runner's policy.
 	Policy lathe.Policy
+	// Cost returns what a model call with this usage costs, in US dollars; nil: the price of the model is not known, and a call
+	// costs what its server reports. It is not called where a server reports no usage.
+	Cost func(lathe.Usage) float64
 	// Retention is recorded with each run: what a store keeps of its content after it has ended. nil: all of it.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now

@@ -289,9 +289,6 @@ func (c *modelCall) finishAttempt() {
 	f := c.finish
 	spent, price := usage(f.Usage), cost(f.ProviderCost)
 	r.result.Usage.Add(spent)
-	if price != nil {
-		r.result.Cost += *price
-	}
 	t := r.turnTrace()
 	t.Finish = finishReason(f.Reason)
 	t.Usage.Add(spent)
@@ -302,6 +299,13 @@ func (c *modelCall) finishAttempt() {
 		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
 		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID),
 		ProviderCost: price, Faults: faults(c.choiceFaults(f)), Dropped: f.Dropped,
+	}
+	if r.loop.opts.Cost != nil && spent != (lathe.Usage{}) {
+		dollars := r.loop.opts.Cost(spent)
+		e.Cost = &dollars
+	}
+	if dollars := e.Dollars(); dollars != nil {
+		r.result.Cost += *dollars
 	}
 	t.Dropped = f.Dropped
 	if m := token(f.Model); m != "" {

@@ -190,8 +190,8 @@ func (s *State) check(e *event.Event) error {
 
 func (s *State) modelCalled(d *event.ModelCallFinished) {
 	s.Usage.Add(d.Usage)
-	if d.ProviderCost != nil {
-		s.Cost += *d.ProviderCost
+	if cost := d.Dollars(); cost != nil {
+		s.Cost += *cost
 	}
 	s.ErrorMessage = d.ErrorMessage
 	if d.Status != "success" {

@@ -250,8 +250,8 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 	if d.UpstreamRequestID != "" {
 		attrs = append(attrs, attribute.String(attrUpstreamID, d.UpstreamRequestID))
 	}
-	if d.ProviderCost != nil {
-		attrs = append(attrs, attribute.Float64(attrCost, *d.ProviderCost))
+	if cost := d.Dollars(); cost != nil {
+		attrs = append(attrs, attribute.Float64(attrCost, *cost))
 	}
 	if t.content && d.Message != nil {
 		attrs = append(attrs, jsonAttr(attrAnswer, []lathe.Message{*d.Message}))

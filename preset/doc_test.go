@@ -25,6 +25,7 @@ func TestDocument(t *testing.T) {
 	for _, table := range []struct{ name, text string }{
 		{"profiles", tableOf(Profiles(), Profile, "profile")},
 		{"models", modelTable(t)},
+		{"prices", priceTable()},
 		{"presets", tableOf(Names(), Named, "preset")},
 		{"transforms", transformTable()},
 	} {
@@ -96,6 +97,20 @@ func transformTable() string {
 			effect = "*Always.* " + effect
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", info.Kind, info.Name, effect, info.For)
+	}
+	return b.String()
+}
+
+func priceTable() string {
+	var b strings.Builder
+	b.WriteString("| server | model | input | cached input | cache write | output | longest answer | read on |\n|---|---|---|---|---|---|---|---|\n")
+	for _, p := range ListPrices() {
+		longest := ""
+		if p.MaxOutput > 0 {
+			longest = fmt.Sprint(p.MaxOutput)
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s | %s | [%s](%s) |\n", p.Host, p.Model, p.Price.Input, p.Price.CachedInput, p.Price.CacheWrite, p.Price.Output,
+			longest, p.Read, p.Source)
 	}
 	return b.String()
 }

@@ -395,7 +395,7 @@ type report struct {
 	Turns     []turnReport `json:"turns"`
 	LostJoins int          `json:"lost_joins,omitempty"` // turns whose calls and results of this server the model does not see
 	Usage     lathe.Usage  `json:"usage"`                // of all model calls
-	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose server says it
+	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose cost is known
 	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express
 	Pending   []string     `json:"pending,omitempty"`    // the calls that wait
 	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect

@@ -59,7 +59,7 @@ type RunSummary struct {
 	// that an older version wrote have none.
 	Tools []string    `json:"tools,omitempty"`
 	Usage lathe.Usage `json:"usage"`
-	Cost  float64     `json:"cost,omitempty"` // in US dollars, as far as servers report it
+	Cost  float64     `json:"cost,omitempty"` // in US dollars, as far as it is known
 	// Resumable says that the stored log is enough to resume the run.
 	Resumable bool     `json:"resumable,omitempty"`
 	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for

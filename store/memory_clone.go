@@ -24,7 +24,7 @@ func clone(e event.Event) (event.Event, error) {
 	case *event.ModelCallFinished:
 		c := *d
 		c.Faults, c.Dropped = slices.Clone(d.Faults), slices.Clone(d.Dropped)
-		c.ProviderCost = clonePointer(d.ProviderCost)
+		c.ProviderCost, c.Cost = clonePointer(d.ProviderCost), clonePointer(d.Cost)
 		if d.Message != nil {
 			m := cloneMessage(*d.Message)
 			c.Message = &m

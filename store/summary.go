@@ -90,7 +90,7 @@ func Brief(e *event.Event) event.Event {
 		b.Data = &event.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
 	case *event.ModelCallFinished:
 		c := *d
-		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost = nil, "", nil, clonePointer(d.ProviderCost)
+		c.Message, c.ErrorMessage, c.Faults, c.ProviderCost, c.Cost = nil, "", nil, clonePointer(d.ProviderCost), clonePointer(d.Cost)
 		b.Data = &c
 	case *event.ToolCallPlanned:
 		b.Data = &event.ToolCallPlanned{Tool: d.Tool, Seq: d.Seq}
@@ -126,11 +126,12 @@ func (s *Summary) earliest() (at time.Time) {
 
 func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
 	s.Run.Usage.Add(d.Usage)
-	if d.ProviderCost != nil {
-		s.Run.Cost += *d.ProviderCost
+	cost := d.Dollars()
+	if cost != nil {
+		s.Run.Cost += *cost
 	}
 	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
 		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
-		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(d.ProviderCost),
+		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(cost),
 		LatencyMS: d.LatencyMS, FirstTokenMS: d.FirstTokenMS, ToolCalls: d.ToolCalls})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/policy/rules"
 	"github.com/lathe-run/lathe/preset"
+	"github.com/lathe-run/lathe/price"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/server/console"
@@ -54,6 +55,7 @@ var (
 	_ func(...lathe.Policy) lathe.Policy                                                 = policy.All
 	_ func([]rules.Rule, *rules.Options) (*rules.Policy, error)                          = rules.New
 	_ func(string, string) (*preset.Patch, error)                                        = preset.For
+	_ func(string) (price.Money, error)                                                  = price.Parse
 	_ func(remote.Queue, *remotetool.Options) *remotetool.Catalogue                      = remotetool.New
 	_ func(*tool.Runner, *worker.Options) (*worker.Worker, error)                        = worker.New
 	_ func() http.Handler                                                                = console.Handler

@@ -127,7 +127,7 @@ func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
 // finish returns what the model finished with. Calls that were ignored left nothing but their number.
 func finish(d *event.ModelCallFinished) *lathe.Finish {
 	f := &lathe.Finish{Reason: d.FinishReason, Usage: d.Usage, Model: d.Model, UpstreamRequestID: d.UpstreamRequestID,
-		ProviderCost: d.ProviderCost, Faults: d.Faults}
+		ProviderCost: d.Dollars(), Faults: d.Faults}
 	if d.Message != nil {
 		f.Message = *d.Message
 	}

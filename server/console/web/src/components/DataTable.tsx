@@ -73,8 +73,7 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
 
   const tracks = (phone: boolean) => columns.filter((c, i) => !phone || c.phone || i === 0).map((c) => c.width ?? "minmax(0, 1fr)").join(" ");
   const cellClass = (c: Column<T>, i: number) => `td${c.align ? " end" : ""}${c.phone || i === 0 ? "" : " wide-only"}`;
-  if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
-  return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
+  return <div class="table" ref={box} role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
     style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px` }}>
     <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)}>{c.title}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
@@ -92,5 +91,6 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
         </div>;
       })}
     </div>
+    {rows.length === 0 && <div class="table-empty">{empty}</div>}
   </div>;
 }
