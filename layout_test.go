@@ -117,7 +117,7 @@ var rules = []rule{
 	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/visible", "tool", "internal/shorten", "internal/stack"}},
 	{path: "engine", imports: []string{"", "event", "loop", "store"}},
 	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "store", "tool"}},
-	{path: "lab/replay", imports: []string{"", "engine", "event", "loop", "store", "tool"}},
+	{path: "lab/replay", imports: []string{"", "engine", "event", "internal/rawjson", "loop", "store", "tool"}},
 	{path: "server/console", std: []string{"net/http"}},
 	{path: "server", imports: []string{"", "approval", "engine", "event", "internal/nearest", "internal/rawjson", "internal/seal", "internal/sse", "internal/stdlog", "internal/visible", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses", "internal/wire/uistream", "internal/wire/workers", "loop", "observe", "remote", "secret", "server/console", "server/internal/middleware", "store", "internal/shorten", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/coder/websocket"}},
 	{path: "remote/worker", imports: []string{"", "event", "internal/rawjson", "internal/wire/workers", "remote", "secret", "tool", "internal/httpname"}, std: []string{"net", "net/http"},

@@ -22,13 +22,20 @@ type servedModels struct {
 	aliases map[string]string // see [Options]
 
 	mu   sync.Mutex
-	made map[string]*server.Model
+	made map[string]*servedModel
+}
+
+// A servedModel is a model with what its loops are made of.
+type servedModel struct {
+	server.Model
+	entry *config.Model
+	chat  lathe.Model
 }
 
 var _ server.Models = (*servedModels)(nil)
 
 func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, aliases map[string]string) *servedModels {
-	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, made: map[string]*server.Model{}}
+	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, made: map[string]*servedModel{}}
 }
 
 // makeConfigured makes all configured models, so that an invalid one fails the start or the reload and not the
@@ -60,6 +67,15 @@ const maxMade = 256
 
 // Model implements [server.Models].
 func (m *servedModels) Model(name string) (*server.Model, error) {
+	made, err := m.model(name)
+	if err != nil {
+		return nil, err
+	}
+	return &made.Model, nil
+}
+
+// model returns the model with that name. For an unknown name it returns an error of code not_found.
+func (m *servedModels) model(name string) (*servedModel, error) {
 	for entry, alias := range m.aliases {
 		if alias == name && m.cfg.Models[entry] != nil {
 			name = entry
@@ -89,7 +105,7 @@ func (m *servedModels) Model(name string) (*server.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &server.Model{Loop: l, Settings: m.cfg.SettingsFor(entry), Limits: m.cfg.Limits(), Pass: passed(entry)}
+	made := &servedModel{Model: server.Model{Loop: l, Settings: m.cfg.SettingsFor(entry), Limits: m.cfg.Limits(), Pass: passed(entry)}, entry: entry, chat: chat}
 	if len(m.made) < maxMade {
 		m.made[name] = made
 	}

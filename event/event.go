@@ -63,9 +63,11 @@ type RunStarted struct {
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
 	// Continues is the run whose executed calls and results this run took over: the last TakenOver of its
 	// messages. "" and 0: none.
-	Continues string          `json:"continues,omitempty"`
-	TakenOver int             `json:"taken_over,omitempty"`
-	Messages  []lathe.Message `json:"-"`
+	Continues string `json:"continues,omitempty"`
+	TakenOver int    `json:"taken_over,omitempty"`
+	// Replays is the run whose conversation and tool results this run repeats with a model of its own; "": none.
+	Replays  string          `json:"replays,omitempty"`
+	Messages []lathe.Message `json:"-"`
 	// Principal is the owner of the run, Labels are those of [lathe.RunInfo], and Target is the name of the run's loop.
 	Principal string            `json:"-"`
 	Labels    map[string]string `json:"-"`

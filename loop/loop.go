@@ -175,6 +175,8 @@ type Input struct {
 	// for everything but limits.
 	Continues string
 	TakenOver int
+	// Replays names the run whose conversation this run repeats; it is recorded in RunStarted, and has no other effect.
+	Replays string
 	// Client is stored with a run that can be resumed, as content, for the caller: see [State.Client]. It must be JSON.
 	Client json.RawMessage
 	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.

@@ -224,7 +224,7 @@ func (r *run) begin() {
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
-		Continues: r.in.Continues, TakenOver: len(r.in.taken()),
+		Continues: r.in.Continues, TakenOver: len(r.in.taken()), Replays: r.in.Replays,
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}

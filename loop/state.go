@@ -36,6 +36,7 @@ type State struct {
 	// it started from.
 	Continues string
 	TakenOver int
+	Replays   string // as of Input.Replays
 
 	Turn    int
 	Attempt int // of the model call that has not finished; 0: none
@@ -106,6 +107,7 @@ func (s *State) Apply(e *event.Event) error {
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
 		in, _ := readStart(d.Input) // check has read it
 		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
+		s.Replays = d.Replays
 		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention

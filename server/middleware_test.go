@@ -341,7 +341,7 @@ func TestDrainRefusesRoutesThatStartRuns(t *testing.T) {
 			started++
 		}
 	}
-	if started != 9 {
+	if started != 10 {
 		t.Errorf("%d routes start runs", started)
 	}
 }

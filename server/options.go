@@ -55,7 +55,11 @@ type Setup struct {
 	Policy lathe.Policy
 	// State describes the parts of the server to operators; nil: /api/servers and the like answer 404.
 	State State
-	Keys  []Key // nil: all clients are the same caller
+	// Replay returns the loop of a model over tools that answer from a recorded run, without a tool being called, for one run
+	// that repeats it. record is the run's log from the first event. An unknown model is an error of code not_found, a record
+	// without its content one of code content_removed. nil: POST /api/runs/{id}/replay repeats no run with recorded results.
+	Replay func(model string, record []event.Event) (*loop.Loop, error)
+	Keys   []Key // nil: all clients are the same caller
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
 	// names are always refused; on other addresses they are refused only if Hosts is not empty.
 	Hosts []string

@@ -85,6 +85,7 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/runs/{id}/export", handle: g.withStore(g.runs.exportRun)},
 		{pattern: "POST /api/runs/{id}/cancel", handle: g.withStore(g.inputs.cancelRun)},
 		{pattern: "POST /api/runs/{id}/resume", handle: g.withStore(g.inputs.resumeRun)},
+		{pattern: "POST /api/runs/{id}/replay", handle: g.withStore(g.runs.replayRun), body: wholeBody, startsRun: true},
 		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.withStore(g.inputs.answerApproval), body: wholeBody},
 		{pattern: "POST /api/runs/{id}/tool_results", handle: g.withStore(g.inputs.takeResults), body: wholeBody},
 		{pattern: "GET /api/approvals", handle: g.withStore(g.runs.listApprovals)},

@@ -142,10 +142,11 @@ type runBody struct {
 	// ErrorMessage is what the model server said, if the run ended with upstream_error.
 	ErrorMessage string `json:"error_message,omitempty"`
 	Limit        string `json:"limit,omitempty"` // that ended the run, by its key
+	Replays      string `json:"replays,omitempty"`
 }
 
 func (rv *runViews) body(ctx context.Context, c *caller, v *runView) *runBody {
-	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v)}
+	b := &runBody{RunSummary: v.summary.Run, Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.state.Replays}
 	for k, label := range v.state.Run.Labels {
 		if !hiddenLabel(k) {
 			if b.Labels == nil {

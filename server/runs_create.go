@@ -31,8 +31,22 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, p)
 		return
 	}
-	in := &plan.in
-	once, p := onceOf(r, c, c.body)
+	h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated})
+}
+
+// A newRun is a detached run that a request begins.
+type newRun struct {
+	loop    *loop.Loop
+	in      *loop.Input
+	request []byte // what has to be equal for an Idempotency-Key to be that of the same request
+	status  int    // of the response
+}
+
+// beginRun starts a detached run and responds once it is stored. A request that repeats an Idempotency-Key gets the run of the
+// first one.
+func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller, n *newRun) {
+	in := n.in
+	once, p := onceOf(r, c, n.request)
 	if p != nil {
 		c.fail(w, p)
 		return
@@ -50,7 +64,7 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 		}
 		if found != "" {
 			w.Header().Set("Idempotency-Replayed", "true")
-			h.created(w, r, c, found)
+			h.created(w, r, c, found, n.status)
 			return
 		}
 		in.Run.RunID = once.id(h.opts.Now())
@@ -60,7 +74,7 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 		in.Run.Labels[labelFingerprint] = once.fingerprint
 	}
 	began, setup := newFirst(), h.hold(c.setup)
-	id, err := h.opts.Supervisor.Start(r.Context(), plan.model.Loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})
+	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})
 	if err != nil {
 		setup.free()
 		c.fail(w, h.runFailed(c, err))
@@ -81,7 +95,7 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 			var found string
 			if found, p = h.earlier(r.Context(), c, once); found != "" {
 				w.Header().Set("Idempotency-Replayed", "true")
-				h.created(w, r, c, found)
+				h.created(w, r, c, found, n.status)
 				return
 			}
 			if p == nil {
@@ -91,13 +105,13 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, p)
 		return
 	}
-	h.created(w, r, c, id)
+	h.created(w, r, c, id, n.status)
 }
 
-func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string) {
+func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)
-	h.answerRun(w, r, c, id, http.StatusCreated)
+	h.answerRun(w, r, c, id, status)
 }
 
 // A first is a sink that waits for the first event of a run.

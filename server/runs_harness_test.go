@@ -139,6 +139,7 @@ type run struct {
 	Last      int64             `json:"last_event_id"`
 	Labels    map[string]string `json:"labels"`
 	Answer    string            `json:"answer"`
+	Replays   string            `json:"replays"`
 	Open      []struct {
 		ID        string            `json:"tool_call_id"`
 		Tool      string            `json:"tool"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
 )
 
 // A Record is the log of one run, with its content.
@@ -27,6 +28,9 @@ func (r *Record) RunID() string { return r.Events[0].RunID }
 
 // Started returns what the run began with.
 func (r *Record) Started() *event.RunStarted { return r.Events[0].Data.(*event.RunStarted) }
+
+// input returns what the run was started from, whether or not it could be resumed.
+func (r *Record) input() (*loop.Input, error) { return loop.Began(&r.Events[0]) }
 
 // checkWhole refuses a record whose content a store has removed: what it says in its place would be replayed.
 func (r *Record) checkWhole() error {

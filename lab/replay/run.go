@@ -35,7 +35,7 @@ func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	in, err := loop.Began(&r.Events[0])
+	in, err := r.input()
 	if err != nil {
 		return nil, err
 	}

@@ -44,43 +44,60 @@ func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error)
 	outcomes := r.outcomes()
 	var tools []lathe.Tool
 	for _, spec := range set.Specs() {
-		own := *spec
-		own.Allowlist = []string{"*"} // the record holds what was shown
-		own.OutputSchema, own.Concurrency, own.Rate, own.Backend, own.BackendConcurrency = nil, 0, 0, "", 0
-		tools = append(tools, &standIn{spec: &own, outcomes: outcomes})
+		tools = append(tools, &standIn{spec: recordedSpec(spec), find: func(meta *lathe.CallMeta, _ []byte) outcome { return outcomes[meta.CallID] }})
 	}
 	return tool.NewSetWithin(limits, tools...)
 }
 
+// recordedSpec returns the definition of a tool that answers from the record, without what concerns the execution of a call.
+func recordedSpec(spec *lathe.ToolSpec) *lathe.ToolSpec {
+	own := *spec
+	own.Allowlist = []string{"*"} // the record holds what was shown
+	own.OutputSchema, own.Concurrency, own.Rate, own.Backend, own.BackendConcurrency = nil, 0, 0, "", 0
+	return &own
+}
+
 // A standIn answers the calls of one tool from the record.
 type standIn struct {
-	spec     *lathe.ToolSpec
-	outcomes map[string]outcome
+	spec   *lathe.ToolSpec
+	find   func(meta *lathe.CallMeta, args []byte) outcome
+	atOnce bool // a recorded timeout is reported without the wait
 }
 
 // Spec implements [lathe.Tool].
 func (s *standIn) Spec() *lathe.ToolSpec { return s.spec }
 
 // Call implements [lathe.Tool].
-func (s *standIn) Call(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var o outcome
 	if meta := lathe.CallMetaFrom(ctx); meta != nil {
-		o = s.outcomes[meta.CallID]
+		o = s.find(meta, args)
 	}
 	switch {
-	case o.executed == nil || o.result == nil && !o.executed.Success:
+	case o.executed == nil && !o.answered() || o.result == nil && !o.executed.Success:
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "replay: call " + s.spec.Name, Err: errNotRecorded}
 	case o.result == nil: // the record ends here
 		return &lathe.Output{}, nil
+	}
+	if r := o.result; s.atOnce && r != nil && r.ErrorType == lathe.CodeTimeout {
+		return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: "replay: call " + s.spec.Name, Err: errors.New("it timed out in the record")}
 	}
 	out, err := o.again(ctx)
 	if out == nil {
 		out = &lathe.Output{}
 	}
-	if o.executed.RC != nil {
+	if len(out.Data) > 0 && !json.Valid(out.Data) { // a client answered in text
+		out.Data, _ = json.Marshal(string(out.Data)) // of a string it does not fail
+	}
+	if o.executed != nil && o.executed.RC != nil {
 		out.RC = *o.executed.RC
 	}
 	return out, err
+}
+
+// answered reports whether the result is not of a tool of the server: the client or a person gave it.
+func (o *outcome) answered() bool {
+	return o.executed == nil && o.result != nil && (o.result.Client || o.result.Status == "ok")
 }
 
 // again returns the recorded result, so that the runner reports it once more.
@@ -111,7 +128,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	case r.ErrorType == lathe.CodeTimeout && r.Limit != "":
 		<-ctx.Done() // the runner reports to the model how long it waited
 		return nil, ctx.Err()
-	case r.ErrorType == lathe.CodeOutputTooLarge:
+	case r.ErrorType == lathe.CodeOutputTooLarge && o.executed != nil:
 		return &lathe.Output{Data: filler(o.executed.OutputSizeBytes + 2)}, nil
 	}
 	return nil, &lathe.Error{Code: r.ErrorType, Op: "replay: call " + r.Tool, Err: errors.New("it failed so in the record")}

@@ -1,0 +1,155 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Answers returns tools and an approver with which another model can run the conversation of the record without a call being
+// executed. The tools are those of set and those that the client of the record declared, under the same definitions. A call
+// gets the recorded outcome of the call of the same tool with equal arguments, compared as canonical JSON: the n-th such call
+// that of the n-th, and further ones that of the last. A call that the record does not have is answered `unavailable`.
+//
+// The approver repeats the decision about the recorded call, and approves any other call, because no tool runs. It never
+// returns [lathe.ErrPending].
+//
+// Tools and approver keep count of the calls and are for one run. Answers returns an error of code content_removed if a store
+// has removed content of the record.
+func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.Approver, error) {
+	if err := r.checkWhole(); err != nil {
+		return nil, nil, err
+	}
+	in, err := r.input()
+	if err != nil {
+		return nil, nil, err
+	}
+	a := r.answers()
+	var tools []lathe.Tool
+	for _, specs := range [][]*lathe.ToolSpec{set.Specs(), in.ClientTools} {
+		for _, spec := range specs {
+			tools = append(tools, a.standIn(spec))
+		}
+	}
+	out, err := tool.NewSetWithin(limits, tools...)
+	return out, a, err
+}
+
+// answers are the recorded calls, by tool and arguments.
+type answers struct {
+	mu    sync.Mutex
+	calls map[string]*recordedCalls
+	given map[string]outcome // by the id of the new call, so that a second attempt gets the same
+}
+
+// recordedCalls are calls of one tool with the same arguments, the oldest first.
+type recordedCalls struct {
+	outcomes  []outcome
+	decisions []*event.ApprovalResolved // nil: the call was not decided about
+	next      int                       // outcome
+	asked     int                       // decision
+}
+
+var _ lathe.Approver = (*answers)(nil)
+
+func (r *Record) answers() *answers {
+	a := &answers{calls: map[string]*recordedCalls{}, given: map[string]outcome{}}
+	byID, decided := r.outcomes(), map[string]*event.ApprovalResolved{}
+	for i := range r.Events {
+		if d, ok := r.Events[i].Data.(*event.ApprovalResolved); ok {
+			decided[d.ToolCallID] = d
+		}
+	}
+	for i := range r.Events {
+		d, ok := r.Events[i].Data.(*event.ToolCallProposed)
+		if !ok {
+			continue
+		}
+		a.add(d.ToolName, d.RawArgs, byID[d.ToolCallID], decided[d.ToolCallID])
+		if was := decided[d.ToolCallID]; was != nil && len(was.Arguments) > 0 { // the tool gets the edited ones
+			a.add(d.ToolName, string(was.Arguments), byID[d.ToolCallID], was)
+		}
+	}
+	return a
+}
+
+func (a *answers) add(name, args string, o outcome, d *event.ApprovalResolved) {
+	key := callKey(name, args)
+	if a.calls[key] == nil {
+		a.calls[key] = &recordedCalls{}
+	}
+	a.calls[key].outcomes = append(a.calls[key].outcomes, o)
+	a.calls[key].decisions = append(a.calls[key].decisions, d)
+}
+
+// callKey is the same for calls of a tool with equal arguments. Text that is not JSON is compared byte for byte.
+func callKey(name, args string) string {
+	text := bytes.TrimSpace([]byte(args))
+	if len(text) == 0 || string(text) == "null" {
+		text = []byte("{}")
+	}
+	if inner, ok := rawjson.UnwrapObject(text); ok {
+		text = inner
+	}
+	if canonical, err := rawjson.AppendCanonical(nil, text); err == nil {
+		text = canonical
+	}
+	return name + "\n" + string(text)
+}
+
+// standIn returns a tool with the definition that answers from the record.
+func (a *answers) standIn(spec *lathe.ToolSpec) lathe.Tool {
+	own := recordedSpec(spec)
+	return &standIn{spec: own, atOnce: true, find: func(meta *lathe.CallMeta, args []byte) outcome {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if o, ok := a.given[meta.CallID]; ok {
+			return o
+		}
+		var o outcome
+		if c := a.calls[callKey(own.Name, string(args))]; c != nil {
+			o = c.outcomes[min(c.next, len(c.outcomes)-1)]
+			c.next++
+		}
+		a.given[meta.CallID] = o
+		return o
+	}}
+}
+
+// Approve implements [lathe.Approver].
+func (a *answers) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := lathe.Approval{Approved: true, By: "replay"}
+	c := a.calls[callKey(req.Call.Name, string(req.Args))]
+	if c == nil {
+		return out, nil
+	}
+	n := min(c.asked, len(c.decisions)-1)
+	c.asked++
+	d := c.decisions[n]
+	if d == nil {
+		return out, nil
+	}
+	out.By, out.ReasonCode = d.By, d.ReasonCode
+	switch d.Decision {
+	case "approved":
+	case "edited":
+		if callKey(req.Call.Name, string(d.Arguments)) != callKey(req.Call.Name, string(req.Args)) {
+			out.Arguments = append(json.RawMessage(nil), d.Arguments...)
+		}
+	case "answered":
+		if o := c.outcomes[n]; o.result != nil {
+			out.Result = dataOf(o.result.Result)
+		}
+	default:
+		out.Approved = false
+	}
+	return out, nil
+}

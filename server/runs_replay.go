@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire/openai"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// maxReplayEvents bounds the log of a run that is run again, in events. It is read into memory.
+const maxReplayEvents = 20_000
+
+// replaySettings are the members of `settings` in a request to run a run again.
+var replaySettings = []string{"temperature", "top_p", "max_completion_tokens", "seed", "stop", "reasoning_effort",
+	"tool_choice", "parallel_tool_calls", "mode", "tool_failure_policy", "limits"}
+
+// Who answers the calls of a run that is run again.
+const (
+	toolsRecorded = "recorded" // the record; no tool is called
+	toolsLive     = "live"     // the tools, which are called again
+)
+
+// A replayRequest is the body of a request to run a run again.
+type replayRequest struct {
+	model, tools, session string
+	named                 bool // the request names a model
+	settings              *openai.ChatRequest
+	options               *requestOptions
+}
+
+// replayRun starts a new run of the conversation that a recorded run began with, for the key of the request.
+func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) {
+	req, p := readReplay(c.body)
+	var record []event.Event
+	if p == nil {
+		record, p = h.record(r.Context(), c, r.PathValue("id"))
+	}
+	var n *newRun
+	if p == nil {
+		n, p = h.planReplay(r.Context(), c, req, record)
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	n.in.Replays = r.PathValue("id")
+	n.request = append([]byte(n.in.Replays+"\n"), c.body...)
+	h.beginRun(w, r, c, n)
+}
+
+// readReplay reads the body of a request to run a run again. An empty body is {}.
+func readReplay(body []byte) (*replayRequest, *problem) {
+	req := &replayRequest{tools: toolsRecorded, options: &requestOptions{}}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
+	}
+	settings := []byte(`{"model":"-","prompt":"-"}`)
+	p := eachMember(body[rawjson.SkipSpace(body, 0):], "", []string{"model", "settings", "tools", "session"}, func(name, at string, v []byte) *problem {
+		at = name
+		switch name {
+		case "model":
+			req.named = true
+			return take(v, &req.model, at, "a text")
+		case "tools":
+			return word(v, &req.tools, at, toolsRecorded, toolsLive)
+		case "session":
+			return req.options.member(name, at, v)
+		default:
+			if p := eachMember(v, at, replaySettings, func(string, string, []byte) *problem { return nil }); p != nil {
+				return p
+			}
+			if rest := v[1:]; rest[rawjson.SkipSpace(rest, 0)] != '}' {
+				settings = append([]byte(`{"model":"-","prompt":"-",`), rest...)
+			}
+			return nil
+		}
+	})
+	if p != nil {
+		return nil, p.under()
+	}
+	if req.settings, p = readRunRequest(settings, req.options); p != nil {
+		if p.Param != "" {
+			p.Param = "settings." + p.Param
+		}
+		return nil, p
+	}
+	return req, nil
+}
+
+// record reads the log of a run that the caller may see.
+func (h *runsHandler) record(ctx context.Context, c *caller, id string) (record []event.Event, p *problem) {
+	_ = h.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	for e, err := range h.opts.Index.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, h.runFailed(c, err)
+		}
+		if d, ok := e.Data.(*event.RunStarted); ok && !c.sees(d) {
+			return nil, noRun()
+		}
+		if len(record) == maxReplayEvents {
+			return nil, conflict("run_too_long", "The run has more events than can be run again.")
+		}
+		record = append(record, e)
+	}
+	if len(record) == 0 {
+		return nil, noRun()
+	}
+	return record, nil
+}
+
+// planReplay makes the input of the new run: the conversation of the record, under the settings and limits that a request of
+// the caller for the model has.
+func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequest, record []event.Event) (*newRun, *problem) {
+	old, err := loop.Began(&record[0])
+	switch {
+	case record[0].Removed > 0:
+		return nil, contentRemoved()
+	case err != nil || len(old.Messages) == 0:
+		return nil, conflict("not_replayable", "The store does not have what the run began with.")
+	}
+	if p := h.checkSize(ctx, old.Messages); p != nil {
+		return nil, p
+	}
+	if !req.named {
+		req.model = record[0].Data.(*event.RunStarted).Target
+	}
+	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: old.User, tools: old.ClientTools,
+		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1}
+	if old.Settings != nil && given.choice.Mode == "" {
+		given.choice = old.Settings.ToolChoice
+	}
+	p := &plan{}
+	if bad := h.makePlan(c, given, p); bad != nil {
+		return nil, bad
+	}
+	if old.Allow != nil {
+		if p.in.Allow == nil {
+			p.in.Allow = c.toolNames()
+		}
+		p.in.Allow = slices.DeleteFunc(slices.Clone(p.in.Allow), func(name string) bool { return !slices.Contains(old.Allow, name) })
+	}
+	n := &newRun{in: &p.in, status: http.StatusAccepted}
+	if req.tools == toolsLive {
+		p.in.Park, n.loop = true, p.model.Loop
+		return n, nil
+	}
+	if c.setup.Replay == nil {
+		return nil, conflict("replay_unavailable", `This server repeats no run with recorded results; "tools": "live" calls the tools again.`)
+	}
+	if n.loop, err = c.setup.Replay(req.model, record); err != nil {
+		if lathe.CodeOf(err) == lathe.CodeContentRemoved {
+			return nil, contentRemoved()
+		}
+		return nil, conflict("not_replayable", "The run cannot be run again: "+cause(err)+".")
+	}
+	// The calls of the client's tools are answered from the record, too. The run never waits, so it need not be resumable.
+	if p.in.Allow != nil {
+		p.in.Allow = slices.Clone(p.in.Allow) // which may be the key's
+		for _, t := range p.in.ClientTools {
+			p.in.Allow = append(p.in.Allow, t.Name)
+		}
+	}
+	p.in.ClientTools = nil
+	return n, nil
+}
+
+func contentRemoved() *problem {
+	return conflict(string(lathe.CodeContentRemoved), "The store has removed content of the run (tool_calling.retention), so it cannot be run again.")
+}
+
+// sampledAs returns the recorded sampling with the given values in place of its own.
+func sampledAs(recorded, given *lathe.Sampling) *lathe.Sampling {
+	out := &lathe.Sampling{}
+	for _, s := range []*lathe.Sampling{recorded, given} {
+		if raw, err := json.Marshal(s); err == nil { // as of each value of this type
+			_ = json.Unmarshal(raw, out)
+		}
+	}
+	return out
+}
