@@ -2,58 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
-
-// runDocument runs the commands of a document's console blocks, each in the folder of the script,
-// and compares what they say with what the document shows. A command is a line that begins with
-// "$ "; what follows up to the next is its answer, stdout and stderr as they come. In the answer …
-// stands for any text within a line, and alone for any lines.
-func runDocument(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: docs file")
-	}
-	text, err := os.ReadFile(ts.MkAbs(args[0]))
-	ts.Check(err)
-	ran := 0
-	for _, block := range fenced(string(text), "console") {
-		for _, step := range strings.Split("\n"+block, "\n$ ")[1:] {
-			command, want, _ := strings.Cut(step, "\n")
-			// What a command answers is shown whatever its exit code.
-			_ = exitCodeOf(ts, ts.Exec("sh", "-c", "{ "+command+"\n} 2>&1"))
-			got := ts.ReadFile("stdout")
-			if !likeDocument(want).MatchString(strings.TrimRight(got, "\n") + "\n") {
-				ts.Fatalf("%s shows for\n$ %s\n%s\n\nand the command says\n%s", args[0], command, want, got)
-			}
-			ran++
-		}
-	}
-	if ran == 0 {
-		ts.Fatalf("%s has no console block with a command", args[0])
-	}
-}
-
-// fenced returns the bodies of the document's code blocks of one language.
-func fenced(text, language string) []string {
-	var blocks []string
-	for {
-		_, rest, ok := strings.Cut(text, "\n```"+language+"\n")
-		if !ok {
-			return blocks
-		}
-		body, after, ok := strings.Cut(rest, "\n```")
-		if !ok {
-			return blocks
-		}
-		blocks = append(blocks, body)
-		text = after
-	}
-}
 
 var columns = regexp.MustCompile(`  +`)
 
@@ -96,5 +49,18 @@ func TestDocumentLinesStandForOutputs(t *testing.T) {
 		if got := likeDocument(c.document).MatchString(c.output + "\n"); got != c.want {
 			t.Errorf("%q and %q: %t, want %t", c.document, c.output, got, c.want)
 		}
+	}
+}
+
+// TestBlocksAreTheFilesAndCommandsOfAPage checks what the follower reads in a page.
+func TestBlocksAreTheFilesAndCommandsOfAPage(t *testing.T) {
+	t.Parallel()
+	found := blocks("`a.yaml`:\n\n```yaml a.yaml\nx: 1\n```\n\ntext\n\n```console\n$ one \\\n  two\nanswer\n\n$ three &\n```\n\n```\nother\n```\n")
+	if len(found) != 3 || found[0].file != "a.yaml" || found[0].body != "x: 1\n" || found[1].before != "\n\ntext\n" {
+		t.Fatalf("%+v", found)
+	}
+	want := []command{{line: "one \\\n  two", answer: "answer\n"}, {line: "three &"}}
+	if got := found[1].commands(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

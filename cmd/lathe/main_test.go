@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 //	signal NAME PATTERN     sends it HUP or TERM, and waits until it says what the pattern finds; what
 //	                        it has said is then in serve.log
 //	protected               starts an MCP server that wants a login, and sets $SEARCH_URL to it
-//	docs FILE               runs the commands of a document and compares their answers
+//	docs FILE               writes the files of a document, runs its commands and compares their answers
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 			"interrupt": interrupt,
 			"stopchat":  stopChat,
 			"mistakes":  runMistakes,
-			"docs":      runDocument,
+			"docs":      followDocument,
 			"serve":     serving.serve,
 			"serves":    serving.serveDocument,
 			"signal":    serving.signal,

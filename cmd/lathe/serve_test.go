@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"os"
@@ -73,17 +72,7 @@ func (d *daemons) serve(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	s := &served{cmd: cmd, output: &outputBuffer{more: make(chan struct{})}, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		r := bufio.NewReader(stderr)
-		for {
-			line, err := r.ReadString('\n')
-			s.output.add(line, err != nil)
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go s.read(stderr)
 	d.mu.Lock()
 	d.of[ts] = s
 	d.mu.Unlock()
