@@ -64,6 +64,9 @@ func (co *core) waitRun(ctx context.Context, id string) (res *event.Result, ok b
 			return nil, true
 		}
 	}
+	if co.opts.Supervisor == nil { // the run has ended since the caller looked
+		return nil, false
+	}
 	res, ok, _ = co.opts.Supervisor.Wait(ctx, id) // the log of the run has its result
 	return res, ok
 }

@@ -16,10 +16,11 @@ import (
 const (
 	// maxContinued bounds how often a run is continued: a request that is repeated more often is refused.
 	maxContinued = 100
-	// slowLookup is how long a lookup may take that decides whether a request came before a delivery; maxLookups bounds
-	// how many slower ones are repeated.
-	slowLookup = 5 * time.Millisecond
-	maxLookups = 100
+	// slowLookup is how long a lookup may take that is repeated without a pause if it leaves open whether a request came
+	// before a delivery; maxLookups bounds how many slower ones are made, maxFastLookups how many others.
+	slowLookup     = 5 * time.Millisecond
+	maxLookups     = 100
+	maxFastLookups = 10
 	// beginGrace is how long a recorded run may take to appear in the store.
 	beginGrace = 2 * time.Second
 	// goneGrace is how long a run of which nothing is kept may have taken.
@@ -71,7 +72,7 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 // findEarlier returns the run that answers the request; nil if there is none.
 func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
 	t, began := a.job.track, time.Now()
-	lookups := 0
+	slow, fast := 0, 0
 	for {
 		waited := time.Since(t.arrived)
 		record, err := er.requests.FindRequest(ctx, t.digest)
@@ -85,16 +86,24 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 			t.unsure = true
 			t.mu.Unlock()
 			return nil, nil
-		case record.Delivered && !t.before && waited+er.opts.Limits.RepeatWindow <= record.DeliveredAge: // the request came after the delivery
-			// Unless the lookup waited for a connection to the store while the answer was delivered: then the age is that of a
-			// later time than waited, and a faster lookup decides.
+		case record.Delivered && !t.before && waited+er.opts.Limits.RepeatWindow <= record.DeliveredAge:
+			// The request came after the delivery, unless the answer was delivered during the lookup, which may have waited for a
+			// connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
 			after := time.Since(t.arrived)
-			if lookups++; after-waited <= slowLookup || after <= record.DeliveredAge || lookups >= maxLookups {
+			isSlow := after-waited > slowLookup
+			if isSlow {
+				slow++
+			} else {
+				fast++
+			}
+			if after+er.opts.Limits.RepeatWindow <= record.DeliveredAge || slow >= maxLookups || fast >= maxFastLookups {
 				t.found(record.RunID)
 				return nil, nil
 			}
-			if p := pause(ctx, findPause); p != nil {
-				return nil, p
+			if isSlow {
+				if p := pause(ctx, findPause); p != nil {
+					return nil, p
+				}
 			}
 			continue
 		}
@@ -207,10 +216,11 @@ func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, 
 // readEarlier returns the run of that id.
 func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	if er.opts.Index == nil {
+		active := er.inflight.find(id) != nil // looked up first: a run has its result before it is removed there
 		if r := er.results.find(id); r != nil {
 			return r.earlier(id, a.req.Messages), nil
 		}
-		if er.inflight.find(id) != nil {
+		if active {
 			return &earlierRun{id: id}, nil
 		}
 		return nil, noRun()
