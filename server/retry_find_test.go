@@ -23,7 +23,7 @@ func unstored() (*earlierRuns, *chat) {
 func TestRunThatEndsDuringLookupHasResult(t *testing.T) {
 	t.Parallel()
 	er, a := unstored()
-	for range 3_000 {
+	for range 500 {
 		id := "run_1"
 		er.results = results{max: 1, maxBytes: 1 << 10}
 		f := &inflightRun{id: id}
