@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/store/postgres"
+	"github.com/lathe-run/lathe/store/sqlite"
 )
 
 type versionInfo struct {
@@ -14,11 +17,14 @@ type versionInfo struct {
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+	// Schemas are the versions of the schemas that the program writes, by the kind of store. Older ones are migrated.
+	Schemas map[string]int `json:"schemas"`
 }
 
 // currentVersion reads what the Go toolchain wrote into the binary.
 func currentVersion() versionInfo {
-	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Schemas: map[string]int{"sqlite": sqlite.SchemaVersion, "postgres": postgres.SchemaVersion()}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if mv := info.Main.Version; mv != "" && mv != "(devel)" {
 			v.Version = mv

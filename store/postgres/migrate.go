@@ -37,6 +37,12 @@ func versions() ([]string, error) {
 	return scripts, nil
 }
 
+// SchemaVersion returns the version of the schema that this package writes. It migrates every older one.
+func SchemaVersion() int {
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // the pattern is well formed
+	return len(names)
+}
+
 // migrate updates the schema to this package's version. If it has that version already, migrate only
 // reads.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
@@ -102,7 +108,7 @@ func schemaVersion(ctx context.Context, db interface {
 		return 0, err
 	}
 	if scripts, err := versions(); err != nil || has > len(scripts) {
-		return 0, errors.Join(err, fmt.Errorf("the schema was made by a newer version (schema %d, known is %d): update this program", has, len(scripts)))
+		return 0, errors.Join(err, fmt.Errorf("the schema was made by a newer version (schema %d, known is %d): install the version that made it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade", has, len(scripts)))
 	}
 	return has, nil
 }

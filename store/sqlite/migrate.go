@@ -95,8 +95,22 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
+// SchemaVersion is the version of the schema that this package writes. It reads and migrates every older one.
+const SchemaVersion = version
+
 func tooNew(has int) error {
-	return fmt.Errorf("the file was written by a newer version (schema %d, known is %d)", has, version)
+	return fmt.Errorf("the file was written by a newer version (schema %d, known is %d): install the version that wrote it or a later one (`lathe version --json` prints the schemas of a binary), or restore a backup from before the upgrade", has, version)
+}
+
+// refuse reports an error for a schema that this version cannot read.
+func refuse(has int) error {
+	switch {
+	case has == 0:
+		return errors.New("the file is no store of runs")
+	case has > version:
+		return tooNew(has)
+	}
+	return nil
 }
 
 // known reports an error for a file that this version cannot read.
@@ -104,11 +118,5 @@ func (d *database) known(ctx context.Context) error {
 	if err := d.read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&d.schema); err != nil {
 		return err
 	}
-	switch {
-	case d.schema == 0:
-		return errors.New("the file is no store of runs")
-	case d.schema > version:
-		return tooNew(d.schema)
-	}
-	return nil
+	return refuse(d.schema)
 }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/progress"
+	"github.com/lathe-run/lathe/store/sqlite"
+)
+
+func storeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Back up, restore and check the file of a store",
+		Long: `Works on the file of a store, sqlite:PATH. A store in PostgreSQL is backed up with pg_dump and restored with
+pg_restore: see docs/operating.md.`,
+	}
+	cmd.AddCommand(storeBackupCommand(), storeRestoreCommand(), storeCheckCommand())
+	return cmd
+}
+
+// A storeWork is one call of a command of `lathe store`.
+type storeWork struct {
+	cmd   *cobra.Command
+	name  string
+	quiet bool
+	json  bool
+}
+
+func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
+	w.cmd = cmd
+	cmd.Flags().StringVar(&w.name, "store", "", what+" (default $"+storeVariable+")")
+	cmd.Flags().BoolVar(&w.json, "json", false, "print JSON")
+	return cmd
+}
+
+// file returns the path of the store.
+func (w *storeWork) file() (string, error) {
+	name, from := namedStore(w.name, "")
+	if name == "" {
+		return "", usageError("which store? give --store sqlite:PATH, or set %s", storeVariable)
+	}
+	kind, path, err := app.ParseStoreName(name, from)
+	if err != nil {
+		return "", err
+	}
+	if kind != "sqlite" {
+		return "", usageError("a store in PostgreSQL is backed up with pg_dump and restored with pg_restore: see docs/operating.md")
+	}
+	return path, nil
+}
+
+// copying calls do with a line of progress.
+func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) error {
+	var line *progress.Line
+	if !w.json {
+		line = startProgress(w.cmd.ErrOrStderr(), w.quiet)
+	}
+	line.Say(text)
+	err := do(&sqlite.BackupOptions{Progress: line.Count})
+	line.Stop()
+	if err != nil {
+		return &exitError{exitFailed, app.Cause(err)}
+	}
+	return nil
+}
+
+// contentsJSON is what --json prints.
+type contentsJSON struct {
+	Schema int      `json:"schema"`
+	Runs   int      `json:"runs"`
+	Events int      `json:"events"`
+	Bytes  int64    `json:"bytes"`
+	Kept   string   `json:"kept,omitempty"`
+	Faults []string `json:"faults,omitempty"`
+}
+
+// report prints what is in the file. did begins the line for a person.
+func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
+	out := w.cmd.OutOrStdout()
+	if w.json {
+		return json.NewEncoder(jsonOut(out)).Encode(contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
+	}
+	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, schema %d\n", did, count(c.Runs, "run"), count(c.Events, "event"), bytesText(int(c.Bytes)), c.Schema)
+	return err
+}
+
+func storeBackupCommand() *cobra.Command {
+	var w storeWork
+	cmd := w.flags(&cobra.Command{
+		Use: "backup FILE", Short: "Copy a store to a new file, while it is in use", Args: cobra.ExactArgs(1),
+		Long: `Copies the store as it is at one moment, verifies the copy, and gives it the name FILE when it is on the disk. A server may
+read and write the store meanwhile. FILE must not exist; only its owner may read it.`,
+		Example: `  lathe store backup --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := w.file()
+			if err != nil {
+				return err
+			}
+			var found *sqlite.Contents
+			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+				found, err = sqlite.Backup(w.cmd.Context(), path, args[0], opts)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return w.report("wrote "+args[0], found, "")
+		},
+	}, "the `store` to copy, sqlite:PATH")
+	cmd.Flags().BoolVarP(&w.quiet, "quiet", "q", false, "no progress on stderr")
+	return cmd
+}
+
+func storeRestoreCommand() *cobra.Command {
+	var w storeWork
+	cmd := w.flags(&cobra.Command{
+		Use: "restore FILE", Short: "Put a backup in the place of a store that no process has open", Args: cobra.ExactArgs(1),
+		Long: `Verifies the backup, copies it, and puts the copy in the place of the store. The file of the store is kept, with the suffix
+.before-restore. A store that a server has open is refused, as is a backup of a newer schema than this version knows. An
+older schema is migrated when a server opens the store.`,
+		Example: `  lathe store restore --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := w.file()
+			if err != nil {
+				return err
+			}
+			var found *sqlite.Contents
+			var kept string
+			err = w.copying("copying pages", func(opts *sqlite.BackupOptions) error {
+				kept, found, err = sqlite.Restore(w.cmd.Context(), path, args[0], opts)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if kept != "" && !w.json {
+				fmt.Fprintf(w.cmd.ErrOrStderr(), "note: the store that was there is kept as %s\n", printable(kept))
+			}
+			return w.report("restored "+path, found, kept)
+		},
+	}, "the `store` that gets the backup, sqlite:PATH")
+	cmd.Flags().BoolVarP(&w.quiet, "quiet", "q", false, "no progress on stderr")
+	return cmd
+}
+
+func storeCheckCommand() *cobra.Command {
+	var w storeWork
+	return w.flags(&cobra.Command{
+		Use: "check [FILE]", Short: "Look for damage in a store or a backup", Args: cobra.MaximumNArgs(1),
+		Long: `Reads a store, or the file of a backup, and lists each damage: what SQLite finds in the file, runs whose log has gaps, and
+events that are not JSON. It changes nothing, and a server may use the store meanwhile. The exit code is 1 if there is damage.`,
+		Example: `  lathe store check --store sqlite:/var/lib/lathe/runs.db
+  lathe store check /backup/runs-1.db`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && w.name != "" {
+				return usageError("give one of --store and FILE")
+			}
+			var path string
+			if len(args) == 1 {
+				path = args[0]
+			} else {
+				var err error
+				if path, err = w.file(); err != nil {
+					return err
+				}
+			}
+			found, err := sqlite.Verify(cmd.Context(), path)
+			if err != nil {
+				return &exitError{exitFailed, app.Cause(err)}
+			}
+			if len(found.Faults) == 0 {
+				return w.report("ok", found, "")
+			}
+			if w.json {
+				err = w.report("", found, "")
+			} else {
+				for _, fault := range found.Faults {
+					if _, err = fmt.Fprintln(cmd.OutOrStdout(), printable(fault)); err != nil {
+						break
+					}
+				}
+			}
+			return &exitError{exitFailed, errors.Join(fmt.Errorf("%s is damaged: restore a backup with `lathe store restore`", printable(path)), err)}
+		},
+	}, "the `store` to read, sqlite:PATH")
+}

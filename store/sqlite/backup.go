@@ -1,0 +1,343 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	engine "modernc.org/sqlite"
+
+	"github.com/lathe-run/lathe"
+)
+
+// backupStep is how many pages are copied between two looks at the context: 4 MiB of pages of 4 KiB.
+const backupStep = 1024
+
+// maxFaults bounds the faults that [Verify] lists.
+const maxFaults = 100
+
+// BackupOptions are the options of [Backup] and [Restore]. The zero value is usable.
+type BackupOptions struct {
+	// Progress is called after each 1024 pages with how many are copied and how many there are.
+	Progress func(done, total int)
+}
+
+// Contents are what [Verify] found in a file.
+type Contents struct {
+	Schema int // version of the schema
+	Runs   int
+	Events int
+	Bytes  int64 // of the database without its log
+	// Faults are damages, at most 100: what SQLite's integrity check reports, and runs whose log has gaps.
+	Faults []string
+}
+
+// Backup writes the store in the file at path to the new file to, readable by its owner only, and verifies it. The copy
+// has the state of one moment. Other processes may read and write the store meanwhile; its write-ahead log grows until
+// Backup returns. The copy is written to the file to with the suffix .partial, flushed to the disk, and renamed.
+//
+// A file to, or one with the suffix, that exists is an error of code conflict. If Backup fails, it removes the copy; after
+// a crash the file with the suffix is left. The error of a file that is damaged or no store is of code unavailable.
+func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Contents, error) {
+	const op = "sqlite: backup"
+	path, err := present(path)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.Join(fmt.Errorf("%s exists: name a new file", to), err)}
+	}
+	found, err := writeCopy(ctx, path, to+".partial", opts)
+	if err != nil {
+		return nil, failure(ctx, op, opening(err))
+	}
+	if _, err := os.Lstat(to); err == nil { // made meanwhile
+		err = fmt.Errorf("%s exists: name a new file", to)
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.Join(err, os.Remove(to+".partial"))}
+	}
+	if err := os.Rename(to+".partial", to); err != nil {
+		return nil, failure(ctx, op, errors.Join(err, os.Remove(to+".partial")))
+	}
+	if err := syncFolder(to); err != nil {
+		return nil, failure(ctx, op, err)
+	}
+	return found, nil
+}
+
+// Restore puts the backup in the file from in the place of the store at path. It verifies the backup before it changes
+// anything, and refuses one with a newer schema or with faults. The store's file, if there is one, is kept under the name
+// that Restore returns: path with the suffix .before-restore, which must not exist. An older schema is migrated when the
+// store is opened.
+//
+// The error is of code conflict if another process has the store open for writing, or a file stands in the way.
+func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept string, found *Contents, err error) {
+	const op = "sqlite: restore"
+	from, err = present(from)
+	if err != nil {
+		return "", nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	if a, err := os.Stat(path); err == nil {
+		if b, err := os.Stat(from); err == nil && os.SameFile(a, b) {
+			return "", nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("%s is the store itself", from)}
+		}
+	}
+	l, err := takeLock(path + ".lock")
+	if err != nil {
+		return "", nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: err}
+	}
+	defer l.release()
+	if found, err = writeCopy(ctx, from, path+".partial", opts); err != nil {
+		return "", nil, failure(ctx, op, opening(err))
+	}
+	if kept, err = setAside(path); err == nil {
+		err = os.Rename(path+".partial", path)
+	}
+	if err != nil {
+		return "", nil, failure(ctx, op, errors.Join(err, os.Remove(path+".partial")))
+	}
+	if err := syncFolder(path); err != nil {
+		return "", nil, failure(ctx, op, err)
+	}
+	return kept, found, nil
+}
+
+// setAside gives the files of a store a second name each, or for those beside the database another name, so that at any
+// moment the database can be found at its path. It returns the name of the database, or "" if there is none.
+func setAside(path string) (kept string, err error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	_ = inOneFile(context.Background(), path) // a store that is damaged is kept as it is, with its log
+	kept = path + ".before-restore"
+	for _, suffix := range suffixes {
+		if _, err := os.Lstat(kept + suffix); err == nil {
+			return "", &lathe.Error{Code: lathe.CodeConflict, Op: "sqlite: restore", Err: fmt.Errorf("%s is there from an earlier restore: move it away", kept+suffix)}
+		}
+	}
+	if err := os.Link(path, kept); err != nil { // file systems without a second name
+		if err := os.Rename(path, kept); err != nil {
+			return "", err
+		}
+	}
+	for _, suffix := range suffixes[1:] {
+		if err := os.Rename(path+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return kept, nil
+}
+
+// bareSource names a file that exists, without the journal that stores have.
+func bareSource(path string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=rw"}).String()
+}
+
+// inOneFile moves the write-ahead log into the database and sets the database to have none, so that a reader creates no files
+// beside it. Opening the store makes it use a log again.
+func inOneFile(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", bareSource(path)+"&_pragma=busy_timeout(10000)&_pragma=synchronous(2)")
+	if err != nil {
+		return err
+	}
+	var mode string
+	if err = db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode); err == nil && mode != "delete" {
+		err = fmt.Errorf("the journal of %s is in mode %s", path, mode)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// Verify reads the store in the file at path, which other processes may use meanwhile, and returns what it holds and each
+// fault. It changes nothing. The error is of code unavailable if the file cannot be read, is no store, or has a newer schema.
+func Verify(ctx context.Context, path string) (*Contents, error) {
+	const op = "sqlite: verify"
+	path, err := present(path)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+	}
+	found, err := verify(ctx, source(path, "ro", ""))
+	if err == nil {
+		err = restrictLog(path)
+	}
+	if err != nil {
+		return nil, failure(ctx, op, opening(err))
+	}
+	return found, nil
+}
+
+func present(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(fmt.Errorf("there is no store %s", path), withoutNotExist(err))
+	}
+	return filepath.Abs(path)
+}
+
+// withoutNotExist returns nil for the error that the caller's message names already.
+func withoutNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// writeCopy copies the database at path to a new file, verifies it and flushes it to the disk. If it fails, the file is
+// removed.
+func writeCopy(ctx context.Context, path, to string, opts *BackupOptions) (found *Contents, err error) {
+	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "sqlite: copy", Err: fmt.Errorf("%s exists: another process writes it, or was interrupted; remove it if none does", to)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			found = nil
+			err = errors.Join(err, os.Remove(to))
+		}
+	}()
+	if err := copyPages(ctx, path, to, opts); err != nil {
+		return nil, err
+	}
+	if err := inOneFile(ctx, to); err != nil {
+		return nil, err
+	}
+	if found, err = verify(ctx, source(to, "ro", "immutable=1")); err != nil {
+		return nil, err
+	}
+	if len(found.Faults) > 0 {
+		return nil, fmt.Errorf("%s is damaged: %s", path, found.Faults[0])
+	}
+	return found, f.Sync()
+}
+
+// copyPages copies the pages that one transaction of the database sees.
+func copyPages(ctx context.Context, path, to string, opts *BackupOptions) error {
+	db, err := sql.Open("sqlite", source(path, "ro", ""))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // it was only read
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	// A transaction that reads keeps its state of the database: without one, each commit of another process would make
+	// the copy begin anew.
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	var version int
+	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if err := refuse(version); err != nil {
+		return err
+	}
+	if err := restrictLog(path); err != nil {
+		return err
+	}
+	return conn.Raw(func(c any) error {
+		b, err := c.(interface {
+			NewBackup(uri string) (*engine.Backup, error)
+		}).NewBackup(bareSource(to) + "&_pragma=synchronous(0)") // it is flushed at the end
+		if err != nil {
+			return err
+		}
+		for more := true; more && err == nil; {
+			if err = ctx.Err(); err == nil {
+				more, err = b.Step(backupStep)
+			}
+			if total := b.PageCount(); err == nil && opts != nil && opts.Progress != nil {
+				opts.Progress(total-b.Remaining(), total)
+			}
+		}
+		return errors.Join(err, b.Finish())
+	})
+}
+
+func verify(ctx context.Context, uri string) (*Contents, error) {
+	db, err := sql.Open("sqlite", uri)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }() // it was only read
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // it was only read
+	c := &Contents{}
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema); err != nil {
+		return nil, err
+	}
+	if err := refuse(c.Schema); err != nil {
+		return nil, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").Scan(&c.Bytes); err != nil {
+		return nil, err
+	}
+	if err := c.list(ctx, tx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFaults), "ok"); err != nil || len(c.Faults) > 0 {
+		return c, err // tables that are damaged are not counted
+	}
+	for query, into := range map[string]*int{"SELECT count(*) FROM run": &c.Runs, "SELECT count(*) FROM event": &c.Events} {
+		if err := tx.QueryRowContext(ctx, query).Scan(into); err != nil {
+			return nil, err
+		}
+	}
+	for _, query := range []string{
+		`SELECT format('the log of %s has %d events, its last one is %d and its entry says %d', r.run_id, count(e.id), coalesce(max(e.id), 0), r.last_id)
+			FROM run r LEFT JOIN event e USING (run_id) GROUP BY r.run_id HAVING count(e.id) <> r.last_id OR coalesce(max(e.id), 0) <> r.last_id`,
+		`SELECT format('there are %d events of %s, which has no entry', count(*), run_id) FROM event
+			WHERE run_id NOT IN (SELECT run_id FROM run) GROUP BY run_id`,
+		`SELECT format('event %d of %s is not JSON', id, run_id) FROM event WHERE NOT json_valid(CAST(body AS TEXT))`,
+	} {
+		if err := c.list(ctx, tx, fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, maxFaults), ""); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// list appends the rows of a query of one column to the faults, except those that say that all is well.
+func (c *Contents) list(ctx context.Context, tx *sql.Tx, query, well string) error {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		if text != well && len(c.Faults) < maxFaults {
+			c.Faults = append(c.Faults, text)
+		}
+	}
+	return rows.Err()
+}
+
+// syncFolder flushes the folder of a file that was renamed to the disk.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" { // folders are not opened there
+		return nil
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
