@@ -31,7 +31,7 @@ func OpenAudit(cfg *config.Config, log *slog.Logger) (*audit.Log, error) {
 }
 
 // AuditPath returns the file that audit.path names.
-func AuditPath(cfg *config.Config) string { return besideConfig(cfg, cfg.Audit.Path) }
+func AuditPath(cfg *config.Config) string { return stateFile(cfg, cfg.Audit.Path) }
 
 // audited returns an emit that writes the events of a call outside of the engine to the audit log and then calls emit.
 func audited(ctx context.Context, trail *audit.Log, run *lathe.RunInfo, emit func(event.Data)) func(event.Data) {

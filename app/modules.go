@@ -111,7 +111,7 @@ func ModuleOptions(cfg *config.Config) *wasmtool.Options {
 	switch {
 	case !w.Cache:
 	case w.CacheDir != "":
-		opts.CacheDir = besideConfig(cfg, w.CacheDir)
+		opts.CacheDir = stateFile(cfg, w.CacheDir)
 	default:
 		if dir, err := os.UserCacheDir(); err == nil {
 			dir = filepath.Join(dir, "lathe", "wasm")
@@ -129,4 +129,12 @@ func besideConfig(cfg *config.Config, name string) string {
 		return name
 	}
 	return filepath.Join(cfg.Dir(), name)
+}
+
+// stateFile returns the path of a file that the program writes, which starts at state_dir.
+func stateFile(cfg *config.Config, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return besideConfig(cfg, filepath.Join(cfg.StateDir, name))
 }

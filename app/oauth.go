@@ -34,7 +34,7 @@ func tokenClient(conf *oauth.Config, cfg *config.Config) (*oauth.Client, *egress
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := oauth.New(*conf, &oauth.Options{HTTP: client, Store: oauth.NewStore(besideConfig(cfg, cfg.Tools.Tokens))})
+	tokens, err := oauth.New(*conf, &oauth.Options{HTTP: client, Store: oauth.NewStore(stateFile(cfg, cfg.Tools.Tokens))})
 	if err != nil {
 		client.Close()
 		return nil, nil, err

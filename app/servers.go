@@ -67,7 +67,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	if environ == nil {
 		environ = os.Environ()
 	}
-	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Pins: mcptool.NewPins(besideConfig(cfg, cfg.Tools.Pins)),
+	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Pins: mcptool.NewPins(stateFile(cfg, cfg.Tools.Pins)),
 		Environ: environ, LoginCommand: LoginCommand})
 	if err != nil {
 		s.Close()

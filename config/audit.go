@@ -2,8 +2,8 @@ package config
 
 // Audit says where it is recorded what runs do.
 type Audit struct {
-	// File that records what runs do, before they do it; see docs/audit.md. A relative path starts at the
-	// configuration file. Read at start.
+	// File that records what runs do, before they do it; see docs/audit.md. A relative path starts at
+	// `state_dir`. Read at start.
 	Path string `key:"path" also:"audit_log log file"`
 	// Size at which the file is given a number, and another goes on.
 	MaxBytes int `key:"max_bytes" default:"100MiB" is:"size" range:"1.." also:"rotate max_size"`

@@ -22,6 +22,10 @@ type Config struct {
 	// Model of runs that name none: a name under `models`, or `sim/…`. Default: the only model there is, else
 	// `sim/demo`.
 	DefaultModel string `key:"default_model" also:"model"`
+	// Folder where relative paths of `audit.path`, `tools.pins`, `tools.tokens` and `tools.wasm.cache_dir` start: the files
+	// that the program writes. Set it if the folder of the configuration file is read-only, as for a service or in a
+	// container. Default: the folder of the configuration file. Read at start.
+	StateDir string `key:"state_dir" also:"data_dir state_directory"`
 	// Models that runs may name.
 	Models      map[string]*Model `key:"models" names:"model" per:"name"`
 	ToolCalling ToolCalling       `key:"tool_calling"`
@@ -236,10 +240,10 @@ type Tools struct {
 	MCP map[string]*MCPServer `key:"mcp" names:"server" per:"server name" also:"mcp_servers mcpServers"`
 	// Agents as tools: each call is a run of its own; see docs/tools-agents.md.
 	Run map[string]*Agent `key:"run" names:"tool" per:"tool name" also:"agents agent"`
-	// File of the accepted definitions of MCP tools; a relative path starts at the configuration file.
+	// File of the accepted definitions of MCP tools; a relative path starts at `state_dir`.
 	Pins string `key:"pins" default:"lathe.pins.json" also:"pins_file lockfile"`
-	// File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at the
-	// configuration file.
+	// File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at
+	// `state_dir`.
 	Tokens  string    `key:"tokens" default:"lathe.tokens.json" also:"tokens_file"`
 	Egress  Egress    `key:"egress"`
 	WASM    WASM      `key:"wasm"`

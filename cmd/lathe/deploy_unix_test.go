@@ -40,19 +40,19 @@ func shippedDeployments(t *testing.T) []shippedDeployment {
 	if !strings.Contains(unit, "StateDirectory=lathe\n") {
 		t.Error("the unit has no StateDirectory=lathe")
 	}
-	c := shippedDeployment{file: "Containerfile", state: "/data"}
+	c := shippedDeployment{file: "Containerfile", state: "/var/lib/lathe"}
 	for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(regexp.MustCompile(`(?m)^CMD \[(.*)\]$`).FindStringSubmatch(image)[1], -1) {
 		c.args = append(c.args, m[1])
 	}
 	c.env = strings.Fields(regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(image)[1])
-	if !strings.Contains(image, "VOLUME /data\n") {
-		t.Error("the image has no VOLUME /data")
+	if !strings.Contains(image, "VOLUME /var/lib/lathe\n") {
+		t.Error("the image has no VOLUME /var/lib/lathe")
 	}
 	return []shippedDeployment{s, c}
 }
 
-// TestDeployWritesIntoStateFolder: each file that the configuration lets the daemon write by default lies in the folder
-// that the shipped deployment makes writable.
+// TestDeployWritesIntoStateFolder: the files that the daemon writes lie in the folder that the shipped deployment makes
+// writable.
 func TestDeployWritesIntoStateFolder(t *testing.T) {
 	t.Parallel()
 	for _, d := range shippedDeployments(t) {
@@ -60,13 +60,16 @@ func TestDeployWritesIntoStateFolder(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", d.file, err)
 		}
-		paths := map[string]string{"tools.pins": cfg.Tools.Pins, "tools.tokens": cfg.Tools.Tokens}
+		if cfg.StateDir != d.state {
+			t.Errorf("%s: state_dir is %q, want %s", d.file, cfg.StateDir, d.state)
+		}
+		paths := map[string]string{}
 		for i, a := range d.args {
 			if a == "--store" {
 				paths["--store"] = strings.TrimPrefix(d.args[i+1], "sqlite:")
 			}
 		}
-		if len(paths) != 3 {
+		if len(paths) != 1 {
 			t.Errorf("%s names no store", d.file)
 		}
 		for key, path := range paths {
@@ -78,7 +81,8 @@ func TestDeployWritesIntoStateFolder(t *testing.T) {
 }
 
 // TestDeployAcceptsTools runs the commands of the shipped deployments, with their folders elsewhere, as a user who can
-// write into the state folder alone: definitions of MCP tools are pinned, and can be accepted when they have changed.
+// write into the state folder alone: definitions of MCP tools are pinned, and can be accepted when they have changed; the store is
+// backed up.
 func TestDeployAcceptsTools(t *testing.T) {
 	t.Parallel()
 	mcpserver, err := exec.LookPath("mcpserver")
@@ -117,7 +121,7 @@ func TestDeployAcceptsTools(t *testing.T) {
 			}
 			definitions := filepath.Join(etc, "tools.json")
 			put(definitions, `[{"name":"read","description":"one","inputSchema":{"type":"object"}}]`+"\n", 0o644)
-			put(filepath.Join(etc, "lathe.yaml"), `{"audit":{"path":"`+state+`/audit.jsonl"},"tools":{"mcp":{"notes":{"command":"`+filepath.Join(bin, "mcpserver")+`","args":["`+definitions+`"],"allowlist":["*"]}}}}`, 0o644)
+			put(filepath.Join(etc, "lathe.yaml"), `{"audit":{"path":"audit.jsonl"},"tools":{"mcp":{"notes":{"command":"`+filepath.Join(bin, "mcpserver")+`","args":["`+definitions+`"],"allowlist":["*"]}}}}`, 0o644)
 			elsewhere := strings.NewReplacer("/etc/lathe", etc, d.state, state, "/var/cache/lathe", state)
 			lathe := func(args ...string) (string, error) {
 				cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "lathe"), append([]string{"--config", etc + "/lathe.yaml"}, args...)...)
@@ -155,12 +159,48 @@ func TestDeployAcceptsTools(t *testing.T) {
 			want("not offered, because the definition is not accepted: notes__read (", "run", "-q=false", "--store", "sqlite:"+state+"/runs.db", "hello")
 			want("", "tools", "accept", "notes__read")
 			want("ready, 1 tool", "tools", "doctor")
-			if _, err := os.Stat(filepath.Join(state, "pins.json")); err != nil {
-				t.Error(err)
-			}
-			if _, err := os.Stat(filepath.Join(state, "audit.jsonl")); err != nil {
-				t.Error(err)
+			want("wrote "+state+"/b.db: 1 run, ", "store", "backup", "--store", "sqlite:"+state+"/runs.db", state+"/b.db")
+			want("ok", "audit", "verify")
+			for _, name := range []string{"lathe.pins.json", "audit.jsonl", "b.db"} {
+				if _, err := os.Stat(filepath.Join(state, name)); err != nil {
+					t.Error(err)
+				}
 			}
 		})
+	}
+}
+
+// TestSystemdReadsTheUnit: systemd accepts each line of the unit and of its drop-in, with the program where the unit has it.
+func TestSystemdReadsTheUnit(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"lathe.service", "lathe.service.d/credentials.conf"} {
+		b, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := strings.ReplaceAll(string(b), "/usr/local/bin/lathe", lathePath(t))
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(unit), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", filepath.Join(dir, "lathe.service")).CombinedOutput()
+	if err != nil || strings.Contains(string(out), dir) || strings.Contains(string(out), "lathe.service") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// A line that systemd does not know is found, so that the test can fail.
+	unit := filepath.Join(dir, "wrong.service")
+	if err := os.WriteFile(unit, []byte("[Service]\nExecStart=/bin/true\nNonsense=yes\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); !strings.Contains(string(out), "Nonsense") {
+		t.Errorf("systemd-analyze does not report an unknown line: %s", out)
 	}
 }

@@ -78,6 +78,7 @@ type daemon struct {
 	hup      chan os.Signal
 	log      *slog.Logger
 	app      *app.App
+	manager  *notifier // the service manager that started the daemon
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
@@ -92,6 +93,9 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	d.log = stderr.logger(d.log)
+	if d.manager, err = newNotifier(); err != nil {
+		return err
+	}
 	defer takeStandardLog(d.log)()
 	if d.file, err = findConfig(configPath(cmd)); err != nil {
 		return err
@@ -202,8 +206,14 @@ func (d *daemon) listen(cfg *config.Config) error {
 	fmt.Fprintf(d.cmd.ErrOrStderr(), "base URLs: OpenAI http://%[1]s/v1, Anthropic http://%[1]s, Gemini http://%[1]s; `lathe connect` sets up agents\n", ln.Addr())
 	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
 	releasePages()
+	d.notify("READY=1")
+	unwatch := d.manager.watch(context.WithoutCancel(d.cmd.Context()), srv.Handler, func(err error) {
+		d.log.Error("the watchdog of the service manager got no message", "error", err)
+	})
 	err = d.wait(failed)
+	d.notify("STOPPING=1")
 	d.stop(servers)
+	unwatch()
 	for range servers {
 		if serr := ignoreClosed(<-failed); err == nil {
 			err = serr
@@ -238,12 +248,21 @@ func (d *daemon) wait(failed chan error) error {
 			failed <- err // counted with the others
 			return &exitError{exitFailed, err}
 		case <-d.hup:
+			d.notify("RELOADING=1")
 			if err := d.reload(); err != nil {
 				d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err)
 			} else {
 				d.log.Info("the configuration was reloaded")
 			}
+			d.notify("READY=1")
 		}
+	}
+}
+
+// notify sends a state to the service manager.
+func (d *daemon) notify(state string) {
+	if err := d.manager.send(state); err != nil {
+		d.log.Error("the service manager was not notified", "state", state, "error", err)
 	}
 }
 
