@@ -81,6 +81,7 @@ func (r *revision) build(a *App) (err error) {
 	r.setup, err = newSetup(cfg, r.models, servedTools{set, r.runner, a.audit})
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log)
+	r.setup.Evals = evalsOf(cfg)
 	return err
 }
 

@@ -61,6 +61,9 @@ type Serve struct {
 	// `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come
 	// first. See docs/cluster.md.
 	Store Ref `key:"store" is:"store" also:"database db"`
+	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the page.
+	// They hold conversations. A relative path starts at the configuration file. Default: none are shown.
+	Evals string `key:"evals" also:"eval_results results"`
 	// Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.
 	Advertise string `key:"advertise" also:"advertise_url peer"`
 	// Key of the items that carry what a run did on the server through clients, which send them back with their next

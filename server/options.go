@@ -55,6 +55,8 @@ type Setup struct {
 	Policy lathe.Policy
 	// State describes the parts of the server to operators; nil: /api/servers and the like answer 404.
 	State State
+	// Evals are results of evaluations for admin keys; nil: /api/evals answers 404.
+	Evals Evals
 	// Replay returns the loop of a model over tools that answer from a recorded run, without a tool being called, for one run
 	// that repeats it. record is the run's log from the first event. An unknown model is an error of code not_found, a record
 	// without its content one of code content_removed. nil: POST /api/runs/{id}/replay repeats no run with recorded results.

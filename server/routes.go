@@ -107,6 +107,7 @@ func (g *Server) routes() []route {
 		{pattern: "/", handle: g.unmatched, credential: noCredential},
 	}
 	table = append(table, g.state.routes()...)
+	table = append(table, g.catalog.evalRoutes()...)
 	if g.opts.MCP != nil {
 		table = append(table,
 			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},

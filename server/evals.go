@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Evals are the results of evaluations that the server shows to admin keys. The methods may be called from several goroutines
+// at once. For a result or a run that does not exist they return an error of code not_found.
+type Evals interface {
+	// List returns the results, the newest first. It reports whether there are more than it has read.
+	List(ctx context.Context) (rows []EvalRow, truncated bool, err error)
+	// Show returns a result with a row for each of its runs.
+	Show(ctx context.Context, id string) (*EvalResult, error)
+	// Run returns the file of one run, with its conversation, as the evaluation wrote it.
+	Run(ctx context.Context, id, name string) (json.RawMessage, error)
+}
+
+// An EvalRow describes a result.
+type EvalRow struct {
+	ID      string    `json:"id"`
+	Suite   string    `json:"suite,omitempty"`
+	Status  string    `json:"status,omitempty"` // passed, failed or inconclusive
+	Started time.Time `json:"started,omitzero"` // the first run
+	// Models are the rates of each model, as in summary.json.
+	Models []EvalModel `json:"models"`
+	// Problem says why the result cannot be read; the other members are empty then.
+	Problem string `json:"problem,omitempty"`
+}
+
+// An EvalModel is what a result says of one model.
+type EvalModel struct {
+	Model    string   `json:"model"`
+	Strategy string   `json:"strategy,omitempty"`
+	Fallback bool     `json:"fallback,omitempty"`
+	Runs     int      `json:"runs"`
+	OK       int      `json:"ok"`
+	Errors   int      `json:"errors"`
+	Rate     *float64 `json:"ok_rate"` // null without runs
+	Low      *float64 `json:"ok_rate_low"`
+	High     *float64 `json:"ok_rate_high"`
+	P50      int64    `json:"ms_p50"`
+	P95      int64    `json:"ms_p95"`
+	Cost     float64  `json:"cost,omitempty"`
+}
+
+// An EvalResult is one result: the summary as the evaluation published it, and its runs.
+type EvalResult struct {
+	EvalRow
+	Summary json.RawMessage `json:"summary"`
+	Runs    []EvalRun       `json:"runs"` // by name
+	// Truncated says that there are more runs than were read.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// An EvalRun describes one run of an evaluation.
+type EvalRun struct {
+	Name     string    `json:"name"` // of its file, without .json
+	Model    string    `json:"model"`
+	Scenario string    `json:"scenario"`
+	Category string    `json:"category,omitempty"`
+	Strategy string    `json:"strategy,omitempty"`
+	Fallback bool      `json:"fallback,omitempty"`
+	Trial    int       `json:"trial"`
+	OK       bool      `json:"ok"`
+	Scored   bool      `json:"scored"`
+	Class    string    `json:"error_class,omitempty"`
+	Error    string    `json:"error_message,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Elapsed  int64     `json:"elapsed_ms"`
+	Cost     float64   `json:"cost,omitempty"`
+}
+
+// withEvals returns h for admin keys, or a handler that answers 404 where no results are configured.
+func withEvals(h func(w http.ResponseWriter, r *http.Request, c *caller, evals Evals)) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+		if c.setup.Evals == nil {
+			c.fail(w, &problem{Status: http.StatusNotFound, Code: "no_evals", Message: "This server shows no results of evaluations: serve.evals in the configuration names their folder."})
+			return
+		}
+		onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) { h(w, r, c, c.setup.Evals) })(w, r, c)
+	}
+}
+
+func (h *catalogHandler) evalRoutes() []route {
+	return []route{
+		{pattern: "GET /api/evals", handle: withEvals(h.listEvals)},
+		{pattern: "GET /api/evals/{id}", handle: withEvals(h.showEval)},
+		{pattern: "GET /api/evals/{id}/runs/{name}", handle: withEvals(h.showEvalRun)},
+	}
+}
+
+func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+	rows, truncated, err := evals.List(r.Context())
+	if err != nil {
+		c.fail(w, h.evalProblem(c, err))
+		return
+	}
+	for i := range rows {
+		rows[i].Models = nonNil(rows[i].Models)
+	}
+	c.answer(w, struct {
+		Data      []EvalRow `json:"data"`
+		Truncated bool      `json:"truncated,omitempty"`
+	}{nonNil(rows), truncated})
+}
+
+func (h *catalogHandler) showEval(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+	res, err := evals.Show(r.Context(), r.PathValue("id"))
+	if err != nil {
+		c.fail(w, h.evalProblem(c, err))
+		return
+	}
+	res.Models, res.Runs = nonNil(res.Models), nonNil(res.Runs)
+	c.answer(w, res)
+}
+
+func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *caller, evals Evals) {
+	raw, err := evals.Run(r.Context(), r.PathValue("id"), r.PathValue("name"))
+	if err != nil {
+		c.fail(w, h.evalProblem(c, err))
+		return
+	}
+	c.answerRaw(w, raw)
+}
+
+// evalProblem returns the problem of an error of [Evals].
+func (h *catalogHandler) evalProblem(c *caller, err error) *problem {
+	if lathe.CodeOf(err) == lathe.CodeNotFound {
+		return &problem{Status: http.StatusNotFound, Code: "eval_not_found", Message: "There is no such result of an evaluation."}
+	}
+	h.opts.Log.Error("results of evaluations could not be read", "request_id", c.requestID, "cause", cause(err))
+	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The results could not be read; the server's log says why."}
+}
