@@ -46,6 +46,8 @@ const (
 	CodeUpstreamProtocol Code = "upstream_protocol"
 	CodeUpstream         Code = "upstream_error"
 	CodeInternal         Code = "internal"
+	CodeBudgetExhausted  Code = "budget_exhausted"
+	CodePriceUnknown     Code = "price_unknown"
 )
 
 // An Error is the error type of exported functions: what went wrong (Code), in which operation (Op), and the cause (Err). Its

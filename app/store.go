@@ -40,6 +40,7 @@ type memoryInterfaces interface {
 	store.Compactor
 	store.SignalStore
 	store.RequestStore
+	store.Ledger
 }
 
 // Close does nothing: the runs end with the process.

@@ -22,6 +22,8 @@
 //	               same one after a restart                             retries until it stops
 //	SecretKeeper   the key of what is encrypted for clients is the      each process makes a key when it starts: what its
 //	               same in all processes and after a restart            clients bring back is not read after a restart
+//	Ledger         budgets of keys and groups, and the report of what   budgets are refused, and no usage is counted
+//	               they use
 //	remote.Queue   calling tools on workers; remote.WorkerIndex, its    no worker can connect
 //	               part, lists the workers of all processes
 //

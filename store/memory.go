@@ -28,6 +28,7 @@ type Memory struct {
 	*CallQueue
 	*RequestRecords
 	*SharedSecrets
+	*LedgerRecords
 	maxEvents int
 	now       func() time.Time
 
@@ -89,6 +90,7 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	})
 	s.kept.removed = s.CallQueue.forgetRun
 	s.SharedSecrets = &SharedSecrets{}
+	s.LedgerRecords = newLedgerRecords()
 	s.RequestRecords = &RequestRecords{now: o.Now, of: map[RequestDigest]*requestRow{}}
 	return s
 }

@@ -35,6 +35,7 @@ func TestMemoryRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return store.NewMemory(nil) })
 	storetest.TestSecrets(t, func() store.SecretKeeper { return store.NewMemory(nil) })
+	storetest.TestLedger(t, func() store.Ledger { return store.NewMemory(nil) })
 }
 
 func finish(runID string, id int64, reason lathe.Reason) event.Event {

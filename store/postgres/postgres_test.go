@@ -81,6 +81,11 @@ func TestRequests(t *testing.T) {
 	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, pgtest.URL(t)) })
 }
 
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	storetest.TestLedger(t, func() store.Ledger { return open(t, pgtest.URL(t)) })
+}
+
 func execute(t testing.TB, url, statement string, args ...any) {
 	t.Helper()
 	ctx := context.Background() // some do it in a cleanup

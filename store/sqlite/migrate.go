@@ -12,7 +12,7 @@ var schema string
 
 // version is that of the schema that this package writes. Older ones are brought forward when a file
 // is opened; newer ones are refused.
-const version = 8
+const version = 9
 
 // migrate brings the file to the schema of this version, and refuses settings that lose what was kept.
 func (d *database) migrate(ctx context.Context) error {
@@ -72,6 +72,11 @@ func (d *database) migrate(ctx context.Context) error {
 	}
 	if has < 8 {
 		if _, err := tx.ExecContext(ctx, secretTable); err != nil {
+			return err
+		}
+	}
+	if has < ledgerVersion {
+		if _, err := tx.ExecContext(ctx, ledgerTables); err != nil {
 			return err
 		}
 	}

@@ -77,6 +77,11 @@ func TestRequests(t *testing.T) {
 	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	storetest.TestLedger(t, func() store.Ledger { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+}
+
 func started(runID, text string) event.Event {
 	return event.Event{ID: 1, RunID: runID, RequestID: "req", SessionID: "s1", Time: time.Now(), Data: &event.RunStarted{Principal: "ann", Messages: []lathe.Message{lathe.User(text)}}}
 }

@@ -1,0 +1,287 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe/store"
+)
+
+var (
+	_ store.Ledger = (*LedgerRecords)(nil)
+	_ store.Ledger = (*Store)(nil)
+)
+
+// LedgerRecords is the part of a [Store] that implements [store.Ledger]. Each change is one statement, which locks the balances of
+// its accounts in the order of kind, name and period, and only then rows of usage.
+type LedgerRecords struct{ db *database }
+
+const (
+	// openStatement makes the rows of accounts that have none, so that the next statement can lock them.
+	openStatement = `INSERT INTO ledger_balance (kind, name, period) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS w(kind, name, period)
+	ORDER BY 1, 2, 3 ON CONFLICT (kind, name, period) DO NOTHING`
+
+	// reserveStatement adds the amount to what is reserved, unless that exceeds a limit. Of a row that another transaction has
+	// changed meanwhile, held has the newest version: it waits for the lock. The rows of held are returned.
+	reserveStatement = `WITH want AS (
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS w(kind, name, period, max_nanos, max_tokens)
+), held AS MATERIALIZED (
+	SELECT b.* FROM ledger_balance b WHERE (b.kind, b.name, b.period) IN (SELECT kind, name, period FROM want) ORDER BY b.kind, b.name, b.period FOR NO KEY UPDATE
+), fits AS MATERIALIZED (
+	SELECT count(*) = (SELECT count(*) FROM want) AND NOT EXISTS (SELECT FROM ledger_reservation WHERE id = $8) AND coalesce(bool_and(
+		(max_nanos < 0 OR spent_nanos + reserved_nanos + $6 <= max_nanos) AND (max_tokens < 0 OR spent_tokens + reserved_tokens + $7 <= max_tokens)), false) AS yes
+	FROM held JOIN want USING (kind, name, period)
+), added AS (
+	UPDATE ledger_balance b SET reserved_nanos = b.reserved_nanos + $6, reserved_tokens = b.reserved_tokens + $7
+	FROM held h WHERE b.kind = h.kind AND b.name = h.name AND b.period = h.period AND (SELECT yes FROM fits)
+	RETURNING b.kind
+), kept AS (
+	INSERT INTO ledger_reservation (id, state, expires, day, key, team, model, input_tokens, output_tokens, nanos)
+	SELECT $8, 'open', $9, $10, $11, $12, $13, $14, $15, $6 WHERE (SELECT count(*) FROM added) > 0
+	RETURNING id
+) SELECT kind, name, period, spent_nanos, spent_tokens, reserved_nanos, reserved_tokens,
+	EXISTS (SELECT FROM kept) OR EXISTS (SELECT FROM ledger_reservation WHERE id = $8) FROM held`
+
+	// accountsOf has the accounts of each row of r, as store.UsageKey.Accounts.
+	accountsOf = `LATERAL (VALUES ('group', r.team, left(r.day, 7)), ('group', r.team, r.day), ('key', r.key, left(r.day, 7)), ('key', r.key, r.day))
+		AS a(kind, name, period) WHERE (a.kind <> 'group' OR r.team <> '')`
+
+	// addUsage adds the rows of e.
+	addUsage = `INSERT INTO ledger_usage AS u (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
+	SELECT day, key, team, model, sum(calls)::bigint, sum(estimated)::bigint, sum(unpriced)::bigint, sum(input_tokens)::bigint, sum(cached_tokens)::bigint,
+		sum(cache_write_tokens)::bigint, sum(output_tokens)::bigint, sum(tokens)::bigint, sum(nanos)::bigint
+	FROM e WHERE (SELECT count(*) FROM moved) >= 0 GROUP BY day, key, team, model ORDER BY day, key, team, model
+	ON CONFLICT (day, key, team, model) DO UPDATE SET calls = u.calls + excluded.calls, estimated = u.estimated + excluded.estimated,
+		unpriced = u.unpriced + excluded.unpriced, input_tokens = u.input_tokens + excluded.input_tokens, cached_tokens = u.cached_tokens + excluded.cached_tokens,
+		cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+		tokens = u.tokens + excluded.tokens, nanos = u.nanos + excluded.nanos`
+
+	// lockAndMove changes the balances of sums, in the order in which all statements lock them.
+	lockAndMove = `held AS MATERIALIZED (
+	SELECT b.kind, b.name, b.period FROM ledger_balance b WHERE (b.kind, b.name, b.period) IN (SELECT kind, name, period FROM sums)
+	ORDER BY b.kind, b.name, b.period FOR NO KEY UPDATE
+), moved AS (
+	UPDATE ledger_balance b SET spent_nanos = b.spent_nanos + s.spent_nanos, spent_tokens = b.spent_tokens + s.spent_tokens,
+		reserved_nanos = b.reserved_nanos - s.released_nanos, reserved_tokens = b.reserved_tokens - s.released_tokens
+	FROM held h JOIN sums s USING (kind, name, period) WHERE b.kind = h.kind AND b.name = h.name AND b.period = h.period
+	RETURNING b.kind
+)`
+
+	// settleStatement replaces a reservation by the counts $2 to $10. One that was charged is taken off first.
+	settleStatement = `WITH r AS (
+	DELETE FROM ledger_reservation WHERE id = $1 AND state <> 'recorded' RETURNING *
+), e AS (
+	SELECT day, key, team, model, $2::bigint - done AS calls, $3::bigint - done AS estimated, $4::bigint AS unpriced, $5::bigint - done * input_tokens AS input_tokens,
+		$6::bigint AS cached_tokens, $7::bigint AS cache_write_tokens, $8::bigint - done * output_tokens AS output_tokens,
+		$9::bigint - done * (input_tokens + output_tokens) AS tokens, $10::bigint - done * nanos AS nanos,
+		(1 - done) * nanos AS released_nanos, (1 - done) * (input_tokens + output_tokens) AS released_tokens
+	FROM (SELECT r.*, CASE state WHEN 'charged' THEN 1 ELSE 0 END AS done FROM r) r
+), sums AS (
+	SELECT a.kind, a.name, a.period, r.nanos AS spent_nanos, r.tokens AS spent_tokens, r.released_nanos, r.released_tokens FROM e r, ` + accountsOf + `
+), ` + lockAndMove + ` ` + addUsage
+
+	// sweepStatement charges what has expired at $1. Reservations that are being settled are left to that.
+	sweepStatement = `WITH due AS (
+	SELECT id FROM ledger_reservation WHERE state = 'open' AND expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED
+), r AS (
+	UPDATE ledger_reservation x SET state = 'charged' FROM due WHERE x.id = due.id RETURNING x.*
+), e AS (
+	SELECT day, key, team, model, 1::bigint AS calls, 1::bigint AS estimated, 0::bigint AS unpriced, input_tokens, 0::bigint AS cached_tokens,
+		0::bigint AS cache_write_tokens, output_tokens, input_tokens + output_tokens AS tokens, nanos FROM r
+), sums AS (
+	SELECT a.kind, a.name, a.period, sum(r.nanos)::bigint AS spent_nanos, sum(r.tokens)::bigint AS spent_tokens, sum(r.nanos)::bigint AS released_nanos,
+		sum(r.tokens)::bigint AS released_tokens FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3
+), ` + lockAndMove + `, counted AS (` + addUsage + `) SELECT count(*) FROM r`
+
+	// recordStatement adds entries, unless those of the id $1 were added before.
+	recordStatement = `WITH mark AS (
+	INSERT INTO ledger_reservation (id, state, expires, day, key, team, model, input_tokens, output_tokens, nanos)
+	VALUES ($1, 'recorded', $2, '', '', '', '', 0, 0, 0) ON CONFLICT (id) DO NOTHING RETURNING id
+), e AS (
+	SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+		$13::bigint[], $14::bigint[], $15::bigint[]) AS w(day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens,
+		output_tokens, tokens, nanos) WHERE EXISTS (SELECT FROM mark)
+), moved AS (
+	INSERT INTO ledger_balance AS b (kind, name, period, spent_nanos, spent_tokens)
+	SELECT a.kind, a.name, a.period, sum(r.nanos)::bigint, sum(r.tokens)::bigint FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+	ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = b.spent_nanos + excluded.spent_nanos, spent_tokens = b.spent_tokens + excluded.spent_tokens
+	RETURNING b.kind
+) ` + addUsage
+)
+
+// Reserve implements [store.Ledger].
+func (l *LedgerRecords) Reserve(ctx context.Context, r *store.Reservation) error {
+	const op = "postgres: reserve"
+	if err := store.CheckReservation(op, r); err != nil {
+		return err
+	}
+	var kinds, names, periods []string
+	var nanos, tokens []int64
+	for _, b := range r.Bounds() {
+		kinds, names, periods = append(kinds, b.Kind), append(names, b.Name), append(periods, b.Period)
+		nanos, tokens = append(nanos, b.Limit.Nanos), append(tokens, b.Limit.Tokens)
+	}
+	var balances []store.Balance
+	var reserved bool
+	err := l.db.again(ctx, func(ctx context.Context) error {
+		for range 2 { // the second time with the rows of a new day
+			rows, err := l.db.pool.Query(ctx, reserveStatement, kinds, names, periods, nanos, tokens, r.Nanos, r.Tokens(), r.ID, r.Expires, r.Day, r.Key, r.Group, r.Model,
+				r.InputTokens, r.OutputTokens)
+			if err != nil {
+				return err
+			}
+			balances, reserved = balances[:0], false
+			var b store.Balance
+			if _, err = pgx.ForEachRow(rows, []any{&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens, &reserved}, func() error {
+				balances = append(balances, b)
+				return nil
+			}); err != nil || len(balances) == len(kinds) {
+				return err
+			}
+			if _, err := l.db.pool.Exec(ctx, openStatement, kinds, names, periods); err != nil {
+				return err
+			}
+		}
+		return errors.New("the rows of the budget are gone as soon as they are made")
+	})
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	if reserved {
+		return nil
+	}
+	if err := store.OverBudget(op, r, balances); err != nil {
+		return err
+	}
+	return failure(ctx, op, errors.New("the budget was not reserved"))
+}
+
+// Settle implements [store.Ledger].
+func (l *LedgerRecords) Settle(ctx context.Context, id string, used store.Counts) error {
+	used = used.Bounded()
+	args := []any{id}
+	for _, p := range used.Fields() {
+		args = append(args, *p)
+	}
+	err := l.db.again(ctx, func(ctx context.Context) error {
+		_, err := l.db.pool.Exec(ctx, settleStatement, args...)
+		return err
+	})
+	if err != nil {
+		return failure(ctx, "postgres: settle", err)
+	}
+	return nil
+}
+
+// Record implements [store.Ledger].
+func (l *LedgerRecords) Record(ctx context.Context, id string, at time.Time, entries []store.UsageRow) error {
+	const op = "postgres: record the usage"
+	if err := store.CheckEntries(op, id, entries); err != nil {
+		return err
+	}
+	words := make([][]string, 4)
+	counts := make([][]int64, len((&store.Counts{}).Fields()))
+	for i := range entries {
+		for j, w := range []string{entries[i].Day, entries[i].Key, entries[i].Group, entries[i].Model} {
+			words[j] = append(words[j], w)
+		}
+		bounded := entries[i].Bounded()
+		for j, p := range bounded.Fields() {
+			counts[j] = append(counts[j], *p)
+		}
+	}
+	args := []any{id, at}
+	for _, w := range words {
+		args = append(args, w)
+	}
+	for _, c := range counts {
+		args = append(args, c)
+	}
+	err := l.db.again(ctx, func(ctx context.Context) error {
+		_, err := l.db.pool.Exec(ctx, recordStatement, args...)
+		return err
+	})
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	return nil
+}
+
+// maxSwept bounds the reservations that one Sweep charges.
+const maxSwept = 1000
+
+// Sweep implements [store.Ledger].
+func (l *LedgerRecords) Sweep(ctx context.Context, now time.Time) (charged int, err error) {
+	err = l.db.again(ctx, func(ctx context.Context) error {
+		if err := l.db.pool.QueryRow(ctx, sweepStatement, now, maxSwept).Scan(&charged); err != nil {
+			return err
+		}
+		if _, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_reservation WHERE state <> 'open' AND expires < $1", now.Add(-store.ChargedKept)); err != nil {
+			return err
+		}
+		first := store.LedgerBegins(now)
+		if _, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_balance WHERE period < $1", first); err != nil {
+			return err
+		}
+		_, err := l.db.pool.Exec(ctx, "DELETE FROM ledger_usage WHERE day < $1", first)
+		return err
+	})
+	if err != nil {
+		return 0, failure(ctx, "postgres: sweep the ledger", err)
+	}
+	return charged, nil
+}
+
+// Balances implements [store.Ledger].
+func (l *LedgerRecords) Balances(ctx context.Context, accounts []store.Account) ([]store.Balance, error) {
+	var kinds, names, periods []string
+	for _, a := range accounts {
+		kinds, names, periods = append(kinds, a.Kind), append(names, a.Name), append(periods, a.Period)
+	}
+	out := make([]store.Balance, 0, len(accounts))
+	err := l.db.again(ctx, func(ctx context.Context) error {
+		rows, err := l.db.pool.Query(ctx, `SELECT w.kind, w.name, w.period, coalesce(spent_nanos, 0), coalesce(spent_tokens, 0), coalesce(reserved_nanos, 0), coalesce(reserved_tokens, 0)
+			FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w(kind, name, period, n) LEFT JOIN ledger_balance b USING (kind, name, period) ORDER BY w.n`,
+			kinds, names, periods)
+		if err != nil {
+			return err
+		}
+		out = out[:0]
+		var b store.Balance
+		_, err = pgx.ForEachRow(rows, []any{&b.Kind, &b.Name, &b.Period, &b.SpentNanos, &b.SpentTokens, &b.ReservedNanos, &b.ReservedTokens}, func() error {
+			out = append(out, b)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, "postgres: read the balances", err)
+	}
+	return out, nil
+}
+
+// Usage implements [store.Ledger].
+func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) (out []store.UsageRow, err error) {
+	err = l.db.again(ctx, func(ctx context.Context) error {
+		rows, err := l.db.pool.Query(ctx, `SELECT day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos
+			FROM ledger_usage WHERE ($1 = '' OR key = $1) AND ($2 = '' OR day >= $2) AND ($3 = '' OR day < $3) ORDER BY day, key, team, model`, f.Key, f.Since, f.Until)
+		if err != nil {
+			return err
+		}
+		out = nil
+		var u store.UsageRow
+		to := []any{&u.Day, &u.Key, &u.Group, &u.Model}
+		for _, p := range u.Fields() {
+			to = append(to, p)
+		}
+		_, err = pgx.ForEachRow(rows, to, func() error { out = append(out, u); return nil })
+		return err
+	})
+	if err != nil {
+		return nil, failure(ctx, "postgres: read the usage", err)
+	}
+	return out, nil
+}
