@@ -272,3 +272,16 @@ func (f *follower) stop() {
 		}
 	}
 }
+
+// useGo lets a script compile programs offline with this repository: `gosource`.
+func useGo(ts *testscript.TestScript, _ bool, _ []string) {
+	cmd := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS")
+	out, err := cmd.Output()
+	ts.Check(err)
+	values := strings.Split(string(out), "\n")
+	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS"} {
+		ts.Setenv(name, values[i])
+	}
+	ts.Setenv("GOPROXY", "off")
+	ts.Setenv("LATHE_CLONE", filepath.Dir(ts.Getenv("DOCS")))
+}

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 //	signal NAME PATTERN     sends it HUP or TERM, and waits until it says what the pattern finds; what
 //	                        it has said is then in serve.log
 //	protected               starts an MCP server that wants a login, and sets $SEARCH_URL to it
+//	gosource                sets the caches of Go, and $LATHE_CLONE to the sources
 //	docs FILE               writes the files of a document, runs its commands and compares their answers
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -66,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"serves":    serving.serveDocument,
 			"signal":    serving.signal,
 			"protected": serveProtected,
+			"gosource":  useGo,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DOCS", docs)

@@ -29,7 +29,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	model := sim.New(nil).Model("sim/demo") // or provider.OpenAI("gpt-5-mini", &provider.Options{Key: key})
+	model := sim.New(nil).Model("sim/demo") // or: model, err := provider.OpenAI("gpt-5-mini", &provider.Options{Key: secret.New(key)})
 	l, err := loop.New(model, runner, nil)
 	if err != nil {
 		log.Fatal(err)

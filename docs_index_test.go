@@ -1,0 +1,129 @@
+package lathe_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Each page of docs/ is in the index docs/README.md once and has one line in llms.txt, and both name no other page.
+func TestIndexesListEveryPage(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("docs has %d pages: %v", len(pages), err)
+	}
+	index := map[string]int{}
+	for _, m := range link.FindAllStringSubmatch(paperText(t, "docs/README.md"), -1) {
+		index["docs/"+m[1]]++
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(paperText(t, "llms.txt")) {
+		if m := link.FindStringSubmatch(line); m != nil {
+			_, about, _ := strings.Cut(line, "): ")
+			if lines[m[1]] != "" {
+				t.Errorf("llms.txt has two lines for %s", m[1])
+			}
+			lines[m[1]] = strings.TrimSpace(about)
+		}
+	}
+	for _, page := range pages {
+		page = filepath.ToSlash(page)
+		if page == "docs/README.md" {
+			continue
+		}
+		if index[page] != 1 {
+			t.Errorf("docs/README.md has %d links to %s, want 1", index[page], page)
+		}
+		if lines[page] == "" {
+			t.Errorf("llms.txt has no line for %s", page)
+		}
+	}
+	for name := range lines {
+		if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+			t.Errorf("llms.txt names %s, which does not exist", name)
+		}
+	}
+}
+
+// The pages of docs/ link to files and headings that exist.
+func TestPagesLinkToPlacesThatExist(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, page := range append(pages, "README.md", "AGENTS.md") {
+		text, _ := withoutCode(paperText(t, page))
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			target := filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+				continue
+			}
+			if m[2] != "" && filepath.Ext(target) == ".md" && !slices.Contains(headings(paperText(t, target)), m[2]) {
+				t.Errorf("%s links to %s%s, which has no such heading", page, m[1], m[2])
+			}
+			checked++
+		}
+		for _, m := range ownLink.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(headings(paperText(t, page)), m[1]) {
+				t.Errorf("%s links to its heading %s, which does not exist", page, m[1])
+			}
+			checked++
+		}
+	}
+	if checked < 200 {
+		t.Errorf("%d links: the search is broken", checked)
+	}
+}
+
+var ownLink = regexp.MustCompile(`\]\((#[^)\s]+)\)`)
+
+// withoutCode returns a page without its fenced blocks, and the blocks.
+func withoutCode(text string) (prose, code string) {
+	inside := false
+	var p, c strings.Builder
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside
+		case inside:
+			c.WriteString(line)
+		default:
+			p.WriteString(line)
+		}
+	}
+	return p.String(), c.String()
+}
+
+// headings returns the anchors of a page's headings, as GitHub makes them.
+func headings(text string) []string {
+	prose, _ := withoutCode(text)
+	var anchors []string
+	for line := range strings.Lines(prose) {
+		title := strings.TrimLeft(line, "#")
+		if title == line || !strings.HasPrefix(title, " ") {
+			continue
+		}
+		var b strings.Builder
+		for _, r := range strings.ToLower(strings.TrimSpace(title)) {
+			switch {
+			case r == ' ':
+				b.WriteByte('-')
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				b.WriteRune(r)
+			}
+		}
+		anchors = append(anchors, "#"+b.String())
+	}
+	return anchors
+}
