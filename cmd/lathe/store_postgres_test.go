@@ -27,9 +27,9 @@ func TestPostgresBackupOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	var commands string
-	for _, block := range fenced(string(text), "sh") {
-		if strings.Contains(block, "pg_dump") {
-			commands = block
+	for _, b := range blocks(string(text)) {
+		if b.language == "sh" && strings.Contains(b.body, "pg_dump") {
+			commands = b.body
 		}
 	}
 	if commands == "" {
