@@ -9,6 +9,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
+// itemRoom is the space, in bytes, that is reserved for the members of an item or part beside its text.
+const itemRoom = 256
+
 // An outItem is an output item that the writer has begun and not ended.
 type outItem struct {
 	kind    itemKind
@@ -18,11 +21,25 @@ type outItem struct {
 	part    partKind // the one that is open; of reasoning, partText: a summary
 	parts   int      // parts that are ended
 	content []byte   // of those, with the commas between them
-	text    []byte   // of the open part; of a call, its arguments or input
+	encoded []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
 	head    []byte   // of a call: the item up to its arguments
 	data    string   // opaque data of reasoning
 	cut     bool     // by the end of the output
 	raw     []byte   // of an item of another type: as it began
+}
+
+// text returns the text of the open part, or the arguments or input of a call, as far as they were written.
+func (it *outItem) text() string {
+	return rawjson.Text(it.appendEncoded(nil))
+}
+
+// appendText appends a member whose value is that text.
+func (it *outItem) appendText(dst []byte, key string) []byte {
+	return it.appendEncoded(wire.AppendKey(dst, key))
+}
+
+func (it *outItem) appendEncoded(dst []byte) []byte {
+	return append(append(append(dst, '"'), it.encoded...), '"')
 }
 
 func appendIndex(dst []byte, index int) []byte {
@@ -70,18 +87,12 @@ func (w *writer) keep(index int, item []byte) {
 	w.output = append(w.output, outDone{index, item})
 }
 
-// items returns the completed items.
-func (w *writer) items() (out []byte) {
+// items returns the completed items in the order of the output.
+func (w *writer) items() []outDone {
 	if w.unordered {
 		slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
 	}
-	for i, o := range w.output {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, o.json...)
-	}
-	return out
+	return w.output
 }
 
 // of appends the beginning of an event of an item.
@@ -133,9 +144,8 @@ func (w *writer) say(dst []byte, kind partKind, phase, text string) []byte {
 		dst = w.closePart(dst, it)
 		it.part = kind
 		dst = w.ofPart(dst, "response.content_part.added", it, "content_index")
-		dst = end(it.appendPart(wire.AppendKey(dst, "part"), ""))
+		dst = end(it.appendPart(wire.AppendKey(dst, "part")))
 	}
-	it.text = append(it.text, text...)
 	if kind == partRefusal {
 		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
 	}
@@ -151,9 +161,8 @@ func (w *writer) think(dst []byte, text string) []byte {
 	if it.part == partOther {
 		it.part = partText
 		dst = w.ofPart(dst, "response.reasoning_summary_part.added", it, "summary_index")
-		dst = end(it.appendPart(wire.AppendKey(dst, "part"), ""))
+		dst = end(it.appendPart(wire.AppendKey(dst, "part")))
 	}
-	it.text = append(it.text, text...)
 	return w.delta(dst, it, "response.reasoning_summary_text.delta", "summary_index", "", text)
 }
 
@@ -184,7 +193,6 @@ func (w *writer) beginCall(dst []byte, c *outCall) []byte {
 
 // args sends a piece of the arguments of a call, or the input of a custom tool.
 func (w *writer) args(dst []byte, it *outItem, text string) []byte {
-	it.text = append(it.text, text...)
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
@@ -215,11 +223,11 @@ func (w *writer) closeItem(dst []byte, it *outItem) []byte {
 		return w.done(dst, it.index, it.reasoning())
 	case itemCall:
 		dst = w.of(dst, "response.function_call_arguments.done", it)
-		dst = end(wire.AppendText(dst, "arguments", string(it.text)))
+		dst = end(it.appendText(dst, "arguments"))
 		return w.done(dst, it.index, it.call(status))
 	case itemCustom:
 		dst = w.of(dst, "response.custom_tool_call_input.done", it)
-		dst = end(wire.AppendText(dst, inputName, string(it.text)))
+		dst = end(it.appendText(dst, inputName))
 		return w.done(dst, it.index, it.call(status))
 	default:
 		return w.done(dst, it.index, it.raw)
@@ -231,48 +239,48 @@ func (w *writer) closePart(dst []byte, it *outItem) []byte {
 	if it.part == partOther {
 		return dst
 	}
-	text := string(it.text)
 	switch {
 	case it.kind == itemReasoning:
-		dst = end(wire.AppendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text", text))
+		dst = end(it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text"))
 		dst = w.ofPart(dst, "response.reasoning_summary_part.done", it, "summary_index")
 	case it.part == partRefusal:
-		dst = end(wire.AppendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal", text))
+		dst = end(it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal"))
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	default:
-		dst = wire.AppendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text", text)
+		dst = it.appendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text")
 		dst = end(append(dst, `,"logprobs":[]`...))
 		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
 	}
-	part := it.appendPart(nil, text)
+	part := it.appendPart(make([]byte, 0, len(it.encoded)+itemRoom))
 	it.endPart(part)
 	return end(append(wire.AppendKey(dst, "part"), part...))
 }
 
 // endPart records a part that is ended.
 func (it *outItem) endPart(part []byte) {
-	if it.parts > 0 {
-		it.content = append(it.content, ',')
+	if it.parts == 0 {
+		it.content = part
+	} else {
+		it.content = append(append(it.content, ','), part...)
 	}
-	it.content = append(it.content, part...)
 	it.parts++
-	it.part, it.text = partOther, nil
+	it.part, it.encoded = partOther, it.encoded[:0]
 }
 
-// appendPart appends the open part with a text.
-func (it *outItem) appendPart(dst []byte, text string) []byte {
+// appendPart appends the open part with its text.
+func (it *outItem) appendPart(dst []byte) []byte {
 	switch {
 	case it.kind == itemReasoning:
-		return append(wire.AppendText(append(dst, `{"type":"summary_text"`...), "text", text), '}')
+		return append(it.appendText(append(dst, `{"type":"summary_text"`...), "text"), '}')
 	case it.part == partRefusal:
-		return append(wire.AppendText(append(dst, `{"type":"refusal"`...), "refusal", text), '}')
+		return append(it.appendText(append(dst, `{"type":"refusal"`...), "refusal"), '}')
 	}
-	return append(wire.AppendText(append(dst, `{"type":"output_text"`...), "text", text), `,"annotations":[],"logprobs":[]}`...)
+	return append(it.appendText(append(dst, `{"type":"output_text"`...), "text"), `,"annotations":[],"logprobs":[]}`...)
 }
 
 // message returns the item of a message.
 func (it *outItem) message(status string) []byte {
-	dst := wire.AppendText([]byte{'{'}, "id", it.id)
+	dst := wire.AppendText(append(make([]byte, 0, len(it.content)+itemRoom), '{'), "id", it.id)
 	dst = append(dst, `,"type":"message","role":"assistant"`...)
 	dst = wire.AppendText(dst, "status", status)
 	if it.phase != "" {
@@ -298,7 +306,7 @@ func (it *outItem) call(status string) []byte {
 	if it.kind == itemCustom {
 		name = inputName
 	}
-	dst := wire.AppendText(slices.Clip(it.head), name, string(it.text))
+	dst := it.appendText(append(make([]byte, 0, len(it.head)+len(it.encoded)+itemRoom), it.head...), name)
 	return append(wire.AppendText(dst, "status", status), '}')
 }
 

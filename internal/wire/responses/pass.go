@@ -116,9 +116,15 @@ func (w *writer) passEvent(e *ev, data []byte) {
 	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta",
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		if it := w.passed(e); it != nil && wire.Kind(e.delta) == '"' {
-			it.text = rawjson.AppendUnquoteLossy(it.text, e.delta)
+			it.encoded = appendCharacters(it.encoded, rawjson.Text(e.delta))
 		}
 	}
+}
+
+// appendCharacters appends the text of a piece as the characters of a JSON string.
+func appendCharacters(dst []byte, text string) []byte {
+	quoted := rawjson.AppendQuote(nil, text)
+	return append(dst, quoted[1:len(quoted)-1]...)
 }
 
 // passed returns the open item of an event; nil if there is none.

@@ -177,7 +177,7 @@ func (r *resource) appendTextForm(dst, form []byte) []byte {
 type state struct {
 	status string
 	reason string // why it is incomplete
-	output []byte // the items, with the commas between them
+	output []outDone
 	err    *wire.APIError
 	usage  *lathe.Usage
 	extra  []lathe.Member
@@ -199,7 +199,14 @@ func (r *resource) append(dst []byte, s *state) []byte {
 		dst = append(dst, `,"incomplete_details":null`...)
 	}
 	dst = append(append(wire.AppendText(dst, "model", r.model), ','), r.head...)
-	dst = append(append(append(dst, `,"output":[`...), s.output...), ']')
+	dst = append(dst, `,"output":[`...)
+	for i := range s.output {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, s.output[i].json...)
+	}
+	dst = append(dst, ']')
 	if s.err != nil {
 		dst = wire.AppendText(append(wire.AppendKey(dst, "error"), '{'), "code", errorCode(s.err))
 		dst = append(wire.AppendText(dst, "message", s.err.Message), '}')

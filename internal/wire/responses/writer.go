@@ -51,7 +51,7 @@ type frame struct {
 	before, after []byte
 }
 
-// delta appends an event with a piece of the open part of an item. index is the member for the index of the part; "": there is
+// delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
 // none. more are further members.
 func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) []byte {
 	f := &w.frame
@@ -68,7 +68,11 @@ func (w *writer) delta(dst []byte, it *outItem, typ, index, more, text string) [
 	}
 	dst = strconv.AppendInt(append(dst, f.before...), int64(w.seq), 10)
 	w.seq++
-	return w.quoted(append(dst, f.after...), text)
+	dst = append(dst, f.after...)
+	from := len(dst)
+	dst = rawjson.AppendQuote(dst, text)
+	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
+	return w.endPiece(dst, len(dst)-from)
 }
 
 // An outDone is an item that was written completely.
@@ -126,15 +130,15 @@ var padding = strings.Repeat("0123456789abcdef", padTo/16)
 // piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
 // events of one size, texts of up to 128 bytes events of the next size, and so on.
 func (w *writer) piece(dst []byte, name, text string) []byte {
-	return w.quoted(wire.AppendKey(dst, name), text)
-}
-
-// quoted appends a piece of text, and ends the event: see piece.
-func (w *writer) quoted(dst []byte, text string) []byte {
+	dst = wire.AppendKey(dst, name)
 	from := len(dst)
 	dst = rawjson.AppendQuote(dst, text)
+	return w.endPiece(dst, len(dst)-from)
+}
+
+// endPiece ends an event with a piece of that many encoded bytes: see piece.
+func (w *writer) endPiece(dst []byte, size int) []byte {
 	if w.padded {
-		size := len(dst) - from
 		dst = wire.AppendText(dst, "obfuscation", padding[:padTo-1-(size+padTo-1)%padTo])
 	}
 	return end(dst)
@@ -177,9 +181,14 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 			c.id, c.name = d.ID, d.Name
 		}
 	case lathe.DeltaCallArgs:
-		if c := w.call(d.Index); !c.ended {
-			c.args = append(c.args, d.Text...)
+		c := w.call(d.Index)
+		if c.ended {
+			break
 		}
+		if c.item != nil && c.item.kind == itemCall && len(c.args) == 0 && d.Text != "" && len(w.queue) > 0 && w.queue[0].call == c {
+			return w.args(dst, c.item, d.Text)
+		}
+		c.args = append(c.args, d.Text...)
 	case lathe.DeltaCallEnd:
 		c := w.call(d.Index)
 		if c.item == nil && c.id == "" {
@@ -244,7 +253,7 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 	it := c.item
 	if it.kind == itemCustom {
 		if c.ended {
-			if more, ok := strings.CutPrefix(customInput(string(c.args)), string(it.text)); ok && more != "" {
+			if more, ok := strings.CutPrefix(customInput(string(c.args)), it.text()); ok && more != "" {
 				dst = w.args(dst, it, more)
 			}
 		}
@@ -255,7 +264,7 @@ func (w *writer) sendCall(dst []byte, c *outCall) []byte {
 	if !c.ended {
 		return dst
 	}
-	if it.kind == itemCall && len(it.text) == 0 && !c.cut {
+	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
 		dst = w.args(dst, it, "{}")
 	}
 	it.cut = c.cut
@@ -375,7 +384,7 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 			c.name = "unknown"
 		}
 		c.args = append(c.args[:0], valid(call.Arguments)...)
-	} else if more, ok := strings.CutPrefix(valid(call.Arguments), string(c.item.text)+string(c.args)); ok {
+	} else if more, ok := strings.CutPrefix(valid(call.Arguments), c.item.text()+string(c.args)); ok {
 		c.args = append(c.args, more...)
 	}
 	c.ended, c.cut = true, call.Incomplete
