@@ -44,8 +44,8 @@ func initCommand() *cobra.Command {
 		Use:   "init [flags]",
 		Short: "Write a commented lathe.yaml for a model server",
 		Long: `Writes lathe.yaml, or the file that --config names, for one model server, with the documentation of its settings as comments.
-It asks on a terminal for what no flag says. The first probes of ` + "`lathe doctor`" + ` are made, and what they find is set, unless
---no-check says not to. A file that is there is left as it is, unless --force is given.`,
+It asks on a terminal for what no flag says. Elsewhere --model is needed if the server has several models. The first probes of
+` + "`lathe doctor`" + ` are made, and what they find is set, unless --no-check says not to. A file that is there is left as it is, unless --force is given.`,
 		Example: `  lathe init
   lathe init --base-url http://127.0.0.1:11434/v1 --model qwen3
   lathe init --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-5-mini --print`,
@@ -159,6 +159,9 @@ func (f *initFlags) askForUpstream(ctx context.Context) error {
 		if u.baseURL == "" {
 			return usageError("which model server? give --base-url URL and --model NAME, such as --base-url %s --model qwen3", usualUpstream)
 		}
+		if u.model == "" && !f.noCheck {
+			return f.chooseOnlyModel(ctx)
+		}
 		return nil // a model that is missing has its own error
 	}
 	var err error
@@ -188,6 +191,19 @@ func (f *initFlags) askForUpstream(ctx context.Context) error {
 	}
 	if n, err := strconv.Atoi(u.model); err == nil && n >= 1 && n <= len(names) {
 		u.model = names[n-1]
+	}
+	return nil
+}
+
+// chooseOnlyModel sets the model of a server that lists one. It returns an error with the names if the server lists several.
+func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
+	switch names := f.listed(ctx); len(names) {
+	case 0: // a model that is missing has its own error
+	case 1:
+		f.upstream.model = names[0]
+		f.view.note("the server has one model: " + printable(names[0]))
+	default:
+		return usageError("--base-url needs --model: %s", printable(strings.Join(names, ", ")))
 	}
 	return nil
 }

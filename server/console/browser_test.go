@@ -333,7 +333,7 @@ func TestT27_T41_PageInABrowser(t *testing.T) {
 		s := newStage(driver)
 		report := s.browse(t, size)
 		for name, want := range map[string]string{
-			"error": "", "images": "0", "bold": "0", "title": "false", "violations": "", "model": poison, "text": poison, "unnamed": "", "wide": "false", "focusable": "0,0,0,0", "path": "/chats/ID", "owned": "undefinedundefined",
+			"error": "", "images": "0", "bold": "0", "title": "false", "violations": "", "model": poison, "text": poison, "unnamed": "", "wide": "false", "focusable": "0,0,0,0,0", "path": "/chats/ID", "owned": "undefinedundefined",
 			"args": laid, "escapes": `\u202e \u200b`, "loud": "0 off", "edited": "once more, with fail in its past",
 			"long": "The message has 5,001 characters; this server takes 5,000. Shorten it, or raise serve.max_text. Nothing was cut off or sent.|5001|true|0",
 		} {

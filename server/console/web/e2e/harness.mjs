@@ -34,21 +34,31 @@ export const views = [
 export async function serve(bin, files = {}, args = []) {
   const folder = mkdtempSync(join(tmpdir(), "lathe-e2e-"));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const child = spawn(bin, ["serve", "--addr", "127.0.0.1:0", ...args], { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ["ignore", "pipe", "pipe"] });
-  let log = "";
-  const base = await new Promise((resolve, reject) => {
-    const read = (stream) => createInterface({ input: stream }).on("line", (line) => {
-      log += `${line}\n`;
-      const found = line.match(/http:\/\/127\.0\.0\.1:\d+/);
-      if (found) resolve(`${found[0]}/`);
+  let log = "", child, ended;
+  const start = (addr) => {
+    child = spawn(bin, ["serve", "--addr", addr, ...args], { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ["ignore", "pipe", "pipe"] });
+    const mine = child; // a later start replaces it
+    ended = new Promise((resolve) => mine.on("exit", resolve));
+    return new Promise((resolve, reject) => {
+      const read = (stream) => createInterface({ input: stream }).on("line", (line) => {
+        log += `${line}\n`;
+        const found = line.match(/http:\/\/127\.0\.0\.1:\d+/);
+        if (found) resolve(`${found[0]}/`);
+      });
+      read(mine.stdout);
+      read(mine.stderr);
+      mine.on("exit", () => reject(new Error(`lathe serve ended:\n${log}`)));
     });
-    read(child.stdout);
-    read(child.stderr);
-    child.on("exit", () => reject(new Error(`lathe serve ended:\n${log}`)));
-  });
-  const ended = new Promise((resolve) => child.on("exit", resolve));
+  };
+  const base = await start("127.0.0.1:0");
   return {
     base, folder, log: () => log,
+    // kill ends the process without a warning, start starts it again at the same address.
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+    start: () => start(new URL(base).host),
     async stop() {
       child.kill("SIGTERM");
       await ended;

@@ -46,7 +46,7 @@ export default async function operate({ page, context, base, view, server: lathe
   await page.getByText("No call waits for you.").waitFor();
   await axe("no approvals");
   await start(page, base);
-  const card = page.locator(".approval");
+  const card = page.locator(".approval-list .card");
   await card.waitFor();
   await axe("an approval");
   await shot("approval");
@@ -54,20 +54,40 @@ export default async function operate({ page, context, base, view, server: lathe
   for (const part of ["calculator", "tools.ask", "builtin", "read only", "7 + 35"]) check(`the card has ${part}`, text.includes(part));
   await card.focus();
   await page.keyboard.press("a");
-  await page.locator(".approval-decided").getByText("calculator was approved.").waitFor();
+  await page.locator(".approval-decided").getByText("calculator was approved by you.").waitFor();
   check("the focus is not lost", await page.evaluate(() => document.activeElement?.tagName !== "BODY"));
 
   // Edit: what cannot be sent is refused before it is sent; the rest decides the call.
   await start(page, base);
   await card.waitFor();
-  await card.getByRole("button", { name: "Edit" }).press("Enter");
+  await card.getByRole("button", { name: "Edit…" }).press("Enter");
   await card.locator("textarea").fill("{no json");
-  await card.getByRole("button", { name: "Approve with these arguments" }).press("Enter");
+  await card.getByRole("button", { name: "Approve the edited arguments" }).press("Enter");
   await card.getByRole("alert").waitFor();
   await axe("a wrong edit");
   await card.locator("textarea").fill('{"expression": "1 + 1"}');
-  await card.getByRole("button", { name: "Approve with these arguments" }).press("Enter");
-  await page.locator(".approval-decided").getByText("calculator was approved with other arguments.").waitFor();
+  await card.getByRole("button", { name: "Approve the edited arguments" }).press("Enter");
+  await page.locator(".approval-decided").getByText("calculator was approved with other arguments by you.").waitFor();
+
+  // Answer in place of the tool, and deny with a reason. Escape leaves the box and gives the focus back.
+  await start(page, base);
+  await card.waitFor();
+  await card.getByRole("button", { name: "Answer instead…" }).press("Enter");
+  await card.locator("textarea").press("Escape");
+  await page.waitForFunction(() => document.activeElement?.textContent === "Answer instead…");
+  await page.keyboard.press("Enter");
+  await card.locator("textarea").fill("It is 42.");
+  await card.getByRole("button", { name: "Send this answer" }).press("Enter");
+  await page.locator(".approval-decided").getByText("calculator was answered in place of the tool by you.").waitFor();
+  await start(page, base);
+  await card.waitFor();
+  await card.getByRole("button", { name: "Deny with a reason…" }).press("Enter");
+  await card.locator("textarea").fill("Not this!");
+  await card.getByRole("button", { name: "Deny with this reason" }).press("Enter");
+  await card.getByRole("alert").getByText("A reason has at most 64").waitFor();
+  await card.locator("textarea").fill("not_this");
+  await card.getByRole("button", { name: "Deny with this reason" }).press("Enter");
+  await page.locator(".approval-decided").getByText("calculator was denied by you.").waitFor();
 
   // Two tabs: one decides, the other says who did.
   await start(page, base);
@@ -75,12 +95,12 @@ export default async function operate({ page, context, base, view, server: lathe
   const second = await context.newPage();
   await watch(second);
   await second.goto(`${base}approvals`);
-  await second.locator(".approval").waitFor();
-  await second.locator(".approval").focus();
+  await second.locator(".approval-list .card").waitFor();
+  await second.locator(".approval-list .card").focus();
   await second.keyboard.press("r");
-  await second.locator(".approval-decided").getByText("calculator was denied.").waitFor();
+  await second.locator(".approval-decided").getByText("calculator was denied by you.").waitFor();
   await second.close();
-  await page.locator(".approval-decided").getByText("calculator was denied by http elsewhere.").waitFor();
+  await page.locator(".approval-decided").getByText("calculator was denied by another page or program.").waitFor();
   check("no card is left", await card.count(), 0);
   await shot("decided");
 
@@ -124,6 +144,12 @@ export default async function operate({ page, context, base, view, server: lathe
   for (const [path, title, has] of [["limits", "Models and keys", "sim/demo"], ["audit", "Audit log", "whole"], ["settings?q=tools.builtin", "Settings", "tools.builtin"], ["health", "Health", "server notes"]]) {
     await open(path, title);
     await page.getByText(has).first().waitFor();
+    if (path === "audit") {
+      await page.getByLabel("Search").fill("no line has this");
+      await page.getByText("No line fits.").waitFor();
+      await axe("a table without rows");
+      await page.getByLabel("Search").fill("");
+    }
     await axe(path);
     await shot(path.split("?")[0]);
   }

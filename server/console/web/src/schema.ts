@@ -111,6 +111,32 @@ export function from(v: unknown): Json {
   return v as Json;
 }
 
+// range says what a number may be, or how many of something there may be.
+function range(least: unknown, most: unknown): string {
+  if (least !== undefined && most !== undefined) return `${least} to ${most}`;
+  return least !== undefined ? `${least} or more` : most !== undefined ? `at most ${most}` : "";
+}
+
+// limitsOf says for people what a schema asks of a value beside its type.
+export function limitsOf(s: Schema): string {
+  const some = (text: string, unit: string) => text && `${text} ${unit}`;
+  return [
+    range(s.minimum, s.maximum), s.exclusiveMinimum !== undefined && `more than ${s.exclusiveMinimum}`, s.exclusiveMaximum !== undefined && `less than ${s.exclusiveMaximum}`,
+    s.multipleOf !== undefined && `a multiple of ${s.multipleOf}`, some(range(s.minLength, s.maxLength), "characters"), some(range(s.minItems, s.maxItems), "items"),
+    typeof s.pattern === "string" && `pattern ${s.pattern}`, typeof s.format === "string" && `format ${s.format}`,
+  ].filter(Boolean).join(", ");
+}
+
+// near returns the number nearest to 0 that the limits of a schema allow, as far as one is easily found.
+function near(s: Schema): number {
+  const n = (key: string) => typeof s[key] === "number" ? s[key] as number : undefined;
+  const least = Math.max(n("minimum") ?? -Infinity, (n("exclusiveMinimum") ?? -Infinity) + 1), most = Math.min(n("maximum") ?? Infinity, (n("exclusiveMaximum") ?? Infinity) - 1);
+  const at = Math.max(least, Math.min(most, 0)), step = n("multipleOf") ?? (s.type === "integer" ? 1 : 0);
+  return step > 0 ? (at < 0 ? Math.floor(at / step) : Math.ceil(at / step)) * step : at;
+}
+
+const mostItems = 20; // that a form begins with
+
 // initial returns the value with which the form of a required schema begins.
 export function initial(given: unknown, root: unknown, depth = 0): Json {
   const s = shape(given, root);
@@ -122,12 +148,18 @@ export function initial(given: unknown, root: unknown, depth = 0): Json {
       const required = new Set(s.schema.required as string[] ?? []);
       return Object.fromEntries(Object.entries(s.schema.properties as Schema).filter(([k]) => required.has(k)).map(([k, m]) => [k, initial(m, root, depth + 1)]));
     }
-    case "array": return [];
+    case "array": return items(s.schema, root, depth);
     case "string": return "";
-    case "number": return new Raw("0");
+    case "number": return new Raw(String(near(s.schema)));
     case "boolean": return false;
     case "choice": return from(s.choices[0]);
     case "variants": return initial(s.variants[0], root, depth + 1);
-    case "any": return s.schema.type === "array" ? [] : {};
+    case "any": return s.schema.type === "array" ? items(s.schema, root, depth) : {};
   }
+}
+
+// items returns as many items as an array must have.
+function items(s: Schema, root: unknown, depth: number): Json[] {
+  const first = Array.isArray(s.prefixItems) ? s.prefixItems : [], many = Math.min(mostItems, Number(s.minItems) || 0);
+  return Array.from({ length: many }, (_, i) => initial(first[i] ?? s.items, root, depth + 1));
 }

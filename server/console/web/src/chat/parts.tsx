@@ -8,7 +8,7 @@ import { count, words } from "../text/format";
 import { chat } from "./chat";
 import { isBehind, type Message, type Part } from "./message";
 import type { ComponentChildren } from "preact";
-import { visible } from "../text/visible.js";
+import { prose, visible } from "../text/visible.js";
 
 const states: Record<string, [kind: "" | "ok" | "wait" | "bad" | "run", word: string]> = {
   "input-streaming": ["run", "◌ writing the call"],
@@ -55,7 +55,7 @@ function ToolPart({ part: p, message, effect }: { part: Part; message: Message; 
 // Messages and parts change in place: revision tells the components here that they have.
 export function PartView({ part: p, message, revision, effects }: { part: Part; message: Message; revision: number; effects: Map<string, string> }) {
   if (p.toolCallId !== undefined) return <ToolPart part={p} message={message} revision={revision} effect={effects.get(p.type.slice("tool-".length))} />;
-  if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? p.text : <Markdown text={p.text} />}</div>;
+  if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? prose(p.text) : <Markdown text={p.text} />}</div>;
   if (p.type === "reasoning" && p.text) return <Reasoning text={p.text} />;
   if (p.type === "file") return <p class="meta">A file of type {visible(p.mediaType ?? "")}</p>;
   return null;

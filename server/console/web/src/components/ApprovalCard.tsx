@@ -6,13 +6,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, now, Refusal, send } from "../api";
 import { clock, count, words } from "../text/format";
 import { escapes, exactly, visible, writable } from "../text/visible.js";
-import { Pieces } from "./basics";
+import { Badge, Copy, JsonView, Link, Pieces, Seen, Time } from "./basics";
 
 export interface Decision {
   decision: string; // approved, edited, answered, denied, expired
   by?: string;
   decided_at?: string;
   args_digest?: string;
+  scope?: string; // of an approval: the further calls that it is good for
   mine?: boolean;
 }
 
@@ -20,6 +21,8 @@ export interface Decision {
 export interface WaitingCall {
   run_id?: string;
   session_id?: string;
+  principal?: string;
+  model?: string;
   tool_call_id: string;
   tool: string;
   state: string;
@@ -32,6 +35,8 @@ export interface WaitingCall {
   rule?: string;
   reason?: string;
   tool_labels?: string[];
+  may_decide?: boolean;
+  requested_at?: string;
   expires_at?: string;
   facts?: { name: string; value: string; model?: boolean }[];
 }
@@ -46,7 +51,7 @@ export interface Run {
   decisions?: Decision[];
 }
 
-const verdicts: Record<string, string> = { approved: "approved", edited: "approved with other arguments", answered: "answered in place of the tool", denied: "denied", expired: "not decided in time, and has expired" };
+const verdicts: Record<string, string> = { approved: "approved", edited: "approved with other arguments", answered: "answered in place of the tool", denied: "denied", expired: "not decided in time, and has expired", withdrawn: "withdrawn: its run has moved on" };
 
 // by says who has decided.
 function by(d: Decision): string {
@@ -66,10 +71,17 @@ export function decidedText(d: Decision): string {
 export function decisionIn(run: Run, digest: string): Decision | undefined {
   const decision = run.decisions?.findLast((d) => d.args_digest === digest);
   if (decision) return decision;
-  return run.open_calls.some((o) => o.args_digest === digest) ? undefined : { decision: "withdrawn: its run has moved on" };
+  return run.open_calls.some((o) => o.args_digest === digest) ? undefined : { decision: "withdrawn" };
 }
 
 const scopes = [["", "this call only"], ["call", "equal calls of this run"], ["run", "all calls of this tool in this run"], ["session", "all calls of this tool in this chat"]] as const;
+
+// decidedLine says what was decided about a call of a tool, in one sentence.
+export function decidedLine(tool: string, d: Decision): string {
+  if (d.decision === "expired") return `The request for ${visible(tool)} has expired: the call is not made.`;
+  const scope = d.scope && scopes.find(([value]) => value === d.scope)?.[1];
+  return `${visible(tool)} was ${verdicts[d.decision] ?? d.decision}${by(d)}${scope ? ` for ${scope}` : ""}.`;
+}
 
 const left = (ms: number) => {
   const s = Math.floor(ms / 1000);
@@ -104,14 +116,25 @@ function useLeft(at: string | undefined): number {
   return ms;
 }
 
+type Verb = "approve" | "deny" | "edit" | "answer";
+type Mode = "" | Exclude<Verb, "approve">;
+
+const past: Record<Verb, string> = { approve: "approved", edit: "edited", deny: "denied", answer: "answered" };
+const editors: Record<Exclude<Mode, "">, { label: string; submit: string; back: string; rows: number }> = {
+  edit: { label: "Arguments to approve instead", submit: "Approve the edited arguments", back: "Keep them as they are", rows: 6 },
+  answer: { label: "Text that the model gets instead of a result; the tool is not called", submit: "Send this answer", back: "Back", rows: 3 },
+  deny: { label: "Reason for the log and the model: a–z, 0–9 and _, at most 64", submit: "Deny with this reason", back: "Back", rows: 1 },
+};
+
 // ApprovalCard decides about one call. decision is what was decided elsewhere, if the caller knows; onDecided is called once,
-// with the decision, the run after it where the server told it, and whether the card had the focus.
-export function ApprovalCard({ runId, call, decision: elsewhere, onDecided }: { runId: string; call: WaitingCall; decision?: Decision; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void }) {
+// with the decision, the run after it where the server told it, and whether the card had the focus. A card that is alone
+// names its tool and its run, and takes the focus: A approves the call once, R denies it.
+export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false }: { runId: string; call: WaitingCall; decision?: Decision; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
   const text = call.exact_arguments ?? call.arguments;
-  const box = useRef<HTMLDivElement>(null), editor = useRef<HTMLTextAreaElement>(null), change = useRef<HTMLButtonElement>(null);
+  const box = useRef<HTMLDivElement>(null), editor = useRef<HTMLTextAreaElement>(null), opener = useRef<HTMLElement | null>(null);
   const [mine, setMine] = useState<Decision>();
   const [status, setStatus] = useState(() => fault(call, text));
-  const [mode, setMode] = useState<"" | "edit" | "answer">("");
+  const [mode, setMode] = useState<Mode>("");
   const [scope, setScope] = useState("");
   const busy = useRef(false);
   const told = useRef(false);
@@ -134,15 +157,15 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided }: { 
   useEffect(() => { if (mode) editor.current?.focus(); }, [mode]);
 
   // A button that is disabled would lose the focus: the card is marked as busy instead.
-  const post = async (verb: "approve" | "deny" | "edit" | "answer", more = "") => {
-    if (decision || busy.current) return;
+  const post = async (verb: Verb, { scope = "", more = "" } = {}) => {
+    if (decision || busy.current || call.may_decide === false || verb === "approve" && !whole) return;
     busy.current = true;
     box.current?.setAttribute("aria-busy", "true");
     setStatus("");
-    if (verb === "approve" && scope) more = `,"scope":${JSON.stringify(scope)}`;
+    if (scope) more = `,"scope":${JSON.stringify(scope)}`;
     try {
       const run = await send<Run>("POST", `api/runs/${enc(runId)}/approvals/${enc(call.tool_call_id)}`, `{"decision":"${verb}","digest":${JSON.stringify(call.args_digest)}${more}}`);
-      settle({ decision: { approve: "approved", edit: "edited", deny: "denied", answer: "answered" }[verb], mine: true, decided_at: new Date().toISOString() }, run);
+      settle({ decision: past[verb], scope, mine: true, decided_at: new Date().toISOString() }, run);
     } catch (e) {
       if (e instanceof Refusal && e.problem.decision) return settle(e.problem as unknown as Decision);
       if (e instanceof Refusal && e.code === "approval_expired") return settle({ decision: "expired" });
@@ -157,39 +180,63 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided }: { 
       box.current?.setAttribute("aria-busy", "false");
     }
   };
-  const sendEdited = () => {
+  const submit = () => {
     const value = editor.current!.value;
-    if (mode === "answer") return void post("answer", `,"answer":${JSON.stringify(value)}`);
+    if (mode === "answer") return void post("answer", { more: `,"result":${JSON.stringify(value)}` });
+    if (mode === "deny") {
+      if (!/^[a-z0-9_]{0,64}$/.test(value)) return setStatus("A reason has at most 64 of a–z, 0–9 and _, such as wrong_account.");
+      return void post("deny", { more: value && `,"reason":${JSON.stringify(value)}` });
+    }
     if (!isObject(value)) return setStatus("The arguments must be a JSON object, such as {\"name\": \"value\"}.");
-    void post("edit", `,"arguments":${value}`);
+    void post("edit", { more: `,"arguments":${value}` });
+  };
+  const choose = (to: Mode) => { opener.current = document.activeElement as HTMLElement; setStatus(""); setMode(to); };
+  const back = () => {
+    const name = opener.current?.dataset.mode;
+    setMode("");
+    setTimeout(() => box.current?.querySelector<HTMLElement>(`[data-mode=${name}]`)?.focus());
+  };
+  const keys = (e: KeyboardEvent) => {
+    if (e.key === "Escape" && mode) back();
+    else if (e.target !== box.current || e.ctrlKey || e.metaKey || e.altKey) return;
+    else if (e.key === "a") void post("approve");
+    else if (e.key === "r") void post("deny");
+    else return;
+    e.preventDefault();
   };
 
   const known = Object.fromEntries((call.facts ?? []).filter((f) => !f.model).map((f) => [f.name, f.value]));
-  const row = (name: string, value: ComponentChildren) => value ? <><dt>{name}</dt><dd>{typeof value === "string" ? visible(value) : value}</dd></> : null;
+  const row = (name: string, value: ComponentChildren) => value ? <><dt>{name}</dt><dd>{typeof value === "string" ? <Seen text={value} /> : value}</dd></> : null;
   const why = known["why asked"] ?? (call.reason ? `${call.reason} (rule ${call.rule})` : call.rule && `rule ${call.rule}`);
-  const bytes = new TextEncoder().encode(text).length, hidden = escapes(text);
-  return <div class={`card${decision ? " decided" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={-1} ref={box}>
+  const bytes = new TextEncoder().encode(text).length, hidden = escapes(text), other = mode && editors[mode];
+  return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
+    {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><Badge kind="wait">waits</Badge>{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
     <dl class="facts">
-      {row("Tool", call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}
-      {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}{row("Digest", <span class="mono">{call.args_digest}</span>)}
+      {row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}
+      {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
+      {row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}{row("Digest", <><span class="mono"><Seen text={call.args_digest} /></span> <Copy text={call.args_digest} label="Copy digest" /></>)}
+      {row("Run", alone && <Link to={`/runs/${enc(runId)}`}><Seen text={runId} /></Link>)}
     </dl>
-    <h2 class="label">Arguments</h2>
-    <pre class="exact" tabIndex={0} role="region" aria-label="Arguments"><Pieces cut={exactly(text)} /></pre>
+    {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
+    <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)}`}><Pieces cut={exactly(text)} /></pre>
     <p class="meta">These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
-    {!decision && mode && <div class="editor">
-      <textarea ref={editor} key={mode} rows={6} spellcheck={false} aria-label={mode === "edit" ? "Arguments to approve instead" : "Text that the model gets instead of a result"} defaultValue={mode === "edit" ? writable(text) : ""} />
-      <button type="button" onClick={sendEdited}>{mode === "edit" ? "Approve the edited arguments" : "Send this answer"}</button>
-      <button type="button" class="quiet" onClick={() => { setMode(""); setTimeout(() => change.current?.focus()); }}>{mode === "edit" ? "Keep them as they are" : "Back"}</button>
+    {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}
+    {!decision && call.may_decide === false && <p class="soft">Your key may not decide about this call.</p>}
+    {!decision && other && <div class="editor">
+      <textarea ref={editor} key={mode} rows={other.rows} spellcheck={false} aria-label={other.label} placeholder={mode === "edit" ? "" : other.label} defaultValue={mode === "edit" ? writable(text) : ""} />
+      <button type="button" class={mode === "deny" ? "danger" : ""} onClick={submit}>{other.submit}</button>
+      <button type="button" class="quiet" onClick={back}>{other.back}</button>
     </div>}
-    {!decision && !mode && <div class="answers">
-      <button type="button" class="approve" disabled={!whole} onClick={() => void post("approve")}>Approve</button>
+    {!decision && !mode && call.may_decide !== false && <div class="answers">
+      <button type="button" class="approve" disabled={!whole} onClick={() => void post("approve", { scope })}>Approve</button>
       <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button>
-      <button type="button" class="quiet change" ref={change} disabled={!whole} onClick={() => setMode("edit")}>Edit…</button>
-      <button type="button" class="quiet answer" onClick={() => setMode("answer")}>Answer instead…</button>
-      <label class="scope">Approve for <select value={scope} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
+      <button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
+      <button type="button" class="quiet change" data-mode="edit" disabled={!whole} onClick={() => choose("edit")}>Edit…</button>
+      <button type="button" class="quiet answer" data-mode="answer" onClick={() => choose("answer")}>Answer instead…</button>
+      <label class="scope">Approve for <select value={scope} disabled={!whole} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
     </div>}
-    {status && !decision && <p class="card-status" role="alert">{status}</p>}
+    {status && !decision && <p class="card-status" role="alert">{visible(status)}</p>}
     {decision && <p class="meta card-decided" role="status">{decidedText(decision)}</p>}
   </div>;
 }

@@ -27,6 +27,9 @@ export interface DataTableProps<T> {
 const most = 60; // rows in the document
 const spare = 6; // rows above and below the view
 
+// share returns the track of a column on a narrow screen, where all columns share the width that there is.
+const share = (width = "") => `minmax(0, ${/^([\d.]+)rem$/.exec(width)?.[1] ?? 8}fr)`;
+
 export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, rowHeight = 40 }: DataTableProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
@@ -71,9 +74,10 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
     setView({ top: el.scrollTop, height: el.clientHeight });
   };
 
-  const tracks = (phone: boolean) => columns.filter((c, i) => !phone || c.phone || i === 0).map((c) => c.width ?? "minmax(0, 1fr)").join(" ");
+  const tracks = (phone: boolean) => columns.filter((c, i) => !phone || c.phone || i === 0).map((c) => phone ? share(c.width) : c.width ?? "minmax(0, 1fr)").join(" ");
   const cellClass = (c: Column<T>, i: number) => `td${c.align ? " end" : ""}${c.phone || i === 0 ? "" : " wide-only"}`;
-  return <div class="table" ref={box} role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
+  if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
+  return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
     style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px` }}>
     <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)}>{c.title}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
@@ -91,6 +95,5 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
         </div>;
       })}
     </div>
-    {rows.length === 0 && <div class="table-empty">{empty}</div>}
   </div>;
 }

@@ -5,7 +5,7 @@ import MarkdownIt, { type Token } from "markdown-it";
 import { Component, createRef, Fragment, h, type ComponentChildren } from "preact";
 import { memo } from "preact/compat";
 import { useRef, useState } from "preact/hooks";
-import { visible } from "../text/visible.js";
+import { prose, visible } from "../text/visible.js";
 import { Copy } from "./basics";
 
 const parser = new MarkdownIt({ html: false, linkify: false, breaks: true, typographer: false });
@@ -59,17 +59,17 @@ function node({ token, children }: Tree, key: number): ComponentChildren {
     case "text":
     case "html_inline":
     case "html_block":
-      return <Grow key={key} text={token.content} />;
+      return <Grow key={key} text={prose(token.content)} />;
     case "softbreak":
     case "hardbreak":
       return <br key={key} />;
     case "code_inline":
-      return <code key={key}>{token.content}</code>;
+      return <code key={key}>{prose(token.content)}</code>;
     case "code_block":
     case "fence":
       return <Code key={key} text={token.content} language={token.info.trim().split(/\s/)[0] ?? ""} />;
     case "image":
-      return <OutsideLink key={key} to={String(token.attrGet("src") ?? "")}>[image{token.content ? `: ${token.content}` : ""}]</OutsideLink>;
+      return <OutsideLink key={key} to={String(token.attrGet("src") ?? "")}>[image{token.content ? `: ${prose(token.content)}` : ""}]</OutsideLink>;
     case "link_open":
       return <OutsideLink key={key} to={String(token.attrGet("href") ?? "")}>{inner()}</OutsideLink>;
     case "table_open":
@@ -85,11 +85,11 @@ function node({ token, children }: Tree, key: number): ComponentChildren {
       return <ol key={key} start={Number(token.attrGet("start") ?? 1)}>{inner()}</ol>;
   }
   if (plainTags.has(token.tag)) return h(token.tag, { key }, token.nesting === 0 ? null : inner());
-  return <Fragment key={key}>{token.content ? <Grow text={token.content} /> : inner()}</Fragment>;
+  return <Fragment key={key}>{token.content ? <Grow text={prose(token.content)} /> : inner()}</Fragment>;
 }
 
 function Code({ text, language }: { text: string; language: string }) {
-  return <figure class="code"><figcaption><span>{visible(language) || "text"}</span><Copy text={text} /></figcaption><pre tabIndex={0} role="region" aria-label="Code"><code><Grow text={text} /></code></pre></figure>;
+  return <figure class="code"><figcaption><span>{visible(language) || "text"}</span><Copy text={text} /></figcaption><pre tabIndex={0} role="region" aria-label="Code"><code><Grow text={prose(text)} /></code></pre></figure>;
 }
 
 // A Block is what one parse made of a stretch of the text that does not change any more, or of its end.

@@ -2,7 +2,7 @@
 
 import { useId, useState } from "preact/hooks";
 import { visible } from "../text/visible";
-import { from, initial, Raw, shape, text, type Json, type Schema } from "../schema";
+import { from, initial, limitsOf, Raw, shape, text, type Json, type Schema } from "../schema";
 
 interface Props { label: string; schema: unknown; root: unknown; value: Json | undefined; required: boolean; change: (v: Json | undefined) => void; depth?: number }
 
@@ -12,7 +12,7 @@ export function SchemaField(p: Props) {
   const id = useId();
   const s = shape(p.schema, p.root);
   const depth = p.depth ?? 0;
-  const about = typeof s.schema.description === "string" ? visible(s.schema.description) : "";
+  const about = visible([typeof s.schema.description === "string" ? s.schema.description : "", limitsOf(s.schema)].filter(Boolean).join(" · "));
   const hint = about && <span id={`${id}-d`} class="soft small">{about}</span>;
   const described = about ? `${id}-d` : undefined;
   const label = <label for={id}>{visible(p.label)}{p.required && <span class="soft"> required</span>}</label>;
@@ -78,7 +78,8 @@ function Items({ of, root, value, change, depth, label }: Props & { of: Schema; 
 function Variants({ of, root, value, change, depth, label }: Props & { of: Schema[]; depth: number }) {
   const [at, set] = useState(0);
   const id = useId();
-  const name = (s: Schema, i: number) => visible(typeof s.title === "string" ? s.title : typeof s.type === "string" ? s.type : `form ${i + 1}`);
+  const named = (s: Schema) => typeof s.title === "string" ? s.title : typeof s.type === "string" ? s.type : "form";
+  const name = (s: Schema, i: number) => visible(of.filter((o) => named(o) === named(s)).length > 1 ? `${named(s)} ${i + 1}` : named(s));
   return <><div class="form-field"><label for={id}>Form of {visible(label)}</label><select id={id} value={String(at)} onChange={(e) => { const n = Number(e.currentTarget.value); set(n); change(initial(of[n], root)); }}>
     {of.map((s, i) => <option key={i} value={String(i)}>{name(s, i)}</option>)}</select></div>
     <SchemaField key={at} label={label} schema={of[at]} root={root} required value={value} depth={depth + 1} change={change} /></>;

@@ -97,7 +97,15 @@ export function JsonView({ text, exact = false, label, copy = true, class: name 
   </div>;
 }
 
-export const Badge = ({ kind = "", children }: { kind?: "" | "ok" | "wait" | "bad" | "run"; children: ComponentChildren }) => <span class={`badge ${kind}`}>{children}</span>;
+// PlainTable is a table of a few rows. It scrolls sideways where it is too wide.
+export function PlainTable({ label, head, children }: { label: string; head: string[]; children: ComponentChildren }) {
+  return <div class="plain-table" tabIndex={0} role="region" aria-label={label}><table><thead><tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
+}
+
+// seen replaces what cannot be seen in the texts among children.
+const seen = (c: ComponentChildren): ComponentChildren => typeof c === "string" ? visible(c) : Array.isArray(c) ? c.map(seen) : c;
+
+export const Badge = ({ kind = "", children }: { kind?: "" | "ok" | "wait" | "bad" | "run"; children: ComponentChildren }) => <span class={`badge ${kind}`}>{seen(children)}</span>;
 
 // Loading, Empty and ErrorState take the place of content that is not there.
 export const Loading = ({ what = "Loading" }: { what?: string }) => <p class="state-box soft" role="status"><span class="pulse" aria-hidden="true" />{what}…</p>;

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../api";
 import { Seen } from "../components/basics";
+import { visible } from "../text/visible";
 import { duration, words } from "../text/format";
 import { spansOf } from "./spans";
 import { micros, type RunEvent } from "./types";
@@ -53,7 +54,7 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
           return <div key={s.id} class="timeline-row" role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
             <span class="timeline-name" style={{ paddingLeft: `${.6 + Math.min(s.lane, 5) * .6}rem` }}><Seen text={s.label} /> <span class="soft">{took}</span><span class="unseen">, {s.kind}{s.to === undefined ? ", goes on" : ""}, </span></span>
-            <span class="timeline-track"><span class={`bar ${s.kind}${s.failed ? " failed" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={says} />
+            <span class="timeline-track"><span class={`bar ${s.kind}${s.failed ? " failed" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part ${p.kind}`} style={place(p.from, p.to)} />)}
               {s.note && <span class="timeline-note" style={{ left: `min(${place(s.from, s.to).left}, 100% - 9rem)` }}>{words(s.note)}</span>}</span>
           </div>;

@@ -1,6 +1,6 @@
 // How the parts of the server are.
 
-import { Badge, ErrorState, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { Badge, ErrorState, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
@@ -14,7 +14,6 @@ export default function HealthScreen() {
     {data && <><section class="card-box" aria-label="Server"><p><Badge kind={data.ready ? "ok" : "bad"}>{data.ready ? "ready" : "not ready"}</Badge></p>
       <dl class="facts"><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd>
         {data.started && <><dt>Started</dt><dd><Time at={data.started} /></dd></>}<dt>Runs are kept in</dt><dd>{data.store}</dd>{data.node && <><dt>Node</dt><dd><Seen text={data.node} /></dd></>}</dl></section>
-      <div class="plain-table"><table><thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Detail</th></tr></thead>
-        <tbody>{data.checks.map((c) => <tr key={c.name}><th scope="row"><Seen text={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "fine" : "needs a look"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</tbody></table></div></>}
+      <PlainTable label="Parts" head={["Part", "State", "Detail"]}>{data.checks.map((c) => <tr key={c.name}><th scope="row"><Seen text={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "fine" : "needs a look"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></>}
   </div>;
 }

@@ -1,7 +1,7 @@
 // Models and keys: limits, and what the newest model calls have used.
 
 import { isGone } from "../api";
-import { Badge, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
+import { Badge, Empty, ErrorState, Loading, PageHeader, PlainTable, Seen } from "../components/basics";
 import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 
@@ -26,20 +26,19 @@ export default function Models() {
     <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Models</h2>
       {models.error && !models.data && (isGone(models.error) ? <Empty title="This server does not describe its models." /> : <ErrorState error={models.error} retry={models.reload} />)}
       {!models.data && !models.error && <Loading />}
-      {models.data?.data.map((m) => <article key={m.name} class="card-box" aria-label={m.name}><div class="approval-head"><strong><Seen text={m.name} /></strong>{m.default && <Badge kind="run">default</Badge>}{!m.supports_tools && <Badge>no tools</Badge>}</div>
-        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Tool calls</dt><dd>{m.dialect}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}
+      <div class="cards">{models.data?.data.map((m) => <article key={m.name} class="card-box" aria-label={m.name}><div class="approval-head"><strong><Seen text={m.name} /></strong>{m.default && <Badge kind="run">default</Badge>}{!m.supports_tools && <Badge>no tools</Badge>}</div>
+        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
       <p class="soft small">Of the newest {count(calls.data?.data.length ?? 0, "model call")} that this key may see{calls.data?.next ? "; older ones are left out" : ""}. Costs are those that providers report.</p>
-      {spent.size === 0 ? <Empty title="No model call is stored." /> : <div class="plain-table"><table><thead><tr><th scope="col">Model</th><th scope="col">Calls</th><th scope="col">Input tokens</th><th scope="col">Output tokens</th><th scope="col">US $</th></tr></thead>
-        <tbody>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input.toLocaleString()}</td><td>{s.output.toLocaleString()}</td><td>{s.cost ? s.cost.toFixed(4) : "not known"}</td></tr>)}</tbody></table></div>}
+      {spent.size === 0 ? <Empty title="No model call is stored." /> : <PlainTable label="Tokens and cost of each model" head={["Model", "Calls", "Input tokens", "Output tokens", "US $"]}>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input.toLocaleString()}</td><td>{s.output.toLocaleString()}</td><td>{s.cost ? s.cost.toFixed(4) : "not known"}</td></tr>)}</PlainTable>}
     </section>
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
       {keys.data?.data.length === 0 && <Empty title="This server has no keys.">Every process on its machine may call it. `keys` in lathe.yaml names some.</Empty>}
-      {keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
+      <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
-          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd></dl></article>)}
+          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd></dl></article>)}</div>
     </section>
   </div>;
 }

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { send } from "../api";
-import { announce, Badge, ErrorState, PageHeader, Seen } from "../components/basics";
+import { announce, Badge, ErrorState, PageHeader, PlainTable, Seen } from "../components/basics";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { verdict, type Tool } from "./tools";
@@ -42,8 +42,7 @@ export default function Policy() {
     {error && <ErrorState error={error} />}
     {got && <section class="stack" aria-labelledby="policy-h"><h2 id="policy-h"><Badge kind={verdict[got.decision] ?? ""}>{got.decision}</Badge> by rule <Seen text={got.rule} /></h2>
       {got.reason && <p class="soft"><Seen text={got.reason} /></p>}
-      <div class="plain-table"><table><thead><tr><th scope="col">Rule</th><th scope="col">Decision</th><th scope="col">Fits</th><th scope="col">Why</th></tr></thead>
-        <tbody>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row"><Seen text={r.rule} />{r.decides && <> <Badge kind="run">decides</Badge></>}</th><td>{r.decision}</td><td>{r.matched ? "yes" : "no"}</td><td><Seen text={r.why || "it fits"} /></td></tr>)}</tbody></table></div>
+      <PlainTable label="Rules" head={["Rule", "Decision", "Fits", "Why"]}>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row"><Seen text={r.rule} />{r.decides && <> <Badge kind="run">decides</Badge></>}</th><td>{r.decision}</td><td>{r.matched ? "yes" : "no"}</td><td><Seen text={r.why || "it fits"} /></td></tr>)}</PlainTable>
     </section>}
   </div>;
 }

@@ -89,7 +89,7 @@ export default function RunScreen({ params }: ScreenProps) {
       <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(id, text), setFailed); }}>Export</button>
     </PageHeader>
     <dl class="run-facts">
-      <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code ? `: ${run.error_code}` : ""}</dd></div>
+      <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code && <>: <Seen text={run.error_code} /></>}</dd></div>
       <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>
       <div><dt>Duration</dt><dd class="num">{duration(lasted(run, now()))}</dd></div>
       <div><dt>Turns, calls</dt><dd class="num">{run.turns}, {run.tool_calls}</dd></div>

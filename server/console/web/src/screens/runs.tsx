@@ -27,7 +27,7 @@ const columns: Column<Run>[] = [
   { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", cell: (r) => r.usage.total_tokens.toLocaleString() },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", cell: (r) => <Seen text={r.principal ?? ""} /> },
-  { key: "reason", title: "Reason", width: "minmax(6rem, 1fr)", cell: (r) => [words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ") },
+  { key: "reason", title: "Reason", width: "minmax(6rem, 1fr)", cell: (r) => <Seen text={[words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ")} /> },
 ];
 
 interface State { rows: Run[]; next?: string; truncated: boolean; error?: Error; loading: boolean }

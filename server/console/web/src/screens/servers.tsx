@@ -38,7 +38,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
     <div class="approval-head"><h2 id={`s-${s.name}`}><Seen text={s.name} /></h2><Badge kind={kinds[s.state] ?? ""}>{s.state}</Badge>{s.required && <Badge>required</Badge>}<span class="soft small">since <Time at={s.since} /></span>
       <button type="button" class="quiet small" onClick={() => void again()}>Reconnect<span class="unseen"> {visible(s.name)}</span></button></div>
     <dl class="facts">
-      <dt>Transport</dt><dd>{s.transport}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd>
+      <dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd>
       {s.software && <><dt>Software</dt><dd><Seen text={s.software} /></dd></>}
       {s.target && <><dt>Address</dt><dd class="mono"><Seen text={s.target} /></dd></>}
       <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && <>, next try <Time at={s.next_try} /></>}</dd>

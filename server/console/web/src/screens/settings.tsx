@@ -5,12 +5,13 @@ import { Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basi
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
+import { visible } from "../text/visible";
 
 interface Setting { key: string; value: string; origin: string }
 
 const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
-  { key: "value", title: "Value", cell: (s) => <span title={s.value}><Seen text={s.value} /></span>, phone: true },
+  { key: "value", title: "Value", cell: (s) => <span title={visible(s.value)}><Seen text={s.value} /></span>, phone: true },
   { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)" },
 ];
 

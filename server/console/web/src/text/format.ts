@@ -1,5 +1,7 @@
 // Numbers and times for people.
 
+import { visible } from "./visible.js";
+
 export const count = (n: number, one: string, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 
 export function ago(time: string | number, now: number): string {
@@ -31,4 +33,4 @@ export function bytes(n: number): string {
 }
 
 // words makes a code such as awaiting_approval readable.
-export const words = (code: string) => code.replaceAll("_", " ");
+export const words = (code: string) => visible(code.replaceAll("_", " "));

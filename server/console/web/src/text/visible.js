@@ -55,6 +55,11 @@ export function pieces(text, keep = "") {
 /** @param {string} text */
 export const visible = (text) => pieces(text).map(([s]) => s).join("");
 
+// prose returns text that people write in any script: it has escapes only for what turns the order of other characters
+// around, controls and tags. Joiners and marks of a script stay.
+/** @param {string} text */
+export const prose = (text) => plain.test(text) ? text : text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu, (c) => escape(c.codePointAt(0) ?? 0));
+
 // escapes counts the stretches of a text that are shown as escapes; white space between the tokens of JSON is none.
 /** @param {string} text */
 export const escapes = (text) => pieces(text, layout(text) === undefined ? "" : "\n\r\t").filter(([, is]) => is).length;

@@ -1,0 +1,36 @@
+// What is shown of text from outside.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bytes, count, duration, words } from "../src/text/format.ts";
+import { escapes, exactly, prose, shown, visible, writable } from "../src/text/visible.js";
+import { wordDiff } from "../src/text/worddiff.ts";
+
+test("prose escapes what turns text around, controls and tags, and keeps scripts and emoji", () => {
+  assert.equal(prose("a\u202egnp.exe\u202c \u2067x\u2069 \0\u009b \u{e0041}\u{e007f}"), "a\\u202egnp.exe\\u202c \\u2067x\\u2069 \\u0000\\u009b \\U000e0041\\U000e007f");
+  for (const text of ["שלום עולם", "مرحبا\u200c\u200f", "👩‍👩‍👧‍👦 ❤️", "one\n\ttwo\r\n", "fi\u00adne\u00a0x"]) assert.equal(prose(text), text);
+});
+
+test("names show everything that cannot be seen", () => {
+  assert.equal(visible("a\u200b\u202eb\n"), "a\\u200b\\u202eb\\u000a");
+  assert.equal(escapes('{"a": "\u200b", "b": "\u202e"}'), 2);
+  assert.equal(exactly('{"a":1}').map(([t]) => t).join(""), '{\n  "a": 1\n}');
+  assert.deepEqual(shown("a\u200bb"), [["a", false], ["\\u200b", true], ["b", false]]);
+  assert.equal(writable('{"a":"\u200b\u{e0041}"}'), '{\n  "a": "\\u200b\\udb40\\udc41"\n}');
+});
+
+test("the difference of two texts gives both back", () => {
+  const joined = (changes, kind) => changes.filter(([k]) => k === "same" || k === kind).map(([, t]) => t).join("");
+  for (const [a, b] of [["", ""], ["", "x"], ["x", ""], ["one two three", "one 2 three"], ["a b c d", "d c b a"], ["same", "same"], ["x ".repeat(3000), "y ".repeat(3000)]]) {
+    const d = wordDiff(a, b);
+    assert.equal(joined(d, "gone"), a);
+    assert.equal(joined(d, "new"), b);
+  }
+  assert.deepEqual(wordDiff("one two three", "one 2 three"), [["same", "one "], ["gone", "two"], ["new", "2"], ["same", " three"]]);
+});
+
+test("numbers for people", () => {
+  assert.deepEqual([duration(0.4), duration(999), duration(2400), duration(185_000), duration(7_440_000)], ["0 ms", "999 ms", "2.4 s", "3 min 5 s", "2 h 4 min"]);
+  assert.deepEqual([bytes(1), bytes(2048), bytes(3 * 1024 * 1024)], ["1 byte", "2.0 KiB", "3.0 MiB"]);
+  assert.deepEqual([count(1, "call"), count(0, "call"), words("awaiting_approval")], ["1 call", "0 calls", "awaiting approval"]);
+});
