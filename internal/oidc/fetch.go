@@ -1,0 +1,124 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/lathe-run/lathe/internal/httpname"
+)
+
+// discoveryPath is where an issuer describes itself.
+const discoveryPath = "/.well-known/openid-configuration"
+
+// Metadata are the members of an issuer's discovery document that are used.
+type Metadata struct {
+	KeysURL      string
+	AuthorizeURL string
+	TokenURL     string
+}
+
+// Discover fetches the discovery document of the issuer. Its addresses are checked as the issuer's own is; those of other
+// uses may be empty.
+func (p *Provider) Discover(ctx context.Context) (*Metadata, error) {
+	var doc map[string]json.RawMessage
+	if err := p.get(ctx, strings.TrimSuffix(p.opts.Issuer, "/")+discoveryPath, &doc); err != nil {
+		return nil, err
+	}
+	if textOf(doc["issuer"]) != p.opts.Issuer {
+		return nil, errors.New("the discovery document is that of another issuer")
+	}
+	m := &Metadata{KeysURL: textOf(doc["jwks_uri"]), AuthorizeURL: textOf(doc["authorization_endpoint"]), TokenURL: textOf(doc["token_endpoint"])}
+	for name, s := range map[string]string{"jwks_uri": m.KeysURL, "authorization_endpoint": m.AuthorizeURL, "token_endpoint": m.TokenURL} {
+		if s == "" {
+			continue
+		}
+		u, err := CheckURL(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s of the discovery document %w", name, err)
+		}
+		if issuer, _ := url.Parse(p.opts.Issuer); httpname.IsLoopback(u.Hostname()) && !httpname.IsLoopback(issuer.Hostname()) {
+			return nil, fmt.Errorf("%s of the discovery document is on this machine, and the issuer is not", name)
+		}
+	}
+	return m, nil
+}
+
+// fetch returns the keys that the issuer publishes.
+func (p *Provider) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	address := p.opts.KeysURL
+	if address == "" {
+		m, err := p.Discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if address = m.KeysURL; address == "" {
+			return nil, errors.New("the discovery document has no jwks_uri")
+		}
+	}
+	var doc map[string]json.RawMessage
+	if err := p.get(ctx, address, &doc); err != nil {
+		return nil, err
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(doc["keys"], &all); err != nil {
+		return nil, errors.New("the issuer's keys are not a JWKS")
+	}
+	if len(all) > maxKeys {
+		return nil, fmt.Errorf("the issuer has more than %d keys", maxKeys)
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range all {
+		var k jose.JSONWebKey
+		if json.Unmarshal(raw, &k) == nil && k.Valid() && slices.ContainsFunc(p.algorithms, func(a jose.SignatureAlgorithm) bool { return fits(&k, a) }) {
+			keys = append(keys, k) // keys of other kinds are of no use here
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("the issuer publishes no key for %s", strings.Join(p.opts.Algorithms, ", "))
+	}
+	return keys, nil
+}
+
+// get fetches a JSON document. Its errors have nothing of the document.
+func (p *Provider) get(ctx context.Context, address string, v any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "application/json")
+	res, err := p.opts.Client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers with status %d", address, res.StatusCode)
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", address, err)
+	case len(b) > maxDocument:
+		return fmt.Errorf("%s is larger than %d bytes", address, maxDocument)
+	case checkJSON(b, v) != nil:
+		return fmt.Errorf("%s is not a JSON object", address)
+	}
+	return nil
+}
+
+// textOf returns the text of a JSON string; "" for anything else.
+func textOf(raw json.RawMessage) (s string) {
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,114 @@
+package oidc
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+)
+
+// A Token is what a verified token says.
+type Token struct {
+	Issuer  string
+	Subject string
+	Expires time.Time
+
+	notBefore time.Time
+	audience  []string
+	claims    map[string]json.RawMessage
+}
+
+// parseToken reads the payload of a token. Names of claims are compared exactly: encoding/json would take Sub for sub.
+func parseToken(payload []byte) (*Token, error) {
+	t := &Token{}
+	if checkJSON(payload, &t.claims) != nil || t.claims == nil {
+		return nil, refuse(Malformed, "the token's payload is not a JSON object")
+	}
+	t.Issuer, t.Subject = textOf(t.claims["iss"]), textOf(t.claims["sub"])
+	t.audience = textsOf(t.claims["aud"])
+	var ok bool
+	if t.Expires, ok = timeOf(t.claims["exp"]); !ok {
+		return nil, refuse(Malformed, "the token's exp is not a time")
+	}
+	if t.notBefore, ok = timeOf(t.claims["nbf"]); !ok {
+		return nil, refuse(Malformed, "the token's nbf is not a time")
+	}
+	return t, nil
+}
+
+// maxSeconds bounds times of tokens: the end of the year 9999.
+const maxSeconds = 253402300799
+
+// timeOf reads seconds since 1970; the zero time if there is no claim. ok is false for anything else.
+func timeOf(raw json.RawMessage) (t time.Time, ok bool) {
+	if raw == nil {
+		return time.Time{}, true
+	}
+	var seconds *float64
+	if json.Unmarshal(raw, &seconds) != nil || seconds == nil {
+		return time.Time{}, false
+	}
+	whole, part := math.Modf(min(max(*seconds, 1), maxSeconds)) // 1: the zero time means that there is no claim
+	return time.Unix(int64(whole), int64(part*1e9)), true
+}
+
+// claim returns a claim by its name, or, if no claim has the name, by its path through objects, with dots between.
+func (t *Token) claim(name string) json.RawMessage {
+	if raw, ok := t.claims[name]; ok {
+		return raw
+	}
+	at := t.claims
+	for {
+		first, rest, more := strings.Cut(name, ".")
+		raw, ok := at[first]
+		if !ok || !more {
+			return raw
+		}
+		var next map[string]json.RawMessage
+		if json.Unmarshal(raw, &next) != nil {
+			return nil
+		}
+		at, name = next, rest
+	}
+}
+
+// Has reports whether the token has a claim. Names are those of [Token.Texts].
+func (t *Token) Has(name string) bool { return t.claim(name) != nil }
+
+// Texts returns the texts of a claim that is a text or a list of texts; nil for any other claim. name is the name of a
+// claim, or a path through objects with dots between, such as realm_access.roles.
+func (t *Token) Texts(name string) []string { return textsOf(t.claim(name)) }
+
+// Text returns a claim that is a text, a number, true or false as text; ok is false for any other claim.
+func (t *Token) Text(name string) (text string, ok bool) {
+	raw := t.claim(name)
+	switch {
+	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
+		return "", false
+	case raw[0] == '"':
+		return textOf(raw), true
+	}
+	return string(raw), true
+}
+
+// textsOf returns the texts of a JSON string or of a list of strings; nil for anything else.
+func textsOf(raw json.RawMessage) []string {
+	if len(raw) == 0 {
+		return nil
+	}
+	if raw[0] == '"' {
+		return []string{textOf(raw)}
+	}
+	var list []*string
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		if s == nil {
+			return nil
+		}
+		out = append(out, *s)
+	}
+	return out
+}
