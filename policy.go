@@ -52,8 +52,11 @@ type Verdict struct {
 type RunInfo struct {
 	RunID, RequestID, SessionID string
 	Principal                   string
-	Depth                       int
-	Labels                      map[string]string
+	// Profile is the name of the key under whose rights and limits the run is, where that is not the principal: of a
+	// caller whom an identity provider has identified. "": the principal is the key.
+	Profile string
+	Depth   int
+	Labels  map[string]string
 	// ParentRunID and ParentCallID name the tool call that started the run, empty for a run that no call started.
 	ParentRunID, ParentCallID string
 }

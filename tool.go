@@ -65,9 +65,9 @@ type ToolSpec struct {
 	Wire Wire `json:",omitempty"`
 }
 
-// For reports whether the runs of a principal have the tool.
-func (s *ToolSpec) For(principal string) bool {
-	return s.Principals == nil || slices.Contains(s.Principals, principal)
+// For reports whether the runs of a principal have the tool. profile is [RunInfo].Profile; "": none.
+func (s *ToolSpec) For(principal, profile string) bool {
+	return s.Principals == nil || slices.Contains(s.Principals, principal) || profile != "" && slices.Contains(s.Principals, profile)
 }
 
 // The labels of tools that policies of this module know. In a run with tools of all three labels, an injected instruction
@@ -149,7 +149,7 @@ type CallMeta struct {
 	RunID, RequestID, SessionID string
 	CallID                      string
 	Tool                        string
-	Principal                   string // of the run that made the call
+	Principal, Profile          string // of the run that made the call
 	// IdempotencyKey is the same for every attempt of one logical call.
 	IdempotencyKey string
 	Depth          int // of the run that made the call, from 0

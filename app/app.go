@@ -55,6 +55,7 @@ type App struct {
 	audit      *audit.Log         // nil: no audit log
 	approvals  *approval.Queue    // of runs that are kept
 	pools      *workerPools       // of workers
+	identities identities         // verifies the tokens of callers
 	traces     *observe.Traces    // nil: no collector
 	metrics    *observe.Metrics   //
 	sinks      []event.Sink       // of every event
@@ -164,6 +165,7 @@ func (a *App) start(cfg *config.Config) {
 		}
 	}
 	a.tasks.Go(func() { a.server.Maintain(ctx) })
+	a.tasks.Go(func() { a.identities.prepare(ctx, a.log) })
 	a.tasks.Go(func() { RefreshTools(ctx, a.mcp) })
 	if a.store != nil {
 		a.tasks.Go(func() { retain(ctx, a.store, a.keep.Load, a.log) })

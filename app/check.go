@@ -36,7 +36,7 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err := models.makeConfigured(); err != nil {
 		return err
 	}
-	if _, err := newSetup(cfg, models, servedTools{set: set, runner: runner}); err != nil {
+	if _, err := newSetup(cfg, &identities{}, models, servedTools{set: set, runner: runner}); err != nil {
 		return err
 	}
 	if err := checkStore(cfg.Serve.Store.Reveal()); err != nil {

@@ -12,16 +12,15 @@ import (
 )
 
 // mcpCallers returns the callers that may use the tools over MCP: those of the HTTP API. The server has checked the Host
-// and Origin headers and the limits of a request before it passes it on.
-func mcpCallers(cfg *config.Config, keys []server.Key) *mcp.HTTPOptions {
+// and Origin headers, the key and the limits of a request before it passes it on.
+func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
 	out := &mcp.HTTPOptions{Admitted: true, Charge: server.Charge}
-	if len(keys) > 0 {
-		known := make([]mcp.Key, len(keys))
-		for i := range keys {
-			limits := keys[i].Narrowed(cfg.Limits())
-			known[i] = mcp.Key{Secret: keys[i].Secret, Caller: mcp.Caller{Principal: keys[i].Name, Allow: keys[i].Tools, Limits: &limits}}
+	if len(cfg.Keys) > 0 {
+		out.Identify = func(r *http.Request) (mcp.Caller, bool) {
+			k, ok := server.CallerOf(r.Context())
+			limits := k.Narrowed(cfg.Limits())
+			return mcp.Caller{Principal: k.Name, Profile: k.Profile, Labels: k.Labels, Allow: k.Tools, Limits: &limits}, ok && k.Name != ""
 		}
-		out.Identify = mcp.Keys(known...)
 	}
 	return out
 }
@@ -33,7 +32,7 @@ func (a *App) serveMCP(w http.ResponseWriter, r *http.Request) { a.mcp.Handler()
 // the former revision any more; it is nil for the first one. No approver can be asked over MCP: a call that needs an
 // approval is denied.
 func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
-	callers := mcpCallers(r.cfg, r.setup.Keys)
+	callers := mcpCallers(r.cfg)
 	first := a.mcp == nil
 	if first {
 		opts := &mcp.Options{Title: "Lathe", Version: a.opts.Version, Log: a.log, Sinks: a.sinks, HTTP: *callers}

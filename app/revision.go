@@ -78,7 +78,7 @@ func (r *revision) build(a *App) (err error) {
 	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts)); err != nil {
 		return err
 	}
-	r.setup, err = newSetup(cfg, r.models, servedTools{set, r.runner, a.audit})
+	r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit})
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log)
 	r.setup.Evals = evalsOf(cfg)
@@ -100,7 +100,7 @@ func (r *revision) close() {
 
 // newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
 // and worker pools.
-func newSetup(cfg *config.Config, models server.Models, tools server.Tools) (server.Setup, error) {
+func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
 	policy, err := NewPolicy(cfg)
 	if err != nil {
 		return server.Setup{}, err
@@ -109,8 +109,13 @@ func newSetup(cfg *config.Config, models server.Models, tools server.Tools) (ser
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		k := cfg.Keys[name]
-		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
+		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
+	}
+	if cfg.Serve.OIDC.IsSet() {
+		if s.Identity, err = identities.of(cfg); err != nil {
+			return s, invalidConfig(err)
+		}
 	}
 	if err = s.Check(); err == nil {
 		err = server.CheckWorkerPools(poolsOf(cfg))

@@ -62,6 +62,7 @@ func (a *App) Close() error {
 	if a.current != nil {
 		a.current.close()
 	}
+	a.identities.close()
 	if a.traces != nil {
 		CloseTraces(context.Background(), a.traces, a.log)
 	}

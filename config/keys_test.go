@@ -32,7 +32,7 @@ func change(t *testing.T, k *kind, v reflect.Value) {
 		v.SetMapIndex(reflect.ValueOf("name"), held)
 		return
 	case list:
-		for _, items := range [][]string{{"-v", "a b", "-v"}, {"a", "b"}, {"read"}, {"idempotent"}, {"https://a.example.com"}} {
+		for _, items := range [][]string{{"-v", "a b", "-v"}, {"a", "b"}, {"read"}, {"idempotent"}, {"https://a.example.com"}, {"RS256"}, {"value=key"}} {
 			if k.setList(v, items) == nil {
 				return
 			}

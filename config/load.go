@@ -283,6 +283,7 @@ func (l *loader) checkWhole() {
 	}
 	l.checkServers()
 	l.checkWorkers()
+	l.checkCallers()
 	l.checkCatalog()
 	l.checkAgents()
 	l.checkPrices()

@@ -138,6 +138,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	c.MCP.Resources["name"].Text, c.MCP.Prompts["name"].Text = "text", "text"
 	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
 	c.Workers["name"].Token, c.Workers["name"].Tools = Ref{shown: "${KEY}", value: secret.New("secret")}, []string{"*"}
+	c.Keys["name"].SHA256, c.Serve.OIDC.Profiles, c.Serve.OIDC.DefaultProfile = "", []string{"value=name"}, "name"
 	want := string(c.YAML())
 	back, err := Load(write(t, dir, "lathe.yaml", want), opts)
 	if err != nil {

@@ -20,6 +20,8 @@ type Serve struct {
 	Hosts []string `key:"hosts" is:"host" unset:"omit" also:"host allowed_hosts"`
 	// Origins whose pages may call the daemon, such as `https://chat.example.com`.
 	Origins []string `key:"origins" is:"origin" also:"origin cors allowed_origins"`
+	TLS     TLS      `key:"tls"`
+	OIDC    OIDC     `key:"oidc"`
 	Console Console  `key:"console"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
@@ -76,6 +78,15 @@ type Serve struct {
 	WorkerLease time.Duration `key:"worker_lease" default:"10s" range:"1s.." also:"lease"`
 }
 
+// TLS says how the daemon serves HTTPS.
+type TLS struct {
+	// File of the certificate and its chain, in PEM: `serve.addr` and `serve.console.listen` serve HTTPS then, with TLS
+	// 1.2 at least. SIGHUP reads it again.
+	Cert string `key:"cert" is:"file" also:"certificate cert_file"`
+	// File of the certificate's key, in PEM.
+	Key string `key:"key" is:"file" also:"key_file private_key"`
+}
+
 // Console is the page of the daemon for people.
 type Console struct {
 	// Whether the page is served.
@@ -99,8 +110,12 @@ type Cluster struct {
 
 // An APIKey is who may call the daemon.
 type APIKey struct {
-	// The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.
+	// The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least. Default: the key has only its
+	// `sha256`, or is a profile of `serve.oidc` and no request sends it.
 	Key Ref `key:"key" is:"key" also:"secret token value"`
+	// SHA-256 of the key in place of the key itself. `lathe keys new` makes a random key and prints both: a key that a
+	// person has thought of can be found from its hash.
+	SHA256 string `key:"sha256" is:"sha256" also:"hash digest"`
 	// Models that the key may use. Default: `["*"]`, all. An empty list: none.
 	Models []string `key:"models" unset:"all" also:"model"` // nil: every model; empty: none
 	// Tools of the daemon that runs of the key may use. Default: `["*"]`, all. An empty list: none.

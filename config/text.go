@@ -32,8 +32,8 @@ var textKinds = map[string]textKind{
 
 // nameChecks are what items of lists (tag `is`) and names of entries (tag `names`) may be.
 var nameChecks = map[string]func(string) error{
-	"": isName, "argument": isArgument, "effect": isEffect, "grant": isGrant, "header": isHeaderName, "host": isHost, "model": isModelName,
-	"offer": isOfferName, "origin": isOrigin, "pattern": isPattern, "rule": isRuleName, "script": isScriptName, "server": isServerName,
+	"": isName, "algorithm": isAlgorithm, "argument": isArgument, "effect": isEffect, "grant": isGrant, "header": isHeaderName, "host": isHost, "model": isModelName,
+	"offer": isOfferName, "origin": isOrigin, "pattern": isPattern, "profile": isProfile, "rule": isRuleName, "script": isScriptName, "server": isServerName,
 	"tool": isToolName, "tool or *": isAgentTool, "tool prefix": isToolHead, "variable": isEnvName,
 }
 

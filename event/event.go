@@ -68,8 +68,10 @@ type RunStarted struct {
 	// Replays is the run whose conversation and tool results this run repeats with a model of its own; "": none.
 	Replays  string          `json:"replays,omitempty"`
 	Messages []lathe.Message `json:"-"`
-	// Principal is the owner of the run, Labels are those of [lathe.RunInfo], and Target is the name of the run's loop.
+	// Principal is the owner of the run, Profile and Labels are those of [lathe.RunInfo], and Target is the name of the run's
+	// loop.
 	Principal string            `json:"-"`
+	Profile   string            `json:"-"`
 	Labels    map[string]string `json:"-"`
 	Target    string            `json:"-"`
 	// Input holds what the loop needs besides Messages to resume the run; empty for a run that cannot be resumed. Its
@@ -359,10 +361,11 @@ func (e *RunStarted) content() any {
 	return &struct {
 		Messages  *[]lathe.Message `json:"messages"`
 		Principal *optionalText    `json:"principal,omitzero"`
+		Profile   *optionalText    `json:"profile,omitzero"`
 		Labels    *optionalLabels  `json:"labels,omitzero"`
 		Target    *optionalText    `json:"target,omitzero"`
 		Input     *optionalRaw     `json:"input,omitzero"`
-	}{&e.Messages, (*optionalText)(&e.Principal), labels, (*optionalText)(&e.Target), (*optionalRaw)(&e.Input)}
+	}{&e.Messages, (*optionalText)(&e.Principal), (*optionalText)(&e.Profile), labels, (*optionalText)(&e.Target), (*optionalRaw)(&e.Input)}
 }
 
 func (e *ModelCallStarted) content() any { return nil }

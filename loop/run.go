@@ -225,7 +225,7 @@ func (r *run) begin() {
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
 		Continues: r.in.Continues, TakenOver: len(r.in.taken()), Replays: r.in.Replays,
-		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Labels: r.info.Labels, Target: r.in.Target,
+		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Profile: r.info.Profile, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}
 	switch {

@@ -108,7 +108,7 @@ func (s *State) Apply(e *event.Event) error {
 		in, _ := readStart(d.Input) // check has read it
 		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
 		s.Replays = d.Replays
-		s.Run.Principal, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, in.Depth, d.Labels, d.Target
+		s.Run.Principal, s.Run.Profile, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, d.Profile, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention
 	case *event.ModelCallStarted:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -37,8 +38,15 @@ func (k *Key) ownOnly() bool {
 func (s *setup) checkApprove() error {
 	for i := range s.Keys {
 		for _, word := range s.Keys[i].Approve {
-			if word != ApproveOwn && word != ApproveOthers && !slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Name == word }) {
+			if word == ApproveOwn || word == ApproveOthers {
+				continue
+			}
+			at := slices.IndexFunc(s.Keys, func(k Key) bool { return k.Name == word })
+			if at < 0 {
 				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
+			}
+			if s.Keys[at].hash() == [sha256.Size]byte{} {
+				return fmt.Errorf("approve of the key %s: %s is a profile, and the runs of its callers are their own: name %s or %s", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func (a *chat) acceptServer(raw []byte) *problem {
 	label, err := rawjson.AppendUnquote(nil, value)
 	c := a.caller
 	if err == nil && len(label) > 0 && c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(s *lathe.ToolSpec) bool {
-		return s.For(c.key.Name) && c.serverOf(s.Name) == string(label)
+		return s.For(c.key.Name, c.key.Profile) && c.serverOf(s.Name) == string(label)
 	}) {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,8 +18,11 @@ import (
 // A Key authenticates callers and bounds their rights. Its name is the principal of their runs and restricts every query
 // of the store.
 type Key struct {
-	Name   string
+	Name string
+	// Secret is what callers send, and Hash its SHA-256, for a secret that the configuration does not have. A key with
+	// neither is a profile of [Setup].Identity: callers whom that identifies have its rights and limits.
 	Secret secret.Secret
+	Hash   [sha256.Size]byte
 	Models []string // nil: every model
 	Tools  []string // nil: every tool of this server
 	// Approve lists the owners of the runs whose calls the key may approve, deny and answer: [ApproveOwn],
@@ -29,12 +34,20 @@ type Key struct {
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: no bound
 	Concurrency       int // requests at once; 0: no bound
+	// Profile and Labels are set for a caller whom [Setup].Identity has identified: the name of the key in [Setup].Keys
+	// that it has the rights of, and the labels of its runs. Name is [Identity.Principal] then. [New] and [Server.Reload]
+	// refuse a setup that has them.
+	Profile string
+	Labels  map[string]string
+
+	identity *Identity
 }
 
 // A setup is a [Setup] that was checked.
 type setup struct {
 	Setup
-	tokens  middleware.Tokens // of Keys, in their order
+	tokens  middleware.Tokens
+	holders []int // the index in Keys of each token
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
 	waiting *approval.Sentence
@@ -61,9 +74,12 @@ func newSetup(s *Setup) (*setup, error) {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
 	for i := range out.Keys {
-		if err := out.tokens.Add("key", out.Keys[i].Name, out.Keys[i].Secret); err != nil {
+		if err := out.addKey(i); err != nil {
 			return nil, err
 		}
+	}
+	if s.Identity != nil && len(s.Keys) == 0 {
+		return nil, errors.New("an identity provider needs keys, which are the profiles of callers")
 	}
 	if err := out.checkApprove(); err != nil {
 		return nil, err
@@ -82,28 +98,88 @@ func newSetup(s *Setup) (*setup, error) {
 // anyone is the key of every caller where there are no keys.
 var anyone = &Key{}
 
+// addKey adds the token of a key.
+func (s *setup) addKey(i int) error {
+	k := &s.Keys[i]
+	var err error
+	switch {
+	case slices.ContainsFunc(s.Keys[:i], func(o Key) bool { return o.Name == k.Name }):
+		return fmt.Errorf("two keys are named %s", k.Name)
+	case k.Profile != "" || k.Labels != nil:
+		return fmt.Errorf("the key %s has a profile or labels, which are those of identified callers", k.Name)
+	case !k.Secret.IsZero() && k.Hash != [sha256.Size]byte{}:
+		return fmt.Errorf("the key %s has a secret and a hash: one of them is enough", k.Name)
+	case k.Hash != [sha256.Size]byte{}:
+		err = s.tokens.AddHash("key", k.Name, k.Hash)
+	case k.Secret.IsZero() && s.Identity != nil:
+		if k.Name == "" {
+			err = errors.New("a key has no name")
+		}
+		return err
+	default:
+		err = s.tokens.Add("key", k.Name, k.Secret)
+	}
+	s.holders = append(s.holders, i)
+	return err
+}
+
+// hash is the SHA-256 of the secret of a configured key.
+func (k *Key) hash() [sha256.Size]byte {
+	if k.Secret.IsZero() {
+		return k.Hash
+	}
+	return sha256.Sum256([]byte(k.Secret.Reveal()))
+}
+
+// configured is the name in the configuration of the key that the caller has the rights of.
+func (k *Key) configured() string {
+	if k.Profile != "" {
+		return k.Profile
+	}
+	return k.Name
+}
+
 // authenticate returns the key that the request has.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if len(s.Keys) == 0 {
 		return anyone, nil
 	}
-	found, shown := s.tokens.Find(r)
-	for _, token := range foreignKeys(r) {
-		other := s.tokens.FindToken(token)
-		switch {
-		case found >= 0 && other >= 0 && other != found:
+	bearer, shown := middleware.Bearer(r)
+	given := foreignKeys(r)
+	if shown {
+		given = append([]string{bearer}, given...)
+	}
+	if len(given) == 0 {
+		return nil, noKey(r)
+	}
+	found, refused := s.holder(r.Context(), given[0])
+	if found == nil {
+		return nil, refused
+	}
+	for _, text := range given[1:] {
+		if text == given[0] {
+			continue
+		}
+		if other, _ := s.holder(r.Context(), text); other != nil && other.Name != found.Name {
 			return nil, twoKeys()
-		case !shown:
-			found, shown = other, true
 		}
 	}
-	switch {
-	case !shown:
-		return nil, noKey(r)
-	case found < 0:
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+	return found, nil
+}
+
+// holder returns the holder of a key, or of a token of the identity provider.
+func (s *setup) holder(ctx context.Context, text string) (*Key, *problem) {
+	if i := s.tokens.FindToken(text); i >= 0 {
+		return &s.Keys[s.holders[i]], nil
 	}
-	return &s.Keys[found], nil
+	if s.Identity == nil || !isSigned(text) {
+		return nil, unknownKey()
+	}
+	return s.identify(ctx, text)
+}
+
+func unknownKey() *problem {
+	return &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
 }
 
 // foreignKeyHeaders are headers in which clients of Anthropic's and Google's APIs send their key.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 )
@@ -12,7 +13,7 @@ const mcpPath = "/mcp"
 // streams of MCP clients end when their server is closed, after the drain.
 func (g *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	c.leave(g.core)
-	g.opts.MCP.ServeHTTP(w, r.WithContext(g.withCharge(r.Context(), c.key)))
+	g.opts.MCP.ServeHTTP(w, r.WithContext(context.WithValue(g.withCharge(r.Context(), c.key), admitted{}, c.key)))
 }
 
 // leave ends the request's part in the work of the gateway.

@@ -102,7 +102,7 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		if p := g.authenticate(r, c, rt); p != nil {
 			return nil, p
 		}
-		if release, p = g.usage.enter(c.key, rt.pool, len(c.setup.Keys) > 1 && rt.credential == apiKey); p != nil {
+		if release, p = g.usage.enter(c.key, rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey); p != nil {
 			return nil, p
 		}
 	}

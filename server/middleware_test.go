@@ -62,7 +62,8 @@ func newFront(t *testing.T, change func(*server.Options)) *front {
 		o.Log = slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Limits.MaxBody = maxBody
 		o.Setup.Hosts = []string{"lathe.example.com"}
-		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), RequestsPerMinute: 3, Concurrency: 1}, {Name: "bob", Secret: secret.New(bobKey)}}
+		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), RequestsPerMinute: 3, Concurrency: 1}, {Name: "bob", Secret: secret.New(bobKey)}, {Name: "dev"}}
+		o.Setup.Identity = &idp{others: "dev"}
 		if change != nil {
 			change(o)
 		}
@@ -161,6 +162,22 @@ func TestEveryRouteObeysEveryRule(t *testing.T) {
 				}
 			}
 
+			// The token of an identity provider.
+			if rt.Key {
+				refused(t, rt, "with a forged token", 401, "invalid_token", "", bearer(signed("forged"))...)
+				refused(t, rt, "with the token of a caller without a profile", 403, "unknown_profile", "", bearer(signed("guest"))...)
+				refused(t, rt, "with a token whose issuer is away", 503, "issuer_unavailable", "", bearer(signed("offline"))...)
+				id := "token." + fmt.Sprint(i)
+				if got, text, _ := f.ask(rt, "", append(bearer(signed("carl")), "X-Request-Id", id)...); got == 401 || got == 403 && !strings.Contains(text, "admin_required") {
+					t.Errorf("with a token: %d %s", got, text)
+				}
+				if line := f.line("request_id=" + id); !strings.Contains(line, " key=dev ") || !strings.Contains(line, "principal="+issuer+"#carl") {
+					t.Errorf("the log has %q", line)
+				}
+			} else if !rt.Anyone {
+				refused(t, rt, "with a token", 401, "_key", "", bearer(signed("carl"))...)
+			}
+
 			// The host name and the origin. Programs find the server under any name, and are no pages.
 			if rt.Machines {
 				if got, text, _ := f.ask(rt, "", with("Host", "peer-1.internal")...); got == 403 {
@@ -232,7 +249,7 @@ func TestEveryRouteObeysEveryRule(t *testing.T) {
 			t.Errorf("%d: the metrics do not count %s", resp.StatusCode, name)
 		}
 	}
-	for _, key := range []string{annKey, bobKey, poolKey, peersKey} {
+	for _, key := range []string{annKey, bobKey, poolKey, peersKey, signed("carl"), signed("forged")} {
 		if strings.Contains(f.log.String(), key) {
 			t.Error("the log has a credential")
 		}

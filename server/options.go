@@ -62,6 +62,8 @@ type Setup struct {
 	// without its content one of code content_removed. nil: POST /api/runs/{id}/replay repeats no run with recorded results.
 	Replay func(model string, record []event.Event) (*loop.Loop, error)
 	Keys   []Key // nil: all clients are the same caller
+	// Identity identifies callers by signed tokens, besides Keys; nil: none. It needs Keys, which are their profiles.
+	Identity IdentityProvider
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
 	// names are always refused; on other addresses they are refused only if Hosts is not empty.
 	Hosts []string

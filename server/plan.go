@@ -50,11 +50,11 @@ func (co *core) makePlan(c *caller, req *runRequest, p *plan) (bad *problem) {
 	if bad = c.clash(req.tools, req.toolsParam); bad != nil {
 		return bad
 	}
-	if bad = o.checkLabels(req.reserved); bad != nil {
+	if bad = o.checkLabels(req.reserved, c.key.Labels); bad != nil {
 		return bad
 	}
 	p.in = loop.Input{
-		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: o.session, Principal: c.key.Name, Labels: o.labels},
+		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: o.session, Principal: c.key.Name, Profile: c.key.Profile, Labels: withOwn(o.labels, c.key.Labels)},
 		Messages: req.messages, Sampling: req.sampling, User: req.user, ClientTools: req.tools, Target: req.model,
 	}
 	if p.in.Allow, bad = c.toolsFor(o); bad != nil {
@@ -95,7 +95,7 @@ func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
 	}
 	own := c.setup.Tools.Specs()
 	for i, t := range client {
-		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name && s.For(c.key.Name) }) {
+		if slices.ContainsFunc(own, func(s *lathe.ToolSpec) bool { return s.Name == t.Name && s.For(c.key.Name, c.key.Profile) }) {
 			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
 		}
 	}
@@ -122,16 +122,16 @@ func (c *caller) checkChoice(req *runRequest, allow []string) *problem {
 	return nil
 }
 
-// checkLabels refuses labels that a run cannot have. The server adds reserved ones.
-func (o *requestOptions) checkLabels(reserved int) *problem {
+// checkLabels refuses labels that a run cannot have. The server adds reserved ones, and own are those of the caller.
+func (o *requestOptions) checkLabels(reserved int, own map[string]string) *problem {
 	if err := loop.CheckLabels(o.labels); err != nil {
 		return badRequest(o.param("labels"), "The labels cannot be used: %v.", err)
 	}
-	if most := loop.MaxLabels - reserved; len(o.labels) > most {
+	if most := loop.MaxLabels - reserved - len(own); len(o.labels) > most {
 		return badRequest(o.param("labels"), "A run may have %d labels here.", most)
 	}
 	for name := range o.labels {
-		if hiddenLabel(name) {
+		if _, taken := own[name]; taken || hiddenLabel(name) {
 			return badRequest(o.param("labels"), "The server sets the label %s itself.", name)
 		}
 	}

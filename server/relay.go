@@ -21,7 +21,7 @@ func (c *caller) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 		return true
 	}
 	return !slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return !t.Hidden && t.For(c.key.Name) && (allow == nil || slices.Contains(allow, t.Name))
+		return !t.Hidden && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 

@@ -43,8 +43,11 @@ func (g *Server) logRequest(r *http.Request, rec *recorder, c *caller, took time
 	}
 	line := slog.NewRecord(time.Now(), level, "request", 0) // no source position
 	line.AddAttrs(slog.String("request_id", c.requestID), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
-		slog.Int("status", rec.status), slog.String("code", c.code), slog.String("key", c.key.Name), slog.String("model", c.named),
+		slog.Int("status", rec.status), slog.String("code", c.code), slog.String("key", c.key.configured()), slog.String("model", c.named),
 		slog.String("run_id", c.runID), slog.Int64("bytes", rec.bytes), slog.Int64("duration_ms", took.Milliseconds()))
+	if c.key.Profile != "" {
+		line.AddAttrs(slog.String("principal", c.key.Name))
+	}
 	_ = g.opts.Log.Handler().Handle(r.Context(), line)
 }
 

@@ -94,7 +94,7 @@ func (c *caller) offersWrites(s *lathe.Settings, allow []string) bool {
 		return false
 	}
 	return slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
-		return t.Effect != lathe.ReadOnly && t.For(c.key.Name) && (allow == nil || slices.Contains(allow, t.Name))
+		return t.Effect != lathe.ReadOnly && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 

@@ -70,7 +70,8 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 		if d.Principal != "" {
 			return nil, &problem{Status: http.StatusForbidden, Code: "principal_forbidden", Message: "The run belongs to another key: import it with that one."}
 		}
-		d.Principal = c.key.Name
+		d.Principal, d.Profile = c.key.Name, c.key.Profile
+		d.Labels = withOwn(d.Labels, c.key.Labels)
 	}
 	return events, nil
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,12 +13,31 @@ import (
 // first, and about a run that there is not: the tenant cannot tell the last two apart.
 func TestT25_TenantsCannotTellRunsOfOthers(t *testing.T) {
 	t.Parallel()
-	h := open(t, func(s *setting) {
-		s.opts = func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} }
+	t.Run("keys", func(t *testing.T) {
+		t.Parallel()
+		checkTenants(t, "ann", text("ann"), text("bob"))
 	})
+	t.Run("subjects of one profile", func(t *testing.T) {
+		t.Parallel()
+		checkTenants(t, issuer+"#ann", signed("ann"), signed("bob"))
+	})
+	t.Run("a subject with the name of a key", func(t *testing.T) {
+		t.Parallel()
+		checkTenants(t, "ann", text("ann"), signed("ann"))
+	})
+}
+
+// checkTenants begins runs with the key or token of owner, and asks for them with another.
+func checkTenants(t *testing.T, owner, own, other string) {
+	h := open(t, func(s *setting) {
+		s.opts = func(o *server.Options) {
+			o.Setup.Keys, o.Setup.Identity = []server.Key{key("ann"), key("bob"), {Name: "dev"}}, &idp{others: "dev"}
+		}
+	})
+	h.key = own
 	parked := h.rest(h.begin("write {\"n\":1}", `"session":"s1"`).ID)
 	ended := h.rest(h.begin("look {\"n\":1}", `"session":"s1"`).ID)
-	bob := []string{"Authorization", "Bearer " + text("bob")}
+	bob := bearer(other)
 	requestID := regexp.MustCompile(`"request_?[iI]d":"[^"]*"`)
 	for _, op := range theDocument(t).ops {
 		name := op.Method + " " + op.Path
@@ -27,7 +47,7 @@ func TestT25_TenantsCannotTellRunsOfOthers(t *testing.T) {
 			case strings.HasPrefix(op.Path, "/api/sessions/") && id != "run_none":
 				id = "s1"
 			case strings.HasPrefix(op.Path, "/api/principals/"):
-				named = "ann"
+				named = url.PathEscape(owner)
 			case !strings.HasPrefix(op.Path, "/api/runs/") && !strings.HasPrefix(op.Path, "/api/chat/"):
 				id = "any" // of something else
 			}
@@ -42,7 +62,7 @@ func TestT25_TenantsCannotTellRunsOfOthers(t *testing.T) {
 			if resp, got := h.do(op.Method, path(parked.ID), body, "Authorization", "Bearer "+text("eve")); resp.StatusCode != 401 {
 				t.Errorf("%s with a wrong key: %d %s", name, resp.StatusCode, got)
 			}
-			h.key = text("ann")
+			h.key = own
 		}
 		if !strings.Contains(op.Path, "{id}") || op.Path == "/v1/models/{id}" {
 			resp, got := h.do(op.Method, path(""), body, bob...)
@@ -65,10 +85,10 @@ func TestT25_TenantsCannotTellRunsOfOthers(t *testing.T) {
 	if got := h.show(parked.ID); got.Status != "parked" || got.Last != parked.Last || got.Open[0].Digest != parked.Open[0].Digest {
 		t.Errorf("bob changed the run of ann: %+v", got)
 	}
-	if got := h.show(ended.ID); got.Status != "completed" || got.Principal != "ann" {
+	if got := h.show(ended.ID); got.Status != "completed" || got.Principal != owner {
 		t.Errorf("%+v", got)
 	}
-	for _, query := range []string{"?session_id=s1", "?run_id=" + parked.ID, "?principal=ann", "?status=parked"} {
+	for _, query := range []string{"?session_id=s1", "?run_id=" + parked.ID, "?principal=" + url.QueryEscape(owner), "?status=parked"} {
 		for _, list := range []string{"/api/runs", "/api/summaries"} {
 			if _, body := h.do("GET", list+query, "", bob...); strings.Contains(body, parked.ID) || strings.Contains(body, ended.ID) {
 				t.Errorf("%s%s shows bob a run of ann: %s", list, query, body)

@@ -33,6 +33,7 @@ const (
 type session struct {
 	principal string
 	secret    [sha256.Size]byte // of the key: a session ends if the key is removed or gets another secret
+	identity  *Identity         // of an identified caller, who has no secret: a session ends if the profile or the issuer is removed
 	csrf      string
 	began     time.Time
 	expires   time.Time
@@ -68,7 +69,7 @@ func randomID() string {
 func (s *sessions) begin(k *Key) (id string, one *session) {
 	id = randomID()
 	now := s.now()
-	one = &session{principal: k.Name, secret: sha256.Sum256([]byte(k.Secret.Reveal())), csrf: randomID(), began: now, expires: now.Add(s.life)}
+	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, csrf: randomID(), began: now, expires: k.until(now.Add(s.life))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	put(s.of, hashOf(id), one, maxKeySessions, now)
@@ -79,7 +80,7 @@ func (s *sessions) begin(k *Key) (id string, one *session) {
 func (s *sessions) link(k *Key) (token string, expires time.Time) {
 	token = randomID()
 	now := s.now()
-	one := &session{principal: k.Name, secret: sha256.Sum256([]byte(k.Secret.Reveal())), began: now, expires: now.Add(linkLife)}
+	one := &session{principal: k.Name, secret: k.hash(), identity: k.identity, began: now, expires: k.until(now.Add(linkLife))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	put(s.links, hashOf(token), one, maxLinks, now)
@@ -121,6 +122,14 @@ func (s *sessions) redeem(setup *setup, token string) *Key {
 	return setup.keyOf(one)
 }
 
+// until returns t, or the end of the caller's token if that is earlier.
+func (k *Key) until(t time.Time) time.Time {
+	if k.identity != nil && !k.identity.Expires.IsZero() && k.identity.Expires.Before(t) {
+		return k.identity.Expires
+	}
+	return t
+}
+
 // find returns the session with that id and its key, as it is configured now; nil if there is none, or not any more.
 func (s *sessions) find(setup *setup, id string) (*session, *Key) {
 	s.mu.Lock()
@@ -145,9 +154,12 @@ func (s *sessions) end(id string) {
 
 // keyOf returns the key of a session; nil if it was removed or has another secret.
 func (s *setup) keyOf(one *session) *Key {
+	if one.identity != nil {
+		return s.keyOfIdentity(one.identity)
+	}
 	for i := range s.Keys {
 		if k := &s.Keys[i]; k.Name == one.principal {
-			now := sha256.Sum256([]byte(k.Secret.Reveal()))
+			now := k.hash()
 			if subtle.ConstantTimeCompare(now[:], one.secret[:]) == 1 {
 				return k
 			}

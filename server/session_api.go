@@ -78,7 +78,7 @@ func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) 
 }
 
 // maxSignIn bounds the body of a request that signs in.
-const maxSignIn = 8 << 10
+const maxSignIn = 32 << 10
 
 // signIn begins a session for a key, or for the token of a sign-in link.
 func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -103,10 +103,8 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 		if k = g.sessions.redeem(c.setup, given.Token); k == nil {
 			p = &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "The link was used or has expired: open a new one, or sign in with a key."}
 		}
-	} else if i := c.setup.tokens.FindToken(given.Key); i >= 0 {
-		k = &c.setup.Keys[i]
 	} else {
-		p = &problem{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The API key is not known here."}
+		k, p = c.setup.holder(r.Context(), given.Key)
 	}
 	if p != nil {
 		c.fail(w, p)

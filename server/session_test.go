@@ -137,7 +137,7 @@ func TestSignInRefusesWhatIsNoKey(t *testing.T) {
 		`{"key":"a","link_token":"b"}`:     {400, "invalid_request"},
 		`{"key":"a","other":1}`:            {400, "other"},
 		`{"key":`:                          {400, "invalid_json"},
-		strings.Repeat(" ", 10<<10) + `{}`: {413, "request_too_large"},
+		strings.Repeat(" ", 33<<10) + `{}`: {413, "request_too_large"},
 	} {
 		resp, text := b.do("POST", "/api/session", body)
 		if resp.StatusCode != want.status || !strings.Contains(text, want.code) || b.cookie != nil {

@@ -306,7 +306,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, c.tool(name, ""))
 		return
 	}
-	run := &lathe.RunInfo{Principal: c.key.Name}
+	run := c.run()
 	d := toolDetail{toolRow: c.toolRow(s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
 		OutputSchema: s.OutputSchema, Allowlist: nonNil(s.Allowlist), Limits: map[string]int64{}}
 	for key, n := range map[string]int64{"timeout_ms": s.Timeout.Milliseconds(), "concurrency": int64(s.Concurrency), "cache_ttl_ms": s.CacheTTL.Milliseconds()} {
@@ -354,7 +354,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, _ *http.Request, c *calle
 	rows := []keyRow{}
 	for i := range c.setup.Keys {
 		k := &c.setup.Keys[i]
-		if k.Name != c.key.Name && !c.key.isAdmin() {
+		if k.Name != c.key.configured() && !c.key.isAdmin() {
 			continue
 		}
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,

@@ -92,7 +92,7 @@ func behindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 
 // hasTools reports whether the caller may have calls of tools of this server made.
 func (c *caller) hasTools() bool {
-	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name) })
+	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool { return t.For(c.key.Name, c.key.Profile) })
 }
 
 // keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not

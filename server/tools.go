@@ -32,7 +32,7 @@ func (c *caller) specs() []*lathe.ToolSpec {
 	}
 	var out []*lathe.ToolSpec
 	for _, s := range c.setup.Tools.Specs() {
-		if !s.Hidden && s.For(c.key.Name) && c.key.mayTool(s.Name) {
+		if !s.Hidden && s.For(c.key.Name, c.key.Profile) && c.key.mayTool(s.Name) {
 			out = append(out, s)
 		}
 	}
@@ -59,7 +59,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, _ *http.Request, c *ca
 	rows := []toolRow{}
 	offered := map[string]bool{}
 	if c.setup.Tools != nil {
-		for _, s := range c.setup.Tools.Advertised(&lathe.RunInfo{Principal: c.key.Name}, c.allow()) {
+		for _, s := range c.setup.Tools.Advertised(c.run(), c.allow()) {
 			offered[s.Name] = true
 		}
 	}
@@ -76,7 +76,7 @@ func (c *caller) toolRow(s *lathe.ToolSpec, advertised bool) toolRow {
 	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
 		Parameters: s.Schema, Advertised: advertised}
 	if p := c.setup.Policy; p != nil {
-		row.Policy = p.Tool(&lathe.RunInfo{Principal: c.key.Name}, s).Decision.String()
+		row.Policy = p.Tool(c.run(), s).Decision.String()
 	}
 	if len(row.Parameters) == 0 {
 		row.Parameters = json.RawMessage(`{"type":"object"}`)
@@ -93,7 +93,7 @@ func (c *caller) tool(name, param string) *problem {
 	}
 	if c.setup.Tools != nil {
 		for _, s := range c.setup.Tools.Specs() {
-			if s.Name == name && !s.Hidden && s.For(c.key.Name) {
+			if s.Name == name && !s.Hidden && s.For(c.key.Name, c.key.Profile) {
 				return &problem{Status: http.StatusForbidden, Code: "tool_forbidden", Param: param, Message: "This key may not use the tool " + name + "."}
 			}
 		}
@@ -122,7 +122,8 @@ func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *cal
 		c.fail(w, p)
 		return
 	}
-	run := &lathe.RunInfo{RunID: "call_" + c.requestID, RequestID: c.requestID, Principal: c.key.Name}
+	run := c.run()
+	run.RunID, run.RequestID = "call_"+c.requestID, c.requestID
 	call := lathe.ToolCall{ID: "call_1", Name: name, Arguments: args}
 	n := int64(0)
 	result, err := c.setup.Tools.Execute(r.Context(), run, c.allow(), call, func(d event.Data) {

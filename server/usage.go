@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -33,11 +34,16 @@ type usage struct {
 	of    map[string]*keyUsage // by the key's name
 }
 
+// maxIdleCallers bounds the entries of callers that an identity provider has identified and that have no request in
+// progress. Beyond it those are removed whose rate has recovered.
+const maxIdleCallers = 10_000
+
 type keyUsage struct {
-	active int
-	taken  [pools]int
-	tokens float64 // requests that may be made at once
-	filled time.Time
+	profile string // of an identified caller
+	active  int
+	taken   [pools]int
+	tokens  float64 // requests that may be made at once
+	filled  time.Time
 }
 
 func newUsage(now func() time.Time, l *Limits) *usage {
@@ -57,11 +63,7 @@ func (p pool) setting() string {
 func (u *usage) enter(k *Key, at pool, shared bool) (release func(), p *problem) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	c := u.of[k.Name]
-	if c == nil {
-		c = &keyUsage{tokens: float64(k.RequestsPerMinute), filled: u.now()}
-		u.of[k.Name] = c
-	}
+	c := u.entry(k)
 	if at != noPool && u.taken[at] >= u.most[at] {
 		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second,
 			Message: fmt.Sprintf("The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())}
@@ -93,14 +95,38 @@ func (u *usage) enter(k *Key, at pool, shared bool) (release func(), p *problem)
 	}, nil
 }
 
-// active returns the requests of a key that are in progress.
-func (u *usage) active(name string) int {
+// entry returns the entry of a key or of an identified caller. u.mu is held.
+func (u *usage) entry(k *Key) *keyUsage {
+	c := u.of[k.Name]
+	if c == nil {
+		if len(u.of) >= maxIdleCallers && k.Profile != "" {
+			u.forgetIdle()
+		}
+		c = &keyUsage{profile: k.Profile, tokens: float64(k.RequestsPerMinute), filled: u.now()}
+		u.of[k.Name] = c
+	}
+	return c
+}
+
+// forgetIdle removes the entries of identified callers that say nothing: no request is in progress, and the caller may
+// make as many at once as one that was never seen. u.mu is held.
+func (u *usage) forgetIdle() {
+	now := u.now()
+	maps.DeleteFunc(u.of, func(_ string, c *keyUsage) bool {
+		return c.profile != "" && c.taken == [pools]int{} && c.active == 0 && now.Sub(c.filled) >= time.Minute
+	})
+}
+
+// active returns the requests in progress of a key, and of the callers that have it as their profile.
+func (u *usage) active(name string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if c := u.of[name]; c != nil {
-		return c.active
+	for of, c := range u.of {
+		if of == name || c.profile == name {
+			n += c.active
+		}
 	}
-	return 0
+	return n
 }
 
 // charge counts n requests against the rate of the key: all of them or, with a problem, none.
@@ -142,6 +168,6 @@ func (g *Server) withCharge(ctx context.Context, k *Key) context.Context {
 	return context.WithValue(ctx, charger{}, func(n int) *problem {
 		g.usage.mu.Lock()
 		defer g.usage.mu.Unlock()
-		return g.usage.charge(k, g.usage.of[k.Name], n) // enter has made the entry
+		return g.usage.charge(k, g.usage.entry(k), n)
 	})
 }

@@ -90,7 +90,7 @@ func (c *callContext) makeMeta() *lathe.CallMeta {
 	defer c.mu.Unlock()
 	if c.meta == nil {
 		c.meta = &lathe.CallMeta{RunID: c.run.RunID, RequestID: c.run.RequestID, SessionID: c.run.SessionID, CallID: c.id,
-			Tool: c.entry.spec.Name, IdempotencyKey: idempotencyKey(c.run.RunID, c.id), Depth: c.run.Depth, Principal: c.run.Principal}
+			Tool: c.entry.spec.Name, IdempotencyKey: idempotencyKey(c.run.RunID, c.id), Depth: c.run.Depth, Principal: c.run.Principal, Profile: c.run.Profile}
 	}
 	return c.meta
 }

@@ -76,7 +76,7 @@ func (w *Work) Refresh() (changed bool) {
 		return false
 	}
 	for name := range v.client {
-		if e := now.byName[name]; e != nil && e.spec.For(w.info.Principal) {
+		if e := now.byName[name]; e != nil && e.spec.For(w.info.Principal, w.info.Profile) {
 			return false
 		}
 	}

@@ -73,7 +73,7 @@ func (v *view) advertise() *advertised {
 	specs := space[:0]
 	v.withheld = v.withheld[:0]
 	for _, e := range v.registry.sorted {
-		if e.spec.Hidden || !v.may(e.spec.Name) || !e.spec.For(v.run.Principal) {
+		if e.spec.Hidden || !v.may(e.spec.Name) || !e.spec.For(v.run.Principal, v.run.Profile) {
 			continue
 		}
 		if held := v.withhold(e); held.Reason != "" {
@@ -144,7 +144,7 @@ func newAdvertised(specs []*lathe.ToolSpec) *advertised {
 
 // has returns the tool of the set, as far as the principal of the run has it.
 func (v *view) has(name string) *entry {
-	if e := v.registry.byName[name]; e != nil && e.spec.For(v.run.Principal) {
+	if e := v.registry.byName[name]; e != nil && e.spec.For(v.run.Principal, v.run.Profile) {
 		return e
 	}
 	return nil

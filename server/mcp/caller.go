@@ -14,6 +14,7 @@ import (
 // A Caller is the identity of a client. Policies and events get it with each call.
 type Caller struct {
 	Principal string
+	Profile   string // of [lathe.RunInfo]
 	Labels    map[string]string
 	// Allow, when not nil, names the only tools that the caller may use.
 	Allow []string
@@ -21,7 +22,7 @@ type Caller struct {
 	Limits *lathe.Limits
 }
 
-// key returns a string that is equal for callers with the same principal, labels, allowed tools and limits.
+// key returns a string that is equal for callers with the same principal, profile, labels, allowed tools and limits.
 func (c *Caller) key() string {
 	allow := c.Allow
 	if allow != nil {
@@ -31,14 +32,14 @@ func (c *Caller) key() string {
 	if c.Limits != nil {
 		limits = *c.Limits
 	}
-	return fmt.Sprintf("%q %q %t %q %t %+v", c.Principal, c.Labels, allow != nil, allow, c.Limits != nil, limits)
+	return fmt.Sprintf("%q %q %q %t %q %t %+v", c.Principal, c.Profile, c.Labels, allow != nil, allow, c.Limits != nil, limits)
 }
 
 // owner returns a string that is equal for callers with the same principal and labels. It does not depend on their rights.
 func (c *Caller) owner() string { return fmt.Sprintf("%q %q", c.Principal, c.Labels) }
 
 func (c *Caller) clone() Caller {
-	own := Caller{Principal: c.Principal, Labels: maps.Clone(c.Labels), Allow: slices.Clone(c.Allow)}
+	own := Caller{Principal: c.Principal, Profile: c.Profile, Labels: maps.Clone(c.Labels), Allow: slices.Clone(c.Allow)}
 	if c.Limits != nil {
 		limits := *c.Limits
 		own.Limits = &limits

@@ -42,7 +42,7 @@ func (n *notifier) start(specs []*lathe.ToolSpec, opts *tool.RunOptions, msg lat
 		Tools: n.t.digest(specs),
 		Limits: event.LimitsView{MaxIterations: limits.MaxIterations, MaxToolCalls: limits.MaxToolCalls, MaxToolArgsBytes: limits.MaxToolArgsBytes,
 			MaxOutputBytes: limits.MaxOutputBytes, RunTimeoutMS: max(limits.RunTimeout, 0).Milliseconds()},
-		Messages: []lathe.Message{msg}, Principal: n.info.Principal, Labels: n.info.Labels,
+		Messages: []lathe.Message{msg}, Principal: n.info.Principal, Profile: n.info.Profile, Labels: n.info.Labels,
 	})
 }
 

@@ -148,7 +148,7 @@ func (t *tenant) runInfo(v *clientSession, transport, protocol string) *lathe.Ru
 	maps.Copy(labels, t.s.opts.Labels)
 	maps.Copy(labels, t.caller.Labels)
 	labels["entry"] = "mcp"
-	info := &lathe.RunInfo{Principal: t.caller.Principal, Depth: t.s.opts.Depth, Labels: labels}
+	info := &lathe.RunInfo{Principal: t.caller.Principal, Profile: t.caller.Profile, Depth: t.s.opts.Depth, Labels: labels}
 	if v != nil {
 		labels["transport"], labels["protocol"] = transport, protocol
 		info.SessionID = v.id

@@ -146,7 +146,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 func (t *Tool) input(ctx context.Context, scope *tool.Scope, task string) *loop.Input {
 	in := &loop.Input{Allow: t.allowed(scope.Tools), Settings: t.opts.Settings, Target: t.opts.Target}
 	if meta := lathe.CallMetaFrom(ctx); meta != nil { // always, for a call of a runner
-		in.Run = lathe.RunInfo{RequestID: meta.RequestID, Principal: meta.Principal}
+		in.Run = lathe.RunInfo{RequestID: meta.RequestID, Principal: meta.Principal, Profile: meta.Profile}
 	}
 	if t.opts.Instructions != "" {
 		in.Messages = append(in.Messages, lathe.System(t.opts.Instructions))

@@ -38,18 +38,23 @@ type Tokens struct {
 // Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
 // name is empty or taken, or if the token is shorter than [MinToken] or in the list already.
 func (t *Tokens) Add(kind, name string, token secret.Secret) error {
-	hash := sha256.Sum256([]byte(token.Reveal()))
+	if name != "" && len(token.Reveal()) < MinToken {
+		return fmt.Errorf("the %s %s is shorter than %d characters", kind, name, MinToken)
+	}
+	return t.AddHash(kind, name, sha256.Sum256([]byte(token.Reveal())))
+}
+
+// AddHash appends a token of which only the SHA-256 is known. The errors are those of [Tokens.Add], but for the length.
+func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("a %s has no name", kind)
 	case slices.Contains(t.names, name):
 		return fmt.Errorf("two %ss are named %s", kind, name)
-	case len(token.Reveal()) < MinToken:
-		return fmt.Errorf("the %s %s is shorter than %d characters", kind, name, MinToken)
 	case slices.Contains(t.hashes, hash):
 		return fmt.Errorf("the %s %s is the same as another", kind, name)
 	}
-	t.AddUnchecked(name, token)
+	t.names, t.hashes = append(t.names, name), append(t.hashes, hash)
 	return nil
 }
 

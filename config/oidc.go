@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OIDC says which callers the daemon takes besides those with a key: the holders of tokens that an OpenID Connect issuer
+// has signed.
+type OIDC struct {
+	// Issuer of the tokens, as in their `iss`, such as `https://login.example.com/realms/main`. Callers send them where
+	// they would send a key. It wants `serve.oidc.audience`, and `keys` as profiles; see docs/gateway.md.
+	Issuer Ref `key:"issuer" is:"url" also:"url provider"`
+	// Values of which `aud` of a token has to have one.
+	Audience []string `key:"audience" also:"aud client_id client_ids"`
+	// Address of the issuer's keys, a JWKS. Default: the one that its discovery document names.
+	JWKSURL Ref `key:"jwks_url" is:"url" also:"jwks_uri keys_url"`
+	// Algorithms that a token may be signed with, of `RS256`, `ES256` and `EdDSA`.
+	Algorithms []string `key:"algorithms" default:"RS256,ES256,EdDSA" is:"algorithm" also:"alg algs"`
+	// By how much the clocks of issuer and daemon may differ.
+	ClockSkew time.Duration `key:"clock_skew" default:"30s" range:"0s..5m" also:"leeway skew"`
+	// Claim whose values `serve.oidc.profiles` looks at: a text or a list of texts. In objects, with dots between:
+	// `realm_access.roles`.
+	ProfileClaim string `key:"profile_claim" is:"word" also:"claim groups_claim role_claim"`
+	// Which key's rights and limits a caller has, as `VALUE=KEY`, where VALUE is one of the claim and KEY a name of
+	// `keys`: the first of the list whose value the token has.
+	Profiles []string `key:"profiles" is:"profile" also:"groups roles"`
+	// Key whose rights and limits the other callers have. Default: they are refused.
+	DefaultProfile string `key:"default_profile" is:"word" also:"profile"`
+	// Labels that the runs of a caller get, from claims that are texts, numbers, `true` or `false`. Requests cannot
+	// set them.
+	Labels map[string]string `key:"labels" names:"rule" per:"label to claim"`
+}
+
+// IsSet reports whether callers may be identified by tokens.
+func (o *OIDC) IsSet() bool { return !o.Issuer.IsZero() }
+
+// ProfileOf returns the value and the key of an entry of Profiles.
+func ProfileOf(entry string) (value, key string) {
+	i := strings.LastIndexByte(entry, '=')
+	return entry[:i], entry[i+1:]
+}
+
+func isProfile(s string) error {
+	if i := strings.LastIndexByte(s, '='); i <= 0 || len(s) > 512 || isRuleName(s[i+1:]) != nil {
+		return errors.New(quote(s) + " is no profile: want VALUE=KEY, such as engineering=developer")
+	}
+	return nil
+}
+
+func isAlgorithm(s string) error {
+	if !slices.Contains([]string{"RS256", "ES256", "EdDSA"}, s) {
+		return errors.New(quote(s) + " is none of RS256, ES256, EdDSA")
+	}
+	return nil
+}
+
+// checkCallers checks keys, and how callers are identified, against each other.
+func (l *loader) checkCallers() {
+	o, keys := &l.cfg.Serve.OIDC, slices.Sorted(maps.Keys(l.cfg.Keys))
+	const base = "serve.oidc"
+	profiles := map[string]bool{}
+	for _, entry := range o.Profiles {
+		_, key := ProfileOf(entry)
+		profiles[key] = true
+		l.known(base+".profiles", "key", key, keys)
+	}
+	if key := o.DefaultProfile; key != "" {
+		profiles[key] = true
+		l.known(base+".default_profile", "key", key, keys)
+	}
+	switch {
+	case !o.IsSet():
+		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim != "" || !o.JWKSURL.IsZero() {
+			l.at(base+".issuer", "no issuer: whose tokens identify callers")
+		}
+	case len(o.Audience) == 0:
+		l.at(base+".audience", "no audience: tokens that the issuer made for other servers would be accepted")
+	case len(profiles) == 0:
+		l.at(base+".profiles", "no profiles: every caller would be refused; set serve.oidc.profiles or serve.oidc.default_profile")
+	case len(o.Profiles) > 0 && o.ProfileClaim == "":
+		l.at(base+".profile_claim", "no claim: whose values are in serve.oidc.profiles")
+	case len(o.Algorithms) == 0:
+		l.at(base+".algorithms", "no algorithm: every token would be refused")
+	}
+	for _, name := range keys {
+		k := l.cfg.Keys[name]
+		switch {
+		case !k.Key.IsZero() && k.SHA256 != "":
+			l.at("keys."+name+".sha256", "key and sha256 are one setting: set one of them")
+		case k.Key.IsZero() && k.SHA256 == "" && !(profiles[name] && o.IsSet()):
+			l.at("keys."+name, "no key: set key to a reference, or sha256, which `lathe keys new` prints")
+		}
+	}
+	if t := l.cfg.Serve.TLS; (t.Cert == "") != (t.Key == "") {
+		l.at("serve.tls", "a certificate needs its key: set cert and key")
+	}
+}
