@@ -155,7 +155,7 @@ func TestChatAtWorkIsFound(t *testing.T) {
 		Data []run `json:"data"`
 	}
 	var rows []run
-	for deadline := time.Now().Add(20 * time.Second); len(rows) == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(rows) == 0 && time.Now().Before(deadline); {
 		_, body := h.do("GET", "/api/runs", "")
 		rows = parse[list](t, body).Data
 	}

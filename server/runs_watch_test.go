@@ -253,7 +253,9 @@ func TestWatcherLagsBehind(t *testing.T) {
 func TestT18_SlowWatcherIsCutAndGoesOn(t *testing.T) {
 	t.Parallel()
 	cut := make(chan string, 1)
+	kept := store.NewMemory(nil)
 	h := open(t, func(s *setting) {
+		s.store = kept
 		s.opts = func(o *server.Options) {
 			o.Limits.WriteTimeout = 250 * time.Millisecond
 			o.Log = slog.New(&onWatch{Handler: slog.DiscardHandler, ended: cut})
@@ -262,7 +264,8 @@ func TestT18_SlowWatcherIsCutAndGoesOn(t *testing.T) {
 	h.model.size = 2 << 20 // more than the buffers of two sockets hold
 	r := h.begin("look {\"n\":1}\n\nlook {\"n\":2}\n\nlook {\"n\":3}\n\nlook {\"n\":4}")
 	_, _, _ = h.crew.Wait(t.Context(), r.ID)
-	done := h.show(r.ID)
+	later := open(t, func(s *setting) { s.store = kept }) // it gives a reader that has no processor for a moment more time
+	done := later.show(r.ID)
 	if done.Status != "completed" {
 		t.Fatalf("%+v", done)
 	}
@@ -277,7 +280,7 @@ func TestT18_SlowWatcherIsCutAndGoesOn(t *testing.T) {
 	if code := <-cut; code != "slow_reader" {
 		t.Errorf("the watcher that does not read ended %q", code)
 	}
-	whole := h.watchUntil(r.ID, done.Last-2, never)
+	whole := later.watchUntil(r.ID, done.Last-2, never)
 	if len(lines(t, done.Last-2, whole)) != 2 {
 		t.Errorf("a later watcher got %d events", len(whole))
 	}

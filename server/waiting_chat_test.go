@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -66,22 +68,68 @@ func (h *house) complete(stream bool, messages string, header ...string) reply {
 	return out
 }
 
+// comments returns a channel that has a value once a stream that the client reads has had another comment.
+func (h *house) comments() <-chan struct{} {
+	had := make(chan struct{}, 1)
+	h.client.Transport = &commentedTransport{h.client.Transport, had}
+	return had
+}
+
+type commentedTransport struct {
+	http.RoundTripper
+	had chan<- struct{}
+}
+
+func (c *commentedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = &commented{resp.Body, c.had}
+	}
+	return resp, err
+}
+
+type commented struct {
+	io.ReadCloser
+	had chan<- struct{}
+}
+
+func (c *commented) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	if bytes.HasPrefix(b[:n], []byte(":")) || bytes.Contains(b[:n], []byte("\n:")) {
+		select {
+		case c.had <- struct{}{}:
+		default:
+		}
+	}
+	return n, err
+}
+
 func said(role, text string) string {
 	raw, _ := json.Marshal(text) // a text
 	return `{"role":"` + role + `","content":` + string(raw) + `}`
 }
 
-// answerOnly approves or denies the only call that waits.
+// answerOnly approves or denies the only call that waits, of a run that no process executes.
 func (h *house) answerOnly(verb string) {
+	h.t.Helper()
+	if status, body := h.decideOnly(verb); status != http.StatusOK {
+		h.t.Fatalf("%d %s", status, body)
+	}
+}
+
+// decideOnly approves or denies the only call that waits. The status is 202 if the run is still executed, and reads the
+// decision when it is suspended.
+func (h *house) decideOnly(verb string) (status int, body string) {
 	h.t.Helper()
 	waits := h.waits("")
 	if len(waits) != 1 {
 		h.t.Fatalf("%d calls wait", len(waits))
 	}
 	resp, body := h.do("POST", "/api/runs/"+waits[0].RunID+"/approvals/"+waits[0].ID, `{"decision":"`+verb+`","digest":"`+waits[0].Digest+`"}`)
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
 		h.t.Fatalf("%d %s", resp.StatusCode, body)
 	}
+	return resp.StatusCode, body
 }
 
 var bothWays = map[string]bool{"whole": false, "streamed": true}
@@ -184,6 +232,7 @@ func TestHoldGoesOnInTheSameAnswer(t *testing.T) {
 						o.Setup.Hold, o.Limits.KeepAlive = time.Hour, 10*time.Millisecond
 					}
 				})
+				comments := h.comments()
 				done := make(chan reply)
 				go func() { done <- h.complete(stream, said("user", "write {\"n\":1}\n\nwrite {\"n\":2}")) }()
 				for range 2 { // each turn asks
@@ -191,9 +240,9 @@ func TestHoldGoesOnInTheSameAnswer(t *testing.T) {
 						time.Sleep(time.Millisecond)
 					}
 					if stream {
-						time.Sleep(30 * time.Millisecond) // for a comment
+						<-comments
 					}
-					h.answerOnly(verb)
+					h.decideOnly(verb)
 				}
 				got := <-done
 				wrote := map[string]int64{"approve": 2}[verb]
@@ -242,7 +291,8 @@ func TestHoldOutlivesItsClient(t *testing.T) {
 	}
 	leave()
 	id := h.waits("")[0].RunID
-	h.answerOnly("approve")
+	h.decideOnly("approve")
+	h.watchUntil(id, 0, func(e *told) bool { return e.Type == "RunFinished" })
 	if done := h.rest(id); done.Status != "completed" || h.shop.wrote.Load() != 1 {
 		t.Errorf("%+v", done)
 	}
