@@ -1,0 +1,69 @@
+package lathe_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var onlyCode = regexp.MustCompile("^`([^`]+)`$")
+
+// A message of docs/troubleshooting.md, a first cell that is one piece of code, is in a string of the program. Between … its parts
+// are in one source file. Each row has a command.
+func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
+	t.Parallel()
+	sources := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "examples" || strings.HasPrefix(d.Name(), ".") && path != "."):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		sources[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, messages := 0, 0
+	for line := range strings.Lines(paperText(t, "docs/troubleshooting.md")) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		if !strings.HasPrefix(line, "| ") || cells[0] == "message or symptom" {
+			continue
+		}
+		rows++
+		if len(cells) != 4 || !strings.HasPrefix(cells[1], "`lathe ") {
+			t.Errorf("want a message, a command, a cause and a next step: %s", line)
+			continue
+		}
+		m := onlyCode.FindStringSubmatch(cells[0])
+		if m == nil {
+			continue
+		}
+		messages++
+		found := false
+		for _, text := range sources {
+			has := true
+			for part := range strings.SplitSeq(m[1], "…") {
+				has = has && strings.Contains(text, strings.TrimRight(part, " "))
+			}
+			if found = found || has; found {
+				break
+			}
+		}
+		if !found {
+			t.Errorf("no source has the message %q", m[1])
+		}
+	}
+	if rows < 30 || messages < 30 {
+		t.Errorf("%d rows with %d messages, want 30 at least", rows, messages)
+	}
+	t.Logf("%d rows, %d messages", rows, messages)
+}
