@@ -67,3 +67,53 @@ func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 	}
 	t.Logf("%d rows, %d messages", rows, messages)
 }
+
+// Each name in the column Lathe of docs/crosswalk.md that is code is in the sources or in the reference of settings.
+func TestCrosswalkNamesWhatExists(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
+			return fs.SkipDir
+		case d.IsDir() || strings.HasSuffix(path, "_test.go") || filepath.Ext(path) != ".go" && path != filepath.Join("docs", "config.md"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		all.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, column, names := all.String(), -1, 0
+	for line := range strings.Lines(paperText(t, "docs/crosswalk.md")) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i, cell := range cells {
+			if strings.TrimSpace(cell) == "Lathe" {
+				column = i
+			}
+		}
+		if !strings.HasPrefix(line, "| ") || column < 0 || column >= len(cells) {
+			continue
+		}
+		for _, m := range inCode.FindAllStringSubmatch(cells[column], -1) {
+			for name := range strings.FieldsSeq(m[1]) {
+				_, name, _ = strings.Cut("."+name, ".") // of a path of settings or a qualified name: each part
+				for part := range strings.SplitSeq(name, ".") {
+					if part = strings.Trim(part, "*…()"); part == "" || part == "NAME" || part == "RUN" || part == "lathe" {
+						continue
+					}
+					if names++; !strings.Contains(text, part) {
+						t.Errorf("docs/crosswalk.md: %q of `%s` is not in the sources", part, m[1])
+					}
+				}
+			}
+		}
+	}
+	if names < 60 {
+		t.Errorf("%d names: the search is broken", names)
+	}
+}

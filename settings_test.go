@@ -71,7 +71,8 @@ func TestCodesAreTheContracts(t *testing.T) {
 		invalid_arguments unknown_tool policy_denied approval_denied approval_expired execution_failed unavailable
 		timeout cancelled interrupted rate_limited tool_output_too_large invalid_output redaction_failed
 		tool_call_limit max_depth too_many_calls incomplete_call
-		invalid_request invalid_config conflict not_found content_removed upstream_protocol upstream_error internal`)
+		invalid_request invalid_config conflict not_found content_removed upstream_protocol upstream_error internal
+		price_unknown budget_exhausted`)
 	got := constants(t, "error.go", "Code")
 	slices.Sort(want)
 	slices.Sort(got)
