@@ -449,7 +449,7 @@ func TestTimeouts(t *testing.T) {
 	if err := get(t, local(t, &Options{HeaderTimeout: 20 * time.Millisecond}, srv.URL), srv.URL); CodeOf(err) != CodeTimeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no header: got %v, want %s", err, CodeTimeout)
 	}
-	c := local(t, &Options{Timeout: 200 * time.Millisecond}, srv.URL)
+	c := local(t, &Options{Timeout: 3 * time.Second}, srv.URL) // enough for the headers
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/body", nil)
 	if err != nil {
 		t.Fatal(err)

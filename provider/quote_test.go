@@ -38,7 +38,7 @@ func TestSearchForQuotesIsLinear(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	got := unquote(strings.Repeat("a", maxMessage), []lathe.Message{lathe.User(strings.Repeat("a", maxSearched/2)), lathe.User(strings.Repeat("'", maxSearched/2))})
-	if took := time.Since(start); got != omitted || took > 20*time.Second {
+	if took := time.Since(start); got != omitted || took > time.Minute {
 		t.Errorf("got %q after %v", got, took)
 	}
 }

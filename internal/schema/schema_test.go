@@ -163,7 +163,7 @@ func TestValidateBounds(t *testing.T) {
 			if len(vs) != 1 || vs[0].Keyword != tc.want {
 				t.Errorf("got %v, want one violation of %q", vs, tc.want)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

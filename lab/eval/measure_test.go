@@ -189,7 +189,11 @@ func TestWhatAServerDoesCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, sc := scenarios(t, "happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard")
-			rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: c.model, Model: m}}, &eval.Options{Jobs: 1, Timeout: 500 * time.Millisecond})
+			opts := &eval.Options{Jobs: 1, Timeout: time.Minute}
+			if c.class == eval.ClassTimeout {
+				opts.Timeout = 500 * time.Millisecond
+			}
+			rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: c.model, Model: m}}, opts)
 			if err != nil {
 				t.Fatal(err)
 			}

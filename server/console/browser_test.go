@@ -210,12 +210,17 @@ func (s *stage) browse(t *testing.T, size string) map[string]string {
 	}
 	srv := httptest.NewServer(s)
 	defer srv.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the script reports before, also what it waited for in vain
 	defer cancel()
+	profile, err := os.MkdirTemp("", "lathe-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(profile) }() // a child of the browser may still write to it
 	cmd := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", "--window-size="+size, srv.URL)
+		"--user-data-dir="+profile, "--remote-debugging-port=0", "--window-size="+size, srv.URL)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its children, which write to its folder
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +242,7 @@ func (s *stage) browse(t *testing.T, size string) map[string]string {
 const begin = `
 const report = {};
 const until = async (what, f) => {
-  for (let i = 0; i < 1000; i++) {
+  for (const start = performance.now(); performance.now() - start < 60000; ) {
     const v = f();
     if (v) return v;
     await new Promise((r) => setTimeout(r, 10));

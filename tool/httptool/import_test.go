@@ -208,7 +208,7 @@ func TestT15_T16_DeepDocumentsAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "deep") && !strings.Contains(err.Error(), "itself") && !strings.Contains(err.Error(), "alias") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if d := time.Since(began); d > 10*time.Second {
+		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s: refused after %v", name, d)
 		}
 	}

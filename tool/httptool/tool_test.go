@@ -207,10 +207,10 @@ func TestRetriesEndWithTheDeadline(t *testing.T) {
 	asked := 0
 	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked++
-		w.Header().Set("Retry-After", "10")
+		w.Header().Set("Retry-After", "100")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	set := newSet(t, loopback(t, srv.URL), nil, &httptool.Definition{Name: "reads", URL: srv.URL, Allowlist: []string{"*"}, Timeout: 5 * time.Second})
+	set := newSet(t, loopback(t, srv.URL), nil, &httptool.Definition{Name: "reads", URL: srv.URL, Allowlist: []string{"*"}, Timeout: time.Minute})
 	if r := call(t, set, "reads", `{}`); r.Code != lathe.CodeUnavailable || asked != 1 {
 		t.Errorf("got %s after %d requests", r.Content, asked)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,7 +157,7 @@ func TestHangAtInitializeIsCutOff(t *testing.T) {
 func TestT38_OlderServerThatIgnoresTheNewBeginning(t *testing.T) {
 	t.Parallel()
 	conf := testConf(t, "oldhang")
-	conf.StartTimeout = 300 * time.Millisecond
+	conf.StartTimeout = 3 * time.Second
 	r := newRig(t, nil, conf)
 	r.until("ready", func(st Status) bool { return st.State == StateReady })
 	if got := r.call("box__echo", map[string]string{"text": "x"}); got.Content != "x" {
@@ -167,9 +168,9 @@ func TestT38_OlderServerThatIgnoresTheNewBeginning(t *testing.T) {
 func TestProgressKeepsACallAlive(t *testing.T) {
 	t.Parallel()
 	conf := testConf(t, "")
-	conf.IdleTimeout = 400 * time.Millisecond
+	conf.IdleTimeout = 3 * time.Second
 	r := newRig(t, nil, conf)
-	res := r.call("box__any_thing", map[string]any{"do": "progress", "n": 20}) // 800 ms
+	res := r.call("box__any_thing", map[string]any{"do": "progress", "n": 100}) // 4 s
 	if res.Content != "done" {
 		t.Errorf("with progress: got %+v", res)
 	}
@@ -186,8 +187,19 @@ func TestCancellationIsSent(t *testing.T) {
 	setEnv(&conf, "MARK", mark)
 	r := newRig(t, nil, conf)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
+	defer cancel()
+	var begun sync.WaitGroup
+	begun.Go(func() { // cancels the call once the server has it
+		for ctx.Err() == nil {
+			if _, err := os.Stat(mark + ".begun"); err == nil {
+				cancel()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
 	wantCode(t, r.callCtx(ctx, "box__any_thing", map[string]string{"do": "cancelled"}), lathe.CodeCancelled)
+	cancel()
+	begun.Wait()
 	r.await("the server was notified", func() bool { _, err := os.Stat(mark); return err == nil })
 	if got := r.call("box__echo", map[string]string{"text": "x"}); got.Content != "x" {
 		t.Errorf("after the cancelled call: got %+v", got)
@@ -203,11 +215,7 @@ func TestServerThatIgnoresCancellation(t *testing.T) {
 	r := newRig(t, nil, testConf(t, ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	begun := time.Now()
-	wantCode(t, r.callCtx(ctx, "box__any_thing", map[string]string{"do": "hang"}), lathe.CodeCancelled)
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("the call took %s", took)
-	}
+	wantCode(t, r.callCtx(ctx, "box__any_thing", map[string]string{"do": "hang"}), lathe.CodeCancelled) // else its tool's timeout ends it
 }
 
 // No process is left, not even one that a server has started and left behind, nor one that does not
@@ -249,7 +257,7 @@ func TestGrandchildDoesNotOutliveItsParent(t *testing.T) {
 
 func (r *rig) await(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -24,7 +24,7 @@ func testConf(t testing.TB, mode string) Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Server{Name: "box", Command: exe, Allowlist: []string{"*"}, StartTimeout: 20 * time.Second,
+	return Server{Name: "box", Command: exe, Allowlist: []string{"*"}, StartTimeout: time.Minute,
 		Env: map[string]secret.Secret{serverEnv: secret.New(mode)}}
 }
 
@@ -72,7 +72,7 @@ func tryRig(t testing.TB, opts *Options, servers ...Server) (*rig, error) {
 	r := &rig{t: t, group: group, set: set, pins: o.Pins}
 	t.Cleanup(func() { _ = group.Close() })
 	all := policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Allow}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: all}, Limits: lathe.Limits{ToolTimeout: 20 * time.Second}})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Else: all}, Limits: lathe.Limits{ToolTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (r *rig) do(do string) lathe.ToolResult {
 func (r *rig) until(what string, fn func(Status) bool) Status {
 	r.t.Helper()
 	s := r.group.servers[0]
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		s.mu.Lock()
 		moved := s.moved

@@ -28,7 +28,7 @@ func sdkServer() *mcp.Server {
 }
 
 func httpConf(url string) Server {
-	return Server{Name: "web", URL: url, Allowlist: []string{"*"}, StartTimeout: 10 * time.Second}
+	return Server{Name: "web", URL: url, Allowlist: []string{"*"}, StartTimeout: time.Minute}
 }
 
 // A server of each era is spoken to in its own way, under the same rules.
@@ -149,7 +149,7 @@ func TestT11_T15_FaultyHTTPAnswers(t *testing.T) {
 			server := httptest.NewServer(raw)
 			defer server.Close()
 			conf := httpConf(server.URL)
-			conf.MaxLineBytes, conf.IdleTimeout = 1<<16, 5*time.Second
+			conf.MaxLineBytes, conf.IdleTimeout = 1<<16, time.Minute
 			conf.Effects = map[string]lathe.Effect{"do": tt.effect}
 			r := newRig(t, nil, conf)
 			defer r.group.Close()
