@@ -54,6 +54,7 @@ type App struct {
 	ownStore   bool               // New has opened the store
 	audit      *audit.Log         // nil: no audit log
 	approvals  *approval.Queue    // of runs that are kept
+	switches   *toolSwitches      // tools that operators have disabled
 	pools      *workerPools       // of workers
 	identities identities         // verifies the tokens of callers
 	traces     *observe.Traces    // nil: no collector
@@ -100,6 +101,9 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	}
 	if a.audit, err = OpenAudit(cfg, a.log); err != nil {
 		return nil, err
+	}
+	if err := a.openSwitches(context.Background()); err != nil {
+		return nil, failed(Cause(err))
 	}
 	if a.pools, err = newWorkerPools(cfg, a.store, a.log); err != nil {
 		return nil, err
@@ -167,6 +171,9 @@ func (a *App) start(cfg *config.Config) {
 	a.tasks.Go(func() { a.server.Maintain(ctx) })
 	a.tasks.Go(func() { a.identities.prepare(ctx, a.log) })
 	a.tasks.Go(func() { RefreshTools(ctx, a.mcp) })
+	if a.shared() {
+		a.tasks.Go(func() { a.switches.follow(ctx) })
+	}
 	if a.store != nil {
 		a.tasks.Go(func() { retain(ctx, a.store, a.keep.Load, a.log) })
 		c := &compactor{store: a.store, retryWindow: cfg.Serve.RetryWindow, log: a.log} // which only a restart changes

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -57,11 +58,11 @@ func (r *revision) build(a *App) (err error) {
 	}
 	r.pools = a.pools
 	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
-	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log}); err != nil {
+	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.is}); err != nil {
 		return err
 	}
 	if r.runner = r.unattended; a.store != nil {
-		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log}); err != nil {
+		if r.runner, err = NewRunner(cfg, set, &CallOptions{Approver: a.approvals, Audit: a.audit, Log: a.log, disabled: a.switches.is}); err != nil {
 			return err
 		}
 	}
@@ -78,11 +79,14 @@ func (r *revision) build(a *App) (err error) {
 	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts)); err != nil {
 		return err
 	}
-	r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit})
+	if r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit}); err != nil {
+		return err
+	}
+	r.setup.Policy = policy.All(r.setup.Policy, policy.Disabled{Is: a.switches.is})
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
 	r.setup.Replay = r.replayer(a.log)
 	r.setup.Evals = evalsOf(cfg)
-	return err
+	return nil
 }
 
 // close stops the servers and modules of the revision. No request and no run may use it.
@@ -101,11 +105,11 @@ func (r *revision) close() {
 // newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
 // and worker pools.
 func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
-	policy, err := NewPolicy(cfg)
+	pol, err := NewPolicy(cfg)
 	if err != nil {
 		return server.Setup{}, err
 	}
-	s := server.Setup{Models: models, Tools: tools, Policy: policy, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins,
+	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins,
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		k := cfg.Keys[name]

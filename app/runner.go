@@ -7,6 +7,7 @@ import (
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -17,6 +18,8 @@ type CallOptions struct {
 	// Audit records each call before its tool runs; nil: no record.
 	Audit *audit.Log
 	Log   *slog.Logger // nil: discards
+
+	disabled func(tool string) bool // nil: no tool is
 }
 
 // RunnerOptions returns the options of a [tool.Runner] that calls tools as the configuration says: policy, limits,
@@ -25,12 +28,15 @@ func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error
 	if calls == nil {
 		calls = &CallOptions{}
 	}
-	policy, err := NewPolicy(cfg)
+	pol, err := NewPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}
+	if calls.disabled != nil {
+		pol = policy.All(pol, policy.Disabled{Is: calls.disabled})
+	}
 	opts := &tool.Options{
-		Policy:   policy,
+		Policy:   pol,
 		Approver: calls.Approver,
 		Settings: cfg.Settings(),
 		Limits:   cfg.Limits(),
@@ -70,11 +76,11 @@ func NewRunner(cfg *config.Config, set *tool.Set, calls *CallOptions) (*tool.Run
 
 // NewLoop returns the loop of a configuration entry: its model, the runner, and the settings and limits of its runs.
 func NewLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner *tool.Runner) (*loop.Loop, error) {
-	policy, err := NewPolicy(cfg)
+	pol, err := NewPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}
-	opts := &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: policy,
+	opts := &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: pol,
 		Overrides: Overrides(entry), Retention: Retention(cfg)}
 	if p, known := entry.Price.Price(); known {
 		opts.Cost = func(u lathe.Usage) float64 { return p.Cost(u).Dollars() }

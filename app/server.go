@@ -23,7 +23,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	}
 	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
 	out := &server.Options{Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
-		NoPage: !cfg.Serve.Console.Enabled, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
+		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
 		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
 	if a.store != nil {
 		runs.Store, out.Index, out.Bus, out.Approvals = a.store, a.store, bus, a.approvals

@@ -46,6 +46,9 @@ func (l *Line) Fields() (Fields, error) {
 		return Fields{RunID: c.RunID, RequestID: c.RequestID, SessionID: c.SessionID, Type: "Call", ToolCallID: c.ToolCallID, Tool: c.Tool,
 			Decision: c.Decision, Rule: c.Rule}, nil
 	}
+	if c := l.Changed; c != nil {
+		return Fields{Type: c.Change, Tool: c.Tool, By: c.By}, nil
+	}
 	if r := l.Removed; r != nil {
 		return Fields{RunID: r.RunID, SessionID: r.SessionID, Type: "Removed", By: r.By}, nil
 	}

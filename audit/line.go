@@ -29,6 +29,7 @@ const (
 	OfEvent   Kind = "event"
 	OfCall    Kind = "call"    // a tool is about to be called
 	OfRemoval Kind = "removed" // a run is about to be removed from the store
+	OfChange  Kind = "changed" // an operator is about to change the state of the server
 )
 
 // A Line is one line of a log. Fields are added, never renamed.
@@ -44,6 +45,7 @@ type Line struct {
 	Event       json.RawMessage `json:"event,omitempty"`
 	Call        *Call           `json:"call,omitempty"`
 	Removed     *Removed        `json:"removed,omitempty"`
+	Changed     *Changed        `json:"changed,omitempty"`
 	Torn        *Torn           `json:"torn,omitempty"`
 }
 
@@ -52,6 +54,13 @@ type Removed struct {
 	RunID     string `json:"run_id"`
 	SessionID string `json:"session_id,omitempty"`
 	By        string `json:"by,omitempty"` // the name of the key that asked for it
+}
+
+// A Changed describes a change that an operator makes to the state of the server.
+type Changed struct {
+	Change string `json:"change"`         // such as tool_disabled and tool_enabled
+	Tool   string `json:"tool,omitempty"` // that is changed
+	By     string `json:"by,omitempty"`   // the name of the key that asked for it
 }
 
 // A Call describes a tool call that is about to be made, and its policy verdict.
@@ -131,6 +140,7 @@ type rest struct {
 	Event       json.RawMessage `json:"event,omitempty"`
 	Call        *Call           `json:"call,omitempty"`
 	Removed     *Removed        `json:"removed,omitempty"`
+	Changed     *Changed        `json:"changed,omitempty"`
 	Torn        *Torn           `json:"torn,omitempty"`
 }
 

@@ -94,6 +94,12 @@ func (l *Log) Remove(ctx context.Context, by string, run *lathe.RunInfo) error {
 	return l.add(ctx, body, err)
 }
 
+// Change records that an operator is about to change the state of the server.
+func (l *Log) Change(ctx context.Context, c *Changed) error {
+	body, err := (&rest{Kind: OfChange, Changed: c}).body()
+	return l.add(ctx, body, err)
+}
+
 var _ event.Sink = (*Log)(nil)
 
 // maxActors bounds the runs of Emit whose principal is remembered.

@@ -54,6 +54,8 @@ func guardFinding(p lathe.Policy) Finding {
 		f.Rule, f.Decision = RuleTaint, g.Decision
 	case Budget:
 		f.Rule = "budget"
+	case Disabled:
+		f.Rule, f.Decision, f.Why = RuleDisabled, lathe.Deny, "the tool is enabled"
 	}
 	return f
 }

@@ -115,6 +115,9 @@ type Options struct {
 	NoPage bool
 	// SeparateConsole leaves the console and its sessions to the listener of [Server.Console].
 	SeparateConsole bool
+	// Switches disable tools while the server runs; nil: POST /api/tools/{name}/disable answers 404. The policies of the runners
+	// ask it: see [ToolSwitches].
+	Switches ToolSwitches
 	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
 	// returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error

@@ -13,6 +13,8 @@ var queries = map[string][]string{
 	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
+	"GET /api/tools":            {"stats", "since"},
+	"GET /api/tools/{name}":     {"since"},
 	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
 	"GET /api/sessions":         {"q", "limit", "after"},

@@ -72,6 +72,8 @@ func (g *Server) routes() []route {
 
 		{pattern: "GET /api/tools", handle: g.catalog.listTools},
 		{pattern: "POST /api/tools/{name}/call", handle: g.catalog.callTool, body: wholeBody, startsRun: true},
+		{pattern: "POST /api/tools/{name}/disable", handle: g.catalog.switchTool(true), body: wholeBody},
+		{pattern: "POST /api/tools/{name}/enable", handle: g.catalog.switchTool(false)},
 		{pattern: "GET /api/summaries", handle: g.catalog.summaries},
 		{pattern: "GET /api/limits", handle: g.catalog.showLimits},
 

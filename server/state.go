@@ -293,6 +293,9 @@ type toolDetail struct {
 	Limits       map[string]int64 `json:"limits"` // of the tool itself; times in ms; absent: the runner's
 	Server       string           `json:"server,omitempty"`
 	Pin          *ToolState       `json:"pin,omitempty"`
+	LastCalls    []toolCallRow    `json:"last_calls,omitempty"` // of the stored runs of the caller, the newest first
+	Since        *time.Time       `json:"since,omitempty"`      // of stats
+	Complete     *time.Time       `json:"complete_since,omitempty"`
 }
 
 func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -307,7 +310,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 		return
 	}
 	run := c.run()
-	d := toolDetail{toolRow: c.toolRow(s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
+	d := toolDetail{toolRow: h.toolRow(c, s, slices.ContainsFunc(c.setup.Tools.Advertised(run, c.allow()), func(t *lathe.ToolSpec) bool { return t.Name == name })),
 		OutputSchema: s.OutputSchema, Allowlist: nonNil(s.Allowlist), Limits: map[string]int64{}}
 	for key, n := range map[string]int64{"timeout_ms": s.Timeout.Milliseconds(), "concurrency": int64(s.Concurrency), "cache_ttl_ms": s.CacheTTL.Milliseconds()} {
 		if n > 0 {
@@ -326,6 +329,14 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 				}
 			}
 		}
+	}
+	calls, p := h.toolCalls(r, c, name)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	if calls != nil {
+		d.Stats, d.LastCalls, d.Since, d.Complete = calls.of(name), calls.last, &calls.since, timeOrNil(calls.complete)
 	}
 	c.answer(w, &d)
 }

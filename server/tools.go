@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -24,6 +25,10 @@ type toolRow struct {
 	Advertised bool `json:"advertised"`
 	// Policy is what policy says of the tool as such, before any call is known: allow, ask or deny.
 	Policy string `json:"policy,omitempty"`
+	// Disabled is set if an operator has disabled the tool.
+	Disabled *DisabledTool `json:"disabled,omitempty"`
+	// Stats are figures of the stored calls, where the request asks for them.
+	Stats *callStats `json:"stats,omitempty"`
 }
 
 func (c *caller) specs() []*lathe.ToolSpec {
@@ -55,7 +60,20 @@ func (c *caller) allow() []string {
 	return append([]string{}, c.key.Tools...)
 }
 
-func (h *catalogHandler) listTools(w http.ResponseWriter, _ *http.Request, c *caller) {
+func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) {
+	var calls *toolCalls
+	switch v := r.URL.Query().Get("stats"); v {
+	case "", "false":
+	case "true":
+		var p *problem
+		if calls, p = h.toolCalls(r, c, ""); p != nil {
+			c.fail(w, p)
+			return
+		}
+	default:
+		c.fail(w, badRequest("stats", "stats is true or false."))
+		return
+	}
 	rows := []toolRow{}
 	offered := map[string]bool{}
 	if c.setup.Tools != nil {
@@ -64,17 +82,27 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, _ *http.Request, c *ca
 		}
 	}
 	for _, s := range c.specs() {
-		rows = append(rows, c.toolRow(s, offered[s.Name]))
+		row := h.toolRow(c, s, offered[s.Name])
+		if calls != nil {
+			row.Stats = calls.of(s.Name)
+		}
+		rows = append(rows, row)
 	}
-	c.answer(w, struct {
-		Data []toolRow `json:"data"`
-	}{rows})
+	body := struct {
+		Data     []toolRow  `json:"data"`
+		Since    *time.Time `json:"since,omitempty"`          // of the figures
+		Complete *time.Time `json:"complete_since,omitempty"` // set if a limit was reached: earlier calls are not counted
+	}{Data: rows}
+	if calls != nil {
+		body.Since, body.Complete = &calls.since, timeOrNil(calls.complete)
+	}
+	c.answer(w, body)
 }
 
 // toolRow describes a tool of the caller.
-func (c *caller) toolRow(s *lathe.ToolSpec, advertised bool) toolRow {
+func (co *core) toolRow(c *caller, s *lathe.ToolSpec, advertised bool) toolRow {
 	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.String(), Origin: s.Origin, Labels: s.Labels,
-		Parameters: s.Schema, Advertised: advertised}
+		Parameters: s.Schema, Advertised: advertised, Disabled: co.disabled(c, s.Name)}
 	if p := c.setup.Policy; p != nil {
 		row.Policy = p.Tool(c.run(), s).Decision.String()
 	}
@@ -82,6 +110,14 @@ func (c *caller) toolRow(s *lathe.ToolSpec, advertised bool) toolRow {
 		row.Parameters = json.RawMessage(`{"type":"object"}`)
 	}
 	return row
+}
+
+// timeOrNil returns nil for the zero time.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // tool says whether the caller may use the tool of that name.

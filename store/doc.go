@@ -24,6 +24,8 @@
 //	               same in all processes and after a restart            clients bring back is not read after a restart
 //	Ledger         budgets of keys and groups, and the report of what   budgets are refused, and no usage is counted
 //	               they use
+//	ValueKeeper    tools that an operator has disabled stay so in all   each process has its own until it stops
+//	               processes and after a restart
 //	remote.Queue   calling tools on workers; remote.WorkerIndex, its    no worker can connect
 //	               part, lists the workers of all processes
 //

@@ -23,12 +23,13 @@ var _ Store = (*Memory)(nil)
 // [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable if a
 // limit is reached, and cancelled or timeout if ctx is done.
 //
-// Locks are taken in the order of the Memory, its CallQueue, its RequestRecords.
+// Locks are taken in the order of the Memory, its CallQueue, its RequestRecords. Its SharedSecrets and NamedValues take no other lock.
 type Memory struct {
 	*CallQueue
 	*RequestRecords
 	*SharedSecrets
 	*LedgerRecords
+	*NamedValues
 	maxEvents int
 	now       func() time.Time
 
@@ -91,6 +92,7 @@ func NewMemory(opts *MemoryOptions) *Memory {
 	s.kept.removed = s.CallQueue.forgetRun
 	s.SharedSecrets = &SharedSecrets{}
 	s.LedgerRecords = newLedgerRecords()
+	s.NamedValues = &NamedValues{}
 	s.RequestRecords = &RequestRecords{now: o.Now, of: map[RequestDigest]*requestRow{}}
 	return s
 }

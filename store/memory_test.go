@@ -36,6 +36,7 @@ func TestMemoryRequests(t *testing.T) {
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return store.NewMemory(nil) })
 	storetest.TestSecrets(t, func() store.SecretKeeper { return store.NewMemory(nil) })
 	storetest.TestLedger(t, func() store.Ledger { return store.NewMemory(nil) })
+	storetest.TestValues(t, func() store.ValueKeeper { return store.NewMemory(nil) })
 }
 
 func finish(runID string, id int64, reason lathe.Reason) event.Event {

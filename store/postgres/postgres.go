@@ -40,6 +40,7 @@ type Store struct {
 	*RequestRecords
 	*SharedSecrets
 	*LedgerRecords
+	*NamedValues
 	*database
 
 	requests chan *request
@@ -81,7 +82,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 		o.MaxConns = defaultConns
 	}
 	d := &database{stop: make(chan struct{}), outbox: outbox{ready: make(chan struct{}, 1)}}
-	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, database: d, requests: make(chan *request)}
+	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d, requests: make(chan *request)}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}

@@ -79,6 +79,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, pgtest.URL(t)) })
 	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, pgtest.URL(t)) })
+	storetest.TestValues(t, func() store.ValueKeeper { return open(t, pgtest.URL(t)) })
 }
 
 func TestLedger(t *testing.T) {

@@ -18,7 +18,7 @@ func TestAddsRequestsToAnOldSchema(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	old := open(t, url)
-	execute(t, url, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage")
+	execute(t, url, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage, named_value")
 	execute(t, url, "DELETE FROM lathe_schema WHERE version >= 6")
 	if _, err := old.Append(t.Context(), "run_1", 0, started("run_1")); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 	execute(t, source, `CREATE ROLE "`+app+`" LOGIN`)
 	t.Cleanup(func() { execute(t, source, `DROP OWNED BY "`+app+`"; DROP ROLE "`+app+`"`) })
 	execute(t, source, "GRANT USAGE ON SCHEMA "+u.Query().Get("search_path")+` TO "`+app+`"`)
-	execute(t, source, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage")
+	execute(t, source, "DROP TABLE request, secret, ledger_balance, ledger_reservation, ledger_usage, named_value")
 	execute(t, source, "DELETE FROM lathe_schema WHERE version >= 6")
 	execute(t, source, `GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone TO "`+app+`"`)
 	execute(t, source, `GRANT SELECT ON lathe_schema TO "`+app+`"`)

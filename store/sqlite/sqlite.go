@@ -30,6 +30,7 @@ type Store struct {
 	*RequestRecords
 	*SharedSecrets
 	*LedgerRecords
+	*NamedValues
 	*database
 	tightened []string // see Tightened
 }
@@ -57,7 +58,7 @@ func Open(path string, opts *Options) (*Store, error) {
 		return fail(lathe.CodeInvalidRequest, err)
 	}
 	d := &database{requests: make(chan *request), stop: make(chan struct{})}
-	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, database: d}
+	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d}
 	if !readOnly {
 		if s.lock, err = takeLock(path + ".lock"); err != nil {
 			return fail(lathe.CodeConflict, err)

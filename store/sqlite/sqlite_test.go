@@ -75,6 +75,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
+	storetest.TestValues(t, func() store.ValueKeeper { return open(t, filepath.Join(t.TempDir(), "runs.db")) })
 }
 
 func TestLedger(t *testing.T) {

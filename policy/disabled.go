@@ -1,0 +1,28 @@
+package policy
+
+import "github.com/lathe-run/lathe"
+
+// RuleDisabled is the rule of the verdicts of [Disabled].
+const RuleDisabled = "disabled"
+
+// Disabled is a guard that denies the tools for which Is returns true, such as those that an operator has disabled while runs
+// use them. Is is called for each decision, by several goroutines at once. A nil Is denies every tool.
+type Disabled struct{ Is func(tool string) bool }
+
+// Tool denies a disabled tool as such: models are not offered it.
+func (d Disabled) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	return d.verdict(spec.Name)
+}
+
+// Step allows each model call.
+func (Disabled) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
+
+// Call denies the calls of a disabled tool, also in runs that began before it was disabled.
+func (d Disabled) Call(c *lathe.CallInfo) lathe.Verdict { return d.verdict(c.Tool.Name) }
+
+func (d Disabled) verdict(name string) lathe.Verdict {
+	if d.Is == nil || d.Is(name) {
+		return lathe.Verdict{Decision: lathe.Deny, Rule: RuleDisabled, Reason: "an operator has disabled this tool"}
+	}
+	return guardPassed()
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/lathe-run/lathe/store"
+)
+
+// The limits of the figures about tools. They are computed from the rows of the store when they are asked for.
+const (
+	maxToolRows   = 5_000 // model calls that one answer reads, the newest first
+	maxLastCalls  = 20    // calls of a tool that are listed
+	toolCallsSpan = 24 * time.Hour
+)
+
+// A toolCallRow is one executed call of a tool.
+type toolCallRow struct {
+	Time    time.Time `json:"time"` // of the model call that asked for it
+	RunID   string    `json:"run_id"`
+	Success bool      `json:"success"`
+	Latency int64     `json:"latency_ms"`
+}
+
+// A toolCalls is what is stored about executed calls of tools.
+type toolCalls struct {
+	since    time.Time
+	complete time.Time // set if the limit was reached: earlier calls are not counted
+	stats    map[string]*callStats
+	last     []toolCallRow // of one tool, the newest first
+}
+
+// toolCalls reads the executed calls of the runs that the caller lists. last names the tool whose calls are listed; "": none.
+// It returns nil if no store keeps runs.
+func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, *problem) {
+	if co.opts.Index == nil {
+		return nil, nil
+	}
+	f := &store.RunFilter{Principal: c.key.Name}
+	if c.key.isAdmin() {
+		f.Principal = ""
+	}
+	if p := narrowTimes(f, url.Values{"since": r.URL.Query()["since"]}, co.opts.Now()); p != nil {
+		return nil, p
+	}
+	if f.Since.IsZero() {
+		f.Since = co.opts.Now().Add(-toolCallsSpan)
+	}
+	_ = co.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	t, err := co.readToolCalls(r.Context(), f, last)
+	if err != nil {
+		return nil, co.storeFailed(c, err)
+	}
+	return t, nil
+}
+
+func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last string) (*toolCalls, error) {
+	t := &toolCalls{since: f.Since, stats: map[string]*callStats{}, last: []toolCallRow{}}
+	var err error
+	t.complete, err = eachRow(ctx, f, maxToolRows, co.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
+		for i := range m.Tools {
+			one := &m.Tools[i]
+			s := t.stats[one.Tool]
+			if s == nil {
+				s = &callStats{}
+				t.stats[one.Tool] = s
+			}
+			s.add(one.Success, one.LatencyMS, 0)
+			if one.Tool == last && len(t.last) < maxLastCalls {
+				t.last = append(t.last, toolCallRow{m.Time, m.RunID, one.Success, one.LatencyMS})
+			}
+		}
+		return m.Time
+	})
+	for _, s := range t.stats {
+		s.finish()
+	}
+	return t, err
+}
+
+// of returns the figures of a tool.
+func (t *toolCalls) of(name string) *callStats {
+	if s := t.stats[name]; s != nil {
+		return s
+	}
+	return &callStats{}
+}

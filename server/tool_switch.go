@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// ToolSwitches disable tools while the server runs. A disabled tool is withheld from models and its calls are denied, also in
+// runs that have begun: the policy of the runners asks Disabled. The methods may be called from several goroutines at once.
+type ToolSwitches interface {
+	// Disabled returns what is known of a disabled tool; nil: the tool is not disabled.
+	Disabled(tool string) *DisabledTool
+	// Switch disables a tool, or enables it if off is nil. by is the name of the key that asks for it. When it returns nil, the
+	// change is stored and in force in this process.
+	Switch(ctx context.Context, tool string, off *DisabledTool, by string) error
+}
+
+// A DisabledTool says who has disabled a tool, when and why.
+type DisabledTool struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by,omitempty"`     // the name of the key; for admin keys only
+	Reason string    `json:"reason,omitempty"` // of at most maxDisableReason bytes
+}
+
+// maxDisableReason bounds the reason for which a tool is disabled, in bytes.
+const maxDisableReason = 200
+
+// disabled returns what the caller may see of a disabled tool; nil: the tool is not disabled.
+func (co *core) disabled(c *caller, tool string) *DisabledTool {
+	if co.opts.Switches == nil {
+		return nil
+	}
+	d := co.opts.Switches.Disabled(tool)
+	if d == nil {
+		return nil
+	}
+	own := *d
+	if !c.key.isAdmin() {
+		own.By = ""
+	}
+	return &own
+}
+
+// switchTool returns the handler that disables tools or enables them.
+func (h *catalogHandler) switchTool(disable bool) handler {
+	return onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) {
+		var given struct {
+			Reason string `json:"reason"`
+		}
+		name, p := r.PathValue("name"), (*problem)(nil)
+		switch {
+		case h.opts.Switches == nil:
+			p = &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot disable tools."}
+		case !disable && h.opts.Switches.Disabled(name) != nil: // also one that there is not any more
+		default:
+			p = c.tool(name, "")
+		}
+		if p == nil && disable && len(c.body) > 0 {
+			p = readObject(c.body, &given, `{"reason":"…"}`, "reason")
+		}
+		if p == nil && len(given.Reason) > maxDisableReason {
+			p = badRequest("reason", "reason has at most %d bytes.", maxDisableReason)
+		}
+		if p != nil {
+			c.fail(w, p)
+			return
+		}
+		var off *DisabledTool
+		if disable {
+			off = &DisabledTool{At: h.opts.Now().UTC().Truncate(time.Millisecond), By: c.decider(), Reason: given.Reason}
+		}
+		if err := h.opts.Switches.Switch(r.Context(), name, off, c.decider()); err != nil {
+			p := h.storeFailed(c, err)
+			if lathe.CodeOf(err) == lathe.CodeConflict {
+				p = conflict("too_many_disabled", "The tool was not disabled: "+cause(err)+".")
+			}
+			c.fail(w, p)
+			return
+		}
+		h.opts.Log.Info("a tool is switched", "tool", name, "disabled", disable, "by", c.decider())
+		c.answer(w, struct {
+			Name     string        `json:"name"`
+			Disabled *DisabledTool `json:"disabled"` // null: the tool is enabled
+		}{name, h.disabled(c, name)})
+	})
+}
