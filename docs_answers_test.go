@@ -1,0 +1,96 @@
+package lathe_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+	answerRow = regexp.MustCompile(`^\| ([AB])(\d+) \| (.*) \| (.*) \| (.*) \|$`)
+	countRow  = regexp.MustCompile(`(?m)^\| (\d+) (?:requests|conventions) \| (\d+) \| (\d+) \| (\d+) \|$`)
+)
+
+// Each test and file that docs/answers.md names as proof exists, each answer yes has a proof, and the counts are those of the rows.
+func TestAnswersNameTheirProof(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != "."):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(b, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := paperText(t, "docs/answers.md")
+	counts := map[string][4]int{}
+	for line := range strings.Lines(text) {
+		m := answerRow.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		c := counts[m[1]]
+		if c[0]++; strconv.Itoa(c[0]) != m[2] {
+			t.Errorf("the row %s%s is the %d.", m[1], m[2], c[0])
+		}
+		answer, missing, _ := strings.Cut(m[4], ": ")
+		proof := inCode.FindAllStringSubmatch(m[5], -1)
+		switch {
+		case answer == "yes":
+			c[1]++
+		case answer == "partly" && missing != "":
+			c[2]++
+		case answer == "no":
+			c[3]++
+		default:
+			t.Errorf("%s%s: the answer is %q, want yes, no, or partly with what is missing", m[1], m[2], m[4])
+		}
+		counts[m[1]] = c
+		if answer == "yes" && len(proof) == 0 {
+			t.Errorf("%s%s has no proof", m[1], m[2])
+		}
+		for _, p := range proof {
+			switch name := p[1]; {
+			case strings.HasPrefix(name, "lathe "): // package main of cmd/lathe checks it
+			case strings.HasPrefix(name, "Test"):
+				if !tests[name] {
+					t.Errorf("%s%s names %s, which is no test", m[1], m[2], name)
+				}
+			default:
+				if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+					t.Errorf("%s%s names %s, which does not exist", m[1], m[2], name)
+				}
+			}
+		}
+	}
+	stated := countRow.FindAllStringSubmatch(text, -1)
+	if len(stated) != 2 {
+		t.Fatalf("%d rows of counts", len(stated))
+	}
+	for i, part := range []string{"A", "B"} {
+		var want [4]int
+		for j := range want {
+			want[j], _ = strconv.Atoi(stated[i][j+1]) // digits
+		}
+		if counts[part] != want {
+			t.Errorf("%s: rows, yes, partly and no are %v, and the page says %v", part, counts[part], want)
+		}
+	}
+	t.Logf("of %d requests %d yes, of %d conventions %d yes", counts["A"][0], counts["A"][1], counts["B"][0], counts["B"][1])
+}
