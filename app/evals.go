@@ -55,6 +55,9 @@ var errEvalLimit = errors.New("the file is too large")
 
 func (f evalFolder) open() (*evalReader, error) {
 	root, err := os.OpenRoot(f.dir)
+	if errors.Is(err, fs.ErrNotExist) { // no evaluation has written a result yet
+		return nil, evalNotFound(err)
+	}
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: opEvals, Err: err}
 	}
@@ -139,6 +142,9 @@ func (r *evalReader) row(id string) (row server.EvalRow, raw []byte, err error) 
 // List implements [server.Evals].
 func (f evalFolder) List(ctx context.Context) (rows []server.EvalRow, truncated bool, err error) {
 	r, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return []server.EvalRow{}, false, nil
+	}
 	if err != nil {
 		return nil, false, err
 	}

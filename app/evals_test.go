@@ -133,3 +133,18 @@ func TestResultsOfEvaluations(t *testing.T) {
 		}
 	}
 }
+
+// A folder that no evaluation has written to yet holds no results.
+func TestNoResultsOfEvaluationsYet(t *testing.T) {
+	t.Parallel()
+	const root = "ROOT-0123456789abcdef"
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"root": root, "ann": "ANN-0123456789abcdef"})
+	h := open(t, strings.ReplaceAll(evalsYAML, "DIR", filepath.ToSlash(dir)), nil).Handler()
+	if status, body := call(t, h, root, "GET", "/api/evals", ""); status != 200 || strings.TrimSpace(body) != `{"data":[]}` {
+		t.Errorf("the list is %d %s", status, body)
+	}
+	if status, body := call(t, h, root, "GET", "/api/evals/first", ""); status != 404 {
+		t.Errorf("one result is %d %s", status, body)
+	}
+}

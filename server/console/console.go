@@ -26,8 +26,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // screens are the paths of the console's screens, as [http.ServeMux] reads them. The same page is served for all of them; its
 // script shows the screen of the address. web/src/screens/index.ts has the same list.
 var screens = []string{
-	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/tools", "/tools/{name}", "/servers", "/pins", "/limits",
-	"/policy", "/audit", "/health", "/stats", "/settings",
+	"/chats/{id}", "/approvals", "/runs", "/runs/{id}", "/runs/{id}/replay", "/tools", "/tools/{name}", "/servers", "/pins", "/limits",
+	"/policy", "/audit", "/health", "/stats", "/evals", "/evals/{id}", "/settings",
 }
 
 // Patterns are those under which a [http.ServeMux] finds the console and its files.

@@ -59,7 +59,7 @@ async function walk(page) {
   return faults;
 }
 
-const kept = new Set(["run_id", "session_id", "tool_call_id", "args_digest", "digest", "type", "status", "state", "decision", "effect", "policy", "role", "kind", "name", "event_id", "id"]);
+const kept = new Set(["run_id", "session_id", "tool_call_id", "args_digest", "digest", "type", "status", "state", "decision", "effect", "policy", "role", "kind", "name", "event_id", "id", "scenario", "model_id"]);
 const isTime = /^\d{4}-\d\d-\d\dT/;
 
 // poison puts hostile text into every string of an answer that is not the name of a state, a thing or a time.
@@ -74,7 +74,7 @@ function poison(text, turn) {
 }
 
 export default async function ({ page, base, view, server, check, axe, shot }) {
-  const list = screens(await fill(base, server));
+  const runs = await fill(base, server), list = screens(runs);
   for (const [path, shown] of list) {
     await page.goto(base + path);
     await page.locator(shown).first().waitFor();
@@ -106,7 +106,7 @@ export default async function ({ page, base, view, server, check, axe, shot }) {
     if (type.includes("event-stream")) return route.fulfill({ response, body: body.split("\n").map((l) => l.startsWith("data: {") ? `data: ${poison(l.slice(6), turn)}` : l).join("\n") });
     return route.fulfill({ response, body: type.includes("json") && body ? poison(body, turn) : body });
   });
-  const ended = list.filter(([path]) => path !== list.find(([p], i) => p.startsWith("runs/") && i === 8)[0]); // the stream of a run that waits has no end
+  const ended = list.filter(([path]) => path !== `runs/${runs.waits}`); // the stream of a run that waits has no end
   for (let round = 0; round < 3; round++) for (const [path, shown] of ended) {
     at = round * 59 + at % texts.length;
     await page.goto(base + path);

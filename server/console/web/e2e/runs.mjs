@@ -30,7 +30,7 @@ async function approve(base, id) {
 
 const hostile = "<img src=x onerror=alert(1)> \u202egnp.exe\u202c [x](javascript:alert(1)) ![y](https://evil.test/leak)";
 
-export default async function test({ page, base, server, check, axe, shot }) {
+export default async function test({ page, base, server, view, check, axe, shot }) {
   await page.goto(`${base}runs`);
   await page.getByText("There are no runs yet.").waitFor();
   await axe("runs, empty");
@@ -153,6 +153,23 @@ export default async function test({ page, base, server, check, axe, shot }) {
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
   await page.locator(".run-facts").getByText("cancelled").first().waitFor();
   check("it is cancelled", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "cancelled");
+
+  // The same in the list.
+  const fourth = await begin(base, "What is 10 + 35?");
+  await settle(base, fourth);
+  await page.goto(`${base}runs`);
+  if (view.isMobile) await row(fourth).waitFor();
+  else {
+    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await axe("the question before a cancel in the list");
+    await page.keyboard.press("Escape");
+    await page.waitForFunction((id) => document.activeElement?.closest(`[data-key="${id}"]`), fourth); // the focus returns
+    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).press("Enter");
+    await row(fourth).getByText("cancelled").first().waitFor();
+    check("it is cancelled from the list", JSON.parse(await call(base, "GET", `api/runs/${fourth}`)).status, "cancelled");
+  }
 
   await page.goto(`${base}runs/run_none`);
   await page.getByText("There is no such run, or it belongs to another key.").waitFor();

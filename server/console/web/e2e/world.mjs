@@ -1,6 +1,6 @@
 // A server with something on every screen, and the list of the screens.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { begin, call, settle } from "./runs.mjs";
 
 const server = `
@@ -24,6 +24,7 @@ tools:
   mcp: {notes: {command: node, args: [server.cjs], allowlist: ['*'], effects: {search: read_only}}}
 policy: {tools: {calculator: ask}}
 audit: {path: audit.jsonl}
+serve: {evals: results}
 `,
   "server.cjs": server,
 };
@@ -52,14 +53,21 @@ export async function fill(base, lathe) {
   writeFileSync(`${lathe.folder}/changed`, "");
   await call(base, "POST", "api/servers/notes/reconnect");
   await until("a changed definition", async () => (await read(base, "api/pins")).data.some((p) => p.state === "blocked"));
-  return { done, waits, ended };
+  const again = JSON.parse(await call(base, "POST", `api/runs/${done}/replay`, { model: "sim/careful" })).run_id;
+  await settle(base, again);
+  const rates = { model: "sim/a-model", strategy: "production", runs: 2, errors: 0, ok: 1, ok_rate: .5, ok_rate_low: .09, ok_rate_high: .91, ms_p50: 12, ms_p95: 90 };
+  mkdirSync(`${lathe.folder}/results/first`, { recursive: true });
+  writeFileSync(`${lathe.folder}/results/first/summary.json`, JSON.stringify({ suite: "state", status: "failed", measured: [{ model: rates.model, started: "2026-01-02T03:04:05Z", trials: 2 }], models: [rates] }));
+  for (const trial of [1, 2]) writeFileSync(`${lathe.folder}/results/first/a__case_with_a_long_name__trial_0${trial}.json`, JSON.stringify({ model: rates.model, scenario: "case_with_a_long_name", strategy: "production", fallback: false, trial, ok: trial === 1, scored: true, ...(trial === 1 ? {} : { error_class: "ASSERTION_FAILED", error_message: "last words \"Done.\", got something else" }), started: "2026-01-02T03:04:05Z", elapsed_ms: 30, checks: [{ group: "text", assert: "last words \"Done.\"", ok: trial === 1, got: "something else" }], history: [{ role: "user", parts: [{ type: "text", text: "Do it." }] }, { role: "assistant", parts: [{ type: "tool_call", id: "c1", name: "look", arguments: "{}" }] }, { role: "tool", parts: [{ type: "tool_result", id: "c1", name: "look", content: "{}" }] }], trace: [], fingerprint: "f" }));
+  return { done, waits, ended, again };
 }
 
 // screens are the addresses of all screens of src/screens/index.ts, with every tab, and what each shows when it is there.
-export function screens({ done, waits }) {
+export function screens({ done, waits, again }) {
   const list = [
     ["", "#prompt"], ["chats/chat-1", ".turn.assistant .meta"], ["approvals", ".approval-list .card"],
     ["runs", ".tbody .tr"], [`runs/${done}`, ".run-items .run-call"], [`runs/${done}?tab=timeline`, ".timeline-row"], [`runs/${done}?tab=events&event=5`, ".run-event"], [`runs/${done}?tab=exchange`, ".panel article"], [`runs/${waits}`, ".run-items .run-call"],
+    [`runs/${done}/replay?with=${again}`, ".compare-row"], ["evals", ".tbody .tr"], ["evals/first?case=case_with_a_long_name&run=a__case_with_a_long_name__trial_02", ".run-items .run-call"],
     ["stats", ".stats-chart"], ["tools", ".tbody .tr"], ["tools/calculator", "form"], ["servers", "article"], ["pins", ".diff"],
     ["limits", "#keys-h"], ["policy?tool=calculator", "form"], ["audit", ".tbody .tr"], ["settings", ".tbody .tr"], ["health", "table"],
   ];

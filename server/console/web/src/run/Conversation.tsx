@@ -7,13 +7,13 @@ import { pieces } from "../text/visible";
 import { itemsOf, type Call } from "./items";
 import type { RunEvent } from "./types";
 
-export function Conversation({ events, live, open }: { events: RunEvent[]; live: boolean; open: (event: number) => void }) {
+export function Conversation({ events, live, open }: { events: RunEvent[]; live: boolean; open?: (event: number) => void }) {
   const { items, text } = useMemo(() => itemsOf(events), [events]);
   return <ol class="run-items">
     {items.map((item, i) => <li key={i} class={`run-item ${item.kind === "text" ? item.role : item.kind}`}>
       {item.kind === "text" ? <>
         <div class="run-who"><b>{item.role}</b>{item.note && <Badge kind={item.note === "error" ? "bad" : ""}>{item.note}</Badge>}<Copy text={item.text} /><EventLink event={item.event} open={open} /></div>
-        {item.role === "tool" ? <JsonView text={item.text} copy={false} label="Result" /> : <div class="run-text"><Pieces cut={pieces(item.text, "\n\t")} /></div>}
+        {item.role === "tool" ? <JsonView text={item.text} copy={false} label={`Result ${i + 1}`} /> : <div class="run-text"><Pieces cut={pieces(item.text, "\n\t")} /></div>}
       </> : item.kind === "call" ? <CallCard call={item.call} live={live} open={open} />
         : <p class={item.bad ? "run-note bad" : "run-note"}><Seen text={item.text} />{item.removed ? ` (${bytes(item.removed)})` : ""} <EventLink event={item.event} open={open} /></p>}
     </li>)}
@@ -21,10 +21,11 @@ export function Conversation({ events, live, open }: { events: RunEvent[]; live:
   </ol>;
 }
 
-const EventLink = ({ event, open }: { event: number; open: (event: number) => void }) =>
+// EventLink leads to an event where there is a list of them.
+const EventLink = ({ event, open }: { event: number; open?: (event: number) => void }) => open &&
   <button type="button" class="link small" onClick={() => open(event)} aria-label={`Event ${event}`}>#{event}</button>;
 
-function CallCard({ call, live, open }: { call: Call; live: boolean; open: (event: number) => void }) {
+function CallCard({ call, live, open }: { call: Call; live: boolean; open?: (event: number) => void }) {
   const result = call.result?.data, done = call.executed?.data, decided = call.resolved?.data;
   const state = result ? (result.status === "error" ? "bad" : "ok") : live ? "run" : "";
   return <article class="card-box run-call" aria-label={`Call of ${call.name}`}>

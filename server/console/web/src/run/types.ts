@@ -6,6 +6,7 @@ export interface Run {
   principal?: string;
   target?: string;
   parent_run_id?: string;
+  replays?: string; // the run whose conversation it repeats
   provider: string;
   model: string;
   status: "running" | "parked" | "completed" | "limited" | "cancelled" | "failed";

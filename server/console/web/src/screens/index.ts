@@ -30,5 +30,8 @@ export const screens: Screen[] = [
   { path: "/health", load: () => import("./health"), nav: { label: "Health", group: "Manage", icon: "M2 10h4l2-5 4 10 2-5h4" } },
   { path: "/runs", load: () => import("./runs"), nav: { label: "Runs", icon: "M3 5h14M3 10h14M3 15h9", group: "Inspect" } },
   { path: "/runs/:id", load: () => import("./run") },
+  { path: "/runs/:id/replay", load: () => import("./replay") },
+  { path: "/evals", load: () => import("./evals"), nav: { label: "Evaluations", icon: "M4 4h4v4H4zM4 12h4v4H4zM11 6h6M11 14l2 2 4-4", group: "Inspect" } },
+  { path: "/evals/:id", load: () => import("./eval") },
   { path: "/stats", load: () => import("./stats"), nav: { label: "Statistics", icon: "M4 16V9M10 16V4M16 16v-5", group: "Inspect" } },
 ];

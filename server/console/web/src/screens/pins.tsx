@@ -43,7 +43,7 @@ function One({ p, reload }: { p: Pin; reload: () => void }) {
   return <article class="card-box" aria-labelledby={`p-${p.name}`}>
     <div class="approval-head"><h2 id={`p-${p.name}`}><Seen text={p.name} /></h2><Badge kind={p.state === "ready" ? "ok" : p.state === "blocked" ? "bad" : "wait"}>{p.state === "ready" ? "accepted" : p.state}</Badge>
       {p.accepted_at && <span class="soft small">accepted <Time at={p.accepted_at} /></span>}</div>
-    {p.reason && <p class="soft"><Seen text={p.reason} />{p.changed?.length ? `: ${p.changed.join(", ")}` : ""}</p>}
+    {p.reason && <p class="soft"><Seen text={p.reason} />{p.changed?.length ? <>: <Seen text={p.changed.join(", ")} /></> : null}</p>}
     {p.hidden_characters ? <p class="problem">{count(p.hidden_characters, "invisible character")} in its texts; models get them left out. They are marked below.</p> : null}
     {p.digest && <p class="soft small mono"><Seen text={p.digest} /> <Copy text={p.digest} label="Copy digest" /></p>}
     {p.state === "blocked" && p.definition && (p.accepted ? <Diff before={p.accepted} after={p.definition} label={p.name} />

@@ -1,13 +1,14 @@
 // One run: conversation, timeline, events and exchange, as they happen.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { enc, follow, getText, isAbort, now, send, type Refusal } from "../api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { enc, getText, now, send, type Refusal } from "../api";
 import { Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
 import { Conversation } from "../run/Conversation";
 import { Events } from "../run/Events";
 import { Exchange } from "../run/Exchange";
 import { Timeline } from "../run/Timeline";
-import { kindOf, lasted, money, readEvent, type Run, type RunEvent } from "../run/types";
+import { useEvents } from "../run/follow";
+import { kindOf, lasted, money, type Run } from "../run/types";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { bytes, count, duration, words } from "../text/format";
@@ -15,37 +16,6 @@ import type { ScreenProps } from ".";
 
 const tabs = ["conversation", "timeline", "events", "exchange"] as const;
 type Tab = (typeof tabs)[number];
-
-// useEvents follows the events of a run. paused holds back what comes; it is shown when the pause ends.
-function useEvents(id: string, paused: boolean) {
-  const [events, set] = useState<RunEvent[]>([]);
-  const [error, setError] = useState<Error>();
-  const [over, setOver] = useState(false);
-  const all = useRef<RunEvent[]>([]), hold = useRef(paused), due = useRef(false);
-  hold.current = paused;
-  const show = () => {
-    if (due.current || hold.current) return;
-    due.current = true;
-    requestAnimationFrame(() => { due.current = false; if (!hold.current) set([...all.current]); });
-  };
-  useEffect(() => {
-    all.current = [];
-    set([]); setError(undefined); setOver(false);
-    const aborter = new AbortController();
-    follow(`api/runs/${enc(id)}/events`, { signal: aborter.signal, on: (e) => {
-      const event = readEvent(e.data), list = all.current;
-      if (event.event_id !== undefined) { // what it replaces is no longer needed
-        if (event.event_id <= (list.findLast((x) => x.event_id !== undefined)?.event_id ?? 0)) return;
-        if (event.type === "ModelCallFinished") all.current = list.filter((x) => x.event_id !== undefined);
-      }
-      all.current.push(event);
-      show();
-    } }).then(() => { setOver(true); show(); }, (e: unknown) => { if (!isAbort(e)) setError(e as Error); });
-    return () => aborter.abort();
-  }, [id]);
-  useEffect(() => { if (!paused) set([...all.current]); }, [paused]);
-  return { events, error, over, held: all.current.length - events.length };
-}
 
 function download(id: string, text: string) {
   const link = document.createElement("a");
@@ -86,6 +56,7 @@ export default function RunScreen({ params }: ScreenProps) {
     <PageHeader title={`Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
       {live && <button type="button" class="quiet" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>}
       {live && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the run</button>}
+      <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>
       <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(id, text), setFailed); }}>Export</button>
     </PageHeader>
     <dl class="run-facts">
@@ -96,6 +67,7 @@ export default function RunScreen({ params }: ScreenProps) {
       <div><dt>Tokens</dt><dd class="num">{run.usage.input_tokens.toLocaleString()} in, {run.usage.output_tokens.toLocaleString()} out</dd></div>
       {run.cost ? <div><dt>Cost</dt><dd class="num">{money(run.cost)}</dd></div> : null}
       {run.principal && <div><dt>Key</dt><dd><Seen text={run.principal} /></dd></div>}
+      {run.replays && <div><dt>Repeats</dt><dd><Link to={`/runs/${enc(run.replays)}/replay?with=${enc(id)}`}>Compare with the recorded run</Link></dd></div>}
       {run.parent_run_id && <div><dt>Called by</dt><dd><Link to={`/runs/${enc(run.parent_run_id)}`}>a run</Link></dd></div>}
     </dl>
     {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in the inbox</Link></p>}

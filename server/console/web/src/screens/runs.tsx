@@ -1,12 +1,13 @@
 // All runs, the newest first, with filters in the address.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { get, isAbort, now, query, send } from "../api";
-import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { enc, get, isAbort, now, query, send } from "../api";
+import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { go, param, place, setParams } from "../router";
 import { kindOf, lasted, money, newer, type Run, type RunPage } from "../run/types";
 import { duration, words } from "../text/format";
+import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
@@ -105,7 +106,20 @@ function Import() {
   </>;
 }
 
+// Cancel asks before it ends a run.
+function Cancel({ run, close, failed }: { run: Run; close: () => void; failed: (e: Error) => void }) {
+  const cancel = () => {
+    close();
+    send("POST", `api/runs/${enc(run.run_id)}/cancel`).then(() => announce("The run is cancelled."), failed);
+  };
+  return <Dialog title="Cancel this run?" close={close}>
+    <p>A run of <Seen text={run.target || run.model} />, started <Time at={run.started} />. What was done stays done; open calls are answered cancelled.</p>
+    <div class="answers"><button type="button" class="danger" onClick={cancel}>Cancel the run</button><button type="button" class="quiet" onClick={close}>Let it go on</button></div>
+  </Dialog>;
+}
+
 export default function Runs() {
+  const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
   const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, limit: pageSize }));
   const filtered = filters.some((f) => values[f]);
@@ -132,9 +146,10 @@ export default function Runs() {
       </div></details>
       {filtered && <button type="button" class="quiet small" onClick={() => setParams(Object.fromEntries(filters.map((f) => [f, ""])))}>Clear</button>}
     </form>
-    {error && <ErrorState error={error} />}
+    {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
+    {ending && <Cancel run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={columns} rows={rows} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...columns, { key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" }]} rows={rows} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
   </div>;
 }

@@ -18,7 +18,7 @@ export default function Servers() {
     <PageHeader title="Servers" note="MCP servers that tools come from. Lathe starts them again when they end." />
     {error && !data && (isGone(error) ? <Empty title="This server does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
-    {data?.data.length === 0 && <Empty title="No MCP server is configured.">`tools.mcp` in lathe.yaml names them.</Empty>}
+    {data?.data.length === 0 && <Empty title="No MCP server is configured."><code>tools.mcp</code> in lathe.yaml names them.</Empty>}
     {data?.data.map((s) => <One key={s.name} s={s} reload={reload} />)}
   </div>;
 }

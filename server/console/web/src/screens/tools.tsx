@@ -31,6 +31,6 @@ export default function Tools() {
     </div>
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {rows && <DataTable label="Tools" columns={columns} rows={rows} rowKey={(t) => t.name} to={(t) => `/tools/${enc(t.name)}`} empty={data?.data.length ? <Empty title="No tool fits the filters." /> : <Empty title="This key has no tools.">Tools come from the configuration, `tools` in lathe.yaml.</Empty>} />}
+    {rows && <DataTable label="Tools" columns={columns} rows={rows} rowKey={(t) => t.name} to={(t) => `/tools/${enc(t.name)}`} empty={data?.data.length ? <Empty title="No tool fits the filters." /> : <Empty title="This key has no tools.">Tools come from the configuration, <code>tools</code> in lathe.yaml.</Empty>} />}
   </div>;
 }

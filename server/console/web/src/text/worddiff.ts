@@ -1,5 +1,7 @@
 // The difference of two texts by words, for people.
 
+import { pairs } from "./lcs";
+
 export type Change = [kind: "same" | "gone" | "new", text: string];
 
 const most = 2000; // words on one side beyond which the middle counts as replaced
@@ -26,24 +28,10 @@ export function wordDiff(before: string, after: string): Change[] {
   return out;
 }
 
-// middle finds a longest common subsequence.
+// middle compares what is left between an equal beginning and an equal end.
 function middle(a: string[], b: string[], put: (kind: Change[0], text: string) => void) {
   if (a.length > most || b.length > most || !a.length || !b.length) {
     put("gone", a.join(""));
     put("new", b.join(""));
-    return;
-  }
-  const width = b.length + 1;
-  const length = new Uint16Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) {
-    length[i * width + j] = a[i] === b[j] ? length[(i + 1) * width + j + 1]! + 1 : Math.max(length[(i + 1) * width + j]!, length[i * width + j + 1]!);
-  }
-  let i = 0, j = 0;
-  while (i < a.length && j < b.length) {
-    if (a[i] === b[j]) { put("same", a[i]!); i++; j++; }
-    else if (length[(i + 1) * width + j]! >= length[i * width + j + 1]!) put("gone", a[i++]!);
-    else put("new", b[j++]!);
-  }
-  put("gone", a.slice(i).join(""));
-  put("new", b.slice(j).join(""));
+  } else for (const [i, j] of pairs(a, b)) put(i < 0 ? "new" : j < 0 ? "gone" : "same", i < 0 ? b[j]! : a[i]!);
 }

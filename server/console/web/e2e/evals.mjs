@@ -1,0 +1,84 @@
+// Results of evaluations: rates with intervals, the matrix of 200 cases and 4 models by keyboard, and a run with its conversation.
+
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { call } from "./runs.mjs";
+
+export const args = ["--store", "memory"];
+export const files = { "lathe.yaml": "default_model: sim/demo\nserve: {evals: results}\n" };
+
+// large makes a result of 200 cases and 4 models from one that lathe eval wrote.
+function large(from, to) {
+  mkdirSync(to);
+  const summary = JSON.parse(readFileSync(join(from, "summary.json"), "utf8"));
+  const name = readdirSync(from).find((f) => f.includes("happy_path__trial_01") && !f.includes("wrong"));
+  const run = JSON.parse(readFileSync(join(from, name), "utf8"));
+  for (let m = 0; m < 4; m++) for (let c = 0; c < 200; c++) {
+    const file = { ...run, model: `model-${m}`, scenario: `case_${String(c).padStart(3, "0")}`, ok: (c + m) % 5 !== 0 };
+    writeFileSync(join(to, `model-${m}__case_${String(c).padStart(3, "0")}__trial_01.json`), JSON.stringify(file));
+  }
+  writeFileSync(join(to, "summary.json"), JSON.stringify(summary));
+}
+
+export default async function ({ page, base, bin, server, view, check, axe, shot }) {
+  await page.goto(`${base}evals`);
+  await page.getByText("The folder holds no results yet.").or(page.getByText("This server shows no evaluations.")).waitFor();
+  await axe("no evaluations");
+  const results = join(server.folder, "results");
+  mkdirSync(results, { recursive: true });
+  const made = spawnSync(bin, ["eval", "-q", "default", "--model", "sim/eval,sim/eval-wrong-text", "--trials", "3", "--out", join(results, "first")], { cwd: server.folder, encoding: "utf8" });
+  check("lathe eval measured", made.status, 1);
+  cpSync(join(results, "first"), join(results, "second"), { recursive: true });
+  large(join(results, "first"), join(results, "large"));
+  const read = async (path) => JSON.parse(await call(base, "GET", path));
+  await page.reload();
+  await page.locator('.tbody [data-key="first"]').waitFor();
+  await axe("evaluations");
+  await shot("list");
+
+  // Into a result, a case and a run by keyboard.
+  await page.locator('.tbody [data-key="first"]').focus();
+  await page.keyboard.press("Enter");
+  const row = page.locator('.tbody [data-key="happy_path"]');
+  await row.waitFor();
+  const first = await read("api/evals/first");
+  const bad = first.models.find((m) => m.model === "sim/eval-wrong-text");
+  const models = await page.getByRole("region", { name: "Models" }).textContent();
+  check("a rate with its interval", [models.includes(`0 % (0–${Math.round(bad.ok_rate_high * 100)} %)`), models.includes(`0/${bad.runs}`), models.includes(`6/6`)], [true, true, true]);
+  check("the matrix", (await row.locator(".badge").allTextContents()).sort(), ["0/3", "3/3"]);
+  await axe("a result");
+  await row.focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Runs of happy_path" }).waitFor();
+  check("the case is in the address", new URL(page.url()).searchParams.get("case"), "happy_path");
+  check("the failing assertion is said", await page.getByText('last words "Done.", got I am sim/eval-wrong-text').count() >= 1);
+  await page.getByRole("link", { name: "Trial 2 of sim/eval-wrong-text" }).press("Enter");
+  await page.getByRole("region", { name: "Checks" }).getByText("does not hold").waitFor();
+  check("the conversation", [await page.locator(".run-item.user").count(), await page.locator(".run-item.assistant").count() >= 1, await page.locator(".run-call").count() >= 1], [1, true, true]);
+  await axe("a run of an evaluation");
+  await shot("run");
+  const address = page.url();
+  await page.reload();
+  await page.getByRole("region", { name: "Checks" }).waitFor();
+  check("the address shows the run again", page.url(), address);
+  await page.evaluate(() => document.querySelector(".page").scrollTo(0, 0));
+  await shot("result");
+
+  // 200 cases of 4 models: by keyboard to the last, with a few rows in the document.
+  await page.goto(`${base}evals/large`);
+  await page.locator('.tbody [data-key="case_000"]').focus();
+  await page.keyboard.press("End");
+  await page.waitForFunction(() => document.activeElement?.dataset.key === "case_199");
+  check("few rows are in the document", await page.locator(".tbody .tr").count() <= 60);
+  if (!view.isMobile) check("a cell for each model", await page.locator('.tbody [data-key="case_199"] .badge').allTextContents(), ["1/1", "0/1", "1/1", "1/1"].map((v, m) => (199 + m) % 5 !== 0 ? "1/1" : "0/1"));
+  await page.getByLabel("Show").selectOption("failed");
+  await page.waitForFunction(() => location.search.includes("show=failed"));
+  check("only cases that a run did not pass", await page.getByText(/^160 cases/).count(), 1);
+  await page.keyboard.press("Tab");
+  await axe("a large matrix");
+  await shot("large");
+  await page.goto(`${base}evals/none`);
+  await page.getByRole("alert").waitFor();
+  await axe("no such result");
+}

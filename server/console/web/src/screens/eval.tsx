@@ -1,0 +1,104 @@
+// One result of an evaluation: models, the matrix of cases and models, and a run with its conversation.
+
+import { useMemo } from "preact/hooks";
+import { enc } from "../api";
+import { Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { DataTable, type Column } from "../components/DataTable";
+import { useResource } from "../resource";
+import { param, place, setParams } from "../router";
+import { Conversation } from "../run/Conversation";
+import { money, type Message, type RunEvent } from "../run/types";
+import { count, duration, words } from "../text/format";
+import { visible } from "../text/visible";
+import type { ScreenProps } from ".";
+import { interval, nameOf, NoResults, outcome, type Measured, type Result } from "./evals";
+
+interface Run { name: string; model: string; scenario: string; category?: string; strategy?: string; fallback?: boolean; trial: number; ok: boolean; scored: boolean; error_class?: string; error_message?: string; elapsed_ms: number; cost?: number }
+interface Detail extends Result { runs: Run[]; truncated?: boolean }
+interface Check { group: string; assert: string; ok: boolean; got?: unknown }
+interface File { checks?: Check[]; history?: Message[]; reason?: string; error_message?: string; trace?: unknown }
+interface Case { scenario: string; category?: string; runs: Map<string, Run[]> }
+
+// casesOf groups runs by scenario, and within one by model.
+function casesOf(runs: Run[]): Case[] {
+  const cases = new Map<string, Case>();
+  for (const r of runs) {
+    const c = cases.get(r.scenario) ?? { scenario: r.scenario, category: r.category, runs: new Map<string, Run[]>() };
+    cases.set(r.scenario, c);
+    c.runs.set(nameOf(r), [...c.runs.get(nameOf(r)) ?? [], r]);
+  }
+  return [...cases.values()];
+}
+
+const passed = (runs: Run[] = []) => runs.filter((r) => r.ok).length;
+
+function Cell({ runs = [] }: { runs?: Run[] }) {
+  const scored = runs.filter((r) => r.scored), n = passed(scored);
+  if (!runs.length) return <span class="soft">–</span>;
+  if (!scored.length) return <Badge kind="wait">no score</Badge>;
+  return <Badge kind={n === scored.length ? "ok" : n ? "wait" : "bad"}>{n}/{scored.length}</Badge>;
+}
+
+// Rate draws a rate with its interval of 95 %; the text says the same.
+function Rate({ m }: { m: Measured }) {
+  const low = (m.ok_rate_low ?? 0) * 100, high = (m.ok_rate_high ?? 0) * 100;
+  return <div class="eval-rate"><span class="num">{interval(m)}</span>{m.ok_rate !== null && <span class="eval-bar" aria-hidden="true"><i style={{ left: `${low}%`, width: `${high - low}%` }} /><b style={{ left: `${m.ok_rate * 100}%` }} /></span>}</div>;
+}
+
+export default function Eval({ params }: ScreenProps) {
+  const id = params.id ?? "";
+  const { data, error, reload } = useResource<Detail>(`api/evals/${enc(id)}`);
+  const failing = param("show") === "failed", text = param("q").toLowerCase(), scenario = param("case"), name = param("run");
+  const cases = useMemo(() => casesOf(data?.runs ?? []), [data]);
+  const models = useMemo(() => [...new Set((data?.runs ?? []).map(nameOf))], [data]);
+  const rows = cases.filter((c) => (!failing || [...c.runs.values()].flat().some((r) => !r.ok)) && (!text || `${c.scenario} ${c.category ?? ""}`.toLowerCase().includes(text)));
+  const link = (values: Record<string, string>) => {
+    const query = new URLSearchParams(place.value.query);
+    for (const [k, v] of Object.entries(values)) if (v) query.set(k, v); else query.delete(k);
+    return `/evals/${enc(id)}?${query}`;
+  };
+  const columns: Column<Case>[] = [
+    { key: "case", title: "Case", cell: (c) => <Seen text={c.scenario} />, width: "minmax(8rem, 2fr)" },
+    ...models.map((m, i): Column<Case> => ({ key: m, title: visible(m), cell: (c) => <Cell runs={c.runs.get(m)} />, width: "minmax(5rem, 1fr)", phone: i < 2 })),
+  ];
+  const chosen = cases.find((c) => c.scenario === scenario);
+  return <div class="page">
+    <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}</>}><Copy text={() => location.href} label="Copy link" /></PageHeader>
+    {error && !data && <NoResults error={error} retry={reload} />}
+    {!data && !error && <Loading />}
+    {data?.problem && <ErrorState error={new Error(data.problem)} />}
+    {data && <>
+      {data.truncated && <p class="problem note">The folder has more runs than are shown here.</p>}
+      <PlainTable label="Models" head={["Model", "Rate and interval of 95 %", "Passed", "No score", "p50", "p95", "Cost"]}>
+        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{duration(m.ms_p50)}</td><td class="num">{duration(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
+      </PlainTable>
+      <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
+        <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+          <label>Show<select value={param("show")} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">all cases</option><option value="failed">those that a run did not pass</option></select></label>
+          <span class="soft small">{count(rows.length, "case")}; Enter shows the runs of one</span></div>
+        <div class="eval-table"><DataTable label="Cases" columns={columns} rows={rows} rowKey={(c) => c.scenario} to={(c) => link({ case: c.scenario, run: "" })} empty={<Empty title="No case fits." />} /></div>
+      </section>
+      {chosen && <section class="stack" aria-labelledby="runs-h"><h2 id="runs-h">Runs of <Seen text={chosen.scenario} /></h2>
+        <PlainTable label="Runs of the case" head={["Run", "Model", "Outcome", "Why", "Time"]}>
+          {[...chosen.runs.values()].flat().map((r) => <tr key={r.name} class={r.name === name ? "decides" : ""}><th scope="row"><Link to={link({ run: r.name })} aria-label={`Trial ${r.trial} of ${visible(nameOf(r))}`}>trial {r.trial}</Link></th><td><Seen text={nameOf(r)} /></td>
+            <td><Badge kind={r.ok ? "ok" : r.scored ? "bad" : "wait"}>{r.ok ? "passed" : r.scored ? "failed" : "no score"}</Badge></td><td>{r.error_class && <b>{words(r.error_class.toLowerCase())} </b>}<Seen text={r.error_message ?? ""} /></td><td class="num">{duration(r.elapsed_ms)}</td></tr>)}
+        </PlainTable></section>}
+      {name && <One key={name} id={id} name={name} />}
+    </>}
+  </div>;
+}
+
+// One shows a run: what was checked, and the conversation.
+function One({ id, name }: { id: string; name: string }) {
+  const { data, error, reload } = useResource<File>(`api/evals/${enc(id)}/runs/${enc(name)}`);
+  const events = useMemo((): RunEvent[] => [{ event_id: 0, time: "1970-01-01T00:00:00Z", turn: 0, type: "RunStarted", data: {}, content: { messages: data?.history ?? [] }, raw: "" }], [data]);
+  return <section class="stack" aria-labelledby="one-h"><h2 id="one-h"><Seen text={name} /></h2>
+    {error && !data && <ErrorState error={error} retry={reload} />}
+    {!data && !error && <Loading />}
+    {data && <>
+      {data.checks?.length ? <PlainTable label="Checks" head={["Group", "What must hold", "Outcome", "Got"]}>{data.checks.map((c, i) => <tr key={i}><th scope="row"><Seen text={c.group} /></th><td><Seen text={c.assert} /></td><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "holds" : "does not hold"}</Badge></td><td><Seen text={c.got === undefined ? "" : typeof c.got === "string" ? c.got : JSON.stringify(c.got)} /></td></tr>)}</PlainTable> : <Empty title="Nothing was checked." />}
+      <Conversation events={events} live={false} />
+      <details class="card-box"><summary>Trace</summary><JsonView text={JSON.stringify(data.trace ?? null)} label="Trace" /></details>
+    </>}
+  </section>;
+}
