@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // demo is the rule-based model: a pure function of the request.
@@ -31,7 +32,26 @@ func demo(req *lathe.Request) *Turn {
 			return t
 		}
 	}
+	if text := structured(req, conv.prompt); text != "" {
+		return &Turn{Text: text}
+	}
 	return &Turn{Text: answer(conv)}
+}
+
+// structured returns the object that a response format with a schema asks for; "": the request has none.
+func structured(req *lathe.Request, prompt string) string {
+	format := req.Sampling.ResponseFormat
+	if len(format) == 0 || rawjson.Check(format, rawjson.Limits{}) != nil {
+		return ""
+	}
+	if inner, ok := rawjson.Get(format, "json_schema"); ok && inner[0] == '{' {
+		format = inner
+	}
+	schema, ok := rawjson.Get(format, "schema")
+	if !ok || schema[0] != '{' {
+		return ""
+	}
+	return fillArguments(&lathe.ToolSpec{Schema: schema}, prompt)
 }
 
 // conversation is what the demo model reads from a request.

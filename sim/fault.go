@@ -216,7 +216,7 @@ func asksForAnswer(m *lathe.Message) bool {
 }
 
 func inventTools(req *lathe.Request, t *Turn) {
-	if len(req.Tools) == 0 {
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
 		return
 	}
 	n := readConversation(req).total
@@ -225,11 +225,16 @@ func inventTools(req *lathe.Request, t *Turn) {
 }
 
 func repeatCall(req *lathe.Request, t *Turn) {
-	if len(req.Tools) == 0 {
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
 		return
 	}
 	conv := readConversation(req)
 	tool := bestTool(conv.prompt, req.Tools)
+	for _, named := range req.Tools {
+		if req.ToolChoice.Mode == lathe.ChoiceFunction && named.Name == req.ToolChoice.Name {
+			tool = named
+		}
+	}
 	if tool == nil {
 		tool = req.Tools[0]
 	}
@@ -247,7 +252,7 @@ func breakArgs(args string) func(*lathe.Request, *Turn) {
 func breakArgsBy(args func() string) func(*lathe.Request, *Turn) {
 	return func(req *lathe.Request, t *Turn) {
 		conv := readConversation(req)
-		if len(req.Tools) == 0 {
+		if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
 			return
 		}
 		plan := makePlan(conv.prompt, req.Tools, req.ToolChoice)

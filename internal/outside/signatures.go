@@ -19,6 +19,7 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 	"github.com/lathe-run/lathe/lab/mock"
 	"github.com/lathe-run/lathe/lab/replay"
+	"github.com/lathe-run/lathe/lab/verify"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/policy/rules"
@@ -40,30 +41,31 @@ import (
 
 // The constructors of the packages that the other files do not use, with their types written out.
 var (
-	_ func(*config.Config, *app.Options) (*app.App, error)                               = app.New
-	_ func(*approval.QueueOptions) *approval.Queue                                       = approval.NewQueue
-	_ func(string, *audit.Options) (*audit.Log, error)                                   = audit.Open
-	_ func(string, *config.LoadOptions) (*config.Config, error)                          = config.Load
-	_ func(string) (*dialect.Dialect, bool)                                              = dialect.Lookup
-	_ func(lathe.Model, *guest.HostOptions) (*guest.LoopHost, error)                     = guest.NewHost
-	_ func(fs.FS) *bfcl.Scorer                                                           = bfcl.NewScorer
-	_ func(context.Context, doctor.Target, *doctor.Options) (*doctor.Report, error)      = doctor.Run
-	_ func(string, []byte) (*eval.Suite, error)                                          = eval.Parse
-	_ func(*lathe.ToolSpec, ...mock.Answer) *mock.Tool                                   = mock.New
-	_ func(io.Reader) (*replay.Record, error)                                            = replay.Read
-	_ func(*slog.Logger) *observe.Slog                                                   = observe.NewSlog
-	_ func(...lathe.Policy) lathe.Policy                                                 = policy.All
-	_ func([]rules.Rule, *rules.Options) (*rules.Policy, error)                          = rules.New
-	_ func(string, string) (*preset.Patch, error)                                        = preset.For
-	_ func(string) (price.Money, error)                                                  = price.Parse
-	_ func(remote.Queue, *remotetool.Options) *remotetool.Catalogue                      = remotetool.New
-	_ func(*tool.Runner, *worker.Options) (*worker.Worker, error)                        = worker.New
-	_ func() http.Handler                                                                = console.Handler
-	_ func(*tool.Runner, *mcp.Options) *mcp.Server                                       = mcp.New
-	_ func(context.Context, string, *postgres.Options) (*postgres.Store, error)          = postgres.Open
-	_ func(string, *sqlite.Options) (*sqlite.Store, error)                               = sqlite.Open
-	_ func(string, string, agenttool.Start, *agenttool.Options) (*agenttool.Tool, error) = agenttool.New
-	_ func(context.Context, []mcptool.Server, *mcptool.Options) (*mcptool.Group, error)  = mcptool.Start
-	_ func(string, *wasmtool.Options) (*wasmtool.Folder, error)                          = wasmtool.Open
-	_ func(transform.List, *transform.Options) (*transform.Chain, error)                 = transform.New
+	_ func(*config.Config, *app.Options) (*app.App, error)                                          = app.New
+	_ func(*approval.QueueOptions) *approval.Queue                                                  = approval.NewQueue
+	_ func(string, *audit.Options) (*audit.Log, error)                                              = audit.Open
+	_ func(string, *config.LoadOptions) (*config.Config, error)                                     = config.Load
+	_ func(string) (*dialect.Dialect, bool)                                                         = dialect.Lookup
+	_ func(lathe.Model, *guest.HostOptions) (*guest.LoopHost, error)                                = guest.NewHost
+	_ func(fs.FS) *bfcl.Scorer                                                                      = bfcl.NewScorer
+	_ func(context.Context, doctor.Target, *doctor.Options) (*doctor.Report, error)                 = doctor.Run
+	_ func(context.Context, doctor.Target, *doctor.Target, *verify.Options) (*verify.Report, error) = verify.Run
+	_ func(string, []byte) (*eval.Suite, error)                                                     = eval.Parse
+	_ func(*lathe.ToolSpec, ...mock.Answer) *mock.Tool                                              = mock.New
+	_ func(io.Reader) (*replay.Record, error)                                                       = replay.Read
+	_ func(*slog.Logger) *observe.Slog                                                              = observe.NewSlog
+	_ func(...lathe.Policy) lathe.Policy                                                            = policy.All
+	_ func([]rules.Rule, *rules.Options) (*rules.Policy, error)                                     = rules.New
+	_ func(string, string) (*preset.Patch, error)                                                   = preset.For
+	_ func(string) (price.Money, error)                                                             = price.Parse
+	_ func(remote.Queue, *remotetool.Options) *remotetool.Catalogue                                 = remotetool.New
+	_ func(*tool.Runner, *worker.Options) (*worker.Worker, error)                                   = worker.New
+	_ func() http.Handler                                                                           = console.Handler
+	_ func(*tool.Runner, *mcp.Options) *mcp.Server                                                  = mcp.New
+	_ func(context.Context, string, *postgres.Options) (*postgres.Store, error)                     = postgres.Open
+	_ func(string, *sqlite.Options) (*sqlite.Store, error)                                          = sqlite.Open
+	_ func(string, string, agenttool.Start, *agenttool.Options) (*agenttool.Tool, error)            = agenttool.New
+	_ func(context.Context, []mcptool.Server, *mcptool.Options) (*mcptool.Group, error)             = mcptool.Start
+	_ func(string, *wasmtool.Options) (*wasmtool.Folder, error)                                     = wasmtool.Open
+	_ func(transform.List, *transform.Options) (*transform.Chain, error)                            = transform.New
 )

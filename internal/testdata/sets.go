@@ -66,6 +66,7 @@ var Sets = []Set{
 	{Name: "open-responses", Source: "the repository openresponses/openresponses: its API description"},
 	{Name: "recorded-streams", Source: "test fixtures of vercel/ai"},
 	{Name: "toolcall-vectors", Source: "parser tests of five projects, converted"},
+	{Name: "vendor-verifier", Source: "the repository MoonshotAI/Kimi-Vendor-Verifier: schemas of its test data"},
 	{Name: "wires", Source: "requests of agents and examples written for this project; test data of agentgateway and CLIProxyAPI"},
 	{Name: "harmony", Source: "test data of openai/harmony"},
 	{Name: "bfcl", Source: "the Berkeley Function Calling Leaderboard, with computed verdicts"},

@@ -28,6 +28,7 @@ type exchange struct {
 	err      error          // of the transport, or of reading the body
 	timedOut bool
 	tooLarge bool
+	first    time.Duration // until the first byte of the body
 }
 
 // lost reports whether the connection failed before any response.
@@ -178,7 +179,7 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted
 	x.connected, x.silent = true, 0
 	e := &exchange{status: resp.StatusCode, header: resp.Header}
-	e.body, e.err = io.ReadAll(io.LimitReader(resp.Body, int64(x.opts.MaxBytes)+1))
+	e.body, e.err = io.ReadAll(io.LimitReader(&firstByte{Reader: resp.Body, started: started, at: &e.first}, int64(x.opts.MaxBytes)+1))
 	if len(e.body) > x.opts.MaxBytes {
 		e.body, e.tooLarge = e.body[:x.opts.MaxBytes], true
 	}
@@ -187,6 +188,21 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 		x.timeouts++
 	}
 	return e
+}
+
+// firstByte notes when the first byte is read.
+type firstByte struct {
+	io.Reader
+	started time.Time
+	at      *time.Duration
+}
+
+func (r *firstByte) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 && *r.at == 0 {
+		*r.at = time.Since(r.started)
+	}
+	return n, err
 }
 
 // failed judges a request without a response. Two that were not so much as taken in a row, before

@@ -172,33 +172,11 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	fail := func(code lathe.Code, err error) (*Report, error) {
 		return nil, &lathe.Error{Code: code, Op: "doctor", Err: err}
 	}
-	codec := upstreams.Of(t.Wire)
-	if codec == nil {
-		return fail(lathe.CodeInvalidConfig, fmt.Errorf("no wire %.40q", t.Wire))
-	}
-	u, err := wire.BaseURL(t.BaseURL, codec, t.Model)
+	x, err := newExaminer(t, opts)
 	if err != nil {
 		return fail(lathe.CodeInvalidConfig, err)
 	}
-	if t.Model == "" {
-		return fail(lathe.CodeInvalidConfig, errors.New("no model is named"))
-	}
-	x := &examiner{target: t, opts: opts.withDefaults(), codec: codec, base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
-		found: map[string]*Finding{}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
-	if x.transport, x.fresh = t.Transport, t.Transport; x.transport == nil {
-		own := &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			ForceAttemptHTTP2:      true,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-			DisableCompression:     true, // the bytes are looked at as they are
-		}
-		if u.Scheme == "https" {
-			own.DialContext = plain.Dialer(own.DialContext)
-		}
-		defer own.CloseIdleConnections()
-		x.transport, x.fresh = own, reconnect.Fresh(own)
-	}
+	defer x.leave()
 	list := probes
 	if x.opts.Quick {
 		list = probes[:quickProbes]
@@ -210,11 +188,43 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 			return fail(lathe.CodeCancelled, err)
 		}
 		if x.unreachable != nil {
-			return fail(lathe.CodeUpstream, &UnreachableError{Host: u.Scheme + "://" + u.Host, Err: x.unreachable, Mistake: x.mistake})
+			return fail(lathe.CodeUpstream, &UnreachableError{Host: x.base.Scheme + "://" + x.base.Host, Err: x.unreachable, Mistake: x.mistake})
 		}
 	}
 	x.close()
 	return x.report, nil
+}
+
+// newExaminer prepares an examination. leave closes its connections.
+func newExaminer(t Target, opts *Options) (*examiner, error) {
+	codec := upstreams.Of(t.Wire)
+	if codec == nil {
+		return nil, fmt.Errorf("no wire %.40q", t.Wire)
+	}
+	u, err := wire.BaseURL(t.BaseURL, codec, t.Model)
+	if err != nil {
+		return nil, err
+	}
+	if t.Model == "" {
+		return nil, errors.New("no model is named")
+	}
+	x := &examiner{target: t, opts: opts.withDefaults(), codec: codec, base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
+		found: map[string]*Finding{}, leave: func() {}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
+	if x.transport, x.fresh = t.Transport, t.Transport; x.transport == nil {
+		own := &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			ForceAttemptHTTP2:      true,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+			DisableCompression:     true, // the bytes are looked at as they are
+		}
+		if u.Scheme == "https" {
+			own.DialContext = plain.Dialer(own.DialContext)
+		}
+		x.leave = own.CloseIdleConnections
+		x.transport, x.fresh = own, reconnect.Fresh(own)
+	}
+	return x, nil
 }
 
 const (
@@ -231,6 +241,7 @@ type examiner struct {
 	codec       wire.Upstream
 	base        *url.URL
 	transport   http.RoundTripper
+	leave       func()            // closes idle connections of a transport of this examination only
 	fresh       http.RoundTripper // opens a connection for each request, unless the transport is the caller's
 	report      *Report
 	found       map[string]*Finding

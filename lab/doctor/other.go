@@ -65,6 +65,7 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 	if m := e.media(); m != "text/event-stream" {
 		x.find("content-type", m)
 	}
+	x.judgeLines(e.body)
 	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
 	defer r.Release()
 	clean := true

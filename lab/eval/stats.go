@@ -8,6 +8,13 @@ import (
 // z95 is the quantile of the normal distribution that a 95 % interval goes to.
 const z95 = 1.959963984540054
 
+// Interval returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
+func Interval(ok, n int) (low, high float64) { return wilson(ok, n) }
+
+// Chance returns the two-sided p-value of Fisher's exact test for okA of nA against okB of nB: how often chance alone would make
+// a difference at least this large. It is 1 if a group is empty.
+func Chance(okA, nA, okB, nB int) float64 { return exactTest(okA, nA, okB, nB) }
+
 // wilson returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
 func wilson(ok, n int) (low, high float64) {
 	if n == 0 {

@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe"
+)
+
+// An Asker sends requests to a model as the probes of an examination do, and names what the bytes of each answer show.
+// It is used by one goroutine at a time.
+type Asker struct {
+	base      *examiner
+	connected bool
+}
+
+// NewAsker returns an Asker for the model. opts may be nil; of them, Timeout, MaxBytes, MaxTokens, Wait and MaxWait matter. The error
+// is that of an address or a wire that is none. The caller closes the Asker.
+func NewAsker(t Target, opts *Options) (*Asker, error) {
+	x, err := newExaminer(t, opts)
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "doctor", Err: err}
+	}
+	return &Asker{base: x}, nil
+}
+
+// Close closes idle connections. It must not be called during Ask.
+func (a *Asker) Close() { a.base.leave() }
+
+// Host returns scheme and host of the server.
+func (a *Asker) Host() string { return a.base.base.Scheme + "://" + a.base.base.Host }
+
+// Wire returns the protocol of the server.
+func (a *Asker) Wire() lathe.Wire { return a.base.codec.Wire() }
+
+// An Answer is what came of one request.
+type Answer struct {
+	Status int // 0: no response came
+	// NoConnection says that no response came to this request, nor to any before it.
+	NoConnection bool
+	TimedOut     bool
+	Message      string // of the server, if it refused the request
+	// Finish is the answer, put together; nil: none could be.
+	Finish *lathe.Finish
+	// Findings are the ids of what the answer shows, as in the [Catalogue].
+	Findings []string
+	// First is the time until the first byte of the body, 0 if there was none, and Elapsed that until its end.
+	First, Elapsed time.Duration
+	// Requests counts the requests that were made: more than 1 if the server answered 429 with Retry-After, or wants a member of
+	// the request in another form.
+	Requests int
+}
+
+// adapt notes what the server says that it does not take: max_tokens in place of max_completion_tokens, and stream_options. It
+// reports whether the request is to be sent in another form.
+func (a *Asker) adapt(words string, stream bool) bool {
+	switch x := a.base; {
+	case !x.chat():
+		return false
+	case !x.maxComplete && strings.Contains(words, "max_completion_tokens"):
+		x.maxComplete = true
+	case stream && !x.noUsage && strings.Contains(words, "stream_options"):
+		x.noUsage = true
+	default:
+		return false
+	}
+	return true
+}
+
+// Ask sends the request, and reads the answer. A request is repeated only after status 429 with Retry-After, once, and in another
+// form if the server says that it wants max_completion_tokens or no stream_options. req.Model
+// and the overrides are those of the target; a request without a limit of tokens gets that of the options.
+func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
+	x := *a.base
+	x.report, x.found = &Report{}, map[string]*Finding{}
+	x.report.Probes = []Probe{{Name: "ask", Outcome: OK}}
+	x.probe, x.answered = &x.report.Probes[0], true
+	full := *req
+	base := x.request("")
+	full.Model, full.Overrides = base.Model, append(append([]lathe.Member(nil), base.Overrides...), req.Overrides...)
+	if full.Sampling.MaxTokens == nil {
+		full.Sampling.MaxTokens = base.Sampling.MaxTokens
+	}
+	body := x.body(&full, stream)
+	started := time.Now()
+	send := func() *exchange {
+		return x.send(ctx, http.MethodPost, x.callURL(full.Model, stream), body, x.target.Key)
+	}
+	e := send()
+	if e.status == http.StatusTooManyRequests && e.header.Get("Retry-After") != "" {
+		x.find("status-429", "")
+		select {
+		case <-time.After(x.wait(e.header)):
+			started = time.Now()
+			e = send()
+		case <-ctx.Done():
+		}
+	}
+	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && a.adapt(words, stream) {
+		x.maxComplete, x.noUsage = a.base.maxComplete, a.base.noUsage
+		body = x.body(&full, stream)
+		started = time.Now()
+		e = send()
+	}
+	out := &Answer{Status: e.status, TimedOut: e.timedOut, First: e.first, Elapsed: time.Since(started), Requests: x.probe.Requests}
+	out.Message, _ = e.textOf()
+	switch {
+	case e.status == http.StatusOK:
+		if answer := x.read(e, &full, stream); answer != nil && !answer.failed && !answer.cut {
+			out.Finish = answer.fin
+		}
+		if len(x.textProbes) > 0 {
+			x.find("calls-in-text", "")
+		}
+	case e.timedOut:
+		x.find("hang", "")
+	case e.status == 0:
+		out.NoConnection = !a.connected
+		x.find("connection-lost", "")
+	case e.status >= 300 && e.status < 400:
+		x.find("redirect", "")
+	case passes(e.status):
+		x.find(statusID(e.status, true), "")
+	}
+	a.connected = a.connected || e.status != 0
+	out.Findings = x.probe.Findings
+	return out
+}

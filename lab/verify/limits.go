@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A Limit is the largest that a server took.
+type Limit struct {
+	ID   string `json:"id"` // tools, argument_bytes or context_bytes
+	Unit string `json:"unit"`
+	// Taken is the largest that was accepted, and Refused the smallest that was not; 0: everything up to Tried was.
+	Taken   int `json:"taken"`
+	Refused int `json:"refused,omitempty"`
+	Tried   int `json:"tried"` // the largest that was to be tried
+	Status  int `json:"status,omitempty"`
+}
+
+// precision is the part of a limit to which it is found: an eighth.
+const precision = 8
+
+// bisections bounds the requests to find a limit below most.
+func bisections(most int) int { return bits.Len(uint(most)) + 1 }
+
+type limitProbe struct {
+	id, unit string
+	most     func(*Options) int
+	bytes    int // of one unit
+	request  func(n int) *lathe.Request
+}
+
+var limitProbes = []limitProbe{
+	{"tools", "tools", func(o *Options) int { return o.MaxTools }, 150, func(n int) *lathe.Request {
+		req := prompt("Reply exactly with: yes")
+		for i := range n {
+			req.Tools = append(req.Tools, &lathe.ToolSpec{Name: fmt.Sprintf("tool_%04d", i+1), Description: "Does nothing.", Schema: ping.Schema})
+		}
+		return req
+	}},
+	{"argument_bytes", "bytes", func(o *Options) int { return o.MaxArguments }, 1, func(n int) *lathe.Request {
+		value, err := json.Marshal(map[string]string{"city": strings.Repeat("x", max(n-len(`{"city":""}`), 0))})
+		if err != nil {
+			panic(err) // a map of texts is JSON
+		}
+		return answered(triggers[0], lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0002", Name: weather.Name, Arguments: string(value)}}}, false)
+	}},
+	{"context_bytes", "bytes", func(o *Options) int { return o.MaxContext }, 1, func(n int) *lathe.Request {
+		const line = "This line is only there to be long.\n"
+		return prompt(strings.Repeat(line, n/len(line)) + "Reply exactly with: yes")
+	}},
+}
+
+func limitRequests(o *Options) int {
+	n := 0
+	for _, p := range limitProbes {
+		n += bisections(p.most(o))
+	}
+	return n
+}
+
+// limitBytes estimates the bytes of a bisection: the largest once, then halves.
+func limitBytes(o *Options) int {
+	n := 0
+	for _, p := range limitProbes {
+		n += 3 * p.most(o) * p.bytes
+	}
+	return n
+}
+
+func findLimits(ctx context.Context, s *side) {
+	s.limits = map[string]Limit{}
+	for _, p := range limitProbes {
+		l := Limit{ID: p.id, Unit: p.unit, Tried: p.most(s.opts)}
+		left := bisections(l.Tried)
+		accepts := func(n int) (ok, known bool) {
+			left--
+			a, o := s.ask(ctx, p.request(n), false, true)
+			if o == refused {
+				l.Status = a.Status
+			}
+			return o == whole || o == cut, o == refused || o == whole || o == cut
+		}
+		ok, known := accepts(l.Tried)
+		if ok {
+			l.Taken = l.Tried
+		} else if known {
+			l.Refused = l.Tried
+		}
+		for known && !ok && left > 0 && l.Refused-l.Taken > max(1, l.Taken/precision) {
+			middle := l.Taken + (l.Refused-l.Taken)/2
+			good, sure := accepts(middle)
+			if !sure {
+				break
+			}
+			if good {
+				l.Taken = middle
+			} else {
+				l.Refused = middle
+			}
+		}
+		if l.Taken > 0 || l.Refused > 0 {
+			s.limits[p.id] = l
+		}
+	}
+}

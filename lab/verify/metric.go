@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/lab/doctor"
+)
+
+// The metrics, by id.
+const (
+	metricAccepted   = "accepted"
+	metricDelivery   = "delivery"
+	metricShape      = "shape"
+	metricFinish     = "finish"
+	metricUsage      = "usage"
+	metricConduct    = "conduct"
+	metricWhole      = "schema_whole"
+	metricStreamed   = "schema_streamed"
+	metricAuto       = "schema_auto"
+	metricStrict     = "strict"
+	metricFidelity   = "fidelity"
+	metricNone       = "choice_none"
+	metricRequired   = "choice_required"
+	metricNamed      = "choice_named"
+	metricParallel   = "parallel_off"
+	metricStructured = "structured_output"
+	metricReasoning  = "round_trip"
+	metricPlain      = "history_plain"
+	metricForeign    = "history_foreign"
+)
+
+// A definition says what a metric counts. One that tries a feature has no result if the server refuses it each time.
+type definition struct {
+	id, name, counts string
+	feature          bool
+}
+
+var definitions = []definition{
+	{metricAccepted, "Requests accepted", "requests in the plain form that are not refused, of those answered", false},
+	{metricDelivery, "Answers delivered", "answers that arrive whole, of the requests that are not refused", false},
+	{metricShape, "Form of the wire", "answers without any deviation from the wire's form", false},
+	{metricFinish, "Finish reason", "answers that end by themselves, with the right reason", false},
+	{metricUsage, "Usage", "answers whose usage is there, adds up, grows with the prompt and is the same whole and streamed", false},
+	{metricConduct, "Turns as asked", "answers with a call of an offered tool where one is asked for, with text after a result", false},
+	{metricAuto, "Schema accuracy", "answers with finish reason tool_calls whose calls all fit their schemas (K2 Vendor Verifier)", false},
+	{metricWhole, "Forced schema accuracy, whole", "answers to tool_choice required with arguments that fit the schema (Kimi Vendor Verifier)", false},
+	{metricStreamed, "Forced schema accuracy, streamed", "the same, streamed", false},
+	{metricStrict, "Strict", "calls with strict set whose arguments fit the schema", true},
+	{metricFidelity, "Argument fidelity", "calls whose valid arguments are exactly those that were asked for", false},
+	{metricNone, "tool_choice none", "answers without a call", true},
+	{metricRequired, "tool_choice required", "answers with a call", true},
+	{metricNamed, "tool_choice that names a tool", "answers with a call of that tool", true},
+	{metricParallel, "parallel_tool_calls false", "answers with one call at most", true},
+	{metricStructured, "Structured output", "answers to a response format that fit its schema", true},
+	{metricReasoning, "Reasoning round trip", "calls that are accepted with their result, reasoning and signatures as they came", false},
+	{metricPlain, "History without reasoning", "calls that are accepted with their result, without reasoning and signatures", false},
+	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", false},
+}
+
+// metrics of findings that do not go by their group. "" lowers none: it is judged where a probe looks for it, or says nothing of
+// an answer.
+var ofFinding = map[string]string{
+	"json-instead-of-stream": metricShape, "content-type": metricShape, "too-large": metricDelivery, "not-a-completion": metricDelivery,
+	"error-in-band": metricDelivery, "error-in-band-first": metricDelivery, "cut-mid-argument": metricDelivery, "cut-mid-text": metricDelivery,
+	"usage-missing": metricUsage, "usage-invalid": metricUsage, "usage-every-chunk": metricUsage,
+	"args-object": metricShape, "args-empty-object-first": metricShape,
+	"reasoning": metricShape, "reasoning-content": metricShape, "thinking": metricShape, "reasoning-twice": metricShape, "content-unknown": metricShape,
+	"max-tokens-refused": "", "max-tokens-ignored": "", "usage-refused": "", "feature-refused": "", "loading": "",
+}
+
+// byGroup are the metrics of the groups of findings.
+var byGroup = map[string]string{"server": metricDelivery, "stream": metricShape, "calls": metricShape, "end of an answer": metricFinish,
+	"text and thinking": metricConduct, "model": metricConduct}
+
+var findings = func() map[string]doctor.Finding {
+	m := map[string]doctor.Finding{}
+	for _, f := range doctor.Catalogue() {
+		m[f.ID] = f
+	}
+	return m
+}()
+
+// metricOf returns the metric that a finding of an answer lowers; "": none by itself.
+func metricOf(id string) string {
+	if m, ok := ofFinding[id]; ok {
+		return m
+	}
+	return byGroup[findings[id].Group]
+}
+
+// faultMetric returns the metric that damage lowers which a codec tolerated.
+func faultMetric(kind string) string {
+	switch {
+	case strings.Contains(kind, "arg"): // judged by the schema
+		return ""
+	case strings.Contains(kind, "finish"), strings.Contains(kind, "stop"), strings.Contains(kind, "pause"):
+		return metricFinish
+	case strings.Contains(kind, "usage"):
+		return metricUsage
+	}
+	return metricShape
+}
+
+// badArguments are the findings with which arguments fit no schema.
+var badArguments = []string{"args-double-encoded", "args-null", "args-missing", "args-blank", "args-invalid-json", "args-duplicate-keys",
+	"args-lone-surrogate", "args-deep", "args-huge"}
+
+func hasBadArguments(a *doctor.Answer) bool {
+	return slices.ContainsFunc(a.Findings, func(id string) bool { return slices.Contains(badArguments, id) })
+}

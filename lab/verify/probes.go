@@ -1,0 +1,450 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/lab/doctor"
+)
+
+// A step is a group of requests.
+type step struct {
+	name     string
+	limits   bool // only with Options.Limits
+	requests func(*Options) int
+	bytes    func(*Options) int // beyond those of requests; nil: none
+	run      func(context.Context, *side)
+}
+
+func times(n int) func(*Options) int { return func(o *Options) int { return n * o.Trials } }
+
+func fixed(n int) func(*Options) int { return func(*Options) int { return n } }
+
+// steps are made in this order.
+var steps = []step{
+	{name: "usage", requests: fixed(3), run: askUsage},
+	{name: "schema", requests: func(*Options) int { return 2 * len(schemaCases) }, run: askSchemas},
+	{name: "fidelity", requests: func(o *Options) int { return len(fidelityCases) * o.repeats() }, run: askFidelity},
+	{name: "trigger", requests: func(*Options) int { return len(triggers) }, run: askTriggers},
+	{name: "tool_choice", requests: times(3), run: askChoices},
+	{name: "parallel", requests: times(2), run: askParallel},
+	{name: "strict", requests: times(1), run: askStrict},
+	{name: "structured output", requests: times(1), run: askStructured},
+	{name: "histories", requests: times(4), run: askHistories},
+	{name: "limits", limits: true, requests: limitRequests, bytes: limitBytes, run: findLimits},
+}
+
+// repeats is how often each case of fidelity is asked for: streamed, and whole.
+func (o *Options) repeats() int { return (o.Trials + 1) / 2 }
+
+// A schemaCase is a tool's schema with arguments that fit it.
+type schemaCase struct{ schema, arguments string }
+
+// schemaCases have what models and grammars of servers stumble over: nesting, lists, enums, numbers, optional and nullable members,
+// alternatives, definitions, empty objects and free keys.
+var schemaCases = []schemaCase{
+	{`{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"],"additionalProperties":false}`, `{"title":"Shopping","text":"bread and butter"}`},
+	{`{"type":"object","properties":{"count":{"type":"integer","minimum":1,"maximum":10},"price":{"type":"number"},"paid":{"type":"boolean"}},"required":["count","price","paid"],"additionalProperties":false}`, `{"count":3,"price":2.5,"paid":true}`},
+	{`{"type":"object","properties":{"unit":{"enum":["celsius","fahrenheit"]},"city":{"type":"string"}},"required":["unit","city"],"additionalProperties":false}`, `{"unit":"celsius","city":"Oslo"}`},
+	{`{"type":"object","properties":{"items":{"type":"array","minItems":2,"items":{"type":"object","properties":{"sku":{"type":"string"},"quantity":{"type":"integer"}},"required":["sku","quantity"],"additionalProperties":false}}},"required":["items"],"additionalProperties":false}`, `{"items":[{"sku":"A1","quantity":2},{"sku":"B2","quantity":1}]}`},
+	{`{"type":"object","properties":{"address":{"type":"object","properties":{"street":{"type":"string"},"place":{"type":"object","properties":{"city":{"type":"string"},"code":{"type":"string"}},"required":["city","code"],"additionalProperties":false}},"required":["street","place"],"additionalProperties":false}},"required":["address"],"additionalProperties":false}`, `{"address":{"street":"Main Street","place":{"city":"Bern","code":"3011"}}}`},
+	{`{"type":"object","properties":{"note":{"type":["string","null"]},"tags":{"type":"array","items":{"type":"string"}}},"required":["note","tags"],"additionalProperties":false}`, `{"note":null,"tags":[]}`},
+	{`{"type":"object","properties":{"when":{"anyOf":[{"type":"string"},{"type":"object","properties":{"hour":{"type":"integer"}},"required":["hour"],"additionalProperties":false}]}},"required":["when"],"additionalProperties":false}`, `{"when":{"hour":9}}`},
+	{`{"type":"object","properties":{"from":{"$ref":"#/$defs/point"},"to":{"$ref":"#/$defs/point"}},"required":["from","to"],"additionalProperties":false,"$defs":{"point":{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},"required":["x","y"],"additionalProperties":false}}}`, `{"from":{"x":1,"y":2},"to":{"x":3,"y":4}}`},
+	{`{"type":"object","properties":{"labels":{"type":"object","additionalProperties":{"type":"integer"}}},"required":["labels"],"additionalProperties":false}`, `{"labels":{"red":1,"blue":2}}`},
+	{`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"}},"required":["query"],"additionalProperties":false}`, `{"query":"open orders"}`},
+}
+
+// fidelityCases are arguments that get lost on the way: large integers, long fractions, characters beyond the first plane, escapes,
+// nothing, JSON in a string.
+var fidelityCases = []string{
+	`{"value":9007199254740993}`,
+	`{"value":0.30000000000000004}`,
+	`{"value":-123456789012345678}`,
+	`{"value":"𝒳 and 😀"}`,
+	`{"value":"two\nlines, a\ttab and a back\\slash"}`,
+	`{"value":{}}`,
+	`{"value":"{\"inner\":[1,2]}"}`,
+	`{"value":"Größe: 日本語"}`,
+}
+
+// anySchema takes any value.
+const anySchema = `{"type":"object","properties":{"value":{"description":"Any JSON value."}},"required":["value"],"additionalProperties":false}`
+
+// A trigger is whether a tool was called.
+type trigger struct{ called, measured bool }
+
+// triggers are prompts that need a tool, and prompts that do not.
+var triggers = []string{
+	"What is the weather in Oslo?", "Check that the system is up.", "What is the weather in Lima right now?", "Call ping.",
+	"Reply exactly with: one two three", "Translate the word bread into French.", "Tell me a joke about cats.", "Reply with the word yes.",
+}
+
+var (
+	weather = &lathe.ToolSpec{Name: "get_weather", Description: "Get the weather of a city.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"The name of the city."}},"required":["city"],"additionalProperties":false}`)}
+	ping = &lathe.ToolSpec{Name: "ping", Description: "Check that the system is up. It has no parameters.",
+		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)}
+)
+
+const cityPrompt = "What is the weather in Oslo? What is the weather in Lima?"
+
+// suiteHash is the SHA-256 of all that is asked for.
+func suiteHash() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q %s %s", schemaCases, fidelityCases, triggers, cityPrompt, weather.Schema, ping.Schema)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func submit(schema string) *lathe.ToolSpec {
+	return &lathe.ToolSpec{Name: "submit", Description: "Submit the data.", Schema: json.RawMessage(schema)}
+}
+
+func prompt(text string, tools ...*lathe.ToolSpec) *lathe.Request {
+	return &lathe.Request{Messages: []lathe.Message{lathe.User(text)}, Tools: tools}
+}
+
+func required(req *lathe.Request) *lathe.Request {
+	req.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceRequired}
+	return req
+}
+
+// valid reports whether the arguments of a call fit the schema of the tool of that name. known is false without such a tool.
+func valid(c *lathe.ToolCall, tools []*lathe.ToolSpec) (ok, known bool) {
+	i := slices.IndexFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == c.Name })
+	if i < 0 {
+		return false, false
+	}
+	text := []byte(c.Arguments)
+	if c.Incomplete || rawjson.Check(text, rawjson.Limits{}) != nil {
+		return false, true
+	}
+	compiled, err := schema.Compile(tools[i].Schema)
+	return err == nil && len(compiled.Validate(text)) == 0, true
+}
+
+// allValid reports whether each call of an answer fits.
+func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
+	if hasBadArguments(a) {
+		return false
+	}
+	calls := a.Finish.Message.Calls()
+	for i := range calls {
+		if ok, _ := valid(&calls[i], tools); !ok {
+			return false
+		}
+	}
+	return len(calls) > 0
+}
+
+// conducts judges a turn with tools: it has a call where one is asked for, and none of a tool that is not offered. It reports
+// whether the calls can be judged further.
+func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
+	calls := a.Finish.Message.Calls()
+	for i := range calls {
+		if _, known := valid(&calls[i], tools); !known {
+			s.count(metricConduct, false)
+			s.deviate(metricConduct, "unknown-tool")
+			return false
+		}
+	}
+	inText := slices.Contains(a.Findings, "calls-in-text")
+	ok := !inText && (len(calls) > 0 || !wanted)
+	s.count(metricConduct, ok)
+	if !ok && !inText {
+		s.deviate(metricConduct, "no-call")
+	}
+	return ok && len(calls) > 0
+}
+
+// auto judges the calls of an answer by the formula of the K2 Vendor Verifier.
+func (s *side) auto(a *doctor.Answer, tools []*lathe.ToolSpec) {
+	if a.Finish.Reason == lathe.FinishToolCalls {
+		s.count(metricAuto, allValid(a, tools))
+	}
+}
+
+func askUsage(ctx context.Context, s *side) {
+	short := prompt("Reply exactly with: yes")
+	long := prompt("Reply exactly with: yes\n" + strings.Repeat("This line is only there to be counted.\n", 100))
+	var in [3]int64
+	for i, c := range []struct {
+		req    *lathe.Request
+		stream bool
+	}{{short, false}, {short, true}, {long, false}} {
+		a, o := s.ask(ctx, c.req, c.stream, false)
+		if o != whole || a.Finish.Usage == (lathe.Usage{}) {
+			return // counted already
+		}
+		u := a.Finish.Usage
+		s.check("usage-total", u.TotalTokens == 0 || u.TotalTokens == u.InputTokens+u.OutputTokens)
+		in[i] = u.InputTokens
+	}
+	s.check("usage-differs-streamed", in[0] == in[1])
+	s.check("usage-not-growing", in[2] > in[0])
+}
+
+// check counts a check of usage.
+func (s *side) check(id string, ok bool) {
+	s.count(metricUsage, ok)
+	if !ok {
+		s.deviate(metricUsage, id)
+	}
+}
+
+func askSchemas(ctx context.Context, s *side) {
+	for _, stream := range []bool{false, true} {
+		metric := metricWhole
+		if stream {
+			metric = metricStreamed
+		}
+		for _, c := range schemaCases {
+			req := required(prompt("Call submit once with exactly these arguments: "+c.arguments, submit(c.schema)))
+			a, o := s.ask(ctx, req, stream, true)
+			switch {
+			case o == refused:
+				s.tally(metric).Refused++
+			case o == whole && len(a.Finish.Message.Calls()) > 0:
+				if _, known := valid(&a.Finish.Message.Calls()[0], req.Tools); known {
+					s.count(metric, allValid(a, req.Tools))
+					continue
+				}
+				s.conducts(a, req.Tools, true)
+			}
+		}
+	}
+}
+
+func askFidelity(ctx context.Context, s *side) {
+	for i := range len(fidelityCases) * s.opts.repeats() {
+		arguments := fidelityCases[i%len(fidelityCases)]
+		req := prompt("Call submit once with exactly these arguments: "+arguments, submit(anySchema))
+		a, o := s.ask(ctx, req, i/len(fidelityCases)%2 == 0, false)
+		if o != whole || !s.conducts(a, req.Tools, true) {
+			continue
+		}
+		s.auto(a, req.Tools)
+		if !allValid(a, req.Tools) {
+			continue // counted by the schema
+		}
+		s.count(metricFidelity, sameJSON(arguments, a.Finish.Message.Calls()[0].Arguments))
+	}
+}
+
+func askTriggers(ctx context.Context, s *side) {
+	for i, text := range triggers {
+		req := prompt(text, weather, ping)
+		a, o := s.ask(ctx, req, i%2 == 0, false)
+		var t trigger
+		if o == whole {
+			wanted := i < len(triggers)/2
+			t = trigger{called: len(a.Finish.Message.Calls()) > 0, measured: true}
+			if wanted || t.called {
+				if s.conducts(a, req.Tools, wanted) {
+					s.auto(a, req.Tools)
+				}
+			}
+		}
+		if s.again {
+			s.second = append(s.second, t)
+		} else {
+			s.called = append(s.called, t)
+		}
+	}
+}
+
+func askChoices(ctx context.Context, s *side) {
+	for _, c := range []struct {
+		metric, text string
+		choice       lathe.ToolChoice
+		heeded       func(calls []lathe.ToolCall) bool
+	}{
+		{metricNone, triggers[0], lathe.ToolChoice{Mode: lathe.ChoiceNone}, func(calls []lathe.ToolCall) bool { return len(calls) == 0 }},
+		{metricRequired, "Reply exactly with: one two three", lathe.ToolChoice{Mode: lathe.ChoiceRequired}, func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
+		{metricNamed, triggers[0], lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: ping.Name}, func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == ping.Name }},
+	} {
+		for i := range s.opts.Trials {
+			req := prompt(c.text, weather, ping)
+			req.ToolChoice = c.choice
+			a, o := s.ask(ctx, req, i%2 == 0, true)
+			if o == whole && s.damaged(a, req.Tools) {
+				continue // counted elsewhere
+			}
+			s.feature(c.metric, o, func() bool { return c.heeded(a.Finish.Message.Calls()) })
+		}
+	}
+}
+
+// damaged reports whether the calls of an answer cannot be judged by a contract: their arguments are damaged, or their tools are not
+// offered, which it counts.
+func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
+	if hasBadArguments(a) {
+		return true
+	}
+	calls := a.Finish.Message.Calls()
+	for i := range calls {
+		if _, known := valid(&calls[i], tools); !known {
+			return !s.conducts(a, tools, false)
+		}
+	}
+	return false
+}
+
+// feature counts a trial of a feature that servers may refuse.
+func (s *side) feature(metric string, o outcome, ok func() bool) {
+	switch o {
+	case refused:
+		s.tally(metric).Refused++
+	case whole:
+		s.count(metric, ok())
+	case unmeasured, undelivered, cut: // counted elsewhere
+	}
+}
+
+func askParallel(ctx context.Context, s *side) {
+	for range s.opts.Trials {
+		req := prompt(cityPrompt, weather, ping)
+		if a, o := s.ask(ctx, req, true, false); o == whole {
+			if s.conducts(a, req.Tools, true) {
+				s.auto(a, req.Tools)
+			}
+		}
+	}
+	if s.asker.Wire() == lathe.WireGemini { // it has no such member
+		return
+	}
+	for range s.opts.Trials {
+		req := prompt(cityPrompt, weather, ping)
+		req.ParallelToolCalls = new(bool)
+		a, o := s.ask(ctx, req, true, true)
+		if o == whole && s.damaged(a, req.Tools) {
+			continue
+		}
+		s.feature(metricParallel, o, func() bool { return len(a.Finish.Message.Calls()) <= 1 })
+	}
+}
+
+func askStrict(ctx context.Context, s *side) {
+	for i := range s.opts.Trials {
+		c := schemaCases[i%len(schemaCases)]
+		tool := submit(c.schema)
+		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // where it means the same as on all wires
+		req := prompt("Call submit once with exactly these arguments: "+c.arguments, tool)
+		a, o := s.ask(ctx, req, i%2 == 0, true)
+		if o == whole && !s.conducts(a, req.Tools, true) {
+			continue
+		}
+		s.feature(metricStrict, o, func() bool { return allValid(a, req.Tools) })
+	}
+}
+
+func askStructured(ctx context.Context, s *side) {
+	for i := range s.opts.Trials {
+		c := schemaCases[i%len(schemaCases)]
+		req := prompt("Reply with this JSON object and nothing else: " + c.arguments)
+		req.Sampling.ResponseFormat = json.RawMessage(`{"type":"json_schema","json_schema":{"name":"data","strict":true,"schema":` + c.schema + `}}`)
+		a, o := s.ask(ctx, req, i%2 == 0, true)
+		s.feature(metricStructured, o, func() bool {
+			text := []byte(strings.TrimSpace(a.Finish.Message.Text()))
+			compiled, err := schema.Compile([]byte(c.schema))
+			return err == nil && rawjson.Check(text, rawjson.Limits{}) == nil && len(compiled.Validate(text)) == 0
+		})
+	}
+}
+
+// askHistories sends calls back with their results: as they came, without reasoning and signatures, and one that the server did
+// not make.
+func askHistories(ctx context.Context, s *side) {
+	for range s.opts.Trials {
+		req := prompt(triggers[0], weather, ping)
+		a, o := s.ask(ctx, req, true, false)
+		if o == whole && s.conducts(a, req.Tools, true) {
+			s.auto(a, req.Tools)
+			m := withIDs(a.Finish.Message)
+			s.back(ctx, metricReasoning, answered(triggers[0], m, false))
+			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p lathe.Part) bool {
+				_, reasoning := p.(lathe.Reasoning)
+				_, opaque := p.(lathe.Opaque)
+				return reasoning || opaque
+			})
+			for i, p := range m.Parts {
+				if c, ok := p.(lathe.ToolCall); ok {
+					m.Parts[i] = lathe.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
+				}
+			}
+			s.back(ctx, metricPlain, answered(triggers[0], lathe.Message{Role: m.Role, Parts: m.Parts}, false))
+		}
+		if o == refused {
+			continue // without a history, too
+		}
+		foreign := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0001", Name: weather.Name, Arguments: `{"city":"Oslo"}`}}}
+		s.back(ctx, metricForeign, answered(triggers[0], foreign, true))
+	}
+}
+
+// withIDs returns the message with an id of its own for each call that has none, or that of another: servers refuse such a history.
+func withIDs(m lathe.Message) lathe.Message {
+	m.Parts = slices.Clone(m.Parts)
+	known := map[string]bool{"": true}
+	for i, p := range m.Parts {
+		if c, ok := p.(lathe.ToolCall); ok {
+			if known[c.ID] {
+				c.ID = fmt.Sprintf("call_lathe_verify_%04d", 100+i)
+				m.Parts[i] = c
+			}
+			known[c.ID] = true
+		}
+	}
+	return m
+}
+
+// answered is a request with a call and its result. follow adds a message of the user.
+func answered(text string, m lathe.Message, follow bool) *lathe.Request {
+	req := prompt(text, weather, ping)
+	req.Messages = append(req.Messages, m)
+	for _, c := range m.Calls() {
+		req.Messages = append(req.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: `{"sky":"clear","celsius":7}`}}})
+	}
+	if follow {
+		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
+	}
+	return req
+}
+
+// back sends a history, and counts whether it is accepted and answered.
+func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
+	a, o := s.ask(ctx, req, true, true)
+	if o == refused {
+		s.count(metric, false)
+		return
+	}
+	if o != whole {
+		return
+	}
+	s.count(metric, true)
+	calls := a.Finish.Message.Calls()
+	id := ""
+	for i := range calls {
+		switch _, known := valid(&calls[i], req.Tools); {
+		case !known:
+			id = "unknown-tool"
+		case calls[i].Name == req.Messages[1].Calls()[0].Name && sameJSON(calls[i].Arguments, req.Messages[1].Calls()[0].Arguments):
+			id = "tool-loop"
+		}
+	}
+	if len(calls) == 0 && strings.TrimSpace(a.Finish.Message.Text()) == "" {
+		id = "empty-final"
+	}
+	s.count(metricConduct, id == "")
+	if id != "" {
+		s.deviate(metricConduct, id)
+	}
+}

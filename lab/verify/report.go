@@ -1,0 +1,453 @@
+package verify
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/lathe-run/lathe/lab/doctor"
+	"github.com/lathe-run/lathe/lab/eval"
+)
+
+// A Report is what a verification found. Fields are added in new versions, never renamed.
+type Report struct {
+	Version   int       `json:"schema_version"` // 1
+	Status    Status    `json:"status"`
+	Why       []string  `json:"why,omitempty"` // the metrics that failed, or what was not measured
+	Lathe     string    `json:"lathe,omitempty"`
+	Started   time.Time `json:"started"`
+	Suite     string    `json:"suite_sha256"` // of all prompts, schemas and tools
+	Trials    int       `json:"trials"`
+	MinRate   float64   `json:"min_rate"`
+	Budget    Budget    `json:"budget"`
+	Target    Side      `json:"target"`
+	Reference *Side     `json:"reference,omitempty"`
+	Metrics   []Metric  `json:"metrics"`
+	// Trigger compares on which prompts target and reference call; Noise the reference with itself.
+	Trigger *Trigger     `json:"trigger,omitempty"`
+	Limits  []LimitsPair `json:"limits,omitempty"`
+
+	sides []*side
+}
+
+// Status is the outcome of a verification.
+type Status string
+
+// The statuses.
+const (
+	Passed       Status = "passed"
+	Failed       Status = "failed"
+	Inconclusive Status = "inconclusive" // nothing failed, and too little was measured
+)
+
+// A Side is an endpoint.
+type Side struct {
+	Server   string `json:"server"` // scheme and host
+	Model    string `json:"model"`
+	Wire     string `json:"wire"`
+	Answered string `json:"answered_model,omitempty"` // the name that the server answered with
+	Requests int    `json:"requests"`
+	// NotMeasured counts requests for which no connection was made, or that were not sent since the server was silent or refused the
+	// key three times in a row.
+	NotMeasured  int   `json:"not_measured"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	// Times of streamed answers in ms: to the first byte, and to the end; 0 without any.
+	First50 int64 `json:"first_byte_ms_p50"`
+	First95 int64 `json:"first_byte_ms_p95"`
+	Whole50 int64 `json:"elapsed_ms_p50"`
+	Whole95 int64 `json:"elapsed_ms_p95"`
+}
+
+// A Tally counts the cases of a metric.
+type Tally struct {
+	OK int `json:"ok"`
+	N  int `json:"n"`
+	// Refused are further cases that the server refused: they are in no rate.
+	Refused int `json:"refused,omitempty"`
+}
+
+// Rate returns the rate and its Wilson interval of 95 %. Without cases it is 0, in 0 to 1.
+func (t Tally) Rate() (rate, low, high float64) {
+	low, high = eval.Interval(t.OK, t.N)
+	if t.N > 0 {
+		rate = float64(t.OK) / float64(t.N)
+	}
+	return rate, low, high
+}
+
+// MarshalJSON adds the rate and its interval, null without cases.
+func (t Tally) MarshalJSON() ([]byte, error) {
+	type plain Tally
+	out := struct {
+		plain
+		Rate *float64 `json:"rate"`
+		Low  *float64 `json:"low"`
+		High *float64 `json:"high"`
+	}{plain: plain(t)}
+	if t.N > 0 {
+		rate, low, high := t.Rate()
+		out.Rate, out.Low, out.High = &rate, &low, &high
+	}
+	return json.Marshal(out)
+}
+
+// A Verdict says how a metric came out.
+type Verdict string
+
+// The verdicts.
+const (
+	MetricPassed       Verdict = "passed"
+	MetricFailed       Verdict = "failed"
+	MetricNotSupported Verdict = "not_supported" // the server refuses the feature
+	MetricNotMeasured  Verdict = "not_measured"  // there was no case
+)
+
+// A Metric is one property of an endpoint.
+type Metric struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Counts  string  `json:"counts"` // what is counted
+	Verdict Verdict `json:"verdict"`
+	Target  Tally   `json:"target"`
+	// Reference is that of the other endpoint, and P the chance that equal endpoints differ at least as much (Fisher's exact
+	// test). Differs is set below 0.05.
+	Reference  *Tally      `json:"reference,omitempty"`
+	P          *float64    `json:"p,omitempty"`
+	Differs    bool        `json:"differs"`
+	Deviations []Deviation `json:"deviations,omitempty"` // the most frequent first
+}
+
+// A Deviation is one thing that answers showed.
+type Deviation struct {
+	ID        string          `json:"id"`
+	Severity  doctor.Severity `json:"severity,omitempty"` // as the doctor judges it
+	Seen      string          `json:"seen,omitempty"`
+	Target    int             `json:"target"` // answers that show it
+	Reference int             `json:"reference"`
+}
+
+// A Trigger is the similarity of two endpoints.
+type Trigger struct {
+	Similarity
+	F1 *float64 `json:"f1"` // null where it is not defined
+	// Noise is F1 of the reference asked twice: a lower F1 of the target may be chance.
+	Noise *float64 `json:"f1_of_reference_with_itself"`
+}
+
+// A LimitsPair is one limit of both endpoints.
+type LimitsPair struct {
+	Target    *Limit `json:"target,omitempty"`
+	Reference *Limit `json:"reference,omitempty"`
+	Differs   bool   `json:"differs"`
+}
+
+const significance = 0.05
+
+// maxUnmeasured is the part of the requests without a result above which a verification is inconclusive.
+const maxUnmeasured = 0.05
+
+func (rep *Report) finish(o *Options) {
+	target := rep.sides[0]
+	var reference *side
+	rep.Target = target.summary()
+	if len(rep.sides) > 1 {
+		reference = rep.sides[1]
+		s := reference.summary()
+		rep.Reference = &s
+		rep.Trigger = similarity(target, reference)
+	}
+	for _, d := range definitions {
+		m := Metric{ID: d.id, Name: d.name, Counts: d.counts, Target: *target.tally(d.id), Deviations: deviations(d.id, target, reference)}
+		rate, _, _ := m.Target.Rate()
+		worse := false
+		if reference != nil {
+			r := *reference.tally(d.id)
+			p := eval.Chance(m.Target.OK, m.Target.N, r.OK, r.N)
+			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // one of them refuses the feature
+				p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
+			}
+			other, _, _ := r.Rate()
+			m.Reference, m.P, m.Differs = &r, &p, p < significance
+			worse = m.Differs && rate < other
+		}
+		switch {
+		case m.Target.N == 0 && m.Target.Refused > 0:
+			m.Verdict = MetricNotSupported
+		case m.Target.N == 0:
+			m.Verdict = MetricNotMeasured
+		case (worse || rate < o.MinRate) && !(d.id == metricShape && m.tolerable()):
+			m.Verdict = MetricFailed
+			rep.Why = append(rep.Why, d.id)
+		default:
+			m.Verdict = MetricPassed
+		}
+		rep.Metrics = append(rep.Metrics, m)
+	}
+	rep.Limits = limitPairs(target, reference)
+	unmeasured, requests := 0, 0
+	for _, s := range rep.sides {
+		unmeasured += s.unreached + s.skipped
+		requests += s.requests + s.skipped
+	}
+	switch {
+	case len(rep.Why) > 0:
+		rep.Status = Failed
+	case float64(unmeasured) > maxUnmeasured*float64(requests):
+		rep.Status, rep.Why = Inconclusive, []string{fmt.Sprintf("%d of %d requests were not measured", unmeasured, requests)}
+	default:
+		rep.Status = Passed
+	}
+}
+
+// tolerable reports whether Lathe tolerates all deviations of the target without a setting.
+func (m *Metric) tolerable() bool {
+	return !slices.ContainsFunc(m.Deviations, func(d Deviation) bool {
+		return d.Target > 0 && d.Severity != doctor.Note && d.Severity != doctor.OK && d.Severity != ""
+	})
+}
+
+func (s *side) summary() Side {
+	out := s.about
+	out.Requests, out.NotMeasured, out.InputTokens, out.OutputTokens = s.requests, s.unreached+s.skipped, s.input, s.output
+	at := func(list []time.Duration, p float64) int64 {
+		if len(list) == 0 {
+			return 0
+		}
+		sorted := slices.Sorted(slices.Values(list))
+		return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)].Milliseconds()
+	}
+	out.First50, out.First95, out.Whole50, out.Whole95 = at(s.first, 0.5), at(s.first, 0.95), at(s.elapsed, 0.5), at(s.elapsed, 0.95)
+	return out
+}
+
+func deviations(metric string, target, reference *side) []Deviation {
+	counts := map[string]*Deviation{}
+	add := func(s *side, into func(*Deviation) *int) {
+		if s == nil {
+			return
+		}
+		for id, n := range s.deviations[metric] {
+			if counts[id] == nil {
+				f := findings[id]
+				counts[id] = &Deviation{ID: id, Severity: f.Severity, Seen: cmp.Or(f.Seen, seen[id])}
+			}
+			*into(counts[id]) = n
+		}
+	}
+	add(target, func(d *Deviation) *int { return &d.Target })
+	add(reference, func(d *Deviation) *int { return &d.Reference })
+	var out []Deviation
+	for _, d := range counts {
+		out = append(out, *d)
+	}
+	slices.SortFunc(out, func(a, b Deviation) int {
+		return cmp.Or(cmp.Compare(b.Target+b.Reference, a.Target+a.Reference), strings.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// seen has the sentences of deviations that the doctor does not know.
+var seen = map[string]string{
+	"usage-total":            "Input and output tokens are not the total.",
+	"usage-differs-streamed": "The same prompt has other input tokens when the answer is streamed.",
+	"usage-not-growing":      "A longer prompt does not have more input tokens.",
+}
+
+func similarity(target, reference *side) *Trigger {
+	t := &Trigger{}
+	var noise Similarity
+	for i := range triggers {
+		at := func(list []trigger) trigger {
+			if i < len(list) {
+				return list[i]
+			}
+			return trigger{}
+		}
+		a, b, c := at(target.called), at(reference.called), at(reference.second)
+		if a.measured && b.measured {
+			t.Add(a.called, b.called)
+		}
+		if b.measured && c.measured {
+			noise.Add(c.called, b.called)
+		}
+	}
+	if f1, ok := t.Similarity.F1(); ok {
+		t.F1 = &f1
+	}
+	if f1, ok := noise.F1(); ok {
+		t.Noise = &f1
+	}
+	return t
+}
+
+func limitPairs(target, reference *side) []LimitsPair {
+	var out []LimitsPair
+	for _, p := range limitProbes {
+		var pair LimitsPair
+		if l, ok := target.limits[p.id]; ok {
+			pair.Target = &l
+		}
+		if reference != nil {
+			if l, ok := reference.limits[p.id]; ok {
+				pair.Reference = &l
+			}
+		}
+		if a, b := pair.Target, pair.Reference; a != nil && b != nil {
+			low, high := min(a.Taken, b.Taken), max(a.Taken, b.Taken)
+			pair.Differs = high-low > 2*max(1, low/precision)
+		}
+		if pair.Target != nil || pair.Reference != nil {
+			out = append(out, pair)
+		}
+	}
+	return out
+}
+
+// Differences returns the ids of the metrics and limits in which target and reference differ by more than noise.
+func (rep *Report) Differences() []string {
+	var out []string
+	for i := range rep.Metrics {
+		if rep.Metrics[i].Differs {
+			out = append(out, rep.Metrics[i].ID)
+		}
+	}
+	for _, l := range rep.Limits {
+		if l.Differs {
+			out = append(out, l.Target.ID)
+		}
+	}
+	return out
+}
+
+func (t Tally) text() string {
+	switch {
+	case t.N == 0 && t.Refused > 0:
+		return "refused"
+	case t.N == 0:
+		return "–"
+	}
+	rate, low, high := t.Rate()
+	return fmt.Sprintf("%d/%d %s (%.0f–%.0f)", t.OK, t.N, percent(rate), 100*low, 100*high)
+}
+
+func percent(v float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*v), ".0") + " %"
+}
+
+func maybe(v *float64) string {
+	if v == nil {
+		return "not defined"
+	}
+	return percent(*v)
+}
+
+// oneLine makes text from outside fit for a line of a terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+func (l *Limit) text() string {
+	switch {
+	case l == nil:
+		return "–"
+	case l.Refused == 0:
+		return fmt.Sprintf("%d, the most that was tried", l.Taken)
+	}
+	return fmt.Sprintf("%d, not %d (HTTP %d)", l.Taken, l.Refused, l.Status)
+}
+
+// WriteTable writes the report for people.
+func (rep *Report) WriteTable(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "target:\t%s at %s (%s)\n", oneLine(rep.Target.Model), oneLine(rep.Target.Server), rep.Target.Wire)
+	if r := rep.Reference; r != nil {
+		fmt.Fprintf(tw, "reference:\t%s at %s (%s)\n", oneLine(r.Model), oneLine(r.Server), r.Wire)
+	}
+	_ = tw.Flush()
+	fmt.Fprintln(w)
+	tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "METRIC\tTARGET\t")
+	if rep.Reference != nil {
+		fmt.Fprint(tw, "REFERENCE\tP\t")
+	}
+	fmt.Fprintln(tw, "VERDICT")
+	for i := range rep.Metrics {
+		m := &rep.Metrics[i]
+		fmt.Fprintf(tw, "%s\t%s\t", m.ID, m.Target.text())
+		if m.Reference != nil {
+			fmt.Fprintf(tw, "%s\t%.3f\t", m.Reference.text(), *m.P)
+		}
+		verdict := strings.ReplaceAll(string(m.Verdict), "_", " ")
+		if m.Differs {
+			verdict += ", differs"
+		}
+		fmt.Fprintln(tw, verdict)
+	}
+	_ = tw.Flush()
+	if t := rep.Trigger; t != nil {
+		fmt.Fprintf(w, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
+	}
+	if len(rep.Limits) > 0 {
+		fmt.Fprintln(w)
+		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, l := range rep.Limits {
+			one := cmp.Or(l.Target, l.Reference)
+			fmt.Fprintf(tw, "%s\t%s", one.ID, l.Target.text())
+			if rep.Reference != nil {
+				fmt.Fprintf(tw, "\t%s", l.Reference.text())
+			}
+			fmt.Fprintln(tw)
+		}
+		_ = tw.Flush()
+	}
+	for i := range rep.Metrics {
+		for _, d := range rep.Metrics[i].Deviations {
+			fmt.Fprintf(w, "%s%s: %s: %s\n", either(i >= 0 && first(rep, i, d), "\n", ""), rep.Metrics[i].ID, oneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+oneLine(d.Seen)))
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens)
+	return err
+}
+
+// first reports whether a deviation is the first of the report.
+func first(rep *Report, metric int, d Deviation) bool {
+	for i := range metric {
+		if len(rep.Metrics[i].Deviations) > 0 {
+			return false
+		}
+	}
+	return rep.Metrics[metric].Deviations[0].ID == d.ID
+}
+
+func either(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+func suffix(why []string) string {
+	if len(why) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(why, ", ") + ")"
+}
+
+func (d *Deviation) count(reference bool) string {
+	if reference {
+		return fmt.Sprintf("%d answers of the target, %d of the reference.", d.Target, d.Reference)
+	}
+	return fmt.Sprintf("%d answers.", d.Target)
+}
