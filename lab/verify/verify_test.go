@@ -27,7 +27,7 @@ func target(model string, w lathe.Wire, transport http.RoundTripper) doctor.Targ
 }
 
 func options() *verify.Options {
-	return &verify.Options{Doctor: doctor.Options{Timeout: 30 * time.Second, Wait: time.Millisecond, MaxWait: time.Millisecond}}
+	return &verify.Options{Doctor: doctor.Options{Timeout: 5 * time.Minute, Wait: time.Millisecond, MaxWait: time.Millisecond}}
 }
 
 func measure(t *testing.T, model string, w lathe.Wire, opts *verify.Options) *verify.Report {
