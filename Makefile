@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e
+.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,18 @@ conformance: ## official clients against `lathe sim serve`
 
 agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes docs/agents.md
 	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents
+
+release: ## VERSION=v0.x.y: archives, SBOMs, image and SHA256SUMS in dist/VERSION; -twice compares two builds of each binary
+	@test -n "$(VERSION)" || { echo "make release VERSION=v0.x.y"; exit 2; }
+	@mkdir -p dist
+	cd internal/release && go run . -version "$(VERSION)" -out "../../dist/$(VERSION)" $(RELEASEFLAGS)
+
+image: ## the container image alone, for linux on amd64 and arm64, in dist/image: no container engine is needed
+	@mkdir -p dist
+	cd internal/release && go run . -version "$(or $(VERSION),v0.0.0-devel)" -out ../../dist/image -platforms linux/amd64,linux/arm64
+
+releasetest: ## a release for one platform, built twice, run from its image, and installed from a module proxy of the tree
+	cd internal/release && LATHE_RELEASE_FULL=1 go test -count=1 -v -timeout 60m ./...
 
 e2e: ## screens of the console in Chromium, with every view; needs npm and Chromium
 	cd server/console/web && npm ci --ignore-scripts && npm run check && npm run e2e

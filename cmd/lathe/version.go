@@ -21,12 +21,17 @@ type versionInfo struct {
 	Schemas map[string]int `json:"schemas"`
 }
 
+// release is the version of a binary that `make release` built; empty: the module's version counts.
+var release string
+
 // currentVersion reads what the Go toolchain wrote into the binary.
 func currentVersion() versionInfo {
 	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Schemas: map[string]int{"sqlite": sqlite.SchemaVersion, "postgres": postgres.SchemaVersion()}}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if mv := info.Main.Version; mv != "" && mv != "(devel)" {
+		if release != "" {
+			v.Version = release
+		} else if mv := info.Main.Version; mv != "" && mv != "(devel)" {
 			v.Version = mv
 		}
 		for _, s := range info.Settings {

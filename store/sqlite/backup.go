@@ -16,15 +16,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// backupStep is how many pages are copied between two looks at the context: 4 MiB of pages of 4 KiB.
-const backupStep = 1024
+// backupStep is how many pages are copied between two looks at the context: 1 MiB of pages of 4 KiB.
+const backupStep = 256
 
 // maxFaults bounds the faults that [Verify] lists.
 const maxFaults = 100
 
 // BackupOptions are the options of [Backup] and [Restore]. The zero value is usable.
 type BackupOptions struct {
-	// Progress is called after each 1024 pages with how many are copied and how many there are.
+	// Progress is called after each 256 pages with how many are copied and how many there are.
 	Progress func(done, total int)
 }
 

@@ -86,7 +86,7 @@ func TestBackupOfAStoreThatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, path)
-	appendEvents(t, s, "before", 2500)
+	appendEvents(t, s, "before", 600)
 	stop, begun := make(chan struct{}), make(chan struct{})
 	var writing sync.WaitGroup
 	first := sync.OnceFunc(func() { close(begun) })
@@ -121,7 +121,7 @@ func TestBackupOfAStoreThatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Runs < 2 || found.Events < 2502 || found.Schema != sqlite.SchemaVersion || len(found.Faults) > 0 || steps < 2 || total == 0 {
+	if found.Runs < 2 || found.Events < 602 || found.Schema != sqlite.SchemaVersion || len(found.Faults) > 0 || steps < 2 || total == 0 {
 		t.Errorf("%+v after %d steps of %d pages", found, steps, total)
 	}
 	info, err := os.Stat(to)
@@ -134,8 +134,8 @@ func TestBackupOfAStoreThatIsWritten(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) != 1 {
 		t.Errorf("beside the backup: %v, %v", left, err)
 	}
-	if n := count(t, open(t, to), "before"); n != 2500 {
-		t.Errorf("%d events of the run from before, want 2500", n)
+	if n := count(t, open(t, to), "before"); n != 600 {
+		t.Errorf("%d events of the run from before, want 600", n)
 	}
 }
 
