@@ -82,6 +82,7 @@ var fromOutside = map[string]string{
 var scripts = map[string]struct{ test, why string }{
 	"docs/deploy.md":    {why: "installs into the system, or needs a container engine"},
 	"docs/operating.md": {test: "TestPostgresBackupOfTheDocument"},
+	"docs/release.md":   {why: "builds for six platforms; the tests of internal/release build for one"},
 }
 
 const login = "the test starts a server with OAuth"
