@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -217,17 +218,19 @@ func TestWhatAServerDoesCounts(t *testing.T) {
 // A model that streams without end has a score, and its run keeps the beginning of what it said.
 func TestEndlessAnswerIsAFailure(t *testing.T) {
 	t.Parallel()
-	s, sc := scenarios(t, "happy_path")
-	rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "endless", Model: endless{}}}, &eval.Options{Timeout: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := rep.Runs[0]; r.Class != eval.ClassTimeout || !r.Scored || !strings.HasPrefix(r.Partial, "again and again and ") || r.PartialBytes < len(r.Partial) {
-		t.Errorf("%s, scored %v, %d bytes, %.40q", r.Class, r.Scored, r.PartialBytes, r.Partial)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, sc := scenarios(t, "happy_path")
+		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "endless", Model: endless{}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := rep.Runs[0]; r.Class != eval.ClassTimeout || !r.Scored || !strings.HasPrefix(r.Partial, "again and again and ") || r.PartialBytes < len(r.Partial) {
+			t.Errorf("%s, scored %v, %d bytes, %.40q", r.Class, r.Scored, r.PartialBytes, r.Partial)
+		}
+	})
 }
 
-// endless streams until it is stopped.
+// endless streams until it is stopped, one word a second.
 type endless struct{}
 
 func (endless) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
@@ -237,6 +240,10 @@ func (endless) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.D
 		for ctx.Err() == nil {
 			if !yield(lathe.Delta{Kind: lathe.DeltaText, Text: "again and "}, nil) {
 				return
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
 			}
 		}
 		yield(lathe.Delta{}, ctx.Err())
