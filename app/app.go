@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -69,8 +70,10 @@ type App struct {
 	stopTasks  context.CancelFunc
 	tasks      sync.WaitGroup
 
-	keep    atomic.Pointer[config.Keep] // of the configuration in force
-	mu      sync.Mutex                  // guards what follows, and is held by a reload
+	keep        atomic.Pointer[config.Keep]     // of the configuration in force
+	certificate atomic.Pointer[tls.Certificate] // likewise; nil: no TLS
+
+	mu      sync.Mutex // guards what follows, and is held by a reload
 	current *revision
 	retired []chan struct{} // one for each revision that was replaced; closed when the revision is
 	closed  bool
@@ -96,6 +99,11 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 		}
 	}()
 	a.warn(cfg)
+	cert, err := loadCertificate(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.certificate.Store(cert)
 	if err := a.openStore(cfg); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if _, err := newSetup(cfg, &identities{}, models, servedTools{set: set, runner: runner}); err != nil {
 		return err
 	}
+	if _, err := loadCertificate(cfg); err != nil {
+		return err
+	}
 	if err := checkStore(cfg.Serve.Store.Reveal()); err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ var errClosed = errors.New("the application is closed")
 
 // Reload puts a new configuration in force: all of it, or, with an error, nothing. Requests and runs that began with the
 // former configuration keep it until they end, and its servers and modules are closed then. Store, audit log, collector,
-// limits of the HTTP server and addresses change with a restart only.
+// limits of the HTTP server, addresses and whether
+// they serve TLS change with a restart only.
 func (a *App) Reload(cfg *config.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -18,6 +19,10 @@ func (a *App) Reload(cfg *config.Config) error {
 		return failed(errClosed)
 	}
 	a.warn(cfg)
+	cert, err := loadCertificate(cfg)
+	if err != nil {
+		return err
+	}
 	next, err := a.newRevision(cfg)
 	if err != nil {
 		return err
@@ -34,6 +39,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	unused := a.offerTools(next)
 	a.keep.Store(&cfg.Keep)
+	if a.TLS() && cert != nil {
+		a.certificate.Store(cert)
+	}
 	old, closed := a.current, make(chan struct{})
 	a.current, a.retired = next, append(a.retired, closed)
 	go func() {

@@ -29,7 +29,12 @@ const (
 
 // leaveNote writes the address at which the daemon with this store listens, and returns what removes it. A store that
 // is no file has none.
-func leaveNote(store, from string, ln net.Addr) (remove func(), err error) {
+//
+// A daemon with serve.tls leaves none: its certificate is for a name that only its callers know.
+func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err error) {
+	if d.app.TLS() {
+		return func() {}, nil
+	}
 	kind, path, err := app.ParseStoreName(store, from)
 	if err != nil || kind != "sqlite" {
 		return func() {}, nil //nolint:nilerr // memory and none are no files

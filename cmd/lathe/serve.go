@@ -165,11 +165,15 @@ func (d *daemon) listen(cfg *config.Config) error {
 		return err
 	}
 	d.addr = ln.Addr().String()
+	scheme := "http"
+	if d.app.TLS() {
+		scheme = "https"
+	}
 	failed := make(chan error, 3)
 	srv := d.app.HTTPServer(d.app.Handler())
-	go func() { failed <- srv.Serve(ln) }()
+	go func() { failed <- srv.Serve(d.app.Listener(ln)) }()
 	store, from := namedStore(d.flags.store, cfg.Serve.Store.Reveal())
-	if remove, err := leaveNote(store, from, ln.Addr()); err != nil {
+	if remove, err := d.leaveNote(store, from, ln.Addr()); err != nil {
 		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
 	} else {
 		defer remove()
@@ -194,17 +198,17 @@ func (d *daemon) listen(cfg *config.Config) error {
 			return errors.Join(err, ignoreClosed(<-failed))
 		}
 		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
-		go func() { failed <- csrv.Serve(cln) }()
+		go func() { failed <- csrv.Serve(d.app.Listener(cln)) }()
 		servers, page = append(servers, csrv), cln.Addr()
 	}
 	if len(cfg.Models) == 0 {
 		fmt.Fprintf(d.cmd.ErrOrStderr(), "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
 	}
 	if cfg.Serve.Console.Enabled {
-		d.announceConsole(cfg, page)
+		d.announceConsole(cfg, scheme+"://"+page.String())
 	}
-	fmt.Fprintf(d.cmd.ErrOrStderr(), "base URLs: OpenAI http://%[1]s/v1, Anthropic http://%[1]s, Gemini http://%[1]s; `lathe connect` sets up agents\n", ln.Addr())
-	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
+	fmt.Fprintf(d.cmd.ErrOrStderr(), "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, ln.Addr())
+	fmt.Fprintf(d.cmd.ErrOrStderr(), "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, ln.Addr())
 	releasePages()
 	d.notify("READY=1")
 	unwatch := d.manager.watch(context.WithoutCancel(d.cmd.Context()), srv.Handler, func(err error) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
@@ -22,10 +23,10 @@ func (d *daemon) listenConsole(addr string, keys int) (net.Listener, error) {
 
 // announceConsole prints the address of the page. On a terminal of the machine that the page is served to, it is a link
 // that signs in as the first admin key: a log does not get one.
-func (d *daemon) announceConsole(cfg *config.Config, addr net.Addr) {
+func (d *daemon) announceConsole(cfg *config.Config, url string) {
 	w := d.cmd.ErrOrStderr()
-	fmt.Fprintf(w, "the page with models, tools, a chat and runs is http://%s/\n", addr)
-	if !d.terminal || !httpname.IsLoopback(addr.String()) {
+	fmt.Fprintf(w, "the page with models, tools, a chat and runs is %s/\n", url)
+	if !d.terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
@@ -33,7 +34,7 @@ func (d *daemon) announceConsole(cfg *config.Config, addr net.Addr) {
 			continue
 		}
 		if fragment, expires, err := d.app.SignInLink(name); err == nil {
-			fmt.Fprintf(w, "sign in as %s, once, until %s: http://%s/#%s\n", name, expires.Local().Format("15:04"), addr, fragment)
+			fmt.Fprintf(w, "sign in as %s, once, until %s: %s/#%s\n", name, expires.Local().Format("15:04"), url, fragment)
 		}
 		return
 	}
