@@ -227,8 +227,18 @@ type stamper struct {
 	result    *event.Result
 }
 
+// owner describes the run to the sinks.
+func (s *stamper) owner() event.RunOwner {
+	run, target := s.run, s.in.Target
+	if r := s.in.Resume; r != nil {
+		run, target = &r.Run, r.Target
+	}
+	return event.RunOwner{Principal: run.Principal, Profile: run.Profile, Target: target}
+}
+
 func (s *stamper) execute(ctx context.Context, l *loop.Loop) (*event.Result, error) {
 	ctx = event.WithTracer(ctx, s.run.RunID, s.engine.opts.Sinks)
+	ctx = event.WithRunOwner(ctx, s.owner())
 	l.RunReusing(ctx, &s.in)(func(ev event.Event) bool {
 		s.emit(ctx, &ev)
 		return true

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe/event"
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,10 @@ type Metrics struct {
 	compacted, removedBytes                       prometheus.Counter
 	approvals, clients                            prometheus.Gauge
 	requests                                      *prometheus.CounterVec
+	routes                                        *prometheus.HistogramVec
+	owners                                        *pairs[*ownerSeries]
+	clientCalls                                   *pairs[*clientSeries]
+	codes                                         map[string]bool // whose failures of model calls have a label
 
 	mu      sync.Mutex
 	pending map[string]int  // open approvals by run
@@ -61,7 +66,7 @@ type MetricsOptions struct {
 
 type toolSeries struct {
 	ok, failed, proposed, succeeded, unsuccessful prometheus.Counter
-	latency                                       prometheus.Observer
+	latency, seconds                              prometheus.Observer
 }
 
 type providerSeries struct {
@@ -92,6 +97,7 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 	m.handler = promhttp.HandlerFor(r.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
 	m.makeToolSeries(r, o.Tools, o.MaxTools)
 	m.makeRunSeries(r)
+	m.makeModelSeries(r)
 	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").
 		WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
 	if o.Process {
@@ -112,6 +118,11 @@ func (m *Metrics) CountRequest(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
+// ObserveRequest counts the time from the head of an HTTP request to the end of its answer, beside [Metrics.CountRequest].
+func (m *Metrics) ObserveRequest(route string, took time.Duration) {
+	m.routes.WithLabelValues(route).Observe(max(took, 0).Seconds())
+}
+
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
 
@@ -125,7 +136,7 @@ func (m *Metrics) AddCompacted(runs int, bytes int64) {
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
 
 // Emit implements [event.Sink].
-func (m *Metrics) Emit(_ context.Context, e event.Event) {
+func (m *Metrics) Emit(ctx context.Context, e event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
 		if d.Attempt <= 1 {
@@ -133,6 +144,8 @@ func (m *Metrics) Emit(_ context.Context, e event.Event) {
 		}
 	case *event.ModelCallFinished:
 		m.modelCall(d)
+		owner, _ := event.RunOwnerFrom(ctx)
+		m.observeCall(owner, d)
 	case *event.ToolCallProposed:
 		m.tool(d.ToolName, d.Client).proposed.Inc()
 	case *event.ToolCallParseError:
@@ -221,6 +234,7 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	}
 	if !failed || d.LatencyMS > 0 {
 		t.latency.Observe(float64(d.LatencyMS))
+		t.seconds.Observe(float64(d.LatencyMS) / 1000)
 	}
 	m.mu.Lock()
 	rc := 0

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lathe-run/lathe"
@@ -45,6 +46,18 @@ var contract = map[string]string{
 	"lathe_build_info":                  "gauge go_version,revision,version",
 	"lathe_runs_compacted_total":        "counter ",
 	"lathe_content_removed_bytes_total": "counter ",
+
+	"lathe_http_request_duration_seconds": "histogram route",
+	"lathe_model_requests_total":          "counter key,model,status",
+	"lathe_model_tokens_total":            "counter direction,key,model",
+	"lathe_model_cost_dollars_total":      "counter key,model",
+	"lathe_model_call_duration_seconds":   "histogram key,model",
+	"lathe_model_first_token_seconds":     "histogram key,model",
+	"lathe_tool_call_duration_seconds":    "histogram tool",
+	"gen_ai_client_token_usage":           "histogram gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model,gen_ai_token_type",
+
+	"gen_ai_client_operation_duration_seconds":            "histogram error_type,gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model",
+	"gen_ai_client_operation_time_to_first_chunk_seconds": "histogram gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model",
 }
 
 // scrape returns the type of each family and the value of each series.
@@ -104,6 +117,7 @@ func TestMetricsContract(t *testing.T) {
 		&event.RunResumed{},
 	)
 	m.CountRequest("GET /v1/models", 200)
+	m.ObserveRequest("GET /livez", time.Second)
 	m.CountRequest("GET /v1/models", 200)
 	m.AddStreamClients(3)
 	m.AddStreamClients(-1)

@@ -76,6 +76,8 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 		Buckets: []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000},
 	}, []string{"tool"})
 	r.MustRegister(latency)
+	seconds := r.histogram("lathe_tool_call_duration_seconds", "Time from accepting a tool call to its result.",
+		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "tool")
 	known := []string{clientTools}
 	for _, name := range names {
 		if toolName(name) && !slices.Contains(known, name) {
@@ -87,12 +89,16 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 			ok: total.WithLabelValues(tool, "ok"), failed: total.WithLabelValues(tool, "error"),
 			proposed:  proposed.WithLabelValues(tool),
 			succeeded: executed.WithLabelValues(tool, "true"), unsuccessful: executed.WithLabelValues(tool, "false"),
-			latency: latency.WithLabelValues(tool),
+			latency: latency.WithLabelValues(tool), seconds: seconds.WithLabelValues(tool),
 		}
 	})
 	var codes []string
 	for _, c := range codeLabels {
 		codes = append(codes, string(c))
+	}
+	m.codes = map[string]bool{}
+	for _, c := range append(codes, "timeout", "rate_limited", "upstream_4xx", "upstream_5xx", "aborted", "protocol") {
+		m.codes[c] = true
 	}
 	m.failures = newVocabulary(rest, codes, 256, errno,
 		child(r.counter("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc")))

@@ -67,6 +67,7 @@ func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMu
 		}
 		if m := g.opts.Metrics; m != nil {
 			m.CountRequest(c.routeName(), rec.status)
+			m.ObserveRequest(c.routeName(), g.opts.Now().Sub(began))
 		}
 		g.logRequest(r, rec, c, g.opts.Now().Sub(began))
 	}()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -131,6 +132,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
 	m := observe.NewMetrics(nil)
 	m.CountRequest("GET /v1/models", 200)
+	m.ObserveRequest("GET /v1/models", time.Second)
 	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Pool: "f"}} })
 	for _, data := range everyEvent {
 		m.Emit(t.Context(), event.Event{RunID: "run_1", Turn: 1, Data: data})

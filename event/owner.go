@@ -1,0 +1,27 @@
+package event
+
+import "context"
+
+// A RunOwner says whose run a sink gets events of, and which model entry the run uses. Values come from the run's input.
+type RunOwner struct {
+	Principal string
+	Profile   string // of [lathe.RunInfo]
+	Target    string // of the run's loop; "": the default model, or none was named
+}
+
+type ownerKey struct{}
+
+// WithRunOwner returns a context for the sinks of one run.
+func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
+	return context.WithValue(ctx, ownerKey{}, &o)
+}
+
+// RunOwnerFrom returns what [WithRunOwner] has put into ctx. An engine does so for the events of its runs, those of resumed
+// runs included.
+func RunOwnerFrom(ctx context.Context) (o RunOwner, ok bool) {
+	p, ok := ctx.Value(ownerKey{}).(*RunOwner)
+	if ok {
+		o = *p
+	}
+	return o, ok
+}

@@ -1,0 +1,183 @@
+package observe
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// Model calls are counted by the model entry and the key, for whom they were made, and once more under the names that
+// OpenTelemetry's conventions for generative AI have for metrics of clients, as Prometheus writes them: dots become
+// underscores, and seconds are a suffix. Of the conventions only these three are in Prometheus; no metric is sent
+// over OTLP.
+
+// maxModelSeries bounds the pairs of labels of each family below. Further pairs count as "other".
+const maxModelSeries = 512
+
+// Labels for what has no name.
+const (
+	noKey        = "none"    // the server has no keys
+	defaultModel = "default" // the run names no model
+)
+
+// Buckets of the conventions: seconds, and tokens.
+var (
+	secondsBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
+	tokenBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+)
+
+type pair struct{ first, second string }
+
+// pairs hands out what belongs to two label values, which it finds without allocating. Once there are maxModelSeries, and
+// for values that cannot be labels, it is what belongs to the pair of rest.
+type pairs[T any] struct {
+	make func(first, second string) T
+
+	mu   sync.RWMutex
+	seen map[pair]T
+}
+
+func newPairs[T any](make func(first, second string) T) *pairs[T] {
+	return &pairs[T]{make: make, seen: map[pair]T{{rest, rest}: make(rest, rest)}}
+}
+
+func (p *pairs[T]) get(first, second string) T {
+	at := pair{first, second}
+	p.mu.RLock()
+	t, ok := p.seen[at]
+	if !ok {
+		t = p.seen[pair{rest, rest}]
+	}
+	p.mu.RUnlock()
+	if ok || !isLabelText(first) || !isLabelText(second) {
+		return t
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.seen[at]; ok {
+		return known
+	}
+	if len(p.seen) >= maxModelSeries {
+		return t
+	}
+	t = p.make(first, second)
+	p.seen[at] = t
+	return t
+}
+
+// isLabelText takes names of models and of keys: printable ASCII without blanks, 128 bytes at most.
+func isLabelText(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+// ownerSeries are those of one model entry and one key.
+type ownerSeries struct {
+	success, failed, other, input, output, cost prometheus.Counter
+	duration, firstToken                        prometheus.Observer
+}
+
+// clientSeries are those of the conventions, of one provider and one model.
+type clientSeries struct {
+	input, output, firstChunk prometheus.Observer
+	duration                  prometheus.Observer
+	failed                    prometheus.ObserverVec // by error.type
+}
+
+func (r registry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	r.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) makeModelSeries(r registry) {
+	requests := r.counter("lathe_model_requests_total", "Attempts of model calls, by model entry, key and status.", "model", "key", "status")
+	tokens := r.counter("lathe_model_tokens_total", "Tokens as model servers count them, by model entry, key and direction.", "model", "key", "direction")
+	cost := r.counter("lathe_model_cost_dollars_total", "What model calls cost in US dollars, as far as it is known, by model entry and key.", "model", "key")
+	duration := r.histogram("lathe_model_call_duration_seconds", "Time of an attempt of a model call, by model entry and key.", secondsBuckets, "model", "key")
+	first := r.histogram("lathe_model_first_token_seconds", "Time to the first token of an attempt, by model entry and key.", secondsBuckets, "model", "key")
+	m.owners = newPairs(func(model, key string) *ownerSeries {
+		return &ownerSeries{
+			success: requests.WithLabelValues(model, key, "success"), failed: requests.WithLabelValues(model, key, "error"), other: requests.WithLabelValues(model, key, rest),
+			input: tokens.WithLabelValues(model, key, "input"), output: tokens.WithLabelValues(model, key, "output"), cost: cost.WithLabelValues(model, key),
+			duration: duration.WithLabelValues(model, key), firstToken: first.WithLabelValues(model, key),
+		}
+	})
+	usage := r.histogram("gen_ai_client_token_usage", "Tokens of an attempt of a model call, as OpenTelemetry has it.", tokenBuckets,
+		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type")
+	operation := r.histogram("gen_ai_client_operation_duration_seconds", "Time of an attempt of a model call, as OpenTelemetry has it.", secondsBuckets,
+		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type")
+	chunk := r.histogram("gen_ai_client_operation_time_to_first_chunk_seconds", "Time to the first chunk of an attempt, as OpenTelemetry has it.", secondsBuckets,
+		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+	m.clientCalls = newPairs(func(provider, model string) *clientSeries {
+		return &clientSeries{input: usage.WithLabelValues(spanChat, provider, model, "input"), output: usage.WithLabelValues(spanChat, provider, model, "output"),
+			firstChunk: chunk.WithLabelValues(spanChat, provider, model), duration: operation.WithLabelValues(spanChat, provider, model, ""),
+			failed: operation.MustCurryWith(prometheus.Labels{"gen_ai_operation_name": spanChat, "gen_ai_provider_name": provider, "gen_ai_request_model": model})}
+	})
+	m.routes = r.histogram("lathe_http_request_duration_seconds", "Time from the head of an HTTP request to the end of its answer, by route.", secondsBuckets, "route")
+}
+
+// ownerOf returns the series of the run's model entry and key.
+func (m *Metrics) ownerOf(o event.RunOwner) *ownerSeries {
+	model, key := o.Target, o.Profile
+	if key == "" {
+		key = o.Principal
+	}
+	if model == "" {
+		model = defaultModel
+	}
+	if key == "" {
+		key = noKey
+	}
+	return m.owners.get(model, key)
+}
+
+// observeCall counts an attempt of a model call in seconds and tokens.
+func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
+	s := m.ownerOf(o)
+	c := m.clientCalls.get(d.Provider, d.Model)
+	took, first := float64(max(d.LatencyMS, 0))/1000, float64(max(d.FirstTokenMS, 0))/1000
+	s.duration.Observe(took)
+	switch d.Status {
+	case "success":
+		s.success.Inc()
+		c.duration.Observe(took)
+	case "error":
+		s.failed.Inc()
+		c.failed.WithLabelValues(m.errorType(d.ErrorCode)).Observe(took)
+	default:
+		s.other.Inc()
+		c.failed.WithLabelValues(rest).Observe(took)
+	}
+	if first > 0 {
+		s.firstToken.Observe(first)
+		c.firstChunk.Observe(first)
+	}
+	for _, n := range []struct {
+		tokens  int64
+		counter prometheus.Counter
+		usage   prometheus.Observer
+	}{{d.Usage.InputTokens, s.input, c.input}, {d.Usage.OutputTokens, s.output, c.output}} {
+		if n.tokens > 0 {
+			n.counter.Add(float64(n.tokens))
+			n.usage.Observe(float64(n.tokens))
+		}
+	}
+	if cost := d.Dollars(); cost != nil && *cost > 0 {
+		s.cost.Add(*cost)
+	}
+}
+
+// errorType is a code of the fixed vocabulary, or "other".
+func (m *Metrics) errorType(code string) string {
+	if m.codes[code] {
+		return code
+	}
+	return rest
+}

@@ -1,0 +1,82 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/observe"
+)
+
+// Model calls are counted by model entry and key; a caller with a profile counts for it, and its name makes no series.
+func TestModelCallsAreCountedByModelAndKey(t *testing.T) {
+	t.Parallel()
+	m := observe.NewMetrics(nil)
+	cost := 0.25
+	call := func(o event.RunOwner, d event.ModelCallFinished) {
+		m.Emit(event.WithRunOwner(context.Background(), o), event.Event{RunID: "r", Data: &d})
+	}
+	done := event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "success", Usage: lathe.Usage{InputTokens: 100, OutputTokens: 7}, LatencyMS: 1500, FirstTokenMS: 250, Cost: &cost}
+	call(event.RunOwner{Principal: "team", Target: "fast"}, done)
+	call(event.RunOwner{Principal: "https://login.example.com#ann", Profile: "team", Target: "fast"}, done)
+	call(event.RunOwner{}, event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "error", ErrorCode: "timeout", LatencyMS: 2000})
+	call(event.RunOwner{Principal: "team", Target: "fast"}, event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "error", ErrorCode: "made-up by a server", LatencyMS: 2000})
+	m.Emit(context.Background(), event.Event{RunID: "r", Data: &event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "cancelled"}})
+	_, series := scrape(t, m)
+	genAI := `gen_ai_operation_name="chat",gen_ai_provider_name="vllm",gen_ai_request_model="qwen"`
+	for name, want := range map[string]string{
+		`lathe_model_requests_total{key="team",model="fast",status="success"}`:               "2",
+		`lathe_model_requests_total{key="team",model="fast",status="error"}`:                 "1",
+		`lathe_model_requests_total{key="none",model="default",status="error"}`:              "1",
+		`lathe_model_requests_total{key="none",model="default",status="other"}`:              "1",
+		`lathe_model_tokens_total{direction="input",key="team",model="fast"}`:                "200",
+		`lathe_model_tokens_total{direction="output",key="team",model="fast"}`:               "14",
+		`lathe_model_cost_dollars_total{key="team",model="fast"}`:                            "0.5",
+		`lathe_model_call_duration_seconds_sum{key="team",model="fast"}`:                     "5",
+		`lathe_model_first_token_seconds_sum{key="team",model="fast"}`:                       "0.5",
+		`lathe_model_first_token_seconds_count{key="team",model="fast"}`:                     "2",
+		`gen_ai_client_token_usage_sum{` + genAI + `,gen_ai_token_type="input"}`:             "200",
+		`gen_ai_client_token_usage_sum{` + genAI + `,gen_ai_token_type="output"}`:            "14",
+		`gen_ai_client_operation_duration_seconds_sum{error_type="",` + genAI + `}`:          "3",
+		`gen_ai_client_operation_duration_seconds_count{error_type="timeout",` + genAI + `}`: "1",
+		`gen_ai_client_operation_duration_seconds_count{error_type="other",` + genAI + `}`:   "2",
+		`gen_ai_client_operation_time_to_first_chunk_seconds_count{` + genAI + `}`:           "2",
+	} {
+		if series[name] != want {
+			t.Errorf("%s is %q, want %s", name, series[name], want)
+		}
+	}
+	for name := range series {
+		if strings.Contains(name, "#ann") || strings.Contains(name, "made-up") {
+			t.Errorf("a series has a name that is none of the configuration: %s", name)
+		}
+	}
+}
+
+// However many models and keys there are, the number of series is bounded, and no call is left out.
+func TestPairsOfModelAndKeyAreBounded(t *testing.T) {
+	t.Parallel()
+	m := observe.NewMetrics(nil)
+	for i := range 2000 {
+		o := event.RunOwner{Principal: fmt.Sprintf("key-%d", i), Target: fmt.Sprintf("model-%d", i%7)}
+		if i%100 == 0 {
+			o.Principal = "a name\nwith a line break"
+		}
+		m.Emit(event.WithRunOwner(context.Background(), o), event.Event{RunID: "r", Data: &event.ModelCallFinished{Provider: "p", Model: o.Target, Status: "success"}})
+	}
+	_, series := scrape(t, m)
+	n, sum := 0, 0
+	for name, value := range series {
+		if strings.HasPrefix(name, "lathe_model_requests_total{") && strings.Contains(name, `status="success"`) {
+			var v int
+			_, _ = fmt.Sscan(value, &v)
+			n, sum = n+1, sum+v
+		}
+	}
+	if n != 512 || sum != 2000 {
+		t.Errorf("%d pairs count %d calls, want 512 and 2000", n, sum)
+	}
+}
