@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
@@ -52,6 +53,7 @@ func TestSinksOfARealRun(t *testing.T) {
 	}
 
 	m.CountRequest("GET /livez", 200) // no run does
+	m.ObserveRequest("GET /livez", time.Second)
 	types, series := scrape(t, m)
 	for name, want := range contract {
 		if got := types[name] + " " + labelNames(name, series); got != want {
