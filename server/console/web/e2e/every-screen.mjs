@@ -21,6 +21,7 @@ const tooWide = () => {
     if (over) out.push(`${el.tagName}.${el.className} ${Math.round(box.left)}–${Math.round(box.right)}`);
   }
   for (const el of document.querySelectorAll("html, main, .page, .table")) if (el.scrollWidth > el.clientWidth + 1) out.push(`${el.tagName}.${el.className} scrolls sideways: ${el.scrollWidth} in ${el.clientWidth}`);
+  for (const el of document.querySelectorAll("main :is(.plain-table, .table, pre, .timeline)")) if (el.checkVisibility() && el.clientHeight < Math.min(el.scrollHeight, 32)) out.push(`${el.tagName}.${el.className} has shrunk to ${el.clientHeight} px`);
   return out.slice(0, 5);
 };
 

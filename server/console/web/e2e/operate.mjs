@@ -115,6 +115,21 @@ export default async function operate({ page, context, base, view, server: lathe
   await axe("a tool with a result");
   await shot("tool");
 
+  // The switch: a disabled tool is denied at once, here and in the list; enabling brings it back.
+  await page.getByLabel("Reason, for people").fill("It is being looked at.");
+  await page.getByRole("button", { name: "Disable the tool" }).press("Enter");
+  await page.getByText("It is being looked at.").waitFor();
+  await axe("a disabled tool");
+  const denied = await send(page, base, "api/tools/get_current_time/call", { arguments: {} });
+  check(`its call is denied: ${denied.body}`, denied.status >= 400 && denied.body.includes("disabled"));
+  await open("tools", "Tools");
+  await page.locator('[data-key="get_current_time"]').getByText("disabled").waitFor();
+  await axe("a disabled tool in the list");
+  await open("tools/get_current_time", "get_current_time");
+  await page.getByRole("button", { name: "Enable the tool" }).press("Enter");
+  await page.getByRole("button", { name: "Disable the tool" }).waitFor();
+  check("its call is made", JSON.parse((await send(page, base, "api/tools/get_current_time/call", { arguments: {} })).body).is_error, false);
+
   // Servers and definitions.
   await open("servers", "Servers");
   await page.getByText("ready", { exact: true }).first().waitFor();

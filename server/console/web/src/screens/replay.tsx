@@ -49,7 +49,7 @@ function Start({ run }: { run: Run }) {
   return <form class="card-box" aria-label="A new run" onSubmit={(e) => void submit(e)}>
     <div class="filters">
       <label>Model<select value={model} onChange={(e) => setModel(e.currentTarget.value)}><option value="">{visible(own)}, as recorded</option>{models.data?.data.filter((m) => m.id !== own).map((m) => <option key={m.id} value={m.id}>{visible(m.id)}</option>)}</select></label>
-      <label>Temperature<input type="number" min="0" max="2" step="0.1" placeholder="as recorded" value={temperature} onInput={(e) => setTemperature(e.currentTarget.value)} /></label>
+      <label>Temperature<input type="number" min="0" max="2" step="0.1" placeholder="as recorded" style={{ width: "8rem" }} value={temperature} onInput={(e) => setTemperature(e.currentTarget.value)} /></label>
       <label>Tools<select value={tools} onChange={(e) => setTools(e.currentTarget.value)}><option value="recorded">recorded results, nothing is called</option><option value="live">called again, with their effects</option></select></label>
       <button type="submit" disabled={busy}>{busy ? "Starting…" : "Run again"}</button>
     </div>

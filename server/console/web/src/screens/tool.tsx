@@ -1,19 +1,20 @@
 // One tool: what it is, why policy decides as it does, and a form to try it.
 
 import { useEffect, useState } from "preact/hooks";
-import { enc, send } from "../api";
-import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs } from "../components/basics";
+import { enc, send, session } from "../api";
+import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
 import { SchemaField } from "../components/SchemaForm";
 import { useResource } from "../resource";
 import { base } from "../router";
 import { from, initial, problem as problemOf, text, type Json } from "../schema";
-import { duration, words } from "../text/format";
+import { count, duration, words } from "../text/format";
 import { visible, writable } from "../text/visible";
 import type { ScreenProps } from ".";
-import { verdict, type Tool } from "./tools";
+import { errorRate, verdict, type Disabled, type Tool } from "./tools";
 
 interface Pin { state: string; reason?: string; changed?: string[]; digest?: string }
-interface Detail extends Tool { output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
+interface Call { time: string; run_id: string; success: boolean; latency_ms: number }
+interface Detail extends Tool { last_calls?: Call[]; complete_since?: string; output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
 interface Result { is_error: boolean; code?: string; content: string }
 
 const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
@@ -21,12 +22,12 @@ const limitNames: Record<string, string> = { timeout_ms: "Timeout", cache_ttl_ms
 
 export default function ToolScreen({ params }: ScreenProps) {
   const name = params.name ?? "";
-  const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}`);
+  const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}?since=7d`);
   return <div class="page">
     <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <Seen text={data.description} />} />
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {data && <><Facts tool={data} /><Try key={data.name} tool={data} />
+    {data && <><Facts tool={data} /><Use tool={data} reload={reload} /><Try key={data.name} tool={data} />
       <details class="card-box"><summary>Schema of the arguments</summary><JsonView text={JSON.stringify(data.parameters)} label="Schema of the arguments" /></details>
       {data.output_schema !== undefined && <details class="card-box"><summary>Schema of the output</summary><JsonView text={JSON.stringify(data.output_schema)} label="Schema of the output" /></details>}</>}
   </div>;
@@ -43,6 +44,31 @@ function Facts({ tool }: { tool: Detail }) {
     {Object.entries(tool.limits).map(([k, n]) => <><dt>{limitNames[k] ?? words(k)}</dt><dd>{k.endsWith("_ms") ? duration(n) : n}</dd></>)}
     {tool.pin && <><dt>Definition</dt><dd><Badge kind={tool.pin.state === "ready" ? "ok" : "bad"}>{tool.pin.state === "ready" ? "accepted" : tool.pin.state}</Badge> {tool.pin.reason && <Seen text={tool.pin.reason} />} <Link to="/pins">Show definitions</Link></dd></>}
   </dl></section>;
+}
+
+// Use shows how calls went, and disables the tool or enables it again.
+function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
+  const [reason, setReason] = useState("");
+  const [problem, setProblem] = useState("");
+  const may = !session.value?.keys_required || session.value.role === "admin";
+  const turn = async (to: "disable" | "enable") => {
+    setProblem("");
+    try {
+      await send<{ disabled: Disabled | null }>("POST", `api/tools/${enc(tool.name)}/${to}`, to === "disable" && reason ? { reason } : {});
+      announce(`${visible(tool.name)} is ${to}d.`);
+      setReason("");
+      reload();
+    } catch (e) { setProblem((e as Error).message); }
+  };
+  const s = tool.stats;
+  return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
+    <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
+    {tool.last_calls?.length ? <details><summary class="small">The last calls</summary><ul class="stack">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge> <Time at={c.time} /> <span class="num">{duration(c.latency_ms)}</span> <Link to={`/runs/${enc(c.run_id)}`}><Seen text={c.run_id} /></Link></li>)}</ul></details> : null}
+    {tool.disabled ? <p class="problem">Disabled <Time at={tool.disabled.at} />{tool.disabled.by && <> by <Seen text={tool.disabled.by} /></>}{tool.disabled.reason && <>: <Seen text={tool.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p> : null}
+    {problem && <p class="problem" role="alert">{visible(problem)}</p>}
+    {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
+      : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, for people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger">Disable the tool</button></form>)}
+  </section>;
 }
 
 function Try({ tool }: { tool: Detail }) {
