@@ -62,3 +62,43 @@ func TestServerKnowsEveryScreen(t *testing.T) {
 		}
 	}
 }
+
+// docs/console.md names every screen and every test of the screens, and no test that does not exist.
+func TestDocumentNamesEveryScreenAndTest(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	index, err := os.ReadFile("web/src/screens/index.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`path: "(/[^"]*)"`).FindAllStringSubmatch(string(index), -1) {
+		path := strings.NewReplacer(":id", "ID", ":name", "NAME").Replace(m[1])
+		if !strings.Contains(text, "`"+path+"`") {
+			t.Errorf("docs/console.md has no row for the screen %s", path)
+		}
+	}
+	entries, err := os.ReadDir("web/e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []string
+	for _, e := range entries {
+		if name := e.Name(); !slices.Contains([]string{"run.mjs", "harness.mjs", "world.mjs", "frame.mjs"}, name) {
+			tests = append(tests, name)
+		}
+	}
+	for _, name := range tests {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/console.md does not name the test %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile("`([a-z-]+\\.mjs)`").FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(tests, m[1]) {
+			t.Errorf("docs/console.md names %s, which is no test", m[1])
+		}
+	}
+}

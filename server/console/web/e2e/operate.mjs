@@ -121,7 +121,7 @@ export default async function operate({ page, context, base, view, server: lathe
   await page.getByText("It is being looked at.").waitFor();
   await axe("a disabled tool");
   const denied = await send(page, base, "api/tools/get_current_time/call", { arguments: {} });
-  check(`its call is denied: ${denied.body}`, denied.status >= 400 && denied.body.includes("disabled"));
+  check(`its call is denied: ${denied.body}`, denied.status === 403 && denied.body.includes("policy_denied"));
   await open("tools", "Tools");
   await page.locator('[data-key="get_current_time"]').getByText("disabled").waitFor();
   await axe("a disabled tool in the list");
