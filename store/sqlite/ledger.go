@@ -221,7 +221,7 @@ func expired(ctx context.Context, tx *sql.Tx, now time.Time) (due []store.Reserv
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
 	for rows.Next() {
 		r, _, err := scanReservation(rows.Scan)
 		if err != nil {
@@ -264,7 +264,7 @@ func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) ([]stor
 	if err != nil {
 		return nil, failure(ctx, op, err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
 	var out []store.UsageRow
 	for rows.Next() {
 		var u store.UsageRow

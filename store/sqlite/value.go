@@ -47,7 +47,7 @@ func (s *NamedValues) Values(ctx context.Context, prefix string) (map[string][]b
 	if err != nil {
 		return nil, failure(ctx, op, err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err returns the error that matters
 	out := map[string][]byte{}
 	for rows.Next() {
 		var name string
