@@ -18,25 +18,28 @@ import (
 // maxShown bounds what the page shows of one text, in bytes. The file of the run has all of it.
 const maxShown = 4_000
 
-// WriteHTML writes the report as a page: rates with their intervals, a heat map of models and
-// scenarios, the times, and the conversation of each run that did not pass.
+// WriteHTML writes the report as a page: the models side by side, what was measured, rates with their intervals, a heat map of
+// models and scenarios, the times, and the conversations, those of runs that did not pass first. Boxes choose models and classes.
 func (rep *Report) WriteHTML(w io.Writer) error {
-	var failed []*Run
+	var failed, passed []*Run
 	unguarded := false
 	for _, r := range rep.Runs {
 		unguarded = unguarded || r.Unguarded
-		if !r.OK {
+		if r.OK {
+			passed = append(passed, r)
+		} else {
 			failed = append(failed, r)
 		}
 	}
 	s, p := rep.Summary(), newPage(w)
 	p.head(s)
 	p.lead(s, unguarded)
+	p.models(s)
 	p.measured(s)
 	p.rates(s)
 	p.heat(newHeat(s))
 	p.latency(newLatency(s, rep.Runs))
-	p.failed(s, failed)
+	p.runs(s, failed, passed)
 	p.numbers(s.ModelsScenarios)
 	return p.w.Flush()
 }
@@ -50,40 +53,50 @@ const (
 // whole reports whether so many rows are shown unasked.
 func whole(rows []Row) bool { return len(rows) <= maxOpen }
 
-// maxConversations bounds the failed runs that the page holds. The files of the runs have all of them.
+// maxConversations bounds the runs that the page holds. The files of the runs have all of them.
 const maxConversations = 500
 
-// A failedGroup is the failed runs of one model at one scenario.
-type failedGroup struct {
-	Label string
-	Row   Row
-	Runs  []*Run
-	Left  int  // further ones that the page has no room for
-	Open  bool // few failures need no click to be seen
-	Talk  bool // nor do the conversations of very few
+// A runGroup is the runs of one model at one scenario.
+type runGroup struct {
+	Label  string
+	Row    Row
+	Failed int
+	Runs   []*Run // those that failed first
+	Left   int    // further ones that the page has no room for
+	Open   bool   // few failures need no click to be seen
+	Talk   bool   // nor do the conversations of very few
 }
 
-func grouped(s *Summary, failed []*Run) []failedGroup {
-	var groups []failedGroup
+// grouped puts runs to their model and scenario. The page has room for all failures before it has room for others.
+func grouped(s *Summary, failed, passed []*Run) []runGroup {
+	type key struct {
+		model, scenario string
+		strategy        Strategy
+		fallback        bool
+	}
+	groups := make([]runGroup, len(s.ModelsScenarios))
+	at := make(map[key]int, len(groups))
+	for i, row := range s.ModelsScenarios {
+		groups[i] = runGroup{Label: row.label(), Row: row}
+		at[key{row.Model, row.Scenario, row.Strategy, row.Fallback}] = i
+	}
 	shown := 0
-	for _, row := range s.ModelsScenarios {
-		g := failedGroup{Label: row.label(), Row: row}
-		for _, r := range failed {
-			if r.Model == row.Model && r.Scenario == row.Scenario && r.Strategy == row.Strategy && r.Fallback == row.Fallback {
-				if shown == maxConversations {
-					g.Left++
-					continue
-				}
-				shown++
-				g.Runs = append(g.Runs, r)
+	for _, list := range [][]*Run{failed, passed} {
+		for _, r := range list {
+			g := &groups[at[key{r.Model, r.Scenario, r.Strategy, r.Fallback}]]
+			if !r.OK {
+				g.Failed++
 			}
-		}
-		if g.Runs != nil || g.Left > 0 {
-			groups = append(groups, g)
+			if shown == maxConversations {
+				g.Left++
+				continue
+			}
+			shown++
+			g.Runs = append(g.Runs, r)
 		}
 	}
 	for i := range groups {
-		groups[i].Open, groups[i].Talk = len(failed) <= maxOpen, len(failed) <= maxTalks
+		groups[i].Open, groups[i].Talk = len(failed) <= maxOpen && groups[i].Failed > 0, len(failed) <= maxTalks
 	}
 	return groups
 }

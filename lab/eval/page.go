@@ -72,17 +72,14 @@ func (p *page) head(s *Summary) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>`+title+"</title>\n<style>\n", suite...)
 	p.raw(pageStyle)
-	p.put("</style>\n</head>\n<body>\n<h1>"+title+"</h1>\n", suite...)
+	p.filterStyle(s)
+	p.put("</style>\n</head>\n<body>\n<main>\n<h1>"+title+"</h1>\n", suite...)
 }
 
 // lead shows the figures of each model. Runs of several models are never one figure.
 func (p *page) lead(s *Summary, unguarded bool) {
-	for i := range s.Models {
-		row := &s.Models[i]
-		if len(s.Models) > 1 {
-			p.put("<h2>{}</h2>\n", row.label())
-		}
-		p.figures(row)
+	if len(s.Models) == 1 { // several stand side by side below
+		p.figures(&s.Models[0])
 	}
 	if unguarded {
 		p.put("<p class=\"bad\">Runs without guards: each failure shows what a model's calls would do without a policy.</p>\n")
@@ -137,12 +134,15 @@ func (p *page) measured(s *Summary) {
 	if len(s.Measured) == 0 {
 		return
 	}
-	p.put("\n<h2>What was measured</h2>\n<div class=\"scroll\"><table>\n")
+	p.put("\n<h2>What was measured</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what was measured\"><table class=\"about\">\n")
 	for i := range s.Measured {
 		m := &s.Measured[i]
-		p.put(`<tr><th>{}</th><td>{} trials, from {}`, m.Model, m.Trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
+		p.put(`<tr><th scope="row">{}</th><td>{} trials, from {}`, m.Model, m.Trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
 		for _, name := range slices.Sorted(maps.Keys(m.About)) {
 			p.put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), m.About[name])
+		}
+		if len(m.Answered) > 0 {
+			p.put("<br>answered as: {}", strings.Join(m.Answered, ", "))
 		}
 		for j := range s.Models {
 			if row := &s.Models[j]; row.Model == m.Model {
@@ -158,32 +158,37 @@ func (p *page) measured(s *Summary) {
 }
 
 func (p *page) rates(s *Summary) {
-	p.put("\n<h2>Rates, with the 95 % interval</h2>\n<h3>By model</h3>\n<div class=\"scroll\">")
+	p.put("\n<h2>Rates, with the 95 % interval</h2>\n<h3>By model</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by model\">")
 	p.intervals(newIntervals(s, s.Models))
 	p.put("</div>\n")
 	if s.Scenarios == nil { // the matrix shows them by model
 		return
 	}
 	if whole(s.Scenarios) {
-		p.put("<h3>By scenario</h3>\n<div class=\"scroll\">")
+		p.put("<h3>By scenario</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by scenario\">")
 		p.intervals(newIntervals(s, s.Scenarios))
 		p.put("</div>\n")
 		return
 	}
-	p.put(`<details><summary>By scenario, all {}</summary><div class="scroll">`, len(s.Scenarios))
+	p.put(`<details><summary>By scenario, all {}</summary><div class="scroll" tabindex="0" role="region" aria-label="rates by scenario">`, len(s.Scenarios))
 	p.intervals(newIntervals(s, s.Scenarios))
 	p.put("</div></details>\n")
 }
 
-func (p *page) failed(s *Summary, failed []*Run) {
-	p.put("\n<h2>Runs that did not pass</h2>\n")
-	groups := grouped(s, failed)
-	if len(groups) == 0 {
-		p.put("<p>None.</p>\n")
+func (p *page) runs(s *Summary, failed, passed []*Run) {
+	p.put("\n<h2>Runs</h2>\n")
+	p.filters(s)
+	if len(failed) == 0 {
+		p.put("<p>No run failed.</p>\n")
 	}
+	known := s.allClasses()
+	groups := grouped(s, failed, passed)
 	for i := range groups {
 		g := &groups[i]
-		p.put(`<details class="box"`+either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, g.Label)
+		column := slices.IndexFunc(s.Models, func(m Row) bool {
+			return of(s.ModelsScenarios, &m, g.Row.Scenario) != nil && m.Model == g.Row.Model && m.Strategy == g.Row.Strategy && m.Fallback == g.Row.Fallback
+		})
+		p.put(`<details class="box m{}`+either(g.Failed == 0, " passed", "")+`"`+either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, column, g.Label)
 		if n := g.Row.Runs + g.Row.Controls; n > 0 {
 			p.put("{} of {} passed:", g.Row.OK+g.Row.ControlsOK, n)
 		} else {
@@ -193,7 +198,11 @@ func (p *page) failed(s *Summary, failed []*Run) {
 		p.classes(g.Row.Classes)
 		p.put("</span></summary>\n")
 		for _, r := range g.Runs {
-			p.run(r, g.Talk)
+			name := "passed"
+			if !r.OK {
+				name = fmt.Sprint("c", slices.Index(known, r.Class)) // NOT_PROVOKED has no box
+			}
+			p.run(r, name, g.Talk && !r.OK)
 		}
 		if g.Left > 0 {
 			p.put("<p class=\"soft\">{} more, in the files of their runs.</p>\n", g.Left)
@@ -202,9 +211,9 @@ func (p *page) failed(s *Summary, failed []*Run) {
 	}
 }
 
-func (p *page) run(r *Run, open bool) {
-	p.put(`<details class="run"`+either(open, " open", "")+`><summary>trial {} <span class="bad">{}</span> <span class="soft">{}</span></summary>
-<p class="soft">Ended {} after {}, {} tokens.`, r.Trial, r.Class, r.Error, r.Reason, duration(r.ElapsedMS), r.Usage.TotalTokens)
+func (p *page) run(r *Run, name string, open bool) {
+	p.put(`<details class="run {}"`+either(open, " open", "")+`><summary>trial {} <span class="bad">{}</span> <span class="soft">{}</span></summary>
+<p class="soft">Ended {} after {}, {} tokens.`, name, r.Trial, r.Class, r.Error, r.Reason, duration(r.ElapsedMS), r.Usage.TotalTokens)
 	if r.ServerMessage != "" {
 		p.put(" The server said: {}", r.ServerMessage)
 	}
@@ -232,7 +241,7 @@ func (p *page) numbers(rows []Row) {
 	p.put(`
 <h2>Numbers</h2>
 <details`+either(whole(rows), " open", "")+`><summary>Each model at each scenario (rows: {})</summary>
-<div class="scroll"><table>
+<div class="scroll" tabindex="0" role="region" aria-label="numbers"><table>
 <tr><th>Model and scenario</th>`, len(rows))
 	for _, name := range []string{"passed", "rate", "95 %", "state", "trace", "text", "p50", "p95"} {
 		p.put(`<th class="n">{}</th>`, name)
@@ -250,5 +259,5 @@ func (p *page) numbers(rows []Row) {
 		p.classes(r.Classes)
 		p.put("</td></tr>\n")
 	}
-	p.put("</table></div></details>\n</body>\n</html>\n")
+	p.put("</table></div></details>\n</main>\n</body>\n</html>\n")
 }

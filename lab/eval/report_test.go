@@ -99,10 +99,10 @@ func TestHTMLHasNothingThatRunsOrLoads(t *testing.T) {
 			t.Errorf("the page holds %q: …%s…", bad, page[max(0, at-60):min(len(page), at+60)])
 		}
 	}
-	if n := strings.Count(page, `<details class="run"`); n != 333 {
-		t.Errorf("%d conversations, want one for each of the 333 failures", n)
+	if n, failed := strings.Count(page, `<details class="run `), strings.Count(page, `<details class="run c`); n != 500 || failed != 333 {
+		t.Errorf("%d conversations, %d of failures, want 500 and 333", n, failed)
 	}
-	if !strings.Contains(page, "&lt;script&gt;") || len(page) > 333*12*maxShown {
+	if !strings.Contains(page, "&lt;script&gt;") || len(page) > 500*12*maxShown {
 		t.Errorf("the page of %d bytes does not show the texts, or all of them", len(page))
 	}
 }
@@ -113,7 +113,7 @@ func TestHTMLIsBounded(t *testing.T) {
 	if err := nastyReport(1500).WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), `<details class="run"`); n != maxConversations || !strings.Contains(b.String(), "more, in the files of their runs") {
+	if n := strings.Count(b.String(), `<details class="run c`); n != maxConversations || !strings.Contains(b.String(), "more, in the files of their runs") {
 		t.Errorf("%d conversations of 1000 failures, want %d and a word about the others", n, maxConversations)
 	}
 }
@@ -128,6 +128,33 @@ func TestHTMLWithoutScores(t *testing.T) {
 		}
 		if page := b.String(); name == "errors" && !strings.Contains(page, "no score") || strings.Contains(page, "NaN") || !strings.Contains(page, "</html>") {
 			t.Errorf("%s: %s", name, page)
+		}
+	}
+}
+
+// The models stand in columns, each compared with the first; each has a box that hides what is of it.
+func TestHTMLShowsModelsSideBySide(t *testing.T) {
+	t.Parallel()
+	rep := &Report{}
+	for i := range 40 {
+		for m, model := range []string{"first", "worse", "same"} {
+			r := &Run{Model: model, Scenario: "s", Trial: i + 1, Strategy: Production, Scored: true, OK: m != 1 || i < 10, ElapsedMS: int64(100 * (m + 1)), Cost: 0.01,
+				Usage: lathe.Usage{InputTokens: 10, OutputTokens: 5}, Calls: []ModelCall{{TTFTMS: new(int64), MS: 5, Model: "upstream-" + model}}}
+			if !r.OK {
+				r.Class = ClassNoToolCalls
+			}
+			rep.Runs = append(rep.Runs, r)
+		}
+	}
+	var b bytes.Buffer
+	if err := rep.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{`<th scope="col" class="n m1">worse</th>`, `10/40 25 % <small class="bad">▼ p 0.000</small>`, `<small class="soft">= p 1.00</small>`, "$0.4000", "all of 8 runs",
+		"answered as: upstream-worse", `id="f-m2"`, "body:has(#f-c0:not(:checked)) .c0 { display: none; }", `class="box m1"`, `class="box m2 passed"`, "<main>", "@media print", "tokens out</th><td class=\"n m0\">200</td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
 		}
 	}
 }

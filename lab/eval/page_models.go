@@ -1,0 +1,179 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxFilters bounds the models and the classes that the page has a filter for.
+const maxFilters = 24
+
+// column returns the place of a run's model among those of the summary, -1 if it is not there.
+func (s *Summary) column(r *Run) int {
+	return slices.IndexFunc(s.Models, func(m Row) bool {
+		return m.Model == r.Model && m.Strategy == r.Strategy && m.Fallback == r.Fallback
+	})
+}
+
+// allClasses are the classes of all failures, the most frequent first.
+func (s *Summary) allClasses() []Class {
+	sum := map[Class]int{}
+	for i := range s.Models {
+		for c, n := range s.Models[i].Classes {
+			sum[c] += n
+		}
+	}
+	var out []Class
+	for _, c := range classes(sum) {
+		out = append(out, c.Class)
+	}
+	return out
+}
+
+// filterStyle hides, for each box that is not checked, what has its class. It needs no script.
+func (p *page) filterStyle(s *Summary) {
+	var names []string
+	for i := range min(len(s.Models), maxFilters) {
+		names = append(names, fmt.Sprint("m", i))
+	}
+	for i := range min(len(s.allClasses()), maxFilters) {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	for _, name := range append(names, "passed") {
+		p.raw(fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", name))
+	}
+}
+
+// filters are boxes for the models, and for how runs ended. Runs that passed are not shown unasked.
+func (p *page) filters(s *Summary) {
+	p.put("<fieldset class=\"filters\"><legend>Show</legend>\n")
+	box := func(id string, checked bool, text string) {
+		p.put(`<label><input type="checkbox" id="f-{}"`+either(checked, " checked", "")+"> {}</label>\n", id, text)
+	}
+	if len(s.Models) > 1 {
+		for i := range min(len(s.Models), maxFilters) {
+			box(fmt.Sprint("m", i), true, s.Models[i].label())
+		}
+	}
+	for i, c := range s.allClasses() {
+		if i < maxFilters {
+			box(fmt.Sprint("c", i), true, string(c))
+		}
+	}
+	box("passed", false, "runs that passed")
+	p.put("</fieldset>\n")
+}
+
+// A figure is one line of the table of models.
+type figure struct {
+	name string
+	of   func(*Row) string
+}
+
+var figures = []figure{
+	{"passed", func(r *Row) string { return share(r.OK, r.Runs) }},
+	{"rate", func(r *Row) string { return some(r.Runs, percent(r.OKRate)) }},
+	{"95 % interval", func(r *Row) string { return some(r.Runs, percent(r.Low)+" – "+percent(r.High)) }},
+	{"all of 2 runs (pass^2)", func(r *Row) string { return r.pass(2) }},
+	{"all of 4 runs (pass^4)", func(r *Row) string { return r.pass(4) }},
+	{"all of 8 runs (pass^8)", func(r *Row) string { return r.pass(8) }},
+	{"recovery from a mistake", func(r *Row) string { return share(r.RecoveriesOK, r.Recoveries) }},
+	{"did not apply", func(r *Row) string { return number(r.NotProvoked) }},
+	{"control, without tools", func(r *Row) string { return share(r.ControlsOK, r.Controls) }},
+	{"refused by the server, in the rate", func(r *Row) string { return number(r.Refused) }},
+	{"no score", func(r *Row) string { return number(r.Errors) }},
+	{"attempts without a connection", func(r *Row) string { return number(r.Repeated) }},
+	{"time of a run, p50", func(r *Row) string { return some(r.Runs, duration(r.P50)) }},
+	{"time of a run, p95", func(r *Row) string { return some(r.Runs, duration(r.P95)) }},
+	{"time to first token, p50", func(r *Row) string { return some(r.answered, duration(r.TTFT50)) }},
+	{"time to first token, p95", func(r *Row) string { return some(r.answered, duration(r.TTFT95)) }},
+	{"model call, p50", func(r *Row) string { return some(r.ModelCalls, duration(r.CallP50)) }},
+	{"model calls", func(r *Row) string { return number(r.ModelCalls) }},
+	{"tokens in", func(r *Row) string { return number(int(r.Usage.InputTokens)) }},
+	{"tokens out", func(r *Row) string { return number(int(r.Usage.OutputTokens)) }},
+	{"cost", func(r *Row) string { return strings.TrimPrefix(r.cost(), "–") }},
+}
+
+func some(n int, text string) string {
+	if n == 0 {
+		return ""
+	}
+	return text
+}
+
+func number(n int) string { return some(n, fmt.Sprint(n)) }
+
+// pass is pass^k with its interval, "" where there are too few runs.
+func (r *Row) pass(k int) string {
+	for _, p := range r.PassK {
+		if p.K == k {
+			return percent(p.Rate) + " (" + percent(p.Low) + " – " + percent(p.High) + ")"
+		}
+	}
+	return ""
+}
+
+// models shows the models side by side, one in each column: their figures, and their rates at each scenario or category. Each is
+// compared with the first.
+func (p *page) models(s *Summary) {
+	if len(s.Models) == 0 {
+		return
+	}
+	p.put("\n<h2>Models side by side</h2>\n")
+	if len(s.Models) > 1 {
+		p.put("<p class=\"soft\">▲ better and ▼ worse than the first by more than noise, = not more than noise: Fisher's exact test, p below {}.</p>\n", significance)
+	}
+	p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"models side by side\"><table class=\"models\">\n<thead><tr><td></td>")
+	for i := range s.Models {
+		p.put("<th scope=\"col\" class=\"n m{}\">{}</th>", i, s.Models[i].label())
+	}
+	p.put("</tr></thead>\n<tbody>\n")
+	for _, f := range figures {
+		if !slices.ContainsFunc(s.Models, func(r Row) bool { return f.of(&r) != "" }) {
+			continue
+		}
+		p.put("<tr><th scope=\"row\">{}</th>", f.name)
+		for i := range s.Models {
+			p.put("<td class=\"n m{}\">{}", i, f.of(&s.Models[i]))
+			if f.name == "rate" && i > 0 {
+				p.against(&s.Models[0], &s.Models[i])
+			}
+			p.put("</td>")
+		}
+		p.put("</tr>\n")
+	}
+	rows := s.ModelsGroups()
+	names := groupNames(rows)
+	p.put("</tbody>\n<tbody>\n")
+	for _, name := range names {
+		first := of(rows, &s.Models[0], name)
+		p.put("<tr><th scope=\"row\">{}</th>", name)
+		for i := range s.Models {
+			r := of(rows, &s.Models[i], name)
+			p.put("<td class=\"n m{}\">{}", i, r.short())
+			if i > 0 {
+				p.against(first, r)
+			}
+			p.put("</td>")
+		}
+		p.put("</tr>\n")
+	}
+	p.put("</tbody>\n</table></div>\n")
+}
+
+// against says how a row compares with the one of the first model. A row may be nil.
+func (p *page) against(first, row *Row) {
+	if first == nil || row == nil || first.Runs == 0 || row.Runs == 0 {
+		return
+	}
+	chance := exactTest(first.OK, first.Runs, row.OK, row.Runs)
+	switch {
+	case chance >= significance:
+		p.put(" <small class=\"soft\">= p {}</small>", fmt.Sprintf("%.2f", chance))
+	case row.OKRate > first.OKRate:
+		p.put(" <small class=\"good\">▲ p {}</small>", fmt.Sprintf("%.3f", chance))
+	default:
+		p.put(" <small class=\"bad\">▼ p {}</small>", fmt.Sprintf("%.3f", chance))
+	}
+}
