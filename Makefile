@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e release image releasetest
+.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e screenshots release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -68,3 +68,6 @@ releasetest: ## a release for one platform, built twice, run from its image, and
 
 e2e: ## screens of the console in Chromium, with every view; needs npm and Chromium
 	cd server/console/web && npm ci --ignore-scripts && npm run check && npm run e2e
+
+screenshots: ## the pictures of docs/images; needs npm and Chromium
+	cd server/console/web && npm ci --ignore-scripts && node screenshots.mjs

@@ -86,6 +86,20 @@ func TestPagesLinkToPlacesThatExist(t *testing.T) {
 	}
 }
 
+// The pictures that pages show are small.
+func TestPicturesAreSmall(t *testing.T) {
+	t.Parallel()
+	pictures, err := filepath.Glob("docs/images/*.png")
+	if err != nil || len(pictures) < 4 {
+		t.Fatalf("%d pictures: %v", len(pictures), err)
+	}
+	for _, name := range pictures {
+		if info, err := os.Stat(name); err != nil || info.Size() > 150<<10 {
+			t.Errorf("%s has %d bytes, want 150 KiB at most: %v", name, info.Size(), err)
+		}
+	}
+}
+
 var ownLink = regexp.MustCompile(`\]\((#[^)\s]+)\)`)
 
 // withoutCode returns a page without its fenced blocks, and the blocks.
