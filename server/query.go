@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// queries are the query parameters of the routes under /api that take some. GET requests under /api with
+// queries are the query parameters of the routes under /api that take some. Requests under /api with
 // another one are refused: a filter with a slip in its name would list everything. Paths of other
 // vendors' wires, of MCP and of Prometheus take any, as their clients add their own.
 var queries = map[string][]string{
@@ -20,11 +20,12 @@ var queries = map[string][]string{
 	"GET /api/sessions":         {"q", "limit", "after"},
 	"GET /api/runs/{id}/events": {"after", "follow"},
 	"GET /api/chat/{id}/stream": {"after", "protocol"},
+	"POST /api/chat":            {"protocol"},
 }
 
-// checkQuery refuses a GET request with a query parameter that its route does not have.
+// checkQuery refuses a request with a query parameter that its route does not have.
 func checkQuery(pattern string, r *http.Request) *problem {
-	if !strings.HasPrefix(pattern, "GET /api/") || r.URL.RawQuery == "" {
+	if _, path, _ := strings.Cut(pattern, " "); !strings.HasPrefix(path, "/api/") || r.URL.RawQuery == "" {
 		return nil
 	}
 	known := queries[pattern]

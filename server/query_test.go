@@ -18,7 +18,12 @@ func TestQueryParametersAreChecked(t *testing.T) {
 		{"GET /api/runs/{id}/events", "after=3&follow=pause", ""},
 		{"GET /v1/models", "api-version=1", ""},
 		{"GET /metrics", "name=x", ""},
-		{"POST /api/chat", "x=1", ""},
+		{"POST /api/chat", "protocol=ag-ui", ""},
+		{"POST /api/chat", "protocl=ag-ui", "Did you mean protocol?"},
+		{"POST /api/runs", "stream=true", "It takes none."},
+		{"DELETE /api/sessions/{id}", "force=1", "It takes none."},
+		{"POST /v1/messages", "beta=true", ""},
+		{"POST /mcp", "x=1", ""},
 	} {
 		p := checkQuery(c.pattern, httptest.NewRequest("GET", "/?"+c.query, nil))
 		if (p == nil) != (c.want == "") || p != nil && (p.Status != 400 || !strings.Contains(p.Message, c.want)) {
@@ -32,7 +37,7 @@ func TestQueryParametersAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	var doc struct {
 		Paths map[string]struct {
-			Get *struct {
+			Get, Post, Delete *struct {
 				Parameters []struct{ Name, In, Ref string }
 			}
 		}
@@ -41,21 +46,26 @@ func TestQueryParametersAreThoseOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, item := range doc.Paths {
-		if item.Get == nil || !strings.HasPrefix(path, "/api/") {
-			continue
-		}
-		var names []string
-		for _, p := range item.Get.Parameters {
-			switch {
-			case strings.HasSuffix(p.Ref, "/Protocol"):
-				names = append(names, "protocol")
-			case p.In == "query":
-				names = append(names, p.Name)
+		for i, op := range []*struct {
+			Parameters []struct{ Name, In, Ref string }
+		}{item.Get, item.Post, item.Delete} {
+			if op == nil || !strings.HasPrefix(path, "/api/") {
+				continue
 			}
-		}
-		slices.Sort(names)
-		if known := slices.Sorted(slices.Values(queries["GET "+path])); !slices.Equal(names, known) {
-			t.Errorf("%s: the document has %v, the gateway takes %v", path, names, known)
+			var names []string
+			for _, p := range op.Parameters {
+				switch {
+				case strings.HasSuffix(p.Ref, "/Protocol"):
+					names = append(names, "protocol")
+				case p.In == "query":
+					names = append(names, p.Name)
+				}
+			}
+			slices.Sort(names)
+			pattern := []string{"GET ", "POST ", "DELETE "}[i] + path
+			if known := slices.Sorted(slices.Values(queries[pattern])); !slices.Equal(names, known) {
+				t.Errorf("%s: the document has %v, the server takes %v", pattern, names, known)
+			}
 		}
 	}
 }
