@@ -113,10 +113,11 @@ func (rep *Report) WriteJUnit(w io.Writer) error {
 
 const pageStyle = `:root{color-scheme:light dark;--bg:#fff;--fg:#1b1e23;--soft:#5b6370;--line:#d7dbe0;--good:#0b5a9c;--bad:#a8430a}
 @media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e6e8eb;--soft:#a0a8b3;--line:#353b44;--good:#6db3f2;--bad:#f0975c}}
-body{margin:2rem auto;max-width:60rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+body{margin:2rem auto;max-width:60rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}.soft{color:var(--soft)}.passed{color:var(--good)}.failed,.differs{color:var(--bad)}
 table{border-collapse:collapse;width:100%}th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}
-td small{display:block;color:var(--soft)}
+td small,th small{display:block;font-weight:400;color:var(--soft)}
+td[data-of=Verdict]{white-space:nowrap}th[scope=row],td[data-of=Model]{overflow-wrap:anywhere}
 @media(max-width:40rem){thead{position:absolute;clip-path:inset(50%)}tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}td,tbody th{display:block;border:0;padding:.05rem 0}td[data-of]::before{content:attr(data-of) ": ";color:var(--soft)}}
 @media print{:root{--bg:#fff;--fg:#000;--soft:#444;--line:#999;--good:#000;--bad:#000}body{max-width:none;margin:0}tr{break-inside:avoid}}
 `
