@@ -40,6 +40,7 @@ type memoryInterfaces interface {
 	store.Compactor
 	store.SignalStore
 	store.RequestStore
+	store.ValueKeeper
 	store.Ledger
 }
 

@@ -23,7 +23,8 @@ type requestOptions struct {
 	session  string
 	labels   map[string]string
 	detach   bool
-	show     string // of calls of this server, on wires that have a form for them: showItems or showHidden; "": showItems
+	sampling lathe.Sampling // of chat pages
+	show     string         // of calls of this server, on wires that have a form for them: showItems or showHidden; "": showItems
 }
 
 // Values of the option `show`.
@@ -50,6 +51,37 @@ func parseOptions(raw []byte) (*requestOptions, *problem) {
 		return o, nil
 	}
 	return o, eachMember(raw, o.at, slices.Concat(optionMembers, []string{"detach", "show"}), o.member)
+}
+
+// The bounds of what chat pages set of the sampling.
+const (
+	maxTemperature  = 2
+	maxAnswerTokens = 1_000_000
+)
+
+// parseUIOptions reads the object `lathe` of a request of a chat page, which may set the sampling, too.
+func parseUIOptions(raw []byte) (*requestOptions, *problem) {
+	o := &requestOptions{at: "lathe"}
+	if raw == nil {
+		return o, nil
+	}
+	return o, eachMember(raw, o.at, slices.Concat(optionMembers, []string{"detach", "show", "temperature", "max_tokens"}), func(name, at string, v []byte) *problem {
+		switch name {
+		case "temperature":
+			p := take(v, &o.sampling.Temperature, at, "a number")
+			if t := o.sampling.Temperature; p == nil && (*t < 0 || *t > maxTemperature) {
+				p = badRequest(at, "%s is a number from 0 to %d.", at, maxTemperature)
+			}
+			return p
+		case "max_tokens":
+			p := take(v, &o.sampling.MaxTokens, at, "a whole number")
+			if n := o.sampling.MaxTokens; p == nil && (*n < 1 || *n > maxAnswerTokens) {
+				p = badRequest(at, "%s is a whole number from 1 to %d.", at, maxAnswerTokens)
+			}
+			return p
+		}
+		return o.member(name, at, v)
+	})
 }
 
 // param is the path of an option in the request.

@@ -92,6 +92,7 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/runs/{id}/tool_results", handle: g.withStore(g.inputs.takeResults), body: wholeBody},
 		{pattern: "GET /api/approvals", handle: g.withStore(g.runs.listApprovals)},
 		{pattern: "GET /api/sessions", handle: g.withStore(g.runs.listSessions)},
+		{pattern: "PATCH /api/sessions/{id}", handle: g.withStore(g.runs.renameSession), body: wholeBody},
 		{pattern: "DELETE /api/sessions/{id}", handle: g.withStore(g.runs.deleteSession)},
 		{pattern: "DELETE /api/principals/{name}", handle: g.withStore(g.runs.deletePrincipal)},
 

@@ -15,8 +15,14 @@ func (h *runsHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *calle
 // deleteSession removes the caller's runs of a session. Those of others who call theirs the same are not seen.
 func (h *runsHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
-	if n == 0 && p == nil {
-		p = &problem{Status: http.StatusNotFound, Code: "session_not_found", Message: "There is no such session."}
+	switch {
+	case p != nil:
+	case n == 0:
+		p = noSession()
+	default:
+		if err := h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")); err != nil {
+			p = h.storeFailed(c, err)
+		}
 	}
 	h.removed(w, c, p)
 }
@@ -32,6 +38,11 @@ func (h *runsHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c 
 	_, p := h.removeAll(r.Context(), c, &store.RunFilter{Principal: name})
 	if turnOwner, ok := h.opts.Index.(store.Retainer); ok && p == nil {
 		if err := turnOwner.DeletePrincipal(r.Context(), name); err != nil {
+			p = h.storeFailed(c, err)
+		}
+	}
+	if p == nil {
+		if err := h.dropTitles(r.Context(), name, ""); err != nil {
 			p = h.storeFailed(c, err)
 		}
 	}

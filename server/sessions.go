@@ -25,7 +25,7 @@ const (
 // A sessionRow is one session of the caller: the runs that were given its id.
 type sessionRow struct {
 	ID      string    `json:"session_id"`
-	Title   string    `json:"title"` // of the first question; empty if its text is not kept
+	Title   string    `json:"title"` // that was given, else of the first question; empty if its text is not kept
 	Started time.Time `json:"started"`
 	Updated time.Time `json:"updated"`
 	Status  string    `json:"status"` // of the newest run
@@ -47,7 +47,19 @@ func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *ca
 		limit = sessionPage
 	}
 	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
-	all, err := h.sessionsOf(r.Context(), c.key.Name)
+	all, whole, err := h.sessionsOf(r.Context(), c.key.Name)
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	known := make(map[string]bool, len(all))
+	for i := range all {
+		known[all[i].ID] = true
+	}
+	if !whole {
+		known = nil // others may be older
+	}
+	titles, err := h.titles(r.Context(), c.key.Name, known)
 	if err != nil {
 		c.fail(w, h.storeFailed(c, err))
 		return
@@ -62,7 +74,10 @@ func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	page, next := []sessionRow{}, ""
 	for _, s := range all {
-		if s.Title = h.title(r.Context(), s.first); !strings.Contains(strings.ToLower(s.Title), search) {
+		if s.Title = titles[s.ID]; s.Title == "" { // else no event is read
+			s.Title = h.title(r.Context(), s.first)
+		}
+		if !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
 		}
 		if len(page) == limit {
@@ -77,15 +92,15 @@ func (h *runsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *ca
 	}{page, next})
 }
 
-// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first.
-func (h *runsHandler) sessionsOf(ctx context.Context, principal string) ([]sessionRow, error) {
-	var all []sessionRow
+// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first, and whether these
+// are all of them.
+func (h *runsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
 	at := map[string]int{}
 	f := &store.RunFilter{Principal: principal, Limit: maxPage}
 	for seen := 0; seen < maxSessionRuns; {
 		rows, next, err := h.opts.Index.Runs(ctx, f)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		seen += len(rows)
 		for i := range rows {
@@ -103,10 +118,10 @@ func (h *runsHandler) sessionsOf(ctx context.Context, principal string) ([]sessi
 			s.Runs, s.Started, s.first = s.Runs+1, r.Started, r.RunID
 		}
 		if f.After = next; next == "" {
-			break
+			return all, true, nil
 		}
 	}
-	return all, nil
+	return all, false, nil
 }
 
 // title returns the beginning of the first question of a run, "" if its text is not kept.

@@ -135,7 +135,7 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
 		u.protocol = uistream.AssistantTransport // no other has such a body
 	}
-	if u.options, p = parseOptions(req.Lathe); p != nil {
+	if u.options, p = parseUIOptions(req.Lathe); p != nil {
 		return nil, p
 	}
 	if u.options.session == "" {
@@ -168,7 +168,7 @@ func badUI(err error) *problem {
 func (h *uiHandler) planUI(c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
-	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, tools: req.Tools, toolsParam: "tools", options: u.options}, p); bad != nil {
+	if bad := h.makePlan(c, &runRequest{model: c.uiModel(req.Model), messages: req.Messages, sampling: &u.options.sampling, tools: req.Tools, toolsParam: "tools", options: u.options}, p); bad != nil {
 		return bad
 	}
 	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +23,10 @@ func openCommand() *cobra.Command {
 		Short: "Open the page of a running server",
 		Long: `Opens the page of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with --print, the
 address is printed alone. The server is that of --server or $` + serverVariable + `, the one that has the store of --store open, or the one at
-` + defaultServer + `. With keys in lathe.yaml the page asks for one.`,
+` + defaultServer + `.
+
+With --key-file, --key-env or $` + serverKeyVariable + ` the address is a link that signs the browser in once, with the rights of the key and without
+showing the key. Otherwise the page of a server with keys asks for one.`,
 		Example:           "  lathe open\n  lathe open --print --server http://10.0.3.7:8700",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -34,9 +38,12 @@ address is printed alone. The server is that of --server or $` + serverVariable 
 			if err := c.ready(cmd.Context()); err != nil {
 				return err
 			}
-			page := c.base + "/"
+			page, err := c.signInPage(cmd.Context())
+			if err != nil {
+				return err
+			}
 			if !printOnly && hasDisplay() && openBrowser(cmd.Context(), page) == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: opened %s\n", page)
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: opened %s/\n", c.base) // without the token of the link
 				return nil
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), page)
@@ -46,8 +53,30 @@ address is printed alone. The server is that of --server or $` + serverVariable 
 	fl := cmd.Flags()
 	fl.StringVar(&server.url, "server", "", "`URL` of the server (default $"+serverVariable+", else "+defaultServer+")")
 	fl.StringVar(&store, "store", "", "the server that has this `store` open: sqlite:PATH")
+	fl.StringVar(&server.keyFile, "key-file", "", "`file` that holds a key of the server")
+	fl.StringVar(&server.keyEnv, "key-env", "", "`variable` of the environment that holds a key of the server (default "+serverKeyVariable+")")
 	fl.BoolVar(&printOnly, "print", false, "print the address, and open nothing")
 	return cmd
+}
+
+// signInPage returns the address of the page: a link that signs in once if the client has a key and the server has keys.
+func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
+	page := c.base + "/"
+	if c.key == "" {
+		return page, nil
+	}
+	var link struct {
+		Fragment string `json:"fragment"`
+	}
+	err := c.call(ctx, http.MethodPost, "/api/session/links", nil, &link)
+	var p *daemonProblem
+	if errors.As(err, &p) && p.Code == "no_keys" {
+		return page, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return page + "#" + link.Fragment, nil
 }
 
 // running returns the client of the daemon that the flags name, or the usual one.
