@@ -57,14 +57,26 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await axe("options");
   await shot("options");
   await page.fill("#system", "Answer briefly.");
+  await page.fill("#temperature", "hot");
+  await page.getByRole("alert").getByText("The temperature is a number from 0 to 2.").waitFor();
+  await axe("a wrong option");
+  await page.fill("#temperature", "0.5");
+  await page.fill("#max-tokens", "500");
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => document.activeElement.id === "options"); // the focus returns
   await page.fill("#prompt", "What is 3 * 3?");
   const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
   await page.keyboard.press("Enter");
-  check("the system text is sent", JSON.parse((await sent).postData()).system, "Answer briefly.");
+  const asked = JSON.parse((await sent).postData());
+  check("the options are sent", [asked.system, asked.lathe.temperature, asked.lathe.max_tokens], ["Answer briefly.", 0.5, 500]);
   await page.waitForSelector("#stop", { state: "hidden" });
 
+  await page.locator("header button", { hasText: "Rename" }).click();
+  await page.getByLabel("Title.").fill("Sums, renamed");
+  await axe("rename");
+  await page.keyboard.press("Enter");
+  await page.locator("h1", { hasText: "Sums, renamed" }).waitFor();
+  check("the server has the title", await page.evaluate(async () => (await (await fetch("/api/sessions")).json()).data.some((s) => s.title === "Sums, renamed")));
   await page.waitForSelector("header button >> text=Delete");
   await page.locator("header button", { hasText: "Delete" }).click();
   await axe("delete");

@@ -7,6 +7,8 @@ export interface Options {
   system: string;
   mode: "" | "relaxed" | "enforced" | "disabled"; // whether a model may, must, or cannot call tools; "": as the server has it
   tools: string[] | null; // null: all
+  temperature?: string; // as it was typed; absent or "": as the model has it
+  maxTokens?: string;
 }
 
 const none: Options = { model: "", system: "", mode: "", tools: null };
@@ -30,10 +32,17 @@ export function setOptions(id: string, change: Partial<Options>) {
   } catch { /* the browser has no room: they hold until the page is left */ }
 }
 
+// wrong says what cannot be sent of the options, "" if nothing: then the parameters are left out.
+export function wrong({ temperature = "", maxTokens = "" }: Options): string {
+  if (temperature && !(Number(temperature) >= 0 && Number(temperature) <= 2)) return "The temperature is a number from 0 to 2.";
+  if (maxTokens && !(/^\d+$/.test(maxTokens) && Number(maxTokens) >= 1 && Number(maxTokens) <= 1_000_000)) return "The longest answer is a number of tokens from 1 to 1,000,000.";
+  return "";
+}
+
 // optionsOf adds them to the body of a request.
 export function optionsOf(id: string, body: object, durable: boolean): object {
   loadOptions(id);
-  const { model, system, mode, tools } = options.value;
-  const lathe = { ...(durable ? { detach: true } : {}), ...(mode ? { tool_use_mode: mode } : {}), ...(tools ? { tools } : {}) };
+  const { model, system, mode, tools, temperature, maxTokens } = options.value;
+  const lathe = { ...(wrong(options.value) ? {} : { ...(temperature ? { temperature: Number(temperature) } : {}), ...(maxTokens ? { max_tokens: Number(maxTokens) } : {}) }), ...(durable ? { detach: true } : {}), ...(mode ? { tool_use_mode: mode } : {}), ...(tools ? { tools } : {}) };
   return { ...body, ...(model ? { model } : {}), ...(system ? { system } : {}), ...(Object.keys(lathe).length ? { lathe } : {}) };
 }

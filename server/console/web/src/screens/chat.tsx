@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, send } from "../api";
 import { chat } from "../chat/chat";
 import { textOf, type Message } from "../chat/message";
-import { loadOptions, options, setOptions } from "../chat/options";
+import { loadOptions, options, setOptions, wrong } from "../chat/options";
 import { Facts, PartView, ProblemBox, reasons, Working } from "../chat/parts";
 import { Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
 import { useResource } from "../resource";
@@ -25,7 +25,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
   const [turn, setTurn] = useState(0);
   const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
-  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats">("");
+  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename">("");
   void chat.revision.value;
 
   useEffect(() => {
@@ -70,8 +70,9 @@ export default function ChatScreen({ params }: ScreenProps) {
         <label class="pick"><span class="unseen">Model</span> <select id="model" disabled={names.length === 0} value={names.includes(options.value.model) ? options.value.model : ""} onChange={(e) => setOptions(chat.id, { model: e.currentTarget.value })}>
           <option value="">{names.length ? "default model" : "no models"}</option>{names.map((n) => <option key={n} value={n}>{visible(n)}</option>)}
         </select></label>
-        <button type="button" class="quiet small" id="options" onClick={() => setDialog("options")}>Options{options.value.system || options.value.tools || options.value.mode ? " •" : ""}</button>
+        <button type="button" class="quiet small" id="options" onClick={() => setDialog("options")}>Options{options.value.system || options.value.tools || options.value.mode || options.value.temperature || options.value.maxTokens ? " •" : ""}</button>
         {first && <Copy text={() => chat.transcript()} label="Copy chat" />}
+        {listed && <button type="button" class="quiet small" onClick={() => setDialog("rename")}>Rename</button>}
         {listed && <button type="button" class="quiet small" onClick={() => setDialog("delete")}>Delete</button>}
         <button type="button" class="quiet small" id="fresh" onClick={fresh}>New chat</button>
       </header>
@@ -80,10 +81,28 @@ export default function ChatScreen({ params }: ScreenProps) {
     </div>
     {dialog === "options" && <OptionsDialog tools={tools.data?.data ?? []} close={() => setDialog("")} />}
     {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a, button.new")) setDialog(""); }}><ChatList chats={chats} fresh={fresh} /></div></Dialog>}
+    {dialog === "rename" && <RenameDialog title={listed?.title ?? ""} close={() => setDialog("")} rename={async (title) => {
+      await send("PATCH", `api/sessions/${enc(chat.id)}`, { title });
+      setDialog("");
+      chats.reload();
+    }} />}
     {dialog === "delete" && <Dialog title="Delete this chat?" close={() => setDialog("")}>
       <div class="stack"><p>The server removes “{visible(title)}” with its {listed?.runs === 1 ? "run" : `${listed?.runs ?? ""} runs`}, for good.</p><DeleteButton remove={remove} /></div>
     </Dialog>}
   </div>;
+}
+
+function RenameDialog({ title, rename, close }: { title: string; rename: (title: string) => Promise<void>; close: () => void }) {
+  const [text, setText] = useState(title);
+  const [error, setError] = useState<Error>();
+  const long = new TextEncoder().encode(text).length > 120;
+  return <Dialog title="Rename this chat" close={close}><form class="stack" onSubmit={(e) => { e.preventDefault(); if (!long) void rename(text.trim()).catch(setError); }}>
+    <label for="chat-name">Title. Left empty, it is the first question again.</label>
+    <input id="chat-name" autocomplete="off" aria-invalid={long} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+    {long && <p class="problem" role="alert">A title has at most 120 bytes.</p>}
+    {error && <ErrorState error={error} />}
+    <div class="answers"><button type="submit" disabled={long}>Rename</button></div>
+  </form></Dialog>;
 }
 
 function DeleteButton({ remove }: { remove: () => Promise<void> }) {
@@ -213,6 +232,11 @@ function OptionsDialog({ tools, close }: { tools: Tool[]; close: () => void }) {
       <p class="soft small">They hold for the next messages of this chat, and are kept in this browser.</p>
       <label for="system">System text</label>
       <textarea id="system" rows={4} value={o.system} placeholder="What the model should know before the conversation" onInput={(e) => set({ system: e.currentTarget.value })} />
+      <label for="temperature">Temperature, 0 to 2</label>
+      <input id="temperature" inputMode="decimal" autocomplete="off" placeholder="as the model has it" value={o.temperature ?? ""} onInput={(e) => set({ temperature: e.currentTarget.value.trim() })} />
+      <label for="max-tokens">Longest answer, in tokens</label>
+      <input id="max-tokens" inputMode="numeric" autocomplete="off" placeholder="as the model has it" value={o.maxTokens ?? ""} onInput={(e) => set({ maxTokens: e.currentTarget.value.trim() })} />
+      {wrong(o) && <p class="problem" role="alert">{wrong(o)} It is not sent.</p>}
       <label for="mode">Tool choice</label>
       <select id="mode" value={o.mode} onChange={(e) => set({ mode: e.currentTarget.value as typeof o.mode })}>
         <option value="">as the server has it</option><option value="relaxed">the model may call tools</option><option value="enforced">the model must call a tool</option><option value="disabled">no tools</option>
