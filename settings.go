@@ -224,6 +224,7 @@ const (
 	ReasonToolLoop            Reason = "tool_loop"
 	ReasonRunTimeout          Reason = "run_timeout"
 	ReasonBudgetExceeded      Reason = "budget_exceeded"
+	ReasonBudgetExhausted     Reason = "budget_exhausted" // of a key or its group, and not the limits of the run
 	ReasonNoToolCalls         Reason = "no_tool_calls"
 	ReasonToolError           Reason = "tool_error"
 	ReasonUnknownTool         Reason = "unknown_tool"

@@ -48,7 +48,7 @@ func TestReasonStatus(t *testing.T) {
 		"answered": "completed", "client_tool_calls": "completed",
 		"awaiting_approval": "parked", "awaiting_tool_results": "parked",
 		"max_iterations": "limited", "max_total_tool_calls": "limited", "tool_loop": "limited",
-		"run_timeout": "limited", "budget_exceeded": "limited", "length": "limited",
+		"run_timeout": "limited", "budget_exceeded": "limited", "budget_exhausted": "failed", "length": "limited",
 		"cancelled":     "cancelled",
 		"no_tool_calls": "failed", "tool_error": "failed", "unknown_tool": "failed", "content_filter": "failed",
 		"upstream_error": "failed", "guest_fault": "failed", "interrupted": "failed", "internal": "failed",

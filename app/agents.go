@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/budget"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
@@ -103,8 +104,8 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 	return problems
 }
 
-// newLoops returns a function that makes the loop of a model entry over the runner.
-func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions) func(model string) (*loop.Loop, error) {
+// newLoops returns a function that makes the loop of a model entry over the runner. meter is as of newLoop.
+func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, meter *budget.Meter) func(model string) (*loop.Loop, error) {
 	return func(model string) (*loop.Loop, error) {
 		entry, err := cfg.Model(model)
 		if err != nil {
@@ -114,6 +115,6 @@ func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions) func(
 		if err != nil {
 			return nil, err
 		}
-		return NewLoop(cfg, entry, chat, runner)
+		return newLoop(cfg, entry, chat, runner, meter)
 	}
 }

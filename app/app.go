@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/budget"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
@@ -44,6 +45,8 @@ type Options struct {
 	Aliases map[string]string
 	// Script and Replay are files that the model sim/script plays, see [SimOptions].
 	Script, Replay string
+
+	now func() time.Time // of budgets; nil: time.Now
 }
 
 // An App serves the models and tools of a configuration. Its methods may be called from several goroutines at once.
@@ -58,6 +61,7 @@ type App struct {
 	switches   *toolSwitches      // tools that operators have disabled
 	pools      *workerPools       // of workers
 	identities identities         // verifies the tokens of callers
+	meter      *budget.Meter      // of model calls; nil: the store has no ledger
 	traces     *observe.Traces    // nil: no collector
 	metrics    *observe.Metrics   //
 	sinks      []event.Sink       // of every event
@@ -105,6 +109,9 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	}
 	a.certificate.Store(cert)
 	if err := a.openStore(cfg); err != nil {
+		return nil, err
+	}
+	if err := a.openMeter(cfg); err != nil {
 		return nil, err
 	}
 	if a.audit, err = OpenAudit(cfg, a.log); err != nil {
@@ -181,6 +188,9 @@ func (a *App) start(cfg *config.Config) {
 	a.tasks.Go(func() { RefreshTools(ctx, a.mcp) })
 	if a.shared() {
 		a.tasks.Go(func() { a.switches.follow(ctx) })
+	}
+	if a.meter != nil {
+		a.tasks.Go(func() { a.meter.Run(ctx, sweepEvery) })
 	}
 	if a.store != nil {
 		a.tasks.Go(func() { retain(ctx, a.store, a.keep.Load, a.log) })

@@ -32,7 +32,7 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	models := newServedModels(cfg, runner, &ModelOptions{Sim: simOpts}, nil)
+	models := newServedModels(cfg, runner, &ModelOptions{Sim: simOpts}, nil, nil)
 	if err := models.makeConfigured(); err != nil {
 		return err
 	}

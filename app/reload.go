@@ -23,6 +23,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkBudgets(cfg); err != nil {
+		return err
+	}
 	next, err := a.newRevision(cfg)
 	if err != nil {
 		return err
@@ -41,6 +44,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.keep.Store(&cfg.Keep)
 	if a.TLS() && cert != nil {
 		a.certificate.Store(cert)
+	}
+	if a.meter != nil {
+		a.meter.SetKeys(budgetsOf(cfg))
 	}
 	old, closed := a.current, make(chan struct{})
 	a.current, a.retired = next, append(a.retired, closed)

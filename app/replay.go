@@ -3,6 +3,7 @@ package app
 import (
 	"log/slog"
 
+	"github.com/lathe-run/lathe/budget"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/loop"
@@ -10,7 +11,7 @@ import (
 )
 
 // replayer returns the function of [server.Setup].Replay: it makes the loop of a model over tools that answer from a record.
-func (r *revision) replayer(log *slog.Logger) func(model string, record []event.Event) (*loop.Loop, error) {
+func (r *revision) replayer(log *slog.Logger, meter *budget.Meter) func(model string, record []event.Event) (*loop.Loop, error) {
 	return func(model string, record []event.Event) (*loop.Loop, error) {
 		made, err := r.models.model(model)
 		if err != nil {
@@ -29,6 +30,6 @@ func (r *revision) replayer(log *slog.Logger) func(model string, record []event.
 		if err != nil {
 			return nil, err
 		}
-		return NewLoop(r.cfg, made.entry, made.chat, runner)
+		return newLoop(r.cfg, made.entry, made.chat, runner, meter)
 	}
 }

@@ -72,11 +72,11 @@ func (r *revision) build(a *App) (err error) {
 	}
 	simOpts.Now = time.Now
 	modelOpts := &ModelOptions{Sim: simOpts, Log: a.log}
-	r.models = newServedModels(cfg, r.runner, modelOpts, a.opts.Aliases)
+	r.models = newServedModels(cfg, r.runner, modelOpts, a.opts.Aliases, a.meter)
 	if err := r.models.makeConfigured(); err != nil {
 		return err
 	}
-	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts)); err != nil {
+	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts, a.meter)); err != nil {
 		return err
 	}
 	if r.setup, err = newSetup(cfg, &a.identities, r.models, servedTools{set, r.runner, a.audit}); err != nil {
@@ -84,7 +84,7 @@ func (r *revision) build(a *App) (err error) {
 	}
 	r.setup.Policy = policy.All(r.setup.Policy, policy.Disabled{Is: a.switches.is})
 	r.setup.State = &served{app: a, rev: r, policy: r.setup.Policy}
-	r.setup.Replay = r.replayer(a.log)
+	r.setup.Replay = r.replayer(a.log, a.meter)
 	r.setup.Evals = evalsOf(cfg)
 	return nil
 }
@@ -111,9 +111,11 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	}
 	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins,
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
+	budgets := budgetsOf(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		k := cfg.Keys[name]
-		s.Keys = append(s.Keys, server.Key{Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
+		b := budgets[name]
+		s.Keys = append(s.Keys, server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
 	}
 	if cfg.Serve.OIDC.IsSet() {

@@ -76,18 +76,5 @@ func NewRunner(cfg *config.Config, set *tool.Set, calls *CallOptions) (*tool.Run
 
 // NewLoop returns the loop of a configuration entry: its model, the runner, and the settings and limits of its runs.
 func NewLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner *tool.Runner) (*loop.Loop, error) {
-	pol, err := NewPolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	opts := &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: pol,
-		Overrides: Overrides(entry), Retention: Retention(cfg)}
-	if p, known := entry.Price.Price(); known {
-		opts.Cost = func(u lathe.Usage) float64 { return p.Cost(u).Dollars() }
-	}
-	l, err := loop.New(model, runner, opts)
-	if err != nil {
-		return nil, invalidConfig(Cause(err))
-	}
-	return l, nil
+	return newLoop(cfg, entry, model, runner, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/budget"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/sim"
@@ -20,6 +21,7 @@ type servedModels struct {
 	runner  *tool.Runner
 	opts    *ModelOptions
 	aliases map[string]string // see [Options]
+	meter   *budget.Meter     // nil: no call is counted
 
 	mu   sync.Mutex
 	made map[string]*servedModel
@@ -34,8 +36,8 @@ type servedModel struct {
 
 var _ server.Models = (*servedModels)(nil)
 
-func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, aliases map[string]string) *servedModels {
-	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, made: map[string]*servedModel{}}
+func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, aliases map[string]string, meter *budget.Meter) *servedModels {
+	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, meter: meter, made: map[string]*servedModel{}}
 }
 
 // makeConfigured makes all configured models, so that an invalid one fails the start or the reload and not the
@@ -101,7 +103,7 @@ func (m *servedModels) model(name string) (*servedModel, error) {
 		}
 		return nil, err
 	}
-	l, err := NewLoop(m.cfg, entry, chat, m.runner)
+	l, err := newLoop(m.cfg, entry, chat, m.runner, m.meter)
 	if err != nil {
 		return nil, err
 	}

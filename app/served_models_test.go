@@ -24,7 +24,7 @@ func TestServedModelsFindAliases(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Models["own"].Model = "sim/demo"
-	models := newServedModels(cfg, runner, &ModelOptions{}, map[string]string{"own": "org/tiny:1b", "gone": "org/other"})
+	models := newServedModels(cfg, runner, &ModelOptions{}, map[string]string{"own": "org/tiny:1b", "gone": "org/other"}, nil)
 	if got := models.Names(); len(got) != 1 || got[0] != "org/tiny:1b" {
 		t.Errorf("served %v", got)
 	}

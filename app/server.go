@@ -22,12 +22,15 @@ func (a *App) newServer(cfg *config.Config) error {
 		a.sinks = append(a.sinks, a.traces)
 	}
 	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
-	out := &server.Options{Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
+	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
 		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
 		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
 	if a.store != nil {
 		runs.Store, out.Index, out.Bus, out.Approvals = a.store, a.store, bus, a.approvals
 		_, runs.FlushBeforeEnd = a.store.(memoryStore)
+	}
+	if a.meter != nil {
+		out.Ledger = a.meter.Reports()
 	}
 	if a.shared() {
 		out.Cluster = server.Cluster{Key: cfg.Cluster.Key.Secret(), Address: cfg.Serve.Advertise}

@@ -127,7 +127,7 @@ func (s *Session) openAgents(running *agents, entry *config.Model, model lathe.M
 	if err != nil {
 		return err
 	}
-	named := newLoops(s.cfg, runner, &ModelOptions{Sim: opts.Sim, Log: s.log})
+	named := newLoops(s.cfg, runner, &ModelOptions{Sim: opts.Sim, Log: s.log}, nil)
 	return running.open(s.cfg, func() *engine.Engine { return s.Engine }, func(name string) (*loop.Loop, error) {
 		if name == "" {
 			return NewLoop(s.cfg, entry, model, runner)

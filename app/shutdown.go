@@ -38,6 +38,9 @@ func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) 
 	return left
 }
 
+// meterTimeout bounds the time in which Close records what model calls used.
+const meterTimeout = 10 * time.Second
+
 // Close stops everything that New has started. It interrupts requests and runs that have not ended: call [App.Shutdown]
 // before it to let them finish. It blocks until the events of ended runs are stored. Further calls do nothing.
 func (a *App) Close() error {
@@ -76,6 +79,11 @@ func (a *App) Close() error {
 	}
 	if a.engine != nil && a.store != nil {
 		_ = a.engine.Flush(context.Background(), "") // each append has a bounded time, and this context has no end
+	}
+	if a.meter != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), meterTimeout)
+		errs = append(errs, a.meter.Close(ctx))
+		cancel()
 	}
 	if a.ownStore {
 		errs = append(errs, a.store.Close())

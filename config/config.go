@@ -41,6 +41,8 @@ type Config struct {
 	// Keys of the clients that may call the daemon; without any, every process on this machine may. The name of the
 	// key is the principal of runs.
 	Keys map[string]*APIKey `key:"keys" names:"rule" per:"key name" also:"api_keys"`
+	// Groups of keys with a budget in common; see docs/budgets.md.
+	Groups map[string]*Group `key:"groups" names:"rule" per:"group name" also:"group teams team"`
 	// Workers on other machines that may execute tools for the daemon, over `GET /v1/worker`; see docs/workers.md.
 	Workers   map[string]*Workers `key:"workers" names:"rule" per:"name" also:"worker fleets"`
 	Telemetry Telemetry           `key:"telemetry"`
@@ -111,7 +113,8 @@ type Model struct {
 	MaxTokens int        `key:"max_tokens" default:"8192" range:"1.." also:"max_output_tokens"`
 	Price     ModelPrice `key:"price" also:"prices cost"`
 	// Most tokens of one answer that the server sends where a request has no limit, reasoning included.
-	// Default: that of docs/presets.md where `base_url` is the vendor's; `0`: unknown.
+	// Default: that of docs/presets.md where `base_url` is the vendor's; `0`: unknown, and a request
+	// under a budget is sent with `max_tokens` as its limit.
 	OutputLimit int `key:"output_limit" default:"0" range:"0..10000000" also:"max_output"`
 	// One line of a stream.
 	MaxLineBytes int `key:"max_line_bytes" default:"1MiB" is:"size" range:"1.."`

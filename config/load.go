@@ -287,6 +287,7 @@ func (l *loader) checkWhole() {
 	l.checkCatalog()
 	l.checkAgents()
 	l.checkPrices()
+	l.checkBudgets()
 	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
 		var e *lathe.Error
 		errors.As(err, &e)

@@ -140,6 +140,9 @@ type APIKey struct {
 	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"`
 	// US dollars of one run, likewise.
 	MaxCost float64 `key:"max_cost" default:"none" is:"dollars"`
+	// Group of the key, whose budget it shares. Default: none.
+	Group  string    `key:"group" is:"word" also:"team"`
+	Budget KeyBudget `key:"budget" also:"quota"`
 }
 
 // Limits returns the limits of runs of the key. They narrow those of tool_calling: fields that are not above 0 say nothing.

@@ -47,6 +47,8 @@ type Options struct {
 	// Cost returns what a model call with this usage costs, in US dollars; nil: the price of the model is not known, and a call
 	// costs what its server reports. It is not called where a server reports no usage.
 	Cost func(lathe.Usage) float64
+	// Meter admits each model call; nil: all of them.
+	Meter Meter
 	// Retention is recorded with each run: what a store keeps of its content after it has ended. nil: all of it.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now

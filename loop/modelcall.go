@@ -161,6 +161,9 @@ func (c *modelCall) recoverAttempt(ctx context.Context, withTools bool) (again, 
 	if errors.As(c.err, &up) || code == lathe.CodeUpstream || code == lathe.CodeUpstreamProtocol {
 		reason = lathe.ReasonUpstreamError
 	}
+	if refusedByMeter(c.err) {
+		reason = lathe.ReasonBudgetExhausted
+	}
 	r.fail(reason, code, c.err)
 	r.errorCode = errorCode(c.err)
 	return false, false

@@ -17,6 +17,11 @@ func (*PanicError) Error() string { return "the model panicked" }
 // generate has the model take its turn. A model that panics has failed, whatever it said before.
 // A panic of the consumer of the events is passed on.
 func (c *modelCall) generate(ctx context.Context) {
+	req, settle, ok := c.admit(ctx)
+	if !ok {
+		return
+	}
+	defer settle() // after a panic, too
 	defer func() {
 		if c.run.out.delivering {
 			return
@@ -26,5 +31,5 @@ func (c *modelCall) generate(ctx context.Context) {
 			c.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: stack.Functions()}}
 		}
 	}()
-	c.run.loop.model.Generate(ctx, &c.run.req)(c.stream.take)
+	c.run.loop.model.Generate(ctx, req)(c.stream.take)
 }

@@ -98,7 +98,8 @@ func upstreamKind(k lathe.UpstreamKind) bool {
 func codeOf(err error) lathe.Code {
 	switch c := lathe.CodeOf(err); c {
 	case "", lathe.CodeUpstream, lathe.CodeUpstreamProtocol, lathe.CodeTimeout, lathe.CodeCancelled, lathe.CodeInterrupted, lathe.CodeRateLimited,
-		lathe.CodeUnavailable, lathe.CodeIncompleteCall, lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound:
+		lathe.CodeUnavailable, lathe.CodeIncompleteCall, lathe.CodeInvalidRequest, lathe.CodeInvalidConfig, lathe.CodeConflict, lathe.CodeNotFound,
+		lathe.CodeBudgetExhausted, lathe.CodePriceUnknown:
 		return c
 	default:
 		return lathe.CodeInternal

@@ -14,7 +14,7 @@ var reasonLabels = []lathe.Reason{
 	lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults,
 	lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded,
 	lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength,
-	lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal,
+	lathe.ReasonUpstreamError, lathe.ReasonBudgetExhausted, lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal,
 }
 
 var codeLabels = []lathe.Code{

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server/internal/middleware"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A Key authenticates callers and bounds their rights. Its name is the principal of their runs and restricts every query
@@ -41,6 +42,9 @@ type Key struct {
 	Labels  map[string]string
 
 	identity *Identity
+	// Group and the budgets of the key and of the group are what listings show: [loop.Options].Meter enforces them. nil: none.
+	Group               string
+	Budget, GroupBudget *store.Budget
 }
 
 // A setup is a [Setup] that was checked.

@@ -93,6 +93,8 @@ type Options struct {
 	Bus *observe.Bus
 	// Approvals is the approver of the runners. It stores its answers in Index. If it is nil, no call can be approved.
 	Approvals *approval.Queue
+	// Ledger is what model calls used, for /api/usage and /api/keys; nil: they do not show it.
+	Ledger store.Ledger
 	// Ready, if set, is called for each /readyz. If it returns an error, such as that the store cannot be written, /readyz
 	// answers 503 and the cause is logged.
 	Ready func(ctx context.Context) error

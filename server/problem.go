@@ -33,6 +33,8 @@ func (p *problem) Error() string { return strconv.Itoa(p.Status) + " " + p.Code 
 // kind is the `type` of OpenAI's errors.
 func (p *problem) kind() string {
 	switch {
+	case p.Code == string(lathe.CodeBudgetExhausted):
+		return "insufficient_quota" // OpenAI's word for an account that has no more money
 	case p.Status == http.StatusTooManyRequests:
 		return "rate_limit_error"
 	case p.Status == http.StatusUnauthorized:
@@ -156,6 +158,8 @@ func failure(res *event.Result) *problem {
 			return notNow(res.Err)
 		}
 		return &problem{Status: http.StatusServiceUnavailable, Code: string(res.Reason), Message: "The server stops; try again.", RetryAfter: time.Second}
+	case lathe.ReasonBudgetExhausted:
+		return overBudget(res)
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
 	}
 	if p := storeProblem(res.Err); p != nil {

@@ -15,6 +15,7 @@ var queries = map[string][]string{
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
 	"GET /api/tools":            {"stats", "since"},
 	"GET /api/tools/{name}":     {"since"},
+	"GET /api/usage":            {"since", "until"},
 	"GET /api/audit":            {"limit"},
 	"GET /api/approvals":        {"run_id", "session_id", "limit", "after"},
 	"GET /api/sessions":         {"q", "limit", "after"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/store"
 )
 
 // State is what the server tells operators about its parts, and the changes that they may make while it runs. Its texts
@@ -171,6 +172,7 @@ func (h *stateHandler) routes() []route {
 		{pattern: "GET /api/tools/{name}", handle: h.showTool},
 		{pattern: "GET /api/models", handle: withState(h.listModels)},
 		{pattern: "GET /api/keys", handle: h.listKeys},
+		{pattern: "GET /api/usage", handle: h.showUsage},
 		{pattern: "POST /api/policy/explain", handle: withState(h.explain), body: wholeBody},
 		{pattern: "GET /api/audit", handle: onlyAdmin(withState(h.showAudit))},
 		{pattern: "GET /api/config", handle: onlyAdmin(withState(h.listSettings))},
@@ -358,18 +360,32 @@ type keyRow struct {
 	Active            int      `json:"active"`              // requests in progress
 	MaxCost           float64  `json:"max_cost,omitempty"`  // US dollars of one run
 	MaxTokens         int64    `json:"max_tokens_total,omitempty"`
+	Group             string   `json:"group,omitempty"`
+	// Used is what the key used on this day and in this month, with its budgets.
+	Used []budgetRow `json:"used,omitempty"`
 }
 
 // listKeys lists the keys: all of them for an admin key, its own for another.
-func (h *stateHandler) listKeys(w http.ResponseWriter, _ *http.Request, c *caller) {
-	rows := []keyRow{}
+func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) {
+	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
 	for i := range c.setup.Keys {
 		k := &c.setup.Keys[i]
 		if k.Name != c.key.configured() && !c.key.isAdmin() {
 			continue
 		}
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
-			Concurrency: k.Concurrency, Active: h.usage.active(k.Name), MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal)})
+			Concurrency: k.Concurrency, Active: h.usage.active(k.Name), MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal), Group: k.Group})
+		bounds = append(bounds, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
+	}
+	if h.opts.Ledger != nil {
+		used, err := h.budgetRows(r.Context(), bounds)
+		if err != nil {
+			c.fail(w, h.storeFailed(c, err))
+			return
+		}
+		for i := range rows {
+			rows[i].Used = used[2*i : 2*i+2] // day and month
+		}
 	}
 	c.answer(w, listBody[keyRow]{rows})
 }

@@ -80,6 +80,15 @@ type Limit struct{ Nanos, Tokens int64 }
 // NoLimit bounds nothing.
 var NoLimit = Limit{-1, -1}
 
+// A Budget bounds a key or a group in each day and each month. The zero value admits only what costs and uses nothing.
+type Budget struct{ Day, Month Limit }
+
+// NoBudget bounds nothing.
+var NoBudget = Budget{NoLimit, NoLimit}
+
+// BoundsMoney reports whether the budget has a limit in US dollars.
+func (b *Budget) BoundsMoney() bool { return b.Day.Nanos >= 0 || b.Month.Nanos >= 0 }
+
 // A Bound is an account with its limit.
 type Bound struct {
 	Account
@@ -248,6 +257,8 @@ type BudgetError struct {
 	Balance Balance
 	// WantNanos and WantTokens are what the call would have reserved.
 	WantNanos, WantTokens int64
+	// Resets is the time until the period ends, by the clock of the caller, which sets it; stores leave it 0.
+	Resets time.Duration
 }
 
 // Error names the account.

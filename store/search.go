@@ -51,10 +51,13 @@ func (q *RunQuery) fits(r *RunSummary) bool {
 		(q.Reason == "" || q.Reason == r.Reason) && (q.ErrorCode == "" || q.ErrorCode == r.ErrorCode)
 }
 
-// ParseTime reads a time as RFC 3339 has it, or how long before now it was: a whole number of days, hours, minutes or
+// ParseTime reads a time as RFC 3339 has it, a day in UTC such as 2026-11-23, or how long before now it was: a whole number of days, hours, minutes or
 // seconds, such as 7d, 6h, 15m or 30s. Times before 1970 and after 2199 are errors, since stores count nanoseconds.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, s)
+	}
 	if err != nil && s != "" {
 		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}[s[len(s)-1]]
 		var n uint64

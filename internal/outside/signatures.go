@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/audit"
+	"github.com/lathe-run/lathe/budget"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/guest"
@@ -29,6 +30,7 @@ import (
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/server/console"
 	"github.com/lathe-run/lathe/server/mcp"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
@@ -44,6 +46,7 @@ var (
 	_ func(*config.Config, *app.Options) (*app.App, error)                                          = app.New
 	_ func(*approval.QueueOptions) *approval.Queue                                                  = approval.NewQueue
 	_ func(string, *audit.Options) (*audit.Log, error)                                              = audit.Open
+	_ func(store.Ledger, *budget.Options) *budget.Meter                                             = budget.New
 	_ func(string, *config.LoadOptions) (*config.Config, error)                                     = config.Load
 	_ func(string) (*dialect.Dialect, bool)                                                         = dialect.Lookup
 	_ func(lathe.Model, *guest.HostOptions) (*guest.LoopHost, error)                                = guest.NewHost

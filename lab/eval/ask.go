@@ -71,7 +71,7 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	switch res.Reason {
 	case lathe.ReasonUpstreamError:
 		r.Class = upstreamClass(res.Err)
-	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault:
+	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
 		r.Class = ClassException
 	case lathe.ReasonRunTimeout:
 		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"

@@ -83,7 +83,7 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	case lathe.ReasonUpstreamError:
 		r.Class = upstreamClass(res.Err)
 		return
-	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault:
+	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
 		r.Class = ClassException
 		return
 	case lathe.ReasonAnswered:

@@ -61,7 +61,7 @@ func finishOf(r lathe.Reason) string {
 		return finishFilter
 	case lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop, lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded:
 		return finishOther
-	case lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault,
+	case lathe.ReasonNoToolCalls, lathe.ReasonToolError, lathe.ReasonUnknownTool, lathe.ReasonUpstreamError, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted,
 		lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal:
 	}
 	return finishError
@@ -81,6 +81,8 @@ func failureText(r lathe.Reason) string {
 		return "unknown_tool: the model asked for a tool that there is not"
 	case lathe.ReasonGuestFault:
 		return "guest_fault: a guest program broke the rules of its memory"
+	case lathe.ReasonBudgetExhausted:
+		return "budget_exhausted: the budget of this key or of its group does not admit another model call"
 	case lathe.ReasonInterrupted:
 		return "interrupted: the run broke off"
 	default: // of all other reasons only internal is a failure

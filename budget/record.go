@@ -1,0 +1,158 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/store"
+)
+
+// retryAfter is the pause after an attempt to record usage that failed.
+const retryAfter = time.Second
+
+// pending is the usage of calls without a budget that is not recorded yet: at most one row for each day, key and model.
+type pending struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	rows    map[store.UsageKey]*store.Counts
+	// Batches that were taken and that were recorded, and attempts that failed, with the error of the last one.
+	taken, recorded, failures int64
+	failed                    error
+	closed                    bool
+	stop                      chan struct{} // closed with it
+}
+
+func (p *pending) init() {
+	p.rows, p.changed, p.stop = map[store.UsageKey]*store.Counts{}, sync.NewCond(&p.mu), make(chan struct{})
+}
+
+func (p *pending) add(k store.UsageKey, c store.Counts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows[k] == nil {
+		p.rows[k] = &store.Counts{}
+	}
+	p.rows[k].Add(c)
+	p.changed.Broadcast()
+}
+
+// take blocks until there are rows, and returns them. ok is false once the meter is closed.
+func (p *pending) take() (rows []store.UsageRow, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.rows) == 0 && !p.closed {
+		p.changed.Wait()
+	}
+	if p.closed {
+		return nil, false
+	}
+	for k, c := range p.rows {
+		rows = append(rows, store.UsageRow{UsageKey: k, Counts: *c})
+	}
+	clear(p.rows)
+	p.taken++
+	return rows, true
+}
+
+// done is called when a batch was recorded, or an attempt failed.
+func (p *pending) done(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.recorded++
+	} else {
+		p.failures, p.failed = p.failures+1, err
+	}
+	p.changed.Broadcast()
+}
+
+func (p *pending) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		close(p.stop)
+		p.changed.Broadcast()
+	}
+}
+
+// Flush waits until the usage of all calls that have ended is recorded. It returns the error of an attempt that fails meanwhile.
+func (m *Meter) Flush(ctx context.Context) error {
+	p := &m.pending
+	wake := context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.changed.Broadcast()
+	})
+	defer wake()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, failures := p.taken, p.failures
+	if len(p.rows) > 0 {
+		last++ // the next batch has them
+	}
+	for p.recorded < last && p.failures == failures && !p.closed {
+		if err := ctx.Err(); err != nil {
+			return &lathe.Error{Code: lathe.CodeTimeout, Op: "budget: record usage", Err: err}
+		}
+		p.changed.Wait()
+	}
+	if p.recorded < last {
+		return p.failed
+	}
+	return nil
+}
+
+// record records batches until the meter is closed. A batch that fails is tried again under its id, so that it counts once.
+func (m *Meter) record() {
+	ctx := context.Background()
+	for {
+		rows, ok := m.pending.take()
+		if !ok {
+			return
+		}
+		id := fmt.Sprintf("%s-%d", m.process, m.serial.Add(1))
+		for {
+			one, cancel := context.WithTimeout(ctx, settleTimeout)
+			err := m.ledger.Record(one, id, m.now(), rows)
+			cancel()
+			m.pending.done(err)
+			if err == nil {
+				break
+			}
+			m.log.Error("what model calls used was not recorded: it is tried again", "code", lathe.CodeOf(err))
+			select {
+			case <-time.After(retryAfter):
+			case <-m.pending.stop:
+				return
+			}
+		}
+	}
+}
+
+// Reports returns the ledger for reports: what this process has not recorded yet is recorded first.
+func (m *Meter) Reports() store.Ledger { return &reports{m.ledger, m} }
+
+type reports struct {
+	store.Ledger
+	meter *Meter
+}
+
+// Balances implements [store.Ledger].
+func (r *reports) Balances(ctx context.Context, accounts []store.Account) ([]store.Balance, error) {
+	if err := r.meter.Flush(ctx); err != nil {
+		return nil, err
+	}
+	return r.Ledger.Balances(ctx, accounts)
+}
+
+// Usage implements [store.Ledger].
+func (r *reports) Usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
+	if err := r.meter.Flush(ctx); err != nil {
+		return nil, err
+	}
+	return r.Ledger.Usage(ctx, f)
+}

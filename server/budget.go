@@ -1,0 +1,187 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/price"
+	"github.com/lathe-run/lathe/store"
+)
+
+// inProgressRetry is the Retry-After of a call that the budget would admit if the calls in progress used nothing.
+const inProgressRetry = 5 * time.Second
+
+// overBudget is the problem of a run that a budget did not admit. If the rest of the budget is only reserved, by calls in
+// progress, the client may try again soon, and else not by itself.
+func overBudget(res *event.Result) *problem {
+	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
+		return &problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,
+			Message: "This key has a budget in US dollars, and the model has no price: choose another model, or have the operator set models.NAME.price."}
+	}
+	p := &problem{Status: http.StatusTooManyRequests, Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
+		Message: "The budget of this key or of its group does not admit another model call."}
+	var over *store.BudgetError
+	if !errors.As(res.Err, &over) {
+		return p
+	}
+	b, x := &over.Bound, &over.Balance
+	used := fmt.Sprintf("of %d tokens, %d are used and %d are reserved by calls in progress, and this call could use up to %d", b.Limit.Tokens, x.SpentTokens, x.ReservedTokens, over.WantTokens)
+	inProgress := b.Limit.Tokens < 0 || x.SpentTokens+over.WantTokens <= b.Limit.Tokens
+	if b.Limit.Nanos >= 0 && x.SpentNanos+x.ReservedNanos+over.WantNanos > b.Limit.Nanos {
+		used = fmt.Sprintf("of %s US dollars, %s are spent and %s are reserved by calls in progress, and this call could cost up to %s",
+			price.Money(b.Limit.Nanos), price.Money(x.SpentNanos), price.Money(x.ReservedNanos), price.Money(over.WantNanos))
+		inProgress = inProgress && x.SpentNanos+over.WantNanos <= b.Limit.Nanos
+	}
+	p.Message = fmt.Sprintf("The budget of the %s %s for %s (UTC) does not admit this call: %s. It begins again at %s.", b.Kind, b.Name, b.Period, used, b.Resets().Format(time.RFC3339))
+	p.RetryAfter = max(over.Resets, time.Second)
+	if inProgress {
+		p.RetryAfter, p.NoRetry = min(p.RetryAfter, inProgressRetry), false
+	}
+	return p
+}
+
+// A budgetRow is an account with its limits, which are absent where there are none.
+type budgetRow struct {
+	Kind           string    `json:"kind"` // key or group
+	Name           string    `json:"name"`
+	Period         string    `json:"period"` // "2026-11-23" or "2026-11", in UTC
+	Resets         time.Time `json:"resets_at"`
+	CostLimit      *float64  `json:"cost_limit,omitempty"` // US dollars, as are the other costs
+	TokenLimit     *int64    `json:"token_limit,omitempty"`
+	SpentCost      float64   `json:"spent_cost"`
+	SpentTokens    int64     `json:"spent_tokens"`
+	ReservedCost   float64   `json:"reserved_cost"` // by calls in progress
+	ReservedTokens int64     `json:"reserved_tokens"`
+}
+
+// budgetRows returns the accounts of keys, and of the groups that bounds has, with their balances of now.
+func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetRow, error) {
+	accounts := make([]store.Account, len(bounds))
+	for i, b := range bounds {
+		accounts[i] = b.Account
+	}
+	balances, err := co.opts.Ledger.Balances(ctx, accounts)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]budgetRow, len(bounds))
+	for i, b := range bounds {
+		x := balances[i]
+		rows[i] = budgetRow{Kind: b.Kind, Name: b.Name, Period: b.Period, Resets: b.Resets(), SpentCost: price.Money(x.SpentNanos).Dollars(), SpentTokens: x.SpentTokens,
+			ReservedCost: price.Money(x.ReservedNanos).Dollars(), ReservedTokens: x.ReservedTokens}
+		if b.Limit.Nanos >= 0 {
+			limit := price.Money(b.Limit.Nanos).Dollars()
+			rows[i].CostLimit = &limit
+		}
+		if b.Limit.Tokens >= 0 {
+			rows[i].TokenLimit = &b.Limit.Tokens
+		}
+	}
+	return rows, nil
+}
+
+// boundsOf returns the accounts of a budget on a day.
+func boundsOf(kind, name, day string, b *store.Budget) []store.Bound {
+	if b == nil {
+		b = &store.NoBudget
+	}
+	return []store.Bound{{Account: store.Account{Kind: kind, Name: name, Period: day}, Limit: b.Day},
+		{Account: store.Account{Kind: kind, Name: name, Period: day[:len("2006-01")]}, Limit: b.Month}}
+}
+
+// bounded returns the accounts of budgets that the caller sees: its own and that of its group, or all for an admin key.
+func (c *caller) bounded(day string) (out []store.Bound) {
+	groups := map[string]bool{}
+	for i := range c.setup.Keys {
+		k := &c.setup.Keys[i]
+		if k.Name != c.key.accountName() && !c.key.isAdmin() {
+			continue
+		}
+		out = append(out, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
+		if k.Group != "" && !groups[k.Group] {
+			groups[k.Group] = true
+			out = append(out, boundsOf(store.AccountGroup, k.Group, day, k.GroupBudget)...)
+		}
+	}
+	return slices.DeleteFunc(out, func(b store.Bound) bool { return b.Limit == store.NoLimit })
+}
+
+// accountName returns the name of the key that the caller's calls count for.
+func (k *Key) accountName() string { return cmp.Or(k.Profile, k.Name) }
+
+// A usageRow is a row of the ledger with its cost.
+type usageRow struct {
+	store.UsageRow
+	Cost float64 `json:"cost"` // US dollars, of the calls whose price is known
+}
+
+type usageBody struct {
+	Since   string      `json:"since"` // days in UTC: since is included, until is not
+	Until   string      `json:"until"`
+	Total   usageTotal  `json:"total"`
+	Data    []usageRow  `json:"data"`
+	Budgets []budgetRow `json:"budgets"`
+}
+
+type usageTotal struct {
+	store.Counts
+	Cost float64 `json:"cost"`
+}
+
+// maxUsageRows bounds the rows of an answer.
+const maxUsageRows = 100_000
+
+// showUsage answers with what the calls of the caller used, by day, key, group and model; those of all keys for an admin key.
+func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) {
+	if h.opts.Ledger == nil {
+		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server has no store that counts usage: see serve.store."})
+		return
+	}
+	now := h.opts.Now().UTC()
+	q := &store.RunFilter{}
+	if p := narrowTimes(q, r.URL.Query(), now); p != nil {
+		c.fail(w, p)
+		return
+	}
+	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
+	if !q.Until.IsZero() { // the day of a time is included
+		f.Until = dayOf(q.Until.Add(24*time.Hour - time.Nanosecond))
+	}
+	if !c.key.isAdmin() {
+		f.Key = c.key.accountName()
+	}
+	rows, err := h.opts.Ledger.Usage(r.Context(), &f)
+	if err == nil && len(rows) > maxUsageRows {
+		c.fail(w, badRequest("since", "There are more than %d rows: ask for fewer days.", maxUsageRows))
+		return
+	}
+	body := &usageBody{Since: f.Since, Until: f.Until, Data: []usageRow{}}
+	if err == nil {
+		body.Budgets, err = h.budgetRows(r.Context(), c.bounded(now.Format(time.DateOnly)))
+	}
+	if err != nil {
+		c.fail(w, h.storeFailed(c, err))
+		return
+	}
+	for i := range rows {
+		body.Total.Add(rows[i].Counts)
+		body.Data = append(body.Data, usageRow{rows[i], price.Money(rows[i].Nanos).Dollars()})
+	}
+	body.Total.Cost = price.Money(body.Total.Nanos).Dollars()
+	c.answer(w, body)
+}
+
+// dayOf returns the day of a time in UTC, "" of the zero time.
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateOnly)
+}
