@@ -55,6 +55,7 @@ var rules = []rule{
 	{path: "internal/oauth", imports: []string{"egress", "internal/private", "internal/rawjson", "secret", "internal/httpname"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/modelcontextprotocol/go-sdk/oauthex", "golang.org/x/oauth2"}},
 	{path: "internal/oidc", imports: []string{"internal/httpname", "internal/rawjson"}, std: []string{"net/http"}, outside: []string{"github.com/go-jose/go-jose"}},
+	{path: "internal/webhook", imports: []string{"event"}, std: []string{"log/slog", "net/http"}},
 	{path: "internal/oidc/oidctest", std: []string{"net/http"}, outside: []string{"github.com/go-jose/go-jose"}},
 	{path: "internal/private", std: []string{"os", "syscall"}},
 	{path: "internal/schema", imports: []string{"internal/rawjson", "internal/shorten"},

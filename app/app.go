@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/webhook"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/server/mcp"
@@ -63,6 +64,7 @@ type App struct {
 	identities identities         // verifies the tokens of callers
 	meter      *budget.Meter      // of model calls; nil: the store has no ledger
 	traces     *observe.Traces    // nil: no collector
+	webhook    *webhook.Notifier  // nil: none is configured
 	metrics    *observe.Metrics   //
 	sinks      []event.Sink       // of every event
 	engine     *engine.Engine     // nil until start
@@ -186,6 +188,9 @@ func (a *App) start(cfg *config.Config) {
 	a.tasks.Go(func() { a.server.Maintain(ctx) })
 	a.tasks.Go(func() { a.identities.prepare(ctx, a.log) })
 	a.tasks.Go(func() { RefreshTools(ctx, a.mcp) })
+	if a.webhook != nil {
+		a.tasks.Go(func() { a.webhook.Run(ctx) })
+	}
 	if a.shared() {
 		a.tasks.Go(func() { a.switches.follow(ctx) })
 	}

@@ -42,6 +42,9 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if _, err := loadCertificate(cfg); err != nil {
 		return err
 	}
+	if _, err := newWebhook(cfg, nil); err != nil {
+		return err
+	}
 	if err := checkStore(cfg.Serve.Store.Reveal()); err != nil {
 		return err
 	}

@@ -21,6 +21,13 @@ func (a *App) newServer(cfg *config.Config) error {
 	if a.traces != nil {
 		a.sinks = append(a.sinks, a.traces)
 	}
+	var err error
+	if a.webhook, err = newWebhook(cfg, a.log); err != nil {
+		return err
+	}
+	if a.webhook != nil {
+		a.sinks = append(a.sinks, a.webhook)
+	}
 	runs := &engine.Options{Sinks: a.sinks, Log: a.log, Lease: cfg.Cluster.Lease}
 	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
 		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
@@ -41,7 +48,6 @@ func (a *App) newServer(cfg *config.Config) error {
 	if s, ok := a.store.(interface{ Check(context.Context) error }); ok {
 		out.Ready = s.Check
 	}
-	var err error
 	if a.engine, err = engine.New(runs); err != nil {
 		return err
 	}

@@ -127,6 +127,11 @@ func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error
 // serverClient reaches the host of one server and no other. How long an answer takes and how large
 // it is are bounded where its messages are read.
 func serverClient(address string, cfg *config.Config) (*egress.Client, error) {
+	return hostClient(address, cfg, &egress.Options{Timeout: -1, HeaderTimeout: -1, MaxBodyBytes: -1, MaxRedirects: -1})
+}
+
+// hostClient returns a client that reaches the host and port of an address and no other.
+func hostClient(address string, cfg *config.Config, opts *egress.Options) (*egress.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -138,8 +143,7 @@ func serverClient(address string, cfg *config.Config) (*egress.Client, error) {
 		}
 	}
 	return egress.New(
-		&egress.Rules{Hosts: []string{u.Hostname()}, Schemes: []string{u.Scheme}, Ports: []int{port}, Private: cfg.Tools.Egress.Private},
-		&egress.Options{Timeout: -1, HeaderTimeout: -1, MaxBodyBytes: -1, MaxRedirects: -1})
+		&egress.Rules{Hosts: []string{u.Hostname()}, Schemes: []string{u.Scheme}, Ports: []int{port}, Private: cfg.Tools.Egress.Private}, opts)
 }
 
 // checkServers refuses addresses of servers that no connection would be made to.

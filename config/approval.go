@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Approval says how clients of chat completions learn that a run waits for an approval.
+// Approval says how clients and people learn that a run waits for an approval.
 type Approval struct {
 	// How long the answer of a chat completion is held open while its run waits for an approval, at most 5m where it
 	// is not streamed; then the run goes on in the same answer. `0s`: the answer ends with `approval.waiting_text`
@@ -12,4 +12,16 @@ type Approval struct {
 	// be there once, `{tool}` for the tools, `{command}` for the command that answers. It is taken out of what the
 	// model sees.
 	WaitingText string "key:\"waiting_text\" default:\"This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the server's page, then go on with this conversation.\" is:\"sentence\" also:\"pending_text\""
+	// Endpoint that is told of calls that wait; see docs/policy.md. Changes take effect after a restart.
+	Webhook Webhook `key:"webhook"`
+}
+
+// Webhook is an HTTP endpoint that gets signed notices.
+type Webhook struct {
+	// Address of the endpoint. Default: none. An address that is not public must be in `tools.egress.private`.
+	URL Ref `key:"url" is:"url"`
+	// Secret of the signatures, as a reference to `whsec_` and 24 to 64 bytes in base64.
+	Secret Ref `key:"secret" is:"key" also:"key signing_secret"`
+	// Address of the console for the link of a notice, such as `https://lathe.example.com`. Default: no link.
+	Page string `key:"page" is:"word" also:"console link"`
 }
