@@ -99,8 +99,8 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	return out
 }
 
-// listPrice returns the vendor's list price and longest answer of a model, where its server is the vendor's own. A price of which
-// the configuration sets a part is left to the configuration as a whole. merged is what profile and presets set.
+// listPrice returns the vendor's list price and longest answer of a model, where its server is the vendor's own. If the
+// configuration sets a part of the price, no part of it comes from the list. merged is what profile and presets set.
 func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (out []config.Expanded) {
 	if m.Provider == "sim" {
 		return nil

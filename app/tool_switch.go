@@ -48,7 +48,7 @@ func (a *App) openSwitches(ctx context.Context) error {
 	return a.switches.read(ctx)
 }
 
-// read takes over what the store keeps.
+// read replaces the disabled tools of this process with those in the store.
 func (s *toolSwitches) read(ctx context.Context) error {
 	if s.kept == nil {
 		return nil

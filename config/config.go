@@ -216,7 +216,7 @@ type ToolCalling struct {
 	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." also:"approval_timeout"`
 	// Tokens of one run, or `none`.
 	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" also:"max_tokens"` // the largest number: no bound
-	// US dollars of one run, by `models.NAME.price`, else as far as servers say it; or `none`.
+	// US dollars of one run, by `models.NAME.price`, else as model servers report it; or `none`.
 	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" also:"max_cost_usd"` // 0: no bound
 }
 

@@ -174,7 +174,7 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// Unset is how an amount of [price.Money] is kept that nothing sets.
+// Unset is the value of an amount of [price.Money] that is not set.
 const Unset price.Money = -1
 
 // moneyKind is an exact amount of US dollars, from 0. off is kept as [Unset].

@@ -12,9 +12,9 @@ import (
 // has signed.
 type OIDC struct {
 	// Issuer of the tokens, as in their `iss`, such as `https://login.example.com/realms/main`. Callers send them where
-	// they would send a key. It wants `serve.oidc.audience`, and `keys` as profiles; see docs/gateway.md.
+	// they would send a key. It requires `serve.oidc.audience`, and `keys` as profiles; see docs/gateway.md.
 	Issuer Ref `key:"issuer" is:"url" also:"url provider"`
-	// Values of which `aud` of a token has to have one.
+	// Audiences: `aud` of a token must contain one of them.
 	Audience []string `key:"audience" also:"aud client_id client_ids"`
 	// Address of the issuer's keys, a JWKS. Default: the one that its discovery document names.
 	JWKSURL Ref `key:"jwks_url" is:"url" also:"jwks_uri keys_url"`
@@ -22,11 +22,11 @@ type OIDC struct {
 	Algorithms []string `key:"algorithms" default:"RS256,ES256,EdDSA" is:"algorithm" also:"alg algs"`
 	// By how much the clocks of issuer and daemon may differ.
 	ClockSkew time.Duration `key:"clock_skew" default:"30s" range:"0s..5m" also:"leeway skew"`
-	// Claim whose values `serve.oidc.profiles` looks at: a text or a list of texts. In objects, with dots between:
-	// `realm_access.roles`.
+	// Claim whose values `serve.oidc.profiles` maps to keys: a text or a list of texts. Names of nested members are joined
+	// with dots: `realm_access.roles`.
 	ProfileClaim string `key:"profile_claim" is:"word" also:"claim groups_claim role_claim"`
-	// Which key's rights and limits a caller has, as `VALUE=KEY`, where VALUE is one of the claim and KEY a name of
-	// `keys`: the first of the list whose value the token has.
+	// Entries `VALUE=KEY`: a caller whose claim has VALUE gets the rights and limits of KEY, a name of `keys`. The first
+	// entry that matches counts.
 	Profiles []string `key:"profiles" is:"profile" also:"groups roles"`
 	// Key whose rights and limits the other callers have. Default: they are refused.
 	DefaultProfile string `key:"default_profile" is:"word" also:"profile"`
@@ -75,14 +75,14 @@ func (l *loader) checkCallers() {
 	switch {
 	case !o.IsSet():
 		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim != "" || !o.JWKSURL.IsZero() {
-			l.at(base+".issuer", "no issuer: whose tokens identify callers")
+			l.at(base+".issuer", "no issuer: set the issuer whose tokens identify callers")
 		}
 	case len(o.Audience) == 0:
 		l.at(base+".audience", "no audience: tokens that the issuer made for other servers would be accepted")
 	case len(profiles) == 0:
 		l.at(base+".profiles", "no profiles: every caller would be refused; set serve.oidc.profiles or serve.oidc.default_profile")
 	case len(o.Profiles) > 0 && o.ProfileClaim == "":
-		l.at(base+".profile_claim", "no claim: whose values are in serve.oidc.profiles")
+		l.at(base+".profile_claim", "no claim: set the claim whose values serve.oidc.profiles maps")
 	case len(o.Algorithms) == 0:
 		l.at(base+".algorithms", "no algorithm: every token would be refused")
 	}

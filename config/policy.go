@@ -55,7 +55,7 @@ type Budget struct {
 	Tools map[string]int `key:"tools" names:"pattern" per:"pattern of tool names to number" range:"0.." also:"per_tool"`
 	// Tokens of one run, after which no model call follows.
 	Tokens int64 `key:"tokens" default:"none" off:"none"` // the largest number: no bound
-	// US dollars of one run, by `models.NAME.price`, else as far as servers say it.
+	// US dollars of one run, by `models.NAME.price`, else as model servers report it.
 	Cost float64 `key:"cost" default:"none" is:"dollars"`
 }
 

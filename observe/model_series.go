@@ -30,8 +30,8 @@ var (
 
 type pair struct{ first, second string }
 
-// pairs hands out what belongs to two label values, which it finds without allocating. Once there are maxModelSeries, and
-// for values that cannot be labels, it is what belongs to the pair of rest.
+// pairs holds one value, such as a set of series, for each pair of label values; get does not allocate for a known pair. For
+// a new pair beyond maxModelSeries, and for texts that cannot be labels, get returns the value of the pair of rest.
 type pairs[T any] struct {
 	make func(first, second string) T
 

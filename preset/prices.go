@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/price"
 )
 
-// A ListPrice is what the vendor of a model asks for it, as the vendor's own page said on a day. Batches, priority tiers,
+// A ListPrice is the vendor's price of a model, as the vendor's own page said on a day. Batches, priority tiers,
 // caches of an hour, and tools of the vendor have other prices. A model whose price depends on the length of the request or
 // the time of day has no list price here.
 type ListPrice struct {
@@ -40,7 +40,7 @@ func anthropic(model string, p price.Price, maxOutput int64) ListPrice {
 	return ListPrice{Host: anthropicHost, Model: model, Price: p, MaxOutput: maxOutput, Source: anthropicPrices, Read: "2026-10-24"}
 }
 
-// listPrices has one row a model. OpenAI does not ask for cache writes more than for other input.
+// listPrices has one row a model. OpenAI charges cache writes as other input.
 var listPrices = []ListPrice{
 	openai("gpt-4.1", tenths(2000, 500, 2000, 8000), 32_768),
 	openai("gpt-4o", tenths(2500, 1250, 2500, 10_000), 16_384),

@@ -54,7 +54,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 		switch {
 		case h.opts.Switches == nil:
 			p = &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot disable tools."}
-		case !disable && h.opts.Switches.Disabled(name) != nil: // also one that there is not any more
+		case !disable && h.opts.Switches.Disabled(name) != nil: // also a tool that no longer exists
 		default:
 			p = c.tool(name, "")
 		}

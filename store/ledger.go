@@ -26,7 +26,7 @@ import (
 //	              the process that made b is killed; the reservation expires
 //	Sweep         → spent 80
 //
-// The caller names the times. They decide which day a call counts for and when a reservation expires, and never how much
+// The caller supplies the times. They decide which day a call counts for and when a reservation expires, and never how much
 // an account may use: processes whose clocks differ do not exceed a limit. Errors have the codes of every store.
 type Ledger interface {
 	// Reserve reserves the amount in the accounts of r, in all of them or in none. If that would exceed a limit, it returns an

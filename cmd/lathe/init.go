@@ -45,7 +45,7 @@ func initCommand() *cobra.Command {
 		Short: "Write a commented lathe.yaml for a model server",
 		Long: `Writes lathe.yaml, or the file that --config names, for one model server, with the documentation of its settings as comments.
 It asks on a terminal for what no flag says. Elsewhere --model is needed if the server has several models. The first probes of
-` + "`lathe doctor`" + ` are made, and what they find is set, unless --no-check says not to. A file that is there is left as it is, unless --force is given.`,
+` + "`lathe doctor`" + ` are made, and what they find is set, unless --no-check is given. A file that is there is left as it is, unless --force is given.`,
 		Example: `  lathe init
   lathe init --base-url http://127.0.0.1:11434/v1 --model qwen3
   lathe init --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-5-mini --print`,

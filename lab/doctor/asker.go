@@ -16,8 +16,8 @@ type Asker struct {
 	connected bool
 }
 
-// NewAsker returns an Asker for the model. opts may be nil; of them, Timeout, MaxBytes, MaxTokens, Wait and MaxWait matter. The error
-// is that of an address or a wire that is none. The caller closes the Asker.
+// NewAsker returns an Asker for the model. opts may be nil; of them, Timeout, MaxBytes, MaxTokens, Wait and MaxWait matter. It returns
+// an error if the address or the wire is not valid. The caller closes the Asker.
 func NewAsker(t Target, opts *Options) (*Asker, error) {
 	x, err := newExaminer(t, opts)
 	if err != nil {

@@ -63,11 +63,12 @@ type runGroup struct {
 	Failed int
 	Runs   []*Run // those that failed first
 	Left   int    // further ones that the page has no room for
-	Open   bool   // few failures need no click to be seen
-	Talk   bool   // nor do the conversations of very few
+	Open   bool   // expanded, because few runs failed
+	Talk   bool   // conversations are expanded, because very few runs failed
 }
 
-// grouped puts runs to their model and scenario. The page has room for all failures before it has room for others.
+// grouped puts runs to their model and scenario. Failures are added before runs that passed, up to
+// maxConversations.
 func grouped(s *Summary, failed, passed []*Run) []runGroup {
 	type key struct {
 		model, scenario string

@@ -67,7 +67,7 @@ type Row struct {
 	answered       int
 
 	Usage lathe.Usage `json:"usage"` // of all runs
-	// Cost is in US dollars, of all runs, as far as the server says it.
+	// Cost is in US dollars, of all runs, by the price of the model, else as the server reports it.
 	Cost float64 `json:"cost,omitempty"`
 	// Repeated counts attempts at runs that reached no server, before the ones that are counted.
 	Repeated int `json:"repeated,omitempty"`

@@ -114,7 +114,7 @@ type Run struct {
 	Draft  json.RawMessage   `json:"draft"`
 	Checks []Check           `json:"checks"`
 	Usage  lathe.Usage       `json:"usage"`
-	// Cost is in US dollars, as far as the server says it.
+	// Cost is in US dollars, by the price of the model, else as the server reports it.
 	Cost float64 `json:"cost,omitempty"`
 	// Calls are the requests to the model, in order.
 	Calls []ModelCall `json:"model_calls"`

@@ -58,8 +58,8 @@ var definitions = []definition{
 	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", false},
 }
 
-// metrics of findings that do not go by their group. "" lowers none: it is judged where a probe looks for it, or says nothing of
-// an answer.
+// ofFinding has the metrics of findings whose metric is not that of their group in byGroup. "" lowers none: a probe counts the
+// finding itself, or the finding is not a property of an answer.
 var ofFinding = map[string]string{
 	"json-instead-of-stream": metricShape, "content-type": metricShape, "too-large": metricDelivery, "not-a-completion": metricDelivery,
 	"error-in-band": metricDelivery, "error-in-band-first": metricDelivery, "cut-mid-argument": metricDelivery, "cut-mid-text": metricDelivery,

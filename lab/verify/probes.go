@@ -48,7 +48,7 @@ func (o *Options) repeats() int { return (o.Trials + 1) / 2 }
 // A schemaCase is a tool's schema with arguments that fit it.
 type schemaCase struct{ schema, arguments string }
 
-// schemaCases have what models and grammars of servers stumble over: nesting, lists, enums, numbers, optional and nullable members,
+// schemaCases have what models and grammars of servers often get wrong: nesting, lists, enums, numbers, optional and nullable members,
 // alternatives, definitions, empty objects and free keys.
 var schemaCases = []schemaCase{
 	{`{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"],"additionalProperties":false}`, `{"title":"Shopping","text":"bread and butter"}`},
@@ -63,8 +63,8 @@ var schemaCases = []schemaCase{
 	{`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"}},"required":["query"],"additionalProperties":false}`, `{"query":"open orders"}`},
 }
 
-// fidelityCases are arguments that get lost on the way: large integers, long fractions, characters beyond the first plane, escapes,
-// nothing, JSON in a string.
+// fidelityCases are arguments that servers often change: large integers, long fractions, characters outside the Basic Multilingual
+// Plane, escapes, an empty object, JSON in a string.
 var fidelityCases = []string{
 	`{"value":9007199254740993}`,
 	`{"value":0.30000000000000004}`,

@@ -1,5 +1,5 @@
 // Package verify measures how well an endpoint calls tools: whether a server of a model does it as the wire promises, and as well
-// as another server of the same model. It asks by the [doctor.Asker], whose judgement of the bytes it counts, and compares by the
+// as another server of the same model. It sends requests with a [doctor.Asker], counts the findings in their answers, and compares by the
 // statistics of package eval.
 //
 // [Run] makes a fixed number of requests, which [Plan] states before. The [Report] has one [Metric] for each property. A request
