@@ -39,10 +39,10 @@ models:
 		limit  int
 		origin string
 	}{
-		"gpt-5-mini":  {mini, true, 128_000, "list price of 2026-11-05"},
-		"snapshot":    {mini, true, 128_000, "list price of 2026-11-05"},
-		"claude":      {haiku, true, 64_000, "list price of 2026-10-24"},
-		"claude-wire": {haiku, true, 64_000, "list price of 2026-10-24"},
+		"gpt-5-mini":  {mini, true, 128_000, "list price read on 2026-11-23"},
+		"snapshot":    {mini, true, 128_000, "list price read on 2026-11-23"},
+		"claude":      {haiku, true, 64_000, "list price read on 2026-11-23"},
+		"claude-wire": {haiku, true, 64_000, "list price read on 2026-11-23"},
 		"own":         {price.Price{Input: price.Dollar, CachedInput: price.Dollar, CacheWrite: price.Dollar, Output: 2 * price.Dollar}, true, 100, "lathe.yaml:7"},
 		"proxy":       {origin: "default"},
 		"router":      {origin: "default"},

@@ -120,7 +120,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 	if !ok {
 		return nil
 	}
-	from := "list price of " + list.Read
+	from := "list price read on " + list.Read
 	prices := []config.Expanded{
 		{Key: "price.input", Value: list.Price.Input.String(), From: from}, {Key: "price.cached_input", Value: list.Price.CachedInput.String(), From: from},
 		{Key: "price.cache_write", Value: list.Price.CacheWrite.String(), From: from}, {Key: "price.output", Value: list.Price.Output.String(), From: from}}
@@ -128,7 +128,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 		out = prices
 	}
 	if list.MaxOutput > 0 {
-		out = append(out, config.Expanded{Key: "output_limit", Value: strconv.FormatInt(list.MaxOutput, 10), From: "model list of " + list.Read})
+		out = append(out, config.Expanded{Key: "output_limit", Value: strconv.FormatInt(list.MaxOutput, 10), From: "limit read on " + list.Read})
 	}
 	return out
 }

@@ -103,14 +103,30 @@ func transformTable() string {
 
 func priceTable() string {
 	var b strings.Builder
-	b.WriteString("| server | model | input | cached input | cache write | output | longest answer | read on |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| server | model | input | cached input | cache write | output | longest answer | sources | copy read on |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, p := range ListPrices() {
 		longest := ""
 		if p.MaxOutput > 0 {
 			longest = fmt.Sprint(p.MaxOutput)
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s | %s | [%s](%s) |\n", p.Host, p.Model, p.Price.Input, p.Price.CachedInput, p.Price.CacheWrite, p.Price.Output,
-			longest, p.Read, p.Source)
+		sources := sourceLink(p.Source)
+		if p.LimitSource != p.Source {
+			sources += ", longest answer: " + sourceLink(p.LimitSource)
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s | %s | %s | %s |\n", p.Host, p.Model, p.Price.Input, p.Price.CachedInput, p.Price.CacheWrite, p.Price.Output,
+			longest, sources, p.Read)
 	}
 	return b.String()
+}
+
+// sourceLink returns a link that names who states it.
+func sourceLink(address string) string {
+	name := "vendor"
+	switch {
+	case address == liteLLM:
+		name = "LiteLLM"
+	case strings.HasPrefix(address, modelsDev):
+		name = "models.dev"
+	}
+	return fmt.Sprintf("[%s](%s)", name, address)
 }
