@@ -256,6 +256,15 @@ func TestBudgetsOfTwoKeysAndTheirGroup(t *testing.T) {
 	if got := s.do("other", http.MethodGet, "/api/keys", "").Body.String(); !strings.Contains(got, `"spent_cost":0.01`) || strings.Contains(got, `"app"`) {
 		t.Errorf("its keys: %s", got)
 	}
+	for query, want := range map[string]string{
+		"since=2026-11-29&until=2026-11-29":           `"total":{"calls":6,`, // the last day is included
+		"since=2026-11-29&until=2026-11-29T05:00:00Z": `"total":{"calls":6,`,
+		"since=2026-11-01&until=2026-11-28":           `"total":{"calls":0,`,
+	} {
+		if got := s.do("boss", http.MethodGet, "/api/usage?"+query, "").Body.String(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
 	if rec := s.do("app", http.MethodGet, "/api/usage?key=other", ""); rec.Code != 400 {
 		t.Errorf("a parameter that there is not: %d", rec.Code)
 	}

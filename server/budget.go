@@ -152,7 +152,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 	}
 	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
 	if !q.Until.IsZero() { // the day of a time is included
-		f.Until = dayOf(q.Until.Add(24*time.Hour - time.Nanosecond))
+		f.Until = dayOf(q.Until.UTC().AddDate(0, 0, 1))
 	}
 	if !c.key.isAdmin() {
 		f.Key = c.key.accountName()
