@@ -1,4 +1,4 @@
-// Models and keys: limits, and what the newest model calls have used.
+// Models and keys: limits, and what was used in this month.
 
 import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Loading, PageHeader, PlainTable, Seen } from "../components/basics";
@@ -6,20 +6,19 @@ import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 
 interface Model { name: string; provider: string; model?: string; dialect: string; supports_tools: boolean; default: boolean; limits: Record<string, number> }
-interface Key { name: string; role: string; models?: string[]; tools?: string[]; approve: string[]; requests_per_minute: number; concurrency: number; active: number; max_cost?: number; max_tokens_total?: number }
-interface Call { model: string; usage: { input_tokens: number; output_tokens: number }; cost?: number }
+interface Key { name: string; role: string; models?: string[]; tools?: string[]; approve: string[]; requests_per_minute: number; concurrency: number; active: number; max_cost?: number; max_tokens_total?: number; used?: { period: string; spent_cost: number; spent_tokens: number; cost_limit?: number; token_limit?: number }[] }
+interface Used { calls: number; unpriced_calls?: number; input_tokens: number; output_tokens: number; cost: number }
 
 const limit = (key: string, n: number) => `${words(key.replace(/_ms$/, ""))} ${key.endsWith("_ms") ? duration(n) : n.toLocaleString()}`;
 
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
   const keys = useResource<{ data: Key[] }>("api/keys", { every: 5000 });
-  const calls = useResource<{ data: Call[]; next?: string }>("api/summaries?limit=1000", { every: 15_000 });
-  const spent = new Map<string, { calls: number; input: number; output: number; cost: number }>();
-  for (const c of calls.data?.data ?? []) {
-    const s = spent.get(c.model) ?? { calls: 0, input: 0, output: 0, cost: 0 };
-    s.calls++; s.input += c.usage.input_tokens; s.output += c.usage.output_tokens; s.cost += c.cost ?? 0;
-    spent.set(c.model, s);
+  const usage = useResource<{ since: string; data: (Used & { model: string })[] }>("api/usage", { every: 15_000 });
+  const spent = new Map<string, Used>();
+  for (const u of usage.data?.data ?? []) {
+    const s = spent.get(u.model) ?? { calls: 0, unpriced_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
+    spent.set(u.model, { calls: s.calls + u.calls, unpriced_calls: (s.unpriced_calls ?? 0) + (u.unpriced_calls ?? 0), input_tokens: s.input_tokens + u.input_tokens, output_tokens: s.output_tokens + u.output_tokens, cost: s.cost + u.cost });
   }
   return <div class="page">
     <PageHeader title="Models and keys" />
@@ -30,15 +29,18 @@ export default function Models() {
         <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
-      <p class="soft small">Of the newest {count(calls.data?.data.length ?? 0, "model call")} that this key may see{calls.data?.next ? "; older ones are left out" : ""}. Costs are those that providers report.</p>
-      {spent.size === 0 ? <Empty title="No model call is stored." /> : <PlainTable label="Tokens and cost of each model" head={["Model", "Calls", "Input tokens", "Output tokens", "US $"]}>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input.toLocaleString()}</td><td>{s.output.toLocaleString()}</td><td>{s.cost ? s.cost.toFixed(4) : "not known"}</td></tr>)}</PlainTable>}
+      <p class="soft small">All model calls that this key may see{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>
+      {usage.error && !usage.data && (isGone(usage.error) ? <Empty title="This server does not count usage." /> : <ErrorState error={usage.error} retry={usage.reload} />)}
+      {!usage.data && !usage.error && <Loading />}
+      {usage.data && (spent.size === 0 ? <Empty title="No model call was made in this month." /> : <PlainTable label="Tokens and cost of each model" head={["Model", "Calls", "Input tokens", "Output tokens", "US $"]}>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input_tokens.toLocaleString()}</td><td>{s.output_tokens.toLocaleString()}</td><td>{s.unpriced_calls === s.calls ? "not known" : s.cost.toFixed(4)}{s.unpriced_calls && s.unpriced_calls < s.calls ? ` and ${count(s.unpriced_calls, "call")} without a price` : ""}</td></tr>)}</PlainTable>)}
     </section>
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
       {keys.data?.data.length === 0 && <Empty title="This server has no keys.">Every process on its machine may call it. <code>keys</code> in lathe.yaml names some.</Empty>}
       <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
-          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd></dl></article>)}</div>
+          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
+          {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</dd></>)}</dl></article>)}</div>
     </section>
   </div>;
 }
