@@ -42,7 +42,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
 	root.PersistentFlags().Bool("plain", false, "no colours, no lines that are written over, and answers as they were written")
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { choosePlain(cmd) }
-	root.AddCommand(runCommand(), chatCommand(), serveCommand(), initCommand(), openCommand(), manCommand(), workerCommand(), connectCommand(), runsCommand(), storeCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), verifyCommand(), configCommand(), keysCommand(), versionCommand())
+	root.AddCommand(runCommand(), chatCommand(), serveCommand(), initCommand(), openCommand(), manCommand(), workerCommand(), connectCommand(), runsCommand(), usageCommand(), storeCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), verifyCommand(), configCommand(), keysCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)

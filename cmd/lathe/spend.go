@@ -1,0 +1,200 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe/price"
+	"github.com/lathe-run/lathe/store"
+)
+
+// usageDimensions are what the rows of `lathe usage` can be grouped by.
+var usageDimensions = []string{"day", "key", "group", "model"}
+
+// usageCommand reports what model calls used.
+func usageCommand() *cobra.Command {
+	var name, since, until, by string
+	var server serverFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Report calls, tokens and cost by key, group, model and day", Args: cobra.NoArgs,
+		Long: `Reports what model calls used, from a store or from a running daemon. A daemon shows a key its own calls, and an admin
+key those of all keys. Days are those of UTC. The default is this month.`,
+		Example: `  lathe usage --store sqlite:runs.db
+  lathe usage --server http://127.0.0.1:8700 --key-file admin.key --by day,key --since 7d`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dimensions := strings.Split(by, ",")
+			for i, d := range dimensions {
+				switch {
+				case !slices.Contains(usageDimensions, d):
+					return usageError("--by: unknown name %q: want some of %s", d, strings.Join(usageDimensions, ", "))
+				case slices.Contains(dimensions[:i], d):
+					return usageError("--by: %s is named twice", d)
+				}
+			}
+			now := time.Now().UTC()
+			f := &store.UsageFilter{Since: now.Format("2006-01") + "-01", Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
+			q := store.RunFilter{}
+			if err := boundTimes(&q, since, until, now); err != nil {
+				return err
+			}
+			if !q.Since.IsZero() {
+				f.Since = q.Since.UTC().Format(time.DateOnly)
+			}
+			if !q.Until.IsZero() { // its day is included
+				f.Until = q.Until.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+			}
+			if f.Until <= f.Since {
+				return usageError("--until ends the report before its first day, %s: see --since", f.Since)
+			}
+			rows, err := readUsage(cmd, &server, name, f)
+			if err != nil {
+				return err
+			}
+			return printRows(cmd.OutOrStdout(), groupUsage(rows, dimensions), asJSON, func(out io.Writer, rows []spendRow) error {
+				return printUsageTable(out, rows, dimensions)
+			})
+		},
+	}
+	storeFlag(cmd, &name)
+	server.add(cmd, false)
+	fl := cmd.Flags()
+	fl.StringVar(&by, "by", "key,model", "`names` of what the rows are grouped by, separated by commas: "+strings.Join(usageDimensions, ", "))
+	fl.StringVar(&since, "since", "", "from the day of this `time`: 2026-11-01, RFC 3339, or how long ago, such as 7d (default the first of this month)")
+	fl.StringVar(&until, "until", "", "to the end of the day of this `time`, in the same forms (default today)")
+	fl.BoolVar(&asJSON, "json", false, "print one JSON line for each row")
+	return cmd
+}
+
+// readUsage reads the rows of a store, or asks a daemon for them.
+func readUsage(cmd *cobra.Command, server *serverFlags, name string, f *store.UsageFilter) ([]store.UsageRow, error) {
+	src, err := openRuns(cmd, server, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.close() }() // it was only read
+	switch src := src.(type) {
+	case *daemonClient:
+		return src.usage(cmd.Context(), f)
+	case *storedRuns:
+		if ledger, ok := src.store.(store.Ledger); ok {
+			rows, err := ledger.Usage(cmd.Context(), f)
+			if err != nil {
+				return nil, storeError(err)
+			}
+			return rows, nil
+		}
+	}
+	return nil, usageError("--store: this store does not count usage")
+}
+
+// usage asks the daemon. Its costs are dollars as floating point numbers.
+func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
+	var body struct {
+		Data []struct {
+			store.UsageRow
+			Cost float64 `json:"cost"`
+		} `json:"data"`
+	}
+	until, err := time.Parse(time.DateOnly, f.Until)
+	if err != nil {
+		return nil, err
+	}
+	last := until.AddDate(0, 0, -1).Format(time.DateOnly) // included
+	q := url.Values{"since": {f.Since}, "until": {last}}
+	if err := c.call(ctx, http.MethodGet, "/api/usage?"+q.Encode(), nil, &body); err != nil {
+		return nil, err
+	}
+	rows := make([]store.UsageRow, len(body.Data))
+	for i, r := range body.Data {
+		rows[i] = r.UsageRow
+		rows[i].Nanos = int64(math.Round(r.Cost * float64(price.Dollar)))
+	}
+	return rows, nil
+}
+
+// A spendRow is a row of `lathe usage`. The names that the rows are not grouped by are nil.
+type spendRow struct {
+	Day   *string `json:"day,omitempty"`
+	Key   *string `json:"key,omitempty"`
+	Group *string `json:"group,omitempty"`
+	Model *string `json:"model,omitempty"`
+	store.Counts
+	Cost float64 `json:"cost"` // in US dollars
+}
+
+// name returns where the row has the name of a dimension.
+func (r *spendRow) name(dimension string) **string {
+	return map[string]**string{"day": &r.Day, "key": &r.Key, "group": &r.Group, "model": &r.Model}[dimension]
+}
+
+// groupUsage adds up the rows that are equal in the dimensions. They are ordered by day, key, group and model.
+func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
+	sums := map[store.UsageKey]*store.Counts{}
+	for i := range rows {
+		k := store.UsageKey{}
+		for _, d := range dimensions {
+			*dimension(&k, d) = *dimension(&rows[i].UsageKey, d)
+		}
+		if sums[k] == nil {
+			sums[k] = &store.Counts{}
+		}
+		sums[k].Add(rows[i].Counts)
+	}
+	var sorted []store.UsageRow
+	for k, sum := range sums {
+		sorted = append(sorted, store.UsageRow{UsageKey: k, Counts: *sum})
+	}
+	slices.SortFunc(sorted, store.CompareUsage)
+	grouped := make([]spendRow, len(sorted))
+	for i := range sorted {
+		r := &grouped[i]
+		r.Counts, r.Cost = sorted[i].Counts, price.Money(sorted[i].Nanos).Dollars()
+		for _, d := range dimensions {
+			*r.name(d) = dimension(&sorted[i].UsageKey, d)
+		}
+	}
+	return grouped
+}
+
+// dimension returns where k has the name of a dimension.
+func dimension(k *store.UsageKey, name string) *string {
+	return map[string]*string{"day": &k.Day, "key": &k.Key, "group": &k.Group, "model": &k.Model}[name]
+}
+
+// printUsageTable prints the rows and their sum.
+func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\tCALLS\tINPUT TOKENS\tOUTPUT TOKENS\tUS DOLLARS\n", strings.ToUpper(strings.Join(dimensions, "\t")))
+	line := func(names []string, c *store.Counts) {
+		cost := price.Money(c.Nanos).String()
+		if c.Unpriced > 0 {
+			cost += fmt.Sprintf(" (%d of the calls without a price)", c.Unpriced)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", strings.Join(names, "\t"), c.Calls, c.InputTokens, c.OutputTokens, cost)
+	}
+	var total store.Counts
+	for i := range rows {
+		names := make([]string, len(dimensions))
+		for j, d := range dimensions {
+			names[j] = cmp.Or(printable(**rows[i].name(d)), "-")
+		}
+		line(names, &rows[i].Counts)
+		total.Add(rows[i].Counts)
+	}
+	names := make([]string, len(dimensions))
+	names[0] = "total"
+	line(names, &total)
+	return w.Flush()
+}
