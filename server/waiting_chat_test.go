@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/sqlite"
 )
 
 // A reply is what a client of chat completions sees.
@@ -354,7 +357,20 @@ func (h *house) tend() (stop func()) {
 func (h *house) pending() string {
 	h.t.Helper()
 	_, body := h.do("GET", "/metrics", "")
-	for line := range strings.Lines(body) {
+	return h.openApprovals(body)
+}
+
+// gauge is pending without a request to the server.
+func (h *house) gauge() string {
+	h.t.Helper()
+	rec := httptest.NewRecorder()
+	h.metrics.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	return h.openApprovals(rec.Body.String())
+}
+
+func (h *house) openApprovals(metrics string) string {
+	h.t.Helper()
+	for line := range strings.Lines(metrics) {
 		if n, ok := strings.CutPrefix(line, "lathe_approvals_pending "); ok {
 			return strings.TrimSpace(n)
 		}
@@ -393,6 +409,63 @@ func TestApprovalsPendingIsThatOfTheStore(t *testing.T) {
 			for second.pending() != "1" { // the other process has ended it; a timeout of the test says that this never comes
 				time.Sleep(time.Millisecond)
 			}
+		})
+	}
+}
+
+// A server that starts on a store counts the calls that wait before it gets a request, and without waiting for the next
+// look at the store.
+func TestApprovalsPendingAfterARestart(t *testing.T) {
+	t.Parallel()
+	inMemory := store.NewMemory(nil)
+	path := filepath.Join(t.TempDir(), "runs.db")
+	for name, start := range map[string]func(t *testing.T) store.RunIndex{
+		"shared": func(*testing.T) store.RunIndex { return inMemory },
+		"SQLite": func(t *testing.T) store.RunIndex {
+			t.Helper()
+			kept, err := sqlite.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := kept.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return kept
+		},
+	} {
+		build := func(t *testing.T) *house {
+			t.Helper()
+			return open(t, func(s *setting) {
+				s.store = start(t)
+				s.opts = func(o *server.Options) { o.Limits.Expiry = 24 * time.Hour } // one look at the store, when it starts
+			})
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Run("before", func(t *testing.T) {
+				h := build(t)
+				h.rest(h.begin("write {\"n\":1}\nwrite {\"n\":2}").ID)
+				h.rest(h.begin("write {\"n\":3}").ID)
+			})
+			t.Run("after", func(t *testing.T) {
+				h := build(t)
+				if got := h.gauge(); got != "0" {
+					t.Fatalf("before the server looks at its store: %s", got)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				var tending sync.WaitGroup
+				tending.Go(func() { h.gateway.Maintain(ctx) })
+				defer tending.Wait()
+				defer stop()
+				deadline := time.Now().Add(time.Minute)
+				for h.gauge() != "3" {
+					if time.Now().After(deadline) {
+						t.Fatalf("the gauge is %s, want 3", h.gauge())
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
 		})
 	}
 }
