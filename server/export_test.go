@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -30,4 +31,18 @@ func (g *Server) Routes() []RouteRow {
 			Pooled: rt.credential != noCredential && rt.pool != noPool, Watcher: rt.pool == watcherPool || rt.pool == socketPool, Socket: rt.pool == socketPool})
 	}
 	return out
+}
+
+// FillSessions has the server hold as many sessions and unused links as it may; those that it adds are of other keys.
+func (g *Server) FillSessions() {
+	s := g.sessions
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range []map[idHash]*session{s.of, s.links} {
+		for len(of) < maxSessions {
+			other := strconv.Itoa(len(of))
+			of[hashOf(other)] = &session{principal: other, began: now, expires: now.Add(s.life)}
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -65,30 +66,42 @@ func randomID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// begin begins a session of the key and returns its id.
-func (s *sessions) begin(k *Key) (id string, one *session) {
+// begin begins a session of the key and returns its id. It returns a problem if the server holds [maxSessions].
+func (s *sessions) begin(k *Key) (id string, one *session, p *problem) {
 	id = randomID()
 	now := s.now()
 	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, csrf: randomID(), began: now, expires: k.until(now.Add(s.life))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	put(s.of, hashOf(id), one, maxKeySessions, now)
-	return id, one
+	if !put(s.of, hashOf(id), one, maxKeySessions, now) {
+		return "", nil, tooManySessions("sessions")
+	}
+	return id, one, nil
 }
 
-// link makes a token that begins one session of the key within [linkLife].
-func (s *sessions) link(k *Key) (token string, expires time.Time) {
+// link makes a token that begins one session of the key within [linkLife]. It returns a problem if the server holds
+// [maxSessions] links that were not used.
+func (s *sessions) link(k *Key) (token string, expires time.Time, p *problem) {
 	token = randomID()
 	now := s.now()
 	one := &session{principal: k.Name, secret: k.hash(), identity: k.identity, began: now, expires: k.until(now.Add(linkLife))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	put(s.links, hashOf(token), one, maxLinks, now)
-	return token, one.expires
+	if !put(s.links, hashOf(token), one, maxLinks, now) {
+		return "", time.Time{}, tooManySessions("sign-in links")
+	}
+	return token, one.expires, nil
 }
 
-// put adds an entry. It removes those that have expired, and the oldest of the same key if it has most of them.
-func put(of map[idHash]*session, at idHash, one *session, most int, now time.Time) {
+// tooManySessions is the problem of a caller who would get one more than [maxSessions].
+func tooManySessions(what string) *problem {
+	return &problem{Status: http.StatusServiceUnavailable, Code: "too_many_sessions", RetryAfter: time.Minute,
+		Message: fmt.Sprintf("The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)}
+}
+
+// put adds an entry and reports whether there was room for it. It removes those that have expired, and the oldest of the
+// same key if it has most of them.
+func put(of map[idHash]*session, at idHash, one *session, most int, now time.Time) bool {
 	n := 0
 	var oldest idHash
 	var since time.Time
@@ -105,9 +118,11 @@ func put(of map[idHash]*session, at idHash, one *session, most int, now time.Tim
 	if n >= most {
 		delete(of, oldest)
 	}
-	if len(of) < maxSessions {
-		of[at] = one
+	if len(of) >= maxSessions {
+		return false
 	}
+	of[at] = one
+	return true
 }
 
 // redeem returns the key of a sign-in link and ends the link; nil if the token is none.
@@ -232,13 +247,16 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 
 // SignInLink returns the fragment of an address that signs a browser in as the key of that name: "signin=TOKEN", for a URL
 // such as http://127.0.0.1:8700/#signin=TOKEN. It begins one session, until the returned time. It returns an error if there
-// is no such key.
+// is no such key, or if the server holds 10,000 links that were not used.
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
 	for i := range setup.Keys {
 		if setup.Keys[i].Name == key {
-			token, expires := g.sessions.link(&setup.Keys[i])
+			token, expires, p := g.sessions.link(&setup.Keys[i])
+			if p != nil {
+				return "", time.Time{}, invalid("sign in", errors.New(p.Message))
+			}
 			return signInFragment(token), expires, nil
 		}
 	}

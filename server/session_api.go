@@ -113,7 +113,11 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 	if old := cookieOf(r); old != "" {
 		g.sessions.end(old)
 	}
-	id, one := g.sessions.begin(k)
+	id, one, p := g.sessions.begin(k)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
 	c.key = k // for the log
 	setCookie(w, r, id, one.expires)
 	c.answer(w, c.sessionBody(one, k))
@@ -139,7 +143,11 @@ func (g *Server) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) {
 		c.fail(w, &problem{Status: http.StatusForbidden, Code: "key_required", Message: "A session makes no links: send the API key itself."})
 		return
 	}
-	token, expires := g.sessions.link(c.key)
+	token, expires, p := g.sessions.link(c.key)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
 	c.answerAs(w, http.StatusCreated, struct {
 		Fragment  string    `json:"fragment"` // of the address of the console
 		ExpiresAt time.Time `json:"expires_at"`

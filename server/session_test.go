@@ -268,6 +268,44 @@ func TestSignInLinkIsUsedOnce(t *testing.T) {
 	}
 }
 
+// A server that holds as many sessions as it may refuses to begin one and sets no cookie, until one has ended. Who has a
+// session may sign in again.
+func TestSignInRefusesMoreSessionsThanTheServerHolds(t *testing.T) {
+	t.Parallel()
+	clock := newHandClock()
+	f := serve(t, keyed(&setting{now: clock.now}, key("ann")))
+	ann := `{"key":"` + text("ann") + `"}`
+	has := newBrowser(f)
+	has.signIn(ann)
+	f.gateway.FillSessions()
+	refused := func(what string, resp *http.Response, body string) {
+		t.Helper()
+		if resp.StatusCode != 503 || !strings.Contains(body, `"code":"too_many_sessions"`) || resp.Header.Get("Retry-After") != "60" || len(resp.Cookies()) > 0 {
+			t.Errorf("%s: %d %s, %v", what, resp.StatusCode, body, resp.Header)
+		}
+	}
+	later := newBrowser(f)
+	resp, body := later.do("POST", "/api/session", ann)
+	refused("a session", resp, body)
+	resp, body = f.do("POST", "/api/session/links", "", "Authorization", "Bearer "+text("ann"))
+	refused("a link", resp, body)
+	if _, _, err := f.gateway.SignInLink("ann"); err == nil || !strings.Contains(err.Error(), "10000 sign-in links") {
+		t.Errorf("a link of the process: %v", err)
+	}
+	has.signIn(ann) // in place of the session that it has
+	if resp, body := has.do("DELETE", "/api/session", ""); resp.StatusCode != 204 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	later.signIn(ann)
+	if resp, body := later.do("GET", "/api/tools", ""); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	resp, body = newBrowser(f).do("POST", "/api/session", ann)
+	refused("one more", resp, body)
+	clock.add(13 * time.Hour) // all have expired
+	newBrowser(f).signIn(ann)
+}
+
 // A console with a listener of its own is not on that of the API, and takes neither MCP clients nor workers.
 func TestConsoleHasAListenerOfItsOwn(t *testing.T) {
 	t.Parallel()
