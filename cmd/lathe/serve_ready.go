@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	readyTimeout   = 5 * time.Second // of one question of --ready
-	maxReadyAnswer = 4 << 10         // bytes that are read of the answer
+	readyTimeout   = 5 * time.Second                                  // of one question of --ready
+	maxReadyAnswer = 4 << 10                                          // bytes that are read of the answer
+	wantsHTTPS     = "Client sent an HTTP request to an HTTPS server" // what net/http answers
 )
 
-// askReady asks the daemon at --addr, or serve.addr, whether it takes requests. It is the probe of a container that has no
-// other program.
+// askReady asks the daemon at --addr, or serve.addr, whether it takes requests: over HTTPS if the configuration has a
+// certificate, or if the daemon answers that it serves HTTPS. It is the probe of a container that has no other program.
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	addr, scheme := f.addr, "http"
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
@@ -45,22 +46,44 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), readyTimeout)
 	defer cancel()
-	url := scheme + "://" + net.JoinHostPort(host, port) + "/readyz"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
+	host = net.JoinHostPort(host, port)
+	if _, err := url.Parse(scheme + "://" + host); err != nil {
 		return usageError("--ready wants --addr HOST:PORT, where the daemon listens")
+	}
+	if err := probe(ctx, scheme, host); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("the daemon is not ready: %w", err)}
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
+	return err
+}
+
+// probe returns why the daemon at host is not ready. It asks again over HTTPS where the daemon answers that it serves that.
+func probe(ctx context.Context, scheme, host string) error {
+	status, body, err := readiness(ctx, scheme+"://"+host)
+	if err == nil && scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, wantsHTTPS) {
+		status, body, err = readiness(ctx, "https://"+host)
+	}
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("HTTP %d: %s", status, printable(strings.TrimSpace(body)))
+	}
+	return err
+}
+
+// readiness asks the daemon at that URL for /readyz.
+func readiness(ctx context.Context, daemon string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemon+"/readyz", http.NoBody)
+	if err != nil {
+		return 0, "", err
 	}
 	resp, err := (&http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{ //nolint:gosec // the certificate is for the name that callers use, and nothing secret is sent or read
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}).RoundTrip(req) // no proxy
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("the daemon is not ready: %w", err)}
+		return 0, "", err
 	}
 	defer func() { _ = resp.Body.Close() }() // the answer was read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyAnswer))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyAnswer))
 	if resp.StatusCode != http.StatusOK {
-		text := printable(strings.TrimSpace(string(body)))
-		return &exitError{exitFailed, errors.Join(fmt.Errorf("the daemon is not ready: HTTP %d: %s", resp.StatusCode, text), err)}
+		err = nil // the status says enough
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
-	return err
+	return resp.StatusCode, string(b), err
 }

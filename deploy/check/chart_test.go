@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,13 @@ func functions(t *template.Template) template.FuncMap {
 				return other
 			}
 			return value
+		},
+		"fail": func(why string) (string, error) { return "", errors.New(why) },
+		"get": func(of map[string]any, key string) any {
+			if v, ok := of[key]; ok {
+				return v
+			}
+			return ""
 		},
 		"include": func(name string, data any) (string, error) {
 			var b strings.Builder
@@ -77,6 +85,16 @@ func merge(base, over map[string]any) map[string]any {
 // render returns the objects of the chart with other values, by kind and name.
 func render(t *testing.T, over string) map[string][]byte {
 	t.Helper()
+	objects, err := rendered(t, over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// rendered is render for values that a template may refuse.
+func rendered(t *testing.T, over string) (map[string][]byte, error) {
+	t.Helper()
 	chart := readYAML(t, "../chart/Chart.yaml")
 	values, changed := readYAML(t, "../chart/values.yaml"), map[string]any{}
 	if err := yaml.Unmarshal([]byte(over), &changed); err != nil {
@@ -100,7 +118,7 @@ func render(t *testing.T, over string) map[string][]byte {
 		}
 		var b bytes.Buffer
 		if err := all.ExecuteTemplate(&b, filepath.Base(file), data); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for _, text := range strings.Split(b.String(), "\n---\n") {
 			if strings.TrimSpace(text) == "" {
@@ -122,7 +140,7 @@ func render(t *testing.T, over string) map[string][]byte {
 			objects[name] = []byte(text)
 		}
 	}
-	return objects
+	return objects, nil
 }
 
 // decode decodes an object into its type of the Kubernetes API, and fails for members that the type does not have, and for
@@ -137,6 +155,24 @@ func decode[T any](t *testing.T, objects map[string][]byte, name string) *T {
 		t.Fatalf("%s: %v\n%s", name, err, objects[name])
 	}
 	return &out
+}
+
+// The probes of the chart and the address that its servers have for each other are HTTP: HTTPS is refused by name.
+func TestChartRefusesTLS(t *testing.T) {
+	t.Parallel()
+	if _, err := rendered(t, "config: {serve: {tls: {cert: a, key: b}}}"); err == nil || !strings.Contains(err.Error(), "config.serve.tls") {
+		t.Errorf("%v", err)
+	}
+	objects, err := rendered(t, "config: {serve: {drain_delay: 5s}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := decode[appsv1.Deployment](t, objects, "Deployment team-a").Spec.Template.Spec.Containers[0]
+	for _, p := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if s := p.HTTPGet.Scheme; s != "" && s != corev1.URISchemeHTTP {
+			t.Errorf("a probe with %s", s)
+		}
+	}
 }
 
 // TestChart: the objects of the chart are well-formed, refer to each other by names and labels that exist, and run without
