@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,10 +39,9 @@ func TestExplanationsAreTheDecisionsOfTheRunner(t *testing.T) {
 	for name, effect := range map[string]lathe.Effect{"reads": lathe.ReadOnly, "repeats": lathe.Idempotent, "writes": lathe.Writes, "asked": lathe.ReadOnly, "denied": lathe.ReadOnly,
 		"open_write": lathe.Writes, "undeclared": lathe.EffectUndeclared} {
 		tools = append(tools, tool.Func(name, "A tool.", func(_ context.Context, in explained) (explained, error) { return in, nil }, &tool.FuncOptions{Effect: effect, Show: []string{"*"}}))
-	}
-	for _, name := range []string{"asked", "denied", "open_write", "reads", "repeats", "undeclared", "writes"} { // in the same order each time
 		names = append(names, name)
 	}
+	slices.Sort(names)
 	a := open(t, explainYAML, &app.Options{Tools: tools})
 	h := a.Handler()
 	if status, body := call(t, h, "", "POST", "/api/tools/repeats/disable", ""); status != 200 {

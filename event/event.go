@@ -194,11 +194,11 @@ type ModelCallFinished struct {
 }
 
 // Dollars returns what the attempt cost: Cost where the model has a price, else ProviderCost; nil: it is not known.
-func (d *ModelCallFinished) Dollars() *float64 {
-	if d.Cost != nil {
-		return d.Cost
+func (e *ModelCallFinished) Dollars() *float64 {
+	if e.Cost != nil {
+		return e.Cost
 	}
-	return d.ProviderCost
+	return e.ProviderCost
 }
 
 // ToolCallProposed says that the model asked for a call.

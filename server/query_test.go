@@ -19,7 +19,7 @@ func TestQueryParametersAreChecked(t *testing.T) {
 		{"GET /v1/models", "api-version=1", ""},
 		{"GET /metrics", "name=x", ""},
 		{"POST /api/chat", "protocol=ag-ui", ""},
-		{"POST /api/chat", "protocl=ag-ui", "Did you mean protocol?"},
+		{"POST /api/chat", "protoco=ag-ui", "Did you mean protocol?"},
 		{"POST /api/runs", "stream=true", "It takes none."},
 		{"DELETE /api/sessions/{id}", "force=1", "It takes none."},
 		{"POST /v1/messages", "beta=true", ""},

@@ -28,10 +28,10 @@ const (
 
 // A replayRequest is the body of a request to run a run again.
 type replayRequest struct {
-	model, tools, session string
-	named                 bool // the request names a model
-	settings              *openai.ChatRequest
-	options               *requestOptions
+	model, tools string
+	named        bool // the request names a model
+	settings     *openai.ChatRequest
+	options      *requestOptions
 }
 
 // replayRun starts a new run of the conversation that a recorded run began with, for the key of the request.
@@ -64,16 +64,15 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 		return nil, &problem{Status: http.StatusBadRequest, Code: "invalid_json", Message: "The body is not acceptable JSON: " + err.Error() + "."}
 	}
 	settings := []byte(`{"model":"-","prompt":"-"}`)
-	p := eachMember(body[rawjson.SkipSpace(body, 0):], "", []string{"model", "settings", "tools", "session"}, func(name, at string, v []byte) *problem {
-		at = name
-		switch name {
+	p := eachMember(body[rawjson.SkipSpace(body, 0):], "", []string{"model", "settings", "tools", "session"}, func(at, _ string, v []byte) *problem {
+		switch at {
 		case "model":
 			req.named = true
 			return take(v, &req.model, at, "a text")
 		case "tools":
 			return word(v, &req.tools, at, toolsRecorded, toolsLive)
 		case "session":
-			return req.options.member(name, at, v)
+			return req.options.member(at, at, v)
 		default:
 			if p := eachMember(v, at, replaySettings, func(string, string, []byte) *problem { return nil }); p != nil {
 				return p

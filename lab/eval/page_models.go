@@ -9,13 +9,6 @@ import (
 // maxFilters bounds the models and the classes that the page has a filter for.
 const maxFilters = 24
 
-// column returns the place of a run's model among those of the summary, -1 if it is not there.
-func (s *Summary) column(r *Run) int {
-	return slices.IndexFunc(s.Models, func(m Row) bool {
-		return m.Model == r.Model && m.Strategy == r.Strategy && m.Fallback == r.Fallback
-	})
-}
-
 // allClasses are the classes of all failures, the most frequent first.
 func (s *Summary) allClasses() []Class {
 	sum := map[Class]int{}
