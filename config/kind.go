@@ -125,7 +125,7 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 		}
 		text := lookUp(textKinds, is)
 		return &kind{what: text.what, str: true, path: is == "file", text: reflect.Value.String, parse: func(s string) (any, error) {
-			if is == "sha256" {
+			if is == "sha256" || is == keySHA256 {
 				s = strings.ToLower(s)
 			}
 			return s, text.check(s)

@@ -22,6 +22,8 @@ func TestCallersAreChecked(t *testing.T) {
 		"a key without a key":    {"keys: {dev: {}}\n", "keys.dev: no key: set key to a reference, or sha256"},
 		"two forms of a key":     {"keys: {dev: {key: \"${KEY}\", sha256: " + strings.Repeat("ab", 32) + "}}\n", "one setting"},
 		"a short hash":           {"keys: {dev: {sha256: abcd}}\n", "64 hex digits"},
+		"the hash of nothing":    {"keys: {dev: {sha256: E3B0C44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}}\n", "was empty or not set"},
+		"the hash of a line":     {"keys: {dev: {sha256: 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b}}\n", "was empty or not set"},
 		"a certificate alone":    {"serve: {tls: {cert: cert.pem}}\n", "serve.tls: a certificate needs its key"},
 	} {
 		path := write(t, t.TempDir(), "lathe.yaml", c.yaml)

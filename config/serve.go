@@ -115,7 +115,7 @@ type APIKey struct {
 	Key Ref `key:"key" is:"key" also:"secret token value"`
 	// SHA-256 of the key in place of the key itself. `lathe keys new` makes a random key and prints both: a key that a
 	// person has thought of can be found from its hash.
-	SHA256 string `key:"sha256" is:"sha256" also:"hash digest"`
+	SHA256 string `key:"sha256" is:"key sha256" also:"hash digest"`
 	// Models that the key may use. Default: `["*"]`, all. An empty list: none.
 	Models []string `key:"models" unset:"all" also:"model"` // nil: every model; empty: none
 	// Tools of the daemon that runs of the key may use. Default: `["*"]`, all. An empty list: none.

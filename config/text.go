@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ var textKinds = map[string]textKind{
 	"file":      {"path", isFile},
 	"host:port": {"host:port", isHostPort},
 	"sha256":    {"64 hex digits", isSHA256},
+	keySHA256:   {"64 hex digits", isKeySHA256},
 }
 
 // nameChecks are what items of lists (tag `is`) and names of entries (tag `names`) may be.
@@ -87,6 +89,19 @@ func isSHA256(s string) error {
 		return errors.New("a SHA-256 has 64 hex digits")
 	}
 	return nil
+}
+
+// keySHA256 is the kind of the SHA-256 of a key.
+const keySHA256 = "key sha256"
+
+// isKeySHA256 takes the SHA-256 of a key, and refuses those of an empty text and of an empty line.
+func isKeySHA256(s string) error {
+	for _, empty := range []string{"", "\n", "\r\n"} {
+		if sum := sha256.Sum256([]byte(empty)); s == hex.EncodeToString(sum[:]) {
+			return errors.New("is the SHA-256 of an empty text: the variable that was hashed was empty or not set; `lathe keys new` prints a key with its hash")
+		}
+	}
+	return isSHA256(s)
 }
 
 func isHost(s string) error {

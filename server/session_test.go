@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -157,6 +158,21 @@ func TestSignInRefusesWhatIsNoKey(t *testing.T) {
 }
 
 // Over TLS, which a browser behind a proxy reports by its origin, the cookie is Secure.
+// A key whose hash is that of a short text signs nobody in.
+func TestSignInRefusesShortKeysWithAHash(t *testing.T) {
+	t.Parallel()
+	for _, short := range []string{"\n", " ", "0123456789abcde"} {
+		b := newBrowser(serve(t, keyed(nil, server.Key{Name: "ann", Hash: sha256.Sum256([]byte(short)), Admin: true})))
+		given, err := json.Marshal(map[string]string{"key": short})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, text := b.do("POST", "/api/session", string(given)); resp.StatusCode != 401 || !strings.Contains(text, "invalid_api_key") || b.cookie != nil {
+			t.Errorf("%q: %d %s", short, resp.StatusCode, text)
+		}
+	}
+}
+
 func TestSessionCookieIsSecureOverTLS(t *testing.T) {
 	t.Parallel()
 	f := serve(t, &setting{opts: func(o *server.Options) {

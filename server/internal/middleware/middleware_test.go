@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -50,6 +51,26 @@ func TestTokensFindsEachTokenUnderAnySpellingOfTheScheme(t *testing.T) {
 	none.AddUnchecked("", secret.Secret{})
 	if index, _ := none.Find(request("Authorization", "Bearer ")); index != -1 {
 		t.Error("an empty token matches an empty secret")
+	}
+}
+
+// The hash of a short text is that of an empty variable or of a token that can be guessed.
+func TestTokensFindsNoShortTokenByItsHash(t *testing.T) {
+	t.Parallel()
+	for token, want := range map[string]int{"": -1, "\n": -1, "0123456789abcde": -1, "0123456789abcdef": 0} {
+		var tokens Tokens
+		if err := tokens.AddHash("key", "ann", sha256.Sum256([]byte(token))); err != nil {
+			t.Fatal(err)
+		}
+		if got := tokens.FindToken(token); got != want {
+			t.Errorf("%q: %d, want %d", token, got, want)
+		}
+	}
+	var chosen Tokens
+	chosen.AddUnchecked("", secret.Secret{})
+	chosen.AddUnchecked("ann", secret.New("short"))
+	if empty, short := chosen.FindToken(""), chosen.FindToken("short"); empty != -1 || short != 1 {
+		t.Errorf("unchecked tokens: %d for an empty one, %d for a short one", empty, short)
 	}
 }
 

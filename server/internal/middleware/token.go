@@ -33,6 +33,7 @@ func Bearer(r *http.Request) (token string, ok bool) {
 type Tokens struct {
 	names  []string
 	hashes [][sha256.Size]byte
+	short  []bool // the token may be shorter than MinToken
 }
 
 // Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
@@ -44,7 +45,8 @@ func (t *Tokens) Add(kind, name string, token secret.Secret) error {
 	return t.AddHash(kind, name, sha256.Sum256([]byte(token.Reveal())))
 }
 
-// AddHash appends a token of which only the SHA-256 is known. The errors are those of [Tokens.Add], but for the length.
+// AddHash appends a token of which only the SHA-256 is known. The errors are those of [Tokens.Add], but for the length: a
+// token that is shorter than [MinToken] is never found by its hash.
 func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	switch {
 	case name == "":
@@ -54,15 +56,16 @@ func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	case slices.Contains(t.hashes, hash):
 		return fmt.Errorf("the %s %s is the same as another", kind, name)
 	}
-	t.names, t.hashes = append(t.names, name), append(t.hashes, hash)
+	t.names, t.hashes, t.short = append(t.names, name), append(t.hashes, hash), append(t.short, false)
 	return nil
 }
 
 // AddUnchecked appends a token without the checks of [Tokens.Add]: an operator who starts one server for one token chooses
-// its length.
+// its length. An empty one is never found.
 func (t *Tokens) AddUnchecked(name string, token secret.Secret) {
 	t.names = append(t.names, name)
 	t.hashes = append(t.hashes, sha256.Sum256([]byte(token.Reveal())))
+	t.short = append(t.short, token.Reveal() != "")
 }
 
 // Find returns the index of the token that the request has; -1 if it has none of the list. shown reports whether it has
@@ -80,7 +83,7 @@ func (t *Tokens) FindToken(token string) (index int) {
 	index = -1
 	hash := sha256.Sum256([]byte(token))
 	for i := range t.hashes {
-		if subtle.ConstantTimeCompare(hash[:], t.hashes[i][:]) == 1 && index < 0 {
+		if subtle.ConstantTimeCompare(hash[:], t.hashes[i][:]) == 1 && index < 0 && (len(token) >= MinToken || t.short[i]) {
 			index = i
 		}
 	}
