@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -61,3 +62,31 @@ func TestCostByPrice(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// Counts and costs of a server that are absurd are bounded, so that the sums of a run hold and its limit ends it.
+func TestAbsurdUsageIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, u := range []lathe.Usage{
+		{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, TotalTokens: -5, CachedTokens: math.MaxInt64, CacheWriteTokens: math.MaxInt64, ReasoningTokens: math.MaxInt64},
+		{TotalTokens: math.MaxInt64, CacheWriteTokens: math.MinInt64},
+	} {
+		said := textTurn("hello").cost(math.MaxFloat64)
+		said.finish.Usage = u
+		l, err := loop.New(&script{turns: []turn{said}}, newRunner(t, nil), &loop.Options{Limits: lathe.Limits{MaxTokensTotal: 1000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := l.Do(t.Context(), &loop.Input{Messages: []lathe.Message{lathe.User("hi")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{res.Usage.InputTokens, res.Usage.OutputTokens, res.Usage.TotalTokens, res.Usage.CachedTokens, res.Usage.CacheWriteTokens, res.Usage.ReasoningTokens} {
+			if n < 0 || n > 1_000_000_000_000 {
+				t.Errorf("usage %+v of %+v", res.Usage, u)
+			}
+		}
+		if res.Usage.Total() < 1000 || res.Cost != 1_000_000 {
+			t.Errorf("usage %+v, cost %v", res.Usage, res.Cost)
+		}
+	}
+}

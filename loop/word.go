@@ -145,18 +145,25 @@ func faults(in []lathe.Fault) []lathe.Fault {
 	return out
 }
 
-// cost returns what a server says that a call cost, nil for what is no amount.
+// maxCountedCost bounds what a server says that a call cost, in US dollars.
+const maxCountedCost = 1_000_000
+
+// cost returns what a server says that a call cost, at most maxCountedCost; nil for what is no amount.
 func cost(c *float64) *float64 {
 	if c == nil || !(*c >= 0) || math.IsInf(*c, 0) {
 		return nil
 	}
-	return c
+	n := min(*c, maxCountedCost)
+	return &n
 }
 
-// usage returns the counts of tokens: none is below zero.
+// maxCountedTokens bounds each count of tokens of one model call, so that no answer of a server overflows a sum.
+const maxCountedTokens = 1_000_000_000_000
+
+// usage returns the counts of tokens: none is below zero or above maxCountedTokens.
 func usage(u lathe.Usage) lathe.Usage {
-	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.CachedTokens, &u.ReasoningTokens} {
-		*n = max(*n, 0)
+	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.CachedTokens, &u.CacheWriteTokens, &u.ReasoningTokens} {
+		*n = min(max(*n, 0), maxCountedTokens)
 	}
 	return u
 }
