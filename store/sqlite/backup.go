@@ -75,8 +75,8 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 
 // Restore puts the backup in the file from in the place of the store at path. It verifies the backup before it changes
 // anything, and refuses one with a newer schema or with faults. The store's file, if there is one, is kept under the name
-// that Restore returns: path with the suffix .before-restore, which must not exist. An older schema is migrated when the
-// store is opened.
+// that Restore returns: path with the suffix .before-restore, which must not exist. If path is a symbolic link, Restore
+// replaces its target, and the link stays. An older schema is migrated when the store is opened.
 //
 // The error is of code conflict if another process has the store open for writing, or a file stands in the way.
 func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept string, found *Contents, err error) {
@@ -85,7 +85,7 @@ func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept 
 	if err != nil {
 		return "", nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
 	}
-	if path, err = filepath.Abs(path); err != nil {
+	if path, err = resolve(path); err != nil {
 		return "", nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
 	if a, err := os.Stat(path); err == nil {
@@ -180,7 +180,7 @@ func present(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(fmt.Errorf("there is no store %s", path), withoutNotExist(err))
 	}
-	return filepath.Abs(path)
+	return resolve(path)
 }
 
 // withoutNotExist returns nil for the error that the caller's message names already.

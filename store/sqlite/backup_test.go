@@ -238,6 +238,59 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A symbolic link is another name of the store: the lock is that of its target, which a restore replaces.
+func TestRestoreThroughASymbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"real", "links"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, backup := filepath.Join(dir, "real", "runs.db"), filepath.Join(dir, "b.db")
+	link, further := filepath.Join(dir, "links", "runs.db"), filepath.Join(dir, "further.db")
+	for name, target := range map[string]string{link: filepath.Join("..", "real", "runs.db"), further: link} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Skip("no symbolic links:", err)
+		}
+	}
+	names := []string{path, link, further}
+	keep(t, backup, 2, "s")
+	for _, opened := range []string{further, link, path} { // the first makes the file
+		s := open(t, opened)
+		for _, name := range names {
+			if _, _, err := sqlite.Restore(t.Context(), name, backup, nil); lathe.CodeOf(err) != lathe.CodeConflict || !strings.Contains(err.Error(), "another process has it open") {
+				t.Errorf("a restore of %s while %s is open: %v", name, opened, err)
+			}
+			if _, err := sqlite.Open(name, nil); lathe.CodeOf(err) != lathe.CodeConflict {
+				t.Errorf("%s is opened while %s is open: %v", name, opened, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, _, err := sqlite.Restore(t.Context(), further, backup, nil)
+	if err != nil || filepath.Base(filepath.Dir(kept)) != "real" {
+		t.Fatalf("%q, %v", kept, err)
+	}
+	for _, name := range []string{link, further} {
+		if info, err := os.Lstat(name); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v, %v", name, info, err)
+		}
+	}
+	if count(t, open(t, path), "s") != 2 {
+		t.Error("the target does not have the runs of the backup")
+	}
+	loop := filepath.Join(dir, "loop.db")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(loop, nil); lathe.CodeOf(err) != lathe.CodeInvalidRequest || !strings.Contains(err.Error(), "symbolic links") {
+		t.Errorf("a link to itself: %v", err)
+	}
+}
+
 // A restore refuses what it could not serve, and then changes nothing. Where there is no store it makes one.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()

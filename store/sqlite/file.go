@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,6 +20,33 @@ import (
 // suffixes are those of the files of a store: the database, its log and the index of that. SQLite makes
 // the latter two with the mode of the first.
 var suffixes = []string{"", "-wal", "-shm"}
+
+// maxLinks bounds the symbolic links from a path to its file.
+const maxLinks = 40
+
+// resolve returns the absolute path of the file that path leads to, which need not exist: the lock and the other files of a
+// store are beside that file, whichever symbolic link it is opened by.
+func resolve(path string) (string, error) {
+	file, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for range maxLinks {
+		target, err := os.Readlink(file)
+		if err != nil {
+			return file, nil // no link
+		}
+		if !filepath.IsAbs(target) {
+			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // .. is that of the folder itself
+			if err != nil {
+				return "", err
+			}
+			target = filepath.Join(folder, target)
+		}
+		file = target
+	}
+	return "", fmt.Errorf("%s leads through more than %d symbolic links", path, maxLinks)
+}
 
 // restrict makes the database file with mode 0600 if it is not there, and takes the rights of others
 // from the files that are. It returns the files that had such rights.

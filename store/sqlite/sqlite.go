@@ -9,7 +9,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"path/filepath"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -44,7 +43,7 @@ type Options struct {
 }
 
 // Open opens the file at path. If it does not exist, Open creates it, readable by its owner only; the folder
-// must exist. Open removes the permissions of group and others from the store's files; see [Store.Tightened].
+// must exist. If path is a symbolic link, the store's other files are beside its target. Open removes the permissions of group and others from the store's files; see [Store.Tightened].
 // It fails with code conflict if another process has the file open for writing.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
@@ -53,7 +52,7 @@ func Open(path string, opts *Options) (*Store, error) {
 	}
 	readOnly := opts != nil && opts.ReadOnly
 	ctx := context.Background() // a file is opened at once or not
-	path, err := filepath.Abs(path)
+	path, err := resolve(path)
 	if err != nil {
 		return fail(lathe.CodeInvalidRequest, err)
 	}
