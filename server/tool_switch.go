@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -44,6 +45,21 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 	return &own
 }
 
+// anyTool returns a problem if the server has no tool of that name. Other than [caller.tool], it looks among all tools, also
+// those that are hidden or that the key may not use: an admin key disables tools for all keys.
+func (c *caller) anyTool(name string) *problem {
+	var names []string
+	if c.setup.Tools != nil {
+		for _, s := range c.setup.Tools.Specs() {
+			names = append(names, s.Name)
+		}
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return &problem{Status: http.StatusNotFound, Code: "unknown_tool", Message: "There is no such tool." + mean(name, names)}
+}
+
 // switchTool returns the handler that disables tools or enables them.
 func (h *catalogHandler) switchTool(disable bool) handler {
 	return onlyAdmin(func(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -56,7 +72,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 			p = &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot disable tools."}
 		case !disable && h.opts.Switches.Disabled(name) != nil: // also a tool that no longer exists
 		default:
-			p = c.tool(name, "")
+			p = c.anyTool(name)
 		}
 		if p == nil && disable && len(c.body) > 0 {
 			p = readObject(c.body, &given, `{"reason":"…"}`, "reason")

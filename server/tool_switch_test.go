@@ -134,6 +134,37 @@ func TestDisabledToolIsWithheldAndDenied(t *testing.T) {
 	}
 }
 
+// hiddenTool is one that is not offered to models.
+type hiddenTool struct{ tenantTool }
+
+func (*hiddenTool) Spec() *lathe.ToolSpec {
+	own := *tenantSpec
+	own.Name, own.Principals, own.Hidden = "backstage", nil, true
+	return &own
+}
+
+// An admin key disables and enables tools that it may not use itself.
+func TestAdminDisablesToolsThatItsKeyMayNotUse(t *testing.T) {
+	t.Parallel()
+	admin := key("root")
+	admin.Admin, admin.Tools = true, []string{"look"}
+	s := &switches{of: map[string]*server.DisabledTool{}}
+	h := open(t, func(set *setting) {
+		set.tools = append(set.tools, &tenantTool{}, &hiddenTool{})
+		set.opts = func(o *server.Options) { o.Switches, o.Setup.Keys = s, []server.Key{admin, key("ann")} }
+	})
+	for name, tool := range map[string]string{"a tool that its key lacks": "write", "a tool of another key's workers": "vault", "a hidden tool": "backstage", "its own": "look"} {
+		path := "/api/tools/" + tool
+		for _, enabled := range []string{"/enable", "/disable", "/enable"} {
+			if resp, body := h.do("POST", path+enabled, ""); resp.StatusCode != http.StatusOK || (s.Disabled(tool) != nil) != (enabled == "/disable") {
+				t.Errorf("%s: %s: %d %s", name, enabled, resp.StatusCode, body)
+			}
+		}
+		h.refused("POST", path+"/disable", "", 403, "admin_required", "Authorization", "Bearer "+text("ann"))
+	}
+	h.refused("POST", "/api/tools/nothing/disable", "", 404, "unknown_tool")
+}
+
 func TestToolsAreNotDisabledWithoutSwitches(t *testing.T) {
 	t.Parallel()
 	h := open(t, nil)
