@@ -18,12 +18,17 @@ import (
 type identityProvider struct {
 	tokens *oidc.Provider
 	conf   config.OIDC
+
+	settings [sha256.Size]byte // hash of conf
 }
 
 var _ server.IdentityProvider = (*identityProvider)(nil)
 
 // Issuer implements [server.IdentityProvider].
 func (p *identityProvider) Issuer() string { return p.tokens.Issuer() }
+
+// Settings implements [server.IdentityProvider].
+func (p *identityProvider) Settings() [sha256.Size]byte { return p.settings }
 
 // Identify implements [server.IdentityProvider].
 func (p *identityProvider) Identify(ctx context.Context, token string) (*server.Identity, error) {
@@ -89,7 +94,13 @@ func (i *identities) of(cfg *config.Config) (*identityProvider, error) {
 		}
 		i.tokens, i.made = p, made
 	}
-	return &identityProvider{i.tokens, o}, nil
+	return &identityProvider{i.tokens, o, settingsOf(&o)}, nil
+}
+
+// settingsOf returns a hash of the settings that decide which tokens are accepted and which rights and labels they give.
+func settingsOf(o *config.OIDC) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
+		o.Profiles, o.DefaultProfile, o.Labels})) // maps are printed in the order of their keys
 }
 
 // prepare fetches the issuer's keys, so that the first caller need not wait for them, and logs why they cannot be had.

@@ -102,6 +102,56 @@ func TestCallersWithTokensOfAnIssuer(t *testing.T) {
 	}
 }
 
+// A session does not outlive the settings that gave it its rights.
+func TestSessionEndsWithTheMappingOfItsProfile(t *testing.T) {
+	t.Parallel()
+	i := oidctest.New(t)
+	before := identityFile(i, "")
+	admin := tokenOf(i, "bob", map[string]any{"realm": map[string]any{"groups": []string{"cn=admins,ou=x"}}})
+	for name, after := range map[string]string{
+		"nothing":      before,
+		"the mapping":  strings.Replace(before, "cn=admins", "cn=owners", 1),
+		"the claim":    strings.Replace(before, "realm.groups", "groups", 1),
+		"the audience": strings.Replace(before, "[lathe]", "[other]", 1),
+		"algorithms":   identityFile(i, "    algorithms: [EdDSA]\n"),
+		"the default":  identityFile(i, "    default_profile: dev\n"),
+		"the labels":   strings.Replace(before, "{team: team}", "{team: group}", 1),
+	} {
+		if name != "nothing" && after == before {
+			t.Fatalf("%s: the configuration has not changed", name)
+		}
+		a := open(t, before, nil)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/api/session", strings.NewReader(`{"key":"`+admin+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, r)
+		cookies := w.Result().Cookies()
+		if w.Code != http.StatusOK || len(cookies) != 1 {
+			t.Fatalf("%s: sign in: %d %s", name, w.Code, w.Body)
+		}
+		status := func() int {
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/api/config", nil)
+			r.AddCookie(cookies[0])
+			w := httptest.NewRecorder()
+			a.Handler().ServeHTTP(w, r)
+			return w.Code
+		}
+		if got := status(); got != http.StatusOK {
+			t.Fatalf("%s: signed in: %d", name, got)
+		}
+		if err := a.Reload(load(t, after)); err != nil {
+			t.Fatal(err)
+		}
+		want := http.StatusUnauthorized
+		if name == "nothing" {
+			want = http.StatusOK
+		}
+		if got := status(); got != want {
+			t.Errorf("after a reload that changes %s: %d, want %d", name, got, want)
+		}
+	}
+}
+
 // lines is a log that several goroutines write.
 type lines struct {
 	mu sync.Mutex

@@ -21,6 +21,9 @@ import (
 type IdentityProvider interface {
 	// Issuer is the issuer of all tokens that Identify accepts.
 	Issuer() string
+	// Settings is a hash of everything that the result of Identify depends on besides the token: sessions and sign-in
+	// links of identified callers end when a reload changes it.
+	Settings() [sha256.Size]byte
 	// Identify verifies a token and returns its holder. Clients get the text of the error, which must have nothing of the
 	// token: with status 403 if it is [ErrNoProfile], 503 if it is [ErrNoIssuer], and 401 otherwise.
 	Identify(ctx context.Context, token string) (*Identity, error)
@@ -87,7 +90,7 @@ func (s *setup) keyOfIdentity(id *Identity) *Key {
 	}
 	k := s.Keys[i]
 	k.Secret, k.Hash = secret.Secret{}, [sha256.Size]byte{}
-	k.Name, k.Profile, k.Labels, k.identity = id.Principal(), id.Key, id.Labels, id
+	k.Name, k.Profile, k.Labels, k.identity, k.settings = id.Principal(), id.Key, id.Labels, id, s.Identity.Settings()
 	return &k
 }
 

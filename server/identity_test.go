@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,7 +28,10 @@ type idp struct {
 	others  string
 	err     error
 	expires time.Time
+	version byte // of its settings
 }
+
+func (p *idp) Settings() [sha256.Size]byte { return [sha256.Size]byte{p.version} }
 
 func (p *idp) Issuer() string { return issuer }
 
@@ -204,6 +208,33 @@ func TestSessionsOfIdentifiedCallers(t *testing.T) {
 	now.add(time.Hour)
 	if got := status(b); got != 401 {
 		t.Errorf("after the end of the token: %d", got)
+	}
+	// A reload that changes the settings of the provider ends sessions and sign-in links, also those that would name the
+	// same profile, and one that changes none does not.
+	p.expires = time.Time{}
+	for name, version := range map[string]byte{"the same settings": 0, "other settings": 1} {
+		b, unused := signIn(), newBrowser(f)
+		resp, body := f.do("POST", "/api/session/links", "", bearer(signed("carl"))...)
+		if resp.StatusCode != http.StatusCreated {
+			t.Fatalf("%s: a link: %d %s", name, resp.StatusCode, body)
+		}
+		link := parse[struct{ Fragment string }](t, body).Fragment
+		if _, err := f.gateway.Reload(&server.Setup{Models: f.models, Keys: keys, Identity: &idp{others: "dev", version: version}}); err != nil {
+			t.Fatal(err)
+		}
+		want := 200
+		if version != 0 {
+			want = 401
+		}
+		if got := status(b); got != want {
+			t.Errorf("a session under %s: %d, want %d", name, got, want)
+		}
+		if resp, body := unused.do("POST", "/api/session", `{"link_token":"`+strings.TrimPrefix(link, "signin=")+`"}`); resp.StatusCode != want {
+			t.Errorf("a link under %s: %d %s, want %d", name, resp.StatusCode, body, want)
+		}
+		if _, err := f.gateway.Reload(&server.Setup{Models: f.models, Identity: p, Keys: keys}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ type Key struct {
 	Labels  map[string]string
 
 	identity *Identity
+	settings [sha256.Size]byte // [IdentityProvider].Settings of the setup that identity was found in
 	// Group and the budgets of the key and of the group are what listings show: [loop.Options].Meter enforces them. nil: none.
 	Group               string
 	Budget, GroupBudget *store.Budget

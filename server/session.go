@@ -34,7 +34,8 @@ const (
 type session struct {
 	principal string
 	secret    [sha256.Size]byte // of the key: a session ends if the key is removed or gets another secret
-	identity  *Identity         // of an identified caller, who has no secret: a session ends if the profile or the issuer is removed
+	identity  *Identity         // of an identified caller, who has no secret: a session ends if the profile is removed
+	settings  [sha256.Size]byte // of the identity provider then: a session ends if the provider is removed or gets others
 	csrf      string
 	began     time.Time
 	expires   time.Time
@@ -70,7 +71,7 @@ func randomID() string {
 func (s *sessions) begin(k *Key) (id string, one *session, p *problem) {
 	id = randomID()
 	now := s.now()
-	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, csrf: randomID(), began: now, expires: k.until(now.Add(s.life))}
+	one = &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, csrf: randomID(), began: now, expires: k.until(now.Add(s.life))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !put(s.of, hashOf(id), one, maxKeySessions, now) {
@@ -84,7 +85,7 @@ func (s *sessions) begin(k *Key) (id string, one *session, p *problem) {
 func (s *sessions) link(k *Key) (token string, expires time.Time, p *problem) {
 	token = randomID()
 	now := s.now()
-	one := &session{principal: k.Name, secret: k.hash(), identity: k.identity, began: now, expires: k.until(now.Add(linkLife))}
+	one := &session{principal: k.Name, secret: k.hash(), identity: k.identity, settings: k.settings, began: now, expires: k.until(now.Add(linkLife))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !put(s.links, hashOf(token), one, maxLinks, now) {
@@ -167,10 +168,14 @@ func (s *sessions) end(id string) {
 	delete(s.of, hashOf(id))
 }
 
-// keyOf returns the key of a session; nil if it was removed or has another secret.
+// keyOf returns the key of a session; nil if it was removed or has another secret, or if the identity provider of its caller
+// was removed or has other settings.
 func (s *setup) keyOf(one *session) *Key {
 	if one.identity != nil {
-		return s.keyOfIdentity(one.identity)
+		if k := s.keyOfIdentity(one.identity); k != nil && k.settings == one.settings {
+			return k
+		}
+		return nil
 	}
 	for i := range s.Keys {
 		if k := &s.Keys[i]; k.Name == one.principal {
