@@ -158,7 +158,7 @@ func TestSignInRefusesWhatIsNoKey(t *testing.T) {
 }
 
 // Over TLS, which a browser behind a proxy reports by its origin, the cookie is Secure.
-// A key whose hash is that of a short text signs nobody in.
+// No caller signs in with a short key, also if the configuration has its hash.
 func TestSignInRefusesShortKeysWithAHash(t *testing.T) {
 	t.Parallel()
 	for _, short := range []string{"\n", " ", "0123456789abcde"} {
