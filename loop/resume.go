@@ -68,7 +68,7 @@ func readStart(raw json.RawMessage) (*start, error) {
 	}
 	for _, spec := range s.ClientTools {
 		if spec == nil {
-			continue
+			return s, errors.New("what the run was started from has a client tool that is null")
 		}
 		for _, schema := range []*json.RawMessage{&spec.Schema, &spec.OutputSchema} {
 			if string(*schema) == "null" { // how none is written

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
 
@@ -123,7 +125,9 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	switch {
 	case record[0].Removed > 0:
 		return nil, contentRemoved()
-	case err != nil || len(old.Messages) == 0:
+	case err != nil:
+		return nil, notReplayable(cause(err))
+	case len(old.Messages) == 0:
 		return nil, conflict("not_replayable", "The store does not have what the run began with.")
 	}
 	if p := h.checkSize(ctx, old.Messages); p != nil {
@@ -136,6 +140,9 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1}
 	if old.Settings != nil && given.choice.Mode == "" {
 		given.choice = old.Settings.ToolChoice
+	}
+	if bad := given.checkRecorded(); bad != "" {
+		return nil, notReplayable(bad)
 	}
 	p := &plan{}
 	if bad := h.makePlan(c, given, p); bad != nil {
@@ -159,7 +166,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		if lathe.CodeOf(err) == lathe.CodeContentRemoved {
 			return nil, contentRemoved()
 		}
-		return nil, conflict("not_replayable", "The run cannot be run again: "+cause(err)+".")
+		return nil, notReplayable(cause(err))
 	}
 	// The calls of the client's tools are answered from the record, too. The run never waits, so it need not be resumable.
 	if p.in.Allow != nil {
@@ -170,6 +177,57 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	}
 	p.in.ClientTools = nil
 	return n, nil
+}
+
+// checkRecorded returns what of a record the server does not take from a client either, "" if there is nothing: records are
+// imported, too, and a request would be refused where it is read.
+func (req *runRequest) checkRecorded() string {
+	for i := range req.messages {
+		m := &req.messages[i]
+		switch m.Role {
+		case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
+		default:
+			return fmt.Sprintf("the role of messages[%d] is none of system, developer, user, assistant and tool", i)
+		}
+		if m.Role != lathe.RoleAssistant && len(m.Calls()) > 0 {
+			return fmt.Sprintf("messages[%d] has tool calls and is not of the assistant", i)
+		}
+	}
+	if p := checkAnswers(req.messages); p != nil {
+		return "the calls and results of " + p.Param + " do not match"
+	}
+	names := map[string]bool{}
+	for i, t := range req.tools {
+		switch {
+		case !safeName.MatchString(t.Name):
+			return fmt.Sprintf("the name of %s[%d] is not 1 to 64 letters, digits, _ and -", req.toolsParam, i)
+		case names[t.Name]:
+			return "two of " + req.toolsParam + " have the name " + t.Name
+		case len(t.Schema) > 0 && (rawjson.Check(t.Schema, rawjson.Limits{}) != nil || t.Schema[rawjson.SkipSpace(t.Schema, 0)] != '{'):
+			return fmt.Sprintf("the schema of %s[%d] is no object that can be read", req.toolsParam, i)
+		}
+		names[t.Name] = true
+	}
+	if n := req.sampling.MaxTokens; n != nil && (*n < 1 || *n > math.MaxInt32) {
+		return fmt.Sprintf("max_tokens is not 1 to %d", math.MaxInt32)
+	}
+	if f := req.sampling.ResponseFormat; len(f) > 0 && f[rawjson.SkipSpace(f, 0)] != '{' {
+		return "response_format is no object"
+	}
+	switch req.choice.Mode {
+	case "", lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired, lathe.ChoiceFunction:
+	default:
+		return "the mode of tool_choice is none of auto, none, required and function"
+	}
+	if (req.choice.Mode == lathe.ChoiceFunction) != (req.choice.Name != "") {
+		return "a tool_choice has a name if it is a function, and else none"
+	}
+	return ""
+}
+
+// notReplayable is the problem of a record that cannot be run again.
+func notReplayable(why string) *problem {
+	return conflict("not_replayable", "The run cannot be run again: "+why+".")
 }
 
 func contentRemoved() *problem {

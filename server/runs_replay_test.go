@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -196,4 +198,82 @@ func TestReplayNeedsARecord(t *testing.T) {
 	h := open(t, nil)
 	was := h.rest(h.begin("Hello!").ID)
 	h.refused("POST", "/api/runs/"+was.ID+"/replay", "{}", 409, "replay_unavailable")
+}
+
+// What a record began with is checked as a request is: an import may have been written by hand.
+func TestReplayChecksTheRecord(t *testing.T) {
+	t.Parallel()
+	from, h := open(t, nil), openReplay(t)
+	was := from.rest(from.begin(`look {"n":1}`).ID)
+	lines := from.export(was.ID)
+	imported := func(t *testing.T, id string, change func(line string) string) string {
+		t.Helper()
+		log := change(lines[0]) + "\n" + strings.Join(lines[1:], "\n") + "\n"
+		if resp, body := h.do("POST", "/api/runs/import", strings.ReplaceAll(log, was.ID, id)); resp.StatusCode != http.StatusCreated {
+			t.Fatalf("%s: %d %s in %s", id, resp.StatusCode, body, change(lines[0]))
+		}
+		return "/api/runs/" + id + "/replay"
+	}
+	member := func(name string, value func(old string) string) func(string) string {
+		return func(line string) string {
+			var e struct{ Content map[string]json.RawMessage }
+			if err := json.Unmarshal([]byte(line), &e); err != nil || e.Content[name] == nil {
+				t.Fatal(err, line)
+			}
+			old := string(e.Content[name])
+			return strings.Replace(line, `"`+name+`":`+old, `"`+name+`":`+value(old), 1)
+		}
+	}
+	input := func(name, value string) func(string) string {
+		return member("input", func(old string) string { // of members that are there twice, the last one is read
+			return strings.TrimSuffix(old, "}") + `,"` + name + `":` + value + "}"
+		})
+	}
+	messages := func(list ...lathe.Message) func(string) string {
+		value, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return member("messages", func(string) string { return string(value) })
+	}
+	for i, tt := range []struct {
+		change func(string) string
+		says   string
+	}{
+		{input("client_tools", `[{"Name":""}]`), "the name of client_tools[0]"},
+		{input("client_tools", `[{"Name":"a b"}]`), "the name of client_tools[0]"},
+		{input("client_tools", `[{"Name":"a"},{"Name":"a"}]`), "two of client_tools have the name a"},
+		{input("client_tools", `[{"Name":"a","Schema":[]}]`), "the schema of client_tools[0]"},
+		{input("settings", `{"ToolChoice":{"Mode":"zzz"}}`), "tool_choice"},
+		{input("settings", `{"ToolChoice":{"Mode":"auto","Name":"look"}}`), "tool_choice"},
+		{input("settings", `{"ToolChoice":{"Mode":"function"}}`), "tool_choice"},
+		{input("sampling", `{"max_tokens":-1}`), "max_tokens"},
+		{input("sampling", `{"max_tokens":0}`), "max_tokens"},
+		{input("sampling", `{"response_format":"json"}`), "response_format"},
+		{messages(lathe.User("x"), lathe.Message{Role: lathe.RoleTool}), "messages[1]"},
+		{messages(lathe.Message{Role: "king", Parts: lathe.User("x").Parts}), "messages[0]"},
+		{messages(lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.ToolCall{ID: "c", Name: "look", Arguments: "{}"}}}), "messages[0]"},
+		{messages(lathe.Message{}), "messages[0]"},
+	} {
+		path := imported(t, fmt.Sprintf("bad_%d", i), tt.change)
+		for _, body := range []string{"{}", `{"tools":"live"}`} {
+			if got := h.refused("POST", path, body, http.StatusConflict, "not_replayable"); !strings.Contains(got.Detail, tt.says) {
+				t.Errorf("%d %s: %s, want %q", i, body, got.Detail, tt.says)
+			}
+		}
+	}
+	null := input("client_tools", `[null]`)(lines[0]) + "\n" + strings.Join(lines[1:], "\n") + "\n"
+	h.refused("POST", "/api/runs/import", null, http.StatusBadRequest, "invalid_export")
+	// The same record as it was, and with a choice that the request makes in place of the recorded one, is run again.
+	imported(t, "good", func(line string) string { return line })
+	if got := h.again("good", "{}"); got.Answer != was.Answer {
+		t.Errorf("%+v, of %+v", got, was)
+	}
+	imported(t, "chosen", input("settings", `{"ToolChoice":{"Mode":"zzz"}}`))
+	if got := h.again("chosen", `{"settings":{"tool_choice":"auto"}}`); got.Answer != was.Answer {
+		t.Errorf("%+v, of %+v", got, was)
+	}
+	if h.shop.wrote.Load() != 0 {
+		t.Error("a tool was called")
+	}
 }
