@@ -34,7 +34,7 @@ func resolve(path string) (string, error) {
 	for range maxLinks {
 		target, err := os.Readlink(file)
 		if err != nil {
-			return file, nil // no link
+			return file, nil //nolint:nilerr // no link
 		}
 		if !filepath.IsAbs(target) {
 			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // .. is that of the folder itself
