@@ -11,9 +11,23 @@ type RunOwner struct {
 
 type ownerKey struct{}
 
+// An ownerContext is a context with the owner of a run, in one allocation.
+type ownerContext struct {
+	context.Context
+	owner RunOwner
+}
+
+// Value implements [context.Context].
+func (c *ownerContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return &c.owner
+	}
+	return c.Context.Value(key)
+}
+
 // WithRunOwner returns a context for the sinks of one run.
 func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
-	return context.WithValue(ctx, ownerKey{}, &o)
+	return &ownerContext{ctx, o}
 }
 
 // RunOwnerFrom returns what [WithRunOwner] has put into ctx. An engine does so for the events of its runs, those of resumed
