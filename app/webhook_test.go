@@ -36,8 +36,8 @@ func loadWebhook(t *testing.T, yaml string) *config.Config {
 	return cfg
 }
 
-// A run whose call waits for an approval is told to the endpoint, without its arguments, with a signature that verifies.
-func TestWaitingCallIsToldToTheWebhook(t *testing.T) {
+// The endpoint gets one signed request without arguments for a call that waits for an approval.
+func TestWebhookGetsWaitingCall(t *testing.T) {
 	t.Parallel()
 	type request struct {
 		header http.Header

@@ -53,7 +53,7 @@ func (l *loader) checkBudgets() {
 	}
 }
 
-// budgetKey returns the key of a budget that bounds something; "": there is none.
+// budgetKey returns the first setting that is a budget with a limit; "" if the configuration has none.
 func (c *Config) budgetKey() string {
 	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
 		if c.Keys[name].Budget.Bounds() {

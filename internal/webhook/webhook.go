@@ -1,4 +1,4 @@
-// Package webhook tells an HTTP endpoint that calls wait for an approval. Requests are signed as Standard Webhooks
+// Package webhook sends a request to an HTTP endpoint for each call that waits for an approval. Requests are signed as Standard Webhooks
 // (https://www.standardwebhooks.com) specifies it. They contain no arguments of calls.
 package webhook
 
@@ -22,7 +22,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// TypeApprovalRequested is the type of a request that tells of a call that waits for an approval.
+// TypeApprovalRequested is the type of the message for a call that waits for an approval.
 const TypeApprovalRequested = "approval.requested"
 
 // Limits of a Notifier.
