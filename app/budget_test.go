@@ -400,7 +400,7 @@ func TestAgentsUseTheBudgetOfTheirCaller(t *testing.T) {
 	s.wantSpent(store.AccountKey, "app", "2026-11-29", 30)
 }
 
-// New budgets apply at once after a reload. A reload with budgets is refused if the server keeps no runs.
+// New budgets apply at once after a reload. A server without a store refuses them.
 func TestReloadChangesBudgets(t *testing.T) {
 	t.Parallel()
 	s := serveBudgets(t, "concurrency: 0", "none", "")
