@@ -87,8 +87,8 @@ func (s *toolSwitches) follow(ctx context.Context) {
 	}
 }
 
-// is reports whether a tool is disabled.
-func (s *toolSwitches) is(tool string) bool {
+// isDisabled reports whether a tool is disabled.
+func (s *toolSwitches) isDisabled(tool string) bool {
 	_, off := (*s.now.Load())[tool]
 	return off
 }
