@@ -2,8 +2,9 @@
 //
 // A call under a budget is reserved before it is made, with the most that it can use: the size of its request in bytes, which
 // no tokenizer exceeds, and the longest answer. After the call the reservation is replaced by what the server reports. If that is not known,
-// because the answer broke off or has no usage, the whole reservation is charged. Calls without a budget are only counted, in the
-// background.
+// because the answer broke off or has no usage, the whole reservation is charged. A call with tools of the vendor, a continuation or a
+// document can use more than was reserved: it is charged with what it used, which can exceed the budget. Calls without a budget are
+// only counted, in the background.
 package budget
 
 import (
