@@ -79,6 +79,11 @@ type identities struct {
 
 func (i *identities) of(cfg *config.Config) (*identityProvider, error) {
 	o := cfg.Serve.OIDC
+	for label := range o.Labels {
+		if err := server.CheckIdentityLabels(map[string]string{label: ""}); err != nil {
+			return nil, fmt.Errorf("serve.oidc.labels: %w", err)
+		}
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	made := fmt.Sprintf("%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ClockSkew})
@@ -86,11 +91,6 @@ func (i *identities) of(cfg *config.Config) (*identityProvider, error) {
 		p, err := oidc.New(&oidc.Options{Issuer: o.Issuer.Reveal(), Audience: o.Audience, KeysURL: o.JWKSURL.Reveal(), Algorithms: o.Algorithms, Skew: o.ClockSkew})
 		if err != nil {
 			return nil, fmt.Errorf("serve.oidc: %w", err)
-		}
-		for label := range o.Labels {
-			if err := server.CheckIdentityLabels(map[string]string{label: ""}); err != nil {
-				return nil, fmt.Errorf("serve.oidc.labels: %w", err)
-			}
 		}
 		i.tokens, i.made = p, made
 	}
