@@ -93,8 +93,9 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	if opts != nil {
 		a.opts = *opts
 	}
+	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true})
 	if a.opts.Log != nil {
-		a.log = a.opts.Log
+		a.log = slog.New(observe.CountLostLines(a.opts.Log.Handler(), a.metrics.AddLostLines))
 	}
 	defer func() {
 		if err == nil {
@@ -125,7 +126,7 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	if a.pools, err = newWorkerPools(cfg, a.store, a.log); err != nil {
 		return nil, err
 	}
-	if a.traces, err = OpenTraces(cfg, &TracesOptions{Environ: a.opts.Environ, Version: a.opts.Version, Log: a.log}); err != nil {
+	if a.traces, err = OpenTraces(cfg, &TracesOptions{Environ: a.opts.Environ, Version: a.opts.Version, Log: a.log, Lost: a.metrics.AddLostSpans}); err != nil {
 		return nil, err
 	}
 	if a.current, err = a.newRevision(cfg); err != nil {

@@ -21,7 +21,9 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	a.MetricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	scraped := w.Body.String()
 	for _, series := range []string{`lathe_model_requests_total{key="none",model="sim/demo",status="success"} 2`, `lathe_model_call_duration_seconds_count{key="none",model="sim/demo"} 2`,
-		`lathe_http_request_duration_seconds_count{route="POST /v1/chat/completions"} 1`, `lathe_tool_call_duration_seconds_count{tool="calculator"} 1`} {
+		`lathe_http_request_duration_seconds_count{route="POST /v1/chat/completions"} 1`, `lathe_tool_call_duration_seconds_count{tool="calculator"} 1`,
+		`lathe_http_first_byte_seconds_count{route="POST /v1/chat/completions"} 1`, `gen_ai_invoke_agent_duration_seconds_count{error_type=""} 1`,
+		`gen_ai_execute_tool_duration_seconds_count{error_type="",gen_ai_tool_name="calculator",gen_ai_tool_type="extension"} 1`} {
 		if !strings.Contains(scraped, "\n"+series+"\n") {
 			t.Errorf("the run did not make %s", series)
 		}
@@ -74,7 +76,7 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 			t.Errorf("docs/operating.md has no section for %s, or the alert does not name it", m[1])
 		}
 	}
-	if len(alerts) != 7 {
+	if len(alerts) != 8 {
 		t.Errorf("%d alerts", len(alerts))
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 // newServer makes the sinks, the engine and the HTTP server, and offers the tools over MCP.
 func (a *App) newServer(cfg *config.Config) error {
-	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true})
 	a.metrics.CountWorkers(a.pools.workers.Count)
 	bus := observe.NewBus(&observe.BusOptions{Dropped: a.metrics.AddDropped})
 	a.sinks = append([]event.Sink{a.metrics, observe.NewSlog(a.log), bus}, a.opts.Sinks...)

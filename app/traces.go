@@ -1,12 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +22,7 @@ type TracesOptions struct {
 	Environ []string     // in which OTEL_ variables are looked up, as os.Environ returns it; nil: that of the process
 	Version string       // that spans report
 	Log     *slog.Logger // nil: discards
+	Lost    func(n int)  // as in [observe.TracesOptions]
 }
 
 // OpenTraces returns the sink that sends spans to the collector of telemetry.otlp_endpoint, else to that of the
@@ -51,8 +55,12 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	if err != nil {
 		return nil, invalidConfig(err)
 	}
+	queue, err := strconv.Atoi(cmp.Or(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), "0"))
+	if err != nil || queue < 0 {
+		return nil, invalidConfig(errors.New("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048"))
+	}
 	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
-		Version: opts.Version, Content: cfg.Telemetry.Content, Log: opts.Log})
+		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Lost: opts.Lost, Log: opts.Log})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("%s: want the URL of a collector, such as http://127.0.0.1:4318", from))
 	}

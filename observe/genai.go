@@ -10,6 +10,9 @@ const (
 	spanChat = "chat"
 	spanTool = "execute_tool"
 
+	toolExtension = "extension" // a tool that the server executes
+	toolFunction  = "function"  // a tool that the client executes
+
 	attrOperation    = "gen_ai.operation.name"
 	attrProvider     = "gen_ai.provider.name"
 	attrRequestModel = "gen_ai.request.model"

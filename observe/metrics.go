@@ -36,11 +36,12 @@ type Metrics struct {
 	orders    *vocabulary[prometheus.Counter]
 
 	parseErrors, iterations, outputBytes, dropped prometheus.Counter
-	lostTurns                                     prometheus.Counter
+	lostTurns, lostSpans, lostLines               prometheus.Counter
 	compacted, removedBytes                       prometheus.Counter
 	approvals, clients                            prometheus.Gauge
 	requests                                      *prometheus.CounterVec
-	routes                                        *prometheus.HistogramVec
+	routes, firstBytes                            *prometheus.HistogramVec
+	invocations                                   *prometheus.HistogramVec // of runs, by error.type
 	owners                                        *pairs[*ownerSeries]
 	clientCalls                                   *pairs[*clientSeries]
 	codes                                         map[string]bool // whose failures of model calls have a label
@@ -67,6 +68,9 @@ type MetricsOptions struct {
 type toolSeries struct {
 	ok, failed, proposed, succeeded, unsuccessful prometheus.Counter
 	latency, seconds                              prometheus.Observer
+	// Of the conventions; nil for the tools that callers declare, which are not executed here.
+	execution       prometheus.Observer
+	failedExecution prometheus.ObserverVec // by error.type
 }
 
 type providerSeries struct {
@@ -123,6 +127,11 @@ func (m *Metrics) ObserveRequest(route string, took time.Duration) {
 	m.routes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
+// ObserveFirstByte counts the time from the head of an HTTP request to the first byte of its answer.
+func (m *Metrics) ObserveFirstByte(route string, took time.Duration) {
+	m.firstBytes.WithLabelValues(route).Observe(max(took, 0).Seconds())
+}
+
 // AddStreamClients changes the number of clients that read a live stream by n.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
 
@@ -134,6 +143,12 @@ func (m *Metrics) AddCompacted(runs int, bytes int64) {
 
 // AddDropped counts n events that a watcher was too slow for. See [BusOptions].
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
+
+// AddLostSpans counts n spans that were not sent to a collector. See [TracesOptions].
+func (m *Metrics) AddLostSpans(n int) { m.lostSpans.Add(float64(n)) }
+
+// AddLostLines counts n log lines that could not be written. See [CountLostLines].
+func (m *Metrics) AddLostLines(n int) { m.lostLines.Add(float64(n)) }
 
 // Emit implements [event.Sink].
 func (m *Metrics) Emit(ctx context.Context, e event.Event) {
@@ -163,6 +178,7 @@ func (m *Metrics) Emit(ctx context.Context, e event.Event) {
 		m.approval(e.RunID, -1)
 	case *event.RunFinished:
 		m.reasons.get(string(d.Reason)).Inc()
+		m.invocation(d)
 		if d.Limit != "" {
 			m.limits.get(d.Limit).Inc()
 		}
@@ -234,7 +250,15 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	}
 	if !failed || d.LatencyMS > 0 {
 		t.latency.Observe(float64(d.LatencyMS))
-		t.seconds.Observe(float64(d.LatencyMS) / 1000)
+		seconds := float64(d.LatencyMS) / 1000
+		t.seconds.Observe(seconds)
+		switch {
+		case d.Client:
+		case failed:
+			t.failedExecution.WithLabelValues(m.errorType(string(d.ErrorType))).Observe(seconds)
+		default:
+			t.execution.Observe(seconds)
+		}
 	}
 	m.mu.Lock()
 	rc := 0

@@ -47,7 +47,11 @@ var contract = map[string]string{
 	"lathe_runs_compacted_total":        "counter ",
 	"lathe_content_removed_bytes_total": "counter ",
 
+	"lathe_spans_dropped_total":     "counter ",
+	"lathe_log_lines_dropped_total": "counter ",
+
 	"lathe_http_request_duration_seconds": "histogram route",
+	"lathe_http_first_byte_seconds":       "histogram route",
 	"lathe_model_requests_total":          "counter key,model,status",
 	"lathe_model_tokens_total":            "counter direction,key,model",
 	"lathe_model_cost_dollars_total":      "counter key,model",
@@ -56,6 +60,8 @@ var contract = map[string]string{
 	"lathe_tool_call_duration_seconds":    "histogram tool",
 	"gen_ai_client_token_usage":           "histogram gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model,gen_ai_token_type",
 
+	"gen_ai_invoke_agent_duration_seconds":                "histogram error_type",
+	"gen_ai_execute_tool_duration_seconds":                "histogram error_type,gen_ai_tool_name,gen_ai_tool_type",
 	"gen_ai_client_operation_duration_seconds":            "histogram error_type,gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model",
 	"gen_ai_client_operation_time_to_first_chunk_seconds": "histogram gen_ai_operation_name,gen_ai_provider_name,gen_ai_request_model",
 }
@@ -118,11 +124,14 @@ func TestMetricsContract(t *testing.T) {
 	)
 	m.CountRequest("GET /v1/models", 200)
 	m.ObserveRequest("GET /livez", time.Second)
+	m.ObserveFirstByte("GET /livez", 10*time.Millisecond)
 	m.CountRequest("GET /v1/models", 200)
 	m.AddStreamClients(3)
 	m.AddStreamClients(-1)
 	m.AddDropped(5)
 	m.AddLostTurns(3)
+	m.AddLostSpans(6)
+	m.AddLostLines(7)
 	_, series := scrape(t, m)
 	if got := series["lathe_approvals_pending"]; got != "1" {
 		t.Errorf("lathe_approvals_pending while one is open: got %s, want 1", got)
@@ -173,6 +182,10 @@ func TestMetricsContract(t *testing.T) {
 		`lathe_http_requests_total{route="GET /v1/models",status="200"}`: "2",
 		`lathe_events_dropped_total`:                                     "5",
 		`lathe_lost_joins_total`:                                         "3",
+		`lathe_spans_dropped_total`:                                      "6",
+		`lathe_log_lines_dropped_total`:                                  "7",
+		`lathe_tool_call_duration_seconds_sum{tool="clock"}`:             "0.012",
+		`lathe_http_first_byte_seconds_sum{route="GET /livez"}`:          "0.01",
 	}
 	for name, value := range want {
 		if series[name] != value {

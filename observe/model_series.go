@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,8 +11,8 @@ import (
 
 // Model calls are counted by the model entry and the key, for whom they were made, and once more under the names that
 // OpenTelemetry's conventions for generative AI have for metrics of clients, as Prometheus writes them: dots become
-// underscores, and seconds are a suffix. Of the conventions only these three are in Prometheus; no metric is sent
-// over OTLP.
+// underscores, and seconds are a suffix. So are runs, which the conventions call invocations of agents, and the
+// executions of tools.
 
 // maxModelSeries bounds the pairs of labels of each family below. Further pairs count as "other".
 const maxModelSeries = 512
@@ -25,6 +26,8 @@ const (
 // Buckets of the conventions: seconds, and tokens.
 var (
 	secondsBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68}
+	toolBuckets    = secondsBuckets[:14]
+	runBuckets     = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
 	tokenBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )
 
@@ -120,6 +123,8 @@ func (m *Metrics) makeModelSeries(r registry) {
 			firstChunk: chunk.WithLabelValues(spanChat, provider, model), duration: operation.WithLabelValues(spanChat, provider, model, ""),
 			failed: operation.MustCurryWith(prometheus.Labels{"gen_ai_operation_name": spanChat, "gen_ai_provider_name": provider, "gen_ai_request_model": model})}
 	})
+	m.invocations = r.histogram("gen_ai_invoke_agent_duration_seconds", "Time of a run, as OpenTelemetry has it.", runBuckets, "error_type")
+	m.firstBytes = r.histogram("lathe_http_first_byte_seconds", "Time from the head of an HTTP request to the first byte of its answer, by route.", secondsBuckets, "route")
 	m.routes = r.histogram("lathe_http_request_duration_seconds", "Time from the head of an HTTP request to the end of its answer, by route.", secondsBuckets, "route")
 }
 
@@ -172,6 +177,21 @@ func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	if cost := d.Dollars(); cost != nil && *cost > 0 {
 		s.cost.Add(*cost)
 	}
+}
+
+// invocation counts the time of a run that has ended, under the error that it ended with.
+func (m *Metrics) invocation(d *event.RunFinished) {
+	failure := ""
+	switch {
+	case d.Status != "failed" && d.Status != "limited":
+	case m.codes[d.ErrorCode]:
+		failure = d.ErrorCode
+	case slices.Contains(reasonLabels, d.Reason):
+		failure = string(d.Reason)
+	default:
+		failure = rest
+	}
+	m.invocations.WithLabelValues(failure).Observe(float64(max(d.LatencyMS, 0)) / 1000)
 }
 
 // errorType is a code of the fixed vocabulary, or "other".

@@ -80,3 +80,43 @@ func TestPairsOfModelAndKeyAreBounded(t *testing.T) {
 		t.Errorf("%d pairs count %d calls, want 512 and 2000", n, sum)
 	}
 }
+
+// Runs and the tools that this server executes are counted in seconds under the names of the conventions, with the error
+// they ended with; tools of callers are not.
+func TestRunsAndToolsAreCountedAsTheConventionsHaveThem(t *testing.T) {
+	t.Parallel()
+	m := observe.NewMetrics(nil)
+	emit(m, "run_1",
+		&event.ToolCallResult{Tool: "clock", Status: "ok", LatencyMS: 250},
+		&event.ToolCallResult{Tool: "clock", Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 500},
+		&event.ToolCallResult{Tool: "clock", Status: "error", ErrorType: "made_up", LatencyMS: 500},
+		&event.ToolCallResult{Tool: "browser", Client: true, Status: "ok", LatencyMS: 500},
+		&event.ToolCallResult{Tool: "browser", Client: true, Status: "error", ErrorType: lathe.CodeTimeout, LatencyMS: 500},
+		&event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed", LatencyMS: 1500},
+		&event.RunFinished{Reason: lathe.ReasonMaxIterations, Status: "limited", LatencyMS: 1000},
+		&event.RunFinished{Reason: lathe.ReasonUpstreamError, Status: "failed", ErrorCode: "upstream_5xx", LatencyMS: 1000},
+		&event.RunFinished{Reason: "made_up", Status: "failed", ErrorCode: "made_up_too", LatencyMS: 1000},
+		&event.RunFinished{Reason: lathe.ReasonCancelled, Status: "cancelled", LatencyMS: 500})
+	_, series := scrape(t, m)
+	clock := `gen_ai_tool_name="clock",gen_ai_tool_type="extension"`
+	for name, want := range map[string]string{
+		`gen_ai_execute_tool_duration_seconds_sum{error_type="",` + clock + `}`:          "0.25",
+		`gen_ai_execute_tool_duration_seconds_count{error_type="timeout",` + clock + `}`: "1",
+		`gen_ai_execute_tool_duration_seconds_count{error_type="other",` + clock + `}`:   "1",
+		`gen_ai_invoke_agent_duration_seconds_sum{error_type=""}`:                        "2",
+		`gen_ai_invoke_agent_duration_seconds_count{error_type=""}`:                      "2",
+		`gen_ai_invoke_agent_duration_seconds_count{error_type="max_iterations"}`:        "1",
+		`gen_ai_invoke_agent_duration_seconds_count{error_type="upstream_5xx"}`:          "1",
+		`gen_ai_invoke_agent_duration_seconds_count{error_type="other"}`:                 "1",
+		`lathe_tool_call_duration_seconds_sum{tool="client"}`:                            "1",
+	} {
+		if series[name] != want {
+			t.Errorf("%s is %q, want %s", name, series[name], want)
+		}
+	}
+	for name := range series {
+		if strings.HasPrefix(name, "gen_ai_execute_tool") && (strings.Contains(name, "browser") || strings.Contains(name, `"client"`)) {
+			t.Errorf("a tool of the caller has %s", name)
+		}
+	}
+}

@@ -14,7 +14,10 @@ import (
 
 // An otlpJSON posts spans as OTLP over HTTP, in JSON. The exporters that OpenTelemetry has bring gRPC
 // with them, which nothing here speaks.
-type otlpJSON struct{ opts TracesOptions }
+type otlpJSON struct {
+	opts     TracesOptions
+	exported func(spans int, sent bool) // is called after each export
+}
 
 var _ sdktrace.SpanExporter = (*otlpJSON)(nil)
 
@@ -23,7 +26,9 @@ const maxOTLPAnswer = 64 << 10
 
 // ExportSpans implements sdktrace.SpanExporter. Spans that could not be sent are lost, and logged.
 func (x *otlpJSON) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	if err := x.post(ctx, spans); err != nil {
+	err := x.post(ctx, spans)
+	x.exported(len(spans), err == nil)
+	if err != nil {
 		x.opts.Log.Warn("spans could not be sent", "spans", len(spans), "error", err)
 	}
 	return nil // which the SDK would print

@@ -78,6 +78,8 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 	r.MustRegister(latency)
 	seconds := r.histogram("lathe_tool_call_duration_seconds", "Time from accepting a tool call to its result.",
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "tool")
+	executions := r.histogram("gen_ai_execute_tool_duration_seconds", "Time of a tool call that is executed by this server, as OpenTelemetry has it.", toolBuckets,
+		"gen_ai_tool_name", "gen_ai_tool_type", "error_type")
 	known := []string{clientTools}
 	for _, name := range names {
 		if toolName(name) && !slices.Contains(known, name) {
@@ -85,12 +87,17 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 		}
 	}
 	m.tools = newVocabulary("unknown", known, 1+len(known)+maxTools, toolName, func(tool string) *toolSeries {
-		return &toolSeries{
+		s := &toolSeries{
 			ok: total.WithLabelValues(tool, "ok"), failed: total.WithLabelValues(tool, "error"),
 			proposed:  proposed.WithLabelValues(tool),
 			succeeded: executed.WithLabelValues(tool, "true"), unsuccessful: executed.WithLabelValues(tool, "false"),
 			latency: latency.WithLabelValues(tool), seconds: seconds.WithLabelValues(tool),
 		}
+		if tool != clientTools {
+			s.execution = executions.WithLabelValues(tool, toolExtension, "")
+			s.failedExecution = executions.MustCurryWith(prometheus.Labels{"gen_ai_tool_name": tool, "gen_ai_tool_type": toolExtension})
+		}
+		return s
 	})
 	var codes []string
 	for _, c := range codeLabels {
@@ -133,6 +140,8 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.requests = r.counter("lathe_http_requests_total", "HTTP requests that were answered, by route and status.", "route", "status")
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
 	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation because the client has changed older messages.").WithLabelValues()
+	m.lostSpans = r.counter("lathe_spans_dropped_total", "Spans that were not sent to the collector.").WithLabelValues()
+	m.lostLines = r.counter("lathe_log_lines_dropped_total", "Log lines that could not be written.").WithLabelValues()
 	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()
 	m.compacted = r.counter("lathe_runs_compacted_total", "Ended runs whose content was removed under their retention settings.").WithLabelValues()
 	m.removedBytes = r.counter("lathe_content_removed_bytes_total", "Bytes of content that were removed from ended runs.").WithLabelValues()

@@ -34,19 +34,26 @@ type TracesOptions struct {
 	Version  string
 	// Content puts messages, arguments and results into the spans.
 	Content bool
-	Client  *http.Client // nil: a client of its own with a timeout of 10 s
-	Log     *slog.Logger // gets a record for spans that could not be sent; nil: none is written
+	// Queue bounds the spans that have ended and are not sent yet: 2 048. Further ones are dropped.
+	Queue int
+	// Lost, if set, is called with the number of spans that are lost: dropped since the queue was full, refused by the
+	// collector, or not sent before the sink was closed. It must not block.
+	Lost   func(n int)
+	Client *http.Client // nil: a client of its own with a timeout of 10 s
+	Log    *slog.Logger // gets a record for spans that could not be sent; nil: none is written
 }
 
 // A Traces makes OpenTelemetry spans of events: invoke_agent for a run, below it chat for each attempt
 // of a model call and execute_tool for each tool call. When a run is suspended its span ends, and when it
-// resumes a new one begins. Spans are sent in batches in the background; if the buffer is full they are dropped.
+// resumes a new one begins. Spans are sent in batches in the background; if the queue is full they are dropped.
 //
 // The parent of a run's span is the span of the tool call that started the run, else the remote span that
 // [event.WithRemoteTrace] has put into the context. The latter is also the parent of a tool call whose run is
-// executed elsewhere. The environment variables of OpenTelemetry's SDK for samplers and batches apply.
+// executed elsewhere. The environment variables of OpenTelemetry's SDK for samplers and batches apply, except for the
+// size of the queue.
 type Traces struct {
 	provider *sdktrace.TracerProvider
+	queue    *spanQueue
 	tracer   trace.Tracer
 	content  bool
 
@@ -72,18 +79,27 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	if o.Client == nil {
 		o.Client = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
+	if o.Queue <= 0 {
+		o.Queue = sdktrace.DefaultMaxQueueSize
+	}
+	if o.Lost == nil {
+		o.Lost = func(int) {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
 	t := &Traces{content: o.Content, runs: map[string]*runSpans{}}
-	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithBatcher(&otlpJSON{opts: o}))
+	t.queue = newSpanQueue(&otlpJSON{opts: o}, o.Queue, o.Lost)
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.queue))
 	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconvSchema))
 	return t, nil
 }
 
 // Close sends the buffered spans, until ctx is done, and stops the sink.
-func (t *Traces) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+func (t *Traces) Close(ctx context.Context) error {
+	return errors.Join(t.provider.Shutdown(ctx), t.queue.Shutdown(ctx)) // the former does nothing if ctx is done
+}
 
 // RemoteTrace returns a context for runs whose spans are children of the caller's span: the one that the
 // W3C headers traceparent and tracestate name. If the headers name no span, it returns ctx.
@@ -178,7 +194,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		r.note(d.ToolCallID, &e, "approval requested", attribute.String(attrRule, d.Rule))
 	case *event.ApprovalResolved:
 		if r.calls[d.ToolCallID] == nil { // its span ended when the run began to wait
-			t.call(ctx, r, &e, d.ToolCallID, d.Tool, "extension")
+			t.call(ctx, r, &e, d.ToolCallID, d.Tool, toolExtension)
 		}
 		r.note(d.ToolCallID, &e, "approval "+d.Decision, attribute.String(attrBy, d.By))
 	case *event.ToolCallExecuted:
@@ -263,9 +279,9 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 }
 
 func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ToolCallProposed) {
-	kind := "extension" // it is executed here
+	kind := toolExtension
 	if d.Client {
-		kind = "function"
+		kind = toolFunction
 	}
 	var attrs []attribute.KeyValue
 	if t.content {

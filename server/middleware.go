@@ -45,7 +45,7 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
 	c := &caller{setup: g.work.begin(), key: anyone, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
-	rec := &recorder{ResponseWriter: w, caller: c}
+	rec := &recorder{ResponseWriter: w, caller: c, now: g.opts.Now}
 	h := rec.Header()
 	h.Set("X-Request-Id", c.requestID)
 	h["X-Content-Type-Options"] = noSniffing
@@ -67,6 +67,9 @@ func (g *Server) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMu
 		}
 		if m := g.opts.Metrics; m != nil {
 			m.CountRequest(c.routeName(), rec.status)
+			if !rec.first.IsZero() {
+				m.ObserveFirstByte(c.routeName(), rec.first.Sub(began))
+			}
 			m.ObserveRequest(c.routeName(), g.opts.Now().Sub(began))
 		}
 		g.logRequest(r, rec, c, g.opts.Now().Sub(began))

@@ -71,7 +71,9 @@ func knownMethod(method string) string {
 type recorder struct {
 	http.ResponseWriter
 	caller *caller
+	now    func() time.Time
 	status int
+	first  time.Time // when the answer began
 	bytes  int64
 }
 
@@ -83,19 +85,22 @@ func callerOf(w http.ResponseWriter) *caller {
 	return nil
 }
 
+// begin takes note of the status with which the answer begins.
+func (w *recorder) begin(status int) {
+	if w.status == 0 {
+		w.status, w.first = status, w.now()
+	}
+}
+
 // WriteHeader implements http.ResponseWriter.
 func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
 func (w *recorder) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
 	return n, err

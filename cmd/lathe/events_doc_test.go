@@ -133,6 +133,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	m := observe.NewMetrics(nil)
 	m.CountRequest("GET /v1/models", 200)
 	m.ObserveRequest("GET /v1/models", time.Second)
+	m.ObserveFirstByte("GET /v1/models", time.Second)
 	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Pool: "f"}} })
 	for _, data := range everyEvent {
 		m.Emit(t.Context(), event.Event{RunID: "run_1", Turn: 1, Data: data})

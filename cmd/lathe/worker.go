@@ -106,12 +106,12 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line of it is there already
 	}
-	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: currentVersion().Version, Log: log})
+	v := currentVersion()
+	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
 	if err != nil {
 		return err
 	}
-	v := currentVersion()
-	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
 	sinks := []event.Sink{metrics}
 	if traces != nil {
 		defer app.CloseTraces(cmd.Context(), traces, log)

@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// CountLostLines returns a handler that passes records on to next and calls lost with 1 for each record that next could
+// not write. lost must not block. The handler returns the error of next.
+func CountLostLines(next slog.Handler, lost func(n int)) slog.Handler {
+	return &lossHandler{next, lost}
+}
+
+type lossHandler struct {
+	slog.Handler
+	lost func(n int)
+}
+
+// Handle implements [slog.Handler].
+func (h *lossHandler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if err != nil {
+		h.lost(1)
+	}
+	return err
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *lossHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &lossHandler{h.Handler.WithAttrs(attrs), h.lost}
+}
+
+// WithGroup implements [slog.Handler].
+func (h *lossHandler) WithGroup(name string) slog.Handler {
+	return &lossHandler{h.Handler.WithGroup(name), h.lost}
+}
+
+// A spanQueue bounds the spans between their end and the end of their export, and counts those that are lost. The
+// SDK's batch processor drops spans without a trace when its queue is full: a span is passed on to it only if its queue
+// has room for all that wait.
+type spanQueue struct {
+	sdktrace.SpanProcessor
+	max  int
+	lost func(n int)
+
+	mu      sync.Mutex
+	waiting int
+	closed  bool
+}
+
+// newSpanQueue returns a processor that exports with x.
+func newSpanQueue(x *otlpJSON, max int, lost func(int)) *spanQueue {
+	q := &spanQueue{max: max, lost: lost}
+	x.exported = q.exported
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(x, sdktrace.WithMaxQueueSize(max))
+	return q
+}
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	q.mu.Lock()
+	takes := !q.closed && q.waiting < q.max
+	if takes {
+		q.waiting++
+	}
+	q.mu.Unlock()
+	if takes {
+		q.SpanProcessor.OnEnd(s)
+	} else {
+		q.lost(1)
+	}
+}
+
+// exported takes note of n spans whose export has ended. After Shutdown it does nothing: they have been counted.
+func (q *spanQueue) exported(n int, sent bool) {
+	q.mu.Lock()
+	n = min(n, q.waiting)
+	q.waiting -= n
+	q.mu.Unlock()
+	if !sent && n > 0 {
+		q.lost(n)
+	}
+}
+
+// Shutdown implements sdktrace.SpanProcessor. Spans that it could not send until ctx is done are lost, and so are those
+// that end from now on.
+func (q *spanQueue) Shutdown(ctx context.Context) error {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	err := q.SpanProcessor.Shutdown(ctx)
+	q.mu.Lock()
+	n := q.waiting
+	q.waiting = 0
+	q.mu.Unlock()
+	if n > 0 {
+		q.lost(n)
+	}
+	return err
+}
