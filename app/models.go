@@ -58,6 +58,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		TopK:                slices.Contains(passed(m), "top_k"),
 		MaxTokens:           m.MaxTokens,
 		Entry:               m.Name,
+		Strict:              strictTools(m),
 		NoTools:             !m.SupportsTools,
 		NoParallel:          !m.SupportsParallel,
 		MaxLineBytes:        m.MaxLineBytes,
@@ -98,6 +99,28 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
 	}
 	return model, nil
+}
+
+// strictTools returns how strict is set on the tools of an entry's requests. Servers of models on one's own machine take schemas
+// whole; those of vendors refuse keywords. On other servers it is set if the configuration says so.
+func strictTools(m *config.Model) provider.StrictTools {
+	if m.Dialect != "" && m.Dialect != provider.NativeDialect {
+		return provider.StrictOff // the request has no tools
+	}
+	switch m.Profile {
+	case "vllm", "sglang":
+		if m.Constrain == "strict" || m.Constrain == "auto" {
+			return provider.StrictWhole
+		}
+	case "openai", "openai_responses", "anthropic":
+		if m.Constrain == "auto" {
+			return provider.StrictSubset
+		}
+	}
+	if m.Constrain == "strict" {
+		return provider.StrictSubset
+	}
+	return provider.StrictOff
 }
 
 // passed returns the members of a client's request that go to the model server although Lathe does not read them. Without a

@@ -62,6 +62,9 @@ type Options struct {
 	MaxCompletionTokens bool
 	// TopK sends Sampling.TopK as top_k on chat completions, which OpenAI itself refuses.
 	TopK bool
+	// Strict sets strict on the tools that the server executes, so that the model server constrains the arguments of their calls to
+	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
+	Strict StrictTools
 	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
 	MaxTokens int
 	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
@@ -81,6 +84,33 @@ type Options struct {
 
 	// Log gets one debug line for each attempt: status, kind of failure and request id; nil: none.
 	Log *slog.Logger
+}
+
+// StrictTools says how strict is set on tools.
+type StrictTools string
+
+// The ways of setting strict. Gemini's wire has no such member.
+const (
+	StrictOff StrictTools = ""
+	// StrictSubset sets it on each tool whose schema can be reduced to the keywords that the wire's vendor takes. Arguments are
+	// validated against the whole schema. What was left out is listed as dropped, as is a tool on which strict cannot be set: for
+	// OpenAI one with an optional property, for both vendors one with an object of any members.
+	StrictSubset StrictTools = "subset"
+	// StrictWhole sets it on all tools, with their own schemas, for servers that take every schema, such as vLLM.
+	StrictWhole StrictTools = "whole"
+)
+
+// wire returns the choice as the codecs know it.
+func (s StrictTools) wire() (wire.Strict, error) {
+	switch s {
+	case StrictOff:
+		return wire.StrictOff, nil
+	case StrictSubset:
+		return wire.StrictSubset, nil
+	case StrictWhole:
+		return wire.StrictWhole, nil
+	}
+	return 0, fmt.Errorf("no choice of strict %q; there are %q, %q and %q", s, StrictOff, StrictSubset, StrictWhole)
 }
 
 // Retry configures how failed model calls are repeated. A call is repeated if it failed before its first delta, with status 408,

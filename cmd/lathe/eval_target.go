@@ -170,5 +170,8 @@ func identity(m *config.Model) string {
 	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
 		parts = append(parts, string(m.Wire), m.MaxTokens)
 	}
+	if m.Constrain != "" && m.Constrain != "off" {
+		parts = append(parts, "constrain "+m.Constrain)
+	}
 	return fmt.Sprintf("%#v", parts)
 }

@@ -221,6 +221,8 @@ type EncodeOptions struct {
 	SystemTurns bool
 	// Entry is the name of the model in the configuration. Reasoning that another entry wrote is not sent.
 	Entry string
+	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
+	Strict Strict
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string
 }

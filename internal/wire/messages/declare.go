@@ -34,9 +34,9 @@ func (e *encoder) planFormat() {
 	case e.without(featureFormat):
 		e.helper = rawjson.AppendCompact(nil, schema)
 	default:
-		var changes []string
-		e.format, changes = strictSchema(schema)
-		for _, path := range changes {
+		strict := strictRules.Strict(schema)
+		e.format = strict.Schema
+		for _, path := range strict.Changes {
 			e.drop("sampling.response_format.json_schema.schema" + path)
 		}
 	}
@@ -91,6 +91,16 @@ func (e *encoder) tool(dst []byte, i int, t *lathe.ToolSpec) []byte {
 		for _, path := range changes {
 			e.drop(at + ".schema" + path)
 		}
+	}
+	if e.opts.Strict.SetsStrict(t) && !e.without(featureStrict) {
+		if strict, ok := strictRules.StrictArguments(schema); ok {
+			for _, path := range strict.Changes {
+				e.drop(at + ".schema" + path)
+			}
+			dst = appendTool(dst, shortName(t.Name), t.Description, strict.Schema)
+			return append(dst, `,"strict":true}`...)
+		}
+		e.drop(at + ".strict")
 	}
 	dst = appendTool(dst, shortName(t.Name), t.Description, schema)
 	if t.Wire == lathe.WireMessages {

@@ -282,7 +282,8 @@ func TestStrictSchema(t *testing.T) {
 		{`{"type":"array","items":{"enum":["minimum"]},"minItems":2}`, `{"type":"array","items":{"enum":["minimum"]},"description":"{minItems: 2}"}`, ".minItems"},
 		{`{"type":"array","items":{"$ref":"#/$defs/a"},"minItems":1,"$defs":{"a":{"const":{"minimum":1}}}}`, ``, ""},
 	} {
-		got, changes := strictSchema([]byte(tt.in))
+		strict := strictRules.Strict([]byte(tt.in))
+		got, changes := strict.Schema, strict.Changes
 		want := tt.want
 		if want == "" {
 			want = tt.in
@@ -290,8 +291,8 @@ func TestStrictSchema(t *testing.T) {
 		if string(got) != want || strings.Join(changes, " ") != tt.changes {
 			t.Errorf("%s:\ngot  %s %q\nwant %s %q", tt.in, got, changes, want, tt.changes)
 		}
-		if again, changes := strictSchema(got); string(again) != string(got) || len(changes) > 0 {
-			t.Errorf("%s changes again: %s %q", got, again, changes)
+		if again := strictRules.Strict(got); string(again.Schema) != string(got) || len(again.Changes) > 0 {
+			t.Errorf("%s changes again: %s %q", got, again.Schema, again.Changes)
 		}
 	}
 }

@@ -53,6 +53,16 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions) []string {
 		d.add("sampling.top_k")
 	}
 	for i, t := range req.Tools {
+		if opts.Strict.SetsStrict(t) {
+			s, ok := strictTool(t, opts.Strict)
+			if !ok {
+				d.add(index("tools", i), ".strict")
+				continue
+			}
+			for _, path := range s.Changes {
+				d.add(index("tools", i), ".schema", path)
+			}
+		}
 		if foreign(t.Wire) {
 			d.addMembers(index("tools", i), t.Extra, func(name string) bool { return name == "strict" })
 		}

@@ -12,7 +12,7 @@ import (
 const noArguments = `{"type":"object","properties":{}}`
 
 // appendTools appends the tools that are functions, and those that the server executes itself as they are.
-func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage) []byte {
+func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage, strict wire.Strict) []byte {
 	dst = append(dst, '[')
 	for _, t := range tools {
 		dst = append(appendComma(dst, '['), `{"type":"function","function":{"name":`...)
@@ -21,6 +21,12 @@ func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage) 
 			dst = wire.AppendText(dst, "description", t.Description)
 		}
 		dst = append(dst, `,"parameters":`...)
+		if strict.SetsStrict(t) {
+			if s, ok := strictTool(t, strict); ok {
+				dst = append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...)
+				continue
+			}
+		}
 		if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
 			dst = append(dst, noArguments...)
 		} else {
@@ -37,6 +43,18 @@ func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage) 
 		dst = rawjson.AppendCompact(appendComma(dst, '['), t)
 	}
 	return append(dst, ']')
+}
+
+// strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.
+func strictTool(t *lathe.ToolSpec, strict wire.Strict) (s wire.StrictSchema, ok bool) {
+	schema := []byte(t.Schema)
+	if rawjson.SkipSpace(schema, 0) == len(schema) {
+		schema = []byte(noArguments)
+	}
+	if strict == wire.StrictWhole {
+		return wire.StrictSchema{Schema: schema}, true
+	}
+	return wire.StrictOpenAI.StrictArguments(rawjson.AppendCompact(nil, schema))
 }
 
 // notStrict claims all members of a tool of another wire but strict, which means the same on all wires.

@@ -249,9 +249,18 @@ func (e *encoder) tool(dst []byte, t *lathe.ToolSpec, at string) []byte {
 		dst = wire.AppendText(dst, "description", t.Description)
 	}
 	dst = wire.AppendKey(dst, "parameters")
-	schema := t.Schema
+	schema := []byte(t.Schema)
 	if rawjson.SkipSpace(schema, 0) == len(schema) {
 		schema = []byte(noArguments)
+	}
+	if e.opts.Strict.SetsStrict(t) {
+		if s, ok := wire.StrictOpenAI.StrictArguments(rawjson.AppendCompact(nil, schema)); ok {
+			for _, path := range s.Changes {
+				e.drop(at + ".schema" + path)
+			}
+			return append(append(dst, s.Schema...), `,"strict":true}`...)
+		}
+		e.drop(at + ".strict")
 	}
 	dst = rawjson.AppendCompact(dst, schema)
 	if isOwn {

@@ -1,0 +1,244 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Strict says whether tools of the server are sent with strict set, so that the model server constrains the arguments of
+// their calls to the schema. What a client set on its own tools is sent as it is.
+type Strict uint8
+
+// The ways of setting strict.
+const (
+	StrictOff    Strict = iota
+	StrictSubset        // with the schema reduced to the keywords of the wire's vendor; see [StrictRules]
+	StrictWhole         // with the tool's own schema, which the server takes whole
+)
+
+// SetsStrict reports whether s sets strict on the tool: it is one of the server, and says nothing of strict itself.
+func (s Strict) SetsStrict(t *lathe.ToolSpec) bool {
+	return s != StrictOff && t.Owner == lathe.OwnerServer && t.Wire == "" &&
+		!slices.ContainsFunc(t.Extra, func(m lathe.Member) bool { return m.Name == "strict" || m.Name == "function" })
+}
+
+// StrictRules say which schemas a vendor takes as strict.
+type StrictRules struct {
+	// Keeps reports whether a keyword with the value may stay. It is not asked for the keywords that every vendor takes, and those
+	// that hold schemas.
+	Keeps func(keyword string, value []byte) bool
+	// AllOf says that allOf is taken.
+	AllOf bool
+	// RequireAll says that objects must require all their properties.
+	RequireAll bool
+}
+
+// StrictOpenAI are the rules of chat completions and Responses.
+var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ []byte) bool {
+	switch keyword {
+	case "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+		"minItems", "maxItems":
+		return true
+	}
+	return false
+}}
+
+// maxStrictChanges bounds the list of changes of one schema.
+const maxStrictChanges = 64
+
+// A StrictSchema is a JSON Schema in the form that a vendor takes as strict.
+type StrictSchema struct {
+	Schema []byte
+	// Changes are the paths of the keywords that were removed or replaced, such as ".properties.n.minimum"; at most 64. The caller
+	// validates arguments against the original schema.
+	Changes []string
+	// Misfit is the path of a keyword that the form cannot express, such as an optional property where all must be required; "":
+	// none. A schema with a misfit must not be sent as strict.
+	Misfit string
+}
+
+// Strict returns the schema in the form of the rules. Removed keywords become text of the description. The result of a schema that
+// needs no change is the schema itself. Levels beyond [rawjson.DefaultMaxDepth] stay as they are.
+func (r *StrictRules) Strict(schema []byte) StrictSchema {
+	s := stricter{rules: r}
+	out := s.append(make([]byte, 0, len(schema)+len(schema)/4), schema, "", rawjson.DefaultMaxDepth)
+	if len(s.Changes) > 0 {
+		s.Schema = out
+	} else {
+		s.Schema = schema
+	}
+	return s.StrictSchema
+}
+
+// StrictArguments is [StrictRules.Strict] for the arguments of a tool, which are an object. ok is false if the schema must not be
+// sent as strict.
+func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
+	schema = schema[rawjson.SkipSpace(schema, 0):]
+	if typ, _ := rawjson.Get(schema, "type"); !rawjson.EqualKey(orEmpty(typ), "object") {
+		return s, false
+	}
+	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
+		if _, found := rawjson.Get(schema, key); found {
+			return s, false
+		}
+	}
+	s = r.Strict(schema)
+	return s, s.Misfit == ""
+}
+
+func orEmpty(v []byte) []byte {
+	if Kind(v) != '"' {
+		return []byte(`""`)
+	}
+	return v
+}
+
+// typed are the keywords that say what a value is. A schema without any allows every value, which no strict form expresses.
+var typed = []string{"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "properties"}
+
+type stricter struct {
+	rules *StrictRules
+	StrictSchema
+}
+
+func (s *stricter) changed(path, keyword string) {
+	if len(s.Changes) < maxStrictChanges {
+		s.Changes = append(s.Changes, path+"."+keyword)
+	}
+}
+
+func (s *stricter) misfit(path, keyword string) {
+	if s.Misfit == "" {
+		s.Misfit = path + "." + keyword
+	}
+}
+
+func (s *stricter) append(dst, schema []byte, path string, depth int) []byte {
+	if Kind(schema) != '{' || depth == 0 {
+		s.misfit(path, "")
+		return append(dst, schema...)
+	}
+	if !slices.ContainsFunc(typed, func(keyword string) bool { return has(schema, keyword) }) {
+		s.misfit(path, "type")
+	}
+	isObject, open := s.checkObject(schema, path)
+	var notes []string
+	note := func(keyword string, v []byte) {
+		s.changed(path, keyword)
+		notes = append(notes, keyword+": "+string(rawjson.AppendCompact(nil, v)))
+	}
+	dst = append(dst, '{')
+	description, described := "", false
+	for key, v := range rawjson.Members(schema) {
+		name := rawjson.Text(key)
+		switch name {
+		case "description":
+			description, described = rawjson.Text(v), true
+		case "type", "enum", "const", "title", "required", "$ref", "default":
+			dst = append(AppendKey(dst, name), v...)
+		case "anyOf", "oneOf", "allOf":
+			to := name
+			if name == "oneOf" {
+				if to = "anyOf"; has(schema, to) {
+					note(name, v)
+					continue
+				}
+				s.changed(path, name)
+			}
+			if name == "allOf" && !s.rules.AllOf {
+				s.misfit(path, name)
+			}
+			dst = append(AppendKey(dst, to), '[')
+			for el := range rawjson.Elements(v) {
+				dst = s.append(comma(dst), el, path+"."+name, depth-1)
+			}
+			dst = append(dst, ']')
+		case "properties", "$defs", "definitions":
+			dst = append(AppendKey(dst, name), '{')
+			for k, el := range rawjson.Members(v) {
+				dst = append(append(comma(dst), k...), ':')
+				dst = s.append(dst, el, path+"."+name+"."+rawjson.Text(k), depth-1)
+			}
+			dst = append(dst, '}')
+		case "items":
+			dst = s.append(AppendKey(dst, name), v, path+"."+name, depth-1)
+		case "additionalProperties":
+			if string(v) != "false" {
+				note(name, v)
+			}
+		case "patternProperties", "prefixItems", "$anchor", "$dynamicRef", "$dynamicAnchor":
+			s.misfit(path, name)
+			note(name, v)
+		case "$schema", "$id", "$comment":
+		default:
+			if !s.rules.Keeps(name, v) {
+				note(name, v)
+				continue
+			}
+			dst = append(AppendKey(dst, name), v...)
+		}
+	}
+	if isObject {
+		if open {
+			s.changed(path, "additionalProperties")
+		}
+		dst = append(AppendKey(dst, "additionalProperties"), "false"...)
+	}
+	if len(notes) > 0 {
+		if description != "" {
+			description += "\n\n"
+		}
+		description += "{" + strings.Join(notes, ", ") + "}"
+	}
+	if description != "" || described {
+		dst = AppendText(dst, "description", description)
+	}
+	return append(dst, '}')
+}
+
+// checkObject reports whether a schema is that of an object, and whether it says nothing of additional properties. An object of
+// any properties cannot be closed, and one with optional properties does not fit where all must be required.
+func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool) {
+	typ, _ := rawjson.Get(schema, "type")
+	properties, _ := rawjson.Get(schema, "properties")
+	additional, closed := rawjson.Get(schema, "additionalProperties")
+	isObject = string(typ) == `"object"` || properties != nil || string(additional) == "false"
+	if !isObject {
+		if Kind(typ) == '[' && strings.Contains(string(typ), `"object"`) {
+			s.misfit(path, "type")
+		}
+		return false, false
+	}
+	if Kind(additional) == '{' || len(properties) <= len("{}") && (string(additional) == "true" || path != "" && !closed) {
+		s.misfit(path, "additionalProperties")
+	}
+	if s.rules.RequireAll {
+		required, _ := rawjson.Get(schema, "required")
+		var names []string
+		for el := range rawjson.Elements(required) {
+			names = append(names, rawjson.Text(el))
+		}
+		for key := range rawjson.Members(properties) {
+			if !slices.Contains(names, rawjson.Text(key)) {
+				s.misfit(path+".properties."+rawjson.Text(key), "required")
+			}
+		}
+	}
+	return true, !closed
+}
+
+func has(schema []byte, key string) bool {
+	_, ok := rawjson.Get(schema, key)
+	return ok
+}
+
+// comma appends a comma unless an array or an object begins.
+func comma(dst []byte) []byte {
+	if last := dst[len(dst)-1]; last == '[' || last == '{' {
+		return dst
+	}
+	return append(dst, ',')
+}
