@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -94,7 +93,7 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 	known = slices.Concat(known, slices.Collect(maps.Keys(cfg.Tools.Run)))
 	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.Run)) {
 		for _, t := range cfg.Tools.Run[name].Tools {
-			if server, _, of := strings.Cut(t, "__"); t == agenttool.AllTools || slices.Contains(known, t) || of && cfg.Tools.MCP[server] != nil {
+			if _, _, of := cfg.Tools.MCPTool(t); of || t == agenttool.AllTools || slices.Contains(known, t) {
 				continue
 			}
 			problems = append(problems, config.Problem{Key: "tools.run." + name + ".tools",

@@ -235,7 +235,7 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 		b.note(key+".sha256", fmt.Errorf("the document is another one: %s; look at what has changed, then write this in", sum))
 		return
 	}
-	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Prefix: c.Prefix, Allowlist: c.Call.Allowlist,
+	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
 		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet()}
 	defs, err := httptool.Import(doc, opts)
 	if err != nil && c.Server.IsZero() {
@@ -320,7 +320,7 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	}
 	for i, t := range b.tools {
 		sp := t.Spec()
-		if server, _, ok := strings.Cut(sp.Name, "__"); ok && cfg.Tools.MCP[server] != nil {
+		if server, _, ok := cfg.Tools.MCPTool(sp.Name); ok {
 			b.note(b.keys[i], fmt.Errorf("the name %s is one for tools of mcp:%s: the other tool is from %s", sp.Name, server, sp.Origin))
 			continue
 		}

@@ -82,8 +82,12 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 		known = append(known, t.Spec().Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Policy.Tools)) {
-		server, _, of := strings.Cut(name, "__")
-		if slices.Contains(known, name) || of && cfg.Tools.MCP[server] != nil {
+		server, remote, of := strings.Cut(name, "__")
+		if _, _, ok := cfg.Tools.MCPTool(name); ok || slices.Contains(known, name) {
+			continue
+		}
+		if s := cfg.Tools.MCP[server]; of && s != nil {
+			out = append(out, config.Problem{Key: "policy.tools." + name, Message: fmt.Sprintf("the tool is called %s since tools.mcp.%s.rename", s.Rename[remote], server)})
 			continue
 		}
 		if of {

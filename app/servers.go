@@ -83,14 +83,15 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 }
 
 // ServersOf returns the names of the MCP servers whose tools are among the names; nil for nil, which is all of them.
-func ServersOf(tools []string) []string {
+func ServersOf(cfg *config.Config, tools []string) []string {
 	if tools == nil {
 		return nil
 	}
 	only := []string{}
 	for _, name := range tools {
-		server, _, _ := strings.Cut(name, "__")
-		only = append(only, server)
+		if server, _, ok := cfg.Tools.MCPTool(name); ok {
+			only = append(only, server)
+		}
 	}
 	return only
 }
@@ -101,7 +102,7 @@ func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error
 	out := mcptool.Server{
 		Name: name, Command: c.Command, Args: c.Args, Dir: c.Dir, URL: c.URL.Reveal(),
 		Env: secretsOf(c.Env), Headers: secretsOf(c.Headers),
-		Tools: c.Tools, Effects: c.Effects, Allowlist: c.Allowlist, Allowlists: c.Allowlists,
+		Tools: c.Tools, Exclude: c.Exclude, Rename: c.Rename, Effects: c.Effects, Allowlist: c.Allowlist, Allowlists: c.Allowlists,
 		Elicitation: mcptool.Elicitation(c.Elicitation), Required: c.Required, Pin: mcptool.PinMode(c.Pin),
 		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, CallTimeout: c.CallTimeout,
 		MaxLineBytes: c.MaxMessageBytes, MaxTools: c.MaxTools, Concurrency: c.Concurrency,

@@ -77,7 +77,7 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 		return nil, err
 	}
 	running := &agents{}
-	if s.tools, err = startTools(ctx, cfg, running, opts.Tools, &ServerOptions{Only: ServersOf(opts.Allow), Environ: opts.Environ, Log: s.log}); err != nil {
+	if s.tools, err = startTools(ctx, cfg, running, opts.Tools, &ServerOptions{Only: ServersOf(cfg, opts.Allow), Environ: opts.Environ, Log: s.log}); err != nil {
 		return nil, err
 	}
 	s.Tools = s.tools.Set

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,5 +106,22 @@ func newToolSet(cfg *config.Config, running *agents, further []lathe.Tool) (*too
 	if err != nil {
 		return nil, invalidConfig(Cause(err))
 	}
+	if problems := checkRenames(cfg, set); len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
 	return set, nil
+}
+
+// checkRenames refuses names of renamed tools of MCP servers that tools of other kinds have.
+func checkRenames(cfg *config.Config, set *tool.Set) (problems []config.Problem) {
+	for _, server := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {
+		rename := cfg.Tools.MCP[server].Rename
+		for _, remote := range slices.Sorted(maps.Keys(rename)) {
+			if t, taken := set.Lookup(rename[remote]); taken {
+				problems = append(problems, config.Problem{Key: "tools.mcp." + server + ".rename." + remote,
+					Message: fmt.Sprintf("the name %s is taken: the other tool is from %s", rename[remote], t.Spec().Origin)})
+			}
+		}
+	}
+	return problems
 }

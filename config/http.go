@@ -97,12 +97,17 @@ type OpenAPI struct {
 	// Address before the paths of the document. May be a reference. The servers that the document names are not
 	// used.
 	Server Ref `key:"server" is:"url" also:"base_url url"`
-	// The operations that are tools, by `operationId`. None is unless it or a tag of it is named.
+	// The operations that are tools, by `operationId`; `*` stands for any characters. None is unless it or a tag of it is
+	// named.
 	Operations []string `key:"operations" also:"include allow"`
+	// Operations that are no tools, even if `operations` or `tags` name them; `*` stands for any characters.
+	Exclude []string `key:"exclude" also:"deny skip hide"`
 	// Tags whose operations are tools.
 	Tags []string `key:"tags"`
 	// Stands before the names of the tools, which are the `operationId`s.
 	Prefix string `key:"prefix" is:"word"`
+	// Names of tools in place of `prefix` and `operationId`.
+	Rename map[string]string `key:"rename" per:"operationId" is:"tool name" also:"alias aliases names"`
 	// Allowlists of single operations; they come before `allowlist`.
 	Allowlists map[string][]string `key:"allowlists" per:"operationId to list of paths, separated by commas"`
 	// Effects of single operations; default: `read_only` for GET and HEAD, else `writes`.

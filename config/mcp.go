@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/policy"
 )
 
 // An MCPServer is an MCP server whose tools runs may use. It has either a Command or a URL.
@@ -25,8 +26,12 @@ type MCPServer struct {
 	// Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.
 	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
 	OAuth   OAuth          `key:"oauth" default:"grant=authorization_code"`
-	// The tools to offer, by the server's names. Default: `["*"]`, all. An empty list: none.
-	Tools []string `key:"tools" unset:"all" also:"include allow_tools"` // by the server's names; nil: all; empty: none
+	// The tools to offer, by the server's names; `*` stands for any characters. Default: `["*"]`, all. An empty list: none.
+	Tools []string `key:"tools" unset:"all" also:"include allow_tools"` // nil: all; empty: none
+	// Tools that are not offered, even if `tools` names them; `*` stands for any characters.
+	Exclude []string `key:"exclude" also:"deny_tools skip_tools hide"`
+	// Names under which tools are offered in place of `NAME__tool`. Policy, keys and agents refer to the new names.
+	Rename map[string]string `key:"rename" per:"the server's name of a tool" is:"tool name" also:"alias aliases names"`
 	// What tools do. What is not listed writes, whatever the server says of it.
 	Effects map[string]lathe.Effect `key:"effects" per:"the server's name of a tool" also:"effect"`
 	// Fields of the output that the model may see, as dotted paths; `["*"]` for all. Required, unless `allowlists`
@@ -85,19 +90,60 @@ func (l *loader) checkServers() {
 		for _, table := range []struct {
 			key   string
 			names []string
-		}{{"effects", slices.Sorted(maps.Keys(s.Effects))}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}} {
+		}{{"effects", slices.Sorted(maps.Keys(s.Effects))}, {"allowlists", slices.Sorted(maps.Keys(s.Allowlists))}, {"rename", slices.Sorted(maps.Keys(s.Rename))}} {
 			for _, tool := range table.names {
-				if s.Tools != nil && !slices.Contains(s.Tools, tool) {
+				if !policy.Selected(s.Tools, s.Exclude, tool) {
 					l.at(base+"."+table.key, quote(tool)+" is not among the tools of this server")
 				}
 			}
 		}
 	}
+	l.checkRenames()
+}
+
+// checkRenames reports names of tools that two tools would have, or that are those of another server.
+func (l *loader) checkRenames() {
+	tools, by := &l.cfg.Tools, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(tools.MCP)) {
+		rename := tools.MCP[name].Rename
+		for _, remote := range slices.Sorted(maps.Keys(rename)) {
+			to := rename[remote]
+			key := "tools.mcp." + name + ".rename." + remote
+			if other := by[to]; other != "" {
+				l.at(key, other+" is called "+quote(to)+", too")
+			}
+			by[to] = quote(remote) + " of the server " + name
+			if server, _, of := strings.Cut(to, "__"); of && server != name && isServerName(server) == nil {
+				l.at(key, quote(to)+" is a name for tools of the server "+server)
+			}
+		}
+	}
+}
+
+// MCPTool returns the MCP server of the configuration to which a tool belongs by the name under which it is offered, and the
+// server's own name of the tool as far as the configuration tells it. ok is false if the name is none of an MCP server.
+func (t *Tools) MCPTool(name string) (server, remote string, ok bool) {
+	for _, server := range slices.Sorted(maps.Keys(t.MCP)) {
+		for remote, to := range t.MCP[server].Rename {
+			if to == name {
+				return server, remote, true
+			}
+		}
+	}
+	server, remote, _ = strings.Cut(name, "__")
+	s := t.MCP[server]
+	if s == nil || remote == "" {
+		return "", "", false
+	}
+	if _, away := s.Rename[remote]; away {
+		return "", "", false
+	}
+	return server, remote, true
 }
 
 func (l *loader) everyToolListed(s *MCPServer) bool {
 	for _, tool := range s.Tools {
-		if len(s.Allowlists[tool]) == 0 {
+		if len(s.Allowlists[tool]) == 0 || strings.ContainsAny(tool, "*?") {
 			return false
 		}
 	}

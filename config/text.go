@@ -27,6 +27,7 @@ var textKinds = map[string]textKind{
 	"sentence":  {"text", func(s string) error { _, err := approval.NewSentence(s); return err }},
 	"program":   {"path or name", isProgram},
 	"file":      {"path", isFile},
+	"tool name": {"tool name", isToolName},
 	"host:port": {"host:port", isHostPort},
 	"sha256":    {"64 hex digits", isSHA256},
 	keySHA256:   {"64 hex digits", isKeySHA256},

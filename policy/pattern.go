@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Match reports whether a name matches a pattern in which `*` stands for any number of characters, including none,
 // and `?` for one byte. The empty pattern matches every name. The time is linear in name for each `*`.
@@ -26,4 +29,11 @@ func Match(pattern, name string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// Selected reports whether lists of patterns, as those of [Match], choose a name: one of include matches it, or include is nil,
+// and none of exclude does.
+func Selected(include, exclude []string, name string) bool {
+	matches := func(pattern string) bool { return Match(pattern, name) }
+	return (include == nil || slices.ContainsFunc(include, matches)) && !slices.ContainsFunc(exclude, matches)
 }

@@ -70,8 +70,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 		return err
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	server, _, _ := strings.Cut(call.Name, "__")
-	running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: []string{server}, Log: log})
+	running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log})
 	if err != nil {
 		return err
 	}

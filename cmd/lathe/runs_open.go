@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
@@ -37,9 +36,8 @@ func describeOpen(cmd *cobra.Command, s store.Store, runID string, open []openCa
 			o.Effect, o.Origin = t.Spec().Effect.String(), t.Spec().Origin
 			continue
 		}
-		server, name, _ := strings.Cut(o.Tool, "__")
-		if c := cfg.Tools.MCP[server]; c != nil {
-			o.Effect, o.Origin = c.Effects[name].String(), "mcp:"+server
+		if server, remote, ok := cfg.Tools.MCPTool(o.Tool); ok {
+			o.Effect, o.Origin = cfg.Tools.MCP[server].Effects[remote].String(), "mcp:"+server
 		}
 	}
 	return nil

@@ -403,7 +403,7 @@ func startProgress(w io.Writer, quiet bool) *progress.Line {
 
 // startingServers says which MCP servers start, of those whose tools are allowed, until the caller stops it.
 func startingServers(w io.Writer, cfg *config.Config, allow []string, quiet bool) *progress.Line {
-	names := app.ServersOf(allow)
+	names := app.ServersOf(cfg, allow)
 	if names == nil {
 		names = slices.Sorted(maps.Keys(cfg.Tools.MCP))
 	}

@@ -28,7 +28,10 @@ first, as a model would get it: read it.`,
 			}
 			var only []string
 			for _, name := range args {
-				server, _, _ := strings.Cut(name, "__")
+				server, _, ok := cfg.Tools.MCPTool(name)
+				if !ok {
+					server, _, _ = strings.Cut(name, "__")
+				}
 				if cfg.Tools.MCP[server] == nil {
 					return usageError("no MCP server %q: the tools of MCP servers are called SERVER__TOOL, and `lathe tools list` names them", server)
 				}

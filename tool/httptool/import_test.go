@@ -245,3 +245,45 @@ func TestT4_SchemasWithHiddenCharactersAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Patterns choose operations, patterns exclude some of these, and an operation has the name that it is given.
+func TestOperationsAreChosenExcludedAndRenamed(t *testing.T) {
+	t.Parallel()
+	doc := []byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{
+		"/notes":{"get":{"operationId":"notes.list","tags":["notes"]},"post":{"operationId":"notes.create","tags":["notes"]}},
+		"/notes/purge":{"post":{"operationId":"notes.purge","tags":["notes"]}},
+		"/tags":{"get":{"operationId":"tags.list"}},"/anonymous":{"get":{"tags":["other"]}}}}`)
+	for name, one := range map[string]struct {
+		change func(*httptool.ImportOptions)
+		want   string // names of tools, or an error
+	}{
+		"patterns":      {func(o *httptool.ImportOptions) { o.Operations = []string{"*.list"} }, "x_notes_list x_tags_list"},
+		"tag, excluded": {func(o *httptool.ImportOptions) { o.Tags, o.Exclude = []string{"notes"}, []string{"*.purge"} }, "x_notes_create x_notes_list"},
+		"everything":    {func(o *httptool.ImportOptions) { o.Operations, o.Exclude = []string{"*"}, []string{"notes.*"} }, "x_tags_list"},
+		"renamed": {func(o *httptool.ImportOptions) {
+			o.Operations, o.Rename = []string{"*.list"}, map[string]string{"tags.list": "labels"}
+		}, "labels x_notes_list"},
+		"no name": {func(o *httptool.ImportOptions) {
+			o.Operations, o.Rename = []string{"tags.list"}, map[string]string{"tags.list": "a b"}
+		}, `it is renamed to "a b"`},
+		"empty name": {func(o *httptool.ImportOptions) {
+			o.Operations, o.Rename = []string{"tags.list"}, map[string]string{"tags.list": ""}
+		}, "makes no tool name"},
+		"renamed, not ours": {func(o *httptool.ImportOptions) {
+			o.Operations, o.Rename = []string{"tags.list"}, map[string]string{"notes.list": "n"}
+		}, "named in rename"},
+		"no match":         {func(o *httptool.ImportOptions) { o.Operations = []string{"tags.list", "users.*"} }, "no operationId of this pattern"},
+		"excludes nothing": {func(o *httptool.ImportOptions) { o.Operations, o.Exclude = []string{"*"}, []string{"Tags.list"} }, `there is "tags.list"`},
+	} {
+		opts := &httptool.ImportOptions{Source: "s", Server: "https://example.com", Allowlist: []string{"*"}, Prefix: "x_"}
+		one.change(opts)
+		defs, err := httptool.Import(doc, opts)
+		var names []string
+		for _, d := range defs {
+			names = append(names, d.Name)
+		}
+		if got := strings.Join(names, " "); err == nil && got != one.want || err != nil && !strings.Contains(err.Error(), one.want) {
+			t.Errorf("%s: got %q and %v, want %q", name, got, err, one.want)
+		}
+	}
+}

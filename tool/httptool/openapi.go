@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/internal/unseen"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -29,12 +30,15 @@ type ImportOptions struct {
 	// Server is the base URL of all paths. The servers in the document are ignored, so that the author of the document cannot
 	// choose where requests and credentials are sent.
 	Server string
-	// Operations and Tags select operations, by operationId and by tag. If both are empty no operation is selected.
-	Operations, Tags []string
-	Prefix           string // stands before the name of each tool
-	Allowlist        []string
-	Allowlists       map[string][]string // by operationId, before Allowlist
-	Effects          map[string]lathe.Effect
+	// Operations and Tags select operations, by operationId, in which * stands for any characters and ? for one, and by tag.
+	// If both are empty no operation is selected. Exclude, by operationId as Operations, are not selected even so.
+	Operations, Tags, Exclude []string
+	Prefix                    string // stands before the name of each tool
+	// Rename are whole names of tools, in place of Prefix and operationId, by operationId.
+	Rename     map[string]string
+	Allowlist  []string
+	Allowlists map[string][]string // by operationId, before Allowlist
+	Effects    map[string]lathe.Effect
 	// Security are credentials by name of the security scheme: a key, a token, or user:password.
 	Security map[string]secret.Secret
 	// OAuth says that the client adds tokens to requests to Server. A token is the credential of each token scheme for which
@@ -89,6 +93,9 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	}
 	for name := range o.Allowlists {
 		errs = append(errs, d.notChosen(chosen, name, "allowlists")...)
+	}
+	for name := range o.Rename {
+		errs = append(errs, d.notChosen(chosen, name, "rename")...)
 	}
 	for name := range o.Security {
 		switch s := d.scheme(name); {
@@ -165,41 +172,40 @@ func (d *document) each(fn func(found)) {
 	}
 }
 
-// choose returns the operations that are named.
+// choose returns the operations that are named and not excluded.
 func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
-	wanted, tags, all := map[string]int{}, map[string]int{}, []string{}
-	for _, id := range o.Operations {
-		wanted[id] = 0
-	}
-	for _, tag := range o.Tags {
-		tags[tag] = 0
-	}
+	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
 	d.each(func(f found) {
 		id := f.op.OperationID
 		all = append(all, id)
-		n, take := wanted[id]
-		if take = take && id != ""; take {
-			wanted[id] = n + 1
-		}
+		take := countMatches(o.Operations, id, wanted)
 		for _, tag := range f.op.Tags {
-			if n, ok := tags[tag]; ok {
-				tags[tag], take = n+1, true
+			if slices.Contains(o.Tags, tag) {
+				tags[tag]++
+				take = true
 			}
 		}
 		switch {
-		case !take:
+		case countMatches(o.Exclude, id, excluded) || !take:
 		case id == "":
 			errs = append(errs, &OperationError{f.method + " " + f.path, errors.New("has no operationId to name the tool after")})
+		case slices.ContainsFunc(chosen, func(other found) bool { return other.op.OperationID == id }):
+			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
 		default:
 			chosen = append(chosen, f)
 		}
 	})
-	for _, id := range o.Operations {
-		switch n := wanted[id]; {
-		case n == 0:
-			errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + advice(id, all))})
-		case n > 1:
-			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
+	for _, list := range []struct {
+		ids  []string
+		seen map[string]int
+	}{{o.Operations, wanted}, {o.Exclude, excluded}} {
+		for _, id := range list.ids {
+			switch n := list.seen[id]; {
+			case n == 0 && strings.ContainsAny(id, "*?"):
+				errs = append(errs, &OperationError{id, errors.New("the document has no operationId of this pattern")})
+			case n == 0:
+				errs = append(errs, &OperationError{id, errors.New("the document has no such operationId" + advice(id, all))})
+			}
 		}
 	}
 	for _, tag := range o.Tags {
@@ -211,6 +217,18 @@ func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 		errs = append(errs, errors.New("no operations are named: which become tools is said by operationId or tag"))
 	}
 	return chosen, errs
+}
+
+// countMatches reports whether a pattern matches the operationId, and counts it for each that does. No pattern matches the
+// empty id.
+func countMatches(patterns []string, id string, counts map[string]int) (any bool) {
+	for _, p := range patterns {
+		if p != "" && id != "" && policy.Match(p, id) {
+			counts[p]++
+			any = true
+		}
+	}
+	return any
 }
 
 func (d *document) notChosen(chosen []found, id, where string) []error {

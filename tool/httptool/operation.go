@@ -19,6 +19,11 @@ const bodyArgument = "body"
 // define describes one operation.
 func (d *document) define(f found, o *ImportOptions) (*Definition, error) {
 	name, err := toolName(o.Prefix, f.op.OperationID)
+	if own, ok := o.Rename[f.op.OperationID]; ok {
+		if name, err = toolName("", own); err == nil && name != own {
+			err = fmt.Errorf("it is renamed to %.80q, and a tool name has letters, digits, _ and -", own)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown
 // server has changed the definition since it was shown. An empty digest fits every definition.
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
-		if s.conf.Name != name && s.conf.Name != serverOf(name) {
+		if s.conf.Name != name && !s.conf.owns(name) {
 			continue
 		}
 		return s.accept(name, digest)
@@ -203,7 +203,7 @@ func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 			continue
 		}
 		all = append(all, d)
-		if st.Name == name || s.conf.Name == name && st.State != ToolExcluded {
+		if st.State != ToolExcluded && (st.Name == name || s.conf.Name == name) {
 			defs, was = append(defs, d), append(was, st)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -67,7 +68,12 @@ type Server struct {
 	// Tokens returns the secrets that Client adds to requests itself. They are removed from texts of the server.
 	Tokens func() []secret.Secret
 
-	Tools []string // the server's names of the tools to offer; nil: all; empty: none
+	// Tools are the server's names of the tools to offer, in which * stands for any characters and ? for one; nil: all;
+	// empty: none. Exclude are those that are not offered even so.
+	Tools, Exclude []string
+	// Rename are names under which tools are offered in place of SERVER__TOOL, by the server's name of the tool. A name must
+	// not be one of another server: text before the first __ that is a server's name is that of this server.
+	Rename map[string]string
 	// Effects are the effects of tools, by the server's name of the tool. A tool that is not listed counts as one that writes.
 	Effects map[string]lathe.Effect
 	// Allowlist is the allowlist of every tool that is not in Allowlists.
@@ -122,6 +128,7 @@ const (
 func (s *Server) withDefaults() Server {
 	c := *s
 	c.Args, c.Tools, c.Allowlist = slices.Clone(s.Args), slices.Clone(s.Tools), slices.Clone(s.Allowlist)
+	c.Exclude, c.Rename = slices.Clone(s.Exclude), maps.Clone(s.Rename)
 	set := func(p *time.Duration, d time.Duration) {
 		if *p <= 0 {
 			*p = d
@@ -179,7 +186,7 @@ func (s *Server) Check() error {
 			return fmt.Errorf("%.80q is not the name of an environment variable", name)
 		}
 	}
-	return nil
+	return s.checkNames()
 }
 
 // origin is what the server's tools give as their origin.

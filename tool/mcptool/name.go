@@ -38,18 +38,24 @@ func ValidServerName(s string) bool {
 // toolName returns the name under which a server's tool is offered. Characters that a name may not
 // have become _, and a name that is too long ends in a part of its hash.
 func toolName(server, remote string) string {
-	b := []byte(server + separator + remote)
-	for i, c := range b {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			b[i] = '_'
-		}
-	}
+	b := safeName(server + separator + remote)
 	if len(b) > maxToolName {
 		sum := sha256.Sum256([]byte(remote))
 		tail := "_" + hex.EncodeToString(sum[:4])
 		b = append(b[:maxToolName-len(tail)], tail...)
 	}
 	return string(b)
+}
+
+// safeName returns s with _ in place of each byte that a tool's name may not have.
+func safeName(s string) []byte {
+	b := []byte(s)
+	for i, c := range b {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			b[i] = '_'
+		}
+	}
+	return b
 }
 
 // serverOf returns the server's part of a tool's name.

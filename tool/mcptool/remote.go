@@ -204,7 +204,7 @@ func newRemote(s *supervisor, d *definition) *remote {
 	c := &s.conf
 	t := &remote{s: s, name: d.name, digest: d.digest, marks: d.marks}
 	t.spec = lathe.ToolSpec{
-		Name: toolName(c.Name, d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
+		Name: c.toolName(d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
 		Effect: lathe.Writes, Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
 		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(),
 	}

@@ -200,8 +200,8 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	for _, name := range twice(defs) {
 		refused[name] = errors.New("the server has two tools of that name")
 	}
-	for name, others := range clashes(c.Name, defs) {
-		refused[name] = fmt.Errorf("the name %s is taken: %s would all have it", toolName(c.Name, name), strings.Join(others, ", "))
+	for name, others := range c.clashes(defs) {
+		refused[name] = fmt.Errorf("the name %s is taken: %s would all have it", c.toolName(name), strings.Join(others, ", "))
 	}
 	var good []*definition
 	for _, d := range defs {
@@ -214,11 +214,11 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	live, byName, list := map[string]*remote{}, map[string]*definition{}, []ToolStatus(nil)
 	for _, d := range good {
 		byName[d.name] = d
-		st := ToolStatus{Name: toolName(c.Name, d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.said}
+		st := ToolStatus{Name: c.toolName(d.name), Remote: d.name, Digest: d.digest, Hidden: d.hidden, Description: d.description, Definition: d.said}
 		v := verdicts[d.name]
 		st.Reason, st.Changed, st.Accepted, st.AcceptedAt = v.reason, v.changed, v.accepted, v.at
 		switch {
-		case c.Tools != nil && !slices.Contains(c.Tools, d.name):
+		case !c.offers(d.name):
 			st.State, st.Reason, st.Changed = ToolExcluded, "not among the tools of its configuration", nil
 		case !v.ok:
 			st.State = ToolBlocked
@@ -238,12 +238,10 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	}
 	for name, why := range refused {
 		shown := shorten.Clip(plain(name, nil), maxRemoteName)
-		list = append(list, ToolStatus{Name: toolName(c.Name, shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
+		list = append(list, ToolStatus{Name: c.toolName(shown), Remote: shown, State: ToolRefused, Reason: why.Error()})
 	}
-	for _, name := range c.Tools {
-		if byName[name] == nil && refused[name] == nil {
-			list = append(list, ToolStatus{Name: toolName(c.Name, name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"})
-		}
+	for _, name := range c.missing(func(name string) bool { return byName[name] != nil || refused[name] != nil }) {
+		list = append(list, ToolStatus{Name: c.toolName(name), Remote: name, State: ToolMissing, Reason: "the server has no such tool"})
 	}
 	slices.SortFunc(list, func(a, b ToolStatus) int { return strings.Compare(a.Name+a.Remote, b.Name+b.Remote) })
 	s.mu.Lock()
@@ -254,27 +252,6 @@ func (s *supervisor) adopt(defs []*definition, refused map[string]error) {
 	s.mu.Lock()
 	s.list = list
 	s.mu.Unlock()
-}
-
-// clashes names the definitions whose offered names are the same, each with all of them.
-func clashes(server string, defs []*definition) map[string][]string {
-	by := map[string][]string{}
-	for _, d := range defs {
-		name := toolName(server, d.name)
-		if !slices.Contains(by[name], d.name) {
-			by[name] = append(by[name], d.name)
-		}
-	}
-	out := map[string][]string{}
-	for _, names := range by {
-		if len(names) > 1 {
-			slices.Sort(names)
-			for _, n := range names {
-				out[n] = names
-			}
-		}
-	}
-	return out
 }
 
 // causeOf returns the innermost cause that says something of its own.

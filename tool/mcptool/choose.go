@@ -1,0 +1,90 @@
+package mcptool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe/policy"
+)
+
+// offers reports whether the configuration offers the tool that the server calls remote. Its definition must be accepted
+// besides.
+func (s *Server) offers(remote string) bool { return policy.Selected(s.Tools, s.Exclude, remote) }
+
+// isPattern reports whether an entry of Tools or Exclude stands for more than one name.
+func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }
+
+// toolName returns the name under which the tool that the server calls remote is offered.
+func (s *Server) toolName(remote string) string {
+	if name, ok := s.Rename[remote]; ok {
+		return name
+	}
+	return toolName(s.Name, remote)
+}
+
+// owns reports whether an offered name belongs to the server.
+func (s *Server) owns(name string) bool {
+	return serverOf(name) == s.Name || slices.Contains(slices.Collect(maps.Values(s.Rename)), name)
+}
+
+// checkNames returns what is wrong with Tools, Exclude and Rename.
+func (s *Server) checkNames() error {
+	if slices.Contains(s.Tools, "") || slices.Contains(s.Exclude, "") {
+		return errors.New("an empty name among the tools")
+	}
+	by := map[string]string{}
+	for _, remote := range slices.Sorted(maps.Keys(s.Rename)) {
+		name := s.Rename[remote]
+		if !s.offers(remote) {
+			return fmt.Errorf("the tool %.128q is renamed, and it is not among the tools that are offered", remote)
+		}
+		if name == "" || len(name) > maxToolName || name != string(safeName(name)) {
+			return fmt.Errorf("the tool %.128q is renamed to %.80q, which is not 1 to %d of a-z, A-Z, 0-9, _ and -", remote, name, maxToolName)
+		}
+		if other, ok := by[name]; ok {
+			return fmt.Errorf("the tools %.128q and %.128q are both renamed to %s", other, remote, name)
+		}
+		if of := serverOf(name); of != name && of != s.Name && ValidServerName(of) {
+			return fmt.Errorf("the tool %.128q is renamed to %s, which is a name of the server %s", remote, name, of)
+		}
+		by[name] = remote
+	}
+	return nil
+}
+
+// missing returns the entries of Tools and Rename for which the server has no tool. has reports whether it has one, by the
+// server's name.
+func (s *Server) missing(has func(remote string) bool) []string {
+	var out []string
+	for _, name := range slices.Concat(s.Tools, slices.Sorted(maps.Keys(s.Rename))) {
+		if !isPattern(name) && !has(name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// clashes returns the tools that would be offered under one name, by the server's names, each with all that share its name. A
+// tool that is not offered takes no name from one that is.
+func (s *Server) clashes(defs []*definition) map[string][]string {
+	by := map[string][]string{}
+	for _, d := range defs {
+		name := s.toolName(d.name)
+		if s.offers(d.name) && !slices.Contains(by[name], d.name) {
+			by[name] = append(by[name], d.name)
+		}
+	}
+	out := map[string][]string{}
+	for _, names := range by {
+		if len(names) > 1 {
+			slices.Sort(names)
+			for _, n := range names {
+				out[n] = names
+			}
+		}
+	}
+	return out
+}
