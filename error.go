@@ -121,6 +121,7 @@ type UpstreamError struct {
 	RequestID  string
 	InBand     bool // said within a response of status 200; Status is the one that the error itself gives
 	Connect    bool // the connection could not be made: the request was not sent
+	Continued  bool // the server had answered a part of the turn before: see max_continuations
 	Retryable  bool
 	Unparsed   bool // the server could not parse what the model wrote, such as a call or marks of another template
 	RetryAfter time.Duration

@@ -76,7 +76,7 @@ func newLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner 
 	}
 	opts := &loop.Options{Settings: cfg.SettingsFor(entry), Limits: cfg.Limits(), Policy: policy,
 		Overrides: Overrides(entry), Retention: Retention(cfg)}
-	metered := &budget.Model{Name: entry.Name, OutputLimit: int64(entry.OutputLimit), MaxTokens: entry.MaxTokens}
+	metered := &budget.Model{Name: entry.Name, OutputLimit: int64(entry.OutputLimit), MaxTokens: entry.MaxTokens, Overrides: opts.Overrides}
 	if p, known := entry.Price.Price(); known {
 		metered.Price = &p
 		opts.Cost = func(u lathe.Usage) float64 { return p.Cost(u).Dollars() }

@@ -2,8 +2,8 @@
 //
 // A call under a budget is reserved before it is made, with the most that it can use: the size of its request in bytes, which
 // no tokenizer exceeds, and the longest answer. After the call the reservation is replaced by what the server reports. If that is not known,
-// because the answer broke off or has no usage, the whole reservation is charged. A call with tools of the vendor, a continuation or a
-// document can use more than was reserved: it is charged with what it used, which can exceed the budget. Calls without a budget are
+// because the answer broke off or has no usage, the whole reservation is charged. An attempt that is repeated is reserved anew. A call with
+// tools of the vendor, a continuation or a document can use more than was reserved: it is charged with what it used, which can exceed the budget. Calls without a budget are
 // only counted, in the background.
 package budget
 
@@ -47,6 +47,8 @@ type Model struct {
 	OutputLimit int64
 	// MaxTokens limits the answer to a call under a budget whose request has no limit, if OutputLimit is unknown.
 	MaxTokens int
+	// Overrides are the members that the configuration sets in each request. Price is with them.
+	Overrides []lathe.Member
 }
 
 // Options are the options of [New]. The zero value is usable.
@@ -63,7 +65,7 @@ type Meter struct {
 	now     func() time.Time
 	process string // part of the ids
 	serial  atomic.Int64
-	keys    atomic.Pointer[map[string]Key]
+	keys    atomic.Pointer[keySet]
 	pending pending
 	stopped sync.WaitGroup
 }
@@ -77,14 +79,27 @@ func New(ledger store.Ledger, opts *Options) *Meter {
 	if opts != nil && opts.Now != nil {
 		m.now = opts.Now
 	}
-	m.keys.Store(&map[string]Key{})
+	m.keys.Store(&keySet{})
 	m.pending.init()
 	m.stopped.Go(m.record)
 	return m
 }
 
-// SetKeys replaces the budgets, by the names of keys. Calls that are admitted from now on have the new ones.
-func (m *Meter) SetKeys(keys map[string]Key) { m.keys.Store(&keys) }
+// A keySet holds the budgets of a configuration.
+type keySet struct {
+	of      map[string]Key
+	bounded bool // one of them has a limit
+}
+
+// SetKeys replaces the budgets, by the names of keys. Calls that are admitted from now on have the new ones. If any of them has a limit,
+// calls of runs whose key is not among them are refused: their budget is not known.
+func (m *Meter) SetKeys(keys map[string]Key) {
+	set := &keySet{of: keys}
+	for _, k := range keys {
+		set.bounded = set.bounded || k.Budget != store.NoBudget || k.GroupBudget != store.NoBudget
+	}
+	m.keys.Store(set)
+}
 
 // Close records what is not recorded yet and stops the meter. No call may be made afterwards.
 func (m *Meter) Close(ctx context.Context) error {
@@ -129,43 +144,93 @@ var _ loop.Meter = (*modelMeter)(nil)
 // Admit implements [loop.Meter].
 func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*loop.Admission, error) {
 	name := cmp.Or(run.Profile, run.Principal) // a caller with a token counts for the key whose rights it has
-	key, known := (*m.keys.Load())[name]
+	keys := m.keys.Load()
+	key, known := keys.of[name]
 	if !known {
+		if keys.bounded {
+			return nil, &lathe.Error{Code: lathe.CodeBudgetExhausted, Op: "budget: admit a model call", Err: &KeyError{Key: name}}
+		}
 		key = Key{Budget: store.NoBudget, GroupBudget: store.NoBudget}
 	}
-	k := store.UsageKey{Day: m.now().UTC().Format(time.DateOnly), Key: name, Group: key.Group, Model: m.model.Name}
 	if key.Budget == store.NoBudget && key.GroupBudget == store.NoBudget {
 		return &loop.Admission{Settle: func(_ context.Context, f *lathe.Finish, _ error) {
 			if f != nil {
-				m.pending.add(k, m.counts(f))
+				m.pending.add(m.usageKey(name, &key), m.counts(f))
 			}
 		}}, nil
 	}
-	if m.model.Price == nil && (key.Budget.BoundsMoney() || key.GroupBudget.BoundsMoney()) {
-		return nil, &lathe.Error{Code: lathe.CodePriceUnknown, Op: "budget: admit a model call", Err: &PriceError{Model: m.model.Name, Key: name}}
-	}
-	input, output, limit := m.most(req, wire)
-	r := &store.Reservation{ID: fmt.Sprintf("%s-%d", m.process, m.serial.Add(1)), UsageKey: k, InputTokens: input, OutputTokens: output, Expires: m.now().Add(Lease),
-		KeyDay: key.Budget.Day, KeyMonth: key.Budget.Month, GroupDay: key.GroupBudget.Day, GroupMonth: key.GroupBudget.Month}
-	if m.model.Price != nil {
-		r.Nanos = int64(m.model.Price.Most(input, output))
-	}
-	if err := m.ledger.Reserve(ctx, r); err != nil {
-		if ctx.Err() != nil { // it may have been reserved, and no call is made
-			m.settle(ctx, r.ID, store.Counts{})
+	a := m.asks(req)
+	if key.Budget.BoundsMoney() || key.GroupBudget.BoundsMoney() {
+		if m.model.Price == nil || a.surcharge != "" {
+			return nil, &lathe.Error{Code: lathe.CodePriceUnknown, Op: "budget: admit a model call", Err: &PriceError{Model: m.model.Name, Key: name, Member: a.surcharge}}
 		}
-		var over *store.BudgetError
-		if errors.As(err, &over) {
-			over.Resets = over.Bound.Resets().Sub(m.now())
-		}
+	}
+	input, output, limit := m.most(req, &a, wire)
+	c := &admitted{meter: m, key: &key, name: name, input: input, output: output}
+	if err := c.reserve(ctx); err != nil {
 		return nil, err
 	}
-	return &loop.Admission{MaxTokens: limit, Settle: func(ctx context.Context, f *lathe.Finish, err error) { m.settle(ctx, r.ID, m.used(r, f, err)) }}, nil
+	return &loop.Admission{MaxTokens: limit, Repeat: c.repeat, Settle: c.settle}, nil
 }
 
-// settle settles a reservation, also if the run has ended. If the store cannot be reached, the reservation is charged in full when it
+// usageKey returns for what a call of now counts.
+func (m *modelMeter) usageKey(name string, key *Key) store.UsageKey {
+	return store.UsageKey{Day: m.now().UTC().Format(time.DateOnly), Key: name, Group: key.Group, Model: m.model.Name}
+}
+
+// An admitted call is one under a budget.
+type admitted struct {
+	meter         *modelMeter
+	key           *Key
+	name          string
+	input, output int64
+	open          *store.Reservation // of the attempt in progress; nil: none
+}
+
+// reserve reserves the most that one attempt can use.
+func (c *admitted) reserve(ctx context.Context) error {
+	m, b := c.meter, c.key
+	r := &store.Reservation{ID: fmt.Sprintf("%s-%d", m.process, m.serial.Add(1)), UsageKey: m.usageKey(c.name, b), InputTokens: c.input, OutputTokens: c.output,
+		Expires: m.now().Add(Lease), KeyDay: b.Budget.Day, KeyMonth: b.Budget.Month, GroupDay: b.GroupBudget.Day, GroupMonth: b.GroupBudget.Month}
+	if m.model.Price != nil {
+		r.Nanos = int64(m.model.Price.Most(c.input, c.output))
+	}
+	err := m.ledger.Reserve(ctx, r)
+	if err == nil {
+		c.open = r
+		return nil
+	}
+	if ctx.Err() != nil { // it may have been reserved, and no call is made
+		m.book(ctx, r.ID, store.Counts{})
+	}
+	var over *store.BudgetError
+	if errors.As(err, &over) {
+		over.Resets = over.Bound.Resets().Sub(m.now())
+	}
+	return err
+}
+
+// repeat implements [loop.Admission].Repeat: an attempt whose answer the vendor may ask money for is charged in full, and the next
+// one is reserved anew.
+func (c *admitted) repeat(ctx context.Context, err error) error {
+	if notBilled(err) {
+		return nil
+	}
+	c.settle(ctx, nil, err)
+	return c.reserve(ctx)
+}
+
+// settle implements [loop.Admission].Settle.
+func (c *admitted) settle(ctx context.Context, f *lathe.Finish, err error) {
+	if r := c.open; r != nil {
+		c.open = nil
+		c.meter.book(ctx, r.ID, c.meter.used(r, f, err))
+	}
+}
+
+// book settles a reservation, also if the run has ended. If the store cannot be reached, the reservation is charged in full when it
 // expires.
-func (m *Meter) settle(ctx context.Context, id string, used store.Counts) {
+func (m *Meter) book(ctx context.Context, id string, used store.Counts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := m.ledger.Settle(ctx, id, used); err != nil {
@@ -192,7 +257,7 @@ func (m *modelMeter) used(r *store.Reservation, f *lathe.Finish, err error) stor
 func notBilled(err error) bool {
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) {
-		return up.Connect || up.Status >= 400 && !up.InBand
+		return up.Connect || up.Status >= 400 && !up.InBand && !up.Continued
 	}
 	code := lathe.CodeOf(err)
 	return code == lathe.CodeInvalidRequest || code == lathe.CodeInvalidConfig
@@ -213,10 +278,26 @@ func (m *modelMeter) counts(f *lathe.Finish) store.Counts {
 	return c.Bounded()
 }
 
-// A PriceError says that a model without a price was called under a budget in money.
-type PriceError struct{ Model, Key string }
+// A PriceError says that a model call has no known price, and its budget is in money.
+type PriceError struct {
+	Model, Key string
+	// Member of the request asks for more than the model's price includes; "": the model has no price.
+	Member string
+}
 
 // Error says which setting is missing.
 func (e *PriceError) Error() string {
+	if e.Member != "" {
+		return fmt.Sprintf("%s of the request changes the price of the model %s, and key %s has a budget in US dollars: leave it out, or set it in models.%s.request_overrides, and the price with it in models.%s.price",
+			e.Member, e.Model, e.Key, e.Model, e.Model)
+	}
 	return fmt.Sprintf("the model %s has no price, and key %s has a budget in US dollars: set models.%s.price", e.Model, e.Key, e.Model)
+}
+
+// A KeyError says that the key of a run is not in the configuration.
+type KeyError struct{ Key string }
+
+// Error names the key.
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("the run is of the key %.64q, which is not in the configuration, and so it has no budget", e.Key)
 }

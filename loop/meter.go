@@ -18,6 +18,9 @@ type Meter interface {
 type Admission struct {
 	// MaxTokens is the token limit that the request is sent with, which has none of its own; 0: it is sent as it is.
 	MaxTokens int
+	// Repeat is called before the request is sent again after an attempt that failed with err; nil: nothing is called. Its error
+	// ends the call, as one of Admit does.
+	Repeat func(ctx context.Context, err error) error
 	// Settle is called once, before the end of the call is published: with what the model said, or with nil and the error of a
 	// call that failed or was stopped, which may be nil. ctx is that of the run and may be done.
 	Settle func(ctx context.Context, finish *lathe.Finish, err error)
@@ -26,6 +29,7 @@ type Admission struct {
 // admit asks the meter, and returns the request to send and a function that settles. ok is false if the call is refused.
 func (c *modelCall) admit(ctx context.Context) (req *lathe.Request, settle func(), ok bool) {
 	r := c.run
+	c.repeat = nil
 	if r.loop.opts.Meter == nil {
 		return &r.req, func() {}, true
 	}
@@ -33,6 +37,9 @@ func (c *modelCall) admit(ctx context.Context) (req *lathe.Request, settle func(
 	if err != nil {
 		c.err = err
 		return nil, nil, false
+	}
+	if a.Repeat != nil {
+		c.repeat = func(err error) error { return a.Repeat(ctx, err) }
 	}
 	req = &r.req
 	if a.MaxTokens > 0 {

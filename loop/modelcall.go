@@ -24,6 +24,7 @@ type modelCall struct {
 	started    time.Time
 	firstToken time.Time
 	events     *callEvents
+	repeat     func(error) error // [Admission].Repeat; nil: none
 	err        error
 	finish     *lathe.Finish
 	stream     stream

@@ -74,7 +74,7 @@ func (s *stream) delta(d lathe.Delta, err error) bool {
 		return !r.out.stopped
 	}
 	s.show(&d)
-	return !r.out.stopped
+	return !r.out.stopped && r.call.err == nil
 }
 
 // withholds reports whether a delta waits for the end of its attempt: with on_parse_error retry_without_tools an
@@ -133,7 +133,7 @@ func (s *stream) show(d *lathe.Delta) {
 	}
 }
 
-// retry closes the attempt that failed and opens the next.
+// retry closes the attempt that failed and opens the next, if the meter admits it.
 func (s *stream) retry(t *lathe.Retry) {
 	if t == nil {
 		return
@@ -142,8 +142,12 @@ func (s *stream) retry(t *lathe.Retry) {
 	if t.Err != nil {
 		err = t.Err
 	}
-	s.run.call.failAttempt(err)
-	s.run.call.announceAttempt(t.Wait)
+	c := &s.run.call
+	c.failAttempt(err)
+	c.announceAttempt(t.Wait)
+	if c.repeat != nil {
+		c.err = c.repeat(err)
+	}
 }
 
 // openCall emits the start of a call. Its id is left out unless the call will keep it.

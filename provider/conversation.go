@@ -163,6 +163,10 @@ func (v *conversation) generate(ctx context.Context, req *lathe.Request, yield f
 			wait, again = v.retry(n-load.told(), &a, err)
 		}
 		if !again {
+			var up *lathe.UpstreamError
+			if turn.whole != nil && errors.As(err, &up) {
+				up.Continued = true
+			}
 			yield(lathe.Delta{}, err)
 			return
 		}

@@ -127,8 +127,12 @@ func TestContinuationsAreBounded(t *testing.T) {
 func TestContinuationsStop(t *testing.T) {
 	t.Parallel()
 	p := &pausingServer{answers: [][]string{{pausedText, "pause_turn"}, {"500"}}}
-	if a := ask(t, t.Context(), serveOn(t, lathe.WireMessages, p.ServeHTTP, nil)); a.err == nil || a.text != "I look it up. " || len(p.requests()) != 2 || len(a.retries) != 0 {
+	if a := ask(t, t.Context(), serveOn(t, lathe.WireMessages, p.ServeHTTP, nil)); a.err == nil || a.text != "I look it up. " || len(p.requests()) != 2 || len(a.retries) != 0 || !a.upstream(t).Continued {
 		t.Errorf("%+v after %d requests", a, len(p.requests()))
+	}
+	p = &pausingServer{answers: [][]string{{"500"}}}
+	if a := ask(t, t.Context(), serveOn(t, lathe.WireMessages, p.ServeHTTP, nil)); a.err == nil || a.upstream(t).Continued {
+		t.Errorf("%+v: it was no continuation", a)
 	}
 	p = &pausingServer{answers: [][]string{{`{"type":"tool_use","id":"toolu_1","name":"f","input":{}}`, "pause_turn"}}}
 	if a := ask(t, t.Context(), serveOn(t, lathe.WireMessages, p.ServeHTTP, nil)); a.err != nil || a.finish.Reason != lathe.FinishToolCalls || len(p.requests()) != 1 {

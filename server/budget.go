@@ -23,7 +23,7 @@ const inProgressRetry = 5 * time.Second
 func overBudget(res *event.Result) *problem {
 	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
 		return &problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,
-			Message: "This key has a budget in US dollars, and the model has no price: choose another model, or have the operator set models.NAME.price."}
+			Message: "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price."}
 	}
 	p := &problem{Status: http.StatusTooManyRequests, Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
 		Message: "The budget of this key or of its group does not admit another model call."}

@@ -24,7 +24,7 @@ type protocol struct {
 	published func(name string) bool
 	like      func(name string) string
 	// held are members of the published schema that are not sent to the model server unless the model's entry lists them
-	// (models.NAME.pass): they make that server store data or call tools of its own.
+	// (models.NAME.pass): they make that server store data, call tools of its own, or answer with another model.
 	held *rawjson.Names
 	// shaping are members that only change the bytes of the model server's answer, and so have an effect only if the answer is
 	// relayed.
@@ -82,7 +82,7 @@ var messagesAPI = &protocol{
 	Served: messages.Codec{}, conversation: "messages", tools: "tools", ordered: true, showsCalls: true, pieces: true,
 	published: messages.Published,
 	like:      messages.LikePublished,
-	held:      rawjson.NewNames("container", "mcp_servers"),
+	held:      rawjson.NewNames("container", "fallbacks", "mcp_servers"),
 }
 
 var geminiAPI = &protocol{

@@ -53,7 +53,7 @@ var relayClients = map[string]struct {
 	body string
 }{
 	"responses": {"responses.sse", `{"model":"sim/demo", "stream":true,"store":false,"input":"hi","metadata":{"a":"b"},"service_tier":"auto"}`},
-	"messages":  {"messages.sse", `{"model":"sim/demo", "stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi","x":1}],"mcp_servers":[],"service_tier":"auto"}`},
+	"messages":  {"messages.sse", `{"model":"sim/demo", "stream":true,"max_tokens":9,"messages":[{"role":"user","content":"hi","x":1}],"mcp_servers":[],"fallbacks":[{"model":"claude-other"}],"service_tier":"auto"}`},
 	"gemini":    {"gemini.sse", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}], "safetySettings":[]}`},
 }
 
@@ -81,7 +81,7 @@ func TestEveryWireRelaysItsOwnBytes(t *testing.T) {
 				t.Errorf("%d, got\n%s\nwant\n%s", a.status, a.body, stream)
 			}
 			sent := *m.sent.Load()
-			if strings.Contains(sent, "metadata") || strings.Contains(sent, "mcp_servers") || name != "gemini" && !strings.Contains(sent, `"service_tier":"auto"`) ||
+			if strings.Contains(sent, "metadata") || strings.Contains(sent, "mcp_servers") || strings.Contains(sent, "fallbacks") || name != "gemini" && !strings.Contains(sent, `"service_tier":"auto"`) ||
 				name == "gemini" && sent != of.body || name != "gemini" && !strings.Contains(sent, `{"model":"up-model", "stream":true,`) {
 				t.Errorf("the model was sent %s", sent)
 			}
