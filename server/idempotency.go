@@ -97,7 +97,8 @@ func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, 
 			}
 			d, ok := e.Data.(*event.RunStarted)
 			if !ok || !c.owns(d) || d.Labels[labelFingerprint] != o.fingerprint {
-				return "", conflict("idempotency_key_reused", "A run was begun with this Idempotency-Key by another request.")
+				return "", &problem{Status: http.StatusUnprocessableEntity, Code: "idempotency_key_reused",
+					Message: "A run was begun with this Idempotency-Key by another request. Send a new key with another body."}
 			}
 			return id, nil
 		}

@@ -43,7 +43,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if resp, body := h.do("POST", "/api/runs", "{ \"prompt\":\"hi\",\n\"model\":\"sim/any\"}", "Idempotency-Key", `"k1"`); resp.Header.Get("Location") != "/api/runs/"+first {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if _, resp, body := h.once("k1", "ho"); resp.StatusCode != http.StatusConflict || !strings.Contains(body, "idempotency_key_reused") {
+	if _, resp, body := h.once("k1", "ho"); resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "idempotency_key_reused") {
 		t.Errorf("another request under the key: %d %s", resp.StatusCode, body)
 	}
 	if other, _, _ := h.once("k2", "hi"); other == first || other == "" {

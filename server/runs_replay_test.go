@@ -190,7 +190,7 @@ func TestReplayTakesAnIdempotencyKey(t *testing.T) {
 	if again := h.again(one.ID, "{}", "Idempotency-Key", "k"); again.ID != first.ID {
 		t.Errorf("%s and %s", first.ID, again.ID)
 	}
-	h.refused("POST", "/api/runs/"+two.ID+"/replay", "{}", 409, "idempotency_key_reused", "Idempotency-Key", "k")
+	h.refused("POST", "/api/runs/"+two.ID+"/replay", "{}", 422, "idempotency_key_reused", "Idempotency-Key", "k")
 }
 
 func TestReplayNeedsARecord(t *testing.T) {
