@@ -160,11 +160,11 @@ func TestMetricsAndProbes(t *testing.T) {
 		}
 	}
 	got := map[string]int{}
-	for _, path := range []string{"/livez", "/readyz", "/nothing"} {
+	for _, path := range []string{"/livez", "/readyz", "/healthz", "/nothing"} {
 		resp, _ := f.do("GET", path, "")
 		got[path] = resp.StatusCode
 	}
-	if diff := cmp.Diff(map[string]int{"/livez": 200, "/readyz": 200, "/nothing": 404}, got); diff != "" {
+	if diff := cmp.Diff(map[string]int{"/livez": 200, "/readyz": 200, "/healthz": 200, "/nothing": 404}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -106,6 +106,7 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
+		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "HEAD /{$}", handle: plain(g.head), credential: noCredential, probe: true}, // Claude Code's first request
 		{pattern: "/", handle: g.unmatched, credential: noCredential},
 	}

@@ -154,6 +154,9 @@ func TestReadyzSaysThatTheStoreCannotBeWritten(t *testing.T) {
 		if resp.StatusCode != c.status || !strings.Contains(body, c.text) || strings.Contains(body, "/secret") {
 			t.Errorf("%v: status %d: %s", c.err, resp.StatusCode, body)
 		}
+		if other, same := f.do("GET", "/healthz", ""); other.StatusCode != c.status || same != body {
+			t.Errorf("%v: /healthz has status %d: %s", c.err, other.StatusCode, same)
+		}
 	}
 	if n := strings.Count(log.String(), "not ready"); n != 1 {
 		t.Errorf("%d lines in the log:\n%s", n, log.String())

@@ -39,7 +39,7 @@ func CheckAddr(addr string, keys int) error {
 	return invalid("listen", fmt.Errorf("%s can be reached by others, and there are no keys: configure `keys`, or listen on 127.0.0.1", host))
 }
 
-// Metrics returns the handler of /metrics, /livez and /readyz for a separate listener. It requires no key.
+// Metrics returns the handler of /metrics, /livez, /readyz and /healthz for a separate listener. It requires no key.
 func (g *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if g.opts.Metrics != nil {
@@ -47,6 +47,7 @@ func (g *Server) Metrics() http.Handler {
 	}
 	mux.HandleFunc("GET /livez", g.livez)
 	mux.HandleFunc("GET /readyz", g.readyz)
+	mux.HandleFunc("GET /healthz", g.readyz)
 	return mux
 }
 
@@ -92,6 +93,7 @@ func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
 }
 
+// readyz answers /readyz and, for monitors that know one path alone, /healthz.
 func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if g.draining.Load() {

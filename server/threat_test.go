@@ -108,7 +108,7 @@ func TestT26_AnotherSiteMakesNothingHappen(t *testing.T) {
 		}
 	}
 	// A GET may come from anywhere (a link is enough): it changes nothing, and no page can read it.
-	for _, path := range []string{"/v1/models", "/api/tools", "/api/runs", "/api/summaries", "/api/openapi.json", "/metrics", "/livez", "/readyz", "/api/runs/run_1/cancel", "/api/chat"} {
+	for _, path := range []string{"/v1/models", "/api/tools", "/api/runs", "/api/summaries", "/api/openapi.json", "/metrics", "/livez", "/readyz", "/healthz", "/api/runs/run_1/cancel", "/api/chat"} {
 		resp, _ := f.do("GET", path, "", "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
 		if resp.Header.Get("Access-Control-Allow-Origin") != "" || resp.Header.Get("Set-Cookie") != "" {
 			t.Errorf("GET %s: %v", path, resp.Header)

@@ -27,13 +27,15 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
 	mux.HandleFunc("GET /livez", func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok\n") }) // the client may have disconnected
-	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, _ *http.Request) {
+	ready := func(rw http.ResponseWriter, _ *http.Request) {
 		if !w.Count().Connected {
 			http.Error(rw, "not connected", http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = io.WriteString(rw, "ok\n")
-	})
+		_, _ = io.WriteString(rw, "ok\n") // the client may have disconnected
+	}
+	mux.HandleFunc("GET /readyz", ready)
+	mux.HandleFunc("GET /healthz", ready)
 	ln, err := listenOn(ctx, addr, "--metrics-addr")
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func TestWorkerServesMetrics(t *testing.T) {
 	for path, want := range map[string]struct {
 		status int
 		text   string
-	}{"/metrics": {200, `lathe_worker_connected{fleet=""} 0`}, "/livez": {200, "ok"}, "/readyz": {503, "not connected"}, "/other": {404, ""}} {
+	}{"/metrics": {200, `lathe_worker_connected{fleet=""} 0`}, "/livez": {200, "ok"}, "/readyz": {503, "not connected"}, "/healthz": {503, "not connected"}, "/other": {404, ""}} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(url, "/metrics")+path, nil)
 		if err != nil {
 			t.Fatal(err)
