@@ -143,7 +143,7 @@ func readCodes(file *ast.File, found map[string]*writtenCode, constants bool) {
 // of them.
 var derivedCodes = []string{
 	string(lathe.ReasonNoToolCalls), string(lathe.ReasonToolError), string(lathe.ReasonUnknownTool), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted),
-	string(lathe.UpstreamLoading), string(lathe.CodeNotFound),
+	string(lathe.UpstreamLoading), string(lathe.CodeNotFound), string(lathe.CodePolicyDenied), string(lathe.CodeBudgetExhausted), string(lathe.CodePriceUnknown),
 }
 
 // TestEveryHTTPErrorCodeIsDocumented compares the table of docs/errors.md with the codes in the sources: every code has one
@@ -162,8 +162,11 @@ func TestEveryHTTPErrorCodeIsDocumented(t *testing.T) {
 	rows := map[string][]string{}
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
-		if strings.HasPrefix(line, "| `") && len(cells) == 4 {
-			code := strings.Trim(cells[0], "`")
+		if anchor, code, found := strings.Cut(cells[0], "</a>`"); found && len(cells) == 4 {
+			code = strings.Trim(code, "`")
+			if anchor != `<a id="`+code+`">` { // the type of a problem leads there
+				t.Errorf("docs/errors.md: %s has the anchor %s", code, anchor)
+			}
 			if rows[code] != nil {
 				t.Errorf("%s has two rows", code)
 			}

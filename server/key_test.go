@@ -51,13 +51,14 @@ func checkError(t *testing.T, name string, resp *http.Response, body string, sta
 	}
 	if !strings.HasPrefix(resp.Request.URL.Path, "/v1/") {
 		var p struct {
-			Type, Title, Detail, Code, Param string
-			Status                           int
+			Type, Title, Detail, Instance, Code, Param string
+			Status                                     int
 		}
 		if err := json.Unmarshal([]byte(body), &p); err != nil || resp.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %v: %s", name, err, body)
 		}
-		if p.Status != status || p.Code != code || p.Param != param || p.Detail == "" || p.Title == "" || p.Type == "" {
+		if p.Status != status || p.Code != code || p.Param != param || p.Detail == "" || p.Title == "" || !strings.HasSuffix(p.Type, "/docs/errors.md#"+code) ||
+			p.Instance != "urn:lathe:request:"+resp.Header.Get("X-Request-Id") {
 			t.Errorf("%s: got %+v, want code %s, param %s", name, p, code, param)
 		}
 		return

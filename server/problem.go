@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -21,6 +22,8 @@ type problem struct {
 	RetryAfter time.Duration
 	// NoRetry makes the response tell clients not to send the request again by themselves: it has had effects.
 	NoRetry bool
+	// OfUpstream is set if the model server failed or refused the request: Code is a [lathe.UpstreamKind], or the model server's own.
+	OfUpstream bool
 	// NewestEvent is the id of the last event that there is, where the client named a later one.
 	NewestEvent int64
 	// Decision is the decision about a call that was made before, where the request brings another one.
@@ -47,16 +50,37 @@ func (p *problem) kind() string {
 	return "invalid_request_error"
 }
 
+// problemTypes is the page that describes the types of problems, each under its code.
+const problemTypes = "https://github.com/lathe-run/lathe/blob/main/docs/errors.md#"
+
+// problemInstance and the id of a request are the URI of one problem. The URI identifies a line of the request log, and cannot be
+// fetched.
+const problemInstance = "urn:lathe:request:"
+
+// inWords makes words of a code.
+var inWords = strings.NewReplacer("_", " ", "api", "API", "csrf", "CSRF", "json", "JSON", "url", "URL")
+
+// typeOf returns the URI of the problem's type, and its name, which is the same for all problems of the type. All failures of
+// model servers are of one type: their codes are not all known.
+func (p *problem) typeOf() (uri, title string) {
+	if p.OfUpstream {
+		return problemTypes + "kinds-of-upstream-failure", "Failure of the model server"
+	}
+	title = inWords.Replace(p.Code)
+	first := min(1, len(title))
+	return problemTypes + p.Code, strings.ToUpper(title[:first]) + title[first:]
+}
+
 // A problemBody is the form of RFC 9457, with members of ours.
 type problemBody struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail"`
-	Instance  string `json:"instance,omitempty"`
+	Instance  string `json:"instance"`
 	Code      string `json:"code"`
 	Param     string `json:"param,omitempty"`
-	RequestID string `json:"request_id,omitempty"`
+	RequestID string `json:"request_id"`
 	Newest    int64  `json:"newest_event_id,omitempty"`
 	// Of the decision that was made before.
 	Decision  string     `json:"decision,omitempty"`
@@ -103,7 +127,8 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	form := &problemBody{Type: "about:blank", Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Message,
+	uri, title := p.typeOf()
+	form := &problemBody{Type: uri, Title: title, Status: p.Status, Detail: p.Message, Instance: problemInstance + c.requestID,
 		Code: p.Code, Param: p.Param, RequestID: c.requestID, Newest: p.NewestEvent}
 	if d := p.Decision; d != nil {
 		form.Decision, form.By, form.DecidedAt = d.Decision, d.By, &d.DecidedAt

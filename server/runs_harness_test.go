@@ -160,11 +160,15 @@ type run struct {
 
 // trouble is the body of an error response.
 type trouble struct {
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Param  string `json:"param"`
-	Detail string `json:"detail"`
-	Newest int64  `json:"newest_event_id"`
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Code      string `json:"code"`
+	Param     string `json:"param"`
+	Detail    string `json:"detail"`
+	Instance  string `json:"instance"`
+	RequestID string `json:"request_id"`
+	Newest    int64  `json:"newest_event_id"`
 }
 
 func parse[T any](t testing.TB, text string) *T {
@@ -221,6 +225,9 @@ func (h *house) refused(method, path, body string, status int, code string, head
 	}
 	if resp.StatusCode != status || got.Status != status || got.Code != code {
 		h.t.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, resp.StatusCode, text, status, code)
+	}
+	if page, anchor, _ := strings.Cut(got.Type, "#"); resp.StatusCode >= 400 && (page != errorsPage || anchor != code || !strings.Contains(errorsDoc(h.t), `<a id="`+anchor+`"></a>`)) {
+		h.t.Errorf("%s %s: the type of the problem is %q, want the row of %s in %s", method, path, got.Type, code, errorsPage)
 	}
 	return got
 }

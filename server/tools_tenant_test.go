@@ -65,12 +65,6 @@ func TestT25_TenantsCannotTellToolsOfOthers(t *testing.T) {
 	}
 }
 
-// withoutID is an answer without what differs from request to request.
-func withoutID(body string) string {
-	head, _, _ := strings.Cut(body, `"request_id"`)
-	return head
-}
-
 // A token that names keys serves their runs alone, whatever its worker says; and a worker of another token
 // gets none of their calls, though it describes the tool in the same words.
 func TestWorkersOfATenant(t *testing.T) {

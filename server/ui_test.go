@@ -239,7 +239,8 @@ func TestChatTellsFailures(t *testing.T) {
 	down := &lathe.Error{Code: lathe.CodeUpstream, Op: "model", Err: &lathe.UpstreamError{Kind: lathe.Upstream5xx, Status: 500, Message: "secret prose"}}
 	f := serve(t, &setting{model: &uiTurns{fail: down}})
 	resp, text := f.do("POST", "/api/chat", uiHello)
-	if resp.StatusCode != http.StatusBadGateway || resp.Header.Get("Content-Type") != "application/problem+json" {
+	if resp.StatusCode != http.StatusBadGateway || resp.Header.Get("Content-Type") != "application/problem+json" ||
+		!strings.Contains(text, `errors.md#kinds-of-upstream-failure","title":"Failure of the model server"`) {
 		t.Errorf("before the first byte: %d %s", resp.StatusCode, text)
 	}
 	f = serve(t, &setting{model: &uiTurns{fail: down, say: []lathe.Finish{uiSays("Let me see.", lathe.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"expression":"1+1"}`})}}})

@@ -18,7 +18,7 @@ const loadingRetry = 10 * time.Second
 // refused request the client reads the server's words, which are about what it sent. Of a failure it reads a fixed text,
 // because applications show that to their users: the words are in the run's view (error_message) and in the log.
 func upstream(err error) *problem {
-	p := &problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed."}
+	p := &problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
 		return p
