@@ -487,8 +487,8 @@ func TestApprovalResponseResumesTheRun(t *testing.T) {
 				}
 				id := parse[struct{ ID string }](t, request).ID
 				response := fmt.Sprintf(`{"type":"mcp_approval_response","approval_request_id":%q,"approve":%v}`, id, approve)
-				for range 2 { // a repetition changes nothing
-					b := post(ask + "," + request + "," + response)
+				for _, member := range []string{"approval_request_id", "request_id"} { // a repetition changes nothing
+					b := post(ask + "," + request + "," + strings.Replace(response, "approval_request_id", member, 1))
 					if b.err != nil || !strings.Contains(b.message.Text(), "The tools said") || strings.Contains(b.message.Text(), "Turn 1") {
 						t.Errorf("%v: %s", b.err, b.body)
 					}

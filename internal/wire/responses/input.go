@@ -342,13 +342,22 @@ func (r *reader) orphans() *wire.APIError {
 	return r.orphan
 }
 
-// parseApproval parses an answer to an approval. Clients repeat such answers in the history of later requests: the caller must
+// parseApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
+// name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
 // accept answers that it has applied before.
 func (r *reader) parseApproval(v []byte, at string) *wire.APIError {
 	var a wire.ApprovalAnswer
 	var err *wire.APIError
-	if a.ID, err = wire.ParseString(get(v, "approval_request_id"), at+".approval_request_id"); err != nil {
+	id, other := get(v, "approval_request_id"), get(v, "request_id")
+	if id == nil && other != nil {
+		if a.ID, err = wire.ParseString(other, at+".request_id"); err != nil {
+			return err
+		}
+	} else if a.ID, err = wire.ParseString(id, at+".approval_request_id"); err != nil {
 		return err
+	}
+	if other != nil && id != nil && !bytes.Equal(id, other) {
+		return wire.BadRequest(at+".request_id", "The approval has two ids. Send approval_request_id alone.")
 	}
 	if a.Approve, err = wire.ParseBool(get(v, "approve"), at+".approve"); err != nil {
 		return err

@@ -22,7 +22,7 @@ var (
 	choiceNames    = rawjson.NewNames("type", "name", "namespace", "function", "mode", "tools")
 	toolNames      = rawjson.NewNames("type", "name", "description", "parameters", "strict", "function", "tools", "format")
 	itemNames      = rawjson.NewNames("type", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "input",
-		"output", "summary", "encrypted_content", "id", "approval_request_id", "approve", "reason")
+		"output", "summary", "encrypted_content", "id", "approval_request_id", "request_id", "approve", "reason")
 	partNames = rawjson.NewNames("type", "text", "refusal", "image_url", "file_id", "detail", "file_data", "file_url", "filename")
 )
 

@@ -45,6 +45,8 @@ func TestParseRequestNamesTheMemberAtFault(t *testing.T) {
 		`{"model":"m","input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`:              "input[0].call_id",
 		`{"model":"m","input":[{"type":"reasoning","summary":"x"}]}`:                                      "input[0].summary",
 		`{"model":"m","input":[{"type":"mcp_approval_response","approval_request_id":"x"}]}`:              "input[0].approve",
+		`{"model":"m","input":[{"type":"mcp_approval_response","approve":true}]}`:                         "input[0].approval_request_id",
+		`{"model":"m","input":[{"type":"mcp_approval_response","request_id":1,"approve":true}]}`:          "input[0].request_id",
 		`{"model":"m","input":[{"type":"item_reference"}]}`:                                               "input[0].id",
 	} {
 		_, err := Codec{}.ParseRequest([]byte(body))
@@ -388,6 +390,29 @@ func TestW15_IDsFitTheWire(t *testing.T) {
 		}
 		if id != "" && got != CallID(id) || CallID(got) != got {
 			t.Errorf("%q became %q", id, got)
+		}
+	}
+}
+
+// OpenAI's schema has approval_request_id as a property, and requires request_id.
+func TestApprovalsHaveTheirIDUnderBothNames(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string]string{
+		`"approval_request_id":"mcpr_a"`:                         "a",
+		`"request_id":"mcpr_a"`:                                  "a",
+		`"request_id":"mcpr_a","approval_request_id":null`:       "a",
+		`"request_id":null,"approval_request_id":"mcpr_a"`:       "a",
+		`"request_id":"mcpr_a","approval_request_id":"mcpr_a"`:   "a",
+		`"request_id":"mcpr_b","approval_request_id":"mcpr_a"`:   "",
+		`"request_id":"mcpr_a","approval_request_id":["mcpr_a"]`: "",
+		`"Request_id":"mcpr_a"`:                                  "",
+	} {
+		r, err := Codec{}.ParseRequest([]byte(`{"model":"m","input":[{"type":"mcp_approval_response","approve":true,` + members + `}]}`))
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("%s was accepted", members)
+		case want != "" && (err != nil || len(r.Approvals) != 1 || r.Approvals[0].ID != want):
+			t.Errorf("%s: %v, want the approval %s", members, err, want)
 		}
 	}
 }
