@@ -126,7 +126,7 @@ var rules = []rule{
 	{path: "server", imports: []string{"", "approval", "engine", "event", "internal/nearest", "internal/rawjson", "internal/seal", "internal/sse", "internal/stdlog", "internal/visible", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses", "internal/wire/uistream", "internal/wire/workers", "loop", "observe", "price", "remote", "secret", "server/console", "server/internal/middleware", "store", "internal/shorten", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/coder/websocket"}},
 	{path: "remote/worker", imports: []string{"", "event", "internal/rawjson", "internal/wire/workers", "remote", "secret", "tool", "internal/httpname"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/coder/websocket"}},
-	{path: "lab/eval", imports: []string{"", "config", "event", "internal/lazy", "internal/rawjson", "lab/mock", "loop", "policy", "tool", "tool/builtin", "internal/shorten"}, std: []string{"os"},
+	{path: "lab/eval", imports: []string{"", "config", "event", "internal/lazy", "internal/rawjson", "internal/schema", "lab/mock", "loop", "policy", "tool", "tool/builtin", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "lab/bfcl", imports: []string{"", "lab/eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
 	{path: "lab/verify", imports: []string{"", "internal/rawjson", "internal/schema", "lab/doctor", "lab/eval"}},

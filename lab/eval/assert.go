@@ -29,6 +29,8 @@ const (
 	AssertExecuted  AssertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer where one is given
 	AssertRefused   AssertKind = "refused"   // every call of Tool, if there is one, was answered with an error, with Code where there is one
 	AssertUntold    AssertKind = "untold"    // the model has not received Text
+	AssertSaid      AssertKind = "said"      // some text of the model contains Text, in any case of its letters
+	AssertDatabase  AssertKind = "database"  // the value at Pointer of the database is Equals
 )
 
 // An Assert is one thing that must hold after a run.
@@ -55,6 +57,10 @@ func (a *Assert) Group() string {
 	switch a.Kind {
 	case AssertState, AssertText:
 		return string(a.Kind)
+	case AssertDatabase:
+		return string(AssertState)
+	case AssertSaid:
+		return string(AssertText)
 	default:
 		return "trace"
 	}
@@ -113,6 +119,7 @@ type outcome struct {
 	state func(pointer string) (json.RawMessage, error)
 	calls []asked
 	text  string
+	said  []string // all that the model said to the user
 	// executed are the calls that reached mocks; reported holds the texts that the model received.
 	executed []executed
 	reported map[string]bool
@@ -131,9 +138,13 @@ const anyTool = "*"
 func (a *Assert) check(o *outcome) Check {
 	words, got, ok := "", "", false
 	switch a.Kind {
-	case AssertState:
-		words = fmt.Sprintf("state %s is %s", a.Pointer, a.Equals)
-		raw, err := o.state(a.Pointer)
+	case AssertState, AssertDatabase:
+		words = fmt.Sprintf("%s %s is %s", a.Kind, a.Pointer, a.Equals)
+		at := a.Pointer
+		if a.Kind == AssertDatabase {
+			at = draft + at
+		}
+		raw, err := o.state(at)
 		ok = err == nil && equalJSON(raw, a.Equals)
 		got = string(raw)
 	case AssertCalled:
@@ -173,6 +184,10 @@ func (a *Assert) check(o *outcome) Check {
 		words = fmt.Sprintf("the model is not told %q", a.Text)
 		ok = !o.reported[a.Text]
 		got = "it was"
+	case AssertSaid:
+		words = fmt.Sprintf("the model says %q", a.Text)
+		ok = slices.ContainsFunc(o.said, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(a.Text)) })
+		got = strings.Join(o.said, " | ")
 	case AssertText:
 		words = fmt.Sprintf("last words %q", a.Text)
 		ok = strings.TrimSpace(o.text) == a.Text || a.Tolerant && plainWords(o.text) == plainWords(a.Text)

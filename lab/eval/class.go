@@ -38,13 +38,14 @@ const (
 	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
 	ClassReplay      Class = "REPLAY_MISS"      // a recording does not hold the request
 	ClassException   Class = "EXCEPTION"        // of the harness
+	ClassUserModel   Class = "USER_MODEL_ERROR" // of the model that plays the user
 	ClassNotProvoked Class = "NOT_PROVOKED"     // the model made no mistake where the scenario looks at how it recovers from one
 )
 
 // Scored reports whether a run of the class counts in the rates. Only a run that reached no server, that the harness
 // broke, or whose scenario did not apply does not.
 func (c Class) Scored() bool {
-	return c != ClassConnection && c != ClassReplay && c != ClassException && c != ClassNotProvoked
+	return c != ClassConnection && c != ClassReplay && c != ClassException && c != ClassNotProvoked && c != ClassUserModel
 }
 
 // Refused reports whether the server refused the request for a reason that lies with the account, the key, the model's
@@ -62,6 +63,9 @@ func (c Class) Refused() bool {
 // only checks and the server can fail it.
 func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	defer r.close(res, got)
+	if r.Class != "" { // of the user
+		return
+	}
 	r.setServerMessage(res)
 	called := len(calls(res.History)) > 0
 	reason := res.Reason
@@ -111,6 +115,18 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	}
 	if n := ignored(res); n > 0 && r.Class != "" {
 		r.Error += fmt.Sprintf("; the model made %d calls where tools are off", n)
+	}
+}
+
+// classOfUser is the class of a run that the user ended with an error.
+func classOfUser(err error) Class {
+	switch {
+	case errors.Is(err, errUserTurns):
+		return ClassAssertionFailed
+	case errors.Is(err, ErrReplay):
+		return ClassReplay
+	default:
+		return ClassUserModel
 	}
 }
 

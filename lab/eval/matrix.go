@@ -23,6 +23,8 @@ type Options struct {
 	Timeout time.Duration
 	// Sampling are the temperature, top_p and seed of scenarios that do not set their own; the other fields are ignored.
 	Sampling lathe.Sampling
+	// UserModel plays the users of scenarios that have instructions for it; nil: such users follow the script of the scenario.
+	UserModel *UserModel
 	// Dir is the folder of results; empty: nothing is written. A folder that holds results is an error without Resume.
 	Dir string
 	// Resume continues in a folder with results. Runs that are there already, of the same model, scenario and settings, are not

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // Limits of a suite file.
@@ -65,10 +66,13 @@ func Parse(name string, b []byte) (*Suite, error) {
 }
 
 type parser struct {
-	file   string
-	suite  *Suite
-	mocks  []MockTool // of every scenario
+	file  string
+	suite *Suite
+	// What every scenario begins with.
+	mocks  []MockTool
 	policy *Guard
+	system string
+	db     json.RawMessage
 }
 
 var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
@@ -216,9 +220,13 @@ func (p *parser) plain(n *yaml.Node) (any, error) {
 			return err
 		})
 		text, isText := obj["repeat"].(string)
-		times, isNumber := obj["times"].(int)
+		digits, isNumber := obj["times"].(json.Number)
 		if err != nil || len(obj) != 2 || !isText || !isNumber {
 			return obj, err
+		}
+		times, err := strconv.Atoi(digits.String())
+		if err != nil {
+			return obj, nil // no number of times
 		}
 		if times < 0 || len(text) > maxRepeat || times > maxRepeat/max(1, len(text)) {
 			return nil, p.errorf(n, "a repeated text has at most %d bytes", maxRepeat)
@@ -233,6 +241,9 @@ func (p *parser) plain(n *yaml.Node) (any, error) {
 		})
 		return items, err
 	default:
+		if (n.Tag == "!!int" || n.Tag == "!!float") && rawjson.Check([]byte(n.Value), rawjson.Limits{}) == nil {
+			return json.Number(n.Value), nil // with all its digits
+		}
 		var v any
 		if err := n.Decode(&v); err != nil {
 			return nil, p.errorf(n, "this value cannot be read")

@@ -39,11 +39,12 @@ func passK(tallies []tally, k int) (p PassK, ok bool) {
 		}
 		rate := passOf(t, k)
 		low, high := wilson(t.ok, t.runs)
-		p.Rate += rate / n
+		p.Rate += rate
 		below += square(max(0, rate-math.Pow(low, float64(k))) / n)
 		above += square(max(0, math.Pow(high, float64(k))-rate) / n)
 	}
 	p.K, p.Scenarios = k, len(tallies)
+	p.Rate /= max(n, 1)
 	p.Low, p.High = max(0, p.Rate-math.Sqrt(below)), min(1, p.Rate+math.Sqrt(above))
 	return p, len(tallies) > 0
 }

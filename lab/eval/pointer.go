@@ -57,3 +57,8 @@ func element(arr []byte, token string) ([]byte, bool) {
 	}
 	return nil, false
 }
+
+// escapeToken writes a key as a token of a JSON pointer.
+func escapeToken(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}

@@ -130,6 +130,12 @@ type Run struct {
 	// Unguarded says that the run had no policy.
 	Unguarded bool `json:"unguarded,omitempty"`
 
+	// UserTurns counts the messages of a simulated user. UserModel is the model that played it, and UserUsage what that used, which is
+	// not part of Usage.
+	UserTurns int         `json:"user_turns,omitempty"`
+	UserModel string      `json:"user_model,omitempty"`
+	UserUsage lathe.Usage `json:"user_usage,omitzero"`
+
 	// About says what was measured: the model's server and name there, how it was spoken to, limits, Lathe's version.
 	About map[string]string `json:"about,omitempty"`
 
@@ -191,17 +197,22 @@ type job struct {
 	limits   lathe.Limits
 	name     string // of its file, without the ending
 	lathe    bool   // is what is measured
+	user     *UserModel
 }
 
 func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallback bool, o *Options) (*job, error) {
 	sc = sc.sampled(o.Sampling)
 	j := &job{target: t, scenario: sc, lathe: suite.MeasuresLathe, run: Run{Model: t.Name, Scenario: sc.ID, Trial: trial, Strategy: s, Fallback: fallback, Unguarded: o.Unguarded,
 		Control: sc.control(), Provokes: sc.provokes(), About: t.About, Attempts: 1, Sampling: sc.Sampling}}
+	played := ""
+	if u := o.UserModel; u != nil && sc.Simulator != nil && sc.Simulator.Instructions != "" {
+		j.user, j.run.UserModel, played = u, u.Name, u.Name+"\x00"+u.Identity
+	}
 	list := slices.Concat(s.settings(suite), suite.required(), o.Settings)
 	if fallback {
 		list = append(list, Setting{Key: "fallback_retry_count", Value: "1"}, Setting{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)})
 	}
-	list = slices.Concat(list, sc.Ask.settings(), sc.Settings)
+	list = slices.Concat(list, sc.Ask.settings(), sc.conversational(), sc.Settings)
 	j.run.Category = sc.Category
 	var err error
 	if j.settings, j.limits, err = apply(list); err != nil {
@@ -223,8 +234,9 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 		Config           []Setting
 		Trial            int
 		Timeout          time.Duration
-		Lathe, Unguarded bool `json:",omitempty"`
-	}{[2]string{t.Name, t.Identity}, sc, list, trial, o.Timeout, j.lathe, j.run.Unguarded})
+		Lathe, Unguarded bool   `json:",omitempty"`
+		User             string `json:",omitempty"`
+	}{[2]string{t.Name, t.Identity}, sc, list, trial, o.Timeout, j.lathe, j.run.Unguarded, played})
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.ID, err)
 	}
@@ -248,25 +260,18 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 		return j.ask(ctx, model, got, now, log)
 	}
 	sc, r := j.scenario, j.run
-	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: j.workspaceID(), Facts: sc.State.Facts, Draft: sc.State.Draft, UIState: sc.State.UI})
+	initial := sc.State.Draft
+	if sc.Gold != nil {
+		initial = sc.Database
+	}
+	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: j.workspaceID(), Facts: sc.State.Facts, Draft: initial, UIState: sc.State.UI})
 	if err != nil {
 		return nil, err
 	}
 	if t.state, err = ws.Snapshot(); err != nil {
 		return nil, err
 	}
-	var tools []lathe.Tool
-	if sc.usesState() {
-		for _, one := range ws.Tools() {
-			tools = append(tools, t.tool(one, ws))
-		}
-	}
-	var mocks []counted
-	for i := range sc.Tools {
-		m := t.tool(sc.Tools[i].build(j.run.Unguarded), nil).(counted)
-		mocks = append(mocks, m)
-		tools = append(tools, m)
-	}
+	tools, mocks := j.tools(t, ws)
 	set, err := tool.NewSetWithin(j.limits, tools...)
 	if err != nil {
 		return nil, err
@@ -296,16 +301,14 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("{workspace_id}", ws.ID())
-	in := &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: []lathe.Message{lathe.User(fill.Replace(sc.User))}}
-	if sc.System != "" {
-		in.Messages = []lathe.Message{lathe.System(fill.Replace(sc.System)), lathe.User(fill.Replace(sc.User))}
-	}
 	r.Started = now()
-	res, _ := l.Do(ctx, in) // its error is in the result
+	res, said, err := j.talk(ctx, l, ws.ID(), t, now, &r)
+	if err != nil {
+		return nil, err
+	}
 	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
-	o := &outcome{calls: calls(res.History), text: res.Answer, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
+	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
 	for _, m := range mocks {
 		made := m.Calls()
 		for _, args := range made {
@@ -318,17 +321,118 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 			r.Executed[m.Spec().Name] = len(made)
 		}
 	}
-	if r.Draft, err = t.stateAt(ws, "/draft"); err != nil {
+	if r.Draft, err = t.stateAt(ws, draft); err != nil {
 		return nil, err
+	}
+	if sc.Gold != nil {
+		want, err := sc.goldDatabase()
+		if err != nil {
+			return nil, err
+		}
+		once := Assert{Kind: AssertCalled, Tool: anyTool, AtLeast: 1}
+		if !sc.goldCalls() {
+			once.AtLeast, once.AtMost = 0, new(int)
+		}
+		r.Checks = append(r.Checks, checkGold(want, r.Draft), once.check(o))
 	}
 	for i := range sc.Asserts {
 		r.Checks = append(r.Checks, sc.Asserts[i].check(o))
 	}
-	r.judge(res, got, j.settings.ToolUseMode != lathe.ModeDisabled, j.lathe)
+	r.judge(res, got, j.requiresCalls(), j.lathe)
 	if err := t.missed(); err != nil {
 		r.OK, r.Scored, r.Class, r.Error = false, false, ClassReplay, err.Error()
 	}
 	return &r, nil
+}
+
+// requiresCalls reports whether a run that makes no call, and fails, fails for that.
+func (j *job) requiresCalls() bool {
+	if j.scenario.Gold != nil && !j.scenario.goldCalls() {
+		return false
+	}
+	return j.settings.ToolUseMode != lathe.ModeDisabled
+}
+
+// tools returns the tools of the run: those over the state, and the mocks.
+func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks []counted) {
+	sc := j.scenario
+	if sc.usesState() {
+		for _, one := range ws.Tools() {
+			tools = append(tools, t.tool(one, ws))
+		}
+	}
+	db := &database{ws: ws}
+	for i := range sc.Tools {
+		var of *builtin.Workspace // of tools that change it
+		if len(sc.Tools[i].Steps) > 0 {
+			of = ws
+		}
+		m := t.tool(sc.Tools[i].build(j.run.Unguarded, db), of).(counted)
+		mocks = append(mocks, m)
+		tools = append(tools, m)
+	}
+	return tools, mocks
+}
+
+// talk has the conversation of a run: the model answers, and the user replies, until one of them ends it. It returns the result of
+// the whole, and all that the model said to the user. Its error is one of the harness itself.
+func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape, now func() time.Time, r *Run) (*event.Result, []string, error) {
+	user, err := newConversation(j.scenario, j.user, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	fill := strings.NewReplacer("{workspace_id}", workspace)
+	messages := []lathe.Message{lathe.User(fill.Replace(j.scenario.User))}
+	if j.scenario.System != "" {
+		messages = slices.Insert(messages, 0, lathe.System(fill.Replace(j.scenario.System)))
+	}
+	var said []string
+	whole := event.Result{History: slices.Clone(messages)}
+	for {
+		limits := j.limits
+		limits.RunTimeout = max(j.limits.RunTimeout-now().Sub(r.Started), time.Millisecond)
+		res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: messages, Limits: &limits}) // its error is in the result
+		before := whole
+		whole = *res
+		whole.Usage, whole.Cost = before.Usage, before.Cost+res.Cost
+		whole.Usage.Add(res.Usage)
+		whole.Trace = append(before.Trace, res.Trace...)
+		whole.History = append(before.History, res.History[min(len(messages), len(res.History)):]...)
+		said = append(said, texts(res.History[min(len(messages), len(res.History)):])...)
+		if res.Reason != lathe.ReasonAnswered || ctx.Err() != nil {
+			break
+		}
+		reply, ok, err := j.replied(ctx, user, res.Answer, limits.RunTimeout)
+		if err != nil {
+			r.Class, r.Error = classOfUser(err), err.Error()
+		}
+		if err != nil || !ok {
+			break
+		}
+		whole.History = append(whole.History, lathe.User(reply))
+		messages = append(loop.SessionHistory(res.History, &loop.Retention{Mode: loop.RawEphemeral, StoreRaw: true}), lathe.User(reply))
+	}
+	if j.scenario.Simulator != nil {
+		r.UserTurns, r.UserUsage = user.turns, user.usage
+	}
+	return &whole, said, nil
+}
+
+// replied asks the user for a reply, within the time that the run has left.
+func (j *job) replied(ctx context.Context, user *conversation, answer string, left time.Duration) (string, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	return user.reply(ctx, answer)
+}
+
+// texts returns what the model said in those messages.
+func texts(messages []lathe.Message) (said []string) {
+	for i := range messages {
+		if text := messages[i].Text(); messages[i].Role == lathe.RoleAssistant && text != "" {
+			said = append(said, text)
+		}
+	}
+	return said
 }
 
 // stateAt returns the value at the pointer, or null. It reads the recording if the recording replaces the tools of

@@ -20,7 +20,8 @@ func (p *parser) root(n *yaml.Node) error {
 	var presets, scenarios *yaml.Node
 	err := p.mapping(n, "a suite",
 		p.text("name", &s.Name),
-		p.settings(&s.Settings), p.measures(&s.MeasuresLathe), p.texts("models", &s.Models), p.tools(&p.mocks), p.guard(&p.policy),
+		p.settings(&s.Settings), p.measures(&s.MeasuresLathe), p.texts("models", &s.Models), p.text("system", &p.system), p.database(&p.db),
+		p.tools(&p.mocks), p.generated(&p.mocks), p.guard(&p.policy),
 		member{"presets", func(n *yaml.Node) error { presets = n; return nil }},
 		member{"scenarios", func(n *yaml.Node) error { scenarios = n; return nil }},
 	)
@@ -67,13 +68,15 @@ func (p *parser) measures(lathe *bool) member {
 }
 
 func (p *parser) scenario(n *yaml.Node) error {
-	sc := &Scenario{Tools: slices.Clone(p.mocks), Guard: p.policy}
+	sc := &Scenario{Tools: slices.Clone(p.mocks), Guard: p.policy, System: p.system, Database: p.db}
+	var state *yaml.Node
 	err := p.mapping(n, "a scenario",
-		p.text("id", &sc.ID), p.text("title", &sc.Title), p.text("system", &sc.System), p.text("user", &sc.User),
+		p.text("id", &sc.ID), p.text("title", &sc.Title), p.text("category", &sc.Category), p.text("system", &sc.System), p.text("user", &sc.User),
 		p.settings(&sc.Settings),
 		p.sampling(&sc.Sampling),
-		p.state(&sc.State),
-		p.tools(&sc.Tools), p.overlay(&sc.Tools), p.guard(&sc.Guard),
+		member{"state", func(n *yaml.Node) error { state = n; return p.state(&sc.State).read(n) }},
+		p.database(&sc.Database), p.tools(&sc.Tools), p.generated(&sc.Tools), p.overlay(&sc.Tools), p.guard(&sc.Guard),
+		p.simulator(&sc.Simulator), p.gold(&sc.Gold),
 		member{"assert", func(n *yaml.Node) error {
 			return p.list(n, "assert", func(item *yaml.Node) error {
 				a, err := p.assert(item)
@@ -91,11 +94,20 @@ func (p *parser) scenario(n *yaml.Node) error {
 		return p.errorf(n, "scenario %s stands twice", sc.ID)
 	case strings.TrimSpace(sc.User) == "":
 		return p.errorf(n, "scenario %s has no user text", sc.ID)
-	case len(sc.Asserts) == 0:
+	case sc.Gold != nil && state != nil:
+		return p.errorf(state, "scenario %s has gold actions: they go with database, not with state", sc.ID)
+	case sc.Gold == nil && (sc.Simulator != nil || slices.ContainsFunc(sc.Tools, func(m MockTool) bool { return len(m.Steps) > 0 })):
+		return p.errorf(n, "scenario %s has a user_simulator or tools with steps, and no gold actions to compare with", sc.ID)
+	case len(sc.Asserts) == 0 && sc.Gold == nil:
 		return p.errorf(n, "scenario %s asserts nothing, so no run of it could fail", sc.ID)
 	}
 	if err := p.names(n, sc); err != nil {
 		return err
+	}
+	if sc.Gold != nil {
+		if _, err := sc.goldDatabase(); err != nil {
+			return p.errorf(n, "scenario %s: %s", sc.ID, err)
+		}
 	}
 	p.suite.Scenarios = append(p.suite.Scenarios, sc)
 	return nil
@@ -207,11 +219,13 @@ func (p *parser) assert(n *yaml.Node) (Assert, error) {
 		AssertFailed:    {tool("failed"), p.text("code", &code)},
 		AssertNotAsked:  {tool("not_asked")},
 		AssertText:      {p.text("text", &a.Text), p.text("match", &match)},
+		AssertSaid:      {p.text("said", &a.Text)},
+		AssertDatabase:  {p.text("database", &a.Pointer), p.value("equals", &a.Equals)},
 	}
 	a.Kind = AssertKind(n.Content[0].Value)
 	members, ok := kinds[a.Kind]
 	if !ok {
-		return a, p.errorf(n, "an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, executed, refused or untold, not with %q", a.Kind)
+		return a, p.errorf(n, "an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, said, database, executed, refused or untold, not with %q", a.Kind)
 	}
 	if a.Kind == AssertCalled || a.Kind == AssertExecuted {
 		a.AtLeast = -1
@@ -242,9 +256,9 @@ func (a *Assert) wrong(match string) string {
 		return err.Error()
 	}
 	switch a.Kind {
-	case AssertState:
+	case AssertState, AssertDatabase:
 		if a.Pointer == "" || a.Equals == nil {
-			return "state wants a JSON pointer and equals"
+			return string(a.Kind) + " wants a JSON pointer and equals"
 		}
 	case AssertArguments:
 		if a.Pointer == "" || (a.Equals == nil) == !a.Missing {
@@ -274,9 +288,9 @@ func (a *Assert) wrong(match string) string {
 		if match != "" && match != "exact" && match != "tolerant" {
 			return "match is exact or tolerant"
 		}
-	case AssertUntold:
+	case AssertUntold, AssertSaid:
 		if a.Text == "" {
-			return "untold wants a text"
+			return string(a.Kind) + " wants a text"
 		}
 	case AssertFailed, AssertNotAsked, AssertRefused:
 	}

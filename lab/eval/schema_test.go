@@ -40,6 +40,8 @@ func TestResultsAreValidUnderTheirSchemas(t *testing.T) {
 		"endless":   {eval.Builtin(), []eval.Target{{Name: "endless", Model: endless{}}}, eval.Options{Timeout: 50 * time.Millisecond}},
 		"one":       {eval.Builtin(), []eval.Target{target("sim/eval")}, eval.Options{}},
 		"injection": {eval.Injection(), []eval.Target{target("sim/obedient")}, eval.Options{Unguarded: true}},
+		"retail":    {eval.Retail(), []eval.Target{plays("gold", asGold), plays("words", onlyWords)}, eval.Options{UserModel: &eval.UserModel{Name: "u", Model: eval.Play([]eval.GoldTurn{{Say: "Yes."}})}}},
+		"skills":    {eval.Skills(), []eval.Target{plays("gold", asGold)}, eval.Options{}},
 		"faults":    {eval.Faults(), []eval.Target{target("sim/obedient")}, eval.Options{}},
 	} {
 		opts := m.opts

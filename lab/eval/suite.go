@@ -56,13 +56,20 @@ type Scenario struct {
 	Asserts []Assert   `json:"asserts"`
 	// Category groups scenarios in reports; empty: each stands for itself.
 	Category string `json:"category,omitempty"`
+	// Database is a JSON object that the steps of Tools read and change. Gold is what a model does that makes no error. After a run the
+	// database must be as the calls of Gold leave it. A scenario with Gold does not require calls (tool_use_mode relaxed), but
+	// if Gold has calls, a run without any fails; if it has none, the scenario is a control.
+	Database json.RawMessage `json:"database,omitempty"`
+	Gold     []GoldTurn      `json:"gold,omitempty"`
+	// Simulator replies to the model's answers; nil: the run ends with the first answer.
+	Simulator *UserSimulator `json:"user_simulator,omitempty"`
 	// Ask, when set, stands in place of System, User, State and Asserts.
 	Ask *Ask `json:"ask,omitempty"`
 }
 
-// control reports whether the scenario turns tools off: it says whether a model follows words, not how it uses tools.
+// control reports whether the scenario turns tools off, or has none to call: a model that calls nothing passes it.
 func (sc *Scenario) control() bool {
-	return slices.ContainsFunc(sc.Settings, func(s Setting) bool {
+	return sc.Gold != nil && !sc.goldCalls() || slices.ContainsFunc(sc.Settings, func(s Setting) bool {
 		return s.Key == "tool_use_mode" && s.Value == string(lathe.ModeDisabled)
 	})
 }
@@ -96,7 +103,7 @@ type State struct {
 	UI    json.RawMessage `json:"ui_state,omitempty"`
 }
 
-//go:embed state.yaml injection.yaml faults.yaml
+//go:embed state.yaml injection.yaml faults.yaml retail.yaml airline.yaml skills.yaml
 var files embed.FS
 
 // Builtin returns the suite that comes with Lathe: eight scenarios over the state that the tools
@@ -122,6 +129,17 @@ func shipped(name string) *Suite {
 	}
 	return s
 }
+
+// Retail returns the suite of a shop's customer service: conversations in which a model changes orders, as far as the shop's policy
+// allows it.
+func Retail() *Suite { return shipped("retail") }
+
+// Airline returns the suite of an airline's customer service.
+func Airline() *Suite { return shipped("airline") }
+
+// Skills returns the suite of single skills, by category: long lists of tools, parallel calls, requests that no tool fits, errors of
+// tools, instructions in results, long arguments, and texts and numbers that must stay as they are.
+func Skills() *Suite { return shipped("skills") }
 
 // Select returns the scenarios of that preset, in the suite's order. An empty name is the preset
 // default where there is one, else all.
@@ -159,7 +177,19 @@ func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 
 // usesState reports whether the tools over the state are there.
 func (sc *Scenario) usesState() bool {
+	if sc.Gold != nil {
+		return false
+	}
 	return len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil
+}
+
+// conversational returns the settings of a scenario with gold actions: in a conversation not every answer makes a call, and a call that is
+// refused for a reason is no failure.
+func (sc *Scenario) conversational() []Setting {
+	if sc.Gold == nil {
+		return nil
+	}
+	return []Setting{{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)}}
 }
 
 // stateTools are the names of the tools over the state.

@@ -40,7 +40,7 @@ func TestParseNamesFileLineAndFault(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                "s.yaml: the file is empty",
 		"scenarios: [":                    "s.yaml:1: not YAML: did not find expected node content",
-		"a: 1":                            `s.yaml:1: unknown key "a": a suite has name, settings, measures, models, tools, policy, presets, scenarios`,
+		"a: 1":                            `s.yaml:1: unknown key "a": a suite has name, settings, measures, models, system, database, tools, generated_tools, policy, presets, scenarios`,
 		"name: x":                         "s.yaml:1: a suite has scenarios",
 		ok + "---\n{}":                    "s.yaml:5: a second document: the file has one",
 		ok + "name: a\nname: b":           "s.yaml:6: name stands twice",
@@ -52,7 +52,7 @@ func TestParseNamesFileLineAndFault(t *testing.T) {
 		"scenarios:\n  - id: a b\n    user: hi\n    assert: [{text: x}]":                                 "s.yaml:2: a scenario has an id of letters, digits, _ . and -, at most 64",
 		"scenarios:\n  - id: a\n    user: hi":                                                            "s.yaml:2: scenario a asserts nothing, so no run of it could fail",
 		"scenarios:\n  - id: a\n    assert: [{text: x}]":                                                 "s.yaml:2: scenario a has no user text",
-		"scenarios:\n  - id: a\n    user: hi\n    assert:\n      - {guess: x}":                           `s.yaml:5: an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, executed, refused or untold, not with "guess"`,
+		"scenarios:\n  - id: a\n    user: hi\n    assert:\n      - {guess: x}":                           `s.yaml:5: an assert begins with state, called, order, arguments, guard, failed, not_asked, together, text, said, database, executed, refused or untold, not with "guess"`,
 		"scenarios:\n  - id: a\n    user: hi\n    assert:\n      - {text: x, match: near}":               "s.yaml:5: match is exact or tolerant",
 		"scenarios:\n  - id: a\n    user: hi\n    assert:\n      - {state: draft, equals: 1}":            "s.yaml:5: a JSON pointer starts with /",
 		"scenarios:\n  - id: a\n    user: hi\n    assert:\n      - {state: /draft}":                      "s.yaml:5: state wants a JSON pointer and equals",
@@ -89,7 +89,7 @@ func TestParseNamesFileLineAndFault(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"state", "injection", "faults"} {
+	for _, name := range []string{"state", "injection", "faults", "retail", "airline", "skills"} {
 		b, err := files.ReadFile(name + ".yaml")
 		if err != nil {
 			f.Fatal(err)

@@ -30,6 +30,8 @@ type tape struct {
 	Exchanges  []exchange     `json:"exchanges"`
 	Tools      []toolExchange `json:"tools"` // in the order in which they ended
 	at         int
+	User       []string `json:"user,omitempty"` // what a model that plays the user said
+	heard      int      // of User
 
 	mu     sync.Mutex
 	played []bool          // by index of Tools
@@ -109,6 +111,30 @@ func (t *tape) save() error {
 		return err
 	}
 	return writeFile(t.path, raw)
+}
+
+// keepUser records what a model that plays the user said.
+func (t *tape) keepUser(text string) {
+	if t.recording {
+		t.User = append(t.User, text)
+	}
+}
+
+// userSaid returns the next recorded message of a model that plays the user. ok is false if nothing is replayed.
+func (t *tape) userSaid() (text string, ok bool, err error) {
+	if !t.playing {
+		return "", false, nil
+	}
+	if t.heard == len(t.User) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.broken == nil {
+			t.broken = fmt.Errorf("%w: %s has no further message of the user", ErrReplay, filepath.Base(t.path))
+		}
+		return "", false, t.broken
+	}
+	t.heard++
+	return t.User[t.heard-1], true, nil
 }
 
 // Describe returns the description of the recorded model.

@@ -25,10 +25,12 @@ type MockTool struct {
 	Show        []string        `json:"show,omitempty"` // the fields of its output that the model may see; all of them
 	Timeout     time.Duration   `json:"timeout,omitempty"`
 	Answers     []mock.Answer   `json:"answers,omitempty"`
+	// Steps are what calls do to the database of the scenario, once Answers are used up.
+	Steps []Step `json:"steps,omitempty"`
 }
 
-// build makes the tool. Without guard it hides neither itself nor a field.
-func (m *MockTool) build(unguarded bool) *mock.Tool {
+// build makes the tool, over d if it has steps. Without guard it hides neither itself nor a field.
+func (m *MockTool) build(unguarded bool, d *database) *mock.Tool {
 	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
 	switch m.Effect {
 	case lathe.ReadOnly.String():
@@ -40,6 +42,9 @@ func (m *MockTool) build(unguarded bool) *mock.Tool {
 	}
 	if unguarded {
 		spec.Hidden, spec.Allowlist = false, nil
+	}
+	if len(m.Steps) > 0 && d != nil {
+		return mock.New(spec, append(slices.Clone(m.Answers), mock.Func(d.handler(m.Steps)))...)
 	}
 	return mock.New(spec, m.Answers...)
 }
@@ -80,7 +85,8 @@ func (p *parser) tool(n *yaml.Node) (MockTool, error) {
 	err := p.mapping(n, "a tool",
 		p.text("name", &m.Name), p.text("description", &m.Description), p.value("schema", &m.Schema), p.text("effect", &m.Effect),
 		p.boolean("hidden", &m.Hidden), p.texts("show", &m.Show), p.text("timeout", &timeout),
-		member{"answers", func(n *yaml.Node) error { return p.answers(n, &m.Answers) }})
+		member{"answers", func(n *yaml.Node) error { return p.answers(n, &m.Answers) }},
+		member{"steps", func(n *yaml.Node) error { return p.list(n, "steps", p.step(&m.Steps)) }})
 	if err != nil {
 		return m, err
 	}
@@ -92,13 +98,18 @@ func (p *parser) tool(n *yaml.Node) (MockTool, error) {
 	if !slices.Contains([]string{"", "read_only", "idempotent", "writes"}, m.Effect) {
 		return m, p.errorf(n, "effect is read_only, idempotent or writes")
 	}
-	if _, err := tool.NewSet(m.build(false)); err != nil {
-		if cause := (*lathe.Error)(nil); errors.As(err, &cause) && cause.Err != nil {
-			err = cause.Err
-		}
-		return m, p.errorf(n, "this tool cannot be: %s", err)
+	if _, err := tool.NewSet(m.build(false, nil)); err != nil {
+		return m, p.errorf(n, "this tool cannot be: %s", cause(err))
 	}
-	return m, nil
+	return m, p.checkSteps(n, &m)
+}
+
+// cause returns the error within a [lathe.Error].
+func cause(err error) error {
+	if outer := (*lathe.Error)(nil); errors.As(err, &outer) && outer.Err != nil {
+		return outer.Err
+	}
+	return err
 }
 
 // overlay reads answers by tool name, in place of those that the tools have.

@@ -1,6 +1,6 @@
 // Package mock makes tools with configured answers: values, errors, and the faults of real
 // tools. Tests and evaluations use them where a tool must hang, return too much data, return a wrong value or
-// fail temporarily. They have no side effects. The runner calls them like every tool, with
+// fail temporarily. They have no side effects, apart from those of a [Func]. The runner calls them like every tool, with
 // the same limits, policy and redaction.
 package mock
 
@@ -31,6 +31,7 @@ const (
 	KindHang  Kind = "hang"  // blocks until its context is done, and returns the error of the context
 	KindPanic Kind = "panic" // panics
 	KindNone  Kind = "none"  // returns neither an output nor an error
+	KindFunc  Kind = "func"  // returns what Func returns
 )
 
 // An Answer is the result of one call of a mock. The zero value returns null.
@@ -40,6 +41,9 @@ type Answer struct {
 	Text string          `json:"text,omitempty"`
 	Size int             `json:"size,omitempty"` // at most [MaxBytes]
 	Code lathe.Code      `json:"code,omitempty"` // empty: execution_failed
+	// Func is called by an answer of [KindFunc], with the arguments of the call, which it must not change. Calls that
+	// are made at the same time call it at the same time.
+	Func func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) `json:"-"`
 }
 
 // Value answers with JSON.
@@ -56,6 +60,11 @@ func Text(s string) Answer {
 
 // Raw answers with these bytes, which need not be JSON or UTF-8.
 func Raw(b string) Answer { return Answer{Kind: KindRaw, Text: b} }
+
+// Func answers with what fn returns: see [Answer].
+func Func(fn func(ctx context.Context, args json.RawMessage) (*lathe.Output, error)) Answer {
+	return Answer{Kind: KindFunc, Func: fn}
+}
 
 // Echo answers with the arguments of the call.
 func Echo() Answer { return Answer{Kind: KindEcho} }
@@ -148,6 +157,8 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 		return nil, ctx.Err()
 	case KindPanic:
 		panic("mock: the mock is configured to panic")
+	case KindFunc:
+		return a.Func(ctx, args)
 	case KindNone:
 		return nil, nil //nolint:nilnil // what a careless tool does is the point
 	default:

@@ -1,0 +1,475 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+// This file runs tools that read and change the database of a scenario by the steps of its file.
+
+// StepKind says what a [Step] does.
+type StepKind string
+
+// The kinds of step, by their word in a suite.
+const (
+	StepGet      StepKind = "get"      // the result is the value at Pointer, which must exist
+	StepList     StepKind = "list"     // the result is an array of the elements at Pointer whose fields are as Where says
+	StepCheck    StepKind = "check"    // the value at Pointer is as the condition says, else the call fails
+	StepSet      StepKind = "set"      // puts Value at Pointer
+	StepAppend   StepKind = "append"   // adds Value to the array at Pointer, which is made where it is missing
+	StepAdd      StepKind = "add"      // adds Value to the number at Pointer
+	StepSubtract StepKind = "subtract" // subtracts Value from the number at Pointer
+	StepDelete   StepKind = "delete"   // removes the value at Pointer
+	StepReturn   StepKind = "return"   // the result is Value
+)
+
+// stepKinds are all of them, in the order of the documentation.
+var stepKinds = []StepKind{StepGet, StepList, StepCheck, StepSet, StepAppend, StepAdd, StepSubtract, StepDelete, StepReturn}
+
+// A Step is one thing that a call of a tool does to the database of its scenario. In Pointer, Value, Where and the condition, {name}
+// stands for the argument or the bound value of that name, and {name/a/b} for a value in it. A text that is nothing but that
+// stands for the value itself, whatever its type. In a value, an object with the one key from stands for a copy of the value in
+// the database at that pointer.
+type Step struct {
+	Kind    StepKind        `json:"kind"`
+	Pointer string          `json:"pointer,omitempty"` // RFC 6901; the database is the root
+	Value   json.RawMessage `json:"value,omitempty"`
+	Where   json.RawMessage `json:"where,omitempty"` // an object; fields whose value is an argument that the call lacks do not matter
+	// As binds the value that get finds, for later steps.
+	As string `json:"as,omitempty"`
+	// Condition and Operand are those of a check.
+	Condition string          `json:"condition,omitempty"`
+	Operand   json.RawMessage `json:"operand,omitempty"`
+	// Else is the text of the error where a value is missing or a condition does not hold.
+	Else string `json:"else,omitempty"`
+}
+
+// Limits of a scenario with a database.
+const (
+	maxDatabase  = 256 << 10 // in bytes, as JSON
+	maxSteps     = 32        // of a tool
+	maxGoldCalls = 100       // of a scenario
+)
+
+// conditions are those of a check: whether the value at its pointer is equal to the operand, one of it, has all of it (an array its
+// elements, an object its keys), is a number that is not below or above it, and whether there is no value at all.
+var conditions = []string{"equals", "in", "has", "at_least", "at_most", "missing"}
+
+// A database is the state of one run of a scenario: a JSON object, kept as the draft of a workspace. A call changes it as a whole
+// or not at all. It may be used by several goroutines at once.
+type database struct {
+	mu sync.Mutex
+	ws *builtin.Workspace
+}
+
+// draft is the pointer of the database within its workspace.
+const draft = "/draft"
+
+func newDatabase(raw json.RawMessage, id string) (*database, error) {
+	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: id, Draft: raw})
+	return &database{ws: ws}, err
+}
+
+// contents returns the whole database.
+func contents(ws *builtin.Workspace) (json.RawMessage, error) {
+	all, err := ws.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := valueAt(all, draft)
+	return slices.Clone(raw), nil
+}
+
+// call runs the steps of one call. Its error is a [tool.Failure] where the call is refused, with the database as it was before.
+func (d *database) call(steps []Step, args json.RawMessage) (json.RawMessage, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before, err := contents(d.ws)
+	if err != nil {
+		return nil, err
+	}
+	c := &stepCall{bound: map[string]json.RawMessage{}, result: json.RawMessage(`{"done":true}`)}
+	if c.work, err = newDatabase(before, ""); err != nil {
+		return nil, err
+	}
+	for name, raw := range rawjson.Members(args) {
+		c.bound[rawjson.Text(name)] = raw
+	}
+	for i := range steps {
+		if err := c.step(&steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.ops) > 0 {
+		if _, err := d.ws.PatchDraft(c.ops, ""); err != nil {
+			return nil, err
+		}
+	}
+	return c.result, nil
+}
+
+// handler returns the function that runs the steps for a mock.
+func (d *database) handler(steps []Step) func(context.Context, json.RawMessage) (*lathe.Output, error) {
+	return func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
+		raw, err := d.call(steps, args)
+		if err != nil {
+			return nil, err
+		}
+		return &lathe.Output{Data: raw}, nil
+	}
+}
+
+// A stepCall is the state of one call: what is bound, a copy of the database that later steps read, and the changes made to it.
+type stepCall struct {
+	bound  map[string]json.RawMessage
+	work   *database
+	now    json.RawMessage // the contents of work; nil: not read since the last change
+	ops    []builtin.PatchOp
+	result json.RawMessage
+}
+
+// refuse fails the call with the step's own text, or with the default one.
+func (s *Step) refuse(format string, args ...any) error {
+	text := s.Else
+	if text == "" {
+		text = fmt.Sprintf(format, args...)
+	}
+	return tool.Fail(lathe.CodeInvalidArguments, "%s", text)
+}
+
+func (c *stepCall) step(s *Step) error {
+	if s.Kind == StepReturn {
+		v, _, err := c.value(s.Value)
+		c.result = v
+		return err
+	}
+	at, err := c.pointer(s.Pointer)
+	if err != nil {
+		return err
+	}
+	old, found, err := c.read(at)
+	if err != nil {
+		return err
+	}
+	switch s.Kind {
+	case StepGet:
+		if !found {
+			return s.refuse("there is nothing at %s", at)
+		}
+		c.result = old
+		if s.As != "" {
+			c.bound[s.As] = old
+		}
+		return nil
+	case StepList:
+		if !found {
+			return s.refuse("there is nothing at %s", at)
+		}
+		c.result, err = c.list(old, s.Where)
+		return err
+	case StepCheck:
+		return c.check(s, old, found)
+	case StepDelete:
+		if !found {
+			return s.refuse("there is nothing at %s", at)
+		}
+		return c.patch(s, builtin.PatchOp{Op: "delete", Path: draft + at})
+	}
+	v, given, err := c.value(s.Value)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !given: // an optional argument that the call lacks
+		return nil
+	case s.Kind == StepAdd || s.Kind == StepSubtract:
+		if v, err = sum(old, v, s.Kind == StepSubtract); err != nil || !found {
+			return s.refuse("there is no number at %s", at)
+		}
+	case s.Kind == StepAppend:
+		return c.patch(s, builtin.PatchOp{Op: "append", Path: draft + at, Value: v})
+	}
+	return c.patch(s, builtin.PatchOp{Op: "set", Path: draft + at, Value: v})
+}
+
+// patch makes a change in the copy, and keeps it for the end of the call.
+func (c *stepCall) patch(s *Step, op builtin.PatchOp) error {
+	if _, err := c.work.ws.PatchDraft([]builtin.PatchOp{op}, ""); err != nil {
+		return s.refuse("%s", err)
+	}
+	c.ops, c.now = append(c.ops, op), nil
+	return nil
+}
+
+// read returns the value at a pointer of the copy.
+func (c *stepCall) read(at string) (raw json.RawMessage, found bool, err error) {
+	if c.now == nil {
+		if c.now, err = contents(c.work.ws); err != nil {
+			return nil, false, err
+		}
+	}
+	raw, found = valueAt(c.now, at)
+	return raw, found, nil
+}
+
+// check judges a condition.
+func (c *stepCall) check(s *Step, old json.RawMessage, found bool) error {
+	if s.Condition == "missing" {
+		if found {
+			return s.refuse("there is a value at %s", s.Pointer)
+		}
+		return nil
+	}
+	want, given, err := c.value(s.Operand)
+	if err != nil || !given {
+		return err
+	}
+	ok := false
+	switch s.Condition {
+	case "equals":
+		ok = found && equalJSON(old, want)
+	case "in":
+		ok = found && slices.ContainsFunc(elements(want), func(e json.RawMessage) bool { return equalJSON(old, e) })
+	case "has":
+		ok = found && has(old, want)
+	default:
+		var a, b big.Rat
+		ok = found && readNumber(&a, old) && readNumber(&b, want)
+		ok = ok && (s.Condition == "at_least" && a.Cmp(&b) >= 0 || s.Condition == "at_most" && a.Cmp(&b) <= 0)
+	}
+	if !ok {
+		return s.refuse("the value at %s does not allow this", s.Pointer)
+	}
+	return nil
+}
+
+// list returns the elements of an array, or the values of an object in the order of their keys, whose fields are as where says.
+func (c *stepCall) list(of, where json.RawMessage) (json.RawMessage, error) {
+	var fields []struct{ name, value json.RawMessage }
+	for name, raw := range rawjson.Members(where) {
+		v, given, err := c.value(raw)
+		if err != nil {
+			return nil, err
+		}
+		if given {
+			fields = append(fields, struct{ name, value json.RawMessage }{name, v})
+		}
+	}
+	var out []json.RawMessage
+	for _, e := range elements(of) {
+		ok := true
+		for _, f := range fields {
+			raw, found := []byte(nil), false
+			if len(e) > 0 && e[0] == '{' {
+				raw, found = rawjson.Get(e, rawjson.Text(f.name))
+			}
+			ok = ok && found && equalJSON(raw, f.value)
+		}
+		if ok {
+			out = append(out, e)
+		}
+	}
+	return joined('[', out, ']'), nil
+}
+
+// joined writes an array or an object of its elements or members.
+func joined(open byte, parts []json.RawMessage, end byte) json.RawMessage {
+	out := []byte{open}
+	for i, p := range parts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, p...)
+	}
+	return append(out, end)
+}
+
+// elements returns the elements of an array, or the values of an object in the order of their keys.
+func elements(raw json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '[':
+		for e := range rawjson.Elements(raw) {
+			out = append(out, e)
+		}
+	case raw[0] == '{':
+		values := map[string]json.RawMessage{}
+		for k, v := range rawjson.Members(raw) {
+			values[rawjson.Text(k)] = v
+		}
+		for _, k := range slices.Sorted(maps.Keys(values)) {
+			out = append(out, values[k])
+		}
+	}
+	return out
+}
+
+// has reports whether an array has all of want as elements, or an object all of want as keys. A want that is no array stands for one.
+func has(raw, want json.RawMessage) bool {
+	wanted := []json.RawMessage{want}
+	if len(want) > 0 && want[0] == '[' {
+		wanted = elements(want)
+	}
+	for _, w := range wanted {
+		ok := false
+		switch {
+		case len(raw) > 0 && raw[0] == '{' && len(w) > 0 && w[0] == '"':
+			_, ok = rawjson.Get(raw, rawjson.Text(w))
+		case len(raw) > 0 && raw[0] == '[':
+			ok = slices.ContainsFunc(elements(raw), func(e json.RawMessage) bool { return equalJSON(e, w) })
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// maxNumber bounds the text of a number that steps calculate with, in bytes.
+const maxNumber = 64
+
+// readNumber reads a JSON number without an exponent.
+func readNumber(into *big.Rat, raw json.RawMessage) bool {
+	if len(raw) == 0 || len(raw) > maxNumber || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || bytes.ContainsAny(raw, "eE") {
+		return false
+	}
+	_, ok := into.SetString(string(raw))
+	return ok
+}
+
+// sum adds two numbers exactly.
+func sum(a, b json.RawMessage, subtract bool) (json.RawMessage, error) {
+	var x, y big.Rat
+	if !readNumber(&x, a) || !readNumber(&y, b) {
+		return nil, strconv.ErrSyntax
+	}
+	if subtract {
+		y.Neg(&y)
+	}
+	x.Add(&x, &y)
+	digits, _ := x.FloatPrec() // decimal fractions are finite
+	return json.RawMessage(x.FloatString(digits)), nil
+}
+
+// placeholder is {name} or {name/a/b}.
+var placeholder = lazy.Regexp(`\{([A-Za-z_][A-Za-z0-9_]*)((?:/[^{}/]+)*)\}`)
+
+// lookup returns what a placeholder stands for; ok is false where there is nothing.
+func (c *stepCall) lookup(match []string) (json.RawMessage, bool) {
+	raw, ok := c.bound[match[1]]
+	if !ok {
+		return nil, false
+	}
+	return valueAt(raw, match[2])
+}
+
+// fill replaces the placeholders of a text by the texts of scalar values.
+func (c *stepCall) fill(text string, escape func(string) string) (string, error) {
+	var problem error
+	out := placeholder().ReplaceAllStringFunc(text, func(p string) string {
+		raw, ok := c.lookup(placeholder().FindStringSubmatch(p))
+		if !ok || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n' {
+			problem = tool.Fail(lathe.CodeInvalidArguments, "%s wants a text or a number", strings.Trim(p, "{}"))
+			return ""
+		}
+		if raw[0] == '"' {
+			return escape(rawjson.Text(raw))
+		}
+		return escape(string(raw))
+	})
+	return out, problem
+}
+
+// pointer fills in a pointer.
+func (c *stepCall) pointer(p string) (string, error) {
+	return c.fill(p, escapeToken)
+}
+
+// value fills in a value. given is false where the whole value is an argument that the call lacks; a member of an object is then left
+// out.
+func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, err error) {
+	switch {
+	case len(raw) == 0:
+		return json.RawMessage("null"), true, nil
+	case raw[0] == '"':
+		text := rawjson.Text(raw)
+		if m := placeholder().FindStringSubmatch(text); m != nil && m[0] == text {
+			v, given = c.lookup(m)
+			return v, given, nil
+		}
+		text, err = c.fill(text, func(s string) string { return s })
+		return rawjson.AppendQuote(nil, text), true, err
+	case raw[0] == '[':
+		var out []json.RawMessage
+		for _, e := range elements(raw) {
+			if v, given, err = c.value(e); err != nil {
+				return nil, false, err
+			}
+			if given {
+				out = append(out, v)
+			}
+		}
+		return joined('[', out, ']'), true, nil
+	case raw[0] == '{':
+		if from, ok := fromPointer(raw); ok {
+			at, err := c.pointer(from)
+			if err != nil {
+				return nil, false, err
+			}
+			if v, ok, err = c.read(at); err != nil {
+				return nil, false, err
+			}
+			if !ok {
+				return nil, false, tool.Fail(lathe.CodeInvalidArguments, "there is nothing at %s", at)
+			}
+			return v, true, nil
+		}
+		var out []json.RawMessage
+		for k, e := range rawjson.Members(raw) {
+			if v, given, err = c.value(e); err != nil {
+				return nil, false, err
+			}
+			if given {
+				out = append(out, slices.Concat(k, []byte(":"), v))
+			}
+		}
+		return joined('{', out, '}'), true, nil
+	}
+	return raw, true, nil
+}
+
+// fromPointer reads {"from": POINTER}.
+func fromPointer(raw json.RawMessage) (string, bool) {
+	n := 0
+	for range rawjson.Members(raw) {
+		n++
+	}
+	from, ok := rawjson.Get(raw, "from")
+	return rawjson.Text(from), ok && n == 1 && len(from) > 0 && from[0] == '"'
+}
+
+// placeholders returns the names that a step uses.
+func (s *Step) placeholders() []string {
+	var names []string
+	for _, text := range []string{s.Pointer, string(s.Value), string(s.Where), string(s.Operand)} {
+		for _, m := range placeholder().FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}

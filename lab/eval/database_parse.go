@@ -1,0 +1,241 @@
+package eval
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// This file reads the parts of a suite that are about databases: their tools, gold actions and simulated users.
+
+func (p *parser) database(into *json.RawMessage) member {
+	return member{"database", func(n *yaml.Node) error {
+		if n.Kind != yaml.MappingNode {
+			return p.errorf(n, "database wants a mapping")
+		}
+		if err := p.value("database", into).read(n); err != nil {
+			return err
+		}
+		if len(*into) > maxDatabase {
+			return p.errorf(n, "a database has at most %d bytes", maxDatabase)
+		}
+		return nil
+	}}
+}
+
+// step returns the reader of a step. Its first key says its kind.
+func (p *parser) step(into *[]Step) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+			return p.errorf(n, "a step wants a mapping")
+		}
+		s := Step{Kind: StepKind(n.Content[0].Value)}
+		at := p.text(string(s.Kind), &s.Pointer)
+		otherwise := p.text("else", &s.Else)
+		value := p.value("value", &s.Value)
+		var members []member
+		switch s.Kind {
+		case StepGet:
+			members = []member{at, p.text("as", &s.As), otherwise}
+		case StepList:
+			members = []member{at, p.value("where", &s.Where), otherwise}
+		case StepCheck:
+			members = []member{at, otherwise}
+			for _, c := range conditions {
+				members = append(members, member{c, func(n *yaml.Node) error {
+					if s.Condition != "" {
+						return p.errorf(n, "a check has one of %s", strings.Join(conditions, ", "))
+					}
+					s.Condition = c
+					return p.value(c, &s.Operand).read(n)
+				}})
+			}
+		case StepSet, StepAppend, StepAdd, StepSubtract:
+			members = []member{at, value, otherwise}
+		case StepDelete:
+			members = []member{at, otherwise}
+		case StepReturn:
+			members = []member{p.value("return", &s.Value)}
+		default:
+			words := make([]string, len(stepKinds))
+			for i, k := range stepKinds {
+				words[i] = string(k)
+			}
+			return p.errorf(n, "a step begins with %s, not with %q", strings.Join(words, ", "), s.Kind)
+		}
+		if err := p.mapping(n, "the step "+string(s.Kind), members...); err != nil {
+			return err
+		}
+		if why := s.wrong(); why != "" {
+			return p.errorf(n, "%s", why)
+		}
+		if len(*into) == maxSteps {
+			return p.errorf(n, "a tool has at most %d steps", maxSteps)
+		}
+		*into = append(*into, s)
+		return nil
+	}
+}
+
+// wrong says what a whole step lacks.
+func (s *Step) wrong() string {
+	if err := checkPointer(s.Pointer); err != nil {
+		return err.Error()
+	}
+	switch s.Kind {
+	case StepCheck:
+		if s.Condition == "" {
+			return "check wants one of " + strings.Join(conditions, ", ")
+		}
+		if s.Condition == "missing" && string(s.Operand) != "true" {
+			return "missing wants true"
+		}
+	case StepList:
+		if s.Where != nil && s.Where[0] != '{' {
+			return "where wants a mapping"
+		}
+	case StepSet, StepAppend, StepAdd, StepSubtract, StepDelete:
+		if s.Kind != StepDelete && s.Value == nil {
+			return string(s.Kind) + " wants a value"
+		}
+		if s.Pointer == "" {
+			return string(s.Kind) + " wants the pointer of a value within the database"
+		}
+	case StepGet, StepReturn:
+	}
+	return ""
+}
+
+// checkSteps refuses a placeholder that names neither a parameter of the tool nor a value that an earlier step binds.
+func (p *parser) checkSteps(n *yaml.Node, m *MockTool) error {
+	known := []string{}
+	if m.Schema != nil {
+		if properties, ok := rawjson.Get(m.Schema, "properties"); ok {
+			for k := range rawjson.Members(properties) {
+				known = append(known, rawjson.Text(k))
+			}
+		}
+	}
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		for _, name := range s.placeholders() {
+			if !slices.Contains(known, name) {
+				return p.errorf(n, "a step of %s uses {%s}, which is no parameter of its schema and bound by no earlier step", m.Name, name)
+			}
+		}
+		if s.As != "" {
+			known = append(known, s.As)
+		}
+	}
+	return nil
+}
+
+// gold reads the messages of a model that makes no error. A key of a message is say, or a tool with the arguments of one call, or with a
+// list of those of several.
+func (p *parser) gold(into *[]GoldTurn) member {
+	return member{"gold", func(n *yaml.Node) error {
+		*into = []GoldTurn{}
+		calls := 0
+		return p.list(n, "gold", func(item *yaml.Node) error {
+			var turn GoldTurn
+			err := p.entries(item, "a gold action", func(k, v *yaml.Node) error {
+				if k.Value == "say" {
+					return p.text("say", &turn.Say).read(v)
+				}
+				made := []*yaml.Node{v}
+				if v.Kind == yaml.SequenceNode {
+					made = v.Content
+				}
+				if calls += len(made); calls > maxGoldCalls {
+					return p.errorf(v, "a scenario has at most %d gold calls", maxGoldCalls)
+				}
+				for _, c := range made {
+					if c.Kind != yaml.MappingNode {
+						return p.errorf(v, "%s wants the arguments of a call, or a list of such", k.Value)
+					}
+					call := GoldCall{Tool: k.Value}
+					if err := p.value(k.Value, &call.Arguments).read(c); err != nil {
+						return err
+					}
+					turn.Calls = append(turn.Calls, call)
+				}
+				return nil
+			})
+			if err == nil && turn.Say == "" && len(turn.Calls) == 0 {
+				return p.errorf(item, "a gold action says something or calls a tool")
+			}
+			*into = append(*into, turn)
+			return err
+		})
+	}}
+}
+
+// simulator reads a simulated user.
+func (p *parser) simulator(into **UserSimulator) member {
+	return member{"user_simulator", func(n *yaml.Node) error {
+		u := &UserSimulator{}
+		*into = u
+		err := p.mapping(n, "user_simulator", p.text("instructions", &u.Instructions), p.text("end", &u.End), p.number("max_turns", &u.MaxTurns),
+			member{"replies", func(n *yaml.Node) error {
+				return p.list(n, "replies", func(item *yaml.Node) error {
+					var r Reply
+					if err := p.mapping(item, "a reply", p.text("when", &r.When), p.text("say", &r.Say)); err != nil {
+						return err
+					}
+					if _, err := regexp.Compile("(?i)" + r.When); err != nil {
+						return p.errorf(item, "when is no regular expression")
+					}
+					if strings.TrimSpace(r.Say) == "" {
+						return p.errorf(item, "a reply has a text to say")
+					}
+					u.Replies = append(u.Replies, r)
+					return nil
+				})
+			}})
+		switch {
+		case err != nil:
+			return err
+		case len(u.Replies) == 0 && u.Instructions == "":
+			return p.errorf(n, "user_simulator wants replies, instructions, or both")
+		case u.MaxTurns > maxUserTurns:
+			return p.errorf(n, "max_turns is at most %d", maxUserTurns)
+		}
+		return nil
+	}}
+}
+
+// maxGenerated bounds the tools that a list of verbs and nouns makes.
+const maxGenerated = 512
+
+// generated reads lists of verbs and nouns, and makes a tool VERB_NOUN of each pair for which the list does not have one.
+func (p *parser) generated(into *[]MockTool) member {
+	return member{"generated_tools", func(n *yaml.Node) error {
+		var verbs, nouns []string
+		schema := json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`)
+		if err := p.mapping(n, "generated_tools", p.texts("verbs", &verbs), p.texts("nouns", &nouns), p.value("schema", &schema)); err != nil {
+			return err
+		}
+		if slices.Contains(slices.Concat(verbs, nouns), "") || len(verbs) == 0 || len(nouns) == 0 || len(verbs)*len(nouns) > maxGenerated {
+			return p.errorf(n, "generated_tools wants verbs and nouns, and makes at most %d tools", maxGenerated)
+		}
+		for _, noun := range nouns {
+			for _, verb := range verbs {
+				m := MockTool{Name: verb + "_" + noun, Description: strings.ToUpper(verb[:1]) + verb[1:] + " one " + strings.ReplaceAll(noun, "_", " ") + ".", Schema: schema}
+				if findTool(*into, m.Name) >= 0 {
+					continue
+				}
+				if _, err := tool.NewSet(m.build(false, nil)); err != nil {
+					return p.errorf(n, "the tool %s cannot be: %s", m.Name, cause(err))
+				}
+				*into = append(*into, m)
+			}
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,209 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// GoldModel is the name under which the command measures the model that [Play] returns.
+const GoldModel = "sim/gold"
+
+// A GoldTurn is one message of a model that does everything right: calls, a text, or both.
+type GoldTurn struct {
+	Say   string     `json:"say,omitempty"`
+	Calls []GoldCall `json:"calls,omitempty"`
+}
+
+// A GoldCall is a call of such a message.
+type GoldCall struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// goldDatabase returns the database as the gold actions leave it. Answers that stand before the steps of a tool, such as errors that
+// a model must recover from, are left out. The error names the first action that cannot be.
+func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
+	d, err := newDatabase(sc.Database, "")
+	if err != nil {
+		return nil, err
+	}
+	for i, turn := range sc.Gold {
+		for _, c := range turn.Calls {
+			at := findTool(sc.Tools, c.Tool)
+			if at < 0 {
+				return nil, fmt.Errorf("gold action %d calls %s, which is no tool of the scenario", i+1, c.Tool)
+			}
+			m := &sc.Tools[at]
+			if m.Schema != nil {
+				s, err := schema.Compile(m.Schema)
+				if err != nil {
+					return nil, err
+				}
+				if wrong := s.Validate(c.Arguments); len(wrong) > 0 {
+					return nil, fmt.Errorf("the arguments of gold action %d, %s, are not of its schema: %s", i+1, c.Tool, wrong[0].Message)
+				}
+			}
+			if _, err := d.call(m.Steps, c.Arguments); err != nil {
+				return nil, fmt.Errorf("gold action %d, %s, fails: %s", i+1, c.Tool, failureText(err))
+			}
+		}
+	}
+	return contents(d.ws)
+}
+
+// failureText is what a model reads of an error of a tool.
+func failureText(err error) string {
+	var f *tool.Failure
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return err.Error()
+}
+
+// goldCalls reports whether a model that does everything right makes a call.
+func (sc *Scenario) goldCalls() bool {
+	return slices.ContainsFunc(sc.Gold, func(t GoldTurn) bool { return len(t.Calls) > 0 })
+}
+
+// maxDifferences bounds the differences that a check lists.
+const maxDifferences = 3
+
+// checkGold compares the database that a run left with that of the gold actions.
+func checkGold(want, got json.RawMessage) Check {
+	c := Check{Group: "state", Assert: "the database is as the gold actions leave it", OK: equalJSON(want, got)}
+	if !c.OK {
+		c.Got = clip(strings.Join(differences("", want, got, nil), ", "), maxGot)
+	}
+	return c
+}
+
+// differences lists the places at which two values differ, at most [maxDifferences].
+func differences(at string, want, got json.RawMessage, found []string) []string {
+	if len(found) == maxDifferences || equalJSON(want, got) {
+		return found
+	}
+	if len(want) == 0 || len(got) == 0 || want[0] != '{' || got[0] != '{' {
+		text := func(raw json.RawMessage) string {
+			if len(raw) == 0 {
+				return "absent"
+			}
+			return clip(string(raw), maxGot/maxDifferences)
+		}
+		return append(found, fmt.Sprintf("%s %s and not %s", at, text(got), text(want)))
+	}
+	var keys []string
+	for _, side := range []json.RawMessage{want, got} {
+		for k := range rawjson.Members(side) {
+			if name := rawjson.Text(k); !slices.Contains(keys, name) {
+				keys = append(keys, name)
+			}
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		w, _ := rawjson.Get(want, k)
+		g, _ := rawjson.Get(got, k)
+		found = differences(at+"/"+escapeToken(k), w, g, found)
+	}
+	return found
+}
+
+// Play returns a model that makes those turns, one for each message of it in the conversation. It repeats a call that failed, at
+// most twice, before it goes on. After the last turn it says the last text of a turn. A request without tools gets texts alone. The
+// model is a pure function of the request and may be used by several goroutines at once.
+func Play(turns []GoldTurn) lathe.Model { return player(turns) }
+
+type player []GoldTurn
+
+// maxGoldTries is how often a player makes one call.
+const maxGoldTries = 3
+
+// Describe implements [lathe.Model].
+func (player) Describe() lathe.ModelInfo {
+	return lathe.ModelInfo{Provider: "sim", Model: GoldModel, Dialect: "native"}
+}
+
+// Generate implements [lathe.Model].
+func (p player) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	return func(yield func(lathe.Delta, error) bool) {
+		if ctx.Err() != nil {
+			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "eval: gold", Err: context.Cause(ctx)})
+			return
+		}
+		turn, made := p.next(req)
+		fin := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Message{Role: lathe.RoleAssistant}, Model: GoldModel}
+		if turn.Say != "" {
+			fin.Message.Parts = append(fin.Message.Parts, lathe.Text{Text: turn.Say})
+			if !yield(lathe.Delta{Kind: lathe.DeltaText, Text: turn.Say}, nil) {
+				return
+			}
+		}
+		for i, c := range turn.Calls {
+			fin.Reason = lathe.FinishToolCalls
+			fin.Message.Parts = append(fin.Message.Parts, lathe.ToolCall{ID: fmt.Sprintf("call_%d", made+i+1), Name: c.Tool, Arguments: string(c.Arguments)})
+		}
+		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
+	}
+}
+
+// next returns the turn that follows the conversation, and how many calls that holds.
+func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
+	at, tries := 0, 0
+	var again []GoldCall
+	for i := range req.Messages {
+		if req.Messages[i].Role != lathe.RoleAssistant {
+			continue
+		}
+		calls := req.Messages[i].Calls()
+		made += len(calls)
+		again = again[:0]
+		for _, c := range calls {
+			if callFailed(req.Messages[i+1:], c.ID) {
+				again = append(again, GoldCall{c.Name, json.RawMessage(c.Arguments)})
+			}
+		}
+		if tries++; len(again) == 0 || tries == maxGoldTries {
+			at, tries, again = at+1, 0, again[:0]
+		}
+	}
+	if len(again) > 0 {
+		return GoldTurn{Calls: again}, made
+	}
+	if at < len(p) {
+		turn = p[at]
+	}
+	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+		turn.Calls = nil
+	}
+	if len(turn.Calls) == 0 && turn.Say == "" {
+		turn.Say = "Done."
+		for _, t := range p {
+			if t.Say != "" {
+				turn.Say = t.Say
+			}
+		}
+	}
+	return turn, made
+}
+
+// callFailed reports whether the first result of that call among the messages says that it failed.
+func callFailed(messages []lathe.Message, id string) bool {
+	for i := range messages {
+		for _, part := range messages[i].Parts {
+			if r, ok := part.(lathe.ToolResult); ok && r.CallID == id {
+				return r.IsError
+			}
+		}
+	}
+	return false
+}

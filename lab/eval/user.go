@@ -1,0 +1,181 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+)
+
+// A UserSimulator says what the user of a scenario replies to the model's answers. Replies is a script; Instructions are for a model
+// that plays the user: see [Options].UserModel.
+type UserSimulator struct {
+	Replies      []Reply `json:"replies,omitempty"`
+	Instructions string  `json:"instructions,omitempty"`
+	// End is what the model that plays the user writes to end the conversation; [END].
+	End string `json:"end,omitempty"`
+	// MaxTurns bounds the messages of the user, the first one included; 10. A conversation that would have more is a failure.
+	MaxTurns int `json:"max_turns,omitempty"`
+}
+
+// A Reply is one message of a scripted user. Each is said at most once: to an answer, the user says the first one that is left and
+// whose When matches. If there is none, the conversation ends.
+type Reply struct {
+	// When is a regular expression that must match in the answer, in any case of its letters; empty: any answer.
+	When string `json:"when,omitempty"`
+	Say  string `json:"say"`
+}
+
+// A UserModel is a model that plays the users of scenarios with instructions for it.
+type UserModel struct {
+	Name     string
+	Identity string // all else on which results depend, as of a [Target]
+	Model    lathe.Model
+}
+
+// Bounds of a conversation.
+const (
+	defaultUserTurns = 10
+	maxUserTurns     = 100
+	maxUserBytes     = 8 << 10 // of a message of a model that plays the user
+	defaultEnd       = "[END]"
+)
+
+// userPrompt is the system text of a model that plays the user: with the end token and the instructions of the scenario.
+const userPrompt = `You play a customer who writes to a support assistant. The messages that you receive are the assistant's. Write what the
+customer answers: one short message, and nothing else. Follow the instructions below. Give a detail when the assistant asks for it, not before. If the
+assistant asks for something that the instructions do not contain, say that you do not know it. Never write the assistant's part.
+When the assistant has done what you want, or has finally refused it, answer with exactly this text: %s
+
+Instructions:
+%s`
+
+// openingLine is what the assistant is said to have written before the first message of the user.
+const openingLine = "Hello, how can I help you?"
+
+var (
+	errUserModel = errors.New("the model that plays the user failed")
+	errUserTurns = errors.New("the conversation did not end")
+)
+
+// A conversation is the user's side of one run. One goroutine uses it.
+type conversation struct {
+	sim   *UserSimulator // nil: the user says one thing
+	model lathe.Model    // nil: the user follows the script
+	tape  *tape
+	used  []bool           // by index of the script
+	sent  []lathe.Message  // what the model that plays the user is sent
+	turns int              // messages of the user
+	usage lathe.Usage      // of the model that plays the user
+	match []*regexp.Regexp // of the script
+}
+
+// newConversation begins the user's side of a scenario. by is the model that plays the user, if the scenario has instructions for it.
+func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error) {
+	c := &conversation{sim: sc.Simulator, tape: t, turns: 1}
+	if c.sim == nil {
+		return c, nil
+	}
+	if by != nil && c.sim.Instructions != "" {
+		c.model = by.Model
+		c.sent = []lathe.Message{lathe.System(fmt.Sprintf(userPrompt, c.sim.end(), c.sim.Instructions)), lathe.User(openingLine), lathe.Assistant(sc.User)}
+		return c, nil
+	}
+	if len(c.sim.Replies) == 0 {
+		return nil, fmt.Errorf("scenario %s has instructions for a model that plays the user, and no script: name such a model", sc.ID)
+	}
+	c.used = make([]bool, len(c.sim.Replies))
+	for _, r := range c.sim.Replies {
+		re, err := regexp.Compile("(?i)" + r.When)
+		if err != nil {
+			return nil, err
+		}
+		c.match = append(c.match, re)
+	}
+	return c, nil
+}
+
+func (u *UserSimulator) end() string {
+	if u.End == "" {
+		return defaultEnd
+	}
+	return u.End
+}
+
+func (u *UserSimulator) maxTurns() int {
+	if u.MaxTurns == 0 {
+		return defaultUserTurns
+	}
+	return u.MaxTurns
+}
+
+// reply returns what the user says to an answer; ok is false where the conversation ends. The error wraps [errUserModel],
+// [errUserTurns], or [ErrReplay].
+func (c *conversation) reply(ctx context.Context, answer string) (text string, ok bool, err error) {
+	switch {
+	case c.sim == nil:
+		return "", false, nil
+	case c.model == nil:
+		text, ok = c.scripted(answer)
+	default:
+		text, ok, err = c.played(ctx, answer)
+	}
+	if err != nil || !ok {
+		return "", false, err
+	}
+	if c.turns == c.sim.maxTurns() {
+		return "", false, fmt.Errorf("%w within %d messages of the user (max_turns)", errUserTurns, c.turns)
+	}
+	c.turns++
+	return text, true, nil
+}
+
+func (c *conversation) scripted(answer string) (string, bool) {
+	for i := range c.sim.Replies {
+		if !c.used[i] && c.match[i].MatchString(answer) {
+			c.used[i] = true
+			return c.sim.Replies[i].Say, true
+		}
+	}
+	return "", false
+}
+
+// played asks the model that plays the user. A recording gives back what it said.
+func (c *conversation) played(ctx context.Context, answer string) (text string, ok bool, err error) {
+	if text, ok, err = c.tape.userSaid(); !ok && err == nil {
+		if text, err = c.ask(ctx, answer); err == nil {
+			c.tape.keepUser(text)
+		}
+	}
+	if err != nil {
+		return "", false, err
+	}
+	c.sent = append(c.sent, lathe.Assistant(text))
+	return text, !strings.Contains(text, c.sim.end()), nil
+}
+
+func (c *conversation) ask(ctx context.Context, answer string) (string, error) {
+	if strings.TrimSpace(answer) == "" {
+		answer = "(an empty message)"
+	}
+	c.sent = append(c.sent, lathe.User(answer))
+	for d, err := range c.model.Generate(ctx, &lathe.Request{Messages: slices.Clone(c.sent)}) {
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", errUserModel, err)
+		}
+		if d.Kind != lathe.DeltaFinish {
+			continue
+		}
+		c.usage.Add(d.Finish.Usage)
+		text := strings.TrimSpace(d.Finish.Message.Text())
+		if text == "" {
+			return "", fmt.Errorf("%w: it said nothing", errUserModel)
+		}
+		return clip(text, maxUserBytes), nil
+	}
+	return "", fmt.Errorf("%w: its answer has no end", errUserModel)
+}
