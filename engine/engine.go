@@ -224,6 +224,7 @@ type stamper struct {
 	eventTime time.Time    // when the last event that is no delta was
 	lost      error        // why the store no longer takes events
 	deferred  *deferredRun // nil: each event is stored at once
+	step      *stepping    // nil: the run is not executed in steps
 	result    *event.Result
 }
 
@@ -260,7 +261,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 	}
 	s.eventTime = s.engine.opts.Now()
 	ev.Time = s.eventTime
-	if s.lost == nil && errors.Is(context.Cause(ctx), errLeft) {
+	if s.lost == nil && errors.Is(context.Cause(ctx), lathe.ErrLeft) {
 		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
 	}
 	if s.lost == nil {
@@ -285,6 +286,9 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		return // what was not stored is not shown
 	}
 	s.last = ev.ID
+	if s.step != nil {
+		s.step.count(ev.Data)
+	}
 	s.publish(ctx, ev)
 }
 
@@ -297,6 +301,11 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
 	defer cancel()
 	if err := s.append(ctx, ev); err != nil {
+		if s.step != nil { // the step is repeated
+			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
+			s.cancel(s.lost)
+			return
+		}
 		if s.leaves(err) {
 			s.engine.opts.Log.Warn("a run is released to another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
 			s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: append " + ev.Data.EventType(), Err: errLeft}

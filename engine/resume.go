@@ -95,6 +95,7 @@ type claimedRun struct {
 	owned   *claimHandle // nil: the store is not shared
 	state   *loop.State
 	signals []store.Signal
+	step    *stepping // nil: the run is resumed to its end
 }
 
 // claimRun claims a run that has not ended, and reads it.
@@ -162,13 +163,16 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 	s.engine, s.own, s.log, s.last, s.owned = e, sinks, e.opts.Store, g.state.LastID, g.owned
 	s.in = loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}
 	s.run = &s.in.Run
+	if s.step = g.step; s.step != nil {
+		s.in.Suspend, s.in.Suspended, s.in.Elapsed = s.step.suspend, s.step.suspended, s.step.elapsed
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.cancel = cancel
 	g.owned.bind(cancel)
 	defer func() { g.owned.end(false) }()
-	res, _ := s.execute(ctx, l)                          // whose error is in the result
-	if res.Reason.Status() != "parked" || g.early(res) { // it was released, or waits for a signal that is there by now
+	res, _ := s.execute(ctx, l)                                        // whose error is in the result
+	if res == nil || res.Reason.Status() != "parked" || g.early(res) { // it was released, or waits for a signal that is there by now
 		g.owned.look(0)
 	}
 	return res

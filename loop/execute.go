@@ -14,6 +14,8 @@ func (r *run) execute(ctx context.Context) {
 	out := r.answerCalls(ctx, "")
 	r.result.Pending = out.Pending
 	switch {
+	case out.Suspended:
+		r.suspended = true
 	case out.Parked: // answerCalls has checked ctx: what is pending now stays so
 		r.pause(lathe.ReasonAwaitingApproval)
 	case len(out.Pending) > 0 && r.in.Park && !r.in.HandOver:

@@ -184,8 +184,18 @@ type Input struct {
 	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.
 	Target string
 	// Resume continues a run that was started with Park, from the state that its events fold to: a parked run, or one whose
-	// process ended in the middle. The only other field that is then read is Answers.
+	// process ended in the middle. The only other fields that are then read are Answers, Suspend, Suspended and Elapsed.
 	Resume *State
+	// Suspend, when set, is called before each model call, with nil, and before each tool call that may have an effect, with
+	// the call and the definition of its tool, as of [tool.RunOptions].Suspend. If it returns true, the range ends there, without
+	// a further event and without a result: the state that the events fold to can be resumed. The loop's own request for an
+	// answer belongs to the step before it: Suspend is not called for it.
+	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
+	// Suspended says that Resume is the state in which Suspend ended the run, and that nothing has happened since: no
+	// RunResumed is then yielded.
+	Suspended bool
+	// Elapsed is how long the run was executed before it was suspended. It counts for the run's time limit and latency.
+	Elapsed time.Duration
 	// Answers are the results of calls that clients executed, by the id of the call. Calls without a result stay pending.
 	Answers map[string]lathe.Output
 }
@@ -212,7 +222,7 @@ func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] 
 	}
 }
 
-// Do runs in to its end. The result is never nil; the error is its Err when the run failed or
+// Do runs in to its end. The result is nil only if Suspend has ended the run; the error is its Err when the run failed or
 // was cancelled, and nil when it was answered, parked, handed over or limited.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
@@ -237,8 +247,11 @@ func Ended(d event.Data) *event.Result {
 	}
 }
 
-// Failure returns the error of a run that failed or was cancelled, else nil.
+// Failure returns the error of a run that failed or was cancelled, else nil. res may be nil.
 func Failure(res *event.Result) error {
+	if res == nil {
+		return nil // suspended
+	}
 	switch res.Reason.Status() {
 	case "failed", "cancelled":
 		return res.Err

@@ -104,7 +104,8 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers}, err
+		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers,
+		Suspend: in.Suspend, Suspended: in.Suspended, Elapsed: in.Elapsed}, err
 }
 
 // history is what the first request of this process has.
@@ -123,7 +124,32 @@ func (s *State) before() *tool.Resumed {
 	for i := range s.Open {
 		b.Open = append(b.Open, s.Open[i].ID)
 	}
+	b.Answers = s.answers()
 	return b
+}
+
+// answers returns the calls of the run that were answered, in call order.
+func (s *State) answers() []tool.Answered {
+	labels := map[string]string{}
+	for i := range s.Trace {
+		for _, c := range s.Trace[i].Calls {
+			labels[c.ID] = c.Tool
+		}
+	}
+	var out []tool.Answered
+	calls := map[string]lathe.ToolCall{}
+	for i := s.Start; i < len(s.Messages); i++ {
+		for _, p := range s.Messages[i].Parts {
+			switch p := p.(type) {
+			case lathe.ToolCall:
+				calls[p.ID] = p
+			case lathe.ToolResult:
+				out = append(out, tool.Answered{ToolCall: calls[p.CallID], Tool: labels[p.CallID], Code: p.Code, Content: p.Content})
+			default: // neither
+			}
+		}
+	}
+	return out
 }
 
 func (s *State) resumed() *event.RunResumed {

@@ -34,6 +34,7 @@ type run struct {
 
 	turn      int
 	reason    lathe.Reason // set: the run is over
+	suspended bool         // the run is over for now: Input.Suspend has ended it
 	limit     string
 	errorCode string
 	toolsOff  bool // for the rest of the run: only an answer is wanted
@@ -170,7 +171,7 @@ func (l *Loop) release(r *run) {
 }
 
 func (r *run) run(parent context.Context) {
-	r.started = r.loop.opts.Now()
+	r.started = r.loop.opts.Now().Add(-r.in.Elapsed)
 	r.info.Depth = max(r.info.Depth, Depth(parent))
 	if call := lathe.CallMetaFrom(parent); call != nil && r.info.ParentRunID == "" {
 		r.info.ParentRunID, r.info.ParentCallID = call.RunID, call.CallID
@@ -180,7 +181,7 @@ func (r *run) run(parent context.Context) {
 		ctx, r.cancel = context.WithCancel(parent)
 	} else {
 		r.timeout.after = r.limits.RunTimeout
-		ctx, r.cancel = context.WithTimeoutCause(parent, r.limits.RunTimeout, &r.timeout)
+		ctx, r.cancel = context.WithTimeoutCause(parent, max(r.limits.RunTimeout-r.in.Elapsed, 0), &r.timeout)
 	}
 	defer r.cancel()
 	r.done = ctx.Done()
@@ -193,16 +194,18 @@ func (r *run) run(parent context.Context) {
 	if r.in.Resume != nil && r.reason == "" {
 		r.resume(ctx)
 	}
-	for r.reason == "" {
+	for r.reason == "" && !r.suspended {
 		r.step(ctx)
 	}
-	r.finish()
+	if !r.suspended {
+		r.finish()
+	}
 }
 
 // begin opens the work of the runner and emits the first event of the run.
 func (r *run) begin() {
 	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
-		HandOver: r.in.Relay != nil}
+		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend}
 	switch {
 	case r.in.Resume != nil:
 		r.runOpts.Resumed = r.in.Resume.before()
@@ -231,7 +234,9 @@ func (r *run) begin() {
 	switch {
 	case r.in.Resume != nil:
 		r.turn = r.in.Resume.Turn
-		r.emit(r.in.Resume.resumed())
+		if !r.in.Suspended || r.in.Resume.Paused != "" {
+			r.emit(r.in.Resume.resumed())
+		}
 	case r.in.Park:
 		var err error
 		if r.opened.Input, err = r.in.start(); err != nil {
@@ -301,6 +306,10 @@ func (r *run) refuse() {
 // step takes one turn: asks the model, then answers its calls, or ends the run.
 func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
+		return
+	}
+	if r.in.Suspend != nil && !r.closing.asked && r.in.Suspend(nil, nil) {
+		r.suspended = true
 		return
 	}
 	if reason, key := r.exhausted(); reason != "" {

@@ -22,6 +22,10 @@ type RunOptions struct {
 	History []lathe.Message
 	// Resumed, when set, is the state of the run that is resumed.
 	Resumed *Resumed
+	// Suspend, when set, is called by Execute before a call, or a group of calls that run side by side, is begun: with the first
+	// call and the definition of its tool, nil for a client's or an unknown one. If it returns true, Execute returns with
+	// Outcome.Suspended. It is not called for calls that will have no effect, or that were begun before.
+	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
 }
 
 // Begin opens the work of one run, over the tools that the set has now. It costs little until tools are listed or
@@ -54,6 +58,7 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	w.limits = w.limits.WithDefaults()
 	w.tools.open(r, run, opts, w.limits.MaxDepth)
 	if opts != nil {
+		w.suspend = opts.Suspend
 		w.resume(opts.Resumed)
 		w.remember(opts)
 	}

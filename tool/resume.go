@@ -8,8 +8,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Resumed is the state of a run before it was resumed, or of the run that it continues. It does not contain the counts of
-// repeated calls and of consecutive unknown names: these start at 0.
+// Resumed is the state of a run before it was resumed, or of the run that it continues.
 type Resumed struct {
 	// Planned is the number of calls that were planned.
 	Planned int
@@ -17,6 +16,17 @@ type Resumed struct {
 	Calls []event.CallTrace
 	// Open are the ids of calls in the history that are not answered yet and that the caller will pass to Execute.
 	Open []string
+	// Answers are the calls of the run with what the model got, in call order: they count for the limits on repeated calls and on
+	// consecutive unknown names.
+	Answers []Answered
+}
+
+// Answered is a call that was answered before the run was resumed.
+type Answered struct {
+	lathe.ToolCall
+	Tool    string // as the events name it
+	Code    lathe.Code
+	Content string
 }
 
 // resume sets the state that an earlier process left.
@@ -30,6 +40,22 @@ func (w *Work) resume(before *Resumed) {
 	}
 	for i := range before.Calls {
 		w.failures.mark(failureKey{tool: before.Calls[i].Tool}, before.Calls[i].OK)
+	}
+	for i := range before.Answers {
+		w.recount(&before.Answers[i])
+	}
+}
+
+// recount counts a call of an earlier process as judgeLoop has counted it there.
+func (w *Work) recount(a *Answered) {
+	e, _, _ := w.tools.lookup(a.Name)
+	switch {
+	case a.ParseError != "" || a.Code == lathe.CodeTooManyCalls || a.Code == lathe.CodeIncompleteCall && !a.Incomplete:
+	case a.Code == lathe.CodeUnknownTool && e == nil:
+		w.unknown++
+	default:
+		w.unknown = 0
+		w.repeat.add(&call{Call: Call{ToolCall: a.ToolCall}, callee: callee{tool: a.Tool}, content: a.Content})
 	}
 }
 

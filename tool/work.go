@@ -25,8 +25,9 @@ type Work struct {
 	used     usedTools
 	usage    lathe.Usage // of the run's model calls, as of the last report of the loop
 	cost     float64
-	unknown  int        // calls to unknown tools in a row
-	halt     lathe.Code // set: the run is over, and every further call is answered with it
+	unknown  int                                         // calls to unknown tools in a row
+	halt     lathe.Code                                  // set: the run is over, and every further call is answered with it
+	suspend  func(*lathe.ToolCall, *lathe.ToolSpec) bool // nil: never
 }
 
 // A Call is a call of a model on its way into the runner.
@@ -62,6 +63,8 @@ type Outcome struct {
 	// approver can answer. Execute skips those that were answered meanwhile.
 	Parked  bool
 	Waiting []Call
+	// Suspended says that [RunOptions].Suspend ended Execute before all calls were begun.
+	Suspended bool
 	// Reason, when set, is why the run must end, and Limit the config key of the limit behind it.
 	Reason lathe.Reason
 	Limit  string
@@ -84,6 +87,10 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 			calls = calls[1:]
 			continue
 		}
+		if w.suspends(ctx, &calls[0], &s.out) {
+			s.out.Suspended = true
+			break
+		}
 		n := w.sideBySide(calls)
 		if n > 1 {
 			w.runTogether(ctx, turn, calls[:n], emit, &s)
@@ -98,6 +105,20 @@ func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(ev
 	}
 	w.r.putScratch(l) // not deferred: what panicked in the caller's code is not used again
 	return s.out
+}
+
+// suspends asks Suspend before a call that may have an effect. A call that a parked call keeps from running, and one that was
+// planned before and waited only for that, is not asked about: a resumed run could not tell the latter from a call whose tool
+// was called.
+func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
+	if w.suspend == nil || c.Begun || c.Refuse != "" || c.Parked != nil && c.Parked.Digest == "" || out.Parked || out.Reason != "" || w.halt != "" || ctx.Err() != nil {
+		return false
+	}
+	var spec *lathe.ToolSpec
+	if e, _, _ := w.tools.lookup(c.Name); e != nil {
+		spec = e.spec
+	}
+	return w.suspend(&c.ToolCall, spec)
 }
 
 // begin makes c ready to run. The seq of a call is its place in call order.

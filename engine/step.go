@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// StepOptions say which step [Engine.Step] executes. The zero value executes the next one.
+type StepOptions struct {
+	// After is the LastID of the [Step] before; 0: the run was accepted by [Engine.Accept] or is resumed for another reason. If the
+	// log has other events than the caller knows, a process ended in the middle of a step: the run is resumed as [Engine.Resume]
+	// resumes it, with a RunResumed event.
+	After int64
+	// Settle makes the step begin nothing: it answers the calls that an earlier process may have begun, by the rules for
+	// recovery, and suspends the run.
+	Settle bool
+	// Elapsed is how long the steps of the run have taken so far. It counts for the run's time limit.
+	Elapsed time.Duration
+	// Resume resumes a run that was parked, `interrupted`, since it was resumed again and again without progress.
+	Resume bool
+	// Answers are the results of calls that clients executed, by the id of the call.
+	Answers map[string]lathe.Output
+	// Sinks receive the events of this step, after the sinks of the engine.
+	Sinks []event.Sink
+}
+
+// A Step is what [Engine.Step] has done, and what follows. It has no content of the run.
+type Step struct {
+	LastID int64 // of the run's events
+	// Reason is why the run has ended or waits; "": it is suspended, and Next is what follows. Status is that of the reason:
+	// `parked` of a run that waits.
+	Reason lathe.Reason
+	Status string
+	// Next is the step that follows; nil: the run has ended or waits.
+	Next *NextStep
+	// Waiting are the calls that a parked run waits for.
+	Waiting []Waiting
+}
+
+// NextStep is a model call or a call of a tool.
+type NextStep struct {
+	CallID string // "": a model call
+	// Tool is the name of a tool of the loop's runner; "": the call has no effect, as that of an unknown tool.
+	Tool   string
+	Effect lathe.Effect
+}
+
+// Writes reports whether the step may have an effect that must not be repeated.
+func (n *NextStep) Writes() bool {
+	return n.Tool != "" && n.Effect != lathe.ReadOnly && n.Effect != lathe.Idempotent
+}
+
+// Waiting is a call that a parked run waits for.
+type Waiting struct {
+	CallID string
+	// Digest is that of the requested approval; "": the call waits for the result of a client's tool, or for another call.
+	Digest    string
+	ExpiresAt time.Time // of the request for approval
+}
+
+// Accept stores the beginning of a run that Step executes: its first event, and nothing of what follows. The run can be resumed,
+// whatever in.Park says. A run without an id gets one; the id is returned. If the store has the run already, Accept changes
+// nothing and returns no error, so that a caller may repeat it.
+func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...event.Sink) (string, error) {
+	own := *in
+	own.Park = true
+	own.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
+	if own.Run.RunID == "" {
+		own.Run.RunID = e.opts.NewID("run_")
+	} else if _, err := e.State(ctx, own.Run.RunID); lathe.CodeOf(err) != lathe.CodeNotFound {
+		return own.Run.RunID, err
+	}
+	_, err := e.Run(ctx, l, &own, &RunOptions{Sinks: sinks})
+	if err == nil {
+		return own.Run.RunID, nil
+	}
+	if s, found := e.State(ctx, own.Run.RunID); found == nil && s.LastID > 0 { // it is refused, and its log says so; or another call has accepted it
+		return own.Run.RunID, nil
+	}
+	return own.Run.RunID, err
+}
+
+// Step executes one step of a run that can be resumed: a model call, or the next tool call of the turn. Calls of tools that only
+// read and run side by side are one step, as are calls that waited for the same approval. What follows a step without another
+// effect belongs to it: the end of the run, or its wait. Step then releases the run.
+//
+// A step may be repeated after a failure: what the log has is not done again. A model call is made again, and so is a call
+// that only reads, with its idempotency key. A call that writes is answered `interrupted` if it may have been begun.
+//
+// Unlike [Engine.Resume], Step returns no error for a run that has ended, nor for one that ends with a failure. Its errors have the
+// codes of Resume. If a store failed or the cause of ctx is [lathe.ErrLeft], the error wraps that; the result has then only
+// LastID, if the store can be read.
+func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *StepOptions) (*Step, error) {
+	if opts == nil {
+		opts = &StepOptions{}
+	}
+	g, tried, err := e.claimStep(ctx, runID)
+	if err != nil {
+		if s, serr := e.State(ctx, runID); serr == nil && s.Finished != nil {
+			return stepOf(s), nil
+		}
+		return nil, err
+	}
+	suspended := g.state.LastID == opts.After || g.state.LastID == 1
+	waits := g.state.Paused != "" && !opts.Resume && len(opts.Answers) == 0 && !e.moves(g.state, g.signals)
+	switch {
+	case waits:
+		g.owned.end(false)
+		return stepOf(g.state), nil
+	case !suspended && tried.n >= maxAttempts:
+		return e.setAside(ctx, g, opts.Sinks)
+	}
+	g.step = &stepping{settle: opts.Settle, suspended: suspended, elapsed: opts.Elapsed}
+	res, err := g.resume(ctx, l, opts.Answers, opts.Sinks)
+	if res == nil && err != nil {
+		return nil, err
+	}
+	s, serr := e.State(context.WithoutCancel(ctx), runID)
+	if res != nil && errors.Is(res.Err, errLeft) {
+		if serr != nil {
+			return nil, res.Err
+		}
+		return &Step{LastID: s.LastID}, res.Err
+	}
+	if serr != nil {
+		return nil, serr
+	}
+	out := stepOf(s)
+	out.Next = g.step.next
+	return out, nil
+}
+
+// claimStep is claimRun, and counts what was tried with the run.
+func (e *Engine) claimStep(ctx context.Context, runID string) (*claimedRun, *attempts, error) {
+	tried := &attempts{}
+	h, err := e.node.acquire(ctx, runID)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := e.read(ctx, runID, h, tried)
+	if err != nil {
+		h.look(0)
+		h.end(false)
+		return nil, nil, err
+	}
+	return g, tried, nil
+}
+
+// stepping is how a claimed run is suspended after one step.
+type stepping struct {
+	suspended bool          // as of [loop.Input]
+	elapsed   time.Duration // as of [loop.Input]
+	settle    bool
+	progress  bool // an event of the step was stored
+	next      *NextStep
+}
+
+// suspend implements [loop.Input].Suspend.
+func (s *stepping) suspend(call *lathe.ToolCall, spec *lathe.ToolSpec) bool {
+	if !s.progress && !s.settle {
+		return false
+	}
+	s.next = &NextStep{}
+	if call != nil {
+		s.next.CallID = call.ID
+	}
+	if spec != nil {
+		s.next.Tool, s.next.Effect = spec.Name, spec.Effect
+	}
+	return true
+}
+
+// count records whether an event is progress of the step.
+func (s *stepping) count(d event.Data) {
+	switch d.(type) {
+	case *event.RunStarted, *event.RunResumed:
+	default:
+		s.progress = true
+	}
+}
+
+// setAside parks, `interrupted`, a run that was resumed again and again without progress.
+func (e *Engine) setAside(ctx context.Context, g *claimedRun, sinks []event.Sink) (*Step, error) {
+	e.opts.Log.Error("a run is parked: it was resumed again and again without progress", "run_id", g.state.Run.RunID)
+	s := &stamper{engine: e, own: sinks, log: e.opts.Store, owned: g.owned, last: g.state.LastID, cancel: func(error) {}, in: loop.Input{Run: g.state.Run}}
+	s.run = &s.in.Run
+	paused := &event.RunPaused{Reason: lathe.ReasonInterrupted, Pending: []string{}}
+	s.emit(ctx, &event.Event{Turn: g.state.Turn, Data: paused})
+	g.owned.end(false)
+	if s.lost != nil {
+		return nil, s.lost
+	}
+	return &Step{LastID: s.last, Reason: paused.Reason, Status: "parked"}, nil
+}
+
+// stepOf describes a run that has ended or waits.
+func stepOf(s *loop.State) *Step {
+	out := &Step{LastID: s.LastID, Reason: s.Paused}
+	switch {
+	case s.Finished != nil:
+		out.Reason, out.Status = s.Finished.Reason, s.Finished.Status
+		return out
+	case s.Paused == "":
+		return out
+	}
+	out.Status = "parked"
+	for i := range s.Open {
+		o := &s.Open[i]
+		w := Waiting{CallID: o.ID}
+		if o.Asked {
+			w.Digest, w.ExpiresAt = o.Digest, o.ExpiresAt
+		}
+		out.Waiting = append(out.Waiting, w)
+	}
+	return out
+}
