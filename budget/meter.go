@@ -109,7 +109,7 @@ func (m *Meter) Close(ctx context.Context) error {
 	return err
 }
 
-// Run charges the reservations that expire, of all processes, until ctx is done.
+// Run charges the reservations that expire, of all processes, until ctx is done. every is the time between two looks for them.
 func (m *Meter) Run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -122,6 +122,7 @@ func (m *Meter) Run(ctx context.Context, every time.Duration) {
 			m.log.Error("expired reservations of budgets were not charged", "code", lathe.CodeOf(err))
 		case charged > 0:
 			m.log.Warn("model calls of processes that ended were charged with what was reserved for them", "calls", charged)
+			continue // a store charges a bounded number at once
 		}
 		select {
 		case <-tick.C:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -264,4 +265,84 @@ func TestRepeatedAttemptsAreReservedAgain(t *testing.T) {
 	if got := b.balance(); got.ReservedNanos != 0 || got.SpentNanos != spent.SpentNanos+110_000+one.ReservedNanos {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A countingLedger counts batches.
+type countingLedger struct {
+	store.Ledger
+	batches int
+}
+
+func (l *countingLedger) Record(ctx context.Context, id string, at time.Time, rows []store.UsageRow) error {
+	l.batches++
+	return l.Ledger.Record(ctx, id, at, rows)
+}
+
+// Calls without a budget are recorded at most once a second, since a store keeps a row for each batch, and at once for a report.
+func TestUsageIsRecordedInBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &countingLedger{Ledger: store.NewMemory(nil)}
+		m := budget.New(l, nil)
+		begun := time.Now()
+		for range 1000 { // 10 s
+			a, err := m.For(&budget.Model{Name: "m"}).Admit(t.Context(), &lathe.RunInfo{Principal: "app"}, &lathe.Request{}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Settle(t.Context(), &lathe.Finish{Usage: lathe.Usage{InputTokens: 1}}, nil)
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if l.batches < 5 || l.batches > 11 {
+			t.Errorf("%d batches in %s, want about 10", l.batches, time.Since(begun))
+		}
+		at := time.Now()
+		rows, err := m.Reports().Usage(t.Context(), &store.UsageFilter{})
+		if err != nil || len(rows) != 1 || rows[0].Calls != 1000 || time.Since(at) != 0 {
+			t.Errorf("%+v, %v after %s", rows, err, time.Since(at))
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// All reservations of a process that was killed are charged when they expire, however many there are.
+func TestSweepGoesOnUntilNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &sweptLedger{left: 3}
+		m := budget.New(l, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			m.Run(ctx, time.Minute)
+		}()
+		synctest.Wait()
+		if l.sweeps != 4 {
+			t.Errorf("%d sweeps, want 4 at once", l.sweeps)
+		}
+		cancel()
+		<-done
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A sweptLedger charges one reservation at once.
+type sweptLedger struct {
+	store.Ledger
+	left, sweeps int
+}
+
+func (l *sweptLedger) Sweep(context.Context, time.Time) (int, error) {
+	l.sweeps++
+	if l.left == 0 {
+		return 0, nil
+	}
+	l.left--
+	return 1, nil
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// retryAfter is the pause after an attempt to record usage that failed.
-const retryAfter = time.Second
+// Pauses of recording.
+const (
+	retryAfter  = time.Second // after an attempt that failed
+	recordEvery = time.Second // after one that did not, unless Flush waits: stores keep a row for each batch for a day
+)
 
 // pending is the usage of calls without a budget that is not recorded yet: at most one row for each day, key and model.
 type pending struct {
@@ -23,10 +26,12 @@ type pending struct {
 	failed                    error
 	closed                    bool
 	stop                      chan struct{} // closed with it
+	flush                     chan struct{} // has an element if Flush waits
 }
 
 func (p *pending) init() {
 	p.rows, p.changed, p.stop = map[store.UsageKey]*store.Counts{}, sync.NewCond(&p.mu), make(chan struct{})
+	p.flush = make(chan struct{}, 1)
 }
 
 func (p *pending) add(k store.UsageKey, c store.Counts) {
@@ -94,6 +99,12 @@ func (m *Meter) Flush(ctx context.Context) error {
 	if len(p.rows) > 0 {
 		last++ // the next batch has them
 	}
+	if p.recorded < last {
+		select {
+		case p.flush <- struct{}{}:
+		default:
+		}
+	}
 	for p.recorded < last && p.failures == failures && !p.closed {
 		if err := ctx.Err(); err != nil {
 			return &lathe.Error{Code: lathe.CodeTimeout, Op: "budget: record usage", Err: err}
@@ -124,13 +135,27 @@ func (m *Meter) record() {
 				break
 			}
 			m.log.Error("what model calls used was not recorded: it is tried again", "code", lathe.CodeOf(err))
-			select {
-			case <-time.After(retryAfter):
-			case <-m.pending.stop:
+			if !m.pending.pause(retryAfter, nil) {
 				return
 			}
 		}
+		if !m.pending.pause(recordEvery, m.pending.flush) {
+			return
+		}
 	}
+}
+
+// pause waits for d, or until cut has an element. It returns false once the meter is closed.
+func (p *pending) pause(d time.Duration, cut <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-cut:
+	case <-p.stop:
+		return false
+	}
+	return true
 }
 
 // Reports returns the ledger for reports: what this process has not recorded yet is recorded first.

@@ -150,7 +150,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 		c.fail(w, p)
 		return
 	}
-	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
+	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly), Limit: maxUsageRows + 1}
 	if !q.Until.IsZero() { // the day of a time is included
 		f.Until = dayOf(q.Until.UTC().AddDate(0, 0, 1))
 	}

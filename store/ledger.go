@@ -124,12 +124,21 @@ type Counts struct {
 	Nanos            int64 `json:"-"`      // nano-dollars
 }
 
-// Add adds d to c.
+// Add adds d to c. A sum is at most [MaxBooked] and the last number that was added to it, so that it cannot overflow.
 func (c *Counts) Add(d Counts) {
 	for i, p := range c.Fields() {
-		*p += *d.Fields()[i]
+		*p = addBooked(*p, *d.Fields()[i])
 	}
 }
+
+// MaxBooked is the largest sum of nano-dollars or tokens that stores add to: eight billion US dollars. It is above all limits, and so far
+// below the largest number that adding what one Record or one Sweep books does not overflow.
+const MaxBooked = 8_000_000_000_000_000_000
+
+// maxAdded bounds what is added to a sum at once.
+const maxAdded = 1_000_000_000_000_000_000
+
+func addBooked(sum, d int64) int64 { return min(sum, MaxBooked) + min(max(d, -maxAdded), maxAdded) }
 
 // Fields returns pointers to the fields in their order, for stores.
 func (c *Counts) Fields() []*int64 {
@@ -146,6 +155,7 @@ type UsageRow struct {
 type UsageFilter struct {
 	Key          string
 	Since, Until string // days: Since is included, Until is not
+	Limit        int    // the most rows, the first ones; 0: all
 }
 
 // Selects reports whether the filter selects a row.

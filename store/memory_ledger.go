@@ -94,8 +94,8 @@ func (l *LedgerRecords) book(k UsageKey, c Counts, sign int64) {
 	}
 	for _, a := range k.Accounts() {
 		b := l.balance(a)
-		b.SpentNanos += c.Nanos
-		b.SpentTokens += c.Tokens
+		b.SpentNanos = addBooked(b.SpentNanos, c.Nanos)
+		b.SpentTokens = addBooked(b.SpentTokens, c.Tokens)
 	}
 	sum := l.usage[k]
 	if sum == nil {
@@ -233,5 +233,8 @@ func (l *LedgerRecords) Usage(ctx context.Context, f *UsageFilter) ([]UsageRow, 
 		}
 	}
 	slices.SortFunc(out, CompareUsage)
+	if f.Limit > 0 {
+		out = out[:min(len(out), f.Limit)]
+	}
 	return out, nil
 }

@@ -16,7 +16,8 @@ var (
 )
 
 // LedgerRecords is the part of a [Store] that implements [store.Ledger]. Each change is one statement, which locks the balances of
-// its accounts in the order of kind, name and period, and only then rows of usage.
+// its accounts in the order of kind, name and period, and only then rows of usage. Sums are bounded by [store.MaxBooked], since one that overflows is
+// an error.
 type LedgerRecords struct{ db *database }
 
 const (
@@ -51,20 +52,20 @@ const (
 
 	// addUsage adds the rows of e.
 	addUsage = `INSERT INTO ledger_usage AS u (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
-	SELECT day, key, team, model, sum(calls)::bigint, sum(estimated)::bigint, sum(unpriced)::bigint, sum(input_tokens)::bigint, sum(cached_tokens)::bigint,
-		sum(cache_write_tokens)::bigint, sum(output_tokens)::bigint, sum(tokens)::bigint, sum(nanos)::bigint
+	SELECT day, key, team, model, sum(calls)::bigint, sum(estimated)::bigint, sum(unpriced)::bigint, least(sum(input_tokens), 1000000000000000000)::bigint, least(sum(cached_tokens), 1000000000000000000)::bigint,
+		least(sum(cache_write_tokens), 1000000000000000000)::bigint, least(sum(output_tokens), 1000000000000000000)::bigint, least(sum(tokens), 1000000000000000000)::bigint, least(sum(nanos), 1000000000000000000)::bigint
 	FROM e WHERE (SELECT count(*) FROM moved) >= 0 GROUP BY day, key, team, model ORDER BY day, key, team, model
 	ON CONFLICT (day, key, team, model) DO UPDATE SET calls = u.calls + excluded.calls, estimated = u.estimated + excluded.estimated,
-		unpriced = u.unpriced + excluded.unpriced, input_tokens = u.input_tokens + excluded.input_tokens, cached_tokens = u.cached_tokens + excluded.cached_tokens,
-		cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
-		tokens = u.tokens + excluded.tokens, nanos = u.nanos + excluded.nanos`
+		unpriced = u.unpriced + excluded.unpriced, input_tokens = least(u.input_tokens, 8000000000000000000) + excluded.input_tokens, cached_tokens = least(u.cached_tokens, 8000000000000000000) + excluded.cached_tokens,
+		cache_write_tokens = least(u.cache_write_tokens, 8000000000000000000) + excluded.cache_write_tokens, output_tokens = least(u.output_tokens, 8000000000000000000) + excluded.output_tokens,
+		tokens = least(u.tokens, 8000000000000000000) + excluded.tokens, nanos = least(u.nanos, 8000000000000000000) + excluded.nanos`
 
 	// lockAndMove changes the balances of sums, in the order in which all statements lock them.
 	lockAndMove = `held AS MATERIALIZED (
 	SELECT b.kind, b.name, b.period FROM ledger_balance b WHERE (b.kind, b.name, b.period) IN (SELECT kind, name, period FROM sums)
 	ORDER BY b.kind, b.name, b.period FOR NO KEY UPDATE
 ), moved AS (
-	UPDATE ledger_balance b SET spent_nanos = b.spent_nanos + s.spent_nanos, spent_tokens = b.spent_tokens + s.spent_tokens,
+	UPDATE ledger_balance b SET spent_nanos = least(b.spent_nanos, 8000000000000000000) + s.spent_nanos, spent_tokens = least(b.spent_tokens, 8000000000000000000) + s.spent_tokens,
 		reserved_nanos = b.reserved_nanos - s.released_nanos, reserved_tokens = b.reserved_tokens - s.released_tokens
 	FROM held h JOIN sums s USING (kind, name, period) WHERE b.kind = h.kind AND b.name = h.name AND b.period = h.period
 	RETURNING b.kind
@@ -106,8 +107,9 @@ const (
 		output_tokens, tokens, nanos) WHERE EXISTS (SELECT FROM mark)
 ), moved AS (
 	INSERT INTO ledger_balance AS b (kind, name, period, spent_nanos, spent_tokens)
-	SELECT a.kind, a.name, a.period, sum(r.nanos)::bigint, sum(r.tokens)::bigint FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-	ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = b.spent_nanos + excluded.spent_nanos, spent_tokens = b.spent_tokens + excluded.spent_tokens
+	SELECT a.kind, a.name, a.period, least(sum(r.nanos), 1000000000000000000)::bigint, least(sum(r.tokens), 1000000000000000000)::bigint FROM e r, ` + accountsOf + ` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+	ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = least(b.spent_nanos, 8000000000000000000) + excluded.spent_nanos,
+		spent_tokens = least(b.spent_tokens, 8000000000000000000) + excluded.spent_tokens
 	RETURNING b.kind
 ) ` + addUsage
 )
@@ -267,7 +269,7 @@ func (l *LedgerRecords) Balances(ctx context.Context, accounts []store.Account) 
 func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) (out []store.UsageRow, err error) {
 	err = l.db.again(ctx, func(ctx context.Context) error {
 		rows, err := l.db.pool.Query(ctx, `SELECT day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos
-			FROM ledger_usage WHERE ($1 = '' OR key = $1) AND ($2 = '' OR day >= $2) AND ($3 = '' OR day < $3) ORDER BY day, key, team, model`, f.Key, f.Since, f.Until)
+			FROM ledger_usage WHERE ($1 = '' OR key = $1) AND ($2 = '' OR day >= $2) AND ($3 = '' OR day < $3) ORDER BY day, key, team, model LIMIT nullif($4::int, 0)`, f.Key, f.Since, f.Until, f.Limit)
 		if err != nil {
 			return err
 		}

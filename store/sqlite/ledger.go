@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -18,7 +19,8 @@ var (
 	_ store.Ledger = (*Store)(nil)
 )
 
-// LedgerRecords is the part of a [Store] that implements [store.Ledger]. The writer makes each change in one transaction.
+// LedgerRecords is the part of a [Store] that implements [store.Ledger]. Sums are bounded by [store.MaxBooked]: SQLite makes a floating point
+// number of one that overflows. The writer makes each change in one transaction.
 type LedgerRecords struct{ db *database }
 
 // ledgerVersion is the first version of the schema with a ledger.
@@ -81,8 +83,8 @@ func balancesOf(ctx context.Context, q querier, accounts []store.Account) ([]sto
 func move(ctx context.Context, tx *sql.Tx, k *store.UsageKey, by store.Balance) error {
 	for _, a := range k.Accounts() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO ledger_balance (kind, name, period, spent_nanos, spent_tokens, reserved_nanos, reserved_tokens)
-			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = spent_nanos + excluded.spent_nanos,
-			spent_tokens = spent_tokens + excluded.spent_tokens, reserved_nanos = reserved_nanos + excluded.reserved_nanos,
+			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name, period) DO UPDATE SET spent_nanos = min(spent_nanos, 8000000000000000000) + excluded.spent_nanos,
+			spent_tokens = min(spent_tokens, 8000000000000000000) + excluded.spent_tokens, reserved_nanos = reserved_nanos + excluded.reserved_nanos,
 			reserved_tokens = reserved_tokens + excluded.reserved_tokens`,
 			a.Kind, a.Name, a.Period, by.SpentNanos, by.SpentTokens, by.ReservedNanos, by.ReservedTokens); err != nil {
 			return err
@@ -106,9 +108,9 @@ func book(ctx context.Context, tx *sql.Tx, k *store.UsageKey, c store.Counts, re
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO ledger_usage (day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, key, team, model) DO UPDATE SET calls = calls + excluded.calls,
-		estimated = estimated + excluded.estimated, unpriced = unpriced + excluded.unpriced, input_tokens = input_tokens + excluded.input_tokens,
-		cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-		output_tokens = output_tokens + excluded.output_tokens, tokens = tokens + excluded.tokens, nanos = nanos + excluded.nanos`, args...)
+		estimated = estimated + excluded.estimated, unpriced = unpriced + excluded.unpriced, input_tokens = min(input_tokens, 8000000000000000000) + excluded.input_tokens,
+		cached_tokens = min(cached_tokens, 8000000000000000000) + excluded.cached_tokens, cache_write_tokens = min(cache_write_tokens, 8000000000000000000) + excluded.cache_write_tokens,
+		output_tokens = min(output_tokens, 8000000000000000000) + excluded.output_tokens, tokens = min(tokens, 8000000000000000000) + excluded.tokens, nanos = min(nanos, 8000000000000000000) + excluded.nanos`, args...)
 	return err
 }
 
@@ -260,7 +262,8 @@ func (l *LedgerRecords) Usage(ctx context.Context, f *store.UsageFilter) ([]stor
 		return nil, nil
 	}
 	rows, err := l.db.read.QueryContext(ctx, `SELECT day, key, team, model, calls, estimated, unpriced, input_tokens, cached_tokens, cache_write_tokens, output_tokens, tokens, nanos
-		FROM ledger_usage WHERE (?1 = '' OR key = ?1) AND (?2 = '' OR day >= ?2) AND (?3 = '' OR day < ?3) ORDER BY day, key, team, model`, f.Key, f.Since, f.Until)
+		FROM ledger_usage WHERE (?1 = '' OR key = ?1) AND (?2 = '' OR day >= ?2) AND (?3 = '' OR day < ?3) ORDER BY day, key, team, model LIMIT ?4`,
+		f.Key, f.Since, f.Until, cmp.Or(f.Limit, -1))
 	if err != nil {
 		return nil, failure(ctx, op, err)
 	}

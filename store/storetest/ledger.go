@@ -36,6 +36,7 @@ func TestLedger(t *testing.T, open func() store.Ledger) {
 		{"records without a reservation", records},
 		{"lists usage", listsUsage},
 		{"bounds what one call is booked with", boundsCounts},
+		{"does not overflow", doesNotOverflow},
 		{"removes what is old", sweepsOld},
 		{"refuses what is no reservation", refusesReservations},
 		{"respects the context with a ledger", ledgerRespectsContext},
@@ -315,6 +316,9 @@ func listsUsage(t *testing.T, l store.Ledger) {
 		{store.UsageFilter{Until: "2026-11-30"}, entries[:1]},
 		{store.UsageFilter{Key: "a", Since: "2026-11-30", Until: "2026-12-01"}, entries[1:4]},
 		{store.UsageFilter{Key: "z"}, nil},
+		{store.UsageFilter{Limit: 2}, entries[:2]},
+		{store.UsageFilter{Key: "a", Since: "2026-11-30", Limit: 2}, entries[1:3]},
+		{store.UsageFilter{Limit: 100}, entries},
 	} {
 		got, err := l.Usage(t.Context(), &tt.filter)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
@@ -335,6 +339,28 @@ func boundsCounts(t *testing.T, l store.Ledger) {
 	want := store.Counts{Calls: 20, InputTokens: 20e12, Tokens: 20e12, Nanos: 20e15}
 	if err != nil || len(rows) != 1 || rows[0].Counts != want {
 		t.Errorf("%+v, %v, want %+v", rows, err, want)
+	}
+}
+
+// doesNotOverflow books more than the largest number, as a broken model server can report it: the sums stay large, and no budget
+// admits a call afterwards.
+func doesNotOverflow(t *testing.T, l store.Ledger) {
+	const most = 1<<63 - 1
+	for i := range 24 {
+		k := store.UsageKey{Day: day(noon), Key: "app", Group: "team", Model: "m"}
+		large := store.UsageRow{UsageKey: k, Counts: store.Counts{Calls: 1_000_000, InputTokens: most, Tokens: most, Nanos: most}}
+		if err := l.Record(t.Context(), fmt.Sprint(i), noon, []store.UsageRow{large, large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := reservation("r", 1)
+	r.KeyDay = store.Limit{Nanos: 1_000_000_000_000_000_000, Tokens: -1}
+	if over := wantExhausted(t, l, r); over.Balance.SpentNanos < store.MaxBooked {
+		t.Errorf("%+v", over.Balance)
+	}
+	rows, err := l.Usage(t.Context(), &store.UsageFilter{})
+	if err != nil || len(rows) != 1 || rows[0].Nanos < store.MaxBooked || rows[0].Tokens < 24e15 || rows[0].Calls != 48_000_000 {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }
 
