@@ -26,7 +26,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ToolCallDelta":    {"bytes index", "tool tool_call_id", "text"},
 	"ModelCallFinished": {
 		"attempt finish_reason first_token_ms latency_ms model provider status tool_calls upstream_request_id usage",
-		"cost dropped error_code faults ignored_tool_calls provider_code provider_cost upstream_status", "error_message message"},
+		"cost dropped error_code faults ignored_tool_calls provider_code provider_cost response_id upstream_status", "error_message message"},
 	"ToolCallProposed": {
 		"args_bytes args_preview_hash deprecated_syntax dialect seq tool_call_id tool_name", "client recovered", "raw_args tool_name"},
 	"ToolCallParseError": {"dialect error excerpt_bytes", "", "raw_excerpt"},
@@ -160,7 +160,7 @@ func TestContentStaysOutOfData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if field.Type == reflect.TypeFor[*event.Result]() {
+			if field.Type == reflect.TypeFor[*event.Result]() || field.Type == reflect.TypeFor[*event.ModelRequest]() {
 				if bytes.Contains(whole, []byte(canary)) {
 					t.Errorf("%s.%s is for the same process only but is written: %s", name, field.Name, whole)
 				}
@@ -184,7 +184,9 @@ func TestEventRoundTrip(t *testing.T) {
 	for _, name := range event.Types() {
 		data := newData(t, name)
 		fill(reflect.ValueOf(data).Elem(), "text <&> \u2028 \u00e9 \"q\"")
-		switch d := data.(type) { // results are for the caller in the same process
+		switch d := data.(type) { // results and requests are for the same process
+		case *event.ModelCallStarted:
+			d.Request = nil
 		case *event.RunFinished:
 			d.Result = nil
 		case *event.RunPaused:

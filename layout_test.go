@@ -109,7 +109,7 @@ var rules = []rule{
 	{path: "server/internal/middleware", imports: []string{"secret", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/klauspost/compress"}},
 	{path: "server/mcp", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/rawjson", "internal/schema", "secret", "server/internal/middleware", "tool", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"}, std: []string{"net", "net/http"},
 		outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	{path: "provider", imports: []string{"", "dialect", "event", "internal/callid", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/sse", "internal/visible", "internal/wire", "internal/wire/openai", "internal/wire/upstreams", "secret", "internal/shorten"},
+	{path: "provider", imports: []string{"", "dialect", "event", "internal/callid", "internal/plain", "internal/rawjson", "internal/reconnect", "internal/sse", "internal/visible", "internal/wire", "internal/wire/openai", "internal/wire/upstreams", "secret", "internal/shorten", "internal/httpname"},
 		std: []string{"net", "net/http", "syscall"}},
 	{path: "sim", imports: []string{"", "dialect", "event", "internal/lazy", "internal/rawjson", "internal/sse", "internal/shorten",
 		"internal/wire", "internal/wire/openai", "internal/wire/responses", "internal/wire/messages", "internal/wire/gemini"},

@@ -53,6 +53,7 @@ type ModelInfo struct {
 	Model    string
 	Dialect  string // "native" when empty
 	Wire     Wire   // of its server; "": [WireOpenAIChat], or none at all
+	Server   string // host and port of its server, such as "api.example.com:443"; "": it has none
 	// WritesCalls says that calls are read from the model's text, all of them or those that leak into it.
 	WritesCalls bool
 	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled.

@@ -138,6 +138,16 @@ type ModelCallStarted struct {
 	PromptHashV2 string `json:"prompt_hash_v2"`
 	Messages     int    `json:"messages"`
 	Tools        int    `json:"tools"`
+	// Request is for sinks in the same process, which must not change it. It is not part of the JSON form.
+	Request *ModelRequest `json:"-"`
+}
+
+// A ModelRequest holds what an attempt of a model call sends, and where to.
+type ModelRequest struct {
+	Server   string     // host and port, as in [lathe.ModelInfo]
+	Wire     lathe.Wire // likewise
+	Messages []lathe.Message
+	Tools    []*lathe.ToolSpec
 }
 
 // TextDelta is a piece of a model's answer text as it comes.
@@ -181,6 +191,7 @@ type ModelCallFinished struct {
 	ToolCalls         int                `json:"tool_calls"`
 	IgnoredToolCalls  int                `json:"ignored_tool_calls,omitempty"`
 	UpstreamRequestID string             `json:"upstream_request_id"`     // at most 128 bytes of printable ASCII
+	ResponseID        string             `json:"response_id,omitempty"`   // of the server's answer, likewise
 	ProviderCost      *float64           `json:"provider_cost,omitempty"` // in US dollars, where the server says it
 	Cost              *float64           `json:"cost,omitempty"`          // in US dollars, by the price of the model
 	Faults            []lathe.Fault      `json:"faults,omitempty"`

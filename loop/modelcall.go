@@ -39,6 +39,7 @@ type modelCall struct {
 
 type callEvents struct {
 	started  event.ModelCallStarted
+	request  event.ModelRequest
 	finished event.ModelCallFinished
 }
 
@@ -111,8 +112,10 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	s := &c.events.started
 	*s = event.ModelCallStarted{
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
-		Messages: len(r.req.Messages), Tools: len(r.req.Tools),
+		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Request: &c.events.request,
 	}
+	info := &r.loop.info
+	c.events.request = event.ModelRequest{Server: info.Server, Wire: info.Wire, Messages: slices.Clip(r.req.Messages), Tools: r.req.Tools}
 	s.PromptHash, s.PromptHashV2 = r.prompt.Sum(&r.req.Sampling, r.req.Tools, r.req.ToolChoice)
 	t := r.turnTrace()
 	t.Messages, t.Tools = s.Messages, s.Tools
@@ -301,7 +304,7 @@ func (c *modelCall) finishAttempt() {
 	*e = event.ModelCallFinished{
 		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Status: "success",
 		FinishReason: t.Finish, Usage: spent, LatencyMS: r.since(c.started), FirstTokenMS: c.firstTokenMS(),
-		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID),
+		ToolCalls: len(c.asked), IgnoredToolCalls: c.ignored, UpstreamRequestID: token(f.UpstreamRequestID), ResponseID: token(f.ResponseID),
 		ProviderCost: price, Faults: faults(c.choiceFaults(f)), Dropped: f.Dropped,
 	}
 	if r.loop.opts.Cost != nil && spent != (lathe.Usage{}) {

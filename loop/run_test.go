@@ -241,9 +241,9 @@ func TestRetriesAreAttempts(t *testing.T) {
 func TestEventsHaveNoServerProse(t *testing.T) {
 	t.Parallel()
 	last := textTurn("ok")
-	last.finish.Model, last.finish.UpstreamRequestID = "a model of\nmany words", strings.Repeat("x", 129)
+	last.finish.Model, last.finish.UpstreamRequestID, last.finish.ResponseID = "a model of\nmany words", strings.Repeat("x", 129), "an id\nof words"
 	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{last}, info: lathe.ModelInfo{Model: "m"}}, nil), user("x"))
-	if d := all[*event.ModelCallFinished](events)[0]; d.Model != "m" || d.UpstreamRequestID != "" {
+	if d := all[*event.ModelCallFinished](events)[0]; d.Model != "m" || d.UpstreamRequestID+d.ResponseID != "" {
 		t.Errorf("got model %q, request id %q", d.Model, d.UpstreamRequestID)
 	}
 }

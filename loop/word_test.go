@@ -92,18 +92,21 @@ func TestHostileModelWritesNothingInEventData(t *testing.T) {
 func TestWordsOfGoodModelsAreKept(t *testing.T) {
 	t.Parallel()
 	good := textTurn("hi")
-	good.finish.Model, good.finish.UpstreamRequestID = "vendor/model:free", strings.Repeat("r", 128)
+	good.finish.Model, good.finish.UpstreamRequestID, good.finish.ResponseID = "vendor/model:free", strings.Repeat("r", 128), "resp_1"
 	good.before = nil
 	for _, kind := range producedFaults(t) {
 		good.finish.Faults = append(good.finish.Faults, lathe.Fault{Kind: kind, Count: 1})
 	}
-	info := lathe.ModelInfo{Provider: "Own server", Model: strings.Repeat("m", 128), Dialect: "qwen3-coder"}
+	info := lathe.ModelInfo{Provider: "Own server", Model: strings.Repeat("m", 128), Dialect: "qwen3-coder", Server: "model.test:80", Wire: lathe.WireMessages}
 	_, events := collect(t, t.Context(), newLoop(t, &script{turns: []turn{good}, info: info}, nil), user("x"))
 	if s := all[*event.RunStarted](events)[0]; s.Provider != info.Provider || s.Model != info.Model || s.Dialect != info.Dialect {
 		t.Errorf("started %+v", s)
 	}
+	if r := all[*event.ModelCallStarted](events)[0].Request; r == nil || r.Server != info.Server || r.Wire != info.Wire || len(r.Messages) != 1 || r.Messages[0].Role != lathe.RoleUser {
+		t.Errorf("request %+v", r)
+	}
 	f := all[*event.ModelCallFinished](events)[0]
-	if f.Model != good.finish.Model || f.UpstreamRequestID != good.finish.UpstreamRequestID {
+	if f.Model != good.finish.Model || f.ResponseID != "resp_1" || f.UpstreamRequestID != good.finish.UpstreamRequestID {
 		t.Errorf("finished %+v", f)
 	}
 	if diff := cmp.Diff(good.finish.Faults, f.Faults); diff != "" {

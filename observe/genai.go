@@ -31,7 +31,12 @@ const (
 	attrResult       = "gen_ai.tool.call.result"    // content
 	attrMessages     = "gen_ai.input.messages"      // content
 	attrAnswer       = "gen_ai.output.messages"     // content
+	attrInstructions = "gen_ai.system_instructions" // content
+	attrDefinitions  = "gen_ai.tool.definitions"    // content
+	attrResponseID   = "gen_ai.response.id"
 	attrError        = "error.type"
+	attrServer       = "server.address"
+	attrPort         = "server.port"
 
 	attrRunID      = "lathe.run_id"
 	attrRequestID  = "lathe.request_id"
@@ -46,4 +51,7 @@ const (
 	attrCost       = "lathe.cost"
 	attrBy         = "lathe.approval.by"
 	attrCached     = "lathe.tool.cached"
+	attrOmitted    = "lathe.messages_omitted" // messages before those of attrMessages
+	// attrOmittedBytes is the length of a text that is too long for a span.
+	attrOmittedBytes = "lathe.content_omitted_bytes"
 )

@@ -49,6 +49,8 @@ func withCanaries(t testing.TB) []event.Data {
 				*f = []lathe.Blob{{Name: canary, URL: canary, Data: []byte(canary)}}
 			case **lathe.Message:
 				*f = &msg
+			case **event.ModelRequest:
+				*f = &event.ModelRequest{Server: canary, Messages: []lathe.Message{msg}, Tools: []*lathe.ToolSpec{{Name: canary, Description: canary}}}
 			case **event.Result:
 				*f = &event.Result{Answer: canary, History: []lathe.Message{msg}, Err: errors.New(canary)}
 			default:

@@ -2,11 +2,11 @@ package observe
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +32,8 @@ type TracesOptions struct {
 	Headers  map[string]string // of each request; they may be secrets
 	Service  string            // service.name; "lathe" where nothing is said
 	Version  string
-	// Content puts messages, arguments and results into the spans.
+	// Content puts instructions, messages, definitions of tools, arguments and results into the spans: of the messages of a
+	// request the last ones that fit in 256 KiB.
 	Content bool
 	// Queue bounds the spans that have ended and are not sent yet: 2 048. Further ones are dropped.
 	Queue int
@@ -164,7 +165,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 	case *event.RunStarted:
 		attrs := []attribute.KeyValue{attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model)}
 		if t.content {
-			attrs = append(attrs, jsonAttr(attrMessages, d.Messages))
+			attrs = appendMessages(attrs, d.Messages)
 		}
 		t.begin(ctx, &e, attrs...)
 		return
@@ -183,9 +184,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 	}
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
-		r.chat = t.child(ctx, r, &e, spanChat+" "+d.Model, trace.SpanKindClient, attribute.String(attrOperation, spanChat),
-			attribute.String(attrProvider, d.Provider), attribute.String(attrRequestModel, d.Model),
-			attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash))
+		t.chatBegins(ctx, r, &e, d)
 	case *event.ModelCallFinished:
 		t.chatEnds(r, &e, d)
 	case *event.ToolCallProposed:
@@ -213,6 +212,10 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		attrs := tokenAttrs(d.Usage)
 		if d.Limit != "" {
 			attrs = append(attrs, attribute.String(attrLimit, d.Limit))
+		}
+		if t.content && d.Answer != "" {
+			answer := lathe.Assistant(d.Answer)
+			attrs = appendAnswer(attrs, &answer, lathe.FinishStop)
 		}
 		t.end(r, &e, string(d.Reason), code, attrs)
 	default: // which say nothing that a span shows
@@ -252,6 +255,18 @@ func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name st
 	return span
 }
 
+func (t *Traces) chatBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ModelCallStarted) {
+	attrs := []attribute.KeyValue{attribute.String(attrOperation, spanChat), attribute.String(attrProvider, d.Provider),
+		attribute.String(attrRequestModel, d.Model), attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash)}
+	if d.Request != nil {
+		attrs = appendServer(attrs, d.Request.Server)
+		if t.content {
+			attrs = appendRequest(attrs, d.Request)
+		}
+	}
+	r.chat = t.child(ctx, r, e, spanChat+" "+d.Model, trace.SpanKindClient, attrs...)
+}
+
 func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinished) {
 	if r.chat == nil {
 		return
@@ -263,6 +278,9 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 	if d.FirstTokenMS > 0 {
 		attrs = append(attrs, attribute.Float64(attrFirstChunk, float64(d.FirstTokenMS)/1000))
 	}
+	if d.ResponseID != "" {
+		attrs = append(attrs, attribute.String(attrResponseID, d.ResponseID))
+	}
 	if d.UpstreamRequestID != "" {
 		attrs = append(attrs, attribute.String(attrUpstreamID, d.UpstreamRequestID))
 	}
@@ -270,7 +288,7 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 		attrs = append(attrs, attribute.Float64(attrCost, *cost))
 	}
 	if t.content && d.Message != nil {
-		attrs = append(attrs, jsonAttr(attrAnswer, []lathe.Message{*d.Message}))
+		attrs = appendAnswer(attrs, d.Message, d.FinishReason)
 	}
 	r.chat.SetAttributes(attrs...)
 	fail(r.chat, d.ErrorCode)
@@ -348,6 +366,19 @@ func fail(s trace.Span, code string) {
 	}
 }
 
+// appendServer appends the host and the port of a server.
+func appendServer(attrs []attribute.KeyValue, server string) []attribute.KeyValue {
+	i := strings.LastIndexByte(server, ':')
+	if i < 0 {
+		return attrs
+	}
+	attrs = append(attrs, attribute.String(attrServer, strings.Trim(server[:i], "[]")))
+	if port, err := strconv.Atoi(server[i+1:]); err == nil {
+		attrs = append(attrs, attribute.Int(attrPort, port))
+	}
+	return attrs
+}
+
 func tokenAttrs(u lathe.Usage) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{attribute.Int64(attrInput, u.InputTokens), attribute.Int64(attrOutput, u.OutputTokens)}
 	if u.CachedTokens > 0 {
@@ -357,63 +388,4 @@ func tokenAttrs(u lathe.Usage) []attribute.KeyValue {
 		attrs = append(attrs, attribute.Int64(attrReasoning, u.ReasoningTokens))
 	}
 	return attrs
-}
-
-func jsonAttr(name string, msgs []lathe.Message) attribute.KeyValue {
-	b, err := json.Marshal(genAIMessages(msgs))
-	if err != nil {
-		b = nil // strings have a JSON form
-	}
-	return attribute.String(name, string(b))
-}
-
-// A genAIMessage is a message in the form of the conventions.
-type genAIMessage struct {
-	Role  string      `json:"role"`
-	Parts []genAIPart `json:"parts"`
-	// Finish is required of messages of a model.
-	Finish string `json:"finish_reason,omitempty"`
-}
-
-type genAIPart struct {
-	Type      string          `json:"type"`
-	Content   *string         `json:"content,omitempty"`
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Response  *string         `json:"response,omitempty"`
-}
-
-func genAIMessages(msgs []lathe.Message) []genAIMessage {
-	out := make([]genAIMessage, 0, len(msgs))
-	for i := range msgs {
-		m := genAIMessage{Role: string(msgs[i].Role), Parts: []genAIPart{}}
-		for _, p := range msgs[i].Parts {
-			switch p := p.(type) {
-			case lathe.Text:
-				m.Parts = append(m.Parts, genAIPart{Type: "text", Content: &p.Text})
-			case lathe.Reasoning:
-				m.Parts = append(m.Parts, genAIPart{Type: "reasoning", Content: &p.Text})
-			case lathe.Refusal:
-				m.Parts = append(m.Parts, genAIPart{Type: "text", Content: &p.Text})
-			case lathe.ToolCall:
-				part := genAIPart{Type: "tool_call", ID: p.ID, Name: p.Name}
-				if args := strings.TrimSpace(p.Arguments); json.Valid([]byte(args)) {
-					part.Arguments = json.RawMessage(args)
-				}
-				m.Parts = append(m.Parts, part)
-			case lathe.ToolResult:
-				m.Parts = append(m.Parts, genAIPart{Type: "tool_call_response", ID: p.CallID, Response: &p.Content})
-			case lathe.Blob, lathe.Opaque: // no text
-			}
-		}
-		if msgs[i].Role == lathe.RoleAssistant {
-			m.Finish = "stop"
-			if len(msgs[i].Calls()) > 0 {
-				m.Finish = "tool_call"
-			}
-		}
-		out = append(out, m)
-	}
-	return out
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/plain"
 	"github.com/lathe-run/lathe/internal/reconnect"
 	"github.com/lathe-run/lathe/internal/sse"
@@ -42,6 +43,7 @@ type Chat struct {
 	opts      Options // BaseURL and Transport taken out
 	op        string
 	base      *url.URL
+	server    string   // host and port of base
 	stream    *url.URL // URL of streamed calls of model
 	header    sealed
 	secrets   []secret.Secret
@@ -112,6 +114,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
 	}
 	c.grows, _ = codec.(growing)
+	_, c.server, _ = strings.Cut(httpname.Origin(base), "://")
 	if c.transport == nil {
 		c.own = newTransport(nil)
 		if base.Scheme == "https" {
@@ -149,7 +152,7 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 
 // Describe says what the model is.
 func (c *Chat) Describe() lathe.ModelInfo {
-	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
+	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
 }
 
 // String returns the provider's label and the model's name.

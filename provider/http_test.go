@@ -164,7 +164,7 @@ level=DEBUG msg="model call attempt" provider=openai model=m attempt=1 status=20
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	c := open(t, nil, func(o *provider.Options) { o.Name, o.NoTools, o.NoParallel = "vllm", true, true })
-	if got, want := c.Describe(), (lathe.ModelInfo{Provider: "vllm", Model: "m", Wire: lathe.WireOpenAIChat, NoTools: true, NoParallel: true}); got != want {
+	if got, want := c.Describe(), (lathe.ModelInfo{Provider: "vllm", Model: "m", Wire: lathe.WireOpenAIChat, Server: "model.test:80", NoTools: true, NoParallel: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -64,6 +64,7 @@ var Sets = []Set{
 	{Name: "mcp-schema", Source: "the repository modelcontextprotocol/modelcontextprotocol"},
 	{Name: "openai-openapi", Source: "openai/openai-openapi, cut to the schemas in use"},
 	{Name: "open-responses", Source: "the repository openresponses/openresponses: its API description"},
+	{Name: "otel-genai", Source: "the repository open-telemetry/semantic-conventions, version 1.41"},
 	{Name: "recorded-streams", Source: "test fixtures of vercel/ai"},
 	{Name: "toolcall-vectors", Source: "parser tests of five projects, converted"},
 	{Name: "vendor-verifier", Source: "the repository MoonshotAI/Kimi-Vendor-Verifier: schemas of its test data"},
