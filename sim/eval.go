@@ -15,7 +15,8 @@ import (
 // EvalModel is the name of the model that does what the prompts of evaluations over the tools
 // state_get and state_patch ask for. It follows rules: it parses from the prompt which value to set at
 // which path, which call must fail on purpose, and the text of the final answer. It calls state_get
-// first, then state_patch, and corrects failed calls. Other prompts are answered as by sim/demo.
+// first, then state_patch, and corrects failed calls. Other prompts are answered as by sim/demo, by
+// sim/eval-never-calls without a call.
 const EvalModel = "sim/eval"
 
 // A Misbehaviour is one way in which the model sim/eval-NAME fails to do what its prompt asks for.
@@ -175,7 +176,10 @@ func evaluated(req *lathe.Request, how string) *Turn {
 		return slices.ContainsFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 	}
 	tools := offered("state_get") && offered("state_patch") && req.ToolChoice.Mode != lathe.ChoiceNone
-	if in.words == "" {
+	switch {
+	case in.words == "" && how == "never-calls":
+		return &Turn{Text: "Done."}
+	case in.words == "":
 		return demo(req)
 	}
 	if how == "hangs" || how == "stalls" && p.calls > 0 {

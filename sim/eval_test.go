@@ -45,6 +45,7 @@ func TestEvalModelFollowsItsInstructions(t *testing.T) {
 		"a wrong path":          {"", evalRequest(`set /draft/locked to "bar" on purpose, then `+set, read...), "state_patch " + strings.Replace(good, "/foo", "/locked", 1)},
 		"too long":              {"", evalRequest(set+" 3 times the letter x", read...), "state_patch " + strings.Replace(good, `"bar"`, `"xxx"`, 1)},
 		"never-calls":           {"never-calls", evalRequest(set), "Done."},
+		"never-calls elsewhere": {"never-calls", &lathe.Request{Messages: []lathe.Message{lathe.User("What is 7 + 35?")}, Tools: []*lathe.ToolSpec{{Name: "calculator"}}}, "Done."},
 		"wrong-order":           {"wrong-order", evalRequest(set), "state_patch " + good},
 		"never-repairs":         {"never-repairs", evalRequest(set, refused...), "Done."},
 		"no tools, so words":    {"", &lathe.Request{Messages: []lathe.Message{lathe.User("Reply exactly with: Yes.")}}, "Yes."},

@@ -125,9 +125,22 @@ func (f *bfclFlags) recorded() (eval.Target, error) {
 }
 
 // simulated is the model that is measured where none is named.
-func (f *evalFlags) simulated() string {
-	if f.bfcl.suite != nil {
+func (f *evalFlags) simulated(suite *eval.Suite) string {
+	switch {
+	case f.bfcl.suite != nil:
 		return sim.DemoModel
+	case withoutGold(suite) == "":
+		return eval.GoldModel
 	}
 	return sim.EvalModel
+}
+
+// withoutGold returns the id of the first scenario that has no gold actions, or "".
+func withoutGold(suite *eval.Suite) string {
+	for _, sc := range suite.Scenarios {
+		if sc.Gold == nil {
+			return sc.ID
+		}
+	}
+	return ""
 }

@@ -30,6 +30,7 @@ type evalFlags struct {
 	models                  []string
 	baseURL, wire, keyFile  string
 	keyEnv, dialect         string
+	userModel               string
 	preset                  string
 	scenarios, strategies   []string
 	fallback                string
@@ -70,8 +71,12 @@ func evalMeasureCommand() *cobra.Command {
 		Short: "Measure how well models use tools",
 		Long: `Tries each scenario of a suite with each model, and counts how often the state that is left, the way
 there and the last words are right. SUITE is a preset of the suite that comes with Lathe (default, simple,
-typical, extreme, all), injection, faults, bfcl, or a file of scenarios. Without --model the one of
-default_model in lathe.yaml is measured, else the simulated one.
+typical, extreme, all), retail, airline, skills, injection, faults, bfcl, or a file of scenarios. Without --model the one of
+default_model in lathe.yaml is measured, else a simulated one.
+
+retail and airline are conversations with customers in which the model changes a database, skills are single skills: long lists
+of tools, parallel calls, requests that no tool fits, errors, instructions in results, exact arguments. sim/gold plays the
+gold actions of their scenarios.
 
 injection and faults measure Lathe, with simulated models that do the worst: forty texts that tell a model
 to do what its user did not allow, and tools that hang, flood or lie.
@@ -120,6 +125,7 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.StringVar(&f.dialect, "dialect", "", "how the models write calls: native, auto, or a dialect's `name`")
+	fl.StringVar(&f.userModel, "user-model", "", "`name` of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts")
 	fl.StringVar(&f.preset, "preset", "", "`name` of a preset of the suite; default: default where there is one, else all")
 	fl.StringSliceVar(&f.scenarios, "scenario", nil, "`ids` of the scenarios to run; they come before presets")
 	fl.StringSliceVar(&f.strategies, "strategy", []string{string(eval.Production)}, "`names` of what models are helped with: raw, baseline, production (production)")
@@ -145,11 +151,12 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 	f.bfcl.add(cmd)
 	group(cmd, "Settings and limits, under those of the scenarios (see docs/config.md):", addSettings)
 	for name, fn := range map[string]cobra.CompletionFunc{
-		"model":    completeModels,
-		"preset":   completePresets,
-		"strategy": cobra.FixedCompletions([]string{"raw", "baseline", "production"}, cobra.ShellCompDirectiveNoFileComp),
-		"fallback": cobra.FixedCompletions([]string{"off", "on", "both"}, cobra.ShellCompDirectiveNoFileComp),
-		"tools":    cobra.FixedCompletions([]string{"live", "recorded"}, cobra.ShellCompDirectiveNoFileComp),
+		"model":      completeModels,
+		"user-model": completeModels,
+		"preset":     completePresets,
+		"strategy":   cobra.FixedCompletions([]string{"raw", "baseline", "production"}, cobra.ShellCompDirectiveNoFileComp),
+		"fallback":   cobra.FixedCompletions([]string{"off", "on", "both"}, cobra.ShellCompDirectiveNoFileComp),
+		"tools":      cobra.FixedCompletions([]string{"live", "recorded"}, cobra.ShellCompDirectiveNoFileComp),
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(name, fn); err != nil {
 			panic(err) // the flag is not defined
@@ -171,7 +178,7 @@ func presetNames(s *eval.Suite) []string {
 }
 
 // suites are those that come with Lathe, but for the one whose presets SUITE may name.
-var suites = map[string]func() *eval.Suite{"injection": eval.Injection, "faults": eval.Faults}
+var suites = map[string]func() *eval.Suite{"retail": eval.Retail, "airline": eval.Airline, "skills": eval.Skills, "injection": eval.Injection, "faults": eval.Faults}
 
 // suiteNames is what SUITE may be, but for a file.
 func suiteNames() []string {
@@ -223,6 +230,9 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	}
 	targets, err := f.targets(cmd, suite, view)
 	if err != nil {
+		return err
+	}
+	if opts.UserModel, err = f.user(cmd, scenarios); err != nil {
 		return err
 	}
 	if f.unguarded {
@@ -443,6 +453,8 @@ func unscoredAdvice(rep *eval.Report) string {
 			advice += ", look at --model and the path of --base-url"
 		case eval.ClassRateLimit:
 			advice += ", use fewer --jobs, or wait; the runs stay as they are: measure into another folder"
+		case eval.ClassUserModel:
+			advice += ", look at --user-model"
 		case eval.ClassReplay:
 			advice += ", --record makes the recording again, and a file of --answers wants a line for each case"
 		}

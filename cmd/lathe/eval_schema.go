@@ -9,25 +9,26 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// evalSchemas are the schemas of what an evaluation writes, by name.
-var evalSchemas = map[string]func() []byte{"run": eval.RunSchema, "summary": eval.SummarySchema}
+// evalSchemas are the schemas of what an evaluation writes and of the file of a suite, by name.
+var evalSchemas = map[string]func() []byte{"run": eval.RunSchema, "summary": eval.SummarySchema, "suite": eval.SuiteSchema}
 
-var evalSchemaNames = []string{"run", "summary"}
+var evalSchemaNames = []string{"run", "summary", "suite"}
 
 func evalSchemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema [run|summary]",
-		Short: "Print the JSON Schema of the results",
-		Long: `Prints the JSON Schema (draft 2020-12) of the file of a run, or of summary.json, which --json prints too.
+		Use:   "schema [run|summary|suite]",
+		Short: "Print the JSON Schema of the results, or of a suite",
+		Long: `Prints the JSON Schema (draft 2020-12) of the file of a run, of summary.json, which --json prints too, or of the
+file of a suite, for editors: a suite is written in YAML, which the schema describes as the JSON that it stands for.
 Members are added in new versions, and never renamed.`,
 		Example:   `  lathe eval schema summary > summary.schema.json`,
 		ValidArgs: evalSchemaNames,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("want one of run and summary, got %d arguments", len(args))
+				return usageError("want one of %s, got %d arguments", strings.Join(evalSchemaNames, ", "), len(args))
 			}
 			if len(args) == 1 && evalSchemas[args[0]] == nil {
-				return usageError("no schema %q: %s", args[0], nearest.Suggest(args[0], evalSchemaNames, "there are "+strings.Join(evalSchemaNames, " and ")))
+				return usageError("no schema %q: %s", args[0], nearest.Suggest(args[0], evalSchemaNames, "there are "+strings.Join(evalSchemaNames, ", ")))
 			}
 			return nil
 		},

@@ -38,7 +38,7 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 		}
 		names = []string{cfg.DefaultModel}
 		if cfg.DefaultModel == "" {
-			names[0] = f.simulated()
+			names[0] = f.simulated(suite)
 			view.note("no --model is given: the simulated " + names[0] + " is measured")
 		}
 	}
@@ -47,13 +47,53 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 		if slices.Contains(names[:i], name) {
 			return nil, usageError("--model %s stands twice", name)
 		}
-		t, err := f.target(cmd, name)
+		t, err := f.namedTarget(cmd, suite, name)
 		if err != nil {
 			return nil, err
+		}
+		if f.userModel != "" {
+			t.About["user_model"] = f.userModel
 		}
 		targets = append(targets, t)
 	}
 	return targets, nil
+}
+
+// namedTarget builds the model of one name: the player of gold actions, or a model of the configuration or of --base-url.
+func (f *evalFlags) namedTarget(cmd *cobra.Command, suite *eval.Suite, name string) (eval.Target, error) {
+	if name != eval.GoldModel || f.baseURL != "" {
+		return f.target(cmd, name)
+	}
+	if id := withoutGold(suite); id != "" {
+		return eval.Target{}, usageError("--model %s plays the gold actions of scenarios, and %s has none: retail, airline and skills have them", name, id)
+	}
+	t := eval.GoldTarget()
+	t.About = map[string]string{"provider": "sim", "model": name, "lathe": currentVersion().Version, "run_timeout": f.timeout.String()}
+	return t, nil
+}
+
+// user builds the model that plays the user: an entry of the configuration, or a simulated one. nil: none is named.
+func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.UserModel, error) {
+	for _, sc := range scenarios {
+		switch u := sc.Simulator; {
+		case u == nil:
+		case f.userModel == "" && len(u.Replies) == 0:
+			return nil, usageError("scenario %s has instructions for a model that plays the user: name one with --user-model", sc.ID)
+		case f.userModel != "" && u.Instructions != "":
+			own := *f
+			own.baseURL, own.wire, own.keyFile, own.keyEnv, own.dialect = "", "", "", "", ""
+			own.strategies = []string{string(eval.Production)}
+			t, err := own.target(cmd, f.userModel)
+			if err != nil {
+				return nil, err
+			}
+			return &eval.UserModel{Name: f.userModel, Identity: t.Identity, Model: t.Model}, nil
+		}
+	}
+	if f.userModel != "" {
+		return nil, usageError("--user-model: no scenario has instructions for a model that plays the user")
+	}
+	return nil, nil //nolint:nilnil // no model plays the user
 }
 
 func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error) {

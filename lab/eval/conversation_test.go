@@ -23,8 +23,6 @@ func plays(name string, change func(*eval.Scenario) []eval.GoldTurn) eval.Target
 	return eval.Target{Name: name, ModelFor: func(sc *eval.Scenario) lathe.Model { return eval.Play(change(sc)) }}
 }
 
-func asGold(sc *eval.Scenario) []eval.GoldTurn { return sc.Gold }
-
 // onlyWords leaves out the calls, as a model without tools does.
 func onlyWords(sc *eval.Scenario) (turns []eval.GoldTurn) {
 	for _, t := range sc.Gold {
@@ -42,13 +40,13 @@ func TestGoldPassesAndWordsAloneDoNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := suite()
-			rep, err := eval.Measure(t.Context(), s, s.Scenarios, []eval.Target{plays("gold", asGold), plays("words", onlyWords)}, &eval.Options{Trials: 4})
+			rep, err := eval.Measure(t.Context(), s, s.Scenarios, []eval.Target{eval.GoldTarget(), plays("words", onlyWords)}, &eval.Options{Trials: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range rep.Runs {
 				switch {
-				case r.Model == "gold" || r.Control:
+				case r.Model == eval.GoldModel || r.Control:
 					if !r.OK {
 						t.Errorf("%s %s: %s: %s", r.Model, r.Scenario, r.Class, r.Error)
 					}
@@ -275,7 +273,7 @@ usage: 140 5
 		t.Fatal(err)
 	}
 	tape := t.TempDir()
-	rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{plays("gold", asGold)}, &eval.Options{UserModel: user, Record: tape})
+	rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{eval.GoldTarget()}, &eval.Options{UserModel: user, Record: tape})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +291,7 @@ usage: 140 5
 		t.Errorf("%q, want %q", users, want)
 	}
 	silent := &eval.UserModel{Name: "actor", Identity: "1", Model: unreachable{}}
-	again, err := eval.Measure(t.Context(), s, sc, []eval.Target{plays("gold", asGold)}, &eval.Options{UserModel: silent, Replay: tape})
+	again, err := eval.Measure(t.Context(), s, sc, []eval.Target{eval.GoldTarget()}, &eval.Options{UserModel: silent, Replay: tape})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +299,7 @@ usage: 140 5
 		t.Errorf("the replay: %s: %s", got.Class, got.Error)
 	}
 	silent.Identity = "2"
-	other, err := eval.Measure(t.Context(), s, sc, []eval.Target{plays("gold", asGold)}, &eval.Options{UserModel: silent, Dir: filepath.Join(t.TempDir(), "out")})
+	other, err := eval.Measure(t.Context(), s, sc, []eval.Target{eval.GoldTarget()}, &eval.Options{UserModel: silent, Dir: filepath.Join(t.TempDir(), "out")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +317,7 @@ func TestConversationIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := &eval.UserModel{Name: "chatty", Model: eval.Play([]eval.GoldTurn{{Say: "And then?"}})}
-	rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{plays("gold", asGold)}, &eval.Options{UserModel: user})
+	rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{eval.GoldTarget()}, &eval.Options{UserModel: user})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func (p *parser) gold(into *[]GoldTurn) member {
 					if c.Kind != yaml.MappingNode {
 						return p.errorf(v, "%s wants the arguments of a call, or a list of such", k.Value)
 					}
-					call := GoldCall{Tool: k.Value}
+					call := GoldCall{Tool: k.Value, line: k.Line}
 					if err := p.value(k.Value, &call.Arguments).read(c); err != nil {
 						return err
 					}

@@ -18,6 +18,12 @@ import (
 // GoldModel is the name under which the command measures the model that [Play] returns.
 const GoldModel = "sim/gold"
 
+// GoldTarget returns the target that plays the gold actions of each scenario, see [Play]. It passes every scenario of a suite whose
+// gold actions are right.
+func GoldTarget() Target {
+	return Target{Name: GoldModel, Identity: GoldModel, ModelFor: func(sc *Scenario) lathe.Model { return Play(sc.Gold) }}
+}
+
 // A GoldTurn is one message of a model that does everything right: calls, a text, or both.
 type GoldTurn struct {
 	Say   string     `json:"say,omitempty"`
@@ -28,37 +34,58 @@ type GoldTurn struct {
 type GoldCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
+
+	line int // of the suite; 0 where it was not read from one
 }
 
 // goldDatabase returns the database as the gold actions leave it. Answers that stand before the steps of a tool, such as errors that
 // a model must recover from, are left out. The error names the first action that cannot be.
 func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
+	if sc.final != nil {
+		return sc.final, nil
+	}
 	d, err := newDatabase(sc.Database, "")
 	if err != nil {
 		return nil, err
 	}
 	for i, turn := range sc.Gold {
 		for _, c := range turn.Calls {
-			at := findTool(sc.Tools, c.Tool)
-			if at < 0 {
-				return nil, fmt.Errorf("gold action %d calls %s, which is no tool of the scenario", i+1, c.Tool)
-			}
-			m := &sc.Tools[at]
-			if m.Schema != nil {
-				s, err := schema.Compile(m.Schema)
-				if err != nil {
-					return nil, err
-				}
-				if wrong := s.Validate(c.Arguments); len(wrong) > 0 {
-					return nil, fmt.Errorf("the arguments of gold action %d, %s, are not of its schema: %s", i+1, c.Tool, wrong[0].Message)
-				}
-			}
-			if _, err := d.call(m.Steps, c.Arguments); err != nil {
-				return nil, fmt.Errorf("gold action %d, %s, fails: %s", i+1, c.Tool, failureText(err))
+			if err := sc.goldCall(d, c); err != nil {
+				return nil, &goldError{c.line, fmt.Sprintf("gold action %d, %s, %s", i+1, c.Tool, err)}
 			}
 		}
 	}
 	return contents(d.ws)
+}
+
+// A goldError says which gold action cannot be, and where it stands.
+type goldError struct {
+	line int
+	text string
+}
+
+func (e *goldError) Error() string { return e.text }
+
+// goldCall makes one gold call.
+func (sc *Scenario) goldCall(d *database, c GoldCall) error {
+	at := findTool(sc.Tools, c.Tool)
+	if at < 0 {
+		return errors.New("is no tool of the scenario")
+	}
+	m := &sc.Tools[at]
+	if m.Schema != nil {
+		s, err := schema.Compile(m.Schema)
+		if err != nil {
+			return err
+		}
+		if wrong := s.Validate(c.Arguments); len(wrong) > 0 {
+			return fmt.Errorf("has arguments that are not of its schema: %s", wrong[0].Message)
+		}
+	}
+	if _, err := d.call(m.Steps, c.Arguments); err != nil {
+		return fmt.Errorf("fails: %s", failureText(err))
+	}
+	return nil
 }
 
 // failureText is what a model reads of an error of a tool.
@@ -169,7 +196,7 @@ func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
 		again = again[:0]
 		for _, c := range calls {
 			if callFailed(req.Messages[i+1:], c.ID) {
-				again = append(again, GoldCall{c.Name, json.RawMessage(c.Arguments)})
+				again = append(again, GoldCall{Tool: c.Name, Arguments: json.RawMessage(c.Arguments)})
 			}
 		}
 		if tries++; len(again) == 0 || tries == maxGoldTries {

@@ -221,12 +221,12 @@ func (p *parser) plain(n *yaml.Node) (any, error) {
 		})
 		text, isText := obj["repeat"].(string)
 		digits, isNumber := obj["times"].(json.Number)
-		if err != nil || len(obj) != 2 || !isText || !isNumber {
+		if err != nil || len(obj) != 2 || !isText || !isNumber || strings.ContainsAny(digits.String(), ".eE") {
 			return obj, err
 		}
 		times, err := strconv.Atoi(digits.String())
 		if err != nil {
-			return obj, nil // no number of times
+			return nil, p.errorf(n, "times of a repeated text wants a number")
 		}
 		if times < 0 || len(text) > maxRepeat || times > maxRepeat/max(1, len(text)) {
 			return nil, p.errorf(n, "a repeated text has at most %d bytes", maxRepeat)

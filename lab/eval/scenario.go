@@ -105,8 +105,13 @@ func (p *parser) scenario(n *yaml.Node) error {
 		return err
 	}
 	if sc.Gold != nil {
-		if _, err := sc.goldDatabase(); err != nil {
-			return p.errorf(n, "scenario %s: %s", sc.ID, err)
+		var err error
+		if sc.final, err = sc.goldDatabase(); err != nil {
+			at := *n
+			if wrong := (*goldError)(nil); errors.As(err, &wrong) {
+				at.Line = wrong.line
+			}
+			return p.errorf(&at, "scenario %s: %s", sc.ID, err)
 		}
 	}
 	p.suite.Scenarios = append(p.suite.Scenarios, sc)

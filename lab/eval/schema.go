@@ -8,6 +8,13 @@ var runSchema []byte
 //go:embed summary.schema.json
 var summarySchema []byte
 
+//go:embed suite.schema.json
+var suiteSchema []byte
+
+// SuiteSchema returns the JSON Schema (draft 2020-12) of the file of a suite, which is written in YAML. [Parse] also checks what a
+// schema cannot say. The caller owns it.
+func SuiteSchema() []byte { return append([]byte(nil), suiteSchema...) }
+
 // RunSchema returns the JSON Schema (draft 2020-12) of the file of a run. The caller owns it.
 func RunSchema() []byte { return append([]byte(nil), runSchema...) }
 

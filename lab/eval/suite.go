@@ -63,6 +63,8 @@ type Scenario struct {
 	Gold     []GoldTurn      `json:"gold,omitempty"`
 	// Simulator replies to the model's answers; nil: the run ends with the first answer.
 	Simulator *UserSimulator `json:"user_simulator,omitempty"`
+
+	final json.RawMessage // what goldDatabase found when the scenario was read
 	// Ask, when set, stands in place of System, User, State and Asserts.
 	Ask *Ask `json:"ask,omitempty"`
 }
