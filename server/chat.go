@@ -243,7 +243,10 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 		return p
 	}
 	if relayed && !j.changed && !moved && sendable(req) {
-		in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+		in.Relay.Request = req.Body
+		if len(a.ignored) > 0 {
+			in.Relay.Request = openai.Cut(req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+		}
 	}
 	a.sum, a.after, a.lost = j.sum, j.last, j.lost
 	if j.lost > 0 {

@@ -265,7 +265,9 @@ func (a *chat) finish(res *event.Result, parts []lathe.Part) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		a.handler.turns.store.putLinked(a.sum.key(calls), linkOf(a.owner(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
+		key := a.sum.key(calls)
+		a.handler.turns.absent.remove(key)
+		a.handler.turns.store.putLinked(key, linkOf(a.owner(), a.after, calls, own), waits, loop.KeptHistory(own, a.job.loop.Retention()))
 		return f
 	}
 	if !a.stored {

@@ -55,7 +55,7 @@ func (a *chat) sumFirst(n int) (sum requestSum) {
 			members[string(name)] = v
 		}
 	}
-	c := conversation{sha256.New()}
+	c := conversation{h: sha256.New()}
 	c.text(a.caller.key.Name)
 	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
 		c.text(string(w))
@@ -68,7 +68,7 @@ func (a *chat) sumFirst(n int) (sum requestSum) {
 		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // else it is deeper than that allows, and counts as it is
 			canonical, v = text, text
 		}
-		c.text(string(v))
+		c.bytes(v)
 	}
 	c.h.Sum(sum[:0])
 	return sum

@@ -102,7 +102,11 @@ func (h *handover) handed(call lathe.ToolCall) lathe.ToolCall {
 
 // unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
 func unwrapped(arguments string) string {
-	if inner, ok := rawjson.UnwrapObject([]byte(strings.TrimSpace(arguments))); ok {
+	text := strings.TrimSpace(arguments)
+	if text == "" || text[0] == '{' {
+		return arguments
+	}
+	if inner, ok := rawjson.UnwrapObject([]byte(text)); ok {
 		return string(inner)
 	}
 	return arguments

@@ -31,7 +31,7 @@ type loadedRuns struct {
 type hiddenTurns struct {
 	*runViews
 	store  *turnStore
-	absent keySet // of texts behind which the store has no turns
+	absent keySet // of texts and calls behind which the store has no turns
 	seals  *sealKeys
 	loaded loadedRuns
 }
@@ -45,15 +45,42 @@ func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *splic
 		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
 	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
-	loaded := j.missing && !relayed && ht.opts.Index != nil && ht.loadTurns(ctx, a.caller)
+	loaded, complete := false, false
+	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {
+		loaded, complete = ht.loadTurns(ctx, a.caller)
+	}
 	if loaded = ht.loadTexts(ctx, a.caller, j.texts) || loaded; loaded {
 		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
+	}
+	if complete && ctx.Err() == nil {
+		ht.noteAbsent(j)
 	}
 	return j
 }
 
-// loadTurns reports whether something of the caller's was found that is not from here.
-func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found bool) {
+// anyUnknown reports whether the store was not asked for one of the keys.
+func (ht *hiddenTurns) anyUnknown(keys []turnKey) bool {
+	now := ht.opts.Now()
+	return slices.ContainsFunc(keys, func(k turnKey) bool { return !ht.absent.has(k, now) })
+}
+
+// noteAbsent notes the calls of a conversation that the store does not have, so that the next requests do not look for them
+// again. If other processes use the store, the calls whose results the request has brought are not noted: another process may be about
+// to store their run.
+func (ht *hiddenTurns) noteAbsent(j *spliced) {
+	keys := j.unknown
+	if ht.shared != nil && j.latest {
+		keys = keys[:len(keys)-1]
+	}
+	now := ht.opts.Now()
+	for _, k := range keys {
+		ht.absent.add(k, now)
+	}
+}
+
+// loadTurns reads what the runs of the caller in the store have that is not kept here. It reports whether it found something, and
+// whether it read all that it looks for.
+func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found, complete bool) {
 	r := &ht.loaded
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,12 +94,12 @@ func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found bool) {
 		rows, next, err := ht.opts.Index.Runs(ctx, f)
 		if err != nil {
 			ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
-			return found
+			return found, false
 		}
 		for i := range rows {
 			row := &rows[i]
 			if seen++; row.Started.Before(oldest) {
-				return found
+				return found, true
 			}
 			moves := row.Status == "running" // it may have been resumed since it returned calls to the client
 			if _, done := r.read[row.RunID]; done && !moves || !moves && !handsOver(row.Reason) {
@@ -87,7 +114,7 @@ func (ht *hiddenTurns) loadTurns(ctx context.Context, c *caller) (found bool) {
 			break
 		}
 	}
-	return found
+	return found, true
 }
 
 // handsOver reports whether a run that came to that has given calls to its client.

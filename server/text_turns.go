@@ -69,7 +69,7 @@ func textTurns(messages []lathe.Message) (n int, text string) {
 func (s conversationSum) textKey(text string) (k turnKey) {
 	h := sha256.New()
 	h.Write(s[:])
-	part := conversation{h}
+	part := conversation{h: h}
 	part.text("text") // the key of calls has three texts for each
 	joined := make([]byte, 0, len(text))
 	for word := range strings.FieldsSeq(text) {

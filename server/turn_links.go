@@ -74,6 +74,12 @@ func (k *turnStore) follow(last turnKey, calls []lathe.ToolCall) *storedTurns {
 
 // hides reports whether a turn with these calls is kept that holds more than its client has seen.
 func (k *turnStore) hides(who turnOwner, calls []lathe.ToolCall) bool {
+	k.mu.Lock()
+	none := len(k.links.calls) == 0
+	k.mu.Unlock()
+	if none {
+		return false
+	}
 	key := newConversation(who).sum().key(calls)
 	k.mu.Lock()
 	defer k.mu.Unlock()

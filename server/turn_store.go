@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"container/list"
 	"context"
 	"crypto/sha256"
@@ -9,7 +10,6 @@ import (
 	"hash"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,7 +126,8 @@ type spliced struct {
 	changed  bool            // messages are not those that were given
 	lost     int             // turns that are kept and are not in messages: something before them was changed
 	last     turnKey         // of the last turn that was put in its place
-	missing  bool            // calls were answered of which nothing is kept
+	unknown  []turnKey       // of messages with answered calls of which nothing is kept
+	latest   bool            // the conversation ends with the answers of the last of unknown
 	waits    *storedTurns    // whose run waits for the results that the conversation ends with
 	texts    []turnKey       // of answers that consist of text and of which nothing is kept
 }
@@ -139,6 +140,7 @@ type spliced struct {
 func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, texts bool) *spliced {
 	j := &spliced{messages: make([]lathe.Message, 0, len(messages))}
 	c := newConversation(who)
+	var keys callKeys
 	starts := map[conversationSum]int{}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
@@ -167,11 +169,15 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			continue
 		}
 		answers := messages[i+1 : i+1+len(calls)]
-		t := k.find(c.sum().key(calls))
+		key := keys.key(c.sum(), calls)
+		t := k.find(key)
 		if t == nil {
 			t = k.follow(j.last, calls)
 		}
-		if j.missing = j.missing || t == nil; t != nil && t.runID != "" && i+1+len(calls) == len(messages) {
+		atEnd := i+1+len(calls) == len(messages)
+		if t == nil {
+			j.unknown, j.latest = append(j.unknown, key), atEnd
+		} else if t.runID != "" && atEnd {
 			j.waits = t
 		}
 		out, ok := j.messages, false
@@ -285,21 +291,39 @@ func checkAnswers(messages []lathe.Message) *problem {
 
 // A conversation is a hash of what was said so far, as a client would say it again. System text does
 // not count: clients put the time of day there.
-type conversation struct{ h hash.Hash }
+type conversation struct {
+	h   hash.Hash
+	buf []byte // what is written next; its content is not kept
+}
 
 func newConversation(who turnOwner) *conversation {
-	c := &conversation{sha256.New()}
+	c := &conversation{h: sha256.New()}
 	c.text(who.principal)
 	c.text(who.user)
 	c.text(who.model)
 	return c
 }
 
+// text writes a text after its length, in pieces, so that a long text is not copied as a whole.
 func (c *conversation) text(s string) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-	c.h.Write(n[:])
-	c.h.Write([]byte(s))
+	const piece = 4 << 10
+	c.buf = binary.LittleEndian.AppendUint64(c.buf[:0], uint64(len(s)))
+	for {
+		n := min(len(s), piece-len(c.buf))
+		c.buf = append(c.buf, s[:n]...)
+		c.h.Write(c.buf)
+		if s = s[n:]; s == "" {
+			return
+		}
+		c.buf = c.buf[:0]
+	}
+}
+
+// bytes is text for bytes.
+func (c *conversation) bytes(b []byte) {
+	c.buf = binary.LittleEndian.AppendUint64(c.buf[:0], uint64(len(b)))
+	c.h.Write(c.buf)
+	c.h.Write(b)
 }
 
 func (c *conversation) add(m *lathe.Message) {
@@ -333,24 +357,41 @@ func (c *conversation) sum() (s conversationSum) {
 	return s
 }
 
-// key names a message with these calls, said after that.
-func (s conversationSum) key(calls []lathe.ToolCall) (k turnKey) {
-	h := sha256.New()
-	h.Write(s[:])
-	part := conversation{h}
-	for _, call := range calls {
-		part.text(call.ID)
-		part.text(call.Name)
-		said := unwrapped(call.Arguments)                       // as the client got them
-		args, err := rawjson.AppendCanonical(nil, []byte(said)) // clients write them anew
-		if err != nil {
-			args = []byte(strings.TrimSpace(said))
+// key returns the key of a message with these calls after that conversation.
+func (s conversationSum) key(calls []lathe.ToolCall) turnKey {
+	var keys callKeys
+	return keys.key(s, calls)
+}
+
+// callKeys computes keys of messages with calls, one after the other, in the same memory. The zero value is ready.
+type callKeys struct {
+	part       conversation
+	said, args []byte
+}
+
+// key is [conversationSum.key] of s.
+func (c *callKeys) key(s conversationSum, calls []lathe.ToolCall) (k turnKey) {
+	if c.part.h == nil {
+		c.part.h = sha256.New()
+	}
+	c.part.h.Reset()
+	c.part.buf = append(c.part.buf[:0], s[:]...)
+	c.part.h.Write(c.part.buf)
+	for i := range calls {
+		call := &calls[i]
+		c.part.text(call.ID)
+		c.part.text(call.Name)
+		c.said = append(c.said[:0], unwrapped(call.Arguments)...) // as the client received them
+		args, err := rawjson.AppendCanonical(c.args[:0], c.said)  // clients write them anew
+		if c.args = args; err != nil {
+			args = bytes.TrimSpace(c.said)
 		}
 		if len(args) == 0 {
 			args = []byte("{}") // as the wire has it
 		}
-		part.text(string(args))
+		c.part.bytes(args)
 	}
-	h.Sum(k[:0])
+	c.part.buf = c.part.h.Sum(c.part.buf[:0])
+	copy(k[:], c.part.buf)
 	return k
 }

@@ -82,45 +82,96 @@ func (s *Memory) each(f *RunFilter, fn func(*Summary)) {
 
 // Runs implements [RunIndex].
 func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, error) {
-	var rows []RunSummary
+	p, err := newPager[RunSummary](ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
 	s.each(f, func(sum *Summary) {
-		row := sum.Run
-		row.Pending = slices.Clone(row.Pending)
-		rows = append(rows, row)
+		if row := &sum.Run; f.covers(row.Started) && p.wants(row.Cursor()) {
+			copied := *row
+			copied.Pending = slices.Clone(row.Pending)
+			p.add(row.Cursor(), copied)
+		}
 	})
-	rows = slices.DeleteFunc(rows, func(r RunSummary) bool { return !f.covers(r.Started) })
-	return page(ctx, rows, f, (*RunSummary).Cursor)
+	rows, next := p.page()
+	return rows, next, nil
 }
 
 // ModelCalls implements [RunIndex].
 func (s *Memory) ModelCalls(ctx context.Context, f *RunFilter) ([]CallSummary, string, error) {
-	var rows []CallSummary
+	p, err := newPager[CallSummary](ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
 	s.each(f, func(sum *Summary) {
-		for _, row := range sum.Calls {
-			if f.covers(row.Time) {
-				row.Cost = clonePointer(row.Cost)
-				rows = append(rows, row)
+		for i := range sum.Calls {
+			if row := &sum.Calls[i]; f.covers(row.Time) && p.wants(row.Cursor()) {
+				copied := *row
+				copied.Cost = clonePointer(row.Cost)
+				p.add(row.Cursor(), copied)
 			}
 		}
 	})
-	return page(ctx, rows, f, (*CallSummary).Cursor)
+	rows, next := p.page()
+	return rows, next, nil
 }
 
-// page sorts rows and returns those after the filter's cursor.
-func page[T any](ctx context.Context, rows []T, f *RunFilter, place func(*T) Cursor) ([]T, string, error) {
+// A pager collects one page of a list: the first rows after the filter's cursor, in the order of the list. It takes memory in
+// proportion to the page, however many rows it is given.
+type pager[T any] struct {
+	limit int
+	after *Cursor
+	last  *Cursor // of the row that ends the page so far; nil: the page is not full
+	rows  []placed[T]
+}
+
+type placed[T any] struct {
+	at  Cursor
+	row T
+}
+
+func newPager[T any](ctx context.Context, f *RunFilter) (*pager[T], error) {
 	if err := ended(ctx, "store: list"); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b T) int { return place(&a).before(place(&b)) })
+	p := &pager[T]{limit: Page(f)}
 	if f != nil && f.After != "" {
 		after, err := ParseCursor(f.After)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		rows = slices.DeleteFunc(rows, func(r T) bool { return place(&r).before(after) <= 0 })
+		p.after = &after
 	}
-	if n := Page(f); len(rows) > n {
-		return rows[:n], place(&rows[n-1]).String(), nil
+	return p, nil
+}
+
+// wants reports whether a row at that place can be on the page.
+func (p *pager[T]) wants(at Cursor) bool {
+	return (p.after == nil || at.before(*p.after) > 0) && (p.last == nil || at.before(*p.last) < 0)
+}
+
+func (p *pager[T]) add(at Cursor, row T) {
+	if p.rows = append(p.rows, placed[T]{at, row}); len(p.rows) > 2*p.limit {
+		p.sort()
+		clear(p.rows[p.limit+1:])
+		p.rows = p.rows[:p.limit+1] // one more tells that there is another page
+		last := p.rows[p.limit].at
+		p.last = &last
 	}
-	return rows, "", nil
+}
+
+func (p *pager[T]) sort() {
+	slices.SortFunc(p.rows, func(a, b placed[T]) int { return a.at.before(b.at) })
+}
+
+// page returns the rows of the page and the cursor after them; "" if no row follows.
+func (p *pager[T]) page() (rows []T, next string) {
+	p.sort()
+	if len(p.rows) > p.limit {
+		p.rows, next = p.rows[:p.limit], p.rows[p.limit-1].at.String()
+	}
+	for i := range p.rows {
+		rows = append(rows, p.rows[i].row)
+	}
+	return rows, next
 }

@@ -20,7 +20,7 @@ func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to
 		keyEnd := at + len(key)
 		from := SkipSpace(obj, SkipSpace(obj, keyEnd)+1)
 		end := from + len(value)
-		name, to, keep := edit(string(AppendUnquoteLossy(nil, key)), value)
+		name, to, keep := edit(Text(key), value)
 		if !keep {
 			copied = end
 			continue

@@ -3,15 +3,15 @@ package rawjson
 // Names is a set of member names that a reader knows. It finds names that another reader, which ignores case, takes
 // for one of them. It is not changed after NewNames and may be used by several goroutines at once.
 type Names struct {
-	exact  map[string]bool
+	exact  map[string]string // each name by itself
 	folded map[string]string // the exact name by its folded form
 }
 
 // NewNames returns the set of the names given. Of names that are equal under folding the first counts.
 func NewNames(names ...string) *Names {
-	n := &Names{exact: make(map[string]bool, len(names)), folded: make(map[string]string, len(names))}
+	n := &Names{exact: make(map[string]string, len(names)), folded: make(map[string]string, len(names))}
 	for _, name := range names {
-		n.exact[name] = true
+		n.exact[name] = name
 		folded := string(AppendFold(nil, []byte(name)))
 		if _, ok := n.folded[folded]; !ok {
 			n.folded[folded] = name
@@ -21,12 +21,26 @@ func NewNames(names ...string) *Names {
 }
 
 // Has reports whether name is one of the set.
-func (n *Names) Has(name string) bool { return n.exact[name] }
+func (n *Names) Has(name string) bool {
+	_, ok := n.exact[name]
+	return ok
+}
+
+// Text returns the text of a key of an object, a string literal, as [AppendUnquoteLossy] does. It allocates nothing for a
+// name of the set that is written without escapes.
+func (n *Names) Text(key []byte) string {
+	if len(key) >= 2 {
+		if name, ok := n.exact[string(key[1:len(key)-1])]; ok {
+			return name
+		}
+	}
+	return Text(key)
+}
 
 // Like returns the name of the set that name equals under Unicode simple case folding without being one itself; ""
 // if there is none.
 func (n *Names) Like(name string) string {
-	if n.exact[name] {
+	if n.Has(name) {
 		return ""
 	}
 	var buf [64]byte
@@ -36,18 +50,26 @@ func (n *Names) Like(name string) string {
 // LikeMember returns the first member of obj for which [Names.Like] finds a name, and that name. obj must be a text
 // that [Check] accepts; what is no object has no members.
 func (n *Names) LikeMember(obj []byte) (member, name string) {
-	var buf [64]byte
 	for key := range Members(obj) {
-		if n.exact[string(key[1:len(key)-1])] { // most keys have no escapes
-			continue
-		}
-		text, err := unquote(buf[:0], key, keepSurrogates)
-		if err != nil {
-			continue
-		}
-		if found := n.Like(string(text)); found != "" {
-			return string(text), found
+		if member, name = n.LikeKey(key); name != "" {
+			return member, name
 		}
 	}
 	return "", ""
+}
+
+// LikeKey is [Names.LikeMember] for one key, a string literal.
+func (n *Names) LikeKey(key []byte) (member, name string) {
+	if _, ok := n.exact[string(key[1:len(key)-1])]; ok { // most keys have no escapes
+		return "", ""
+	}
+	var buf [64]byte
+	text, err := unquote(buf[:0], key, keepSurrogates)
+	if err != nil {
+		return "", ""
+	}
+	if name = n.Like(string(text)); name == "" {
+		return "", ""
+	}
+	return string(text), name
 }

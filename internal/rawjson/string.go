@@ -38,7 +38,15 @@ func Text(raw []byte) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
 	}
-	return string(AppendUnquoteLossy(nil, raw))
+	if end, ascii := plainEnd(raw, 1); ascii && end == len(raw)-1 && raw[end] == '"' {
+		return string(raw[1:end])
+	}
+	var buf [1024]byte // most texts with escapes are shorter
+	out := buf[:0]
+	if len(raw) > len(buf) {
+		out = make([]byte, 0, len(raw))
+	}
+	return string(AppendUnquoteLossy(out, raw))
 }
 
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {

@@ -122,19 +122,21 @@ func skip(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the valid string that opens at b[i].
+// skipString returns the end of the valid string that opens at b[i]: the first quote after an even number of backslashes.
+// It takes time linear in the string, since each backslash is counted for one quote at most.
 func skipString(b []byte, i int) int {
 	for i++; ; {
-		if i, _ = plainEnd(b, i); i >= len(b) {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
 			return len(b)
 		}
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i += 2
-		default:
-			i++
+		slashes := n
+		for slashes > 0 && b[i+slashes-1] == '\\' {
+			slashes--
+		}
+		i += n + 1
+		if (n-slashes)%2 == 0 {
+			return i
 		}
 	}
 }

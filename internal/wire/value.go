@@ -59,6 +59,16 @@ func Element(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" 
 // ambiguous_member.
 func RejectAmbiguousMember(obj []byte, names *rawjson.Names, at string) *APIError {
 	m, name := names.LikeMember(obj)
+	return ambiguous(m, name, at)
+}
+
+// RejectAmbiguousKey is [RejectAmbiguousMember] for one key of an object, a string literal.
+func RejectAmbiguousKey(key []byte, names *rawjson.Names, at string) *APIError {
+	m, name := names.LikeKey(key)
+	return ambiguous(m, name, at)
+}
+
+func ambiguous(m, name, at string) *APIError {
 	if name == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 func isNull(v []byte) bool { return string(v) == "null" }
 
-func unquoted(quoted []byte) string { return string(rawjson.AppendUnquoteLossy(nil, quoted)) }
+func unquoted(quoted []byte) string { return rawjson.Text(quoted) }
 
 // get returns the value of a member, nil if it is absent or null.
 func get(obj []byte, name string) []byte {

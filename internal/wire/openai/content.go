@@ -173,7 +173,7 @@ func audioMedia(format string) string {
 func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 	var b lathe.Blob
 	rawType, _ := rawjson.Get(v, "type")
-	typ := string(unquoted(rawType))
+	typ := rawjson.Text(rawType)
 	inner, _ := rawjson.Get(v, typ)
 	switch {
 	case kind(inner) == '{':
@@ -192,7 +192,7 @@ func parseBlob(v []byte, at string) (lathe.Blob, *APIError) {
 		if string(v) == "null" {
 			continue
 		}
-		name := string(unquoted(key))
+		name := partNames.Text(key)
 		known, err := blobMember(&b, typ, name, v, at+"."+name)
 		if err != nil {
 			return b, err
@@ -244,7 +244,7 @@ func blobMember(b *lathe.Blob, typ, name string, v []byte, at string) (bool, *AP
 
 // setURL sets the URL of b, or its data if the URL holds them.
 func setURL(b *lathe.Blob, quoted []byte, at string) *APIError {
-	url := string(unquoted(quoted))
+	url := rawjson.Text(quoted)
 	media, data, ok, err := dataURL(url)
 	switch {
 	case err != nil:

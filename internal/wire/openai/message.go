@@ -52,10 +52,6 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	if err := needObject(v, ""); err != nil {
 		return m, err
 	}
-	if err := wire.RejectAmbiguousMember(v, messageNames, ""); err != nil {
-		err.Param = "." + err.Param
-		return m, err
-	}
 	raw, _ := rawjson.Get(v, "role")
 	role, err := parseString(raw, ".role")
 	if err != nil {
@@ -72,10 +68,14 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	}
 	var content, refusal, callID, calls []byte
 	for key, v := range rawjson.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, messageNames, ""); err != nil {
+			err.Param = "." + err.Param
+			return m, err
+		}
 		if string(v) == "null" {
 			continue
 		}
-		switch name := string(unquoted(key)); name {
+		switch name := messageNames.Text(key); name {
 		case "role":
 		case "content":
 			content = v
@@ -96,7 +96,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		case "reasoning_content", "reasoning", "thinking":
 			if m.Role != lathe.RoleAssistant || kind(v) != '"' {
 				m.Extra = append(m.Extra, lathe.Member{Name: name, Value: bytes.Clone(v)})
-			} else if text := string(unquoted(v)); text != "" {
+			} else if text := rawjson.Text(v); text != "" {
 				m.Parts = append(m.Parts, lathe.Reasoning{Text: text, Field: name})
 			}
 		default:
@@ -160,8 +160,9 @@ func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 	}
 	i := 0
 	for el := range rawjson.Elements(v) {
-		c, err := r.parseCall(el, at+"["+strconv.Itoa(i)+"]")
+		c, err := r.parseCall(el, at, i)
 		if err != nil {
+			err.Param = wire.Element(at, i) + err.Param
 			return err
 		}
 		m.Parts = append(m.Parts, c)
@@ -170,27 +171,31 @@ func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 	return nil
 }
 
-func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
+// parseCall reads the call with index i of the array at the path at. Its errors name members from the call on.
+func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIError) {
 	var c lathe.ToolCall
-	if err := needObject(v, at); err != nil {
-		return c, err
-	}
-	if err := wire.RejectAmbiguousMember(v, callNames, at); err != nil {
+	if err := needObject(v, ""); err != nil {
 		return c, err
 	}
 	var fn []byte
 	custom := false
 	for key, v := range rawjson.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, callNames, ""); err != nil {
+			err.Param = "." + err.Param
+			return c, err
+		}
 		if string(v) == "null" {
 			continue
 		}
 		var err *APIError
-		switch name := string(unquoted(key)); name {
+		switch name := callNames.Text(key); name {
 		case "id":
-			c.ID, err = parseString(v, at+".id")
+			c.ID, err = parseString(v, ".id")
 		case "type":
 			if custom = !rawjson.EqualKey(v, "function"); custom {
-				err = r.foreign(wire.BadRequest(at+".type", "Only calls of type function are supported."))
+				if err = r.foreign(wire.BadRequest(wire.Element(at, i)+".type", "Only calls of type function are supported.")); err != nil {
+					err.Param = ".type"
+				}
 			}
 		case "function":
 			fn = v
@@ -203,27 +208,27 @@ func (r *reader) parseCall(v []byte, at string) (lathe.ToolCall, *APIError) {
 		}
 	}
 	if c.ID == "" {
-		return c, wire.BadRequest(at+".id", "A call needs an id.")
+		return c, wire.BadRequest(".id", "A call needs an id.")
 	}
 	if custom { // not read: what its type says is in Extra
 		c.Name = "custom"
 		return c, nil
 	}
-	if err := needObject(fn, at+".function"); err != nil {
+	if err := needObject(fn, ".function"); err != nil {
 		return c, err
 	}
-	if err := wire.RejectAmbiguousMember(fn, callNames, at+".function"); err != nil {
+	if err := wire.RejectAmbiguousMember(fn, callNames, ".function"); err != nil {
 		return c, err
 	}
 	c.Extra = appendInner(c.Extra, members(fn, "name", "arguments"))
 	raw, _ := rawjson.Get(fn, "name")
 	var err *APIError
-	if c.Name, err = parseString(raw, at+".function.name"); err != nil {
+	if c.Name, err = parseString(raw, ".function.name"); err != nil {
 		return c, err
 	}
 	raw, ok := rawjson.Get(fn, "arguments")
 	if ok && string(raw) != "null" {
-		c.Arguments, err = parseString(raw, at+".function.arguments")
+		c.Arguments, err = parseString(raw, ".function.arguments")
 	}
 	return c, err
 }
@@ -235,7 +240,7 @@ func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 	case 0:
 		return nil, nil
 	case '"':
-		if text := string(unquoted(v)); text != "" {
+		if text := rawjson.Text(v); text != "" {
 			return []lathe.Part{lathe.Text{Text: text}}, nil
 		}
 		return nil, nil
@@ -304,7 +309,7 @@ next:
 			}
 		}
 		if string(v) != "null" {
-			out = append(out, lathe.Member{Name: string(unquoted(key)), Value: bytes.Clone(v)})
+			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
 		}
 	}
 	return out

@@ -81,16 +81,16 @@ func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
 	if kind(body[rawjson.SkipSpace(body, 0):]) != '{' {
 		return nil, wire.BadRequest("", "The body must be a JSON object.")
 	}
-	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
-		return nil, err
-	}
 	req := &ChatRequest{N: 1}
 	r := &reader{req, lenient}
 	for key, v := range rawjson.Members(body) {
+		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
+			return nil, err
+		}
 		if string(v) == "null" {
 			continue
 		}
-		name := string(unquoted(key))
+		name := requestNames.Text(key)
 		known, err := r.member(name, v)
 		if err != nil {
 			return nil, err
@@ -295,7 +295,7 @@ func (r *reader) parseTool(v []byte, at string) (*lathe.ToolSpec, *APIError) {
 
 func (r *reader) parseToolChoice(v []byte) (lathe.ToolChoice, *APIError) {
 	if kind(v) == '"' {
-		switch mode := string(unquoted(v)); mode {
+		switch mode := rawjson.Text(v); mode {
 		case lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired:
 			return lathe.ToolChoice{Mode: mode}, nil
 		}
@@ -359,7 +359,7 @@ func parseString(v []byte, param string) (string, *APIError) {
 	if kind(v) != '"' {
 		return "", wire.BadRequest(param, "Must be a string.")
 	}
-	return string(unquoted(v)), nil
+	return rawjson.Text(v), nil
 }
 
 func parseBool(v []byte, param string) (bool, *APIError) {

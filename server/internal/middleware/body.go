@@ -84,12 +84,20 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 // maxAhead bounds the memory that is allocated for a body before any of it has arrived.
 const maxAhead = 64 << 10
 
-// readAll reads at most one byte more than most from src. declared is the Content-Length of the request.
+// maxGrowth is how many times as many bytes as have arrived are allocated for a body of a declared length.
+const maxGrowth = 8
+
+// readAll reads at most one byte more than most from src. declared is the Content-Length of the request. The memory that
+// it allocates is at most maxAhead, or maxGrowth times what has arrived.
 func readAll(src io.Reader, most, declared int64) ([]byte, error) {
 	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // the byte more finds the end
 	for {
 		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+			room := int64(2 * len(b))
+			if left := declared + 1 - int64(len(b)); left > 0 {
+				room = min(left, (maxGrowth-1)*int64(len(b)))
+			}
+			b = append(make([]byte, 0, min(int64(len(b))+room, most+1)), b...)
 		}
 		n, err := src.Read(b[len(b):min(int64(cap(b)), most+1)])
 		b = b[:len(b)+n]
