@@ -86,6 +86,9 @@ func (x *exchange) refused() *wire.APIError {
 			return badRequest("The simulated model has no tools of its own, such as " + h.Type + ".")
 		}
 	}
+	if req.ToolChoice.Mode == lathe.ChoiceRequired && len(req.Tools)+len(req.Hosted) == 0 {
+		return badRequest("A call is required, but there are no tools.")
+	}
 	if req.Allowed != nil {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t *lathe.ToolSpec) bool { return !slices.Contains(req.Allowed, t.Name) })
 	}

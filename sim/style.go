@@ -210,10 +210,18 @@ func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	}
 }
 
+// longText is the length in bytes beyond which arguments are not cut into small pieces: those of args-huge would be 20,000.
+const longText = 64 << 10
+
+// cutText cuts arguments into pieces of at most 16 bytes, or 1 KiB if they are long.
 func cutText(s string) []string {
+	size := 16
+	if len(s) > longText {
+		size = 1 << 10
+	}
 	var out []string
 	for s != "" {
-		n := runeCut(s, 16)
+		n := runeCut(s, size)
 		out = append(out, s[:n])
 		s = s[n:]
 	}
