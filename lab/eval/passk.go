@@ -13,15 +13,15 @@ type PassK struct {
 	Scenarios int     `json:"scenarios"`
 }
 
-// A tally counts the runs of one scenario.
-type tally struct{ ok, runs int }
+// Trials count the runs of one scenario, or other attempts at one thing.
+type Trials struct{ OK, N int }
 
 // passOf is C(ok,k)/C(runs,k): the share of the choices of k of the runs in which all passed. k is at most runs.
-func passOf(t tally, k int) float64 {
+func passOf(t Trials, k int) float64 {
 	rate := 1.0
 	for i := range k {
-		rate *= float64(t.ok-i) / float64(t.runs-i)
-		if t.ok <= i {
+		rate *= float64(t.OK-i) / float64(t.N-i)
+		if t.OK <= i {
 			return 0
 		}
 	}
@@ -30,15 +30,15 @@ func passOf(t tally, k int) float64 {
 
 // passK estimates pass^k. The interval joins the Wilson intervals of the scenarios, to the power of k, as those of independent
 // means are joined (MOVER). ok is false if a scenario has fewer than k runs, or there is no scenario.
-func passK(tallies []tally, k int) (p PassK, ok bool) {
+func passK(tallies []Trials, k int) (p PassK, ok bool) {
 	below, above := 0.0, 0.0
 	n := float64(len(tallies))
 	for _, t := range tallies {
-		if t.runs < k {
+		if t.N < k {
 			return PassK{}, false
 		}
 		rate := passOf(t, k)
-		low, high := wilson(t.ok, t.runs)
+		low, high := wilson(t.OK, t.N)
 		p.Rate += rate
 		below += square(max(0, rate-math.Pow(low, float64(k))) / n)
 		above += square(max(0, math.Pow(high, float64(k))-rate) / n)
@@ -51,8 +51,8 @@ func passK(tallies []tally, k int) (p PassK, ok bool) {
 
 func square(x float64) float64 { return x * x }
 
-// passKs estimates pass^k for k of 2, 4, 8 and so on, as far as each scenario has k runs.
-func passKs(tallies []tally) []PassK {
+// PassKs estimates pass^k for k of 2, 4, 8 and so on, as far as each scenario has k runs. Without scenarios it returns nil.
+func PassKs(tallies []Trials) []PassK {
 	var out []PassK
 	for k := 2; ; k *= 2 {
 		p, ok := passK(tallies, k)

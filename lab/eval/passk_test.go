@@ -22,7 +22,7 @@ func TestPassKAgainstAllSubsets(t *testing.T) {
 						}
 					}
 				}
-				if got, want := passOf(tally{ok, n}, k), float64(good)/float64(all); math.Abs(got-want) > 1e-12 {
+				if got, want := passOf(Trials{ok, n}, k), float64(good)/float64(all); math.Abs(got-want) > 1e-12 {
 					t.Fatalf("%d of %d, k %d: %v, want %v", ok, n, k, got, want)
 				}
 			}
@@ -42,12 +42,12 @@ func TestPassKIsUnbiasedAndCovered(t *testing.T) {
 	}
 	sum, covered := 0.0, 0
 	for range experiments {
-		var tallies []tally
+		var tallies []Trials
 		for _, p := range rates {
-			one := tally{runs: n}
+			one := Trials{N: n}
 			for range n {
 				if rnd.Float64() < p {
-					one.ok++
+					one.OK++
 				}
 			}
 			tallies = append(tallies, one)
@@ -74,10 +74,10 @@ func TestPassKWantsEnoughRuns(t *testing.T) {
 	if _, ok := passK(nil, 1); ok {
 		t.Error("a rate of nothing")
 	}
-	if got := passKs([]tally{{9, 9}, {4, 5}}); len(got) != 2 || got[1].K != 4 || got[1].Rate != (1+0.2)/2 || got[1].Scenarios != 2 {
+	if got := PassKs([]Trials{{9, 9}, {4, 5}}); len(got) != 2 || got[1].K != 4 || got[1].Rate != (1+0.2)/2 || got[1].Scenarios != 2 {
 		t.Errorf("%+v", got)
 	}
-	if p, _ := passK([]tally{{8, 8}}, 2); p.Rate != 1 || p.High != 1 || p.Low < 0.4 || p.Low > 0.5 {
+	if p, _ := passK([]Trials{{8, 8}}, 2); p.Rate != 1 || p.High != 1 || p.Low < 0.4 || p.Low > 0.5 {
 		t.Errorf("%+v", p)
 	}
 }

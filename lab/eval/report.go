@@ -276,7 +276,7 @@ func count(runs []*Run) Row {
 	var ms, ttft, calls []int64
 	var held, had [3]int
 	apart := slices.ContainsFunc(runs, func(r *Run) bool { return r.kind() != runs[0].kind() })
-	tallies := map[string]tally{}
+	tallies := map[string]Trials{}
 	for _, r := range runs {
 		row.Usage.Add(r.Usage)
 		row.Cost += r.Cost
@@ -318,13 +318,13 @@ func count(runs []*Run) Row {
 		}
 		row.Runs++
 		one := tallies[r.Scenario]
-		one.runs++
+		one.N++
 		if r.Class.Refused() {
 			row.Refused++
 		}
 		if r.OK {
 			row.OK++
-			one.ok++
+			one.OK++
 		}
 		tallies[r.Scenario] = one
 		ms = append(ms, r.ElapsedMS)
@@ -339,7 +339,7 @@ func count(runs []*Run) Row {
 	}
 	row.OKRate = rate(row.OK, row.Runs)
 	row.Low, row.High = wilson(row.OK, row.Runs)
-	row.PassK = passKs(slices.Collect(maps.Values(tallies)))
+	row.PassK = PassKs(slices.Collect(maps.Values(tallies)))
 	row.P50, row.P95 = quantile(ms, 0.5), quantile(ms, 0.95)
 	row.TTFT50, row.TTFT95, row.answered = quantile(ttft, 0.5), quantile(ttft, 0.95), len(ttft)
 	row.CallP50, row.CallP95 = quantile(calls, 0.5), quantile(calls, 0.95)
