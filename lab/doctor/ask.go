@@ -138,9 +138,20 @@ func (x *examiner) wait(h http.Header) time.Duration {
 	return min(d, x.opts.MaxWait)
 }
 
+// mayAsk reports whether the limit of an Asker leaves a request.
+func (x *examiner) mayAsk() bool { return x.left == nil || *x.left > 0 }
+
+// spend counts a request.
+func (x *examiner) spend() {
+	x.probe.Requests++
+	if x.left != nil {
+		*x.left--
+	}
+}
+
 // send makes one request and reads its answer, both within Timeout.
 func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
-	x.probe.Requests++
+	x.spend()
 	started := time.Now()
 	defer func() { x.probe.Millis += time.Since(started).Milliseconds() }()
 	ctx, cancel := context.WithTimeout(ctx, x.opts.Timeout)
@@ -166,9 +177,9 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	}
 	var travel reconnect.Record
 	req = req.WithContext(httptrace.WithClientTrace(ctx, travel.Trace(nil)))
-	resp, err := x.transport.RoundTrip(req)     // no redirects: the key goes nowhere else
-	if travel.Closed(err) && ctx.Err() == nil { // as provider does: a kept connection that was closed is no failure
-		x.probe.Requests++
+	resp, err := x.transport.RoundTrip(req)                   // no redirects: the key goes nowhere else
+	if travel.Closed(err) && ctx.Err() == nil && x.mayAsk() { // as provider does: a kept connection that was closed is no failure
+		x.spend()
 		again := req.Clone(req.Context())
 		again.Body, _ = req.GetBody() // of a bytes.Reader, which does not fail
 		resp, err = x.fresh.RoundTrip(again)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // An Asker sends requests to a model as the probes of an examination do, and names what the bytes of each answer show.
@@ -28,6 +29,10 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 
 // Close closes idle connections. It must not be called during Ask.
 func (a *Asker) Close() { a.base.leave() }
+
+// Limit bounds how many requests later calls of Ask make, repeats among them. Of an Ask without any left, the Answer has the status 0,
+// and Requests is 0.
+func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
 // Host returns scheme and host of the server.
 func (a *Asker) Host() string { return a.base.base.Scheme + "://" + a.base.base.Host }
@@ -51,6 +56,8 @@ type Answer struct {
 	// Requests counts the requests that were made: more than 1 if the server answered 429 with Retry-After, or wants a member of
 	// the request in another form.
 	Requests int
+	// Sent and Received are the sizes of the bodies in bytes, of repeats too.
+	Sent, Received int
 }
 
 // adapt notes what the server says that it does not take: max_tokens in place of max_completion_tokens, and stream_options. It
@@ -73,6 +80,31 @@ func (a *Asker) adapt(words string, stream bool) bool {
 // form if the server says that it wants max_completion_tokens or no stream_options. req.Model
 // and the overrides are those of the target; a request without a limit of tokens gets that of the options.
 func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
+	return a.ask(ctx, req, stream, nil)
+}
+
+// AskWithoutTools does as Ask, and leaves out the tools of the request, though not the tool_choice that goes with them.
+func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream bool) *Answer {
+	return a.ask(ctx, req, stream, withoutTools)
+}
+
+// withoutTools returns the body of a request without its member tools, which has this name on each wire.
+func withoutTools(body []byte) []byte {
+	dst := []byte{'{'}
+	for key, v := range rawjson.Members(body) {
+		if rawjson.Text(key) == "tools" {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, key...), ':'), v...)
+	}
+	return append(dst, '}')
+}
+
+// ask sends the request. edit changes its body; nil: it stays.
+func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit func([]byte) []byte) *Answer {
 	x := *a.base
 	x.report, x.found = &Report{}, map[string]*Finding{}
 	x.report.Probes = []Probe{{Name: "ask", Outcome: OK}}
@@ -83,28 +115,37 @@ func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answe
 	if full.Sampling.MaxTokens == nil {
 		full.Sampling.MaxTokens = base.Sampling.MaxTokens
 	}
-	body := x.body(&full, stream)
-	started := time.Now()
+	out := &Answer{}
+	var started time.Time
 	send := func() *exchange {
-		return x.send(ctx, http.MethodPost, x.callURL(full.Model, stream), body, x.target.Key)
+		body := x.body(&full, stream)
+		if edit != nil {
+			body = edit(body)
+		}
+		started = time.Now()
+		e := x.send(ctx, http.MethodPost, x.callURL(full.Model, stream), body, x.target.Key)
+		out.Sent, out.Received = out.Sent+len(body), out.Received+len(e.body)
+		return e
+	}
+	if !x.mayAsk() {
+		return out
 	}
 	e := send()
 	if e.status == http.StatusTooManyRequests && e.header.Get("Retry-After") != "" {
 		x.find("status-429", "")
-		select {
-		case <-time.After(x.wait(e.header)):
-			started = time.Now()
-			e = send()
-		case <-ctx.Done():
+		if x.mayAsk() {
+			select {
+			case <-time.After(x.wait(e.header)):
+				e = send()
+			case <-ctx.Done():
+			}
 		}
 	}
-	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && a.adapt(words, stream) {
+	if words, _ := e.textOf(); e.status >= 400 && e.status < 500 && x.mayAsk() && a.adapt(words, stream) {
 		x.maxComplete, x.noUsage = a.base.maxComplete, a.base.noUsage
-		body = x.body(&full, stream)
-		started = time.Now()
 		e = send()
 	}
-	out := &Answer{Status: e.status, TimedOut: e.timedOut, First: e.first, Elapsed: time.Since(started), Requests: x.probe.Requests}
+	out.Status, out.TimedOut, out.First, out.Elapsed, out.Requests = e.status, e.timedOut, e.first, time.Since(started), x.probe.Requests
 	out.Message, _ = e.textOf()
 	switch {
 	case e.status == http.StatusOK:

@@ -250,6 +250,7 @@ type examiner struct {
 	probes      int    // that are made at most
 	unreachable error  // set: the examination ends
 	mistake     bool   // what the address or the certificate shows
+	left        *int   // requests that an Asker may make yet; nil: no bound
 
 	// What earlier probes taught.
 	connected    bool     // a response came

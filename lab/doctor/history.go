@@ -37,6 +37,9 @@ var remedies = []remedy{
 	}, []Setting{{Key: "transforms.message", Value: "assistant_tool_calls_content_null_if_blank"}}},
 }
 
+// saved is the result of save_note.
+const saved = `{"saved":true}`
+
 // foreignID is an id as other servers make them.
 const foreignID = "call_lathe_doctor_0001"
 
@@ -111,7 +114,6 @@ func (x *examiner) history(with []remedy) *lathe.Request {
 	}
 	m.Parts = append(m.Parts, call)
 	req := x.request(`Call save_note with the title "Shopping" and the text "bread"`, saveNote)
-	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
-		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: `{"saved":true}`}}})
+	WithResult(req, m, saved)
 	return req
 }

@@ -47,9 +47,9 @@ var probes = []probe{
 	{"no-arguments", "a call to a tool without parameters", needsTools, probeEmpty, false},
 	{"history", "a history whose call was made elsewhere", needsTools, probeHistory, true},
 	{"result", "an answer from a tool's result", needsTools, probeResult, false},
-	{"choice-required", "tool_choice: required", needsTools, probeRequired, false},
-	{"choice-named", "tool_choice that names a tool", needsTools, probeNamed, false},
-	{"choice-none", "tool_choice: none", needsTools, probeNone, false},
+	{"choice-required", "tool_choice: required", needsTools, probeChoice("choice-required"), false},
+	{"choice-named", "tool_choice that names a tool", needsTools, probeChoice("choice-named"), false},
+	{"choice-none", "tool_choice: none", needsTools, probeChoice("choice-none"), false},
 	{"truncation", "max_tokens in the middle of a call", needsTools, probeTruncation, false},
 	{"written", "calls written as text", needsRefusal, probeWritten, true},
 	{"unknown-model", "an error for a model that does not exist", needsAnswer, probeUnknownModel, false},
@@ -72,8 +72,9 @@ const (
 	notePrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk and two apples"`
 	longPrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk, two apples, a pound of flour, ` +
 		`six eggs, honey, a bag of rice, lentils, onions, garlic, olive oil, coffee, tea, sugar, salt and pepper"`
-	cityPrompt = "What is the weather in Oslo? What is the weather in Lima?"
-	pingPrompt = "Call ping."
+	weatherPrompt = "What is the weather in Oslo?"
+	cityPrompt    = weatherPrompt + " What is the weather in Lima?"
+	pingPrompt    = "Call ping."
 )
 
 // request returns a request of one user message.
@@ -303,10 +304,9 @@ func probeParallel(ctx context.Context, x *examiner) {
 }
 
 func probeParallelOff(ctx context.Context, x *examiner) {
-	req := x.request(cityPrompt, getWeather, ping)
-	req.ParallelToolCalls = new(bool)
-	a := x.answer(ctx, req, true, "parallel-refused")
-	if a != nil && len(a.calls()) > 1 {
+	c := contract("parallel-off")
+	a := x.answer(ctx, x.trying(c), true, "parallel-refused")
+	if a != nil && !c.Kept(a.calls()) {
 		x.find("parallel-false-ignored", "")
 	}
 }
@@ -336,12 +336,11 @@ func probeResult(ctx context.Context, x *examiner) {
 		r.change(&m, &call)
 	}
 	m.Parts = append(m.Parts, call)
-	content := `{"saved":true}`
+	content := saved
 	if !offered(req, call.Name) || !whole(call.Arguments) {
 		content = `{"ok":false,"error":{"code":"invalid_arguments","message":"the call could not be read: make it again"}}`
 	}
-	req.Messages = append(req.Messages, m, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{
-		lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: content}}})
+	WithResult(req, m, content)
 	a := x.answer(ctx, req, true, "result-refused")
 	if a == nil || a.cut || a.failed || limited(a) {
 		return
@@ -355,32 +354,26 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 }
 
-// probeRequired asks for what needs no tool.
-func probeRequired(ctx context.Context, x *examiner) {
-	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceRequired}, echoPrompt, "choice-required", func(calls []lathe.ToolCall) bool { return len(calls) > 0 })
-}
-
-func probeNamed(ctx context.Context, x *examiner) {
-	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "ping"}, "What is the weather in Oslo?", "choice-named",
-		func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == "ping" })
-}
-
-func probeNone(ctx context.Context, x *examiner) {
-	x.probeChoice(ctx, lathe.ToolChoice{Mode: lathe.ChoiceNone}, "What is the weather in Oslo?", "choice-none",
-		func(calls []lathe.ToolCall) bool { return len(calls) == 0 })
-}
-
-func (x *examiner) probeChoice(ctx context.Context, choice lathe.ToolChoice, prompt, id string, heeded func([]lathe.ToolCall) bool) {
-	req := x.request(prompt, getWeather, ping)
-	req.ToolChoice = choice
-	a := x.answer(ctx, req, true, id+"-refused")
-	if a == nil || a.cut || a.failed || limited(a) || heeded(a.calls()) {
-		return
+// probeChoice tries a contract of tool_choice.
+func probeChoice(name string) func(context.Context, *examiner) {
+	return func(ctx context.Context, x *examiner) {
+		c := contract(name)
+		a := x.answer(ctx, x.trying(c), true, name+"-refused")
+		if a == nil || a.cut || a.failed || limited(a) || c.Kept(a.calls()) {
+			return
+		}
+		if !x.nativeCalls && c.choice.Mode != lathe.ChoiceNone {
+			return // reported already: the server has no calls of its own
+		}
+		x.find(name+"-ignored", "")
 	}
-	if !x.nativeCalls && choice.Mode != lathe.ChoiceNone {
-		return // reported already: the server has no calls of its own
-	}
-	x.find(id+"-ignored", "")
+}
+
+// trying returns the request of a contract for this model.
+func (x *examiner) trying(c *Contract) *lathe.Request {
+	req, own := x.request(c.Prompt), c.Request()
+	req.Tools, req.ToolChoice, req.ParallelToolCalls = own.Tools, own.ToolChoice, own.ParallelToolCalls
+	return req
 }
 
 // truncateAt is far below what the call of longPrompt needs.

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"github.com/lathe-run/lathe"
+)
+
+// A Contract is what a parameter of a request says about the calls of the answer, with a request that goes against it: where the
+// prompt alone decides, the answer has other calls.
+type Contract struct {
+	// Name is choice-none, choice-required, choice-named or parallel-off, as the probe of the doctor.
+	Name string
+	// Prompt is the message of the user.
+	Prompt string
+	// NotOn are the wires that do not have the parameter.
+	NotOn []lathe.Wire
+
+	choice   lathe.ToolChoice
+	parallel *bool
+	kept     func(calls []lathe.ToolCall) bool
+}
+
+// Request returns the request, which names no model. The caller owns it, and must not change its tools.
+func (c *Contract) Request() *lathe.Request {
+	return &lathe.Request{Messages: []lathe.Message{lathe.User(c.Prompt)}, Tools: []*lathe.ToolSpec{getWeather, ping}, ToolChoice: c.choice, ParallelToolCalls: c.parallel}
+}
+
+// Kept reports whether an answer with these calls is as the parameter says.
+func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
+
+// Contracts returns all contracts, in the order in which the doctor tries those of tool_choice.
+func Contracts() []Contract {
+	return []Contract{
+		{Name: "choice-required", Prompt: echoPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
+		{Name: "choice-named", Prompt: weatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: ping.Name},
+			kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == ping.Name }},
+		{Name: "choice-none", Prompt: weatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceNone}, kept: func(calls []lathe.ToolCall) bool { return len(calls) == 0 }},
+		{Name: "parallel-off", Prompt: cityPrompt, parallel: new(bool), NotOn: []lathe.Wire{lathe.WireGemini}, kept: func(calls []lathe.ToolCall) bool { return len(calls) <= 1 }},
+	}
+}
+
+// contract returns the contract of that name, which there is.
+func contract(name string) *Contract {
+	for _, c := range Contracts() {
+		if c.Name == name {
+			return &c
+		}
+	}
+	panic("doctor: no contract " + name)
+}
+
+// Tools returns the tools that probes offer: one with the parameter city, and one without parameters. They must not be changed.
+func Tools() (weather, nothing *lathe.ToolSpec) { return getWeather, ping }
+
+// WithResult appends a message of the model to a request, and a result with the content for each of its calls.
+func WithResult(req *lathe.Request, m lathe.Message, content string) {
+	req.Messages = append(req.Messages, m)
+	for _, c := range m.Calls() {
+		req.Messages = append(req.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: content}}})
+	}
+}
