@@ -129,7 +129,7 @@ var rules = []rule{
 	{path: "lab/eval", imports: []string{"", "config", "event", "internal/lazy", "internal/rawjson", "internal/schema", "lab/mock", "loop", "policy", "tool", "tool/builtin", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	{path: "lab/bfcl", imports: []string{"", "lab/eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
-	{path: "lab/verify", imports: []string{"", "internal/rawjson", "internal/schema", "lab/doctor", "lab/eval"}},
+	{path: "lab/verify", imports: []string{"", "internal/rawjson", "internal/schema", "internal/shorten", "lab/doctor", "lab/eval"}},
 	{path: "lab/mock", imports: []string{""}},
 	{path: "config", imports: []string{"", "approval", "internal/lazy", "internal/nearest", "policy", "price", "secret", "internal/shorten"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},

@@ -24,6 +24,7 @@ type verifyFlags struct {
 	limits          bool
 	maxContext      int
 	maxRequests     int
+	maxTokens       int64
 	minRate         float64
 	timeout         time.Duration
 	out             string
@@ -42,7 +43,8 @@ are accepted, usage, finish reasons, and the form of the stream. With --against 
 the same model, too, and says in what the two differ by more than noise.
 
 URL is the address of a server, whose model --model names. MODEL is a configured model, or sim/…. The same
-holds for --against. The command states the most requests and tokens before it begins, and asks on a terminal.
+holds for --against. The command states the most requests and tokens before it begins, and asks on a terminal. It makes no
+more of either: what is left when they are used up is not measured.
 
 Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status says which), 2 usage, 3 config,
 4 nothing answers, 130 interrupted.`,
@@ -72,12 +74,14 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 	fl.BoolVar(&f.limits, "limits", false, "find how many tools, how large arguments and how long a context the server takes")
 	fl.IntVar(&f.maxContext, "max-context", 128<<10, "`bytes` of the longest context that --limits tries")
 	fl.IntVar(&f.maxRequests, "max-requests", 500, "`number` of requests above which the command does not begin")
+	fl.Int64Var(&f.maxTokens, "max-tokens", 0, "`number` of tokens, in and out, after which no more requests are made; default: the most that is stated")
 	fl.Float64Var(&f.minRate, "min-rate", 0.95, "`rate` below which a metric fails, from 0 to 1")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
-	fl.StringVar(&f.out, "out", "", "`folder`, which must not be there, for report.json, report.html, junit.xml and badge.json")
+	fl.StringVar(&f.out, "out", "", "`folder`, which must not be there, for report.json, report.html, junit.xml, badge.json and badge.svg")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no budget and no progress on stderr")
+	cmd.AddCommand(verifySchemaCommand())
 	wires := words("openai", "responses", "anthropic", "gemini")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "against": completeModels, "wire": wires, "against-wire": wires, "key-env": cobra.NoFileCompletions, "against-key-env": cobra.NoFileCompletions})
 	return cmd
@@ -91,6 +95,8 @@ func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
 		return usageError("--min-rate wants a rate above 0, at most 1, such as 0.95")
 	case f.timeout <= 0:
 		return usageError("--timeout wants a time above 0, such as 30s")
+	case f.maxTokens < 0:
+		return usageError("--max-tokens wants a number above 0, or 0 for the most that is stated")
 	case f.maxContext < 1 || f.maxContext > 16<<20:
 		return usageError("--max-context wants 1 to %d", 16<<20)
 	case f.reference == "" && (f.against.model != "" || f.against.wire != "" || f.against.keyFile != "" || f.against.keyEnv != ""):
@@ -118,21 +124,24 @@ func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
 		}
 		reference = &t
 	}
-	opts := &verify.Options{Trials: f.trials, Limits: f.limits, MaxContext: f.maxContext, MinRate: f.minRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.timeout}}
+	opts := &verify.Options{Trials: f.trials, Limits: f.limits, MaxContext: f.maxContext, MaxTokens: f.maxTokens, MinRate: f.minRate, Version: currentVersion().Version, Doctor: doctor.Options{Timeout: f.timeout}}
 	budget := verify.Plan(opts, reference != nil)
 	if budget.Requests > f.maxRequests {
 		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.maxRequests)
 	}
-	view.note(fmt.Sprintf("at most %d requests, about %d tokens in, at most %d out", budget.Requests, budget.InputTokens, budget.OutputTokens))
+	if f.maxTokens > 0 && budget.InputTokens > f.maxTokens {
+		return usageError("this takes about %d tokens in alone, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.maxTokens)
+	}
+	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
 	if in := cmd.InOrStdin(); !f.yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {
 		if !agreed(interruptible(cmd.Context(), in), cmd.ErrOrStderr()) {
 			return &exitError{exitFailed, errors.New("nothing was sent")}
 		}
 	}
 	work := startProgress(cmd.ErrOrStderr(), f.quiet)
-	opts.Progress = func(what string, done, of int) {
-		work.Say(what)
-		work.Count(done, of)
+	opts.Progress = func(p verify.Progress) {
+		work.Say(fmt.Sprintf("%s, %d of %d tokens", p.Step, p.Tokens, p.OfTokens))
+		work.Count(p.Requests, p.Of)
 		work.Show()
 	}
 	rep, err := verify.Run(cmd.Context(), target, reference, opts)
@@ -206,7 +215,7 @@ func saveVerification(dir string, rep *verify.Report) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer) error{"report.json": rep.WriteJSON, "report.html": rep.WriteHTML, "junit.xml": rep.WriteJUnit, "badge.json": rep.WriteBadge} {
+	for name, write := range map[string]func(io.Writer) error{"report.json": rep.WriteJSON, "report.html": rep.WriteHTML, "junit.xml": rep.WriteJUnit, "badge.json": rep.WriteBadge, "badge.svg": rep.WriteBadgeSVG} {
 		file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return err

@@ -200,8 +200,8 @@ func TestFilesOfAReport(t *testing.T) {
 		Metrics: []Metric{{ID: metricWhole, Verdict: MetricPassed, Target: Tally{OK: 99, N: 100}, Reference: &Tally{}, P: &value},
 			{ID: metricShape, Verdict: MetricFailed, Target: Tally{OK: 1, N: 2}, Reference: &Tally{OK: 2, N: 2}, P: &value, Deviations: []Deviation{{ID: nasty, Seen: nasty, Target: 1}}},
 			{ID: metricStrict, Verdict: MetricNotSupported, Target: Tally{Refused: 4}, Reference: &Tally{}, P: &value}}}
-	var page, junit, table, raw bytes.Buffer
-	if err := errors.Join(rep.WriteHTML(&page), rep.WriteJUnit(&junit), rep.WriteTable(&table), rep.WriteJSON(&raw)); err != nil {
+	var page, junit, table, raw, picture bytes.Buffer
+	if err := errors.Join(rep.WriteBadgeSVG(&picture), rep.WriteHTML(&page), rep.WriteJUnit(&junit), rep.WriteTable(&table), rep.WriteJSON(&raw)); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"<script", "\x00", " src=", " href=", "%!", "url("} {
@@ -216,6 +216,14 @@ func TestFilesOfAReport(t *testing.T) {
 	}
 	if strings.ContainsAny(table.String(), "\x00\x1b") {
 		t.Error("the table has control characters")
+	}
+	var drawn struct {
+		XMLName xml.Name
+		Title   string   `xml:"title"`
+		Texts   []string `xml:"g>text"`
+	}
+	if err := xml.Unmarshal(picture.Bytes(), &drawn); err != nil || drawn.XMLName.Local != "svg" || drawn.Title != "tool calls: 99 % (n=100), failed" || len(drawn.Texts) != 2 {
+		t.Errorf("%v, %+v", err, drawn)
 	}
 	var suite junitSuite
 	if err := xml.Unmarshal(junit.Bytes(), &suite); err != nil || suite.Tests != 3 || suite.Failures != 1 || suite.Skipped != 1 {

@@ -24,16 +24,18 @@ const (
 	metricRequired   = "choice_required"
 	metricNamed      = "choice_named"
 	metricParallel   = "parallel_off"
+	metricNoTools    = "choice_without_tools"
 	metricStructured = "structured_output"
+	metricOwn        = "history_own"
 	metricReasoning  = "round_trip"
 	metricPlain      = "history_plain"
 	metricForeign    = "history_foreign"
 )
 
-// A definition says what a metric counts. One that tries a feature has no result if the server refuses it each time.
+// A definition says what a metric counts. The cases of one that repeats are trials of one request, for which pass^k is estimated.
 type definition struct {
 	id, name, counts string
-	feature          bool
+	repeats          bool
 }
 
 var definitions = []definition{
@@ -46,16 +48,18 @@ var definitions = []definition{
 	{metricAuto, "Schema accuracy", "answers with finish reason tool_calls whose calls all fit their schemas (K2 Vendor Verifier)", false},
 	{metricWhole, "Forced schema accuracy, whole", "answers to tool_choice required with arguments that fit the schema (Kimi Vendor Verifier)", false},
 	{metricStreamed, "Forced schema accuracy, streamed", "the same, streamed", false},
-	{metricStrict, "Strict", "calls with strict set whose arguments fit the schema", true},
+	{metricStrict, "Strict", "calls with strict set whose arguments fit the schema", false},
 	{metricFidelity, "Argument fidelity", "calls whose valid arguments are exactly those that were asked for", false},
 	{metricNone, "tool_choice none", "answers without a call", true},
 	{metricRequired, "tool_choice required", "answers with a call", true},
 	{metricNamed, "tool_choice that names a tool", "answers with a call of that tool", true},
 	{metricParallel, "parallel_tool_calls false", "answers with one call at most", true},
-	{metricStructured, "Structured output", "answers to a response format that fit its schema", true},
-	{metricReasoning, "Reasoning round trip", "calls that are accepted with their result, reasoning and signatures as they came", false},
-	{metricPlain, "History without reasoning", "calls that are accepted with their result, without reasoning and signatures", false},
-	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", false},
+	{metricNoTools, "tool_choice required without tools", "requests that are refused, since there is no tool to call", true},
+	{metricStructured, "Structured output", "answers to a response format that fit its schema", false},
+	{metricOwn, "History of its own", "calls without reasoning and signatures that are accepted with their result", false},
+	{metricReasoning, "Reasoning round trip", "calls that are accepted with their result, with reasoning and signatures as they came", false},
+	{metricPlain, "History without reasoning", "the same calls, accepted without their reasoning and signatures", false},
+	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", true},
 }
 
 // ofFinding has the metrics of findings whose metric is not that of their group in byGroup. "" lowers none: a probe counts the

@@ -34,8 +34,7 @@ var steps = []step{
 	{name: "schema", requests: func(*Options) int { return 2 * len(schemaCases) }, run: askSchemas},
 	{name: "fidelity", requests: func(o *Options) int { return len(fidelityCases) * o.repeats() }, run: askFidelity},
 	{name: "trigger", requests: func(*Options) int { return len(triggers) }, run: askTriggers},
-	{name: "tool_choice", requests: times(3), run: askChoices},
-	{name: "parallel", requests: times(2), run: askParallel},
+	{name: "contracts", requests: times(6), run: askContracts},
 	{name: "strict", requests: times(1), run: askStrict},
 	{name: "structured output", requests: times(1), run: askStructured},
 	{name: "histories", requests: times(4), run: askHistories},
@@ -88,19 +87,16 @@ var triggers = []string{
 	"Reply exactly with: one two three", "Translate the word bread into French.", "Tell me a joke about cats.", "Reply with the word yes.",
 }
 
-var (
-	weather = &lathe.ToolSpec{Name: "get_weather", Description: "Get the weather of a city.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"The name of the city."}},"required":["city"],"additionalProperties":false}`)}
-	ping = &lathe.ToolSpec{Name: "ping", Description: "Check that the system is up. It has no parameters.",
-		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)}
-)
-
-const cityPrompt = "What is the weather in Oslo? What is the weather in Lima?"
+// The tools of most probes are those of the doctor.
+var weather, ping = doctor.Tools()
 
 // suiteHash is the SHA-256 of all that is asked for.
 func suiteHash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %s %s", schemaCases, fidelityCases, triggers, cityPrompt, weather.Schema, ping.Schema)
+	fmt.Fprintf(h, "%q %q %q %s %s", schemaCases, fidelityCases, triggers, weather.Schema, ping.Schema)
+	for _, c := range doctor.Contracts() {
+		fmt.Fprintf(h, "%q %q", c.Name, c.Prompt)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -261,24 +257,41 @@ func askTriggers(ctx context.Context, s *side) {
 	}
 }
 
-func askChoices(ctx context.Context, s *side) {
-	for _, c := range []struct {
-		metric, text string
-		choice       lathe.ToolChoice
-		heeded       func(calls []lathe.ToolCall) bool
-	}{
-		{metricNone, triggers[0], lathe.ToolChoice{Mode: lathe.ChoiceNone}, func(calls []lathe.ToolCall) bool { return len(calls) == 0 }},
-		{metricRequired, "Reply exactly with: one two three", lathe.ToolChoice{Mode: lathe.ChoiceRequired}, func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
-		{metricNamed, triggers[0], lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: ping.Name}, func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == ping.Name }},
-	} {
+// askContracts tries what a parameter says about calls. The parameter that allows one call at most is left out, too: several calls are then
+// as the model likes.
+func askContracts(ctx context.Context, s *side) {
+	for _, c := range doctor.Contracts() {
+		if c.Name == "parallel-off" {
+			for range s.opts.Trials {
+				req := prompt(c.Prompt, weather, ping)
+				if a, o := s.ask(ctx, req, true, false); o == whole && s.conducts(a, req.Tools, true) {
+					s.auto(a, req.Tools)
+				}
+			}
+		}
+		if slices.Contains(c.NotOn, s.asker.Wire()) {
+			continue
+		}
 		for i := range s.opts.Trials {
-			req := prompt(c.text, weather, ping)
-			req.ToolChoice = c.choice
+			req := c.Request()
 			a, o := s.ask(ctx, req, i%2 == 0, true)
 			if o == whole && s.damaged(a, req.Tools) {
 				continue // counted elsewhere
 			}
-			s.feature(c.metric, o, func() bool { return c.heeded(a.Finish.Message.Calls()) })
+			s.feature(strings.ReplaceAll(c.Name, "-", "_"), o, func() bool { return c.Kept(a.Finish.Message.Calls()) })
+		}
+	}
+	for i := range s.opts.Trials {
+		req := required(prompt(triggers[0], weather))
+		a, o := s.askBy(ctx, s.asker.AskWithoutTools, req, i%2 == 0, true)
+		switch {
+		case o == refused && (a.Status == 400 || a.Status == 422):
+			s.count(metricNoTools, true)
+		case o == refused:
+			s.tally(metricNoTools).Refused++
+		case o == whole, o == cut:
+			s.count(metricNoTools, false)
+			s.deviate(metricNoTools, "accepted-without-tools")
 		}
 	}
 }
@@ -306,29 +319,6 @@ func (s *side) feature(metric string, o outcome, ok func() bool) {
 	case whole:
 		s.count(metric, ok())
 	case unmeasured, undelivered, cut: // counted elsewhere
-	}
-}
-
-func askParallel(ctx context.Context, s *side) {
-	for range s.opts.Trials {
-		req := prompt(cityPrompt, weather, ping)
-		if a, o := s.ask(ctx, req, true, false); o == whole {
-			if s.conducts(a, req.Tools, true) {
-				s.auto(a, req.Tools)
-			}
-		}
-	}
-	if s.asker.Wire() == lathe.WireGemini { // it has no such member
-		return
-	}
-	for range s.opts.Trials {
-		req := prompt(cityPrompt, weather, ping)
-		req.ParallelToolCalls = new(bool)
-		a, o := s.ask(ctx, req, true, true)
-		if o == whole && s.damaged(a, req.Tools) {
-			continue
-		}
-		s.feature(metricParallel, o, func() bool { return len(a.Finish.Message.Calls()) <= 1 })
 	}
 }
 
@@ -360,8 +350,8 @@ func askStructured(ctx context.Context, s *side) {
 	}
 }
 
-// askHistories sends calls back with their results: as they came, without reasoning and signatures, and one that the server did
-// not make.
+// askHistories sends calls back with their results: as they came, without reasoning and signatures if there were any, and one that the
+// server did not make.
 func askHistories(ctx context.Context, s *side) {
 	for range s.opts.Trials {
 		req := prompt(triggers[0], weather, ping)
@@ -369,18 +359,12 @@ func askHistories(ctx context.Context, s *side) {
 		if o == whole && s.conducts(a, req.Tools, true) {
 			s.auto(a, req.Tools)
 			m := withIDs(a.Finish.Message)
-			s.back(ctx, metricReasoning, answered(triggers[0], m, false))
-			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p lathe.Part) bool {
-				_, reasoning := p.(lathe.Reasoning)
-				_, opaque := p.(lathe.Opaque)
-				return reasoning || opaque
-			})
-			for i, p := range m.Parts {
-				if c, ok := p.(lathe.ToolCall); ok {
-					m.Parts[i] = lathe.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
-				}
+			if bare, some := withoutReasoning(m); some {
+				s.back(ctx, metricReasoning, answered(triggers[0], m, false))
+				s.back(ctx, metricPlain, answered(triggers[0], bare, false))
+			} else {
+				s.back(ctx, metricOwn, answered(triggers[0], m, false))
 			}
-			s.back(ctx, metricPlain, answered(triggers[0], lathe.Message{Role: m.Role, Parts: m.Parts}, false))
 		}
 		if o == refused {
 			continue // without a history, too
@@ -388,6 +372,23 @@ func askHistories(ctx context.Context, s *side) {
 		foreign := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0001", Name: weather.Name, Arguments: `{"city":"Oslo"}`}}}
 		s.back(ctx, metricForeign, answered(triggers[0], foreign, true))
 	}
+}
+
+// withoutReasoning returns the message without reasoning and signatures, and whether it had some.
+func withoutReasoning(m lathe.Message) (bare lathe.Message, some bool) {
+	bare.Role = m.Role
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Reasoning, lathe.Opaque:
+			some = true
+		case lathe.ToolCall:
+			some = some || len(p.Extra) > 0
+			bare.Parts = append(bare.Parts, lathe.ToolCall{ID: p.ID, Name: p.Name, Arguments: p.Arguments})
+		default:
+			bare.Parts = append(bare.Parts, p)
+		}
+	}
+	return bare, some
 }
 
 // withIDs returns the message with an id of its own for each call that has none, or that of another: servers refuse such a history.
@@ -409,10 +410,7 @@ func withIDs(m lathe.Message) lathe.Message {
 // answered is a request with a call and its result. follow adds a message of the user.
 func answered(text string, m lathe.Message, follow bool) *lathe.Request {
 	req := prompt(text, weather, ping)
-	req.Messages = append(req.Messages, m)
-	for _, c := range m.Calls() {
-		req.Messages = append(req.Messages, lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: c.ID, Name: c.Name, Content: `{"sky":"clear","celsius":7}`}}})
-	}
+	doctor.WithResult(req, m, `{"sky":"clear","celsius":7}`)
 	if follow {
 		req.Messages = append(req.Messages, lathe.User("Reply with one sentence."))
 	}

@@ -29,6 +29,10 @@ type Report struct {
 	Target    Side      `json:"target"`
 	Reference *Side     `json:"reference,omitempty"`
 	Metrics   []Metric  `json:"metrics"`
+	// PassK estimates the rate at which k trials of one request would all be as they should (pass^k): the mean over the metrics that repeat one
+	// request, with k of 2, 4, 8 and so on as far as each has k trials. It tells an endpoint that fails now and then from one that always does.
+	PassK          []eval.PassK `json:"pass_k,omitempty"`
+	ReferencePassK []eval.PassK `json:"reference_pass_k,omitempty"`
 	// Trigger compares on which prompts target and reference call; Noise the reference with itself.
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Limits  []LimitsPair `json:"limits,omitempty"`
@@ -53,11 +57,12 @@ type Side struct {
 	Wire     string `json:"wire"`
 	Answered string `json:"answered_model,omitempty"` // the name that the server answered with
 	Requests int    `json:"requests"`
-	// NotMeasured counts requests for which no connection was made, or that were not sent since the server was silent or refused the
-	// key three times in a row.
-	NotMeasured  int   `json:"not_measured"`
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
+	// NotMeasured counts requests for which no connection was made, or that were not sent. Stopped says why: silent (three requests in a
+	// row had no answer in time, or were refused for the key), requests or tokens (the budget was used up); "": all were sent.
+	NotMeasured  int    `json:"not_measured"`
+	Stopped      string `json:"stopped,omitempty"`
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens"`
 	// Times of streamed answers in ms: to the first byte, and to the end; 0 without any.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
@@ -173,6 +178,7 @@ func (rep *Report) finish(o *Options) {
 			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // one of them refuses the feature
 				p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
 			}
+			p = min(p, 1) // as sums of floats are
 			other, _, _ := r.Rate()
 			m.Reference, m.P, m.Differs = &r, &p, p < significance
 			worse = m.Differs && rate < other
@@ -190,20 +196,38 @@ func (rep *Report) finish(o *Options) {
 		}
 		rep.Metrics = append(rep.Metrics, m)
 	}
+	rep.PassK = passK(target)
+	if reference != nil {
+		rep.ReferencePassK = passK(reference)
+	}
 	rep.Limits = limitPairs(target, reference)
-	unmeasured, requests := 0, 0
+	unmeasured, requests, budget := 0, 0, ""
 	for _, s := range rep.sides {
 		unmeasured += s.unreached + s.skipped
 		requests += s.requests + s.skipped
+		if s.stopped == stoppedRequests || s.stopped == stoppedTokens {
+			budget = ", since the budget of " + s.stopped + " was used up"
+		}
 	}
 	switch {
 	case len(rep.Why) > 0:
 		rep.Status = Failed
 	case float64(unmeasured) > maxUnmeasured*float64(requests):
-		rep.Status, rep.Why = Inconclusive, []string{fmt.Sprintf("%d of %d requests were not measured", unmeasured, requests)}
+		rep.Status, rep.Why = Inconclusive, []string{fmt.Sprintf("%d of %d requests were not measured%s", unmeasured, requests, budget)}
 	default:
 		rep.Status = Passed
 	}
+}
+
+// passK estimates pass^k over the metrics that repeat one request and have cases.
+func passK(s *side) []eval.PassK {
+	var of []eval.Trials
+	for _, d := range definitions {
+		if t := s.tally(d.id); d.repeats && t.N > 0 {
+			of = append(of, eval.Trials{OK: t.OK, N: t.N})
+		}
+	}
+	return eval.PassKs(of)
 }
 
 // tolerable reports whether Lathe tolerates all deviations of the target without a setting.
@@ -215,7 +239,7 @@ func (m *Metric) tolerable() bool {
 
 func (s *side) summary() Side {
 	out := s.about
-	out.Requests, out.NotMeasured, out.InputTokens, out.OutputTokens = s.requests, s.unreached+s.skipped, s.input, s.output
+	out.Requests, out.NotMeasured, out.Stopped, out.InputTokens, out.OutputTokens = s.requests, s.unreached+s.skipped, s.stopped, s.input, s.output
 	at := func(list []time.Duration, p float64) int64 {
 		if len(list) == 0 {
 			return 0
@@ -258,6 +282,7 @@ var seen = map[string]string{
 	"usage-total":            "Input and output tokens are not the total.",
 	"usage-differs-streamed": "The same prompt has other input tokens when the answer is streamed.",
 	"usage-not-growing":      "A longer prompt does not have more input tokens.",
+	"accepted-without-tools": "The server answers although tool_choice requires a call and there is no tool.",
 }
 
 func similarity(target, reference *side) *Trigger {
@@ -337,6 +362,15 @@ func (t Tally) text() string {
 	return fmt.Sprintf("%d/%d %s (%.0f–%.0f)", t.OK, t.N, percent(rate), 100*low, 100*high)
 }
 
+// passText lists the estimates of pass^k.
+func passText(list []eval.PassK) string {
+	var out []string
+	for _, p := range list {
+		out = append(out, fmt.Sprintf("k=%d %s (%.0f–%.0f)", p.K, percent(p.Rate), 100*p.Low, 100*p.High))
+	}
+	return strings.Join(out, ", ")
+}
+
 func percent(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*v), ".0") + " %"
 }
@@ -398,6 +432,12 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	_ = tw.Flush()
 	if t := rep.Trigger; t != nil {
 		fmt.Fprintf(w, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
+	}
+	if len(rep.PassK) > 0 {
+		fmt.Fprintf(w, "\nall of k trials of one request (pass^k): %s\n", passText(rep.PassK))
+		if len(rep.ReferencePassK) > 0 {
+			fmt.Fprintf(w, "of the reference: %s\n", passText(rep.ReferencePassK))
+		}
 	}
 	if len(rep.Limits) > 0 {
 		fmt.Fprintln(w)

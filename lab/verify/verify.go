@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
@@ -33,9 +34,18 @@ type Options struct {
 	Doctor doctor.Options
 	// Version is written into the report.
 	Version string
-	// Progress is called before each request, with how many there were and how many there are at most.
-	Progress func(what string, done, of int)
+	// MaxTokens bounds the tokens in and out of both endpoints, by which [Plan] bounds them, too; 0: by Plan alone.
+	MaxTokens int64
+	// Progress is called before each request.
+	Progress func(Progress)
 	Now      func() time.Time // time.Now
+}
+
+// Progress says how far a verification is.
+type Progress struct {
+	Step             string // what is tried
+	Requests, Of     int    // how many were made, and the most of the budget
+	Tokens, OfTokens int64  // likewise
 }
 
 func (o *Options) withDefaults() Options {
@@ -57,7 +67,7 @@ func (o *Options) withDefaults() Options {
 		c.MinRate = 0.95
 	}
 	if c.Progress == nil {
-		c.Progress = func(string, int, int) {}
+		c.Progress = func(Progress) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -65,81 +75,23 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// A Budget is the most that a verification asks for.
-type Budget struct {
-	Requests int `json:"requests"`
-	// InputTokens is an estimate, at four bytes each. OutputTokens is what the answers may have by their limit; most use far less.
-	InputTokens  int `json:"input_tokens"`
-	OutputTokens int `json:"output_tokens"`
-}
-
-// bytesPerToken is what the estimate of a budget goes by.
-const bytesPerToken = 4
-
-// requestBytes is about what a request without the texts of limits has.
-const requestBytes = 1200
-
-// Plan returns the budget of [Run] with these options, and with a reference or without.
-func Plan(opts *Options, reference bool) Budget {
-	o := opts.withDefaults()
-	one, bytes := 0, 0
-	for _, s := range steps {
-		if s.limits && !o.Limits {
-			continue
-		}
-		n := s.requests(&o)
-		one += n
-		bytes += n * requestBytes
-		if s.bytes != nil {
-			bytes += s.bytes(&o)
-		}
-	}
-	b := Budget{Requests: one, InputTokens: bytes / bytesPerToken}
-	if reference {
-		b.Requests, b.InputTokens = 2*one+len(triggers), 2*b.InputTokens+len(triggers)*requestBytes/bytesPerToken
-	}
-	b.OutputTokens = b.Requests * o.Doctor.MaxTokens
-	return b
-}
-
 // Run measures the target, and with a reference both, one after the other. The error is a *[lathe.Error] around the context's error
 // when it ended, around a *[doctor.UnreachableError] when a server cannot be reached, or of an address that is none.
 func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
-	rep := &Report{Version: 1, Lathe: o.Version, Started: o.Now().UTC(), Trials: o.Trials, MinRate: o.MinRate, Budget: Plan(opts, reference != nil), Suite: suiteHash()}
-	counter := 0
-	measure := func(t doctor.Target) (*side, error) {
-		asker, err := doctor.NewAsker(t, &o.Doctor)
-		if err != nil {
-			return nil, err
-		}
-		defer asker.Close()
-		s := &side{asker: asker, opts: &o, tallies: map[string]*Tally{}, deviations: map[string]map[string]int{},
-			about: Side{Server: asker.Host(), Model: t.Model, Wire: wireName(asker.Wire())}, made: &counter, of: rep.Budget.Requests}
-		for _, step := range steps {
-			if step.limits && !o.Limits {
-				continue
-			}
-			s.step = step.name
-			step.run(ctx, s)
-		}
-		if reference != nil && len(rep.sides) == 1 { // the reference against itself
-			s.step, s.again = "trigger", true
-			askTriggers(ctx, s)
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: "verify", Err: err}
-		}
-		if s.answers == 0 && s.unreached > 0 {
-			return nil, &lathe.Error{Code: lathe.CodeUpstream, Op: "verify", Err: &doctor.UnreachableError{Host: asker.Host(), Err: errors.New("no connection")}}
-		}
-		return s, nil
-	}
-	for _, t := range []*doctor.Target{&target, reference} {
-		if t == nil {
+	whole := Plan(opts, reference != nil)
+	rep := &Report{Version: 1, Lathe: o.Version, Started: o.Now().UTC(), Trials: o.Trials, MinRate: o.MinRate, Budget: whole, Suite: suiteHash()}
+	first, second := o.plans()
+	made := Progress{Of: whole.Requests, OfTokens: whole.Tokens}
+	for _, one := range []struct {
+		target *doctor.Target
+		budget Budget
+		again  bool // its triggers are asked again, to compare the reference with itself
+	}{{&target, first, false}, {reference, second, true}} {
+		if one.target == nil {
 			continue
 		}
-		s, err := measure(*t)
+		s, err := measure(ctx, *one.target, one.budget.share(whole), one.again, &o, &made)
 		if err != nil {
 			return nil, err
 		}
@@ -149,10 +101,48 @@ func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, op
 	return rep, nil
 }
 
-func wireName(w lathe.Wire) string { return string(w) }
+// measure makes the requests to one endpoint. made counts those of both.
+func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o *Options, made *Progress) (*side, error) {
+	asker, err := doctor.NewAsker(t, &o.Doctor)
+	if err != nil {
+		return nil, err
+	}
+	defer asker.Close()
+	asker.Limit(budget.Requests)
+	s := &side{asker: asker, opts: o, tallies: map[string]*Tally{}, deviations: map[string]map[string]int{}, budget: budget, made: made,
+		about: Side{Server: asker.Host(), Model: t.Model, Wire: string(asker.Wire())}}
+	for _, step := range steps {
+		if step.limits && !o.Limits {
+			continue
+		}
+		s.step = step.name
+		step.run(ctx, s)
+	}
+	if again {
+		s.step, s.again = "trigger", true
+		askTriggers(ctx, s)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: "verify", Err: err}
+	}
+	if s.answers == 0 && s.unreached > 0 {
+		return nil, &lathe.Error{Code: lathe.CodeUpstream, Op: "verify", Err: &doctor.UnreachableError{Host: asker.Host(), Err: errors.New("no connection")}}
+	}
+	return s, nil
+}
 
-// maxSilent is how many requests in a row may fail without any answer, or be refused for the key, before no more are made.
+// maxSilent is how many requests in a row may have no answer that ends in time, or be refused for the key, before no more are made.
 const maxSilent = 3
+
+// maxName is the length in bytes to which the name is cut under which a server answers.
+const maxName = 200
+
+// Why no more requests are made.
+const (
+	stoppedSilent   = "silent"
+	stoppedRequests = "requests"
+	stoppedTokens   = "tokens"
+)
 
 // A side is one endpoint under measurement.
 type side struct {
@@ -160,8 +150,11 @@ type side struct {
 	opts  *Options
 	about Side
 	step  string
-	made  *int // requests of both sides
-	of    int
+	made  *Progress // of both sides
+
+	budget  Budget
+	used    int64  // tokens
+	stopped string // why no more requests are made
 
 	tallies    map[string]*Tally
 	deviations map[string]map[string]int // by metric and finding
@@ -175,7 +168,7 @@ type side struct {
 	answers    int // responses of any status
 	unreached  int
 	dead       int // in a row
-	skipped    int // requests that were not made, since the server was dead
+	skipped    int // requests that were not made, since the server was dead or the budget used up
 	input      int64
 	output     int64
 }
@@ -223,18 +216,33 @@ const longLine = 64 << 10
 // ask sends a request and counts what every answer is judged for: that it is accepted, arrives whole, is in the form of the wire,
 // ends with the right reason, and counts its tokens. mayRefuse says that a refusal is an answer to the check, not a failure.
 func (s *side) ask(ctx context.Context, req *lathe.Request, stream, mayRefuse bool) (*doctor.Answer, outcome) {
-	if ctx.Err() != nil || s.dead >= maxSilent {
+	return s.askBy(ctx, s.asker.Ask, req, stream, mayRefuse)
+}
+
+func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Request, bool) *doctor.Answer, req *lathe.Request, stream, mayRefuse bool) (*doctor.Answer, outcome) {
+	switch {
+	case s.stopped != "":
+	case s.dead >= maxSilent:
+		s.stopped = stoppedSilent
+	case s.requests >= s.budget.Requests:
+		s.stopped = stoppedRequests
+	case s.used+sizeOf(req)+int64(s.opts.Doctor.MaxTokens) > s.budget.Tokens:
+		s.stopped = stoppedTokens
+	}
+	if ctx.Err() != nil || s.stopped != "" {
 		s.skipped++
 		return &doctor.Answer{}, unmeasured
 	}
-	s.opts.Progress(s.step, *s.made, s.of)
-	a := s.asker.Ask(ctx, req, stream)
-	*s.made += a.Requests
-	s.requests += a.Requests
+	s.made.Step = s.step
+	s.opts.Progress(*s.made)
+	a := send(ctx, req, stream)
+	tokens := used(a)
+	s.requests, s.used = s.requests+a.Requests, s.used+tokens
+	s.made.Requests, s.made.Tokens = s.made.Requests+a.Requests, s.made.Tokens+tokens
 	if ctx.Err() != nil {
 		return a, unmeasured
 	}
-	if a.Status == 0 || a.Status == 401 || a.Status == 403 {
+	if a.Status == 0 || a.TimedOut || a.Status == 401 || a.Status == 403 {
 		s.dead++
 	} else {
 		s.dead = 0
@@ -287,10 +295,10 @@ func (s *side) ask(ctx context.Context, req *lathe.Request, stream, mayRefuse bo
 	for _, m := range []string{metricShape, metricFinish, metricUsage} {
 		s.count(m, !lowered[m])
 	}
-	s.input += a.Finish.Usage.InputTokens
-	s.output += a.Finish.Usage.OutputTokens
+	s.input += min(max(a.Finish.Usage.InputTokens, 0), maxCounted)
+	s.output += min(max(a.Finish.Usage.OutputTokens, 0), maxCounted)
 	if a.Finish.Model != "" {
-		s.about.Answered = a.Finish.Model
+		s.about.Answered = shorten.Clip(oneLine(a.Finish.Model), maxName)
 	}
 	if stream {
 		s.first, s.elapsed = append(s.first, a.First), append(s.elapsed, a.Elapsed)

@@ -1,0 +1,109 @@
+package verify
+
+import (
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/lab/doctor"
+)
+
+// A Budget is the most that a verification asks for. No more requests are made, and none is begun that could exceed Tokens.
+type Budget struct {
+	// Requests has room for requests that are repeated: one in twenty, and at least two of each endpoint.
+	Requests int `json:"requests"`
+	// InputTokens is an estimate, at four bytes each. OutputTokens is what the answers may have by their limit; most use far less.
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	// Tokens is the sum of the two, or Options.MaxTokens if that is less. Tokens are counted as the server does, and estimated where it does
+	// not.
+	Tokens int64 `json:"max_tokens"`
+}
+
+// bytesPerToken is what estimates go by.
+const bytesPerToken = 4
+
+// requestBytes is about what a request without the texts of limits has.
+const requestBytes = 1200
+
+// maxCounted bounds the tokens that are believed of one answer.
+const maxCounted = 1 << 40
+
+// Plan returns the budget of [Run] with these options, and with a reference or without.
+func Plan(opts *Options, reference bool) Budget {
+	o := opts.withDefaults()
+	target, other := o.plans()
+	if !reference {
+		target.Tokens = o.least(target.Tokens)
+		return target
+	}
+	return Budget{target.Requests + other.Requests, target.InputTokens + other.InputTokens, target.OutputTokens + other.OutputTokens, o.least(target.Tokens + other.Tokens)}
+}
+
+// plans returns the budgets of the target and of the reference, which is asked some of it twice.
+func (o *Options) plans() (target, reference Budget) {
+	n, bytes := 0, 0
+	for _, s := range steps {
+		if s.limits && !o.Limits {
+			continue
+		}
+		n += s.requests(o)
+		if s.bytes != nil {
+			bytes += s.bytes(o)
+		}
+	}
+	plan := func(n int) Budget {
+		n += max(2, n/20)
+		in := int64(n*requestBytes+bytes) / bytesPerToken
+		out := int64(n) * int64(o.Doctor.MaxTokens)
+		return Budget{n, in, out, in + out}
+	}
+	target, reference = plan(n), plan(n+len(triggers))
+	return target, reference
+}
+
+// least is n, or the bound of the options.
+func (o *Options) least(n int64) int64 {
+	if o.MaxTokens > 0 {
+		return min(n, o.MaxTokens)
+	}
+	return n
+}
+
+// share returns the part of the whole budget that is for one of its endpoints: tokens by its requests.
+func (b Budget) share(whole Budget) Budget {
+	b.Tokens = int64(float64(whole.Tokens) * float64(b.Requests) / float64(whole.Requests))
+	return b
+}
+
+// sizeOf estimates the tokens of a request.
+func sizeOf(req *lathe.Request) int64 {
+	n := requestBytes / 2
+	for i := range req.Messages {
+		for _, p := range req.Messages[i].Parts {
+			switch p := p.(type) {
+			case lathe.Text:
+				n += len(p.Text)
+			case lathe.ToolCall:
+				n += len(p.Arguments)
+			case lathe.Reasoning:
+				n += len(p.Text) + len(p.Data)
+			case lathe.Opaque:
+				n += len(p.JSON)
+			case lathe.ToolResult, lathe.Refusal, lathe.Blob: // short, or not in these requests
+			}
+		}
+	}
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return int64(n) / bytesPerToken
+}
+
+// used returns the tokens that a request and its answer had, by the server's count or by their sizes.
+func used(a *doctor.Answer) int64 {
+	if a.Finish != nil {
+		in, out := max(a.Finish.Usage.InputTokens, 0), max(a.Finish.Usage.OutputTokens, 0)
+		if in, out = min(in, maxCounted), min(out, maxCounted); in+out > 0 {
+			return in + out
+		}
+	}
+	return int64(a.Sent+a.Received) / bytesPerToken
+}
