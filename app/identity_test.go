@@ -88,6 +88,13 @@ func TestCallersWithTokensOfAnIssuer(t *testing.T) {
 	if status, text := askApp(t, a, "GET", "/api/runs", tokenOf(i, "ann", groups("engineering")), ""); status != 200 || !strings.Contains(text, i.URL+"#ann") {
 		t.Errorf("the runs of the caller: %d %s", status, text)
 	}
+	public := strings.Replace(identityFile(i, ""), "serve:\n", "serve:\n  public_url: https://lathe.example.com\n", 1)
+	if err := a.Reload(load(t, public)); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := askApp(t, a, "GET", "/.well-known/oauth-protected-resource/mcp", "", ""); status != 200 || !strings.Contains(text, `"resource":"https://lathe.example.com/mcp","authorization_servers":["`+i.URL+`"]`) {
+		t.Errorf("the metadata of /mcp: %d %s", status, text)
+	}
 	// A reload keeps the issuer's keys.
 	fetched := i.Fetches()
 	i.Down(http.StatusBadGateway)

@@ -109,7 +109,7 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	if err != nil {
 		return server.Setup{}, err
 	}
-	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins,
+	s := server.Setup{Models: models, Tools: tools, Policy: pol, Hosts: cfg.Serve.Hosts, Origins: cfg.Serve.Origins, PublicURL: cfg.Serve.PublicURL,
 		WaitingText: cfg.Approval.WaitingText, Hold: cfg.Approval.Hold}
 	budgets := budgetsOf(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {

@@ -20,9 +20,12 @@ type Serve struct {
 	Hosts []string `key:"hosts" is:"host" unset:"omit" also:"host allowed_hosts"`
 	// Origins whose pages may call the daemon, such as `https://chat.example.com`.
 	Origins []string `key:"origins" is:"origin" also:"origin cors allowed_origins"`
-	TLS     TLS      `key:"tls"`
-	OIDC    OIDC     `key:"oidc"`
-	Console Console  `key:"console"`
+	// Scheme and host under which clients reach the daemon, such as `https://lathe.example.com`, for the OAuth metadata of
+	// `serve.oidc`. Default: `https` with `serve.tls`, else `http`, and the host of each request.
+	PublicURL string  `key:"public_url" is:"origin" also:"external_url url"`
+	TLS       TLS     `key:"tls"`
+	OIDC      OIDC    `key:"oidc"`
+	Console   Console `key:"console"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.

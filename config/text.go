@@ -27,6 +27,7 @@ var textKinds = map[string]textKind{
 	"sentence":  {"text", func(s string) error { _, err := approval.NewSentence(s); return err }},
 	"program":   {"path or name", isProgram},
 	"file":      {"path", isFile},
+	"origin":    {"scheme and host", isOriginText},
 	"tool name": {"tool name", isToolName},
 	"host:port": {"host:port", isHostPort},
 	"sha256":    {"64 hex digits", isSHA256},
@@ -118,6 +119,14 @@ func isOrigin(s string) error {
 		return errors.New("an origin is a scheme and a host, such as https://chat.example.com")
 	}
 	return nil
+}
+
+// isOriginText takes an origin, and no text where there is none.
+func isOriginText(s string) error {
+	if s == "" {
+		return nil
+	}
+	return isOrigin(s)
 }
 
 func isModelName(s string) error {

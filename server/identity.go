@@ -62,13 +62,16 @@ func (s *setup) identify(ctx context.Context, token string) (*Key, *problem) {
 	case errors.Is(err, ErrNoIssuer):
 		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", RetryAfter: identityRetry, Message: "The token cannot be verified now, since its issuer cannot be reached; try again."}
 	case err != nil:
-		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_token", Message: "The token is refused: " + err.Error() + "."}
+		return nil, &problem{Status: http.StatusUnauthorized, Code: codeInvalidToken, Message: "The token is refused: " + err.Error() + "."}
 	}
 	if k := s.keyOfIdentity(id); k != nil {
 		return k, nil
 	}
 	return nil, noProfile()
 }
+
+// codeInvalidToken is the code of an answer to a request whose token was refused. RFC 6750 has the same word.
+const codeInvalidToken = "invalid_token"
 
 // identityRetry is the time after which a client may send a token again whose issuer could not be reached.
 const identityRetry = 10 * time.Second

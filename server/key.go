@@ -89,6 +89,9 @@ func newSetup(s *Setup) (*setup, error) {
 	if err := out.checkApprove(); err != nil {
 		return nil, err
 	}
+	if err := checkPublicURL(s.PublicURL); err != nil {
+		return nil, err
+	}
 	for _, h := range s.Hosts {
 		out.hosts[strings.ToLower(h)] = true
 	}

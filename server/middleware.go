@@ -26,9 +26,10 @@ type caller struct {
 	requestID string
 	arrived   time.Time
 	form      errorForm
-	left      bool // the request does not count as work any more
-	console   bool // the listener serves the console, whose sessions it takes
-	session   bool // the caller has a session in place of a key
+	left      bool   // the request does not count as work any more
+	console   bool   // the listener serves the console, whose sessions it takes
+	session   bool   // the caller has a session in place of a key
+	challenge string // WWW-Authenticate of an answer 401; empty: Bearer
 	// For the request log.
 	pattern, named, runID, code string
 	probe                       bool
@@ -84,6 +85,9 @@ func (g *Server) guarded(rt *route) http.Handler {
 		c.pattern, c.probe = rt.name(), rt.probe
 		release, p := g.admit(w, r, c, rt)
 		if p != nil {
+			if p.Status == http.StatusUnauthorized && rt.credential == apiKey {
+				c.challenge = c.setup.challenge(r, p.Code == codeInvalidToken)
+			}
 			c.fail(w, p)
 			return
 		}

@@ -67,6 +67,9 @@ type Setup struct {
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
 	// names are always refused; on other addresses they are refused only if Hosts is not empty.
 	Hosts []string
+	// PublicURL is the scheme and host under which clients reach the server, such as https://lathe.example.com. The metadata of
+	// RFC 9728, which the server publishes if Identity is set, has it. Empty: those of each request.
+	PublicURL string
 	// Origins are the origins of pages on other hosts that may call the server, such as https://chat.example.com.
 	Origins []string
 	// WaitingText is the template of the sentence in a completion whose run waits for an approval; see

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -99,7 +100,7 @@ func (c *caller) fail(w http.ResponseWriter, p *problem) {
 		h.Set("X-Should-Retry", "false")
 	}
 	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
+		h.Set("WWW-Authenticate", cmp.Or(c.challenge, "Bearer"))
 	}
 	h.Set("Cache-Control", "no-store")
 	c.code = p.Code

@@ -104,6 +104,8 @@ func (g *Server) routes() []route {
 
 		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
 		{pattern: "GET /api/openapi.json", handle: plain(g.openAPI), credential: noCredential},
+		{pattern: "GET " + resourceMetadataPath, handle: g.describeResource(""), credential: noCredential},
+		{pattern: "GET " + resourceMetadataPath + mcpPath, handle: g.describeResource(mcpPath), credential: noCredential},
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
@@ -152,7 +154,7 @@ func (g *Server) consoleRoutes() []route {
 	var table []route
 	for _, rt := range g.table {
 		_, path, _ := strings.Cut(rt.pattern, " ")
-		if rt.machinesOnly || rt.credential == workerToken || path == mcpPath || path == "/metrics" {
+		if rt.machinesOnly || rt.credential == workerToken || path == mcpPath || path == resourceMetadataPath+mcpPath || path == "/metrics" {
 			continue
 		}
 		table = append(table, rt)

@@ -54,7 +54,7 @@ func checkTenants(t *testing.T, owner, own, other string) {
 		body := strings.ReplaceAll(string(op.Example), strings.Repeat("0", 64), parked.Open[0].Digest)
 		if !op.Open {
 			h.key = ""
-			if resp, got := h.do(op.Method, path(parked.ID), body); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" {
+			if resp, got := h.do(op.Method, path(parked.ID), body); resp.StatusCode != 401 || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+h.url+"/.well-known/oauth-protected-resource\"") {
 				t.Errorf("%s without a key: %d %s", name, resp.StatusCode, got)
 			}
 			if resp, got := h.do(op.Method, path(parked.ID), body, "Authorization", "Bearer "+text("eve")); resp.StatusCode != 401 {
