@@ -2,8 +2,8 @@
 // that the issuer publishes.
 //
 // A [Provider] fetches the issuer's keys when it first needs them. It fetches them again if a token names a key that it
-// does not have, and if the keys are an hour old. While the issuer cannot be reached, the keys that it has published are
-// used for a day. All requests to the issuer have bounds on their number, time and size.
+// does not have, and in the background if the keys are an hour old. While the issuer cannot be reached, the keys that it has
+// published are used for a day. All requests to the issuer have bounds on their number, time and size.
 package oidc
 
 import (
@@ -34,6 +34,7 @@ const (
 	maxSubject  = 255      // bytes of a subject, as OpenID Connect has it
 	maxDocument = 1 << 20  // bytes of a document of the issuer
 	maxKeys     = 64       // keys of an issuer; more are refused
+	maxWaiters  = 256      // tokens that wait for keys at a time; further ones are answered with Unavailable
 	minRSA      = 2048     // bits of an RSA key; shorter keys are not used
 	maxSkew     = 5 * time.Minute
 )
@@ -124,10 +125,15 @@ type Provider struct {
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
-	fetched time.Time     // when keys were published; zero: there are none
-	tried   time.Time     // when the last fetch began
-	failure error         // of the last fetch
-	flight  chan struct{} // closed at the end of the fetch that is in progress; nil: none is
+	fetched time.Time          // when keys were published; zero: there are none
+	tried   time.Time          // when the last fetch began
+	failure error              // of the last fetch
+	flight  chan struct{}      // closed at the end of the fetch that is in progress; nil: none is
+	waiters int                // for it
+	cancel  context.CancelFunc // ends that fetch
+	closed  bool
+
+	fetching sync.WaitGroup // the goroutine of the fetch
 }
 
 // New returns a provider. It returns an error for invalid options and connects to nothing.
@@ -194,8 +200,17 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Close closes the idle connections to the issuer.
-func (p *Provider) Close() { p.opts.Client.CloseIdleConnections() }
+// Close ends the fetch that is in progress and closes the idle connections to the issuer. Afterwards no keys are fetched.
+func (p *Provider) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.flight != nil {
+		p.cancel()
+	}
+	p.mu.Unlock()
+	p.fetching.Wait()
+	p.opts.Client.CloseIdleConnections()
+}
 
 // Verify checks a token and returns what it says: the form, algorithm and size; that the issuer has signed it; `iss`,
 // `aud`, `exp`, `nbf` and `sub`. The error is an [*Error].
@@ -283,8 +298,8 @@ func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) er
 	return refuse(UnknownKey, "the issuer does not publish the key of the token")
 }
 
-// keysOf returns the keys that a token may be signed with. It fetches the keys first if there are none, if they are old,
-// or if fetch is set, unless the last fetch began less than wait ago.
+// keysOf returns the keys that a token may be signed with. It fetches keys first if there are none that may be used, or if fetch is
+// set, unless the last fetch began less than wait ago. If the keys are old, it starts a fetch and does not wait for it.
 func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, wait time.Duration, fetch bool) ([]jose.JSONWebKey, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,11 +307,14 @@ func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgo
 	if p.fetched.IsZero() {
 		fetch, wait = true, unknownEvery
 	}
-	if fetch || now.Sub(p.fetched) >= refreshAfter {
-		// Others wait for a fetch: it does not end with the request that it is made for.
-		if err := p.refresh(ctx, context.WithoutCancel(ctx), wait); err != nil {
+	age := now.Sub(p.fetched)
+	switch {
+	case fetch || age >= keysHoldUntil:
+		if err := p.refresh(ctx, wait); err != nil {
 			return nil, err
 		}
+	case age >= refreshAfter:
+		p.start(wait)
 	}
 	switch {
 	case p.fetched.IsZero():
@@ -317,46 +335,63 @@ func (p *Provider) matching(id string, alg jose.SignatureAlgorithm) (out []jose.
 	return out
 }
 
-// Refresh fetches the keys of the issuer, unless a fetch began less than 10 s ago. It returns the error of the last fetch.
+// Refresh fetches the keys of the issuer, unless a fetch began less than 10 s ago. It returns the error of the last fetch, or
+// that of ctx if it is done before; the fetch goes on then.
 func (p *Provider) Refresh(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.refresh(ctx, ctx, unknownEvery); err != nil {
+	if err := p.refresh(ctx, unknownEvery); err != nil {
 		return err
 	}
 	return p.failure
 }
 
-// refresh fetches the keys, unless the last fetch began less than wait ago. If a fetch is in progress, it waits for that
-// one. It returns an error only if ctx is done while it waits; fetching ends its own fetch. p.mu is held, and released
-// meanwhile.
-func (p *Provider) refresh(ctx, fetching context.Context, wait time.Duration) error {
-	if flight := p.flight; flight != nil {
-		p.mu.Unlock()
-		defer p.mu.Lock()
-		select {
-		case <-flight:
-			return nil
-		case <-ctx.Done():
-			return &Error{Unavailable, "the issuer's keys could not be fetched", ctx.Err()}
-		}
-	}
-	now := p.opts.Now()
-	if !p.tried.IsZero() && now.Sub(p.tried) < wait {
+// refresh waits for the fetch that is in progress, or for a new one unless the last began less than wait ago. It returns an error
+// if ctx is done meanwhile, or if too many callers wait. p.mu is held, and released meanwhile.
+func (p *Provider) refresh(ctx context.Context, wait time.Duration) error {
+	p.start(wait)
+	flight := p.flight
+	switch {
+	case flight == nil:
 		return nil
+	case p.waiters >= maxWaiters:
+		return refuse(Unavailable, "%d tokens wait for the issuer's keys", p.waiters)
 	}
-	p.tried, p.flight = now, make(chan struct{})
+	p.waiters++
 	p.mu.Unlock()
-	fetching, cancel := context.WithTimeout(fetching, fetchTimeout)
-	defer cancel()
-	keys, err := p.fetch(fetching)
-	p.mu.Lock()
-	close(p.flight)
-	p.flight = nil
-	if p.failure = err; err == nil {
-		p.keys, p.fetched = keys, now
+	defer func() {
+		p.mu.Lock()
+		p.waiters--
+	}()
+	select {
+	case <-flight:
+		return nil
+	case <-ctx.Done():
+		return &Error{Unavailable, "the issuer's keys could not be fetched", ctx.Err()}
 	}
-	return nil
+}
+
+// start starts a fetch, unless one is in progress or the last began less than wait ago. p.mu is held.
+func (p *Provider) start(wait time.Duration) {
+	now := p.opts.Now()
+	if p.flight != nil || p.closed || !p.tried.IsZero() && now.Sub(p.tried) < wait {
+		return
+	}
+	// It serves several requests, and does not end with one of them.
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	flight := make(chan struct{})
+	p.tried, p.flight, p.cancel = now, flight, cancel
+	p.fetching.Go(func() {
+		defer cancel()
+		keys, err := p.fetch(ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.flight = nil
+		if p.failure = err; err == nil {
+			p.keys, p.fetched = keys, now
+		}
+		close(flight)
+	})
 }
 
 // fits reports whether a key may verify signatures of the algorithm.

@@ -309,6 +309,9 @@ func TestVerifyWhileTheIssuerIsDown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := p.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "500") { // of the fetch in the background
+			t.Fatal(err)
+		}
 	}
 	if n := issuer.Fetches() - fetched; n != 23 {
 		t.Errorf("%d attempts in 23 hours with requests, want 23", n)
