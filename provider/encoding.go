@@ -56,6 +56,9 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 	return nil
 }
 
+// manyMessages is how many new messages make it worth while to compute their size before they are encoded.
+const manyMessages = 16
+
 // grow encodes the new messages of a conversation.
 func (v *conversation) grow(r *lathe.Request) {
 	p, c, opts := v.request, v.c.grows, &v.encode
@@ -80,6 +83,13 @@ func (v *conversation) grow(r *lathe.Request) {
 			v.changed = append(v.changed, v.callIDs.Apply(added[i]))
 		}
 		added = v.changed
+	}
+	if len(added) > manyMessages {
+		room := 0
+		for i := range added {
+			room += added[i].Size()
+		}
+		p.msgs = slices.Grow(p.msgs, room)
 	}
 	p.msgs, v.dropped = c.AppendMessages(p.msgs, added, n, opts, v.dropped)
 	clear(v.changed)

@@ -30,11 +30,13 @@ func nameResults(msgs []lathe.Message) {
 	}
 }
 
+var roleKey = []byte(`"role"`)
+
 func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 	if kind(v) != '[' {
 		return nil, wire.BadRequest("messages", "Must be an array.")
 	}
-	var msgs []lathe.Message
+	msgs := make([]lathe.Message, 0, min(bytes.Count(v, roleKey), len(v)/200)) // most messages are longer
 	for el := range rawjson.Elements(v) {
 		m, err := r.parseMessage(el)
 		if err != nil {
