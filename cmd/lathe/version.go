@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lathe-run/lathe/internal/wire/workers"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/server/mcp"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -19,6 +22,8 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 	// Schemas are the versions of the schemas that the program writes, by the kind of store. Older ones are migrated.
 	Schemas map[string]int `json:"schemas"`
+	// Protocols are the versions of the protocols that the program speaks, the newest first.
+	Protocols map[string][]string `json:"protocols"`
 }
 
 // release is the version of a binary that `make release` built; empty: the module's version counts.
@@ -27,7 +32,8 @@ var release string
 // currentVersion reads what the Go toolchain wrote into the binary.
 func currentVersion() versionInfo {
 	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Schemas: map[string]int{"sqlite": sqlite.SchemaVersion, "postgres": postgres.SchemaVersion()}}
+		Schemas:   map[string]int{"sqlite": sqlite.SchemaVersion, "postgres": postgres.SchemaVersion()},
+		Protocols: map[string][]string{"mcp": mcp.ProtocolVersions(), "worker": {workers.Protocol}, "opentelemetry_semconv": {observe.SemconvVersion()}}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if release != "" {
 			v.Version = release

@@ -1,0 +1,7 @@
+package mcp
+
+import "github.com/modelcontextprotocol/go-sdk/mcp"
+
+// ProtocolVersions returns the versions of the Model Context Protocol that a [Server] speaks, the newest first. The caller
+// may change the list.
+func ProtocolVersions() []string { return mcp.SupportedProtocolVersions() }
