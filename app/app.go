@@ -39,6 +39,9 @@ type Options struct {
 	Version, Revision string
 	// SeparateMetrics leaves /metrics out of [App.Handler], as serve.metrics_addr does: [App.MetricsHandler] serves it.
 	SeparateMetrics bool
+	// Reload reads the configuration again and calls [App.Reload]. It is called for POST /api/reload, by several goroutines at
+	// once, and the client, which has an admin key, reads the text of its error. nil: that path answers 404.
+	Reload func(ctx context.Context) error
 	// Environ is the environment of MCP servers that are programs (PATH, HOME, LANG) and of the OTEL_ variables, as os.Environ
 	// returns it; nil: that of the process.
 	Environ []string

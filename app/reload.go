@@ -1,12 +1,28 @@
 package app
 
 import (
+	"context"
 	"errors"
 
+	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 )
 
-var errClosed = errors.New("the application is closed")
+var (
+	errClosed     = errors.New("the application is closed")
+	errNotAudited = errors.New("the audit log cannot be written; the log of the server has the cause")
+)
+
+// reloadFor reloads the configuration for the holder of a key, if the audit log has taken note of it.
+func (a *App) reloadFor(ctx context.Context, by string) error {
+	if a.audit != nil {
+		if err := a.audit.Change(ctx, &audit.Changed{Change: "config_reload", By: by}); err != nil {
+			a.log.Error("the audit log cannot be written", "error", err)
+			return errNotAudited
+		}
+	}
+	return a.opts.Reload(ctx)
+}
 
 // Reload puts a new configuration in force: all of it, or, with an error, nothing. Requests and runs that began with the
 // former configuration keep it until they end, and its servers and modules are closed then. Store, audit log, collector,

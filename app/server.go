@@ -31,6 +31,9 @@ func (a *App) newServer(cfg *config.Config) error {
 	out := &server.Options{Now: a.opts.now, Setup: a.current.setup, Metrics: a.metrics, NoMetrics: a.opts.SeparateMetrics || cfg.Serve.MetricsAddr != "", Log: a.log,
 		NoPage: !cfg.Serve.Console.Enabled, Switches: a.switches, SeparateConsole: cfg.Serve.Console.Listen != "", SumUsage: cfg.Serve.Usage == "sum", Limits: serverLimits(cfg), MCP: http.HandlerFunc(a.serveMCP), Workers: a.pools.workers,
 		SealKey: cfg.Serve.SealKey.Secret(), PreviousSealKey: cfg.Serve.PreviousSealKey.Secret()}
+	if a.opts.Reload != nil {
+		out.Reload = a.reloadFor
+	}
 	if a.store != nil {
 		runs.Store, out.Index, out.Bus, out.Approvals = a.store, a.store, bus, a.approvals
 		_, runs.FlushBeforeEnd = a.store.(memoryStore)

@@ -58,7 +58,7 @@ type Removed struct {
 
 // A Changed describes a change that an operator makes to the state of the server.
 type Changed struct {
-	Change string `json:"change"`         // such as tool_disabled and tool_enabled
+	Change string `json:"change"`         // such as tool_disabled, tool_enabled and config_reload
 	Tool   string `json:"tool,omitempty"` // that is changed
 	By     string `json:"by,omitempty"`   // the name of the key that asked for it
 }

@@ -123,6 +123,10 @@ type Options struct {
 	// Switches disable tools while the server runs; nil: POST /api/tools/{name}/disable answers 404. The policies of the runners
 	// ask it: see [ToolSwitches].
 	Switches ToolSwitches
+	// Reload reads the configuration again and puts it in force with [Server.Reload], or changes nothing and returns an error, whose
+	// text the caller gets: it must not contain a secret. by is the name of the caller's key. Calls may be concurrent. nil: POST
+	// /api/reload answers 404.
+	Reload func(ctx context.Context, by string) error
 	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
 	// returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error

@@ -280,3 +280,76 @@ func TestReloadKeepsKeysOnPublicListener(t *testing.T) {
 		t.Error(line)
 	}
 }
+
+// post sends a request with a key and returns its status and answer.
+func (d *reloadable) post(path, key string) (int, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+path, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// TestReloadOverHTTP: POST /api/reload does what SIGHUP does, and its answer has the outcome.
+func TestReloadOverHTTP(t *testing.T) {
+	t.Parallel()
+	const admin, user = "0123456789abcdef", "0123456789abcdef-user" // admin is the text of the file secret
+	const good = "models: {mine: {provider: sim, model: sim/demo}}\nkeys: {root: {key: '${file:secret}', admin: true}, ann: {key: '${file:user}'}}\naudit: {path: audit.jsonl}\n"
+	d := startReloadable(t, "keys: {root: {key: '${file:secret}', admin: true}}\naudit: {path: audit.jsonl}\n", "--addr", "127.0.0.1:0")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("user", user)
+	write("lathe.yaml", good)
+	if status, body := d.post("/api/reload", user); status != http.StatusUnauthorized {
+		t.Errorf("a key that is not in force yet: %d %s", status, body)
+	}
+	if status, body := d.post("/api/reload", admin); status != http.StatusOK || body != `{"reloaded":true}`+"\n" {
+		t.Errorf("a good file: %d %s", status, body)
+	}
+	if status, body := d.post("/api/reload", user); status != http.StatusForbidden || !strings.Contains(body, "admin_required") {
+		t.Errorf("a key that is no admin key: %d %s", status, body)
+	}
+	n := 1
+	for _, c := range badConfigs {
+		if c.unseen || c.startOnly {
+			continue
+		}
+		n++
+		write("lathe.yaml", c.yaml)
+		if status, body := d.post("/api/reload", admin); status != http.StatusUnprocessableEntity || !strings.Contains(body, `"code":"invalid_config"`) || !strings.Contains(body, c.want) {
+			t.Errorf("%s: %d %s, want an error with %q", c.name, status, body, c.want)
+		}
+	}
+	if status, body := d.post("/v1/chat/completions", user); status != http.StatusBadRequest {
+		t.Errorf("after bad files the configuration in force is another one: %d %s", status, body)
+	}
+	write("lathe.yaml", strings.Replace(good, ", ann: {key: '${file:user}'}", "", 1))
+	if line := d.hup(n + 1); !strings.Contains(line, `msg="the configuration was reloaded" by=SIGHUP`) {
+		t.Errorf("SIGHUP after reloads over HTTP: %s", line)
+	}
+	if status, body := d.post("/v1/chat/completions", user); status != http.StatusUnauthorized {
+		t.Errorf("a key that was removed: %d %s", status, body)
+	}
+	if over := regexp.MustCompile(`msg="the configuration was reloaded" by="POST /api/reload"`); d.output.wait(over) == "" {
+		t.Error("the log does not say that a client reloaded the configuration")
+	}
+	trail, err := os.ReadFile(filepath.Join(d.dir, "audit.jsonl"))
+	if err != nil || !strings.Contains(string(trail), `"changed":{"change":"config_reload","by":"root"}`) {
+		t.Errorf("the audit log: %v\n%s", err, trail)
+	}
+}

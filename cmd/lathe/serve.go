@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,8 @@ Without keys in lathe.yaml only this machine can be listened on, and every user 
 configured the simulated one answers. Tools that only read are allowed, and the rest waits for an approval;
 policy.tools in lathe.yaml decides by name. Runs are kept in memory, unless a store is named.
 
-SIGHUP reads the configuration again: runs that go on keep the old one, and a bad file changes nothing.
+SIGHUP, or POST /api/reload with an admin key, reads the configuration again: runs that go on keep the old one, and
+a bad file changes nothing.
 SIGTERM lets requests finish.`,
 		Example: `  lathe serve
   curl -s http://127.0.0.1:8700/v1/chat/completions -d '{"model":"sim/demo","messages":[{"role":"user","content":"What is 7 + 35?"}]}'
@@ -79,6 +81,8 @@ type daemon struct {
 	log      *slog.Logger
 	app      *app.App
 	manager  *notifier // the service manager that started the daemon
+
+	reloading sync.Mutex // held while the configuration is read again
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
@@ -105,7 +109,8 @@ func (f *serveFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	v := currentVersion()
-	opts := &app.Options{Log: d.log, Version: v.Version, Revision: v.Revision, SeparateMetrics: f.metricsAddr != "", Aliases: f.aliases(), Script: f.script, Replay: f.replay}
+	opts := &app.Options{Log: d.log, Version: v.Version, Revision: v.Revision, SeparateMetrics: f.metricsAddr != "", Aliases: f.aliases(), Script: f.script, Replay: f.replay,
+		Reload: func(context.Context) error { return d.reload("POST /api/reload") }}
 	closeStore, err := d.openStore(cfg, opts)
 	if err != nil {
 		return err
@@ -252,13 +257,7 @@ func (d *daemon) wait(failed chan error) error {
 			failed <- err // counted with the others
 			return &exitError{exitFailed, err}
 		case <-d.hup:
-			d.notify("RELOADING=1")
-			if err := d.reload(); err != nil {
-				d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err)
-			} else {
-				d.log.Info("the configuration was reloaded")
-			}
-			d.notify("READY=1")
+			_ = d.reload("SIGHUP") // which has logged the error
 		}
 	}
 }
@@ -270,8 +269,22 @@ func (d *daemon) notify(state string) {
 	}
 }
 
-// reload puts a new configuration in force: all of it, or, with an error, nothing.
-func (d *daemon) reload() error {
+// reload puts a new configuration in force: all of it, or, with an error, nothing. It logs the outcome, and by what it was
+// asked for. It may be called by several goroutines at once, which take turns.
+func (d *daemon) reload(by string) error {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	d.notify("RELOADING=1")
+	defer d.notify("READY=1")
+	if err := d.readAgain(); err != nil {
+		d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err, "by", by)
+		return err
+	}
+	d.log.Info("the configuration was reloaded", "by", by)
+	return nil
+}
+
+func (d *daemon) readAgain() error {
 	file, err := findConfig(d.file) // a file that was removed is an error, not an empty configuration
 	if err != nil {
 		return err
