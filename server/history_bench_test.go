@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,39 +23,57 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
+// A historyForm is how a wire writes a conversation with a tool of the client.
+type historyForm struct{ path, head, round, tail string }
+
+var historyForms = map[string]historyForm{
+	"chat": {"/v1/chat/completions", `{"model":"m","stream":true,"tools":[` + weatherTool + `],"messages":[{"role":"system","content":"Be brief."}`,
+		`,{"role":"user","content":"N TEXT"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_N","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\",\"note\":\"NOTE\"}"}}]},` +
+			`{"role":"tool","tool_call_id":"call_N","content":"TEXT"},{"role":"assistant","content":"TEXT"}`,
+		`,{"role":"user","content":"And now?"}]}`},
+	"messages": {"/v1/messages", `{"model":"m","stream":true,"max_tokens":100,"tools":[{"name":"weather","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Be brief."}`,
+		`,{"role":"user","content":[{"type":"text","text":"N TEXT"}]},{"role":"assistant","content":[{"type":"tool_use","id":"call_N","name":"weather","input":{"city":"Oslo","note":"NOTE"}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_N","content":"TEXT"}]},{"role":"assistant","content":[{"type":"text","text":"TEXT"}]}`,
+		`,{"role":"user","content":"And now?"}]}`},
+	"responses": {"/v1/responses", `{"model":"m","stream":true,"store":false,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],"input":[{"role":"developer","content":"Be brief."}`,
+		`,{"type":"message","role":"user","content":[{"type":"input_text","text":"N TEXT"}]},{"type":"function_call","call_id":"call_N","name":"weather","arguments":"{\"city\":\"Oslo\",\"note\":\"NOTE\"}"},` +
+			`{"type":"function_call_output","call_id":"call_N","output":"TEXT"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"TEXT"}]}`,
+		`,{"type":"message","role":"user","content":[{"type":"input_text","text":"And now?"}]}]}`},
+}
+
 // conversation returns a request whose messages have about size bytes in messages of half a kilobyte: questions, calls of a
 // tool of the client, their results, and answers.
-func conversation(size int) string {
+func (f *historyForm) conversation(size int) string {
 	var b strings.Builder
-	b.WriteString(`{"model":"m","stream":true,"tools":[` + weatherTool + `],"messages":[{"role":"system","content":"Be brief."}`)
-	text := strings.Repeat(`All work and no play \"makes\" Jack a dull boy.\n`, 12)
+	b.WriteString(f.head)
+	text, note := strings.Repeat(`All work and no play \"makes\" Jack a dull boy.\n`, 12), strings.Repeat("north ", 60)
 	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, `,{"role":"user","content":"%d %s"},`, i, text)
-		fmt.Fprintf(&b, `{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\",\"note\":\"%s\"}"}}]},`,
-			i, strings.Repeat("north ", 60))
-		fmt.Fprintf(&b, `{"role":"tool","tool_call_id":"call_%d","content":"%s"},{"role":"assistant","content":"%s"}`, i, text, text)
+		_, _ = strings.NewReplacer("TEXT", text, "NOTE", note, "N", strconv.Itoa(i)).WriteString(&b, f.round)
 	}
-	b.WriteString(`,{"role":"user","content":"And now?"}]}`)
+	b.WriteString(f.tail)
 	return b.String()
 }
 
 // The cost of a request grows with its history: bytes per second of requests that are relayed, and of requests that make a run
-// with tools of this server. Sockets are not part of it.
+// with tools of this server, on three wires. Sockets are not part of it.
 func BenchmarkHistory(b *testing.B) {
 	stream := chunk(roleChunk, "null") + strings.Repeat(chunk(`{"content":"word "}`, "null"), 5) + chunk(`{}`, `"stop"`) + usageChunk + "data: [DONE]\n\n"
 	up := transportFunc(func(r *http.Request) (*http.Response, error) {
 		_, err := io.Copy(io.Discard, r.Body)
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(stream)), Request: r}, err
 	})
-	for _, mode := range []string{"relayed", "tools"} {
+	for _, mode := range []struct {
+		name, wire string
+		tools      bool
+	}{{"relayed", "chat", false}, {"tools", "chat", true}, {"messages", "messages", true}, {"responses", "responses", true}} {
 		for _, size := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
-			b.Run(fmt.Sprintf("%s/%dKB", mode, size/1000), func(b *testing.B) {
-				h := historyServer(b, up, mode == "tools")
-				body := conversation(size)
+			b.Run(fmt.Sprintf("%s/%dKB", mode.name, size/1000), func(b *testing.B) {
+				h, form := historyServer(b, up, mode.tools), historyForms[mode.wire]
+				body := form.conversation(size)
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					r := httptest.NewRequest("POST", "http://localhost/v1/chat/completions", strings.NewReader(body))
+					r := httptest.NewRequest("POST", "http://localhost"+form.path, strings.NewReader(body))
 					r.Header.Set("Content-Type", "application/json")
 					w := httptest.NewRecorder()
 					h.ServeHTTP(w, r)

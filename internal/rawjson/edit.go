@@ -42,3 +42,8 @@ func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to
 	}
 	return append(dst, bytes.TrimLeft(obj[copied:], ",")...)
 }
+
+// Without returns a copy of the JSON object obj, which must be valid, without its members of that name.
+func Without(obj []byte, name string) []byte {
+	return AppendEdited(nil, obj, func(member string, value []byte) ([]byte, []byte, bool) { return nil, value, member != name }, nil)
+}

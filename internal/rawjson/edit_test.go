@@ -41,3 +41,14 @@ func TestAppendEditedKeepsOtherBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ obj, want string }{
+		{`{}`, `{}`}, {`{"a":1}`, `{"a":1}`}, {`{"x":[{"x":1}]}`, `{}`}, {` { "x" : "}" , "a" : {"x":2} } `, ` {"a" : {"x":2} } `}, {`{"a":1,"\u0078":2,"b":3}`, `{"a":1,"b":3}`},
+	} {
+		if got := rawjson.Without([]byte(c.obj), "x"); string(got) != c.want {
+			t.Errorf("Without(%s) = %s, want %s", c.obj, got, c.want)
+		}
+	}
+}

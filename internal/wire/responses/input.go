@@ -24,9 +24,9 @@ type place struct {
 }
 
 // parseInput reads instructions and input into Messages.
-func (r *reader) parseInput(body []byte) *wire.APIError {
-	if raw := get(body, "instructions"); raw != nil {
-		s, err := wire.ParseString(raw, "instructions")
+func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
+	if instructions != nil {
+		s, err := wire.ParseString(instructions, "instructions")
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,6 @@ func (r *reader) parseInput(body []byte) *wire.APIError {
 		}
 	}
 	r.waiting, r.calls = map[string][]place{}, map[string]string{}
-	input := get(body, "input")
 	switch wire.Kind(input) {
 	case 0:
 	case '"':

@@ -17,6 +17,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
+	settings := rawjson.Without(body, "input") // the input may be long, and is passed once
 	need := map[string][]byte{}
 	var order []string
 	set := func(name string, v []byte) {
@@ -32,21 +33,21 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	}
 	for _, name := range [...]string{"text", "reasoning"} {
 		if v := member(req.Overrides, name); v != nil {
-			set(name, joined(get(body, name), v))
+			set(name, joined(get(settings, name), v))
 		}
 	}
 	if req.Model != "" {
 		set("model", rawjson.AppendQuote(nil, req.Model))
 	}
-	stored := string(get(body, "store")) != "false"
+	stored := string(get(settings, "store")) != "false"
 	if stored && e.free("store") {
 		set("store", []byte("false"))
 	}
-	if v := e.relayedInclude(get(body, "include"), stored && e.free("store")); v != nil {
+	if v := e.relayedInclude(get(settings, "include"), stored && e.free("store")); v != nil {
 		set("include", v)
 	}
 	if len(req.Tools) > 0 {
-		if req.ToolChoice.Mode != "" && !sameChoice(body, req.ToolChoice) {
+		if req.ToolChoice.Mode != "" && !sameChoice(settings, req.ToolChoice) {
 			set("tool_choice", e.choice(nil, req.ToolChoice))
 		}
 		if p := req.ParallelToolCalls; p != nil && e.free("parallel_tool_calls") {
@@ -54,7 +55,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 			if *p {
 				v = "true"
 			}
-			if given := get(body, "parallel_tool_calls"); string(given) != v && (given != nil || !*p) {
+			if given := get(settings, "parallel_tool_calls"); string(given) != v && (given != nil || !*p) {
 				set("parallel_tool_calls", []byte(v))
 			}
 		}

@@ -71,17 +71,18 @@ func (r *reader) parse(body []byte) *wire.APIError {
 	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
 		return err
 	}
+	input, settings := get(body, "input"), rawjson.Without(body, "input") // the input may be long, and is passed once
 	// The tools are parsed first, since the names of calls in the input are mapped by them.
-	if err := r.parseTools(get(body, "tools")); err != nil {
+	if err := r.parseTools(get(settings, "tools")); err != nil {
 		return err
 	}
-	if err := r.parseChoice(get(body, "tool_choice")); err != nil {
+	if err := r.parseChoice(get(settings, "tool_choice")); err != nil {
 		return err
 	}
-	if err := r.parseInput(body); err != nil {
+	if err := r.parseInput(get(settings, "instructions"), input); err != nil {
 		return err
 	}
-	for key, v := range rawjson.Members(body) {
+	for key, v := range rawjson.Members(settings) {
 		if !given(v) {
 			continue
 		}
@@ -92,7 +93,7 @@ func (r *reader) parse(body []byte) *wire.APIError {
 	if r.Model == "" {
 		return wire.BadRequest("model", "Say which model to use.")
 	}
-	if get(body, "input") == nil && r.PreviousID == "" {
+	if input == nil && r.PreviousID == "" {
 		return wire.BadRequest("input", "There must be an input.")
 	}
 	return r.orphans()

@@ -34,6 +34,7 @@ func newResource(head *wire.AnswerHead) *resource {
 	if rawjson.SkipSpace(body, 0) == len(body) {
 		body = []byte("{}")
 	}
+	body = rawjson.Without(body, "input") // which is not repeated, and may be long
 	r.head = textOr([]byte{'{'}, "previous_response_id", req.PreviousID)
 	r.head = r.echo(r.head, body, "instructions", '"', "null")[1:]
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
