@@ -19,6 +19,8 @@ type StepOptions struct {
 	// Settle makes the step begin nothing: it answers the calls that an earlier process may have begun, by the rules for
 	// recovery, and suspends the run.
 	Settle bool
+	// Cancel ends the run, as [Engine.Cancel] does.
+	Cancel bool
 	// Elapsed is how long the steps of the run have taken so far. It counts for the run's time limit.
 	Elapsed time.Duration
 	// Resume resumes a run that was parked, `interrupted`, since it was resumed again and again without progress.
@@ -107,16 +109,21 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 		return nil, err
 	}
 	suspended := g.state.LastID == opts.After || g.state.LastID == 1
-	waits := g.state.Paused != "" && !opts.Resume && len(opts.Answers) == 0 && !e.moves(g.state, g.signals)
+	waits := g.state.Paused != "" && !opts.Resume && !opts.Cancel && len(opts.Answers) == 0 && !e.moves(g.state, g.signals)
 	switch {
 	case waits:
 		g.owned.end(false)
 		return stepOf(g.state), nil
-	case !suspended && tried.n >= maxAttempts:
+	case !suspended && tried.n >= maxAttempts && !opts.Cancel:
 		return e.setAside(ctx, g, opts.Sinks)
 	}
 	g.step = &stepping{settle: opts.Settle, suspended: suspended, elapsed: opts.Elapsed}
-	res, err := g.resume(ctx, l, opts.Answers, opts.Sinks)
+	var res *event.Result
+	if opts.Cancel {
+		res, err = g.cancel(ctx, l, opts.Sinks)
+	} else {
+		res, err = g.resume(ctx, l, opts.Answers, opts.Sinks)
+	}
 	if res == nil && err != nil {
 		return nil, err
 	}

@@ -1,0 +1,149 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// stepInput is the input of the activities lathe.model and lathe.tool. Members are added, never renamed: workflows that were started by
+// an older version are executed by this one.
+type stepInput struct {
+	RunID   string        `json:"run_id"`
+	Target  string        `json:"target,omitempty"`
+	After   int64         `json:"after"`
+	Elapsed time.Duration `json:"elapsed,omitempty"`
+	Settle  bool          `json:"settle,omitempty"`
+	Resume  bool          `json:"resume,omitempty"`
+	Cancel  bool          `json:"cancel,omitempty"`
+	Outputs []callOutput  `json:"outputs,omitempty"`
+}
+
+// stepOutput is their output.
+type stepOutput struct {
+	LastID  int64        `json:"last_id"`
+	Reason  lathe.Reason `json:"reason,omitempty"`
+	Status  string       `json:"status,omitempty"` // "": the run is suspended
+	Next    *next        `json:"next,omitempty"`
+	Waiting []Waiting    `json:"waiting,omitempty"`
+	Calls   []remoteCall `json:"calls,omitempty"`
+}
+
+// accept is the activity lathe.accept.
+func (w *Workflow) accept(ctx context.Context, runID, target string, s *Start) error {
+	_, err := w.Accept(ctx, &loop.Input{Run: lathe.RunInfo{RunID: runID, SessionID: s.SessionID, Principal: s.Principal, Profile: s.Profile, Labels: s.Labels},
+		Target: target, Messages: s.Messages, Allow: s.Allow, ClientTools: s.ClientTools})
+	return failure(err)
+}
+
+// step is the activities lathe.model and lathe.tool.
+func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error) {
+	l, err := w.opts.LoopFor(in.Target)
+	if err != nil {
+		return nil, failure(err)
+	}
+	d := newDispatcher(in.Outputs)
+	own, leave := leaving(ctx)
+	defer leave(nil)
+	d.leave = leave
+	defer w.heartbeat(ctx)()
+	info := activity.GetInfo(ctx)
+	opts := &engine.StepOptions{After: in.After, Settle: in.Settle, Resume: in.Resume, Cancel: in.Cancel, Sinks: w.opts.Sinks,
+		Elapsed: in.Elapsed + max(info.StartedTime.Sub(info.ScheduledTime), 0)}
+	if info.Attempt > 1 {
+		opts.After = -1 // an attempt that left no event is to be seen in the log, too
+	}
+	s, err := w.opts.Engine.Step(context.WithValue(own, dispatcherKey{}, d), l, in.RunID, opts)
+	switch calls := d.dispatched(); {
+	case err != nil && errors.Is(err, lathe.ErrLeft) && len(calls) > 0 && s != nil:
+		return &stepOutput{LastID: s.LastID, Calls: calls}, nil
+	case err != nil && temporal.IsCanceledError(context.Cause(ctx)):
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, failure(err)
+	}
+	out := &stepOutput{LastID: s.LastID, Reason: s.Reason, Status: s.Status}
+	if s.Next != nil {
+		out.Next = &next{CallID: s.Next.CallID, Tool: s.Next.Tool, Once: s.Next.Writes()}
+	}
+	for _, c := range s.Waiting {
+		out.Waiting = append(out.Waiting, Waiting(c))
+	}
+	return out, nil
+}
+
+// leaving returns a context for a step. If the workflow cancels the activity, it is cancelled, and the run ends `cancelled`. If the
+// activity is lost for another reason, such as the end of the worker, the step is left: another worker continues the run.
+func leaving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if temporal.IsCanceledError(context.Cause(ctx)) {
+			cancel(context.Canceled)
+		} else {
+			cancel(lathe.ErrLeft)
+		}
+	})
+	return own, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}
+
+// heartbeat reports that the activity is alive, three times in each heartbeat timeout, until the returned function is called.
+func (w *Workflow) heartbeat(ctx context.Context) (stop func()) {
+	quit, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(w.opts.Heartbeat / 3)
+		defer tick.Stop()
+		for {
+			activity.RecordHeartbeat(ctx)
+			select {
+			case <-tick.C:
+			case <-quit:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-over
+	}
+}
+
+// failure returns the error of an activity: its type is the code, and it has no content. An activity whose run is not in the store, or
+// whose input is refused, is not retried.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	code := lathe.CodeOf(err)
+	message := "the step failed: " + string(code)
+	if errors.Is(err, lathe.ErrLeft) {
+		message = "the step was left: " + string(code)
+	}
+	switch code {
+	case lathe.CodeNotFound, lathe.CodeInvalidRequest, lathe.CodeApprovalExpired:
+		return temporal.NewNonRetryableApplicationError(message, string(code), nil)
+	default:
+		return temporal.NewApplicationError(message, string(code))
+	}
+}
+
+// jsonOrNull returns the JSON value, null if there is none.
+func jsonOrNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}

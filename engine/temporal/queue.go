@@ -1,0 +1,177 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// QueueOptions say where a tool on a task queue runs. TaskQueue is required.
+type QueueOptions struct {
+	TaskQueue string
+	// Activity is the type of the activity; "": the name of the tool. Its input is a [CallInput] and its output a [CallResult].
+	Activity string
+	// Heartbeat is how long the worker may be silent before the call counts as lost; 0: the worker sends no heartbeats, and a lost
+	// worker is found when the call's time is over.
+	Heartbeat time.Duration
+	// Attempts bounds the attempts of a tool that only reads or is idempotent; 0: 3. A tool that writes has one.
+	Attempts int32
+}
+
+// A CallInput is the input of the activity of a tool on a task queue, as JSON.
+type CallInput struct {
+	RunID     string          `json:"run_id"`
+	SessionID string          `json:"session_id,omitempty"`
+	CallID    string          `json:"call_id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Principal string          `json:"principal,omitempty"`
+	// IdempotencyKey is the same for every attempt of the call.
+	IdempotencyKey string `json:"idempotency_key"`
+}
+
+// A CallResult is the output of such an activity, as JSON. An activity that fails is a call that failed: its message is shown to the
+// model, as far as the tool's allowlist allows.
+type CallResult struct {
+	Data    json.RawMessage `json:"data"`
+	IsError bool            `json:"is_error,omitempty"`
+	Code    lathe.Code      `json:"code,omitempty"` // of an error; "": execution_failed
+}
+
+// remoteCall is a call that the workflow dispatches.
+type remoteCall struct {
+	Queue     string        `json:"queue"`
+	Activity  string        `json:"activity"`
+	Timeout   time.Duration `json:"timeout"`
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+	Attempts  int32         `json:"attempts"`
+	Input     CallInput     `json:"input"`
+}
+
+// callOutput is the outcome of a call that the workflow dispatched.
+type callOutput struct {
+	CallResult
+	CallID  string `json:"call_id"`
+	Unknown bool   `json:"unknown,omitempty"` // it may have run
+}
+
+// A queueTool is a tool whose calls are activities on a task queue. The step in which a call is begun ends; the workflow executes the
+// activity, and the next step gets its output.
+type queueTool struct {
+	spec *lathe.ToolSpec
+	opts QueueOptions
+}
+
+var _ tool.OutcomeChecker = (*queueTool)(nil)
+
+// NewQueueTool returns a tool whose calls are activities on a task queue. The runner takes the calls through all its stages, as
+// those of every tool. It can be called in runs of a [Workflow] only: elsewhere its calls are answered `unavailable`.
+func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
+	var err error
+	switch {
+	case spec == nil || spec.Name == "":
+		err = errors.New("the tool has no name")
+	case opts == nil || opts.TaskQueue == "":
+		err = fmt.Errorf("the tool %s has no task queue", spec.Name)
+	case opts.Heartbeat < 0 || opts.Attempts < 0:
+		err = fmt.Errorf("the tool %s has a negative heartbeat or number of attempts", spec.Name)
+	}
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new queue tool", Err: err}
+	}
+	own := *spec
+	if own.Origin == "" {
+		own.Origin = "temporal"
+	}
+	return &queueTool{spec: &own, opts: *opts}, nil
+}
+
+// Spec implements [lathe.Tool].
+func (t *queueTool) Spec() *lathe.ToolSpec { return t.spec }
+
+// Call implements [lathe.Tool]. It returns the output of the activity if the workflow has executed it, and else dispatches the call.
+func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
+	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
+	meta := lathe.CallMetaFrom(ctx)
+	if d == nil || meta == nil {
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: call a tool", Err: errors.New("the run is not executed in Temporal")}
+	}
+	if out, ok := d.outputs[meta.CallID]; ok {
+		if out.Unknown {
+			return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: "temporal: call a tool", Err: errors.New("no attempt has returned")}
+		}
+		return out.output(), nil
+	}
+	call := remoteCall{Queue: t.opts.TaskQueue, Activity: cmp.Or(t.opts.Activity, t.spec.Name), Heartbeat: t.opts.Heartbeat, Attempts: 1, Timeout: 30 * time.Second,
+		Input: CallInput{RunID: meta.RunID, SessionID: meta.SessionID, CallID: meta.CallID, Tool: t.spec.Name, Arguments: args, Principal: meta.Principal, IdempotencyKey: meta.IdempotencyKey}}
+	if t.spec.Effect == lathe.ReadOnly || t.spec.Effect == lathe.Idempotent {
+		call.Attempts = cmp.Or(t.opts.Attempts, 3)
+	}
+	if until, ok := ctx.Deadline(); ok {
+		call.Timeout = max(time.Until(until).Round(time.Millisecond), time.Second)
+	}
+	d.dispatch(call)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// CheckOutcome implements [tool.OutcomeChecker]. A call that was begun, and of which the workflow has no outcome, was never dispatched:
+// the step that dispatched it has not come to its end.
+func (t *queueTool) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (tool.Recovery, error) {
+	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
+	if d == nil {
+		return tool.Recovery{}, nil
+	}
+	out, ok := d.outputs[call.CallID]
+	switch {
+	case !ok:
+		return tool.Recovery{Outcome: tool.RecoveryNotRun}, nil
+	case out.Unknown:
+		return tool.Recovery{}, nil
+	}
+	return tool.Recovery{Outcome: tool.RecoveryDone, Output: out.output()}, nil
+}
+
+func (o *callOutput) output() *lathe.Output {
+	return &lathe.Output{Data: jsonOrNull(o.Data), IsError: o.IsError, Code: o.Code}
+}
+
+type dispatcherKey struct{}
+
+// A dispatcher collects the calls that a step dispatches, and has the outcomes of those of the step before.
+type dispatcher struct {
+	outputs map[string]*callOutput // by call
+	leave   context.CancelCauseFunc
+
+	mu    sync.Mutex
+	calls []remoteCall
+}
+
+func newDispatcher(outputs []callOutput) *dispatcher {
+	d := &dispatcher{outputs: map[string]*callOutput{}}
+	for i := range outputs {
+		d.outputs[outputs[i].CallID] = &outputs[i]
+	}
+	return d
+}
+
+// dispatch adds a call, and has the step left.
+func (d *dispatcher) dispatch(c remoteCall) {
+	d.mu.Lock()
+	d.calls = append(d.calls, c)
+	d.mu.Unlock()
+	d.leave(lathe.ErrLeft)
+}
+
+func (d *dispatcher) dispatched() []remoteCall {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}

@@ -1,0 +1,160 @@
+// Package temporal executes runs inside Temporal: a run is a workflow, and each model call and each tool call of it is an
+// activity. It is a module of its own, so that programs without Temporal do not get its SDK.
+//
+// # What holds the run
+//
+// The log of the run in the store holds its content, as in every other engine of this program, so that the run API, the console,
+// exports and sinks are the same. The history of the workflow holds which steps were made and what they waited for: ids, codes
+// and counts. It has content only in three places: the messages of an [Input] that was not accepted before, the input of
+// updates, and the arguments and outputs of tools on other task queues. A payload codec keeps that out of the history or
+// encrypts it; see [NewCodec].
+//
+// # How a step is made
+//
+// The workflow has no loop of its own. It asks an activity for the next step of the run: [engine.Engine.Step] reads the log,
+// continues the same loop with the same runner, and suspends it before the next effect. The activity returns what follows, and
+// the workflow chooses the options of the next activity by it. So policies, limits and redaction may change between two
+// steps, and a workflow that is replayed does not depend on them.
+//
+//	step                        activity         options
+//	model call                  lathe.model      retried without limit, as long as the run's time limit allows
+//	call of a tool that reads   lathe.tool       retried, with the same idempotency key
+//	call of a tool that writes  lathe.tool       one attempt; after a lost worker, a step that settles: the call is answered
+//	                                             interrupted, unless the tool is a tool.OutcomeChecker
+//	tool on a task queue        its own name     one attempt if it writes, else retried; see [NewQueueTool]
+//
+// Heartbeats find a lost worker. A worker that was only slow cannot write to the log any more: the store refuses it.
+//
+// # Limits
+//
+// Calls that only read and run side by side are one activity, and so are calls that waited for the same approval. Tools on task
+// queues are called one after the other. A secret that was found in a result, and is not one of the known ones, is valid within
+// one step.
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// The names under which [Workflow.Register] registers the workflow and its activities.
+const (
+	Name = "lathe.run"
+
+	modelActivity  = "lathe.model"
+	toolActivity   = "lathe.tool"
+	acceptActivity = "lathe.accept"
+	inputActivity  = "lathe.input"
+)
+
+// Options of a [Workflow]. Engine and Store are required.
+type Options struct {
+	// Engine executes the steps. Its store is Store, which all workers share.
+	Engine *engine.Engine
+	Store  store.Store
+	// LoopFor returns the loop of a target, as [loop.Input].Target names it; nil: the loop of NewWorkflow for each target.
+	LoopFor func(target string) (*loop.Loop, error)
+	// Approvals holds the requests for approval, and is the Approver of the loops' runners. nil: updates cannot answer one.
+	Approvals *approval.Queue
+	// Sinks receive the events of the runs after those of the engine.
+	Sinks []event.Sink
+	// Heartbeat is how long a worker may be silent before its activity counts as lost; 0: 10 s.
+	Heartbeat time.Duration
+}
+
+// A Workflow executes runs as workflows. It may be used by several workers.
+type Workflow struct {
+	loop *loop.Loop
+	opts Options
+}
+
+// NewWorkflow returns the workflow whose runs are those of l. l may be nil if opts has LoopFor.
+func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
+	w := &Workflow{loop: l}
+	if opts != nil {
+		w.opts = *opts
+	}
+	var err error
+	switch {
+	case w.opts.Engine == nil || w.opts.Store == nil:
+		err = errors.New("an engine and its store are required")
+	case l == nil && w.opts.LoopFor == nil:
+		err = errors.New("a loop is required")
+	case w.opts.Heartbeat < 0:
+		err = fmt.Errorf("the heartbeat is %v, want more than 0", w.opts.Heartbeat)
+	}
+	if err != nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new workflow", Err: err}
+	}
+	if w.opts.LoopFor == nil {
+		w.opts.LoopFor = func(string) (*loop.Loop, error) { return l, nil }
+	}
+	if w.opts.Heartbeat == 0 {
+		w.opts.Heartbeat = 10 * time.Second
+	}
+	if q := w.opts.Approvals; q != nil {
+		if signals, ok := w.opts.Store.(store.SignalStore); ok {
+			q.Keep(signals)
+		}
+	}
+	return w, nil
+}
+
+// Register registers the workflow and its activities with a worker. A run stays on the version of the worker that started it
+// where the worker has deployment versioning.
+func (w *Workflow) Register(r worker.Registry) {
+	r.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: Name, VersioningBehavior: workflow.VersioningBehaviorPinned})
+	for name, fn := range map[string]any{modelActivity: w.step, toolActivity: w.step, acceptActivity: w.accept, inputActivity: w.input} {
+		r.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+}
+
+// Accept stores the beginning of a run and returns the input of its workflow, which has no content. It may be repeated.
+func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
+	l, err := w.opts.LoopFor(in.Target)
+	if err != nil {
+		return nil, err
+	}
+	id, err := w.opts.Engine.Accept(ctx, l, in, w.opts.Sinks...)
+	if err != nil {
+		return nil, err
+	}
+	return &Input{RunID: id, Target: in.Target}, nil
+}
+
+// Start accepts a run and starts its workflow on the task queue. The id of the workflow is that of the run. If the workflow has been
+// started before, Start changes nothing and returns its id.
+func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string, in *loop.Input) (string, error) {
+	accepted, err := w.Accept(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	return accepted.RunID, Launch(ctx, c, taskQueue, accepted)
+}
+
+// Launch starts the workflow of an accepted run. It does nothing if the workflow was started before.
+func Launch(ctx context.Context, c client.Client, taskQueue string, in *Input) error {
+	opts := client.StartWorkflowOptions{ID: in.RunID, TaskQueue: taskQueue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING}
+	_, err := c.ExecuteWorkflow(ctx, opts, Name, in)
+	if started := alreadyStarted(err); started {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/store"
+)
+
+// The updates, the query and the signal of the workflow. An update is answered when its effect is stored.
+const (
+	UpdateApproval = "approval" // input: [ApprovalAnswer]
+	UpdateResult   = "result"   // input: [ClientResult]
+	UpdateCancel   = "cancel"   // no input; it is answered at once, and the run ends `cancelled`
+	UpdateResume   = "resume"   // no input; for a run that was set aside, `interrupted`
+	QueryStatus    = "status"   // returns a [Status]
+	// SignalWake says that external input of the run was put into the store by another process.
+	SignalWake = "wake"
+)
+
+// An ApprovalAnswer answers a request for approval. The first answer to a request counts.
+type ApprovalAnswer struct {
+	CallID string `json:"call_id"`
+	Digest string `json:"digest"` // as the status of the run has it: what was approved is what runs
+	approval.Answer
+}
+
+// A ClientResult is the result of a client's tool.
+type ClientResult struct {
+	CallID  string          `json:"call_id"`
+	Data    json.RawMessage `json:"data"`
+	IsError bool            `json:"is_error,omitempty"`
+}
+
+// The types of the errors with which updates are rejected.
+const (
+	notWaiting = "not_waiting" // the run does not wait for this input, or not any more
+	expired    = string(lathe.CodeApprovalExpired)
+)
+
+// handle registers the handlers of updates, queries and signals.
+func (r *run) handle(ctx workflow.Context) error {
+	r.listen(ctx)
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, QueryStatus, func() (Status, error) { return r.status, nil }),
+		workflow.SetUpdateHandlerWithOptions(ctx, UpdateApproval,
+			func(ctx workflow.Context, a ApprovalAnswer) error { return r.store(ctx, &external{Approval: &a}) },
+			workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, a ApprovalAnswer) error { return r.mayAnswer(ctx, a.CallID, a.Digest) }}),
+		workflow.SetUpdateHandlerWithOptions(ctx, UpdateResult,
+			func(ctx workflow.Context, c ClientResult) error { return r.store(ctx, &external{Result: &c}) },
+			workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, c ClientResult) error { return r.mayAnswer(ctx, c.CallID, "") }}),
+		workflow.SetUpdateHandlerWithOptions(ctx, UpdateCancel,
+			func(workflow.Context) error {
+				r.cancel = true
+				r.stop()
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: func() error { return r.refuseIf(r.over() || r.cancel) }}),
+		workflow.SetUpdateHandlerWithOptions(ctx, UpdateResume,
+			func(workflow.Context) error {
+				r.wake, r.resume = true, true
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: func() error {
+				return r.refuseIf(r.status.Status != "parked" || r.status.Reason != lathe.ReasonInterrupted)
+			}}))
+}
+
+// refuseIf rejects an update that the run does not wait for.
+func (r *run) refuseIf(refused bool) error {
+	if refused {
+		return temporal.NewApplicationError("the run does not wait for this: it is "+r.status.Status, notWaiting)
+	}
+	return nil
+}
+
+// listen wakes the run when the signal arrives.
+func (r *run) listen(ctx workflow.Context) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			workflow.GetSignalChannel(ctx, SignalWake).Receive(ctx, nil)
+			if ctx.Err() != nil {
+				return
+			}
+			r.wake = true
+		}
+	})
+}
+
+// mayAnswer rejects an answer that the run does not wait for. digest is "" for the result of a client's tool.
+func (r *run) mayAnswer(ctx workflow.Context, callID, digest string) error {
+	for _, w := range r.status.Waiting {
+		switch {
+		case w.CallID != callID:
+		case w.Digest != digest:
+			return temporal.NewApplicationError("the call waits for another answer: its digest differs", notWaiting)
+		case !w.ExpiresAt.IsZero() && !workflow.Now(ctx).Before(w.ExpiresAt):
+			return temporal.NewApplicationError("the request for approval has expired", expired)
+		default:
+			return nil
+		}
+	}
+	return temporal.NewApplicationError("the run does not wait for this call", notWaiting)
+}
+
+// external is external input of a run, which the activity lathe.input stores.
+type external struct {
+	RunID    string          `json:"run_id"`
+	Approval *ApprovalAnswer `json:"approval,omitempty"`
+	Result   *ClientResult   `json:"result,omitempty"`
+}
+
+// store stores external input and wakes the run.
+func (r *run) store(ctx workflow.Context, in *external) error {
+	in.RunID = r.id
+	ctx = workflow.WithActivityOptions(ctx, r.options(false, "store external input"))
+	if err := workflow.ExecuteActivity(ctx, inputActivity, in).Get(ctx, nil); err != nil {
+		return err
+	}
+	r.wake = true
+	return nil
+}
+
+// input is the activity lathe.input. It may be repeated: the first input of a call counts, and the same input again is no error.
+func (w *Workflow) input(ctx context.Context, in *external) error {
+	defer w.heartbeat(ctx)()
+	var err error
+	if in.Approval != nil {
+		err = w.answer(ctx, in.RunID, in.Approval)
+	} else {
+		err = w.putResult(ctx, in.RunID, in.Result)
+	}
+	if lathe.CodeOf(err) == lathe.CodeConflict {
+		return temporal.NewNonRetryableApplicationError("the call has another answer", string(lathe.CodeConflict), nil)
+	}
+	return failure(err)
+}
+
+// answer stores the answer to a request for approval.
+func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) error {
+	q := w.opts.Approvals
+	if q == nil {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "temporal: answer", Err: errors.New("no approvals are configured")}
+	}
+	s, err := w.opts.Engine.State(ctx, runID)
+	if err != nil {
+		return err
+	}
+	for i := range s.Open {
+		if o := &s.Open[i]; o.ID == a.CallID && o.Asked && o.Digest == a.Digest {
+			q.Await(approval.Request{Digest: o.Digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
+				Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
+			return q.Answer(ctx, a.Digest, a.Answer)
+		}
+	}
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: fmt.Errorf("the call has no such request")}
+}
+
+// putResult stores the result of a client's tool.
+func (w *Workflow) putResult(ctx context.Context, runID string, c *ClientResult) error {
+	signals, ok := w.opts.Store.(store.SignalStore)
+	if !ok {
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "temporal: store a result", Err: errors.New("the store keeps no signals")}
+	}
+	f, err := engine.ResultSignal(runID, c.CallID, lathe.Output{Data: c.Data, IsError: c.IsError})
+	if err != nil {
+		return err
+	}
+	err = signals.PutSignal(ctx, f)
+	if !errors.Is(err, lathe.ErrConflict) {
+		return err
+	}
+	kept, rerr := signals.Signals(ctx, runID)
+	if rerr != nil {
+		return rerr
+	}
+	for i := range kept {
+		if k := &kept[i]; k.Kind == f.Kind && k.Key == f.Key && string(k.Body) == string(f.Body) {
+			return nil
+		}
+	}
+	return err
+}

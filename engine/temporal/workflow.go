@@ -1,0 +1,333 @@
+package temporal
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/lathe-run/lathe"
+)
+
+// An Input starts the workflow of a run.
+type Input struct {
+	// RunID names the run; "": the id of the workflow does.
+	RunID  string `json:"run_id,omitempty"`
+	Target string `json:"target,omitempty"`
+	// Start is what the run starts from, for callers that did not call [Workflow.Accept]. It is content: see [NewCodec].
+	Start *Start `json:"start,omitempty"`
+	// Continued is the state of a run whose history was continued as a new one. Callers leave it nil.
+	Continued *Continued `json:"continued,omitempty"`
+}
+
+// Start is what a run starts from.
+type Start struct {
+	Messages  []lathe.Message   `json:"messages"`
+	SessionID string            `json:"session_id,omitempty"`
+	Principal string            `json:"principal,omitempty"`
+	Profile   string            `json:"profile,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// Allow names the tools that the run may use; nil: all of them.
+	Allow []string `json:"allow,omitempty"`
+	// ClientTools are tools whose calls the run waits for: the update [UpdateResult] has their results.
+	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
+}
+
+// Continued is the state of a run between two of its histories.
+type Continued struct {
+	LastID  int64         `json:"last_id"`
+	Next    *next         `json:"next,omitempty"`
+	Elapsed time.Duration `json:"elapsed"`
+	Settle  bool          `json:"settle,omitempty"`
+	Status  Status        `json:"status"`
+	Wake    bool          `json:"wake,omitempty"`
+	Resume  bool          `json:"resume,omitempty"`
+}
+
+// A Result is the end of a run.
+type Result struct {
+	RunID       string       `json:"run_id"`
+	Reason      lathe.Reason `json:"reason"`
+	Status      string       `json:"status"`
+	LastEventID int64        `json:"last_event_id"`
+}
+
+// Status is the answer of the query [QueryStatus].
+type Status struct {
+	RunID       string       `json:"run_id"`
+	Status      string       `json:"status"` // "running", "parked", or the status of a run that has ended
+	Reason      lathe.Reason `json:"reason,omitempty"`
+	LastEventID int64        `json:"last_event_id"`
+	Waiting     []Waiting    `json:"waiting,omitempty"`
+}
+
+// Waiting is a call that a parked run waits for.
+type Waiting struct {
+	CallID string `json:"call_id"`
+	// Digest is that of the requested approval, which an answer must repeat; "": the call waits for the result of a client's tool, or
+	// for another call.
+	Digest    string    `json:"digest,omitempty"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+// next is the step that follows.
+type next struct {
+	CallID string `json:"call_id,omitempty"` // "": a model call
+	Tool   string `json:"tool,omitempty"`
+	Once   bool   `json:"once,omitempty"` // it may have an effect that must not be repeated
+}
+
+// A run is the state of the workflow of one run. It must be a function of the history alone.
+type run struct {
+	w       *Workflow
+	id      string
+	in      *Input
+	last    int64
+	elapsed time.Duration
+	status  Status
+	next    *next        // nil: what follows is not known
+	calls   []remoteCall // of tools on task queues, which were begun and have no output
+	outputs []callOutput // of such calls, for the next step
+	settle  bool         // the step before failed
+	began   bool         // an activity of this history was made
+
+	wake   bool // external input was stored
+	resume bool // a caller resumes a run that was set aside
+	cancel bool
+	stop   workflow.CancelFunc // of the activities under way
+}
+
+// Run is the workflow. Its id is that of the run, unless in names another one. A run that was answered, limited or failed returns a
+// result; a workflow that was cancelled ends the run and returns a cancellation.
+func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
+	r := &run{w: w, in: in, id: in.RunID, stop: func() {}}
+	if r.id == "" {
+		r.id = workflow.GetInfo(ctx).WorkflowExecution.ID
+	}
+	r.status = Status{RunID: r.id, Status: "running"}
+	if c := in.Continued; c != nil {
+		r.last, r.next, r.elapsed, r.settle, r.status, r.wake, r.resume = c.LastID, c.Next, c.Elapsed, c.Settle, c.Status, c.Wake, c.Resume
+	}
+	if err := r.handle(ctx); err != nil { // before anything blocks
+		return nil, err
+	}
+	if in.Continued == nil {
+		r.next = &next{}
+		if in.Start != nil {
+			if err := r.accept(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for {
+		var err error
+		switch {
+		case r.over():
+			return r.result(ctx)
+		case r.cancel || ctx.Err() != nil:
+			err = r.end(ctx)
+		case len(r.calls) > 0:
+			r.dispatch(ctx)
+		case r.began && len(r.outputs) == 0 && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
+			return nil, r.continueAsNew(ctx)
+		case r.status.Status == "parked" && !r.wake:
+			r.wait(ctx)
+		default:
+			err = r.step(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// over reports whether the run has ended.
+func (r *run) over() bool { return r.status.Status != "running" && r.status.Status != "parked" }
+
+// result returns the result of the workflow, after all updates were answered.
+func (r *run) result(ctx workflow.Context) (*Result, error) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	if err := workflow.Await(free, func() bool { return workflow.AllHandlersFinished(free) }); err != nil {
+		return nil, err
+	}
+	out := &Result{RunID: r.id, Reason: r.status.Reason, Status: r.status.Status, LastEventID: r.last}
+	if ctx.Err() != nil && r.status.Status == "cancelled" {
+		return nil, temporal.NewCanceledError(out)
+	}
+	return out, nil
+}
+
+// accept stores the beginning of a run that the caller has not accepted.
+func (r *run) accept(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, r.options(false, "accept"))
+	err := workflow.ExecuteActivity(ctx, acceptActivity, r.id, r.in.Target, r.in.Start).Get(ctx, nil)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// options returns the options of an activity of this package.
+func (r *run) options(once bool, summary string) workflow.ActivityOptions {
+	o := workflow.ActivityOptions{
+		StartToCloseTimeout: 24 * time.Hour, // tool_timeout and run_timeout end a step before; a lost worker is found by its heartbeat
+		HeartbeatTimeout:    r.w.opts.Heartbeat,
+		WaitForCancellation: true,
+		Summary:             summary,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+	}
+	if once {
+		o.RetryPolicy.MaximumAttempts = 1
+	}
+	return o
+}
+
+// step has an activity make the next step. An activity that may have an effect which must not be repeated has one attempt; if it fails,
+// the next step settles: it answers what was begun, and may be retried.
+func (r *run) step(ctx workflow.Context) error {
+	in := &stepInput{RunID: r.id, Target: r.in.Target, After: r.last, Elapsed: r.elapsed, Outputs: r.outputs, Resume: r.resume,
+		Settle: r.settle || len(r.outputs) > 0}
+	name, summary, once := toolActivity, "", true
+	if r.next != nil {
+		summary, once = r.next.Tool, r.next.Once
+		if r.next.CallID == "" {
+			name = modelActivity
+		}
+	}
+	once = once && !in.Settle
+	r.wake, r.resume = false, false
+	var out stepOutput
+	if err := r.execute(ctx, name, r.options(once, summary), in, &out); err != nil {
+		r.resume = in.Resume
+		switch {
+		case r.cancel || ctx.Err() != nil:
+			return nil
+		case once:
+			r.settle, r.wake = true, true
+			return nil
+		}
+		return err
+	}
+	r.outputs, r.settle = nil, false
+	r.take(&out)
+	return nil
+}
+
+// execute executes one activity, and counts its time.
+func (r *run) execute(ctx workflow.Context, name string, opts workflow.ActivityOptions, in *stepInput, out *stepOutput) error {
+	stoppable, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, opts))
+	defer stop()
+	r.stop, r.began = stop, true
+	began := workflow.Now(ctx)
+	err := workflow.ExecuteActivity(stoppable, name, in).Get(stoppable, out)
+	r.elapsed += workflow.Now(ctx).Sub(began)
+	return err
+}
+
+// take takes over what a step has done.
+func (r *run) take(out *stepOutput) {
+	r.last, r.next, r.calls = out.LastID, out.Next, out.Calls
+	r.status.LastEventID, r.status.Reason, r.status.Status, r.status.Waiting = out.LastID, out.Reason, "running", out.Waiting
+	if out.Status != "" {
+		r.status.Status = out.Status
+	}
+}
+
+// wait blocks until external input was stored, or the first request for approval has expired.
+func (r *run) wait(ctx workflow.Context) {
+	input := func() bool { return r.wake || r.cancel }
+	var until time.Time
+	for _, w := range r.status.Waiting {
+		if !w.ExpiresAt.IsZero() && (until.IsZero() || w.ExpiresAt.Before(until)) {
+			until = w.ExpiresAt
+		}
+	}
+	if until.IsZero() {
+		_ = workflow.Await(ctx, input) // it fails if the workflow is cancelled
+		return
+	}
+	// The clock of a worker may be behind: a run that has just been found waiting waits a second at least.
+	ok, err := workflow.AwaitWithTimeout(ctx, max(until.Sub(workflow.Now(ctx)), time.Second), input)
+	if err == nil && !ok {
+		r.wake = true
+	}
+}
+
+// end ends the run, since the workflow or the run was cancelled.
+func (r *run) end(ctx workflow.Context) error {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	var out stepOutput
+	if err := r.execute(free, toolActivity, r.options(false, "cancel"), &stepInput{RunID: r.id, Target: r.in.Target, Cancel: true}, &out); err != nil {
+		return err
+	}
+	r.take(&out)
+	return nil
+}
+
+// continueAsNew continues the run in a new history. No update is lost: those under way are answered first, and their effect is in
+// the store.
+func (r *run) continueAsNew(ctx workflow.Context) error {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
+	for woken := workflow.GetSignalChannel(ctx, SignalWake); woken.ReceiveAsync(nil); {
+		r.wake = true
+	}
+	return workflow.NewContinueAsNewError(ctx, Name, &Input{RunID: r.id, Target: r.in.Target, Continued: &Continued{
+		LastID: r.last, Next: r.next, Elapsed: r.elapsed, Settle: r.settle, Status: r.status, Wake: r.wake, Resume: r.resume}})
+}
+
+// dispatch executes the calls of tools on task queues, and keeps their outputs for the next step.
+func (r *run) dispatch(ctx workflow.Context) {
+	stoppable, stop := workflow.WithCancel(ctx)
+	defer stop()
+	r.stop = stop
+	began := workflow.Now(ctx)
+	futures := make([]workflow.Future, len(r.calls))
+	for i := range r.calls {
+		c := &r.calls[i]
+		o := workflow.ActivityOptions{TaskQueue: c.Queue, StartToCloseTimeout: c.Timeout, ScheduleToStartTimeout: c.Timeout,
+			HeartbeatTimeout: c.Heartbeat, WaitForCancellation: true, Summary: c.Input.Tool,
+			RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumAttempts: c.Attempts}}
+		futures[i] = workflow.ExecuteActivity(workflow.WithActivityOptions(stoppable, o), c.Activity, &c.Input)
+	}
+	for i, f := range futures {
+		out := callOutput{CallID: r.calls[i].Input.CallID}
+		var got CallResult
+		if err := f.Get(stoppable, &got); err != nil {
+			out.fail(err)
+		} else {
+			out.CallResult = got
+		}
+		r.outputs = append(r.outputs, out)
+	}
+	r.elapsed += workflow.Now(ctx).Sub(began)
+	r.calls, r.wake = nil, true
+}
+
+// fail records the failure of a call on a task queue. Its outcome is known if the tool returned an error, or if no worker has begun
+// the call.
+func (o *callOutput) fail(err error) {
+	var failed *temporal.ApplicationError
+	var late *temporal.TimeoutError
+	o.IsError = true
+	switch {
+	case errors.As(err, &failed):
+		o.Code = lathe.CodeExecutionFailed
+		o.Data, _ = json.Marshal(failed.Message()) // a string
+	case errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		o.Code = lathe.CodeUnavailable
+	default: // the worker is lost, or the call took too long
+		o.Code, o.Unknown = lathe.CodeTimeout, true
+	}
+}
+
+// alreadyStarted reports whether err says that the workflow of a run was started before.
+func alreadyStarted(err error) bool {
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	return errors.As(err, &started)
+}

@@ -1,0 +1,327 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "go.temporal.io/sdk/temporal"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Each model call and each tool call is an activity, and the log is that of a run which was executed in one go.
+func TestEachStepIsAnActivity(t *testing.T) {
+	t.Parallel()
+	messages := script{calls("a look", "b save"), calls("c save"), lathe.Assistant("done")}
+	w := newWorld(t, messages, nil)
+	out, err := w.start()
+	if err != nil || out.Reason != lathe.ReasonAnswered || out.Status != "completed" || out.RunID != "run_1" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if want := []string{"model", "tool", "tool", "model", "tool", "model"}; !slices.Equal(w.steps, want) {
+		t.Errorf("activities %q, want %q", w.steps, want)
+	}
+	if got := w.results(); got != "a ok, b ok, c ok" || total(w.writes) != 2 || total(w.reads) != 1 {
+		t.Errorf("results %s, %d writes, %d reads", got, total(w.writes), total(w.reads))
+	}
+	if out.LastEventID != w.state().LastID || len(w.seen.events) != int(out.LastEventID) || w.seen.deltas == 0 {
+		t.Errorf("the log has %d events, %d were published, and %d deltas", out.LastEventID, len(w.seen.events), w.seen.deltas)
+	}
+	whole := newWorld(t, messages, nil)
+	in := &loop.Input{Run: lathe.RunInfo{RunID: "run_1", SessionID: "s"}, Park: true, Messages: []lathe.Message{lathe.User("hi")}}
+	l, _ := whole.w.opts.LoopFor("")
+	if _, err := whole.w.opts.Engine.Run(t.Context(), l, in, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(t, w.kept), kinds(t, whole.kept); got != want {
+		t.Errorf("the log in steps:\n%s\nin one go:\n%s", got, want)
+	}
+}
+
+func kinds(t *testing.T, s store.Store) string {
+	t.Helper()
+	var b strings.Builder
+	for e, err := range s.Read(t.Context(), "run_1", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(e.Data.EventType() + "\n")
+	}
+	return b.String()
+}
+
+// Whichever activity is lost, before it began or when it was done, and however often: each call has one result, in order, and a tool
+// that writes runs at most once for a call. A call that only reads is made again, with the same key.
+func TestLostActivities(t *testing.T) {
+	t.Parallel()
+	messages := script{calls("a look", "b save", "c save"), calls("d save", "e look"), lathe.Assistant("done")}
+	for _, kind := range []fault{before, after} {
+		for at := 1; at <= 9; at++ {
+			for _, times := range []int{1, 2} {
+				w := newWorld(t, messages, func(w *world) {
+					w.fail = func(n int, _ string) fault {
+						if n >= at && n < at+times {
+							return kind
+						}
+						return none
+					}
+				})
+				out, err := w.start()
+				if err != nil || out.Reason != lathe.ReasonAnswered {
+					t.Fatalf("fault %d at %d: %+v, %v", kind, at, out, err)
+				}
+				w.check()
+				if got := w.results(); got != "a ok, b ok, c ok, d ok, e ok" {
+					t.Errorf("fault %d at %d, %d times: results %s", kind, at, times, got)
+				}
+				if total(w.writes) != 3 {
+					t.Errorf("fault %d at %d: %d writes, want 3: the store had each result", kind, at, total(w.writes))
+				}
+			}
+		}
+	}
+}
+
+// fragile is a store of which one append fails, before or after it has stored its events.
+type fragile struct {
+	*store.Memory
+	left int
+	late bool
+}
+
+func (f *fragile) AppendAs(ctx context.Context, c store.Claim, last int64, events ...event.Event) (int64, error) {
+	f.left--
+	gone := &lathe.Error{Code: lathe.CodeUnavailable, Op: "test", Err: errors.New("the connection broke")}
+	if f.left == 0 && !f.late {
+		return 0, gone
+	}
+	n, err := f.Memory.AppendAs(ctx, c, last, events...)
+	if f.left == 0 {
+		return 0, gone
+	}
+	return n, err
+}
+
+// Wherever the store fails, the run comes to its end; a call that writes and whose result was lost is `interrupted`, and not repeated.
+func TestStoreFailsInAStep(t *testing.T) {
+	t.Parallel()
+	messages := script{calls("a look", "b save"), lathe.Assistant("done")}
+	interrupted := 0
+	for _, late := range []bool{false, true} {
+		for at := 1; ; at++ {
+			var f *fragile
+			w := newWorld(t, messages, func(w *world) {
+				w.store = func(m *store.Memory) store.Store {
+					f = &fragile{Memory: m, left: at, late: late}
+					return f
+				}
+			})
+			out, err := w.start()
+			if err != nil || out.Reason != lathe.ReasonAnswered {
+				t.Fatalf("append %d: %+v, %v", at, out, err)
+			}
+			if f.left > 0 {
+				break
+			}
+			w.check()
+			switch got := w.results(); got {
+			case "a ok, b ok":
+				if total(w.writes) != 1 {
+					t.Errorf("append %d: %d writes", at, total(w.writes))
+				}
+			case "a ok, b interrupted":
+				interrupted++
+			default:
+				t.Errorf("append %d: results %s", at, got)
+			}
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no failure hit a call that was begun")
+	}
+}
+
+// An approval is an update: it is rejected for another digest, and its answer is stored before it is accepted as done. Until then the
+// workflow waits without an activity.
+func TestApprovalIsAnUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, script{calls("a pay", "b save"), lathe.Assistant("done")}, nil)
+	var steps int
+	answer := func(digest string, verb approval.Verb) []any {
+		return []any{ApprovalAnswer{CallID: "a", Digest: digest, Answer: approval.Answer{Verb: verb, By: "ann"}}}
+	}
+	wrong := w.update(time.Minute, UpdateApproval, func() []any { return answer("other", approval.Approve) })
+	right := w.update(2*time.Minute, UpdateApproval, func() []any {
+		s := w.waiting()
+		if s.Status != "parked" || s.Reason != lathe.ReasonAwaitingApproval || len(s.Waiting) != 2 || s.Waiting[0].Digest == "" || total(w.writes) != 0 {
+			t.Errorf("the run waits: %+v, %d writes", s, total(w.writes))
+		}
+		steps = len(w.steps)
+		return answer(s.Waiting[0].Digest, approval.Approve)
+	})
+	out, err := w.start()
+	if err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if !wrong.rejected || wrong.accepted || !right.accepted || !right.done || right.err != nil {
+		t.Errorf("another digest: %+v; the answer: %+v", wrong, right)
+	}
+	if got := w.results(); got != "a ok, b ok" || total(w.writes) != 2 || steps != 2 {
+		t.Errorf("results %s, %d writes, %d activities before the answer", got, total(w.writes), steps)
+	}
+}
+
+// A request for approval expires by a timer of the workflow.
+func TestApprovalExpires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, script{calls("a pay"), lathe.Assistant("done")}, nil)
+	late := w.update(30*24*time.Hour, UpdateApproval, func() []any { return []any{ApprovalAnswer{CallID: "a"}} })
+	out, err := w.start()
+	if err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if got := w.results(); got != "a approval_expired" || total(w.writes) != 0 || late.accepted {
+		t.Errorf("results %s, %d writes", got, total(w.writes))
+	}
+}
+
+// The result of a client's tool is an update. The first one counts.
+func TestClientResultIsAnUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, script{calls("a yours"), lathe.Assistant("done")}, nil)
+	result := func(data string) func() []any {
+		return func() []any { return []any{ClientResult{CallID: "a", Data: json.RawMessage(data)}} }
+	}
+	none := w.update(time.Second, UpdateResult, func() []any { return []any{ClientResult{CallID: "z", Data: json.RawMessage(`1`)}} })
+	first := w.update(time.Minute, UpdateResult, result(`{"from":"the client"}`))
+	out, err := w.start(&lathe.ToolSpec{Name: "yours", Schema: json.RawMessage(`{"type":"object"}`), Owner: lathe.OwnerClient})
+	if err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if !none.rejected || !first.done || first.err != nil || w.results() != "a ok" {
+		t.Errorf("another call: %+v; the result: %+v; results %s", none, first, w.results())
+	}
+	if m := w.state().Messages; !strings.Contains(m[2].Parts[0].(lathe.ToolResult).Content, "the client") {
+		t.Errorf("the model got %+v", m[2])
+	}
+}
+
+// A run is cancelled by the update and by the cancellation of its workflow; its calls are answered, and nothing more is done.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for _, workflow := range []bool{false, true} {
+		w := newWorld(t, script{calls("a pay"), lathe.Assistant("done")}, nil)
+		if workflow {
+			w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Minute)
+		} else {
+			w.update(time.Minute, UpdateCancel, func() []any { return nil })
+		}
+		out, err := w.start()
+		switch {
+		case workflow && !sdk.IsCanceledError(err):
+			t.Errorf("the workflow was cancelled and ended with %+v, %v", out, err)
+		case !workflow && (err != nil || out.Reason != lathe.ReasonCancelled):
+			t.Errorf("the run was cancelled and ended with %+v, %v", out, err)
+		}
+		w.check()
+		if got := w.results(); got != "a cancelled" || total(w.writes) != 0 || w.state().Finished.Reason != lathe.ReasonCancelled {
+			t.Errorf("results %s, %d writes", got, total(w.writes))
+		}
+	}
+}
+
+// The run continues in a new history where the server suggests it, with what it knows.
+func TestContinueAsNew(t *testing.T) {
+	t.Parallel()
+	messages := script{calls("a save"), lathe.Assistant("done")}
+	first := newWorld(t, messages, nil)
+	first.env.SetContinueAsNewSuggested(true)
+	_, err := first.start()
+	var again *sdk.ApplicationError
+	if err == nil || errors.As(err, &again) || !strings.Contains(err.Error(), "continue as new") || len(first.steps) != 1 {
+		t.Fatalf("after %d activities: %v", len(first.steps), err)
+	}
+	s := first.state()
+	second := newWorld(t, messages, func(w *world) { w.kept = first.kept })
+	second.execute(&Input{RunID: "run_1", Continued: &Continued{LastID: s.LastID, Next: &next{CallID: "a", Tool: "save", Once: true}, Status: Status{RunID: "run_1", Status: "running"}}})
+	if err := second.env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	second.check()
+	if log := kinds(t, first.kept); strings.Contains(log, "RunResumed") || second.results() != "a ok" {
+		t.Errorf("results %s\n%s", second.results(), log)
+	}
+}
+
+// Policy, redaction and limits are those of the runner.
+func TestTheRunnerDecides(t *testing.T) {
+	t.Parallel()
+	secret := tool.Func("leak", "Leaks.", func(context.Context, struct{}) (map[string]string, error) {
+		return map[string]string{"shown": "yes", "hidden": "no"}, nil
+	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"shown"}})
+	never := tool.Func("never", "Is denied.", func(context.Context, struct{}) (string, error) { return "", nil }, &tool.FuncOptions{Effect: lathe.Writes, Show: []string{"*"}})
+	w := newWorld(t, script{calls("a leak", "b never", "c none"), lathe.Assistant("done")}, nil, secret, never)
+	if out, err := w.start(); err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if got := w.results(); got != "a ok, b policy_denied, c unknown_tool" && got != "a ok, b unknown_tool, c unknown_tool" {
+		t.Errorf("results %s", got)
+	}
+	if got := w.state().Messages[2].Parts[0].(lathe.ToolResult).Content; got != `{"shown":"yes"}` {
+		t.Errorf("the model got %s", got)
+	}
+	again := newWorld(t, script{calls("a never"), calls("b look"), calls("c look"), calls("d look"), calls("e look"), calls("f look"), calls("g look"), lathe.Assistant("done")}, nil)
+	again.w.opts.LoopFor = limited(again)
+	if out, err := again.start(); err != nil || out.Reason != lathe.ReasonMaxIterations {
+		t.Errorf("beyond max_iterations: %+v, %v", out, err)
+	}
+}
+
+// limited returns the loops of the world with a limit of three turns.
+func limited(w *world) func(string) (*loop.Loop, error) {
+	return func(string) (*loop.Loop, error) {
+		set, err := tool.NewSet(tool.Func("look", "Looks.", w.Done(w.reads), &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
+		if err != nil {
+			return nil, err
+		}
+		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+		if err != nil {
+			return nil, err
+		}
+		messages := script{}
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			messages = append(messages, calls(id+" look"))
+		}
+		return loop.New(messages, runner, &loop.Options{Limits: lathe.Limits{MaxIterations: 3}, Settings: lathe.Settings{OnLimit: lathe.OnLimitStop}})
+	}
+}
+
+func TestNewWorkflowRefuses(t *testing.T) {
+	t.Parallel()
+	e, err := engine.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, opts := range map[string]*Options{"nothing": nil, "no loop": {Engine: e, Store: store.NewMemory(nil)}, "no store": {Engine: e}} {
+		if w, err := NewWorkflow(nil, opts); w != nil || lathe.CodeOf(err) != lathe.CodeInvalidConfig {
+			t.Errorf("%s: %v, %v", name, w, err)
+		}
+	}
+}
