@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -115,7 +117,9 @@ func newWorld(t *testing.T, messages script, change func(*world), more ...lathe.
 	t.Helper()
 	w := &world{t: t, kept: store.NewMemory(nil), writes: map[string]int{}, reads: map[string]int{}, seen: &seen{events: map[int64]int{}},
 		fail: func(int, string) fault { return none }, store: func(m *store.Memory) store.Store { return m }}
-	w.env = (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w.env = suite.NewTestWorkflowEnvironment()
 	w.env.SetTestTimeout(time.Minute)
 	if change != nil {
 		change(w)
