@@ -190,7 +190,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 		})
 		p.put(`<details class="box m{}`+either(g.Failed == 0, " passed", "")+`"`+either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, column, g.Label)
 		if n := g.Row.Runs + g.Row.Controls; n > 0 {
-			p.put("{} of {} passed:", g.Row.OK+g.Row.ControlsOK, n)
+			p.put("{} of {} passed"+either(len(g.Row.Classes) > 0, ":", ""), g.Row.OK+g.Row.ControlsOK, n)
 		} else {
 			p.put("no score:")
 		}

@@ -1,8 +1,8 @@
 package eval
 
 func (p *page) intervals(d intervals) {
-	p.put(`<svg width="{}" height="{}" role="img" aria-label="rates with intervals">
-`, d.Width, d.Height)
+	p.put(`<svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="rates with intervals">
+`, d.Width, d.Height, d.Width, d.Height)
 	p.ticks(d.Ticks, 2, d.Height)
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -21,8 +21,8 @@ func (p *page) intervals(d intervals) {
 func (p *page) heat(d heat) {
 	p.put(`
 <h2>Models and scenarios</h2>
-<div class="scroll" tabindex="0" role="region" aria-label="models and scenarios"><svg width="{}" height="{}" role="img" aria-label="rate of each model at each scenario">
-`, d.Width, d.Height)
+<div class="scroll" tabindex="0" role="region" aria-label="models and scenarios"><svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="rate of each model at each scenario">
+`, d.Width, d.Height, d.Width, d.Height)
 	for _, c := range d.Columns {
 		p.put("<text transform=\"translate({} {}) rotate(-40)\">{}<title>{}</title></text>\n", c.X, c.Y, c.Text, c.Title)
 	}
@@ -40,8 +40,8 @@ func (p *page) latency(d latency) {
 	p.put(`
 <h2>Time of a run</h2>
 <p class="soft">Each bar counts runs. Solid line: half of the runs took less (p50). Broken line: 95 of 100 took less (p95). The scale multiplies.</p>
-<div class="scroll" tabindex="0" role="region" aria-label="times"><svg width="{}" height="{}" role="img" aria-label="distribution of times">
-`, d.Width, d.Height)
+<div class="scroll" tabindex="0" role="region" aria-label="times"><svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="distribution of times">
+`, d.Width, d.Height, d.Width, d.Height)
 	p.ticks(d.Ticks, 4, d.Height)
 	for i := range d.Rows {
 		r := &d.Rows[i]

@@ -141,16 +141,19 @@ func (rep *Report) WriteJUnit(w io.Writer) error {
 
 const pageStyle = `:root{color-scheme:light dark;--bg:#fff;--fg:#1b1e23;--soft:#5b6370;--line:#d7dbe0;--good:#0b5a9c;--bad:#a8430a}
 @media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e6e8eb;--soft:#a0a8b3;--line:#353b44;--good:#6db3f2;--bad:#f0975c}}
-body{margin:2rem auto;max-width:60rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
+body{margin:2rem auto;max-width:66rem;padding:0 1rem;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}.soft{color:var(--soft)}.passed{color:var(--good)}.failed,.differs{color:var(--bad)}
 table{border-collapse:collapse;width:100%}th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}
 td small,th small{display:block;font-weight:400;color:var(--soft)}
-td[data-of=Verdict]{white-space:nowrap}th[scope=row],td[data-of=Model]{overflow-wrap:anywhere}
-@media(max-width:40rem){thead{position:absolute;clip-path:inset(50%)}tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}td,tbody th{display:block;border:0;padding:.05rem 0}td[data-of]::before{content:attr(data-of) ": ";color:var(--soft)}}
+td[data-of=Verdict],td>span{white-space:nowrap}th[scope=row],td[data-of=Model]{overflow-wrap:anywhere}
+@media(max-width:40rem){thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}td,tbody th{display:block;border:0;padding:.05rem 0}td[data-of]::before{content:attr(data-of) ": ";color:var(--soft)}}
 @media print{:root{--bg:#fff;--fg:#000;--soft:#444;--line:#999;--good:#000;--bad:#000}body{max-width:none;margin:0}tr{break-inside:avoid}}
 `
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD")
+// stops say why requests were not sent.
+var stops = map[string]string{stoppedSilent: ", the server gave no answer in time or refused the key", stoppedRequests: ", the budget of requests was used up", stoppedTokens: ", the budget of tokens was used up"}
+
+var escaper = strings.NewReplacer(" %", "\u00a0%", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD")
 
 // WriteHTML writes the report as one page that loads nothing.
 func (rep *Report) WriteHTML(w io.Writer) error {
@@ -164,22 +167,29 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 		}
 		_, _ = b.WriteString(markup)
 	}
+	tally := func(t Tally) {
+		count, interval := t.texts()
+		put("<span>{}</span>", count)
+		if interval != "" {
+			put(" <span class=\"soft\">{}</span>", interval)
+		}
+	}
 	put("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Verification of {}</title>\n<style>\n", rep.Target.Model)
 	_, _ = b.WriteString(pageStyle)
 	put("</style>\n</head>\n<body>\n<main>\n<h1>Verification of {}</h1>\n<p class=\"{}\"><strong>{}</strong>{}</p>\n", rep.Target.Model, rep.Status, rep.Status, suffix(rep.Why))
 	put("<h2>What was measured</h2>\n<table>\n<thead><tr><th scope=\"col\">Endpoint</th><th scope=\"col\">Model</th><th scope=\"col\">Requests</th><th scope=\"col\">Tokens</th><th scope=\"col\">First byte, end</th></tr></thead>\n<tbody>\n")
-	for _, s := range []*Side{&rep.Target, rep.Reference} {
+	for i, s := range []*Side{&rep.Target, rep.Reference} {
 		if s == nil {
 			continue
 		}
-		put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}</small></th><td data-of=\"Model\">{}", s.Server, s.Wire, s.Model)
+		put("<tr><th scope=\"row\">{}<small class=\"soft\">{} {}</small></th><td data-of=\"Model\">{}", either(i == 0, "Target", "Reference"), s.Server, s.Wire, s.Model)
 		if s.Answered != "" && s.Answered != s.Model {
 			put("<small>answered as {}</small>", s.Answered)
 		}
-		put("</td><td data-of=\"Requests\">{}<small>{} not measured</small></td><td data-of=\"Tokens\">{} in, {} out</td><td data-of=\"First byte, end\">{} ms, {} ms<small>p95 {} ms, {} ms</small></td></tr>\n",
-			s.Requests, s.NotMeasured, s.InputTokens, s.OutputTokens, s.First50, s.Whole50, s.First95, s.Whole95)
+		put("</td><td data-of=\"Requests\">{}<small>{} not measured{}</small></td><td data-of=\"Tokens\">{} in, {} out</td><td data-of=\"First byte, end\">{} ms, {} ms<small>p95 {} ms, {} ms</small></td></tr>\n",
+			s.Requests, s.NotMeasured, stops[s.Stopped], s.InputTokens, s.OutputTokens, s.First50, s.Whole50, s.First95, s.Whole95)
 	}
-	put("</tbody></table>\n<p class=\"soft\">{}, Lathe {}, {} trials, suite {}</p>\n", rep.Started.Format("2006-01-02 15:04 MST"), rep.Lathe, rep.Trials, rep.Suite[:min(12, len(rep.Suite))])
+	put("</tbody></table>\n<p class=\"soft\">{}, Lathe {}, {} trials, at most {} requests and {} tokens, suite {}</p>\n", rep.Started.Format("2006-01-02 15:04 MST"), rep.Lathe, rep.Trials, rep.Budget.Requests, rep.Budget.Tokens, rep.Suite[:min(12, len(rep.Suite))])
 	put("<h2>Metrics</h2>\n<table>\n<thead><tr><th scope=\"col\">Metric</th><th scope=\"col\">Target</th>")
 	if rep.Reference != nil {
 		put("<th scope=\"col\">Reference</th><th scope=\"col\">P</th>")
@@ -187,17 +197,27 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 	put("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n")
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
-		put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}: {}</small></th><td data-of=\"Target\">{}", m.Name, m.ID, m.Counts, m.Target.text())
+		put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}: {}</small></th><td data-of=\"Target\">", m.Name, m.ID, m.Counts)
+		tally(m.Target)
 		for _, d := range m.Deviations {
 			put("<small>{}: {} {}</small>", d.ID, d.count(rep.Reference != nil), d.Seen)
 		}
 		put("</td>")
 		if m.Reference != nil {
-			put("<td data-of=\"Reference\">{}</td><td data-of=\"P\">{}</td>", m.Reference.text(), fmt.Sprintf("%.3f", *m.P))
+			put("<td data-of=\"Reference\">")
+			tally(*m.Reference)
+			put("</td><td data-of=\"P\">{}</td>", m.chance())
 		}
 		put("<td data-of=\"Verdict\" class=\"{}\">{}{}</td></tr>\n", m.Verdict, strings.ReplaceAll(string(m.Verdict), "_", " "), either(m.Differs, ", differs", ""))
 	}
 	put("</tbody></table>\n")
+	if len(rep.PassK) > 0 {
+		put("<h2>All of k trials of one request (pass^k)</h2>\n<p>{}", passText(rep.PassK))
+		if len(rep.ReferencePassK) > 0 {
+			put("<br>Reference: {}", passText(rep.ReferencePassK))
+		}
+		put("</p>\n")
+	}
 	if t := rep.Trigger; t != nil {
 		put("<h2>Trigger similarity</h2>\n<p>F1 {}: both call on {} prompts, only the target on {}, only the reference on {}, neither on {}. The reference with itself has {}.</p>\n", maybe(t.F1), t.TP, t.FP, t.FN, t.TN, maybe(t.Noise))
 	}

@@ -222,7 +222,7 @@ func TestFilesOfAReport(t *testing.T) {
 		Title   string   `xml:"title"`
 		Texts   []string `xml:"g>text"`
 	}
-	if err := xml.Unmarshal(picture.Bytes(), &drawn); err != nil || drawn.XMLName.Local != "svg" || drawn.Title != "tool calls: 99 % (n=100), failed" || len(drawn.Texts) != 2 {
+	if err := xml.Unmarshal(picture.Bytes(), &drawn); err != nil || drawn.XMLName.Local != "svg" || drawn.Title != "tool calls: 99\u00a0% (n=100), failed" || len(drawn.Texts) != 2 {
 		t.Errorf("%v, %+v", err, drawn)
 	}
 	var suite junitSuite

@@ -141,6 +141,25 @@ func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	return len(calls) > 0
 }
 
+// fits counts whether the calls of an answer fit their schemas, and notes what their arguments show.
+func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
+	ok := allValid(a, tools)
+	s.count(metric, ok)
+	if ok {
+		return
+	}
+	shown := false
+	for _, id := range a.Findings {
+		if slices.Contains(badArguments, id) {
+			s.deviate(metric, id)
+			shown = true
+		}
+	}
+	if !shown {
+		s.deviate(metric, "schema-violated")
+	}
+}
+
 // conducts judges a turn with tools: it has a call where one is asked for, and none of a tool that is not offered. It reports
 // whether the calls can be judged further.
 func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
@@ -164,7 +183,7 @@ func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) 
 // auto judges the calls of an answer by the formula of the K2 Vendor Verifier.
 func (s *side) auto(a *doctor.Answer, tools []*lathe.ToolSpec) {
 	if a.Finish.Reason == lathe.FinishToolCalls {
-		s.count(metricAuto, allValid(a, tools))
+		s.fits(metricAuto, a, tools)
 	}
 }
 
@@ -210,7 +229,7 @@ func askSchemas(ctx context.Context, s *side) {
 				s.tally(metric).Refused++
 			case o == whole && len(a.Finish.Message.Calls()) > 0:
 				if _, known := valid(&a.Finish.Message.Calls()[0], req.Tools); known {
-					s.count(metric, allValid(a, req.Tools))
+					s.fits(metric, a, req.Tools)
 					continue
 				}
 				s.conducts(a, req.Tools, true)
@@ -332,7 +351,11 @@ func askStrict(ctx context.Context, s *side) {
 		if o == whole && !s.conducts(a, req.Tools, true) {
 			continue
 		}
-		s.feature(metricStrict, o, func() bool { return allValid(a, req.Tools) })
+		if o == whole {
+			s.fits(metricStrict, a, req.Tools)
+		} else if o == refused {
+			s.tally(metricStrict).Refused++
+		}
 	}
 }
 

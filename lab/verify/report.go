@@ -282,6 +282,7 @@ var seen = map[string]string{
 	"usage-total":            "Input and output tokens are not the total.",
 	"usage-differs-streamed": "The same prompt has other input tokens when the answer is streamed.",
 	"usage-not-growing":      "A longer prompt does not have more input tokens.",
+	"schema-violated":        "Arguments do not fit the schema of their tool.",
 	"accepted-without-tools": "The server answers although tool_choice requires a call and there is no tool.",
 }
 
@@ -352,14 +353,28 @@ func (rep *Report) Differences() []string {
 }
 
 func (t Tally) text() string {
+	count, interval := t.texts()
+	return strings.TrimSpace(count + " " + interval)
+}
+
+// texts returns the count and rate, and the interval, which is empty without cases.
+func (t Tally) texts() (count, interval string) {
 	switch {
 	case t.N == 0 && t.Refused > 0:
-		return "refused"
+		return "refused", ""
 	case t.N == 0:
-		return "–"
+		return "–", ""
 	}
 	rate, low, high := t.Rate()
-	return fmt.Sprintf("%d/%d %s (%.0f–%.0f)", t.OK, t.N, percent(rate), 100*low, 100*high)
+	return fmt.Sprintf("%d/%d %s", t.OK, t.N, percent(rate)), fmt.Sprintf("(%.0f–%.0f)", 100*low, 100*high)
+}
+
+// chance is P as text, without meaning where there is nothing to compare.
+func (m *Metric) chance() string {
+	if m.P == nil || m.Target.N+m.Target.Refused == 0 || m.Reference.N+m.Reference.Refused == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f", *m.P)
 }
 
 // passText lists the estimates of pass^k.
@@ -421,7 +436,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 		m := &rep.Metrics[i]
 		fmt.Fprintf(tw, "%s\t%s\t", m.ID, m.Target.text())
 		if m.Reference != nil {
-			fmt.Fprintf(tw, "%s\t%.3f\t", m.Reference.text(), *m.P)
+			fmt.Fprintf(tw, "%s\t%s\t", m.Reference.text(), m.chance())
 		}
 		verdict := strings.ReplaceAll(string(m.Verdict), "_", " ")
 		if m.Differs {

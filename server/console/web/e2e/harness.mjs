@@ -89,7 +89,8 @@ export async function open() {
         if (g !== w) faults.push(`${what}: ${g}, want ${w}`);
       };
       try {
-        await test.default({ page, context, base: server.base, view, server, bin, check, axe: (where) => axe(page, where, faults), shot: (part = "") => shot(page, `${name}${part && `-${part}`}`), watch: (p) => watch(p, server.base, faults) });
+        await test.default({ page, context, base: server.base, view, server, bin, check, axe: (where) => axe(page, where, faults), shot: (part = "") => shot(page, `${name}${part && `-${part}`}`), watch: (p) => watch(p, server.base, faults),
+          axeOn: (p, where) => axe(p, where, faults), wideOn: (p, where) => wide(p, faults, where), shotOf: (p, part) => shot(p, `${name}-${part}`, true) });
         await wide(page, faults);
       } catch (e) {
         faults.push(String(e.stack ?? e));
@@ -138,13 +139,13 @@ async function axe(page, where, faults) {
 }
 
 // wide adds a fault if the page scrolls sideways.
-async function wide(page, faults) {
+async function wide(page, faults, where = "the page") {
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  if (over > 0) faults.push(`the page is ${over} px too wide`);
+  if (over > 0) faults.push(`${where} is ${over} px too wide`);
 }
 
-async function shot(page, name) {
+async function shot(page, name, fullPage = false) {
   if (!process.env.SHOTS) return;
   mkdirSync(process.env.SHOTS, { recursive: true });
-  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
+  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), fullPage });
 }
