@@ -12,6 +12,10 @@ func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller)
 		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server does not read its configuration again."})
 		return
 	}
+	if p := h.takes(); p != nil {
+		c.fail(w, p)
+		return
+	}
 	// A client that leaves does not end the reload: half of it would be done for nothing, and its cause is in the log only.
 	if err := h.opts.Reload(context.WithoutCancel(r.Context()), c.decider()); err != nil {
 		c.fail(w, &problem{Status: http.StatusUnprocessableEntity, Code: "invalid_config",

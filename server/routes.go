@@ -18,7 +18,7 @@ type route struct {
 	body       bodyRule
 	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
 	maxBody int64
-	// startsRun refuses the request while the server drains. A reload is refused then, too.
+	// startsRun refuses the request while the server drains.
 	startsRun bool
 	// outlivesDrain is set if a drain does not wait for the request: its handler ends it.
 	outlivesDrain bool
@@ -100,7 +100,7 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/chat/{id}/stream", handle: g.withStore(g.ui.watchUI), pool: watcherPool},
 		{pattern: "POST /api/chat/resume", handle: g.withStore(g.ui.resumeUI), pool: watcherPool, body: wholeBody},
 
-		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload), startsRun: true},
+		{pattern: "POST /api/reload", handle: onlyAdmin(g.state.reload)},
 		{pattern: "POST /api/session/links", handle: g.makeLink},
 
 		{pattern: "GET /metrics", handle: g.metrics, pool: noPool},
