@@ -71,7 +71,16 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 	case err != nil:
 		c.code = "watch_ended"
 	}
+	if h.leaving.Err() != nil && !x.over && x.follow != "false" && r.Context().Err() == nil {
+		x.buf = sse.AppendEvent(x.buf, sse.Event{Type: "server_draining", Data: drainingEvent})
+		_ = x.flush() // the client may have disconnected
+	}
 }
+
+// drainingEvent is the data of the event server_draining, the last of a stream that ends before its run because the server
+// stops. It is no event of the run and has no id: the client reconnects with the id that it has, at another process or at this
+// one's successor.
+var drainingEvent = []byte(`{"type":"server_draining","reconnect_ms":` + strconv.Itoa(retryMS) + `}`)
 
 // position returns the ID of the event after which a watcher continues.
 func position(r *http.Request) (int64, *problem) {

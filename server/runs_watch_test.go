@@ -321,6 +321,9 @@ func TestDrainEndsWatches(t *testing.T) {
 	for e := x.next(); e.Type != "RunPaused"; e = x.next() { //nolint:revive // it reads up to there
 	}
 	h.gateway.Drain(t.Context())
+	if e := x.next(); e == nil || e.Type != "server_draining" || e.ID != "" || e.Line != `{"type":"server_draining","reconnect_ms":1000}` {
+		t.Errorf("%+v at the drain", e)
+	}
 	if e := x.next(); e != nil {
 		t.Errorf("%s after the drain", e.Type)
 	}

@@ -239,6 +239,9 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 		case err != nil:
 			return &exitError{exitFailed, fmt.Errorf("the events of the daemon at %s cannot be read: %w", c.base, err)}
 		}
+		if frame.Type == "server_draining" { // the daemon stops, and ends the stream
+			continue
+		}
 		var e event.Event
 		if err := json.Unmarshal(frame.Data, &e); err != nil {
 			return &exitError{exitFailed, fmt.Errorf("an event of the daemon at %s cannot be read: %w", c.base, err)}

@@ -23,6 +23,7 @@ export function useEvents(id: string, paused = false) {
     const aborter = new AbortController();
     follow(`api/runs/${enc(id)}/events`, { signal: aborter.signal, on: (e) => {
       const event = readEvent(e.data), list = all.current;
+      if (event.type === "server_draining") return; // the stream ends; follow resumes it
       if (event.event_id !== undefined) { // what it replaces is no longer needed
         if (event.event_id <= (list.findLast((x) => x.event_id !== undefined)?.event_id ?? 0)) return;
         if (event.type === "ModelCallFinished") all.current = list.filter((x) => x.event_id !== undefined);
