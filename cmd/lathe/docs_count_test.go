@@ -80,9 +80,10 @@ var fromOutside = map[string]string{
 
 // scripts lists the pages with blocks of the language sh, with the test that executes them, or the reason why none does.
 var scripts = map[string]struct{ test, why string }{
-	"docs/deploy.md":    {why: "installs into the system, or needs a container engine"},
-	"docs/operating.md": {test: "TestPostgresBackupOfTheDocument"},
-	"docs/release.md":   {why: "builds for six platforms; the tests of internal/release build for one"},
+	"docs/deploy.md":           {why: "installs into the system, or needs a container engine"},
+	"docs/operating.md":        {test: "TestPostgresBackupOfTheDocument"},
+	"docs/tutorial-gateway.md": {test: "TestPrometheusOfTheTutorial"},
+	"docs/release.md":          {why: "builds for six platforms; the tests of internal/release build for one"},
 }
 
 const login = "the test starts a server with OAuth"
@@ -123,6 +124,11 @@ func TestEveryDocumentedCommandIsExecuted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofPostgres, err := filepath.Glob(filepath.Join("testdata", "postgres", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	followers = append(followers, ofPostgres...)
 	page := regexp.MustCompile(`(?m)^docs \$DOCS/(\S+)$`)
 	own := regexp.MustCompile(`(?m)^(?:#.*|\[.*\] skip .*|docs \S+|protected|gosource|)\n`)
 	for _, script := range followers {

@@ -93,7 +93,7 @@ func followDocument(ts *testscript.TestScript, neg bool, args []string) {
 	text, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	f := &follower{ts: ts, page: filepath.Base(args[0]), ports: map[string]string{}, files: map[string]string{},
-		env: []string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "TZ", "SIM", "LATHE", "SEARCH_URL", "NOTES_URL"}}
+		env: []string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "TZ", "SIM", "LATHE", "SEARCH_URL", "NOTES_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}}
 	ts.Defer(f.stop)
 	if ts.Getenv("HOME") == "/no-home" {
 		ts.Check(os.Mkdir(ts.MkAbs("home"), 0o700))
