@@ -82,17 +82,17 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 		r.preferAssertions(res)
 		return
 	case lathe.ReasonRunTimeout:
-		r.Class, r.Error = ClassTimeout, "the time of the run (--timeout) ended"
+		r.Class, r.Error, r.Unfinished = ClassTimeout, "the time of the run (--timeout) ended", true
 		return
 	case lathe.ReasonUpstreamError:
-		r.Class = upstreamClass(res.Err)
+		r.Class, r.Unfinished = upstreamClass(res.Err), true
 		return
 	case lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal, lathe.ReasonGuestFault, lathe.ReasonBudgetExhausted:
 		r.Class = ClassException
 		return
 	case lathe.ReasonAnswered:
 	default:
-		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
+		r.Class, r.Error, r.Unfinished = ClassAssertionFailed, "the run ended "+string(res.Reason), true
 	}
 	failed := r.failedChecks()
 	if len(failed) > 0 {

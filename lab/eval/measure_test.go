@@ -289,11 +289,23 @@ func (faultless) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe
 	}
 }
 
-// A server that refuses 40 of 100 second turns shows 60 %, however often its folder is resumed.
+// A server that refuses 40 of 100 second turns shows 60 %, however often its folder is resumed. The
+// turn may be that after a call, or that after a reply of the user. What the server did lowers no rate of what the model did.
 func TestRateRestsWhenItIsResumed(t *testing.T) {
 	t.Parallel()
 	s, sc := scenarios(t, "happy_path")
-	dir, m := t.TempDir(), &refuses{Model: target("sim/eval").Model}
+	restsAtSixty(t, s, sc, target("sim/eval").Model)
+	s = eval.Retail()
+	sc, err := s.Find("cancel_open_order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restsAtSixty(t, s, sc, eval.Play(sc[0].Gold))
+}
+
+func restsAtSixty(t *testing.T, s *eval.Suite, sc []*eval.Scenario, model lathe.Model) {
+	t.Helper()
+	dir, m := t.TempDir(), &refuses{Model: model}
 	for range 5 {
 		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "tuf", Model: m}}, &eval.Options{Dir: dir, Resume: true, Trials: 100})
 		if err != nil {
@@ -302,6 +314,9 @@ func TestRateRestsWhenItIsResumed(t *testing.T) {
 		row := rep.Summary().Models[0]
 		if row.Runs != 100 || row.OK != 60 || row.Errors != 0 || row.Low > 0.6 || row.High < 0.6 || row.Classes["HTTP_400"] != 40 {
 			t.Errorf("%d of %d, %.2f to %.2f, %v", row.OK, row.Runs, row.Low, row.High, row.Classes)
+		}
+		if row.Unfinished[lathe.ReasonUpstreamError] != 40 || *row.StateRate != 1 || *row.TraceRate != 1 || *row.TextRate != 1 {
+			t.Errorf("unfinished %v, state %.2f, trace %.2f, text %.2f", row.Unfinished, *row.StateRate, *row.TraceRate, *row.TextRate)
 		}
 		if p := row.PassK[0]; p.K != 2 || math.Abs(p.Rate-60.0*59/(100*99)) > 1e-9 || p.Low > 0.36 || p.High < 0.36 {
 			t.Errorf("pass^2 is %+v, want 0.36", p)
@@ -319,8 +334,13 @@ type refuses struct {
 }
 
 func (m *refuses) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	last := req.Messages[len(req.Messages)-1]
-	if len(req.Messages) == 4 && last.Role == lathe.RoleTool && m.second.Add(1)%10 < 4 {
+	answers := 0
+	for i := range req.Messages {
+		if req.Messages[i].Role == lathe.RoleAssistant {
+			answers++
+		}
+	}
+	if answers == 1 && m.second.Add(1)%10 < 4 {
 		return func(yield func(lathe.Delta, error) bool) {
 			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "test", Err: &lathe.UpstreamError{Kind: lathe.Upstream4xx, Status: 400, ProviderCode: "tool_use_failed"}})
 		}

@@ -51,7 +51,7 @@ type Row struct {
 	OKRate       float64 `json:"-"` // of Runs; in JSON ok_rate, null without runs
 	Low          float64 `json:"-"` // the Wilson interval of 95 %, ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
-	// The rates of runs whose state, trace and last words were right, among those with such asserts.
+	// The rates of runs whose state, trace and last words were right, among those with such asserts that ended in an answer.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`
@@ -65,6 +65,20 @@ type Row struct {
 	CallP50        int64 `json:"call_ms_p50"`
 	CallP95        int64 `json:"call_ms_p95"`
 	answered       int
+
+	// Unfinished counts those of Runs that the server or a limit ended, by how they ended.
+	Unfinished map[lathe.Reason]int `json:"unfinished,omitempty"`
+	// ToolCalls are the calls of all runs but those of scenarios that ask for a mistake on purpose. Malformed are those that Lathe had to repair, or could not execute as the model or its
+	// server wrote them. A call that a limit of the answer cut off is not one of these: see Unfinished.
+	ToolCalls int `json:"tool_calls"`
+	Malformed int `json:"malformed_calls,omitempty"`
+	// Of the model calls of all runs: those whose answer deviates from its wire, with the kinds of deviation; attempts that
+	// failed before an answer; answers with neither text nor calls; those without usage.
+	Deviating  int            `json:"deviating_answers,omitempty"`
+	Deviations map[string]int `json:"deviations,omitempty"`
+	Retries    int            `json:"retries,omitempty"`
+	Blank      int            `json:"blank_answers,omitempty"`
+	NoUsage    int            `json:"answers_without_usage,omitempty"`
 
 	Usage lathe.Usage `json:"usage"` // of all runs
 	// Cost is in US dollars, of all runs, by the price of the model, else as the server reports it.
@@ -281,6 +295,7 @@ func count(runs []*Run) Row {
 		row.Usage.Add(r.Usage)
 		row.Cost += r.Cost
 		row.Repeated += max(r.Attempts-1, 0)
+		row.addCalls(r)
 		for _, c := range r.Calls {
 			row.ModelCalls++
 			calls = append(calls, c.MS)
@@ -328,6 +343,13 @@ func count(runs []*Run) Row {
 		}
 		tallies[r.Scenario] = one
 		ms = append(ms, r.ElapsedMS)
+		if r.Unfinished {
+			if row.Unfinished == nil {
+				row.Unfinished = map[lathe.Reason]int{}
+			}
+			row.Unfinished[r.Reason]++
+			continue
+		}
 		for i, g := range groups {
 			if ok, checked := r.group(g); checked {
 				had[i]++
@@ -350,6 +372,53 @@ func count(runs []*Run) Row {
 		}
 	}
 	return row
+}
+
+// malformedCodes are the codes of calls that are not executed because of how they are written.
+var malformedCodes = []lathe.Code{lathe.CodePayloadTooLarge, lathe.CodePayloadParseError, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge, lathe.CodeInvalidArguments,
+	lathe.CodeUnknownTool}
+
+// argumentsFault is the kind of deviation of a call whose arguments are no object: such a call is malformed, and counted as that alone.
+const argumentsFault = "arguments_not_object"
+
+// addCalls counts how the tool calls of a run were written, and how its model calls went.
+func (r *Row) addCalls(run *Run) {
+	for _, turn := range run.Trace {
+		if run.Provokes {
+			break
+		}
+		for _, c := range turn.Calls {
+			r.ToolCalls++
+			if c.Repaired || !c.Executed && slices.Contains(malformedCodes, c.Code) {
+				r.Malformed++
+			}
+		}
+	}
+	for _, c := range run.Calls {
+		if c.TTFTMS != nil { // else the class of the run counts it
+			r.Retries += c.Retries
+		}
+		if c.Blank {
+			r.Blank++
+		}
+		if c.NoUsage {
+			r.NoUsage++
+		}
+		deviates := false
+		for _, f := range c.Faults {
+			if f.Kind == argumentsFault {
+				continue
+			}
+			if r.Deviations == nil {
+				r.Deviations = map[string]int{}
+			}
+			r.Deviations[f.Kind]++
+			deviates = true
+		}
+		if deviates {
+			r.Deviating++
+		}
+	}
 }
 
 // A kind is what the runs of a scenario say of a model.
@@ -457,6 +526,9 @@ func writeFailures(w io.Writer, row *Row) error {
 			fmt.Fprintln(w, " did not pass")
 		}
 	}
+	if words := row.form(); words != "" {
+		fmt.Fprintf(w, "\n%s: %s\n", oneLine(row.Model), words)
+	}
 	if row.Refused > 0 {
 		fmt.Fprintf(w, "\n%s: the server refused %d of %d runs; they count in the rate\n", oneLine(row.Model), row.Refused, row.Runs)
 	}
@@ -464,6 +536,41 @@ func writeFailures(w io.Writer, row *Row) error {
 		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario tests how a model recovers from a mistake, and the model made none\n", oneLine(row.Model), row.NotProvoked)
 	}
 	return nil
+}
+
+// unfinished counts the runs that did not end in an answer.
+func (r *Row) unfinished() (n int) {
+	for _, c := range r.Unfinished {
+		n += c
+	}
+	return n
+}
+
+// form says in words what was wrong with the form of calls and answers, "" for nothing.
+func (r *Row) form() string {
+	var parts []string
+	if r.Malformed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d tool calls malformed", r.Malformed, r.ToolCalls))
+	}
+	if r.Deviating > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d answers deviate from the wire (%s)", r.Deviating, r.ModelCalls, r.deviations()))
+	}
+	if r.Retries > 0 {
+		parts = append(parts, fmt.Sprintf("%d attempts repeated", r.Retries))
+	}
+	if r.Blank > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d answers blank", r.Blank, r.ModelCalls))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// deviations lists the kinds of deviation with their counts.
+func (r *Row) deviations() string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Deviations)) {
+		parts = append(parts, fmt.Sprintf("%s %d", oneLine(kind), r.Deviations[kind]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // writePassK writes pass^k of each model that has enough runs of each scenario.

@@ -98,7 +98,9 @@ type Run struct {
 	// Control says that the scenario has tools turned off: it is counted apart from those with tools.
 	Control bool `json:"control,omitempty"`
 	// Provokes says that the scenario asks for a mistake on purpose, to see how the model recovers: it is counted apart.
-	Provokes      bool      `json:"provokes,omitempty"`
+	Provokes bool `json:"provokes,omitempty"`
+	// Unfinished says that the server or a limit ended the run, and not an answer: its checks are in no rate of state, trace and text.
+	Unfinished    bool      `json:"unfinished,omitempty"`
 	Class         Class     `json:"error_class,omitempty"`
 	Error         string    `json:"error_message,omitempty"`
 	ServerMessage string    `json:"error_hint,omitempty"` // the server's own words, bounded and without keys

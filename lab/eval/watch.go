@@ -37,6 +37,11 @@ type ModelCall struct {
 	MS     int64  `json:"elapsed_ms"`
 	// Faults is the damage that was tolerated in the answer.
 	Faults []lathe.Fault `json:"faults,omitempty"`
+	// Retries counts the attempts that failed before the answer began.
+	Retries int `json:"retries,omitempty"`
+	// Blank says that the answer has neither text nor calls, NoUsage that the server did not say how many tokens it used.
+	Blank   bool `json:"blank,omitempty"`
+	NoUsage bool `json:"no_usage,omitempty"`
 }
 
 // promptHash is the SHA-256 of the messages and tools of a request as JSON, "" where they cannot be written.
@@ -68,8 +73,12 @@ func (s *seen) note(call int, start time.Time, d *lathe.Delta) {
 	if c.TTFTMS == nil && d.Kind != lathe.DeltaRetry {
 		c.TTFTMS = &ms
 	}
-	if d.Kind == lathe.DeltaFinish && d.Finish != nil {
-		c.Model, c.Faults = d.Finish.Model, d.Finish.Faults
+	if d.Kind == lathe.DeltaRetry {
+		c.Retries++
+	}
+	if f := d.Finish; d.Kind == lathe.DeltaFinish && f != nil {
+		c.Model, c.Faults, c.NoUsage = f.Model, f.Faults, f.Usage == (lathe.Usage{})
+		c.Blank = strings.TrimSpace(f.Message.Text()) == "" && len(f.Message.Calls()) == 0
 	}
 }
 
