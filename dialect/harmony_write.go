@@ -10,6 +10,7 @@ import (
 
 var harmonyForm = form{
 	call:   appendHarmonyCall,
+	layout: harmonyLayout,
 	result: appendHarmonyResult,
 	tools: func(dst []byte, tools []*lathe.ToolSpec) []byte {
 		dst = appendNamespace(dst, tools)

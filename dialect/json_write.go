@@ -14,7 +14,8 @@ func jsonForm(f *jsonFamily, call, result string) form {
 	calls, results := newPattern(call), newPattern(result)
 	clean, escape := f.cleaner(), newEscaper(f.reservedMarks())
 	out := form{
-		clean: clean,
+		clean:  clean,
+		layout: func() *callLayout { return f.layout(call) },
 		arguments: func(args string) string {
 			if rawjson.Check([]byte(args), rawjson.Limits{}) == nil {
 				return escape(args)
@@ -166,6 +167,7 @@ func newCleaner(list []string) func(string) string {
 func mistralForm() form {
 	f := jsonForm(mistralFamily, "[TOOL_CALLS]NAME[CALL_ID]ID[ARGS]ARGS",
 		`[TOOL_RESULTS]{"content": "JSON", "call_id": "ID"}[/TOOL_RESULTS]`)
+	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // ID is both marks with the id, or one
 	short, call := newPattern("[TOOL_CALLS]NAME[ARGS]ARGS"), f.call
 	f.call = func(dst []byte, c lathe.ToolCall, args string) []byte {
 		if fields := mistralFamily.fields(c.Name, c.ID); fields.id == "" {

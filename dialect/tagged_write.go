@@ -26,7 +26,7 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 			list = append(list, text)
 		}
 	}
-	f := cleanForm(func(dst []byte, c lathe.ToolCall, args string) []byte {
+	f := cleanForm(g.callLayout, func(dst []byte, c lathe.ToolCall, args string) []byte {
 		return g.appendCall(dst, c, args, nil)
 	}, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
 	f.typed = func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte {
@@ -36,12 +36,12 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 }
 
 // cleanForm makes a form that takes the marks apart in what people and tools wrote.
-func cleanForm(call func([]byte, lathe.ToolCall, string) []byte, result func([]byte, lathe.ToolResult) []byte, marks []string) form {
+func cleanForm(layout func() *callLayout, call func([]byte, lathe.ToolCall, string) []byte, result func([]byte, lathe.ToolResult) []byte, marks []string) form {
 	clean := newCleaner(marks)
 	if result == nil {
 		result = appendTagResult
 	}
-	return form{call: call, clean: clean, result: func(dst []byte, r lathe.ToolResult) []byte {
+	return form{call: call, clean: clean, layout: layout, result: func(dst []byte, r lathe.ToolResult) []byte {
 		r.Content = clean(r.Content)
 		return result(dst, r)
 	}}

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-var tagsForm = form{call: appendTagCall, clean: cleanTags, explained: true, result: func(dst []byte, r lathe.ToolResult) []byte {
+var tagsForm = form{call: appendTagCall, layout: tagsLayout, clean: cleanTags, explained: true, result: func(dst []byte, r lathe.ToolResult) []byte {
 	r.Content = cleanTurns(r.Content)
 	return appendTagResult(dst, r)
 }}

@@ -14,6 +14,8 @@ type form struct {
 	call func(dst []byte, c lathe.ToolCall, args string) []byte
 	// typed is call for a tool whose schema is known; nil: call.
 	typed func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte
+	// layout returns how call writes, for constraints.
+	layout func() *callLayout
 	// result appends one result; nil: as tags do.
 	result func(dst []byte, r lathe.ToolResult) []byte
 	// tools appends what tells the model about its tools; nil: the scaffold and a line that shows call.

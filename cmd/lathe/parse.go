@@ -26,6 +26,9 @@ const (
 
 type parseFlags struct {
 	dialect, toolsFile string
+	grammar            string // the dialect to print a grammar of
+	form, choice       string
+	single             bool
 	cut, maxPayload    int
 	batch, deprecated  bool
 	asJSON             bool
@@ -34,7 +37,7 @@ type parseFlags struct {
 func parseCommand() *cobra.Command {
 	var f parseFlags
 	cmd := &cobra.Command{
-		Use:   "parse --dialect NAME [flags]",
+		Use:   "parse (--dialect NAME | --grammar NAME) [flags]",
 		Short: "Read the tool calls in a model's text",
 		Long: `Reads a model's text from standard input and prints what it says as one JSON object:
 {"text","reasoning","commentary","calls":[{"id","name","arguments","incomplete"}],"errors":[{"code","bytes"}]}.
@@ -49,10 +52,16 @@ gets {"id","error"}, and the exit code is 1 then.
 
 --tools names a file with the tools that the model was offered: a JSON array of OpenAI's tool objects, of
 {"name","parameters"}, or of names. Dialects without an unmistakable mark take no other names for calls, and
-those without types of their own take types from the schemas.`,
+those without types of their own take types from the schemas.
+
+--grammar DIALECT prints what makes a server constrain a model to calls of the --tools in that dialect, and reads
+nothing. --form says how: gbnf, a grammar for llama.cpp, which xgrammar reads as EBNF; xgrammar, a structural tag; or
+llamacpp, vllm, sglang, the members of a request to that server. What the grammar allows beyond the schemas is
+listed on standard error.`,
 		Example: `  lathe parse --dialect hermes < answer.txt
   lathe parse --dialect qwen3-coder --tools tools.json --cut 1 < answer.txt
-  lathe parse --batch < answers.jsonl`,
+  lathe parse --batch < answers.jsonl
+  lathe parse --grammar hermes --tools tools.json --form vllm`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -63,6 +72,10 @@ those without types of their own take types from the schemas.`,
 	fl.BoolVar(&f.batch, "batch", false, "read JSON lines from standard input")
 	fl.BoolVar(&f.deprecated, "allow-deprecated-syntax", false, "read <tool:NAME>{…} as a call")
 	fl.IntVar(&f.maxPayload, "max-payload-bytes", lathe.Limits{}.WithDefaults().MaxPayloadBytes, "most `bytes` of one call that is read as one payload")
+	fl.StringVar(&f.grammar, "grammar", "", "print the grammar of calls in the dialect of this `name`")
+	fl.StringVar(&f.form, "form", formGBNF, "`form` of the grammar: "+strings.Join(grammarForms(), ", "))
+	fl.StringVar(&f.choice, "tool-choice", lathe.ChoiceAuto, "`choice` for the grammar: auto, required, or function:NAME")
+	fl.BoolVar(&f.single, "single-call", false, "allow one call in a turn in the grammar")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON, as it does anyway")
 	if err := cmd.RegisterFlagCompletionFunc("dialect", cobra.FixedCompletions(dialect.Names(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is not defined
@@ -71,6 +84,9 @@ those without types of their own take types from the schemas.`,
 }
 
 func (f *parseFlags) run(cmd *cobra.Command) error {
+	if f.grammar != "" {
+		return f.printGrammar(cmd)
+	}
 	switch {
 	case f.dialect == "" && !f.batch:
 		return usageError("--dialect is required: one of %s", strings.Join(dialect.Names(), ", "))

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// The forms of a grammar beside those of servers.
+const (
+	formGBNF     = "gbnf"
+	formXGrammar = "xgrammar"
+)
+
+func grammarForms() []string {
+	return append([]string{formGBNF, formXGrammar}, dialect.ConstraintServers()...)
+}
+
+// printGrammar writes what constrains a model to calls of the tools.
+func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
+	switch {
+	case f.dialect != "" || f.batch || f.cut != 0:
+		return usageError("--grammar reads no text: leave out --dialect, --batch and --cut")
+	case f.toolsFile == "":
+		return usageError("--grammar wants --tools: a file with the tools that the model is offered")
+	case !slices.Contains(grammarForms(), f.form):
+		return usageError("--form wants one of %s", strings.Join(grammarForms(), ", "))
+	}
+	opts := dialect.ConstraintOptions{SingleCall: f.single}
+	switch name, isFunction := strings.CutPrefix(f.choice, "function:"); {
+	case isFunction && name != "":
+		opts.Choice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: name}
+	case f.choice == lathe.ChoiceAuto || f.choice == lathe.ChoiceRequired:
+		opts.Choice = lathe.ToolChoice{Mode: f.choice}
+	default:
+		return usageError("--tool-choice wants auto, required, or function:NAME")
+	}
+	d, err := app.LookupDialect(f.grammar)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if opts.Tools, err = readToolsFile(f.toolsFile); err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--tools: %w", err)}
+	}
+	c, err := d.Constrain(&opts)
+	if err != nil {
+		return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
+	}
+	for _, path := range c.Loosened {
+		fmt.Fprintln(cmd.ErrOrStderr(), "loosened: "+path)
+	}
+	var out []byte
+	switch f.form {
+	case formGBNF:
+		out = []byte(c.GBNF)
+	case formXGrammar:
+		if c.Tag == nil {
+			return usageError("%s has no structural tag: its turns are rows of messages or begin within a block. --form gbnf has a grammar", f.grammar)
+		}
+		out = append(out, c.Tag...)
+		out = append(out, '\n')
+	default:
+		members, err := c.Members(f.form)
+		if err != nil {
+			return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
+		}
+		out = append(out, '{')
+		for i, m := range members {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(append(rawjson.AppendQuote(out, m.Name), ':'), m.Value...)
+		}
+		out = append(out, "}\n"...)
+	}
+	if _, err := cmd.OutOrStdout().Write(out); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gbnf"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// layout returns how a family writes calls, from the text that its form writes: see [jsonForm].
+func (f *jsonFamily) layout(call string) *callLayout {
+	l := &callLayout{think: f.think, marks: f.openings(), starts: f.starts}
+	places := newPattern(call)
+	first, last := &places[0], &places[len(places)-1]
+	for _, s := range f.sections {
+		if strings.HasPrefix(*first, s[0]) && strings.HasSuffix(*last, s[1]) {
+			l.before, l.after, l.between, l.separator = s[0], s[1], `"\n"?`, ""
+			*first, *last = strings.TrimPrefix(*first, s[0]), strings.TrimSuffix(*last, s[1])
+		}
+	}
+	if before, object, ok := strings.Cut(*first, "[{"); ok && strings.HasPrefix(*last, "}]") { // a list of objects
+		l.before, l.after, l.between, l.separator = before+"[", "]"+strings.TrimPrefix(*last, "}]"), `"," " "?`, ", "
+		*first, *last = "{"+object, "}"
+	}
+	if f.starts {
+		l.before = f.blocks[0].opens[0]
+		*first = strings.TrimPrefix(*first, l.before)
+	}
+	l.quiet = len(l.marks) == 0 || quietPattern(f, call)
+	l.once = l.quiet
+	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
+		var out []piece
+		for i, s := range places {
+			switch {
+			case i%2 == 0 && s == "":
+			case i%2 == 0:
+				out = append(out, piece{text: s})
+			case s == "N":
+				out = append(out, piece{text: `"`}, piece{text: t.Name, name: true}, piece{text: `"`})
+			case s == "n":
+				out = append(out, piece{text: t.Name, name: true})
+			case s == "I":
+				out = append(out, piece{text: `"`}, f.idPiece(t), piece{text: `"`})
+			case s == "i" && f.id == idInName:
+				out = append(out, piece{text: "functions."}, piece{text: t.Name, name: true}, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
+			case s == "i" && f.id == idLate:
+				out = append(out, optionalID)
+			case s == "i":
+				out = append(out, f.idPiece(t))
+			default:
+				out = append(out, c.arguments(t))
+			}
+		}
+		return out
+	}
+	return l
+}
+
+// quietPattern reports whether the calls that a family writes begin with a mark that text may hold.
+func quietPattern(f *jsonFamily, call string) bool {
+	for i := range f.blocks {
+		for _, open := range f.blocks[i].opens {
+			if strings.HasPrefix(call, open) {
+				return f.blocks[i].quiet
+			}
+		}
+	}
+	return false
+}
+
+// openings returns the marks by which the parser recognizes a call or a row of calls.
+func (f *jsonFamily) openings() (list []string) {
+	for i, text := range f.list {
+		switch m := f.kinds[i]; {
+		case m.kind == markOpen && (!f.blocks[m.n].quiet || f.starts), m.kind == markSection:
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func (f *jsonFamily) idPiece(*lathe.ToolSpec) piece {
+	if f.id == idLate {
+		return regexPiece("[a-zA-Z0-9]{9}")
+	}
+	return regexPiece("[a-zA-Z0-9]{1,16}")
+}
+
+// regexPiece is a part that a regular expression describes, which is an expression of a grammar, too.
+func regexPiece(regex string) piece {
+	return piece{expr: regex, format: func() []byte {
+		return append(rawjson.AppendQuote([]byte(`{"type":"regex","pattern":`), regex), '}')
+	}}
+}
+
+// optionalID stands for the id in Mistral's calls with the mark before it, and the mark of the arguments: models of earlier versions
+// write no id.
+var optionalID = piece{expr: `(("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]")`, format: func() []byte {
+	return []byte(`{"type":"or","elements":[{"type":"const_string","value":"[ARGS]"},{"type":"sequence","elements":[{"type":"const_string","value":"[CALL_ID]"},{"type":"regex","pattern":"[a-zA-Z0-9]{9}"},{"type":"const_string","value":"[ARGS]"}]}]}`)
+}}
+
+// tagsLayout is that of the dialect tags.
+func tagsLayout() *callLayout {
+	return &callLayout{think: plainThink, marks: tagOpenings, call: func(c *constrainer, t *lathe.ToolSpec) []piece {
+		return []piece{{text: `<tool name="`}, {text: t.Name, name: true}, {text: `" args>`}, c.arguments(t), {text: "</tool>"}}
+	}}
+}
+
+// harmonyLayout is that of harmony: thinking and remarks, then one call or the answer. The header of a call is written as
+// [Dialect.AppendCall] does, or in the order of OpenAI's documentation. The mark of the end may be left out, because servers take it for
+// the end of the text.
+func harmonyLayout() *callLayout {
+	const json = "<|constrain|>json<|message|>"
+	return &callLayout{
+		call: func(c *constrainer, t *lathe.ToolSpec) []piece {
+			to := " to=functions." + t.Name
+			header := gbnf.AnyOf([]string{gbnf.Literal(to + "<|channel|>commentary " + json), gbnf.Literal("<|channel|>commentary" + to + " " + json)})
+			return []piece{{expr: header}, c.arguments(t)}
+		},
+		root: func(c *constrainer) string {
+			text := c.b.TextWithout([]string{"<|"})
+			message := func(channel string) string {
+				return gbnf.Sequence(gbnf.Literal("<|channel|>"+channel+"<|message|>"), text, gbnf.Literal("<|end|><|start|>assistant"))
+			}
+			call := gbnf.Sequence(c.oneCall(), gbnf.Optional(gbnf.Literal("<|call|>")))
+			if c.must {
+				return gbnf.Sequence(gbnf.Repeat(message("analysis"), 0, -1), call)
+			}
+			final := gbnf.Sequence(gbnf.Literal("<|channel|>final<|message|>"), text, gbnf.Optional(gbnf.Literal("<|return|>")))
+			return gbnf.Sequence(gbnf.Repeat(gbnf.AnyOf([]string{message("analysis"), message("commentary")}), 0, -1), gbnf.AnyOf([]string{call, final}))
+		},
+	}
+}

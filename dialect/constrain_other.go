@@ -1,0 +1,85 @@
+package dialect
+
+import (
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gbnf"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// callLayout returns how the dialects of a gemmaForm write calls.
+func (f *gemmaForm) callLayout() *callLayout {
+	style := &gbnf.Style{
+		String: func(b *gbnf.Builder, least, most int) string {
+			mark := gbnf.Literal(f.quote)
+			text := gbnf.Repeat(gbnf.Except(f.quote[:1]), least, most)
+			if least == 0 && most < 0 {
+				text = b.TextWithout([]string{f.quote})
+			}
+			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for one that holds the mark
+		},
+		Quote:  func(text []byte) string { return string(f.appendString(nil, text)) },
+		Key:    func(name []byte) string { return string(f.appendKey(nil, name)) },
+		AnyKey: func(*gbnf.Builder) string { return `[a-zA-Z_] [a-zA-Z0-9_]{0,63}` },
+		True:   `"true"`, False: `"false"`, Null: `"null"`,
+	}
+	return &callLayout{think: f.think, marks: []string{f.open}, call: func(c *constrainer, t *lathe.ToolSpec) []piece {
+		schema := argumentsSchema(t)
+		return []piece{{text: f.open + gemmaCall}, {text: t.Name, name: true}, {expr: c.b.Value(schema, schema, style, t.Name)}, {text: f.close}}
+	}}
+}
+
+// pythonStyle is JSON with the words of Python, which models write for these values.
+var pythonStyle = func() *gbnf.Style {
+	style := *gbnf.JSON
+	style.True, style.False, style.Null = `("true" | "True")`, `("false" | "False")`, `("null" | "None")`
+	return &style
+}()
+
+// callLayout returns how the dialects of a pythonicForm write calls.
+func (f *pythonicForm) callLayout() *callLayout {
+	l := &callLayout{think: plainThink, before: f.open, after: f.close, between: `"," " "?`, separator: ", ", once: true}
+	if f.bare {
+		l.before, l.after = l.before+"[", "]"+l.after
+	}
+	if f.open != "" {
+		l.marks = []string{f.open}
+	}
+	l.quiet = f.open == ""
+	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
+		return []piece{{text: t.Name, name: true}, {text: "("}, {expr: f.keywords(c, t)}, {text: ")"}}
+	}
+	return l
+}
+
+// keywords returns the expression of the arguments of a call, in the order of the schema.
+func (f *pythonicForm) keywords(c *constrainer, t *lathe.ToolSpec) string {
+	schema := argumentsSchema(t)
+	asJSON := func() string { return gbnf.Sequence(`"**"`, c.value(t)) }
+	if slices.ContainsFunc([]string{"$ref", "anyOf", "oneOf", "allOf"}, func(key string) bool { return has(schema, key) }) {
+		return asJSON()
+	}
+	members := c.b.Members(schema, t.Name)
+	if len(members) == 0 {
+		if additional, ok := rawjson.Get(schema, "additionalProperties"); ok && string(additional) != "false" || !has(schema, "properties") && !ok {
+			return gbnf.Optional(asJSON())
+		}
+		return gbnf.Empty
+	}
+	list := make([]gbnf.Member, len(members))
+	optional := true
+	for i, m := range members {
+		name := rawjson.Text(m.Name)
+		if !isArgumentName([]byte(name)) || len(members) > maxParameters {
+			return asJSON()
+		}
+		list[i] = gbnf.Member{Required: m.Required, Expr: c.b.Rule("keyword", gbnf.Sequence(gbnf.Literal(name+"="), c.b.Value(m.Schema, schema, pythonStyle, t.Name+"."+name)))}
+		optional = optional && !m.Required
+	}
+	inner := c.b.Separated(list, `"," " "?`)
+	if optional {
+		inner = gbnf.Optional(inner)
+	}
+	return inner
+}

@@ -1,0 +1,176 @@
+package dialect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/gbnf"
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// callLayout returns how the dialects of a grammar write calls.
+func (g *grammar) callLayout() *callLayout {
+	l := &callLayout{think: g.think, marks: g.wrap}
+	if len(g.call) > 0 && len(g.wrap) == 0 {
+		l.marks = g.call
+	}
+	l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
+		return []piece{{text: g.layout.name}, {text: t.Name, name: true}, {text: g.layout.params}, {expr: g.parameters(c, t)}, {text: g.layout.end}}
+	}
+	if g.messages {
+		inner := l.call
+		l.call = func(c *constrainer, t *lathe.ToolSpec) []piece {
+			return append([]piece{{text: " to=" + t.Name + g.message[0]}}, inner(c, t)...)
+		}
+		l.root = g.messageRoot
+	}
+	return l
+}
+
+// messageRoot is a row of messages: thinking, then one call or the answer.
+func (g *grammar) messageRoot(c *constrainer) string {
+	text := c.b.TextWithout(append(append(slices.Clone(g.start), g.endings...), g.wrap...))
+	end := gbnf.Optional(gbnf.AnyOf([]string{gbnf.Literal(g.endings[0]), gbnf.Literal(g.endings[1])}))
+	thinking := gbnf.Repeat(gbnf.Sequence(gbnf.Literal(" to="+toSelf+g.message[0]), text, gbnf.Literal(g.endings[0]+g.start[0])), 0, -1)
+	call := gbnf.Sequence(c.oneCall(), end)
+	if c.must {
+		return gbnf.Sequence(thinking, call)
+	}
+	answer := gbnf.Sequence(gbnf.Literal(" to="+toUser+g.message[0]), text, end)
+	return gbnf.Sequence(thinking, gbnf.AnyOf([]string{call, answer}))
+}
+
+// parameters returns the expression of the parameters of a call, in the order of the schema, or of the arguments as JSON, which is how
+// values are written that stand between no tags. Where a tag cannot hold a name, or the schema is not that of an object with declared
+// members, there is JSON alone.
+func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
+	schema := argumentsSchema(t)
+	asJSON := func() string { return gbnf.Sequence(c.value(t), `"\n"`) }
+	for _, key := range [...]string{"$ref", "anyOf", "oneOf", "allOf"} {
+		if has(schema, key) {
+			return asJSON()
+		}
+	}
+	members := c.b.Members(schema, t.Name)
+	if len(members) == 0 {
+		if additional, ok := rawjson.Get(schema, "additionalProperties"); ok && string(additional) != "false" || !has(schema, "properties") && !ok {
+			return asJSON()
+		}
+		return gbnf.Empty
+	}
+	l := &g.layout
+	var parts []string
+	for _, m := range members {
+		key := rawjson.Text(m.Name)
+		if !g.allowsKey(key) || len(members) > maxParameters {
+			return asJSON()
+		}
+		path := t.Name + "." + key
+		var forms []string
+		types := parameterTypes(schema, key, 0)
+		if types == 0 || types&typeString != 0 {
+			if text := g.rawText(c, m.Schema, schema, path, types, 0); text != "" {
+				forms = append(forms, gbnf.Sequence(gbnf.Literal(l.key+key+l.value), text, gbnf.Literal(l.valueEnd)))
+			}
+		}
+		if types != 0 && types&typeString == 0 || g.typed && types != typeString && types != 0 {
+			value := l.value
+			if l.jsonValue != "" {
+				value = l.jsonValue
+			}
+			forms = append(forms, gbnf.Sequence(gbnf.Literal(l.key+key+value), c.b.Value(m.Schema, schema, gbnf.JSON, path), gbnf.Literal(l.valueEnd)))
+		}
+		if len(forms) == 0 {
+			return asJSON()
+		}
+		part := c.b.Rule("param", gbnf.AnyOf(forms))
+		if !m.Required {
+			part = gbnf.Optional(part)
+		}
+		parts = append(parts, part)
+	}
+	return gbnf.AnyOf([]string{c.b.Rule("params", gbnf.Sequence(parts...)), asJSON()})
+}
+
+// rawText returns the expression of a value that stands as it is between the tags of a parameter, for the part of the schema that
+// allows strings; "": no such value can be written.
+func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types valueTypes, depth int) string {
+	if depth > maxSchemaDepth || len(s) == 0 || s[0] != '{' {
+		return c.b.TextWithout(g.list)
+	}
+	if ref, ok := rawjson.Get(s, "$ref"); ok && !has(s, "type") {
+		target := resolve(root, ref)
+		if target == nil {
+			c.b.Loosen(path, "$ref")
+		}
+		return g.rawText(c, target, root, path, types, depth+1)
+	}
+	var values [][]byte
+	if v, ok := rawjson.Get(s, "const"); ok {
+		values = append(values, v)
+	} else if list, ok := rawjson.Get(s, "enum"); ok {
+		values = slices.Collect(rawjson.Elements(list))
+	}
+	if values != nil {
+		var alternatives []string
+		for _, v := range values {
+			text := string(v)
+			if v[0] == '"' {
+				text = rawjson.Text(v)
+			}
+			if g.allowsValue(text) && g.readsSame(text, v, types) {
+				alternatives = append(alternatives, gbnf.Literal(text))
+			}
+		}
+		if len(alternatives) == 0 {
+			return ""
+		}
+		return gbnf.AnyOf(alternatives)
+	}
+	for _, key := range [...]string{"anyOf", "oneOf"} {
+		list, ok := rawjson.Get(s, key)
+		if !ok || has(s, "type") {
+			continue
+		}
+		if key == "oneOf" {
+			c.b.Loosen(path, key)
+		}
+		var alternatives []string
+		for el := range rawjson.Elements(list) {
+			switch t := allowed(root, el, 0); {
+			case t&typeString != 0 || t == 0:
+				if text := g.rawText(c, el, root, path, types, depth+1); text != "" {
+					alternatives = append(alternatives, text)
+				}
+			case t == typeNull:
+				alternatives = append(alternatives, `"null"`)
+			}
+		}
+		if len(alternatives) == 0 {
+			return ""
+		}
+		return gbnf.AnyOf(alternatives)
+	}
+	for _, key := range [...]string{"pattern", "format", "contentEncoding", "contentMediaType", "allOf", "not", "if"} {
+		if has(s, key) {
+			c.b.Loosen(path, key)
+		}
+	}
+	least, most := c.b.Lengths(s, "minLength", "maxLength", path)
+	if least == 0 && most < 0 {
+		return c.b.TextWithout(g.list)
+	}
+	var first strings.Builder // without the first characters of the marks there is none
+	for _, mark := range g.list {
+		first.WriteString(mark[:1])
+		if mark[0] >= 0x80 {
+			return c.b.TextWithout(g.list)
+		}
+	}
+	text := gbnf.Repeat(c.b.Rule("char", gbnf.Except(first.String())), least, most)
+	if types&typeNull != 0 {
+		return gbnf.AnyOf([]string{text, `"null"`})
+	}
+	return text
+}

@@ -1,0 +1,118 @@
+package gbnf
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// integerDigits bounds the digits of an integer without limits: all of them fit into 64 bits.
+const integerDigits = 18
+
+// Integers returns the expression of the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64 mean no
+// limit: the integer then has at most 18 digits. If least > most, there is none, and ok is false.
+func Integers(least, most int64) (expr string, ok bool) {
+	const bound = 999_999_999_999_999_999
+	if least > most {
+		return "", false
+	}
+	if most == math.MaxInt64 && (least == math.MinInt64 || least == 0) {
+		expr = `("0" | [1-9] [0-9]{0,` + strconv.Itoa(integerDigits-1) + `})`
+		if least < 0 {
+			expr = `("-"? ` + expr + `)`
+		}
+		return expr, true
+	}
+	least, most = max(least, -bound), min(most, bound)
+	if least > most {
+		return "", false
+	}
+	var list []string
+	if least < 0 {
+		from, to := int64(1), -least
+		if most < 0 {
+			from = -most
+		}
+		list = append(list, `"-" `+AnyOf(naturals(from, to)))
+	}
+	if most >= 0 {
+		list = append(list, naturals(max(least, 0), most)...)
+	}
+	return AnyOf(list), true
+}
+
+// naturals returns alternatives for the numbers from a to b, with 0 ≤ a ≤ b.
+func naturals(a, b int64) []string {
+	var list []string
+	if a == 0 {
+		list = append(list, `"0"`)
+		a = 1
+	}
+	for digits := len(strconv.FormatInt(a, 10)); a <= b; digits++ {
+		end := int64(math.MaxInt64)
+		if digits < 19 {
+			end = int64(math.Pow10(digits)) - 1
+		}
+		from, to := strconv.FormatInt(a, 10), strconv.FormatInt(min(b, end), 10)
+		list = append(list, digitRange(from, to)...)
+		if end >= b {
+			break
+		}
+		a = end + 1
+	}
+	return list
+}
+
+// digitRange returns alternatives for the texts of equally many digits from a to b.
+func digitRange(a, b string) []string {
+	n := 0
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	head, a, b := a[:n], a[n:], b[n:]
+	with := func(tail string) string {
+		switch {
+		case head == "":
+			return tail
+		case tail == "":
+			return Literal(head)
+		}
+		return Literal(head) + " " + tail
+	}
+	if a == "" {
+		return []string{with("")}
+	}
+	if strings.Trim(a, "0") == "" && strings.Trim(b, "9") == "" {
+		return []string{with(strings.TrimSuffix(anyDigits(len(a)), " "))}
+	}
+	if len(a) == 1 {
+		return []string{with("[" + a + "-" + b + "]")}
+	}
+	first, last := a[0], b[0]
+	var list []string
+	if strings.Trim(a[1:], "0") != "" {
+		for _, alternative := range digitRange(a[1:], strings.Repeat("9", len(a)-1)) {
+			list = append(list, with(Literal(a[:1])+" "+alternative))
+		}
+		first++
+	}
+	var tail []string
+	if strings.Trim(b[1:], "9") != "" {
+		for _, alternative := range digitRange(strings.Repeat("0", len(b)-1), b[1:]) {
+			tail = append(tail, with(Literal(b[:1])+" "+alternative))
+		}
+		last--
+	}
+	if first <= last {
+		list = append(list, with("["+string(first)+"-"+string(last)+"] "+anyDigits(len(a)-1)))
+	}
+	return append(list, tail...)
+}
+
+// anyDigits returns the expression of n digits.
+func anyDigits(n int) string {
+	if n == 1 {
+		return "[0-9]"
+	}
+	return "[0-9]{" + strconv.Itoa(n) + "}"
+}

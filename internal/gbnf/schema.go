@@ -1,0 +1,618 @@
+package gbnf
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
+)
+
+// Limits of what a grammar says of a schema. What is beyond them is left out of the grammar and recorded as loosened.
+const (
+	maxDepth      = 32    // levels of a schema
+	maxRepeat     = 1024  // characters of a text, or elements of a list, that are counted
+	maxProperties = 512   // of one object; more are an error
+	maxEnum       = 2_000 // values; more are an error
+	anyDepth      = 4     // levels of a value of which the schema says nothing
+)
+
+// A Style is how values are written.
+type Style struct {
+	// String returns the expression of a string of least to most characters; most < 0: any number.
+	String func(b *Builder, least, most int) string
+	// Quote returns a string, given in JSON, as it is written.
+	Quote func(text []byte) string
+	// Key returns the name of a member, given in JSON, as it is written.
+	Key func(name []byte) string
+	// AnyKey is the expression of any name.
+	AnyKey func(b *Builder) string
+	// True, False and Null are the expressions of these values.
+	True, False, Null string
+	// Space returns the expression of the white space that may stand between the parts of a value; nil: there is none.
+	Space func(b *Builder) string
+}
+
+// JSON is the style of JSON.
+var JSON = &Style{
+	String: jsonString,
+	Quote:  func(text []byte) string { return string(text) },
+	Key:    func(name []byte) string { return string(name) },
+	AnyKey: func(b *Builder) string { return jsonString(b, 0, maxKey) },
+	True:   `"true"`, False: `"false"`, Null: `"null"`,
+	Space: func(b *Builder) string { return b.Rule("ws", `"" | " " | "\n" [ \u0009]{0,20}`) },
+}
+
+// maxKey bounds the characters of a name that the schema does not give.
+const maxKey = 64
+
+// jsonString is a string of JSON. Escapes of surrogates come in pairs.
+func jsonString(b *Builder, least, most int) string {
+	hex := b.Rule("hex", `[0-9a-fA-F]`)
+	char := b.Rule("char", `[^"\u005C\u0000-\u001F] | "\\" (["\u005C/bfnrt] | "u" ([0-9a-ceA-CEfF] `+hex+`{3} | [dD] [0-7] `+hex+`{2} | [dD] [89abAB] `+hex+`{2} "\\u" [dD] [c-fC-F] `+hex+`{2}))`)
+	return b.Rule("string", `"\"" `+Repeat(char, least, most)+` "\""`)
+}
+
+// A compiler writes the values of one schema.
+type compiler struct {
+	b     *Builder
+	style *Style
+	root  []byte // to which references refer
+	refs  map[string]string
+}
+
+// Value returns the expression of the values of a schema. path stands for it in [Builder.Loosened]. References are those within root.
+// Members of objects are written in the order of the schema, and none that it does not declare, unless it declares none. If no value
+// fits, or the schema is too large, the builder fails.
+func (b *Builder) Value(schema, root []byte, style *Style, path string) string {
+	c := &compiler{b: b, style: style, root: root, refs: map[string]string{}}
+	return c.value(schema, path, 0)
+}
+
+func get(schema []byte, key string) []byte {
+	v, _ := rawjson.Get(schema, key)
+	return v
+}
+
+func (c *compiler) value(schema []byte, path string, depth int) string {
+	schema = bytes.TrimSpace(schema)
+	switch {
+	case c.b.err != nil:
+		return Empty
+	case string(schema) == "false":
+		c.b.Fail(fmt.Errorf("%s: no value fits the schema false", path))
+		return Empty
+	case len(schema) == 0 || schema[0] != '{':
+		return c.any(path)
+	case depth > maxDepth:
+		c.b.Loosen(path, "depth")
+		return c.any(path)
+	}
+	if ref := get(schema, "$ref"); ref != nil {
+		return c.reference(schema, ref, path, depth)
+	}
+	if v, ok := rawjson.Get(schema, "const"); ok {
+		c.b.looseBeside(schema, path, "const", "type")
+		return Literal(c.constant(v))
+	}
+	if v, ok := rawjson.Get(schema, "enum"); ok {
+		if values := c.enum(v, get(schema, "type"), path); values != "" {
+			c.b.looseBeside(schema, path, "enum", "type")
+			return values
+		}
+		c.b.Loosen(path, "enum")
+	}
+	types := typesOf(schema)
+	if types == nil {
+		for _, key := range [...]string{"anyOf", "oneOf"} {
+			if list := get(schema, key); list != nil {
+				return c.union(schema, key, list, path, depth)
+			}
+		}
+		if list := get(schema, "allOf"); list != nil {
+			return c.value(c.merge(schema, list, path, depth), path, depth+1)
+		}
+		c.b.looseBeside(schema, path, "type")
+		return c.any(path)
+	}
+	if list := get(schema, "allOf"); list != nil {
+		return c.value(c.merge(schema, list, path, depth), path, depth+1)
+	}
+	var alternatives []string
+	for _, t := range types {
+		alternatives = append(alternatives, c.typed(schema, t, path, depth))
+	}
+	for _, key := range [...]string{"anyOf", "oneOf", "not", "if", "dependentRequired", "dependentSchemas", "dependencies", "$dynamicRef"} {
+		if get(schema, key) != nil {
+			c.b.Loosen(path, key)
+		}
+	}
+	return AnyOf(alternatives)
+}
+
+// typesOf returns the types that a schema names, or that its other keywords are about; nil: any.
+func typesOf(schema []byte) (types []string) {
+	switch t := get(schema, "type"); {
+	case len(t) > 0 && t[0] == '"':
+		return []string{rawjson.Text(t)}
+	case len(t) > 0 && t[0] == '[':
+		for el := range rawjson.Elements(t) {
+			types = append(types, rawjson.Text(el))
+		}
+		return types
+	}
+	if get(schema, "properties") != nil {
+		return []string{"object"}
+	}
+	if get(schema, "items") != nil {
+		return []string{"array"}
+	}
+	return nil
+}
+
+// plain are the keywords that allow no value less.
+var plain = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions", "$anchor"}
+
+// looseBeside records the keywords of a schema that a grammar of those in handled does not say.
+func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
+	for key := range rawjson.Members(schema) {
+		if name := rawjson.Text(key); !slices.Contains(plain, name) && !slices.Contains(handled, name) && !strings.HasPrefix(name, "x-") {
+			b.Loosen(path, name)
+		}
+	}
+}
+
+func (c *compiler) reference(schema, ref []byte, path string, depth int) string {
+	c.b.looseBeside(schema, path, "$ref")
+	name := rawjson.Text(ref)
+	if rule, ok := c.refs[name]; ok {
+		return rule
+	}
+	target, ok := resolve(c.root, name)
+	if !ok {
+		c.b.Loosen(path, "$ref")
+		return c.any(path)
+	}
+	rule := c.b.reserve("ref")
+	c.refs[name] = rule
+	c.b.define(rule, c.value(target, path, depth+1))
+	return rule
+}
+
+// resolve follows a reference within the schema.
+func resolve(root []byte, ref string) ([]byte, bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	for path != "" {
+		if path, ok = strings.CutPrefix(path, "/"); !ok {
+			return nil, false
+		}
+		var part string
+		part, path, _ = strings.Cut(path, "/")
+		if path != "" {
+			path = "/" + path
+		}
+		if root, ok = rawjson.Get(root, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); !ok {
+			return nil, false
+		}
+	}
+	return root, true
+}
+
+// union is anyOf, or oneOf without its demand that one branch alone fits.
+func (c *compiler) union(schema []byte, key string, list []byte, path string, depth int) string {
+	c.b.looseBeside(schema, path, "anyOf", "type")
+	var alternatives []string
+	for el := range rawjson.Elements(list) {
+		if string(el) == "false" {
+			continue
+		}
+		alternatives = append(alternatives, c.value(el, path+"."+key+"."+strconv.Itoa(len(alternatives)), depth+1))
+	}
+	if len(alternatives) == 0 {
+		c.b.Fail(fmt.Errorf("%s: no value fits %s", path, key))
+		return Empty
+	}
+	return AnyOf(alternatives)
+}
+
+// merge returns schema with the members of the schemas of allOf. Of a keyword that two have, the first counts, and the others are
+// recorded as loosened; properties and required are joined.
+func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
+	var order []string
+	members := map[string][]byte{}
+	var properties, required []byte
+	add := func(s []byte) {
+		for key, v := range rawjson.Members(s) {
+			switch name := rawjson.Text(key); name {
+			case "allOf", "$ref":
+			case "properties":
+				for k, p := range rawjson.Members(v) {
+					if have := get(append(append([]byte("{"), properties...), '}'), rawjson.Text(k)); have != nil {
+						if !bytes.Equal(have, p) {
+							c.b.Loosen(path+".allOf", "properties."+rawjson.Text(k))
+						}
+						continue
+					}
+					if len(properties) > 0 {
+						properties = append(properties, ',')
+					}
+					properties = append(append(append(properties, k...), ':'), p...)
+				}
+			case "required":
+				for el := range rawjson.Elements(v) {
+					if len(required) > 0 {
+						required = append(required, ',')
+					}
+					required = append(required, el...)
+				}
+			default:
+				if have, ok := members[name]; !ok {
+					members[name] = v
+					order = append(order, name)
+				} else if !bytes.Equal(have, v) && !slices.Contains(plain, name) {
+					c.b.Loosen(path+".allOf", name)
+				}
+			}
+		}
+	}
+	add(schema)
+	var walk func(list []byte, depth int)
+	walk = func(list []byte, depth int) {
+		for el := range rawjson.Elements(list) {
+			if depth > maxDepth {
+				c.b.Loosen(path, "allOf")
+				return
+			}
+			for hops := 0; hops < maxDepth; hops++ {
+				target, ok := resolve(c.root, rawjson.Text(get(el, "$ref")))
+				if get(el, "$ref") == nil || !ok {
+					break
+				}
+				el = target
+			}
+			if get(el, "$ref") != nil {
+				c.b.Loosen(path+".allOf", "$ref")
+			}
+			add(el)
+			walk(get(el, "allOf"), depth+1)
+		}
+	}
+	walk(list, depth)
+	out := []byte("{")
+	for _, name := range order {
+		out = append(append(append(rawjson.AppendQuote(out, name), ':'), members[name]...), ',')
+	}
+	if len(properties) > 0 {
+		out = append(append(append(out, `"properties":{`...), properties...), "},"...)
+	}
+	if len(required) > 0 {
+		out = append(append(append(out, `"required":[`...), required...), "],"...)
+	}
+	return append(bytes.TrimSuffix(out, []byte(",")), '}')
+}
+
+// enum returns the expression of the values of an enumeration that are of one of the types; "": no value is, as in schemas that name
+// the values of a list's elements at the list.
+func (c *compiler) enum(list, types []byte, path string) string {
+	var alternatives []string
+	for el := range rawjson.Elements(list) {
+		if types == nil || fits(el, types) {
+			alternatives = append(alternatives, Literal(c.constant(el)))
+		}
+	}
+	switch {
+	case len(alternatives) == 0:
+		return ""
+	case len(alternatives) > maxEnum:
+		c.b.Fail(fmt.Errorf("%s.enum: more than %d values", path, maxEnum))
+		return Empty
+	}
+	return c.b.Rule("enum", AnyOf(alternatives))
+}
+
+// fits reports whether a value is of one of the types.
+func fits(v, types []byte) bool {
+	return slices.ContainsFunc(typesOf(append(append([]byte(`{"type":`), types...), '}')), func(t string) bool {
+		switch v[0] {
+		case '"':
+			return t == "string"
+		case '{':
+			return t == "object"
+		case '[':
+			return t == "array"
+		case 't', 'f':
+			return t == "boolean"
+		case 'n':
+			return t == "null"
+		}
+		return t == "number" || t == "integer" && !bytes.ContainsAny(v, ".eE")
+	})
+}
+
+// constant returns a value of a schema as it is written.
+func (c *compiler) constant(v []byte) string {
+	switch v[0] {
+	case '"':
+		return c.style.Quote(v)
+	case '{':
+		out := []byte("{")
+		for key, el := range rawjson.Members(v) {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, c.style.Key(key)...), ':'), c.constant(el)...)
+		}
+		return string(append(out, '}'))
+	case '[':
+		out := []byte("[")
+		for el := range rawjson.Elements(v) {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, c.constant(el)...)
+		}
+		return string(append(out, ']'))
+	}
+	return string(v)
+}
+
+func (c *compiler) typed(schema []byte, typ, path string, depth int) string {
+	switch typ {
+	case "string":
+		return c.text(schema, path)
+	case "integer":
+		return c.integer(schema, path)
+	case "number":
+		return c.number(schema, path)
+	case "boolean":
+		return AnyOf([]string{c.style.True, c.style.False})
+	case "null":
+		return c.style.Null
+	case "array":
+		return c.list(schema, path, depth)
+	case "object":
+		return c.object(schema, path, depth)
+	}
+	c.b.Loosen(path, "type")
+	return c.any(path)
+}
+
+func (c *compiler) text(schema []byte, path string) string {
+	least, most := c.b.Lengths(schema, "minLength", "maxLength", path)
+	for _, key := range [...]string{"pattern", "format", "contentEncoding", "contentMediaType"} {
+		if get(schema, key) != nil {
+			c.b.Loosen(path, key)
+		}
+	}
+	return c.style.String(c.b, least, most)
+}
+
+// Lengths returns the limits that two keywords set; most < 0: none. A limit that a grammar cannot count to is recorded as loosened.
+func (b *Builder) Lengths(schema []byte, min, max, path string) (least, most int) {
+	most = -1
+	if v := get(schema, min); v != nil {
+		if n, err := strconv.Atoi(string(v)); err == nil && n <= maxRepeat {
+			least = n
+		} else {
+			b.Loosen(path, min)
+		}
+	}
+	if v := get(schema, max); v != nil {
+		n, err := strconv.Atoi(string(v))
+		switch {
+		case err != nil || n > maxRepeat:
+			b.Loosen(path, max)
+		case n < least:
+			b.Fail(fmt.Errorf("%s: %s is below %s", path, max, min))
+		default:
+			most = n
+		}
+	}
+	return least, most
+}
+
+func (c *compiler) integer(schema []byte, path string) string {
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	for _, key := range [...]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+		v := get(schema, key)
+		if v == nil {
+			continue
+		}
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil || n == math.MinInt64 || n == math.MaxInt64 {
+			c.b.Loosen(path, key)
+			continue
+		}
+		switch key {
+		case "minimum":
+			least = max(least, n)
+		case "exclusiveMinimum":
+			least = max(least, n+1)
+		case "maximum":
+			most = min(most, n)
+		case "exclusiveMaximum":
+			most = min(most, n-1)
+		}
+	}
+	if v := get(schema, "multipleOf"); v != nil && string(v) != "1" {
+		c.b.Loosen(path, "multipleOf")
+	}
+	expr, ok := Integers(least, most)
+	if !ok {
+		c.b.Fail(fmt.Errorf("%s: no integer is within minimum and maximum", path))
+		return Empty
+	}
+	return c.b.Rule("integer", expr)
+}
+
+func (c *compiler) number(schema []byte, path string) string {
+	sign := `"-"? `
+	for _, key := range [...]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"} {
+		switch v := get(schema, key); {
+		case v == nil:
+		case key == "minimum" && string(v) == "0":
+			sign = ""
+		default:
+			c.b.Loosen(path, key)
+		}
+	}
+	return c.b.Rule("number", sign+`("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [\u002B\u002D]? [0-9]{1,2})?`)
+}
+
+func (c *compiler) space() string {
+	if c.style.Space == nil {
+		return Empty
+	}
+	return c.style.Space(c.b)
+}
+
+func (c *compiler) list(schema []byte, path string, depth int) string {
+	least, most := c.b.Lengths(schema, "minItems", "maxItems", path)
+	for _, key := range [...]string{"prefixItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"} {
+		if v := get(schema, key); v != nil && string(v) != "false" {
+			c.b.Loosen(path, key)
+		}
+	}
+	ws := c.space()
+	empty := Sequence(`"["`, ws, `"]"`)
+	items := get(schema, "items")
+	if most == 0 || string(items) == "false" {
+		return empty
+	}
+	if len(items) > 0 && items[0] == '[' { // the form of draft 7 with one schema for each place
+		c.b.Loosen(path, "items")
+		items = nil
+	}
+	item := c.b.Rule("item", c.value(items, path+".items", depth+1))
+	list := Sequence(`"["`, ws, item, Repeat(Sequence(ws, `","`, ws, item), max(least-1, 0), most-min(most, 1)+min(most, 0)), ws, `"]"`)
+	if least == 0 {
+		list = AnyOf([]string{empty, list})
+	}
+	return c.b.Rule("list", list)
+}
+
+func (c *compiler) object(schema []byte, path string, depth int) string {
+	for _, key := range [...]string{"minProperties", "maxProperties", "propertyNames", "unevaluatedProperties"} {
+		if v := get(schema, key); v != nil && string(v) != "false" {
+			c.b.Loosen(path, key)
+		}
+	}
+	ws := c.space()
+	members := c.b.Members(schema, path)
+	if len(members) == 0 {
+		additional := get(schema, "additionalProperties")
+		if string(additional) == "false" {
+			return Sequence(`"{"`, ws, `"}"`)
+		}
+		c.b.Loosen(path, "additionalProperties")
+		return c.b.Rule("object", c.dictionary(c.value(additional, path+".additionalProperties", depth+1)))
+	}
+	list := make([]Member, len(members))
+	for i, m := range members {
+		list[i] = Member{Required: m.Required, Expr: c.b.Rule("member", Sequence(Literal(c.style.Key(m.Name)), ws, `":"`, ws, c.value(m.Schema, path+"."+rawjson.Text(m.Name), depth+1)))}
+	}
+	inner := c.b.Separated(list, Sequence(ws, `","`, ws))
+	if optional := !slices.ContainsFunc(members, func(m Property) bool { return m.Required }); optional {
+		inner = Optional(Sequence(inner, ws))
+	} else {
+		inner = Sequence(inner, ws)
+	}
+	return c.b.Rule("object", Sequence(`"{"`, ws, inner, `"}"`))
+}
+
+// dictionary is an object of any names.
+func (c *compiler) dictionary(value string) string {
+	ws := c.space()
+	member := c.b.Rule("member", Sequence(c.style.AnyKey(c.b), ws, `":"`, ws, value))
+	return Sequence(`"{"`, ws, Optional(Sequence(member, Repeat(Sequence(ws, `","`, ws, member), 0, -1), ws)), `"}"`)
+}
+
+// any is a value of which nothing is known.
+func (c *compiler) any(path string) string {
+	c.b.Loosen(path, "any")
+	scalar := AnyOf([]string{c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null})
+	value := c.b.Rule("value", scalar)
+	ws := c.space()
+	for range anyDepth - 1 {
+		list := Sequence(`"["`, ws, Optional(Sequence(value, Repeat(Sequence(ws, `","`, ws, value), 0, -1), ws)), `"]"`)
+		value = c.b.Rule("value", AnyOf([]string{scalar, list, c.dictionary(value)}))
+	}
+	return value
+}
+
+// A Property is a member that an object of a schema has.
+type Property struct {
+	Name     []byte // in JSON
+	Schema   []byte
+	Required bool
+}
+
+// Members returns the properties of an object's schema in their order, those that are required without being declared last.
+func (b *Builder) Members(schema []byte, path string) (list []Property) {
+	var required []string
+	for el := range rawjson.Elements(get(schema, "required")) {
+		required = append(required, rawjson.Text(el))
+	}
+	declared := map[string]bool{}
+	for key, v := range rawjson.Members(get(schema, "properties")) {
+		name := rawjson.Text(key)
+		if declared[name] {
+			continue
+		}
+		declared[name] = true
+		must := slices.Contains(required, name)
+		if string(v) == "false" && !must {
+			continue
+		}
+		list = append(list, Property{Name: rawjson.AppendQuote(nil, name), Schema: v, Required: must})
+	}
+	for _, name := range required {
+		if !declared[name] {
+			declared[name] = true
+			list = append(list, Property{Name: rawjson.AppendQuote(nil, name), Schema: get(schema, "additionalProperties"), Required: true})
+		}
+	}
+	if get(schema, "patternProperties") != nil {
+		b.Loosen(path, "patternProperties")
+	}
+	if len(list) > maxProperties {
+		b.Fail(fmt.Errorf("%s: more than %d properties", path, maxProperties))
+	}
+	return list
+}
+
+// A Member is one of several parts in a fixed order, of which some may be left out.
+type Member struct {
+	Expr     string
+	Required bool
+}
+
+// Separated returns the expression of the members with the separator between two. At least one member is written, so the caller adds
+// the empty text where none is required.
+func (b *Builder) Separated(members []Member, separator string) string {
+	after := make([]string, len(members)+1) // what follows a member
+	after[len(members)] = Empty
+	for i := len(members) - 1; i > 0; i-- {
+		next := Sequence(separator, members[i].Expr)
+		if !members[i].Required {
+			next = Optional(next)
+		}
+		after[i] = b.Rule("rest", Sequence(next, after[i+1]))
+	}
+	first := ""
+	for i := len(members) - 1; i >= 0; i-- {
+		this := Sequence(members[i].Expr, after[i+1])
+		if members[i].Required || first == "" {
+			first = b.Rule("first", this)
+		} else {
+			first = b.Rule("first", AnyOf([]string{this, first}))
+		}
+	}
+	return first
+}
