@@ -36,7 +36,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ToolCallExecuted": {
 		"attempts cached latency_ms output_size_bytes output_truncated seq success tool_call_id tool_name", "child_cost child_run_id child_usage rc", ""},
 	"ToolCallResult": {
-		"latency_ms seq status tool tool_call_id", "cause client error_type limit message policy_decision policy_rule repaired", "blobs result"},
+		"latency_ms seq status tool tool_call_id", "cause client error_type limit message policy_decision policy_rule repair repaired", "blobs result"},
 	"RunPaused":   {"pending reason", "", ""},
 	"RunResumed":  {"pending reason", "", ""},
 	"RunFinished": {"latency_ms reason status tool_calls turns usage", "blank error_code limit", "answer"},

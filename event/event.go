@@ -285,6 +285,15 @@ type ToolCallExecuted struct {
 	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as servers report it
 }
 
+// A Repair is the kind of a repair of a call's arguments. The text that the model wrote is in [ToolCallProposed].
+type Repair string
+
+// The repairs.
+const (
+	RepairCodeFence  Repair = "code_fence"  // a Markdown code fence around the object was removed
+	RepairJSONString Repair = "json_string" // the object was written as a JSON string
+)
+
 // ToolCallResult holds the answer of a call that the model will be sent. There is exactly one for each ToolCallPlanned.
 type ToolCallResult struct {
 	ToolCallID     string       `json:"tool_call_id"`
@@ -297,6 +306,7 @@ type ToolCallResult struct {
 	LatencyMS      int64        `json:"latency_ms"`
 	Client         bool         `json:"client,omitempty"` // the caller declared the tool, for this run
 	Repaired       bool         `json:"repaired,omitempty"`
+	Repair         Repair       `json:"repair,omitempty"`          // what was repaired; empty in logs of earlier versions
 	PolicyDecision string       `json:"policy_decision,omitempty"` // where policy was asked
 	PolicyRule     string       `json:"policy_rule,omitempty"`
 	Limit          string       `json:"limit,omitempty"` // the limit that was hit, by its config key

@@ -31,6 +31,7 @@ type Metrics struct {
 	reasons   *vocabulary[prometheus.Counter]
 	limits    *vocabulary[prometheus.Counter]
 	decisions *vocabulary[prometheus.Counter]
+	repairs   *vocabulary[prometheus.Counter]
 	faults    *vocabulary[prometheus.Counter]
 	stages    *vocabulary[prometheus.Counter]
 	orders    *vocabulary[prometheus.Counter]
@@ -278,6 +279,9 @@ func (m *Metrics) result(runID string, d *event.ToolCallResult) {
 	}
 	if d.Limit != "" {
 		m.limits.get(d.Limit).Inc()
+	}
+	if d.Repair != "" {
+		m.repairs.get(string(d.Repair)).Inc()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // reasonLabels and codeLabels are whole vocabularies: nothing else is ever a label value.
@@ -133,6 +134,8 @@ func (m *Metrics) makeRunSeries(r registry) {
 		}
 	})
 	m.limits = newVocabulary(rest, limitLabels, 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
+	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString)}, 0, nil,
+		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))
 	m.decisions = newVocabulary(rest, []string{"allow", "ask", "deny"}, 0, nil,
 		child(r.counter("lathe_policy_decisions_total", "Decisions of the policy about tool calls.", "decision")))
 	m.faults = newVocabulary(rest, nil, 64, lowerWord, child(r.counter("lathe_upstream_faults_total", "Faults of model servers that were tolerated, by kind.", "kind")))

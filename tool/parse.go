@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -45,7 +46,11 @@ func parseArguments(c *call, text []byte) ending {
 			if end := boundArguments(c, len(inner)); end != proceed {
 				return end
 			}
-			text, c.repair = inner, true
+			c.repair = event.RepairJSONString
+			if text[0] == '`' {
+				c.repair = event.RepairCodeFence
+			}
+			text = inner
 		}
 	}
 	if err := rawjson.Check(text, rawjson.Limits{MaxDepth: w.limits.MaxJSONDepth, MaxKeys: w.limits.MaxJSONKeys}); err != nil {

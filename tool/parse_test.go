@@ -71,8 +71,15 @@ func TestParse(t *testing.T) {
 					t.Errorf("repair %q: the tool got %q, code %q; want %q", repair, got, res.Code, want)
 				}
 				repaired := tt.repaired && want != ""
-				if find[*event.ToolCallResult](t, rec).Repaired != repaired || out.Calls[0].Repaired != repaired {
-					t.Errorf("repair %q: repaired is wrong", repair)
+				kind := event.Repair("")
+				if repaired {
+					kind = event.RepairJSONString
+					if strings.HasPrefix(tt.name, "fence") {
+						kind = event.RepairCodeFence
+					}
+				}
+				if res := find[*event.ToolCallResult](t, rec); res.Repaired != repaired || res.Repair != kind || out.Calls[0].Repaired != repaired {
+					t.Errorf("repair %q: repaired is %t %q, want %q", repair, res.Repaired, res.Repair, kind)
 				}
 				if p := find[*event.ToolCallProposed](t, rec); p.RawArgs != tt.args || p.ArgsBytes != len(tt.args) {
 					t.Errorf("the argument text is shown as %q", p.RawArgs)

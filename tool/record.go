@@ -85,7 +85,7 @@ func record(c *call) {
 		c.emit(&k.executed)
 	}
 	k.result = event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
-		Client: c.foreign, Repaired: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
+		Client: c.foreign, Repaired: c.repair != "", Repair: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
 		k.result.Status, k.result.ErrorType, k.result.Message, k.result.Cause = "error", c.code, textOf(c.code), shorten.Cut(c.cause, maxCause)
 	}

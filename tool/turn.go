@@ -46,7 +46,7 @@ func (w *Work) finishCall(c *call, s *outcomeBuilder) {
 		return
 	}
 	out.Calls = append(out.Calls, event.CallTrace{ID: c.ID, Tool: c.tool, Seq: c.seq, ArgsBytes: len(c.Arguments),
-		OK: c.code == "" && (!c.client || c.Answer != nil), Code: c.code, Executed: c.ran, Repaired: c.repair, LatencyMS: c.latency.Milliseconds()})
+		OK: c.code == "" && (!c.client || c.Answer != nil), Code: c.code, Executed: c.ran, Repaired: c.repair != "", LatencyMS: c.latency.Milliseconds()})
 	w.countUse(c)
 	w.countChild(c, out)
 	if c.client && c.code == "" && c.Answer == nil {
