@@ -1,0 +1,222 @@
+package temporal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lathe-run/lathe"
+)
+
+// Blobs keeps payloads outside of the history. All workers and clients share it. Its methods may be called from several goroutines at
+// once.
+type Blobs interface {
+	// Put keeps data under its key, the hex form of its SHA-256. It may be called again with the same key and data.
+	Put(key string, data []byte) error
+	// Get returns the data of a key.
+	Get(key string) ([]byte, error)
+}
+
+// CodecOptions are the choices of [NewCodec].
+type CodecOptions struct {
+	// Blobs keeps the payloads that are larger than Limit; nil: all payloads stay in the history.
+	Blobs Blobs
+	// Limit is the size in bytes up to which a payload stays in the history; 0: 256 KiB. A server refuses payloads above 2 MiB.
+	Limit int
+	// Encrypt encodes each payload before it goes to the history or to Blobs; nil: payloads are readable in both.
+	Encrypt converter.PayloadCodec
+}
+
+const (
+	defaultCodecLimit = 256 << 10
+	// MaxBlob bounds one payload that [NewCodec] puts into Blobs or takes out of it, in bytes.
+	MaxBlob = 64 << 20
+
+	encodingKey       = "encoding"
+	referenceEncoding = "lathe/reference"
+)
+
+// NewCodec returns a payload codec that keeps large payloads out of the history and has the others encrypted, for the data converter
+// of the clients and workers of a namespace: [converter.NewCodecDataConverter]. A reference has the hash of what it stands for,
+// which is verified. Nothing is ever removed from Blobs: remove what is older than the retention of the namespace.
+func NewCodec(opts *CodecOptions) (converter.PayloadCodec, error) {
+	c := &codec{}
+	if opts != nil {
+		c.opts = *opts
+	}
+	switch {
+	case c.opts.Blobs == nil && c.opts.Encrypt == nil:
+		return nil, codecError(lathe.CodeInvalidConfig, errors.New("the codec has nothing to do: it needs Blobs or Encrypt"))
+	case c.opts.Limit < 0 || c.opts.Limit > MaxBlob:
+		return nil, codecError(lathe.CodeInvalidConfig, fmt.Errorf("the limit is %d, want 0 to %d", c.opts.Limit, MaxBlob))
+	case c.opts.Limit == 0:
+		c.opts.Limit = defaultCodecLimit
+	}
+	return c, nil
+}
+
+func codecError(code lathe.Code, err error) error {
+	return &lathe.Error{Code: code, Op: "temporal: codec", Err: err}
+}
+
+type codec struct{ opts CodecOptions }
+
+// reference is the data of a payload that stands for another one.
+type reference struct {
+	SHA256 string `json:"sha256"`
+	Bytes  int    `json:"bytes"`
+}
+
+// Encode implements [converter.PayloadCodec].
+func (c *codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	if e := c.opts.Encrypt; e != nil {
+		var err error
+		if payloads, err = e.Encode(payloads); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*commonpb.Payload, len(payloads))
+	for i, p := range payloads {
+		out[i] = p
+		if c.opts.Blobs == nil || len(p.GetData()) <= c.opts.Limit {
+			continue
+		}
+		data, err := proto.Marshal(p)
+		if err != nil {
+			return nil, codecError(lathe.CodeInternal, err)
+		}
+		if len(data) > MaxBlob {
+			return nil, codecError(lathe.CodeInvalidRequest, fmt.Errorf("a payload of %d bytes: at most %d are kept (MaxBlob)", len(data), MaxBlob))
+		}
+		sum := sha256.Sum256(data)
+		r := reference{SHA256: hex.EncodeToString(sum[:]), Bytes: len(data)}
+		if err := c.opts.Blobs.Put(r.SHA256, data); err != nil {
+			return nil, codecError(lathe.CodeUnavailable, fmt.Errorf("a payload of %d bytes cannot be kept: %w", len(data), err))
+		}
+		text, err := json.Marshal(&r)
+		if err != nil {
+			return nil, codecError(lathe.CodeInternal, err)
+		}
+		out[i] = &commonpb.Payload{Metadata: map[string][]byte{encodingKey: []byte(referenceEncoding)}, Data: text}
+	}
+	return out, nil
+}
+
+// Decode implements [converter.PayloadCodec]. A payload that is no reference passes, so that a namespace may have both.
+func (c *codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	out := make([]*commonpb.Payload, len(payloads))
+	for i, p := range payloads {
+		out[i] = p
+		if string(p.GetMetadata()[encodingKey]) != referenceEncoding {
+			continue
+		}
+		var err error
+		if out[i], err = c.load(p); err != nil {
+			return nil, err
+		}
+	}
+	if e := c.opts.Encrypt; e != nil {
+		return e.Decode(out)
+	}
+	return out, nil
+}
+
+// load returns the payload that a reference stands for.
+func (c *codec) load(p *commonpb.Payload) (*commonpb.Payload, error) {
+	if c.opts.Blobs == nil {
+		return nil, codecError(lathe.CodeInvalidConfig, errors.New("the history has a reference, and this codec has no Blobs"))
+	}
+	var r reference
+	if sum, err := hex.DecodeString(decode(p, &r)); err != nil || len(sum) != sha256.Size {
+		return nil, codecError(lathe.CodeInternal, errors.New("the reference of a payload is not valid"))
+	}
+	data, err := c.opts.Blobs.Get(r.SHA256)
+	if err != nil {
+		return nil, codecError(lathe.CodeUnavailable, fmt.Errorf("the payload %s is not there: %w", r.SHA256, err))
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != r.SHA256 {
+		return nil, codecError(lathe.CodeInternal, fmt.Errorf("the payload %s was changed: its hash differs", r.SHA256))
+	}
+	out := &commonpb.Payload{}
+	if err := proto.Unmarshal(data, out); err != nil {
+		return nil, codecError(lathe.CodeInternal, fmt.Errorf("the payload %s is not valid", r.SHA256))
+	}
+	return out, nil
+}
+
+// decode reads a reference and returns its hash, "" if it is not valid.
+func decode(p *commonpb.Payload, r *reference) string {
+	if json.Unmarshal(p.GetData(), r) != nil {
+		return ""
+	}
+	return r.SHA256
+}
+
+// directory keeps payloads as files.
+type directory struct{ root *os.Root }
+
+// NewDirectory returns Blobs in a folder, which is made if it does not exist. Workers on several machines need a folder that they share.
+// The files have mode 0600, and are written whole or not at all.
+func NewDirectory(path string) (Blobs, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, codecError(lathe.CodeInvalidConfig, err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, codecError(lathe.CodeInvalidConfig, err)
+	}
+	return &directory{root}, nil
+}
+
+// Put implements [Blobs].
+func (d *directory) Put(key string, data []byte) error {
+	if _, err := d.root.Stat(key); err == nil {
+		return nil
+	}
+	f, err := os.CreateTemp(d.root.Name(), "."+key+"-*")
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(f.Name())
+	_, err = f.Write(data)
+	if serr := f.Sync(); err == nil {
+		err = serr
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = d.root.Rename(name, key)
+	}
+	if err != nil {
+		_ = d.root.Remove(name)
+	}
+	return err
+}
+
+// Get implements [Blobs].
+func (d *directory) Get(key string) ([]byte, error) {
+	f, err := d.root.Open(key)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, lathe.ErrNotFound
+		}
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxBlob+1))
+	if err == nil && len(data) > MaxBlob {
+		err = fmt.Errorf("the file has more than %d bytes", MaxBlob)
+	}
+	return data, err
+}
