@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/server/mcp"
 )
@@ -50,6 +51,14 @@ func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
 		unused = a.mcp.Use(r.unattended) // after the catalog: once no call uses the former runner, the former files may be closed
 	}
 	return unused
+}
+
+// observers observe the requests to MCP servers.
+func (a *App) observers() []event.MCPObserver {
+	if a.traces == nil {
+		return []event.MCPObserver{a.metrics}
+	}
+	return []event.MCPObserver{a.metrics, a.traces}
 }
 
 // refreshEvery is the time between two checks whether the tools of MCP servers, modules and workers have changed.

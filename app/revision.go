@@ -46,7 +46,7 @@ func (r *revision) build(a *App) (err error) {
 		return err
 	}
 	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
-	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log}); err != nil {
+	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
 		return err
 	}
 	set := r.tools.Set

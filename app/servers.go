@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/oauth"
 	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
@@ -38,6 +39,8 @@ type ServerOptions struct {
 	// that of the process.
 	Environ []string
 	Log     *slog.Logger // nil: discards
+	// Observers observe each request to the servers.
+	Observers []event.MCPObserver
 }
 
 // StartServers starts the MCP servers of the configuration and puts their tools into the set, now and each time that they
@@ -67,7 +70,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	if environ == nil {
 		environ = os.Environ()
 	}
-	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Pins: mcptool.NewPins(stateFile(cfg, cfg.Tools.Pins)),
+	group, err := mcptool.Start(ctx, list, &mcptool.Options{OnChange: set.Replace, Inspect: opts.Inspect, Log: opts.Log, Observers: opts.Observers, Pins: mcptool.NewPins(stateFile(cfg, cfg.Tools.Pins)),
 		Environ: environ, LoginCommand: LoginCommand})
 	if err != nil {
 		s.Close()

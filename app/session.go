@@ -76,8 +76,15 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 	if err != nil {
 		return nil, err
 	}
+	if s.traces, err = OpenTraces(cfg, &TracesOptions{Environ: opts.Environ, Version: opts.Version, Log: s.log}); err != nil {
+		return nil, err
+	}
+	observers := event.MCPObservers(opts.Sinks)
+	if s.traces != nil {
+		observers = append(observers, s.traces)
+	}
 	running := &agents{}
-	if s.tools, err = startTools(ctx, cfg, running, opts.Tools, &ServerOptions{Only: ServersOf(cfg, opts.Allow), Environ: opts.Environ, Log: s.log}); err != nil {
+	if s.tools, err = startTools(ctx, cfg, running, opts.Tools, &ServerOptions{Only: ServersOf(cfg, opts.Allow), Environ: opts.Environ, Log: s.log, Observers: observers}); err != nil {
 		return nil, err
 	}
 	s.Tools = s.tools.Set
@@ -88,9 +95,6 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 		return nil, err
 	}
 	if s.Loop, err = NewLoop(cfg, entry, model, s.runner); err != nil {
-		return nil, err
-	}
-	if s.traces, err = OpenTraces(cfg, &TracesOptions{Environ: opts.Environ, Version: opts.Version, Log: s.log}); err != nil {
 		return nil, err
 	}
 	if err := s.newEngine(opts.Sinks); err != nil {

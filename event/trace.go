@@ -61,9 +61,21 @@ func TraceFrom(ctx context.Context) TraceContext {
 	if t == nil {
 		return TraceContext{}
 	}
-	callID := ""
-	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID == t.runID { // else it is the call that has begun the run
-		callID = m.CallID
+	return t.tracer.Trace(t.runID, callOf(ctx, t.runID))
+}
+
+// CallOf returns the run and the tool call that ctx belongs to, if it is a context of [WithTracer]; else two empty texts.
+func CallOf(ctx context.Context) (runID, callID string) {
+	t, _ := ctx.Value(tracedKey{}).(*traced)
+	if t == nil {
+		return "", ""
 	}
-	return t.tracer.Trace(t.runID, callID)
+	return t.runID, callOf(ctx, t.runID)
+}
+
+func callOf(ctx context.Context, runID string) string {
+	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID == runID { // else it is the call that has begun the run
+		return m.CallID
+	}
+	return ""
 }

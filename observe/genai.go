@@ -35,6 +35,12 @@ const (
 	attrDefinitions  = "gen_ai.tool.definitions"    // content
 	attrResponseID   = "gen_ai.response.id"
 	attrError        = "error.type"
+	attrMCPMethod    = "mcp.method.name"
+	attrMCPProtocol  = "mcp.protocol.version"
+	attrMCPSession   = "mcp.session.id"
+	attrRPCRequestID = "jsonrpc.request.id"
+	attrRPCStatus    = "rpc.response.status_code"
+	attrTransport    = "network.transport"
 	attrServer       = "server.address"
 	attrPort         = "server.port"
 

@@ -45,6 +45,7 @@ type Metrics struct {
 	invocations                                   *prometheus.HistogramVec // of runs, by error.type
 	owners                                        *pairs[*ownerSeries]
 	clientCalls                                   *pairs[*clientSeries]
+	mcpClient, mcpServer                          mcpSeries
 	codes                                         map[string]bool // whose failures of model calls have a label
 
 	mu      sync.Mutex
@@ -103,6 +104,8 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 	m.makeToolSeries(r, o.Tools, o.MaxTools)
 	m.makeRunSeries(r)
 	m.makeModelSeries(r)
+	m.mcpClient = makeMCPSeries(r, "mcp_client_operation_duration_seconds", "Time of a request to an MCP server, as OpenTelemetry has it.")
+	m.mcpServer = makeMCPSeries(r, "mcp_server_operation_duration_seconds", "Time of a request of an MCP client, as OpenTelemetry has it.")
 	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").
 		WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
 	if o.Process {

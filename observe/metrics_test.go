@@ -48,6 +48,9 @@ var contract = map[string]string{
 	"lathe_runs_compacted_total":        "counter ",
 	"lathe_content_removed_bytes_total": "counter ",
 
+	"mcp_client_operation_duration_seconds": "histogram error_type,gen_ai_tool_name,mcp_method_name,network_transport",
+	"mcp_server_operation_duration_seconds": "histogram error_type,gen_ai_tool_name,mcp_method_name,network_transport",
+
 	"lathe_spans_dropped_total":     "counter ",
 	"lathe_log_lines_dropped_total": "counter ",
 
@@ -127,6 +130,8 @@ func TestMetricsContract(t *testing.T) {
 	m.ObserveRequest("GET /livez", time.Second)
 	m.ObserveFirstByte("GET /livez", 10*time.Millisecond)
 	m.CountRequest("GET /v1/models", 200)
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/list"})
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/list", Server: true})
 	m.AddStreamClients(3)
 	m.AddStreamClients(-1)
 	m.AddDropped(5)

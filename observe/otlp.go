@@ -103,12 +103,18 @@ type (
 		Attributes   []otlpAttribute `json:"attributes"`
 		Dropped      int             `json:"droppedAttributesCount,omitempty"`
 		Events       []otlpEvent     `json:"events,omitempty"`
+		Links        []otlpLink      `json:"links,omitempty"`
 		Status       otlpStatus      `json:"status"`
 	}
 	otlpEvent struct {
 		Time       string          `json:"timeUnixNano"`
 		Name       string          `json:"name"`
 		Attributes []otlpAttribute `json:"attributes"`
+	}
+	otlpLink struct {
+		TraceID string `json:"traceId"`
+		SpanID  string `json:"spanId"`
+		Flags   uint32 `json:"flags"`
 	}
 	otlpStatus struct {
 		Code int `json:"code,omitempty"` // 2: an error
@@ -131,6 +137,9 @@ func otlpOf(spans []sdktrace.ReadOnlySpan) *otlpRequest {
 		}
 		for _, e := range s.Events() {
 			out[i].Events = append(out[i].Events, otlpEvent{nanos(e.Time.UnixNano()), e.Name, otlpAttributes(e.Attributes)})
+		}
+		for _, l := range s.Links() {
+			out[i].Links = append(out[i].Links, otlpLink{l.SpanContext.TraceID().String(), l.SpanContext.SpanID().String(), uint32(l.SpanContext.TraceFlags())})
 		}
 		if s.Status().Code != 0 {
 			out[i].Status.Code = 2

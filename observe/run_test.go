@@ -55,6 +55,8 @@ func TestSinksOfARealRun(t *testing.T) {
 	m.CountRequest("GET /livez", 200) // no run does
 	m.ObserveRequest("GET /livez", time.Second)
 	m.ObserveFirstByte("GET /livez", time.Second)
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/list"})
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/list", Server: true})
 	types, series := scrape(t, m)
 	for name, want := range contract {
 		if got := types[name] + " " + labelNames(name, series); got != want {

@@ -131,6 +131,11 @@ func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	if !sc.IsValid() {
 		return event.TraceContext{}
 	}
+	return traceContext(sc)
+}
+
+// traceContext returns the W3C form of a span context.
+func traceContext(sc trace.SpanContext) event.TraceContext {
 	h := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), sc), h)
 	return event.TraceContext{Parent: h.Get("traceparent"), State: h.Get("tracestate")}

@@ -134,6 +134,8 @@ func TestDocumentedMetrics(t *testing.T) {
 	m.CountRequest("GET /v1/models", 200)
 	m.ObserveRequest("GET /v1/models", time.Second)
 	m.ObserveFirstByte("GET /v1/models", time.Second)
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/call", Tool: "t", Failure: "tool_error"})
+	m.MCPEnded(t.Context(), &event.MCPOperation{Method: "tools/call", Tool: "t", Failure: "tool_error", Server: true})
 	m.CountWorkers(func() []observe.WorkerCount { return []observe.WorkerCount{{Pool: "f"}} })
 	for _, data := range everyEvent {
 		m.Emit(t.Context(), event.Event{RunID: "run_1", Turn: 1, Data: data})

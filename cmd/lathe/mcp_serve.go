@@ -113,7 +113,12 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer takeStandardLog(log)()
-	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
+	out, err := f.outputs(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
+	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)})
 	if err != nil {
 		return err
 	}
@@ -130,11 +135,6 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		}
 	}
 	noteServers(cmd.ErrOrStderr(), tools.Servers)
-	out, err := f.outputs(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
 	if f.addr == "" {
 		return f.serveStreams(cmd, cfg, set, offered, log, out)
 	}

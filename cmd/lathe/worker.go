@@ -86,7 +86,18 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
+	v := currentVersion()
+	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
+	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
+	if err != nil {
+		return err
+	}
+	sinks := []event.Sink{metrics}
+	if traces != nil {
+		defer app.CloseTraces(cmd.Context(), traces, log)
+		sinks = append(sinks, traces)
+	}
+	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)})
 	if err != nil {
 		return err
 	}
@@ -105,17 +116,6 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	}
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line of it is there already
-	}
-	v := currentVersion()
-	metrics := observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: true})
-	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
-	if err != nil {
-		return err
-	}
-	sinks := []event.Sink{metrics}
-	if traces != nil {
-		defer app.CloseTraces(cmd.Context(), traces, log)
-		sinks = append(sinks, traces)
 	}
 	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Audit: trail, Log: log})
 	if err != nil {

@@ -73,6 +73,9 @@ func newTenant(s *Server, c *Caller) *tenant {
 		}
 	}
 	t.server.AddReceivingMiddleware(t.receive)
+	if observers := event.MCPObservers(o.Sinks); len(observers) > 0 {
+		t.server.AddReceivingMiddleware(t.observed(observers)) // around t.receive
+	}
 	// Host, Origin, sizes and protocol versions are checked before these are reached.
 	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
 	get := func(*http.Request) *mcp.Server { return t.server }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -109,6 +110,8 @@ type Options struct {
 	LoginCommand func(server string) string
 	// Log gets a line when a server starts, ends and changes its tools: no arguments, no output.
 	Log *slog.Logger
+	// Observers observe each request to a server.
+	Observers []event.MCPObserver
 	// BackoffMin and BackoffMax bound the pause before a server is started again; 500 ms and 1 min.
 	BackoffMin, BackoffMax time.Duration
 	// StopGrace is the time that a child process has to end by itself before it is killed; 1 s.

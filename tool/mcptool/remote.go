@@ -104,7 +104,7 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 		return true
 	})
 	defer idle.stop()
-	r := &request{stub: true, cut: cut, progress: idle.reset, asker: tool.AskerFrom(ctx), marks: t.marks}
+	r := &request{stub: true, cut: cut, progress: idle.reset, tool: t.spec.Name, asker: tool.AskerFrom(ctx), marks: t.marks}
 	if len(t.marks) > 0 {
 		r.arguments, _ = params.Arguments.(json.RawMessage)
 	}

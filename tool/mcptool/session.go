@@ -143,6 +143,9 @@ func (x *session) newClient(s *supervisor) *mcp.Client {
 			return next(ctx, method, req)
 		}
 	})
+	if len(s.opts.Observers) > 0 {
+		c.AddSendingMiddleware(x.observed(s))
+	}
 	return c
 }
 

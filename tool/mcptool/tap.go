@@ -56,6 +56,7 @@ type request struct {
 	refused   error           // why it was not sent with a token, or was sent with one that was not taken
 	marks     []mark          // of the tool; with arguments, they are never changed
 	arguments json.RawMessage // of the call, where there are marks
+	tool      string          // registered name of the tool that is called; "": it is no call
 	asker     tool.Asker      // who is behind the call; nil: it is no call of a tool
 	progress  func()          // called on each sign of progress
 	cut       func(error)     // called when no answer can come any more

@@ -1,0 +1,121 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+var (
+	_ event.MCPObserver = (*Metrics)(nil)
+	_ event.MCPObserver = (*Traces)(nil)
+)
+
+// mcpMethods and mcpFailures are whole vocabularies of labels: codes and methods that others make up count as other.
+var (
+	mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "logging/setLevel", "completion/complete", "subscriptions/listen",
+		"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
+		"tasks/get", "tasks/update", "tasks/cancel", "notifications/initialized", "notifications/cancelled"}
+	mcpFailures = []string{"", "tool_error", "timeout", "cancelled", "-32700", "-32600", "-32601", "-32602", "-32603", "-32000", "-32001", "-32002", "-32020", "-32021", "-32022", "-32042"}
+	mcpBuckets  = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+)
+
+// mcpSeries are those of one method and one tool.
+type mcpSeries = *vocabulary[prometheus.ObserverVec]
+
+// makeMCPSeries returns the series of a role. Their label is the method, a blank and the tool.
+func makeMCPSeries(r registry, name, help string) mcpSeries {
+	durations := r.histogram(name, help, mcpBuckets, "mcp_method_name", "gen_ai_tool_name", "network_transport", "error_type")
+	return newVocabulary(rest+" ", nil, maxModelSeries, func(label string) bool {
+		method, tool, _ := strings.Cut(label, " ")
+		return slices.Contains(mcpMethods, method) && (tool == "" || toolName(tool))
+	}, func(label string) prometheus.ObserverVec {
+		method, tool, _ := strings.Cut(label, " ")
+		return durations.MustCurryWith(prometheus.Labels{"mcp_method_name": method, "gen_ai_tool_name": tool})
+	})
+}
+
+// MCPStarted implements [event.MCPObserver]. It returns ctx.
+func (m *Metrics) MCPStarted(ctx context.Context, _ *event.MCPOperation) context.Context { return ctx }
+
+// MCPEnded implements [event.MCPObserver].
+func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
+	series, failure, transport := m.mcpClient, op.Failure, op.Transport
+	if op.Server {
+		series = m.mcpServer
+	}
+	if !slices.Contains(mcpFailures, failure) {
+		failure = rest
+	}
+	if transport != "pipe" {
+		transport = "tcp"
+	}
+	series.get(op.Method+" "+op.Tool).WithLabelValues(transport, failure).Observe(max(op.Ended.Sub(op.Began), 0).Seconds())
+}
+
+type mcpSpanKey struct{}
+
+// MCPStarted implements [event.MCPObserver]. For a server it opens a span below that of the client, which runs that begin
+// within the returned context are below. A client's request has no span of its own: it is a part of the tool call.
+func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context.Context {
+	if !op.Server {
+		return ctx
+	}
+	transport := event.RemoteTraceFrom(ctx)
+	parent, ambient := remoteSpan(op.Parent), remoteSpan(transport)
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(op.Began)}
+	switch {
+	case !parent.IsValid():
+		parent = ambient
+	case ambient.IsValid():
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: ambient}))
+	}
+	name := op.Method
+	if op.Tool != "" {
+		name += " " + op.Tool
+	}
+	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, opts...)
+	ctx = context.WithValue(ctx, mcpSpanKey{}, span)
+	return event.WithRemoteTrace(ctx, traceContext(span.SpanContext()))
+}
+
+// MCPEnded implements [event.MCPObserver].
+func (t *Traces) MCPEnded(ctx context.Context, op *event.MCPOperation) {
+	if op.Server {
+		if span, ok := ctx.Value(mcpSpanKey{}).(trace.Span); ok {
+			span.SetAttributes(mcpAttributes(op)...)
+			fail(span, op.Failure)
+			span.End(trace.WithTimestamp(op.Ended))
+		}
+		return
+	}
+	runID, callID := event.CallOf(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.runs[runID]; r != nil && r.calls[callID] != nil && op.Method == "tools/call" {
+		r.calls[callID].SetAttributes(mcpAttributes(op)...)
+	}
+}
+
+func mcpAttributes(op *event.MCPOperation) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{attribute.String(attrMCPMethod, op.Method), attribute.String(attrTransport, op.Transport)}
+	for _, kv := range [][2]string{{attrMCPProtocol, op.Protocol}, {attrMCPSession, op.Session}, {attrRPCRequestID, strings.Trim(op.RequestID, `"`)}} {
+		if kv[1] != "" {
+			attrs = append(attrs, attribute.String(kv[0], kv[1]))
+		}
+	}
+	if op.Code != 0 {
+		attrs = append(attrs, attribute.String(attrRPCStatus, strconv.Itoa(op.Code)))
+	}
+	if op.Server && op.Tool != "" {
+		attrs = append(attrs, attribute.String(attrOperation, spanTool), attribute.String(attrTool, op.Tool))
+	}
+	return appendServer(attrs, op.Address)
+}
