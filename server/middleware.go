@@ -110,7 +110,9 @@ func (g *Server) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *ro
 		if p := g.authenticate(r, c, rt); p != nil {
 			return nil, p
 		}
-		if release, p = g.usage.enter(c.key, rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey); p != nil {
+		release, p = g.usage.enter(c.key, rt.pool, (len(c.setup.Keys) > 1 || c.setup.Identity != nil) && rt.credential == apiKey)
+		g.usage.showRate(w.Header(), c.key)
+		if p != nil {
 			return nil, p
 		}
 	}

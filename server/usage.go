@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -127,6 +128,23 @@ func (u *usage) active(name string) (n int) {
 		}
 	}
 	return n
+}
+
+// showRate sets the headers with which OpenAI's API shows the rate limit of a key: its requests a minute, how many of them it
+// may make at once now, and when that will be all of them, as a duration such as 1m0.5s. Requests are admitted at an even rate, so
+// that the first of them is possible before. A key without a limit has no such headers.
+func (u *usage) showRate(h http.Header, k *Key) {
+	most := float64(k.RequestsPerMinute)
+	if most <= 0 {
+		return
+	}
+	u.mu.Lock()
+	c := u.entry(k)
+	left := min(most, c.tokens+u.now().Sub(c.filled).Minutes()*most)
+	u.mu.Unlock()
+	h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(k.RequestsPerMinute))
+	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(int(left+1e-9))) // of sums of fractions
+	h.Set("X-Ratelimit-Reset-Requests", time.Duration((most-left)/most*float64(time.Minute)).Round(time.Millisecond).String())
 }
 
 // charge counts n requests against the rate of the key: all of them or, with a problem, none.
