@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance agents e2e screenshots release image releasetest
+.PHONY: help build check test race lint fuzz soak gen bench conformance agents temporalexample e2e screenshots release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ conformance: ## official clients against `lathe sim serve`
 
 agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes docs/agents.md
 	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents
+
+temporalexample: ## the TypeScript worker of engine/temporal, with its packages from npm (290 MB)
+	cd engine/temporal/examples/typescript && npm ci --ignore-scripts
+	cd engine/temporal && go test -count=1 -v -run '^(TestContractOfQueueTools|TestTypeScriptExample|TestPythonExampleIsPython)$$' .
 
 release: ## VERSION=v0.x.y: archives, SBOMs, image and SHA256SUMS in dist/VERSION; -twice compares two builds of each binary
 	@test -n "$(VERSION)" || { echo "make release VERSION=v0.x.y"; exit 2; }

@@ -29,8 +29,10 @@ func newQueued(t *testing.T, name string, effect lathe.Effect) lathe.Tool {
 
 // serve registers the activity of a tool on a task queue.
 func (w *world) serve(name string, fn func(context.Context, *CallInput) (*CallResult, error)) {
-	w.env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	w.env.RegisterActivityWithOptions(fn, registerAs(name))
 }
+
+func registerAs(name string) activity.RegisterOptions { return activity.RegisterOptions{Name: name} }
 
 // A call of a tool on a task queue is an activity of its own, between the step that begins it and the one that takes its output through
 // the runner. The log is that of any other call.

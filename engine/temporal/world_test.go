@@ -140,7 +140,7 @@ func newWorld(t *testing.T, messages script, change func(*world), more ...lathe.
 		if err != nil {
 			return nil, err
 		}
-		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Allow: []string{"look", "save", "leak", "remote", "remote_read"}, Ask: []string{"pay"}, Deny: []string{"never"}}, Approver: w.approvals, Now: w.env.Now})
+		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Tools{Allow: []string{"look", "save", "leak", "remote", "weather"}, Ask: []string{"pay"}, Deny: []string{"never"}}, Approver: w.approvals, Now: w.env.Now})
 		if err != nil {
 			return nil, err
 		}
