@@ -76,6 +76,9 @@ func (r *revision) build(a *App) (err error) {
 	if err := r.models.makeConfigured(); err != nil {
 		return err
 	}
+	if err := warnReduced(a.log, cfg, set); err != nil {
+		return err
+	}
 	if err := r.agents.open(cfg, func() *engine.Engine { return a.engine }, newLoops(cfg, r.unattended, modelOpts, a.meter)); err != nil {
 		return err
 	}

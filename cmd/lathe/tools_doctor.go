@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,8 @@ type sourceRow struct {
 	Tools     int       `json:"tools"` // that are offered
 	Problems  []problem `json:"problems,omitempty"`
 	Stderr    []string  `json:"stderr,omitempty"`
+	// Reduced are the tools whose schemas the model server gets reduced, with the parts that are left out. Of a model.
+	Reduced map[string][]string `json:"reduced,omitempty"`
 }
 
 // A problem is what is wrong and what to do next.
@@ -66,11 +70,28 @@ no tool is called. Exit code 1 when something is wrong.`,
 				}
 				rows = append(rows, row)
 			}
+			reduced, err := app.ReducedTools(cfg, set)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, reducedModels(reduced)...)
 			return printSources(cmd.OutOrStdout(), rows, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON line for each source")
 	return cmd
+}
+
+// reducedModels are the models whose servers do not get every schema whole, which is no fault.
+func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
+	for _, model := range slices.Sorted(maps.Keys(reduced)) {
+		row := sourceRow{Source: "model:" + model, State: "reduced schemas", OK: true, Tools: len(reduced[model]), Reduced: map[string][]string{}}
+		for _, t := range reduced[model] {
+			row.Reduced[t.Tool] = t.Parts
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // plainSources are those that cannot fail once the configuration is read.
@@ -199,6 +220,9 @@ func (r *sourceRow) print(w io.Writer) {
 		fmt.Fprintf(w, " %s", r.Protocol)
 	}
 	fmt.Fprintln(w)
+	for _, name := range slices.Sorted(maps.Keys(r.Reduced)) {
+		fmt.Fprintf(w, "  %s is sent without %s\n", name, printable(strings.Join(r.Reduced[name], ", ")))
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  wrong: %s\n  next:  %s\n", p.What, p.Next)
 	}
