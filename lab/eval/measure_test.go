@@ -289,7 +289,7 @@ func (faultless) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe
 	}
 }
 
-// A server that refuses 40 of 100 second turns shows 60 %, however often its folder is resumed. The
+// A server that refuses 20 of 50 second turns shows 60 %, however often its folder is resumed. The
 // turn may be that after a call, or that after a reply of the user. What the server did lowers no rate of what the model did.
 func TestRateRestsWhenItIsResumed(t *testing.T) {
 	t.Parallel()
@@ -307,23 +307,23 @@ func restsAtSixty(t *testing.T, s *eval.Suite, sc []*eval.Scenario, model lathe.
 	t.Helper()
 	dir, m := t.TempDir(), &refuses{Model: model}
 	for range 5 {
-		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "tuf", Model: m}}, &eval.Options{Dir: dir, Resume: true, Trials: 100})
+		rep, err := eval.Measure(t.Context(), s, sc, []eval.Target{{Name: "tuf", Model: m}}, &eval.Options{Dir: dir, Resume: true, Trials: 50})
 		if err != nil {
 			t.Fatal(err)
 		}
 		row := rep.Summary().Models[0]
-		if row.Runs != 100 || row.OK != 60 || row.Errors != 0 || row.Low > 0.6 || row.High < 0.6 || row.Classes["HTTP_400"] != 40 {
+		if row.Runs != 50 || row.OK != 30 || row.Errors != 0 || row.Low > 0.6 || row.High < 0.6 || row.Classes["HTTP_400"] != 20 {
 			t.Errorf("%d of %d, %.2f to %.2f, %v", row.OK, row.Runs, row.Low, row.High, row.Classes)
 		}
-		if row.Unfinished[lathe.ReasonUpstreamError] != 40 || *row.StateRate != 1 || *row.TraceRate != 1 || *row.TextRate != 1 {
+		if row.Unfinished[lathe.ReasonUpstreamError] != 20 || *row.StateRate != 1 || *row.TraceRate != 1 || *row.TextRate != 1 {
 			t.Errorf("unfinished %v, state %.2f, trace %.2f, text %.2f", row.Unfinished, *row.StateRate, *row.TraceRate, *row.TextRate)
 		}
-		if p := row.PassK[0]; p.K != 2 || math.Abs(p.Rate-60.0*59/(100*99)) > 1e-9 || p.Low > 0.36 || p.High < 0.36 {
+		if p := row.PassK[0]; p.K != 2 || math.Abs(p.Rate-30.0*29/(50*49)) > 1e-9 || p.Low > 0.36 || p.High < 0.36 {
 			t.Errorf("pass^2 is %+v, want 0.36", p)
 		}
 	}
-	if n := m.second.Load(); n != 100 {
-		t.Errorf("%d second turns were asked for, want 100", n)
+	if n := m.second.Load(); n != 50 {
+		t.Errorf("%d second turns were asked for, want 50", n)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestResultsAreValidUnderTheirSchemas(t *testing.T) {
 		opts    eval.Options
 	}{
 		"state": {eval.Builtin(), []eval.Target{target("sim/eval"), target("sim/eval-never-repairs"), target("sim/eval-no-mistake"), target("sim/fault-status-401"),
-			{Name: "gone", Model: unreachable{}, About: map[string]string{"server": "http://h"}}}, eval.Options{Trials: 4, Strategies: []eval.Strategy{eval.Raw, eval.Production}}},
+			{Name: "gone", Model: unreachable{}, About: map[string]string{"server": "http://h"}}}, eval.Options{Trials: 2, Strategies: []eval.Strategy{eval.Raw, eval.Production}}},
 		"endless":   {eval.Builtin(), []eval.Target{{Name: "endless", Model: endless{}}}, eval.Options{Timeout: 50 * time.Millisecond}},
 		"one":       {eval.Builtin(), []eval.Target{target("sim/eval")}, eval.Options{}},
 		"injection": {eval.Injection(), []eval.Target{target("sim/obedient")}, eval.Options{Unguarded: true}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -113,18 +114,34 @@ func required(req *lathe.Request) *lathe.Request {
 	return req
 }
 
-// valid reports whether the arguments of a call fit the schema of the tool of that name. known is false without such a tool.
-func valid(c *lathe.ToolCall, tools []*lathe.ToolSpec) (ok, known bool) {
-	i := slices.IndexFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == c.Name })
-	if i < 0 {
-		return false, false
+// offered returns the index of the tool that a call names, -1 without such a tool.
+func offered(c *lathe.ToolCall, tools []*lathe.ToolSpec) int {
+	return slices.IndexFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == c.Name })
+}
+
+// compiled holds the compiled schemas by their text. All of them are constants of this package, which bounds it.
+var compiled sync.Map
+
+// fitsSchema reports whether a text is JSON of the schema.
+func fitsSchema(text, of []byte) bool {
+	if rawjson.Check(text, rawjson.Limits{}) != nil {
+		return false
 	}
-	text := []byte(c.Arguments)
-	if c.Incomplete || rawjson.Check(text, rawjson.Limits{}) != nil {
-		return false, true
+	s, found := compiled.Load(string(of))
+	if !found {
+		made, err := schema.Compile(of)
+		if err != nil {
+			return false
+		}
+		s, _ = compiled.LoadOrStore(string(of), made)
 	}
-	compiled, err := schema.Compile(tools[i].Schema)
-	return err == nil && len(compiled.Validate(text)) == 0, true
+	return len(s.(*schema.Schema).Validate(text)) == 0
+}
+
+// valid reports whether the arguments of a call fit the schema of the tool of that name.
+func valid(c *lathe.ToolCall, tools []*lathe.ToolSpec) bool {
+	i := offered(c, tools)
+	return i >= 0 && !c.Incomplete && fitsSchema([]byte(c.Arguments), tools[i].Schema)
 }
 
 // allValid reports whether each call of an answer fits.
@@ -134,7 +151,7 @@ func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	}
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
-		if ok, _ := valid(&calls[i], tools); !ok {
+		if !valid(&calls[i], tools) {
 			return false
 		}
 	}
@@ -165,7 +182,7 @@ func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
-		if _, known := valid(&calls[i], tools); !known {
+		if offered(&calls[i], tools) < 0 {
 			s.count(metricConduct, false)
 			s.deviate(metricConduct, "unknown-tool")
 			return false
@@ -228,7 +245,7 @@ func askSchemas(ctx context.Context, s *side) {
 			case o == refused:
 				s.tally(metric).Refused++
 			case o == whole && len(a.Finish.Message.Calls()) > 0:
-				if _, known := valid(&a.Finish.Message.Calls()[0], req.Tools); known {
+				if offered(&a.Finish.Message.Calls()[0], req.Tools) >= 0 {
 					s.fits(metric, a, req.Tools)
 					continue
 				}
@@ -323,7 +340,7 @@ func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	}
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
-		if _, known := valid(&calls[i], tools); !known {
+		if offered(&calls[i], tools) < 0 {
 			return !s.conducts(a, tools, false)
 		}
 	}
@@ -366,9 +383,7 @@ func askStructured(ctx context.Context, s *side) {
 		req.Sampling.ResponseFormat = json.RawMessage(`{"type":"json_schema","json_schema":{"name":"data","strict":true,"schema":` + c.schema + `}}`)
 		a, o := s.ask(ctx, req, i%2 == 0, true)
 		s.feature(metricStructured, o, func() bool {
-			text := []byte(strings.TrimSpace(a.Finish.Message.Text()))
-			compiled, err := schema.Compile([]byte(c.schema))
-			return err == nil && rawjson.Check(text, rawjson.Limits{}) == nil && len(compiled.Validate(text)) == 0
+			return fitsSchema([]byte(strings.TrimSpace(a.Finish.Message.Text())), []byte(c.schema))
 		})
 	}
 }
@@ -454,8 +469,8 @@ func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
 	calls := a.Finish.Message.Calls()
 	id := ""
 	for i := range calls {
-		switch _, known := valid(&calls[i], req.Tools); {
-		case !known:
+		switch {
+		case offered(&calls[i], req.Tools) < 0:
 			id = "unknown-tool"
 		case calls[i].Name == req.Messages[1].Calls()[0].Name && sameJSON(calls[i].Arguments, req.Messages[1].Calls()[0].Arguments):
 			id = "tool-loop"
