@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -106,6 +107,12 @@ func (x *examiner) judgeOther(a *answer) {
 	for _, c := range a.calls() {
 		if text := strings.TrimSpace(c.Arguments); text != "" && !limited(a) && !c.Incomplete && rawjson.Check([]byte(text), rawjson.Limits{}) != nil {
 			x.find("args-invalid-json", "")
+		}
+	}
+	for i, c := range a.calls() {
+		if c.ID != "" && slices.ContainsFunc(a.calls()[:i], func(o lathe.ToolCall) bool { return o.ID == c.ID }) {
+			x.find("id-repeated", "")
+			break
 		}
 	}
 	x.judgeFinish(a)

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -90,7 +91,7 @@ func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Reque
 // body writes a request as Lathe would, as far as it is known what the server refuses.
 func (x *examiner) body(req *lathe.Request, stream bool) []byte {
 	body, _ := x.codec.AppendRequest(nil, req, &wire.EncodeOptions{Stream: stream, IncludeUsage: stream && !x.noUsage, MaxCompletionTokens: x.maxComplete,
-		MaxTokens: x.opts.MaxTokens, Without: x.without})
+		MaxTokens: x.opts.MaxTokens, Without: x.without, ReasoningField: openai.ReasoningSame})
 	return body
 }
 
