@@ -31,9 +31,9 @@ func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
 func Contracts() []Contract {
 	return []Contract{
 		{Name: "choice-required", Prompt: echoPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
-		{Name: "choice-named", Prompt: weatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: ping.Name},
+		{Name: "choice-named", Prompt: WeatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: ping.Name},
 			kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 && calls[0].Name == ping.Name }},
-		{Name: "choice-none", Prompt: weatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceNone}, kept: func(calls []lathe.ToolCall) bool { return len(calls) == 0 }},
+		{Name: "choice-none", Prompt: WeatherPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceNone}, kept: func(calls []lathe.ToolCall) bool { return len(calls) == 0 }},
 		{Name: "parallel-off", Prompt: cityPrompt, parallel: new(bool), NotOn: []lathe.Wire{lathe.WireGemini}, kept: func(calls []lathe.ToolCall) bool { return len(calls) <= 1 }},
 	}
 }
@@ -47,6 +47,9 @@ func contract(name string) *Contract {
 	}
 	panic("doctor: no contract " + name)
 }
+
+// WeatherPrompt asks for the weather of one city.
+const WeatherPrompt = "What is the weather in Oslo?"
 
 // Tools returns the tools that probes offer: one with the parameter city, and one without parameters. They must not be changed.
 func Tools() (weather, nothing *lathe.ToolSpec) { return getWeather, ping }

@@ -73,9 +73,8 @@ const (
 	notePrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk and two apples"`
 	longPrompt = `Call save_note with the title "Shopping" and the text "bread, butter, a bottle of milk, two apples, a pound of flour, ` +
 		`six eggs, honey, a bag of rice, lentils, onions, garlic, olive oil, coffee, tea, sugar, salt and pepper"`
-	weatherPrompt = "What is the weather in Oslo?"
-	cityPrompt    = weatherPrompt + " What is the weather in Lima?"
-	pingPrompt    = "Call ping."
+	cityPrompt = WeatherPrompt + " What is the weather in Lima?"
+	pingPrompt = "Call ping."
 )
 
 // request returns a request of one user message.

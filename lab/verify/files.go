@@ -78,10 +78,9 @@ func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the report as JSON.
+// WriteJSON writes the report as JSON, without < and & as such, so that it is harmless within a page, too.
 func (rep *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(rep)
 }

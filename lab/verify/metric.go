@@ -52,7 +52,7 @@ var definitions = []definition{
 	{metricFidelity, "Argument fidelity", "calls whose valid arguments are exactly those that were asked for", false},
 	{metricNone, "tool_choice none", "answers without a call", true},
 	{metricRequired, "tool_choice required", "answers with a call", true},
-	{metricNamed, "tool_choice that names a tool", "answers with a call of that tool", true},
+	{metricNamed, "tool_choice of one tool", "answers with a call of that tool", true},
 	{metricParallel, "parallel_tool_calls false", "answers with one call at most", true},
 	{metricNoTools, "tool_choice required without tools", "requests that are refused, since there is no tool to call", true},
 	{metricStructured, "Structured output", "answers to a response format that fit its schema", false},

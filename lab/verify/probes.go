@@ -87,7 +87,7 @@ type trigger struct{ called, measured bool }
 
 // triggers are prompts that need a tool, and prompts that do not.
 var triggers = []string{
-	"What is the weather in Oslo?", "Check that the system is up.", "What is the weather in Lima right now?", "Call ping.",
+	doctor.WeatherPrompt, "Check that the system is up.", "What is the weather in Lima right now?", "Call ping.",
 	"Reply exactly with: one two three", "Translate the word bread into French.", "Tell me a joke about cats.", "Reply with the word yes.",
 }
 
