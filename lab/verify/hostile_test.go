@@ -84,7 +84,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	evil := string(quoted[1 : len(quoted)-1])
-	huge := strings.Repeat(evil, 20_000)
+	huge := strings.Repeat(evil, 100)
 	for _, w := range wires {
 		for name, text := range map[string]string{"text": evil, "huge": huge} {
 			t.Run(string(w)+"/"+name, func(t *testing.T) {
