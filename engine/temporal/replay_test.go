@@ -3,6 +3,7 @@ package temporal
 import (
 	"encoding/json"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/converter"
+	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -155,9 +157,12 @@ func replay(t *testing.T, h *historypb.History) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := worker.NewWorkflowReplayer()
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true}) // it goes by the wall clock
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: Name})
-	return r.ReplayWorkflowHistory(nil, h)
+	return r.ReplayWorkflowHistory(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), h)
 }
 
 // The histories of former versions are replayed by this one: an upgrade does not break a workflow that is under way. They are written

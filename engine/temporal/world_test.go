@@ -16,6 +16,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
@@ -120,7 +121,8 @@ func newWorld(t *testing.T, messages script, change func(*world), more ...lathe.
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestWorkflowEnvironment()
-	w.env.SetTestTimeout(time.Minute)
+	w.env.SetTestTimeout(10 * time.Minute)
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 10 * time.Minute}) // both go by the wall clock
 	if change != nil {
 		change(w)
 	}
