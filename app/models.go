@@ -123,6 +123,21 @@ func strictTools(m *config.Model) provider.StrictTools {
 	return provider.StrictOff
 }
 
+// constraintServer returns the server for whose requests the dialect of an entry has a grammar; "": requests have none.
+func constraintServer(m *config.Model) string {
+	written := m.Dialect != "" && m.Dialect != provider.NativeDialect
+	switch m.Constrain {
+	case "", "off", "strict":
+		return ""
+	case "auto":
+		if written && !m.RecoverLeakedCalls && slices.Contains(dialect.ConstraintServers(), m.Profile) {
+			return m.Profile
+		}
+		return ""
+	}
+	return m.Constrain
+}
+
 // passed returns the members of a client's request that go to the model server although Lathe does not read them. Without a
 // profile the server of chat completions is not known, so all that is known of such servers passes.
 func passed(m *config.Model) []string {
@@ -145,11 +160,19 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 	if err != nil {
 		return nil, err
 	}
+	if m.Constrain == "strict" && m.Dialect != "" && m.Dialect != provider.NativeDialect {
+		return nil, invalidConfig(fmt.Errorf("model %s: constrain: strict is set on tools, but with a dialect requests have none: set it to %s", m.Name,
+			strings.Join(dialect.ConstraintServers(), ", ")))
+	}
+	if server := constraintServer(m); server != "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
+		return nil, invalidConfig(fmt.Errorf("model %s: constrain: %s is sent with chat completions only; its wire is %s", m.Name, server, m.Wire))
+	}
 	model, err = provider.WithDialect(model, m.Dialect, &provider.DialectOptions{
 		MaxPayloadBytes:       cfg.Limits().MaxPayloadBytes,
 		AllowDeprecatedSyntax: cfg.ToolCalling.AllowDeprecatedSyntax,
 		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
 		RecoverLeakedCalls:    m.RecoverLeakedCalls,
+		Constrain:             constraintServer(m),
 	})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))

@@ -86,10 +86,10 @@ type Model struct {
 	Dialect string `key:"dialect" default:"native" is:"word" also:"format"`
 	// Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.
 	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
-	// Make the model server constrain the calls of tools that run here to their schemas: `strict` sets `strict` on them,
-	// with the schema reduced to what the vendor takes; `auto` does so where the `profile` is known to take it, and else
-	// nothing.
-	Constrain string `key:"constrain" default:"off" of:"off=none,false auto strict=strict_tools" also:"constrained guided_decoding"`
+	// Make the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run here,
+	// with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the `dialect` in
+	// the form of that server. `auto` does what the `profile` is known to take, and else nothing.
+	Constrain string `key:"constrain" default:"off" of:"off=none,false auto strict=strict_tools llamacpp vllm sglang" also:"constrained guided_decoding"`
 	// Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and
 	// `run_timeout` apply: a stream that moves is not cut.
 	ClientTimeout time.Duration `key:"client_timeout" default:"120s" off:"0" also:"timeout request_timeout"`

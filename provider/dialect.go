@@ -30,6 +30,11 @@ type DialectOptions struct {
 	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
 	// of the answer.
 	ShowUnreadableCalls bool
+	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
+	// write calls of the dialect that fit the tools: see [dialect.Dialect.Constrain]. "": none. What it does not say of the schemas is
+	// among Dropped of the [lathe.Finish], below `constraint`; `constraint` alone says that there was none, because the tools have no
+	// grammar, the dialect is auto, or the request has a response format or the member itself.
+	Constrain string
 	// Rand is the source of the ids of calls whose format carries none; nil: math/rand/v2.
 	Rand func() uint64
 }
@@ -61,6 +66,13 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if name == "" {
 		name = NativeDialect
 	}
+	constrain, err := newConstrainer(o.Constrain)
+	if err != nil {
+		return wrong(err)
+	}
+	if constrain != nil && (name == NativeDialect || o.RecoverLeakedCalls) {
+		return wrong(errNativeConstraint)
+	}
 	if name == NativeDialect {
 		if !o.RecoverLeakedCalls {
 			return model, nil
@@ -74,7 +86,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
-	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe()}
+	t := &textModel{model: model, dialect: d, opts: o, info: model.Describe(), constrain: constrain}
 	t.info.Dialect, t.info.WritesCalls = t.dialectOf(t.info.Model).Name(), true
 	if o.RecoverLeakedCalls {
 		t.info.Dialect = NativeDialect
@@ -89,6 +101,8 @@ type textModel struct {
 	dialect *dialect.Dialect
 	opts    DialectOptions
 	info    lathe.ModelInfo
+	// constrain is nil if requests have no constraint.
+	constrain *constrainer
 }
 
 // Describe names the model, and the dialect that it is read with.
@@ -182,13 +196,19 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 	if sent == nil {
 		sent = &rendering{}
 	}
+	choice, single := req.ToolChoice, req.ParallelToolCalls != nil && !*req.ParallelToolCalls
 	if t.opts.RecoverLeakedCalls {
 		req = withReadableCalls(req)
 	} else {
 		req = sent.render(t.writtenIn(d, req.Messages), req, tools)
 	}
+	var dropped []string
+	if t.constrain != nil && len(tools) > 0 {
+		req, dropped = t.constrain.apply(req, d, tools, choice, single)
+	}
 	return func(yield func(lathe.Delta, error) bool) {
 		r := newReading(t, d, tools, yield)
+		r.dropped = dropped
 		for delta, err := range model.Generate(ctx, req) {
 			if err != nil {
 				r.broken(err)

@@ -1,9 +1,12 @@
 package provider
 
 import (
+	"slices"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/visible"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A reading turns one turn of a model that writes calls as text into that of one that has calls:
@@ -15,7 +18,8 @@ type reading struct {
 	parser  dialect.Parser
 	message dialect.Collector
 	shown   visible.Stream
-	leaks   *leaks // set: only calls of tools that were offered are taken
+	dropped []string // what the request does not say, beside what the server's wire cannot
+	leaks   *leaks   // set: only calls of tools that were offered are taken
 	deltas  []lathe.Delta
 	seen    bool // text came as deltas
 	stopped bool // the consumer wants no more
@@ -207,6 +211,10 @@ func (r *reading) finish(of *lathe.Finish) {
 		}
 	}
 	f.Faults = r.faults(f.Faults)
+	if len(r.dropped) > 0 {
+		f.Dropped = slices.Concat(f.Dropped, r.dropped)
+		f.Dropped = f.Dropped[:min(len(f.Dropped), wire.MaxDropped)]
+	}
 	r.give(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
 }
 

@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/wire"
+)
+
+// constraintPath begins the entries of [lathe.Finish] Dropped that are about a constraint.
+const constraintPath = "constraint"
+
+// A constrainer puts the constraint of a dialect into requests, so that the model server makes the model write calls that fit the tools.
+// Its methods may be called from several goroutines at once.
+type constrainer struct {
+	server string
+	last   atomic.Pointer[constraint] // tools seldom change between requests
+}
+
+// A constraint is what a request for these tools gets.
+type constraint struct {
+	dialect *dialect.Dialect
+	tools   []*lathe.ToolSpec // specs do not change, so their identity is enough
+	choice  lathe.ToolChoice
+	single  bool
+
+	members []lathe.Member // none if the tools cannot be constrained
+	dropped []string
+}
+
+// newConstrainer returns nil for a server of no name.
+func newConstrainer(server string) (*constrainer, error) {
+	if server == "" {
+		return nil, nil
+	}
+	if !slices.Contains(dialect.ConstraintServers(), server) {
+		return nil, fmt.Errorf("no form of constraints for the server %.64q; there are %s", server, strings.Join(dialect.ConstraintServers(), ", "))
+	}
+	return &constrainer{server: server}, nil
+}
+
+// apply returns req with the constraint for calls of the tools, and what the constraint does not say. req is not changed. A request that
+// has the member itself, or a response format, is not constrained.
+func (c *constrainer) apply(req *lathe.Request, d *dialect.Dialect, tools []*lathe.ToolSpec, choice lathe.ToolChoice, single bool) (*lathe.Request, []string) {
+	now := c.last.Load()
+	if now == nil || now.dialect != d || now.choice != choice || now.single != single || !slices.Equal(now.tools, tools) {
+		now = c.build(d, tools, choice, single)
+		c.last.Store(now)
+	}
+	if len(now.members) == 0 {
+		return req, now.dropped
+	}
+	if len(req.Sampling.ResponseFormat) > 0 || slices.ContainsFunc(now.members, func(m lathe.Member) bool { return wire.Named(req.Overrides, m.Name) }) {
+		return req, []string{constraintPath}
+	}
+	out := *req
+	for _, m := range now.members {
+		if m.Name == "response_format" {
+			out.Sampling.ResponseFormat = m.Value
+			continue
+		}
+		out.Overrides = append(slices.Clip(out.Overrides), m)
+	}
+	return &out, now.dropped
+}
+
+func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice lathe.ToolChoice, single bool) *constraint {
+	out := &constraint{dialect: d, tools: slices.Clone(tools), choice: choice, single: single, dropped: []string{constraintPath}}
+	made, err := d.Constrain(&dialect.ConstraintOptions{Tools: tools, Choice: choice, SingleCall: single})
+	if err != nil {
+		return out
+	}
+	members, err := made.Members(c.server)
+	if err != nil {
+		return out
+	}
+	out.members, out.dropped = members, nil
+	for _, path := range made.Loosened {
+		if len(out.dropped) == wire.MaxDropped {
+			break
+		}
+		out.dropped = append(out.dropped, constraintPath+"."+path)
+	}
+	return out
+}
+
+// errNativeConstraint is the error for a constraint on calls that no dialect writes.
+var errNativeConstraint = errors.New("a constraint needs a dialect by its name: the server writes native calls itself")

@@ -1,0 +1,60 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/lathetest"
+	"github.com/lathe-run/lathe/provider"
+)
+
+// A request with tools gets the constraint of its tool choice; one that cannot be constrained says so, and a member that the caller sets
+// itself stays.
+func TestRequestsAreConstrained(t *testing.T) {
+	t.Parallel()
+	tools := []*lathe.ToolSpec{{Name: "f", Schema: []byte(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`)}}
+	own := []lathe.Member{{Name: "grammar", Value: json.RawMessage(`"root ::= \"x\""`)}}
+	for name, tt := range map[string]struct {
+		dialect string
+		req     lathe.Request
+		grammar bool
+		dropped []string
+	}{
+		"tools":           {"hermes", lathe.Request{Tools: tools}, true, nil},
+		"required":        {"hermes", lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}}, true, nil},
+		"no tools":        {"hermes", lathe.Request{}, false, nil},
+		"none":            {"hermes", lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}}, false, nil},
+		"own member":      {"hermes", lathe.Request{Tools: tools, Overrides: own}, false, []string{"constraint"}},
+		"response format": {"hermes", lathe.Request{Tools: tools, Sampling: lathe.Sampling{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}}, false, []string{"constraint"}},
+		"unknown dialect": {"auto", lathe.Request{Tools: tools}, false, []string{"constraint"}},
+	} {
+		inner := lathetest.NewModel(lathetest.Text("hi"), lathetest.Text("hi"))
+		model, err := provider.WithDialect(inner, tt.dialect, &provider.DialectOptions{Constrain: "llamacpp"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.req.Messages = []lathe.Message{lathe.User("a")}
+		for range 2 { // the second time it is not made again
+			var dropped []string
+			for d, err := range model.Generate(t.Context(), &tt.req) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Finish != nil {
+					dropped = d.Finish.Dropped
+				}
+			}
+			requests := inner.Requests()
+			sent := requests[len(requests)-1]
+			i := slices.IndexFunc(sent.Overrides, func(m lathe.Member) bool { return m.Name == "grammar" })
+			if got := i >= 0 && string(sent.Overrides[i].Value) != string(own[0].Value); got != tt.grammar || !slices.Equal(dropped, tt.dropped) {
+				t.Errorf("%s: constrained %v, dropped %q", name, got, dropped)
+			}
+		}
+	}
+	if _, err := provider.WithDialect(lathetest.NewModel(), "hermes", &provider.DialectOptions{Constrain: "tgi"}); err == nil {
+		t.Error("an unknown server is taken")
+	}
+}
