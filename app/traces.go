@@ -60,11 +60,32 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 		return nil, invalidConfig(errors.New("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048"))
 	}
 	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
-		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Lost: opts.Lost, Log: opts.Log})
+		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("%s: want the URL of a collector, such as http://127.0.0.1:4318", from))
 	}
 	return t, nil
+}
+
+// conventions returns the version of the conventions that OTEL_SEMCONV_STABILITY_OPT_IN asks for: a list, whose other
+// members are about conventions that are not used here.
+func conventions(getenv func(string) string) (version observe.Conventions) {
+	for member := range strings.SplitSeq(getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ",") {
+		switch strings.TrimSpace(member) {
+		case "gen_ai_latest_experimental":
+			version = observe.ConventionsLatest
+		case "gen_ai_latest_experimental/dup":
+			return observe.ConventionsBoth
+		}
+	}
+	return version
+}
+
+func baggageOf(cfg *config.Config) observe.Baggage {
+	if cfg.Telemetry.Baggage == "none" {
+		return ""
+	}
+	return observe.Baggage(cfg.Telemetry.Baggage)
 }
 
 // tracesPath returns the address at which a collector receives spans.

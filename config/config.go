@@ -268,6 +268,9 @@ type Telemetry struct {
 	// Address of an OpenTelemetry collector that takes spans over HTTP, such as `http://127.0.0.1:4318`; see
 	// docs/telemetry.md. Read at start.
 	OTLPEndpoint Ref `key:"otlp_endpoint" is:"url" also:"otel otlp traces collector"`
+	// Requests that carry the W3C `baggage` of the caller, if spans are sent: `none`, those of `tools`, or `all`, also those
+	// to models. Read at start.
+	Baggage string `key:"baggage" default:"none" of:"none tools all"`
 	// Key of the `keyed` hash, as a reference.
 	ArgsPreviewKey Ref `key:"args_preview_key" is:"key"`
 }

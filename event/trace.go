@@ -11,6 +11,9 @@ type TraceContext struct {
 	Parent string // traceparent: the ids of the trace and of the span, and whether it is sampled
 	// State is tracestate: what the process that began the trace wrote into it. It is sent to workers only.
 	State string
+	// Baggage is W3C baggage, in which callers pass on values of their own. It is sent only if the [Tracer] is set up to
+	// pass it on.
+	Baggage string
 }
 
 // A Tracer is a [Sink] that keeps spans for runs and their model and tool calls. It is an optional second interface.

@@ -5,6 +5,7 @@ package observe
 // their own. Names that begin with lathe are ours.
 const (
 	semconvSchema = "https://opentelemetry.io/schemas/1.41.0"
+	latestSchema  = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev" // of the repository of their own
 
 	spanRun  = "invoke_agent"
 	spanChat = "chat"

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/lathe-run/lathe"
@@ -35,7 +36,9 @@ type world struct {
 	mu  sync.Mutex
 	saw map[string][]string // traceparents, by who was asked
 	all []string            // every header and meta that came, for what must not be among them
-	ids map[string][]string // traceparents of the spans that were recorded, by name
+	// baggage is what came as baggage, by who was asked.
+	baggage map[string][]string
+	ids     map[string][]string // traceparents of the spans that were recorded, by name
 }
 
 func (w *world) see(who, traceparent string, rest any) {
@@ -43,6 +46,16 @@ func (w *world) see(who, traceparent string, rest any) {
 	defer w.mu.Unlock()
 	w.saw[who] = append(w.saw[who], traceparent)
 	w.all = append(w.all, fmt.Sprint(rest))
+	switch rest := rest.(type) {
+	case http.Header:
+		if b := rest.Get("Baggage"); b != "" {
+			w.baggage[who] = append(w.baggage[who], b)
+		}
+	case mcp.Meta:
+		if b, _ := rest["baggage"].(string); b != "" {
+			w.baggage[who] = append(w.baggage[who], b)
+		}
+	}
 }
 
 func (w *world) serve(h http.HandlerFunc) string {
@@ -132,40 +145,48 @@ func (w *world) tools(t *testing.T) *tool.Set {
 	return set
 }
 
+// handOn runs a conversation in a world, for a caller with trace context and baggage.
+func handOn(t *testing.T, o observe.TracesOptions, kept bool, baggage string) *world {
+	t.Helper()
+	w := &world{t: t, saw: map[string][]string{}, ids: map[string][]string{}, baggage: map[string][]string{}}
+	m, err := provider.OpenAI("m", &provider.Options{BaseURL: w.serve(w.model), Retry: provider.Retry{Jitter: func() float64 { return 0 }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := tool.NewRunner(w.tools(t), &tool.Options{Policy: policy.AllowAll()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(m, runner, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Endpoint = w.serve(w.collect)
+	traces, err := observe.NewTraces(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := &engine.Options{}
+	if kept {
+		opts.Sinks = []event.Sink{traces}
+	}
+	ctx := observe.RemoteTrace(t.Context(), http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"evil=1"}, "Baggage": {baggage}})
+	res, err := newEngine(t, opts).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User("Go.")}}, nil)
+	if err != nil || res.Answer != "Done." {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if err := traces.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // Requests to models and tools bear the recorded span of the request, and nothing else about the caller;
 // without a collector they bear no span.
 func TestTraceIsHandedOn(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
-		w := &world{t: t, saw: map[string][]string{}, ids: map[string][]string{}}
-		m, err := provider.OpenAI("m", &provider.Options{BaseURL: w.serve(w.model), Retry: provider.Retry{Jitter: func() float64 { return 0 }}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		runner, err := tool.NewRunner(w.tools(t), &tool.Options{Policy: policy.AllowAll()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := loop.New(m, runner, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		traces, err := observe.NewTraces(&observe.TracesOptions{Endpoint: w.serve(w.collect)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := &engine.Options{}
-		if kept {
-			opts.Sinks = []event.Sink{traces}
-		}
-		ctx := observe.RemoteTrace(t.Context(), http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"evil=1"}, "Baggage": {"evil=2"}})
-		res, err := newEngine(t, opts).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User("Go.")}}, nil)
-		if err != nil || res.Answer != "Done." {
-			t.Fatalf("%+v, %v", res, err)
-		}
-		if err := traces.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w := handOn(t, observe.TracesOptions{}, kept, "evil=2")
 		if all := strings.Join(w.all, " "); strings.Contains(all, "evil") || strings.Contains(strings.ToLower(all), "tracestate") {
 			t.Errorf("what the caller has made up is handed on: %s", all)
 		}
@@ -181,5 +202,40 @@ func TestTraceIsHandedOn(t *testing.T) {
 				t.Errorf("collector %t: %s received %q, want %q", kept, who, w.saw[who], want)
 			}
 		}
+	}
+}
+
+// The caller's baggage goes to tools, or to models too, only if the operator has said so; what is not baggage, or is longer
+// than the limit, goes nowhere.
+func TestBaggageIsPassedOnOnRequest(t *testing.T) {
+	t.Parallel()
+	const given = "user=ann,tenant=a%20b"
+	tools := map[string][]string{"execute_tool fetch": {given}, "execute_tool box__act": {given, given}}
+	all := map[string][]string{"execute_tool fetch": {given}, "execute_tool box__act": {given, given}, "chat m": {given, given, given}}
+	for _, c := range []struct {
+		to      observe.Baggage
+		baggage string
+		kept    bool
+		want    map[string][]string
+	}{
+		{"", given, true, map[string][]string{}}, {observe.BaggageTools, given, true, tools}, {observe.BaggageAll, given, true, all}, {observe.BaggageAll, given, false, map[string][]string{}},
+		{observe.BaggageAll, "not baggage", true, map[string][]string{}}, {observe.BaggageAll, "a=" + strings.Repeat("b", 4<<10), true, map[string][]string{}},
+	} {
+		w := handOn(t, observe.TracesOptions{Baggage: c.to}, c.kept, c.baggage)
+		got := map[string][]string{}
+		for who, list := range w.baggage {
+			for _, b := range list {
+				members := strings.Split(b, ",") // in no order
+				slices.Sort(members)
+				slices.Reverse(members)
+				got[who] = append(got[who], strings.Join(members, ","))
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q, collector %t, %.20s (-want +got):\n%s", c.to, c.kept, c.baggage, diff)
+		}
+	}
+	if _, err := observe.NewTraces(&observe.TracesOptions{Endpoint: "http://127.0.0.1:1", Baggage: "everyone"}); err == nil {
+		t.Error("an unknown setting was taken")
 	}
 }

@@ -83,7 +83,11 @@ func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context
 	}
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, opts...)
 	ctx = context.WithValue(ctx, mcpSpanKey{}, span)
-	return event.WithRemoteTrace(ctx, traceContext(span.SpanContext()))
+	below := traceContext(span.SpanContext())
+	if below.Baggage = op.Parent.Baggage; op.Parent.Parent == "" {
+		below.Baggage = transport.Baggage
+	}
+	return event.WithRemoteTrace(ctx, below)
 }
 
 // MCPEnded implements [event.MCPObserver].

@@ -64,7 +64,9 @@ type MetricsOptions struct {
 	Tools []string
 	// MaxTools bounds the further names that get series of their own; 256. Others count as "unknown".
 	MaxTools int
-	Process  bool // adds Prometheus' collectors of the Go runtime and of the process
+	// Conventions says which version of OpenTelemetry's conventions the metrics follow where the versions differ.
+	Conventions Conventions
+	Process     bool // adds Prometheus' collectors of the Go runtime and of the process
 }
 
 type toolSeries struct {
@@ -86,7 +88,7 @@ const maxKnownTools = 1024
 func NewMetrics(opts *MetricsOptions) *Metrics {
 	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
 	if opts != nil {
-		o.Process = opts.Process
+		o.Process, o.Conventions = opts.Process, opts.Conventions
 		if opts.Version != "" {
 			o.Version = opts.Version
 		}
@@ -103,7 +105,7 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 	m.handler = promhttp.HandlerFor(r.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
 	m.makeToolSeries(r, o.Tools, o.MaxTools)
 	m.makeRunSeries(r)
-	m.makeModelSeries(r)
+	m.makeModelSeries(r, o.Conventions)
 	m.mcpClient = makeMCPSeries(r, "mcp_client_operation_duration_seconds", "Time of a request to an MCP server, as OpenTelemetry has it.")
 	m.mcpServer = makeMCPSeries(r, "mcp_server_operation_duration_seconds", "Time of a request of an MCP client, as OpenTelemetry has it.")
 	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").

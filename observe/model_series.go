@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
@@ -91,6 +92,54 @@ type clientSeries struct {
 	input, output, firstChunk prometheus.Observer
 	duration                  prometheus.Observer
 	failed                    prometheus.ObserverVec // by error.type
+	latest                    *latestSeries          // nil: the version is not followed
+}
+
+// Conventions is a version of OpenTelemetry's conventions for generative AI.
+type Conventions string
+
+// The versions. The zero value is version 1.41.
+const (
+	ConventionsLatest Conventions = "latest" // the next version, which is not released
+	ConventionsBoth   Conventions = "both"   // the metrics of both
+)
+
+// latestSeries are the tokens of one provider and one model, as the next version of the conventions has them: a counter
+// for each kind, and how they are distributed over the operations.
+type latestSeries struct {
+	input, output, cached, reasoning prometheus.Counter
+	inputs, outputs                  prometheus.Observer
+}
+
+// newLatestSeries returns what makes the series. Servers do not say of which modality tokens are: it is unknown.
+func newLatestSeries(r registry) func(provider, model string) *latestSeries {
+	labels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"}
+	used := func(kind, help string) *prometheus.CounterVec {
+		return r.counter("gen_ai_client_inference_usage_"+kind+"_total", help, append(labels, "gen_ai_token_modality")...)
+	}
+	input, output := used("input_tokens", "Input tokens of model calls, as OpenTelemetry has it."), used("output_tokens", "Output tokens of model calls, as OpenTelemetry has it.")
+	cached, reasoning := used("cache_read_input_tokens", "Input tokens that were read from a cache."), used("reasoning_output_tokens", "Output tokens of reasoning.")
+	inputs := r.histogram("gen_ai_client_inference_operation_input_tokens", "Input tokens of an attempt of a model call.", tokenBuckets, labels...)
+	outputs := r.histogram("gen_ai_client_inference_operation_output_tokens", "Output tokens of an attempt of a model call.", tokenBuckets, labels...)
+	return func(provider, model string) *latestSeries {
+		of := func(v *prometheus.CounterVec) prometheus.Counter {
+			return v.WithLabelValues(spanChat, provider, model, "unknown")
+		}
+		return &latestSeries{of(input), of(output), of(cached), of(reasoning), inputs.WithLabelValues(spanChat, provider, model), outputs.WithLabelValues(spanChat, provider, model)}
+	}
+}
+
+func (s *latestSeries) count(u lathe.Usage) {
+	for _, n := range []struct {
+		tokens  int64
+		counter prometheus.Counter
+		each    prometheus.Observer
+	}{{u.InputTokens, s.input, s.inputs}, {u.OutputTokens, s.output, s.outputs}, {u.CachedTokens, s.cached, nil}, {u.ReasoningTokens, s.reasoning, nil}} {
+		n.counter.Add(float64(max(n.tokens, 0)))
+		if n.each != nil && n.tokens > 0 {
+			n.each.Observe(float64(n.tokens))
+		}
+	}
 }
 
 func (r registry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
@@ -99,7 +148,7 @@ func (r registry) histogram(name, help string, buckets []float64, labels ...stri
 	return v
 }
 
-func (m *Metrics) makeModelSeries(r registry) {
+func (m *Metrics) makeModelSeries(r registry, version Conventions) {
 	requests := r.counter("lathe_model_requests_total", "Attempts of model calls, by model entry, key and status.", "model", "key", "status")
 	tokens := r.counter("lathe_model_tokens_total", "Tokens as model servers count them, by model entry, key and direction.", "model", "key", "direction")
 	cost := r.counter("lathe_model_cost_dollars_total", "What model calls cost in US dollars, as far as it is known, by model entry and key.", "model", "key")
@@ -112,16 +161,27 @@ func (m *Metrics) makeModelSeries(r registry) {
 			duration: duration.WithLabelValues(model, key), firstToken: first.WithLabelValues(model, key),
 		}
 	})
-	usage := r.histogram("gen_ai_client_token_usage", "Tokens of an attempt of a model call, as OpenTelemetry has it.", tokenBuckets,
-		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type")
+	var usage *prometheus.HistogramVec
+	if version != ConventionsLatest {
+		usage = r.histogram("gen_ai_client_token_usage", "Tokens of an attempt of a model call, as OpenTelemetry has it.", tokenBuckets,
+			"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type")
+	}
+	latest := func(string, string) *latestSeries { return nil }
+	if version != "" {
+		latest = newLatestSeries(r)
+	}
 	operation := r.histogram("gen_ai_client_operation_duration_seconds", "Time of an attempt of a model call, as OpenTelemetry has it.", secondsBuckets,
 		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type")
 	chunk := r.histogram("gen_ai_client_operation_time_to_first_chunk_seconds", "Time to the first chunk of an attempt, as OpenTelemetry has it.", secondsBuckets,
 		"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 	m.clientCalls = newPairs(func(provider, model string) *clientSeries {
-		return &clientSeries{input: usage.WithLabelValues(spanChat, provider, model, "input"), output: usage.WithLabelValues(spanChat, provider, model, "output"),
+		c := &clientSeries{latest: latest(provider, model),
 			firstChunk: chunk.WithLabelValues(spanChat, provider, model), duration: operation.WithLabelValues(spanChat, provider, model, ""),
 			failed: operation.MustCurryWith(prometheus.Labels{"gen_ai_operation_name": spanChat, "gen_ai_provider_name": provider, "gen_ai_request_model": model})}
+		if usage != nil {
+			c.input, c.output = usage.WithLabelValues(spanChat, provider, model, "input"), usage.WithLabelValues(spanChat, provider, model, "output")
+		}
+		return c
 	})
 	m.invocations = r.histogram("gen_ai_invoke_agent_duration_seconds", "Time of a run, as OpenTelemetry has it.", runBuckets, "error_type")
 	m.firstBytes = r.histogram("lathe_http_first_byte_seconds", "Time from the head of an HTTP request to the first byte of its answer, by route.", secondsBuckets, "route")
@@ -171,8 +231,13 @@ func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	}{{d.Usage.InputTokens, s.input, c.input}, {d.Usage.OutputTokens, s.output, c.output}} {
 		if n.tokens > 0 {
 			n.counter.Add(float64(n.tokens))
-			n.usage.Observe(float64(n.tokens))
+			if n.usage != nil {
+				n.usage.Observe(float64(n.tokens))
+			}
 		}
+	}
+	if c.latest != nil {
+		c.latest.count(d.Usage)
 	}
 	if cost := d.Dollars(); cost != nil && *cost > 0 {
 		s.cost.Add(*cost)

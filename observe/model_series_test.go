@@ -120,3 +120,30 @@ func TestRunsAndToolsAreCountedAsTheConventionsHaveThem(t *testing.T) {
 		}
 	}
 }
+
+// The names of the next version of the conventions are used on request, in place of those of 1.41 or beside them.
+func TestNextVersionOfTheConventions(t *testing.T) {
+	t.Parallel()
+	pairs := `gen_ai_operation_name="chat",gen_ai_provider_name="vllm",gen_ai_request_model="qwen"`
+	for version, want := range map[observe.Conventions][2]bool{"": {true, false}, observe.ConventionsLatest: {false, true}, observe.ConventionsBoth: {true, true}} {
+		m := observe.NewMetrics(&observe.MetricsOptions{Conventions: version})
+		emit(m, "r", &event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "success", Usage: lathe.Usage{InputTokens: 100, OutputTokens: 7, CachedTokens: 60, ReasoningTokens: 3}},
+			&event.ModelCallFinished{Provider: "vllm", Model: "qwen", Status: "error", ErrorCode: "timeout"})
+		_, series := scrape(t, m)
+		if got := series[`gen_ai_client_token_usage_sum{`+pairs+`,gen_ai_token_type="input"}`] == "100"; got != want[0] {
+			t.Errorf("%q: the metric of 1.41 is there: %t", version, got)
+		}
+		for name, value := range map[string]string{
+			`gen_ai_client_inference_usage_input_tokens_total{` + pairs + `,gen_ai_token_modality="unknown"}`:            "100",
+			`gen_ai_client_inference_usage_output_tokens_total{` + pairs + `,gen_ai_token_modality="unknown"}`:           "7",
+			`gen_ai_client_inference_usage_cache_read_input_tokens_total{` + pairs + `,gen_ai_token_modality="unknown"}`: "60",
+			`gen_ai_client_inference_usage_reasoning_output_tokens_total{` + pairs + `,gen_ai_token_modality="unknown"}`: "3",
+			`gen_ai_client_inference_operation_input_tokens_sum{` + pairs + `}`:                                          "100",
+			`gen_ai_client_inference_operation_output_tokens_count{` + pairs + `}`:                                       "1",
+		} {
+			if got := series[name] == value; got != want[1] {
+				t.Errorf("%q: %s is %q", version, name, series[name])
+			}
+		}
+	}
+}

@@ -35,6 +35,10 @@ type TracesOptions struct {
 	// Content puts instructions, messages, definitions of tools, arguments and results into the spans: of the messages of a
 	// request the last ones that fit in 256 KiB.
 	Content bool
+	// Baggage says which requests carry the caller's baggage; "": none.
+	Baggage Baggage
+	// Latest names the spans by the conventions' next version, which is not released; else by version 1.41.
+	Latest bool
 	// Queue bounds the spans that have ended and are not sent yet: 2 048. Further ones are dropped.
 	Queue int
 	// Lost, if set, is called with the number of spans that are lost: dropped since the queue was full, refused by the
@@ -57,6 +61,7 @@ type Traces struct {
 	queue    *spanQueue
 	tracer   trace.Tracer
 	content  bool
+	baggage  Baggage
 
 	mu   sync.Mutex
 	runs map[string]*runSpans
@@ -66,6 +71,7 @@ type Traces struct {
 type runSpans struct {
 	run, chat trace.Span // run is nil if the run is executed elsewhere: only its calls are followed
 	calls     map[string]trace.Span
+	baggage   string
 }
 
 // NewTraces returns a sink that sends to an endpoint. Close ends it.
@@ -73,6 +79,9 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("observe: the endpoint of traces is no URL of http or https")
+	}
+	if o.Baggage != "" && o.Baggage != BaggageTools && o.Baggage != BaggageAll {
+		return nil, errors.New("observe: the baggage of traces is neither tools nor all")
 	}
 	if o.Service == "" {
 		o.Service = "lathe"
@@ -90,10 +99,14 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
-	t := &Traces{content: o.Content, runs: map[string]*runSpans{}}
+	schema := semconvSchema
+	if o.Latest {
+		schema = latestSchema
+	}
+	t := &Traces{content: o.Content, baggage: o.Baggage, runs: map[string]*runSpans{}}
 	t.queue = newSpanQueue(&otlpJSON{opts: o}, o.Queue, o.Lost)
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.queue))
-	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconvSchema))
+	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schema))
 	return t, nil
 }
 
@@ -103,12 +116,12 @@ func (t *Traces) Close(ctx context.Context) error {
 }
 
 // RemoteTrace returns a context for runs whose spans are children of the caller's span: the one that the
-// W3C headers traceparent and tracestate name. If the headers name no span, it returns ctx.
+// W3C headers traceparent and tracestate name, with the caller's baggage. If the headers name no span, it returns ctx.
 func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 {
 		return ctx
 	}
-	return event.WithRemoteTrace(ctx, event.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")})
+	return event.WithRemoteTrace(ctx, event.TraceContext{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ","), Baggage: strings.Join(h["Baggage"], ",")})
 }
 
 // maxTraceState bounds what is taken over of a caller's tracestate: a longer one is left out.
@@ -127,11 +140,17 @@ func remoteSpan(t event.TraceContext) trace.SpanContext {
 func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)
+	passed := ""
+	if r := t.runs[runID]; r != nil && (t.baggage == BaggageAll || t.baggage == BaggageTools && callID != "") {
+		passed = r.baggage
+	}
 	t.mu.Unlock()
 	if !sc.IsValid() {
 		return event.TraceContext{}
 	}
-	return traceContext(sc)
+	out := traceContext(sc)
+	out.Baggage = passed
+	return out
 }
 
 // traceContext returns the W3C form of a span context.
@@ -179,7 +198,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		return
 	case *event.ToolCallProposed: // no RunStarted arrives for a run that is executed elsewhere
 		if t.runs[e.RunID] == nil && len(t.runs) < maxFollowedRuns {
-			t.runs[e.RunID] = &runSpans{calls: map[string]trace.Span{}}
+			t.runs[e.RunID] = &runSpans{calls: map[string]trace.Span{}, baggage: t.baggageOf(ctx)}
 		}
 	default: // of a run that is followed
 	}
@@ -243,7 +262,7 @@ func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.K
 		return
 	}
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), spanRun, trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
-	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}}
+	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}, baggage: t.baggageOf(ctx)}
 }
 
 // child starts a span whose parent is the run's span, or the remote span that the node which owns the run has named.

@@ -227,3 +227,17 @@ func TestSpansBelowOthers(t *testing.T) {
 		}
 	}
 }
+
+// Spans name the version of the conventions that they follow.
+func TestSpansNameTheNextVersion(t *testing.T) {
+	t.Parallel()
+	s := collect(t)
+	tr := newTraces(t, &TracesOptions{Endpoint: s.URL, Latest: true})
+	emitRun(t, tr, t.Context())
+	if err := tr.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(s.bodies, ""), `"schemaUrl":"`+latestSchema+`"`) {
+		t.Errorf("%s", s.bodies)
+	}
+}

@@ -159,6 +159,9 @@ func (v *conversation) newRequest(ctx context.Context, body *payloadReader) *htt
 	if t := event.TraceFrom(ctx); t.Parent != "" {
 		h = maps.Clone(h) // its values are shared and must not be changed
 		h["Traceparent"] = []string{t.Parent}
+		if t.Baggage != "" {
+			h["Baggage"] = []string{t.Baggage}
+		}
 	}
 	h = withAPI(h, v.c.wire.Wire(), v.betas, v.version)
 	var src io.ReadCloser = body

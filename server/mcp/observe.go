@@ -52,6 +52,7 @@ func (t *tenant) operation(ctx context.Context, method string, req mcp.Request) 
 	}
 	op.Parent.Parent, _ = meta["traceparent"].(string)
 	op.Parent.State, _ = meta["tracestate"].(string)
+	op.Parent.Baggage, _ = meta["baggage"].(string)
 	return op
 }
 

@@ -118,6 +118,9 @@ func (m *message) request(ctx context.Context) (*http.Request, error) {
 	req.Header = m.header.Clone()
 	if t := event.TraceFrom(ctx); t.Parent != "" {
 		req.Header.Set("Traceparent", t.Parent)
+		if t.Baggage != "" {
+			req.Header.Set("Baggage", t.Baggage)
+		}
 	}
 	return req, nil
 }

@@ -72,6 +72,9 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if t := event.TraceFrom(ctx); t.Parent != "" {
 		out.Header.Set("Traceparent", t.Parent)
+		if t.Baggage != "" {
+			out.Header.Set("Baggage", t.Baggage)
+		}
 	}
 	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
 		addMarked(out.Header, r.marks, r.arguments)

@@ -115,6 +115,9 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	}
 	if t := event.TraceFrom(ctx); t.Parent != "" {
 		params.Meta["traceparent"] = t.Parent
+		if t.Baggage != "" {
+			params.Meta["baggage"] = t.Baggage
+		}
 	}
 	// Its error says less than what the tap has seen.
 	_, _ = x.mcp.CallTool(watched, &params)
