@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/oidc"
@@ -33,6 +34,11 @@ func (p *identityProvider) Settings() [sha256.Size]byte { return p.settings }
 // Identify implements [server.IdentityProvider].
 func (p *identityProvider) Identify(ctx context.Context, token string) (*server.Identity, error) {
 	t, err := p.tokens.Verify(ctx, token)
+	return p.identity(t, err)
+}
+
+// identity returns the holder of a token that was verified, or failed to be.
+func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity, error) {
 	if oidc.KindOf(err) == oidc.Unavailable {
 		return nil, fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
 	}
@@ -57,6 +63,38 @@ func (p *identityProvider) Identify(ctx context.Context, token string) (*server.
 	return id, nil
 }
 
+// A signInProvider is an identityProvider that signs users in, too.
+type signInProvider struct {
+	*identityProvider
+	client oidc.Client
+}
+
+var _ server.SignInProvider = (*signInProvider)(nil)
+
+// SignInURL implements [server.SignInProvider].
+func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (string, error) {
+	address, err := p.tokens.AuthorizeURL(ctx, &p.client, loginOf(s))
+	if oidc.KindOf(err) == oidc.Unavailable {
+		err = fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
+	}
+	return address, err
+}
+
+// FinishSignIn implements [server.SignInProvider].
+func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, code string) (*server.Identity, error) {
+	t, err := p.tokens.Exchange(ctx, &p.client, loginOf(s), code)
+	id, err := p.identity(t, err)
+	if err != nil {
+		return nil, err
+	}
+	id.Expires = time.Time{} // the token is not used again: the session has a life of its own
+	return id, nil
+}
+
+func loginOf(s *server.SignIn) *oidc.Login {
+	return &oidc.Login{State: s.State, Nonce: s.Nonce, Verifier: s.Verifier, Redirect: s.Redirect}
+}
+
 // profile returns the name of the key whose rights the holder of the token has; "" if there is none.
 func (p *identityProvider) profile(t *oidc.Token) string {
 	if p.conf.ProfileClaim != "" {
@@ -77,7 +115,7 @@ type identities struct {
 	made   string // the settings that tokens was made with
 }
 
-func (i *identities) of(cfg *config.Config) (*identityProvider, error) {
+func (i *identities) of(cfg *config.Config) (server.IdentityProvider, error) {
 	o := cfg.Serve.OIDC
 	for label := range o.Labels {
 		if err := server.CheckIdentityLabels(map[string]string{label: ""}); err != nil {
@@ -94,13 +132,17 @@ func (i *identities) of(cfg *config.Config) (*identityProvider, error) {
 		}
 		i.tokens, i.made = p, made
 	}
-	return &identityProvider{i.tokens, o, settingsOf(&o)}, nil
+	p := &identityProvider{i.tokens, o, settingsOf(&o)}
+	if o.ClientID == "" {
+		return p, nil
+	}
+	return &signInProvider{p, oidc.Client{ID: o.ClientID, Secret: o.ClientSecret.Reveal(), Scopes: o.Scopes}}, nil
 }
 
 // settingsOf returns a hash of the settings that decide which tokens are accepted and which rights and labels they give.
 func settingsOf(o *config.OIDC) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
-		o.Profiles, o.DefaultProfile, o.Labels})) // maps are printed in the order of their keys
+		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID})) // maps are printed in the order of their keys
 }
 
 // prepare fetches the issuer's keys, so that the first caller need not wait for them, and logs why they cannot be had.

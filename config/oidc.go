@@ -15,7 +15,7 @@ type OIDC struct {
 	// they would send a key. It requires `serve.oidc.audience`, and `keys` as profiles; see docs/gateway.md.
 	Issuer Ref `key:"issuer" is:"url" also:"url provider"`
 	// Audiences: `aud` of a token must contain one of them.
-	Audience []string `key:"audience" also:"aud client_id client_ids"`
+	Audience []string `key:"audience" also:"aud client_ids"`
 	// Address of the issuer's keys, a JWKS. Default: the one that its discovery document names.
 	JWKSURL Ref `key:"jwks_url" is:"url" also:"jwks_uri keys_url"`
 	// Algorithms that a token may be signed with, of `RS256`, `ES256` and `EdDSA`.
@@ -33,6 +33,13 @@ type OIDC struct {
 	// Labels that the runs of a caller get, from claims that are texts, numbers, `true` or `false`. Requests cannot
 	// set them.
 	Labels map[string]string `key:"labels" names:"rule" per:"label to claim"`
+	// Client of the issuer as which the console signs users in; default: they sign in with keys. Register
+	// `PUBLIC_URL/api/session/oidc/callback` as its redirect URI; see docs/gateway.md.
+	ClientID string `key:"client_id" also:"client"`
+	// Secret of the client, as a reference: `${NAME}` or `${file:path}`. Default: a public client, which PKCE protects.
+	ClientSecret Ref `key:"client_secret" is:"key" also:"secret"`
+	// Scopes that are requested at the sign-in besides `openid`, such as the one that puts groups into the token.
+	Scopes []string `key:"scopes" also:"scope"`
 }
 
 // IsSet reports whether callers may be identified by tokens.
@@ -74,7 +81,7 @@ func (l *loader) checkCallers() {
 	}
 	switch {
 	case !o.IsSet():
-		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim != "" || !o.JWKSURL.IsZero() {
+		if len(o.Audience)+len(o.Profiles)+len(o.Labels) > 0 || o.DefaultProfile+o.ProfileClaim != "" || !o.JWKSURL.IsZero() || o.ClientID != "" || !o.ClientSecret.IsZero() {
 			l.at(base+".issuer", "no issuer: set the issuer whose tokens identify callers")
 		}
 	case len(o.Audience) == 0:
@@ -83,6 +90,8 @@ func (l *loader) checkCallers() {
 		l.at(base+".profiles", "no profiles: every caller would be refused; set serve.oidc.profiles or serve.oidc.default_profile")
 	case len(o.Profiles) > 0 && o.ProfileClaim == "":
 		l.at(base+".profile_claim", "no claim: set the claim whose values serve.oidc.profiles maps")
+	case o.ClientID == "" && (!o.ClientSecret.IsZero() || len(o.Scopes) > 0):
+		l.at(base+".client_id", "no client: set the client of the issuer as which users sign in")
 	case len(o.Algorithms) == 0:
 		l.at(base+".algorithms", "no algorithm: every token would be refused")
 	}

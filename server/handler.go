@@ -16,6 +16,7 @@ type Server struct {
 	usage *usage
 	// sessions are those of browsers; consoleMux has the routes of the console's own listener.
 	sessions   *sessions
+	signIns    chan struct{} // has an element for each sign-in that waits for the issuer
 	consoleMux *http.ServeMux
 	unready    atomic.Bool // /readyz has logged why
 
@@ -50,6 +51,7 @@ func New(opts *Options) (*Server, error) {
 	if _, err := g.Reload(&opts.Setup); err != nil {
 		return nil, err
 	}
+	g.signIns = make(chan struct{}, maxSignIns)
 	g.sessions = newSessions(co.opts.Now, co.opts.Limits.SessionLife)
 	g.table = g.routes()
 	g.mux = g.mount(g.table)

@@ -139,6 +139,8 @@ func (g *Server) consolePages() []route {
 		{pattern: "GET /api/session", handle: g.showSession, credential: noCredential},
 		{pattern: "POST /api/session", handle: g.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
 		{pattern: "DELETE /api/session", handle: g.signOut},
+		{pattern: "GET /api/session/oidc", handle: g.beginSignIn, credential: noCredential},
+		{pattern: "GET " + signInCallback, handle: g.finishSignIn, credential: noCredential},
 	}
 	if g.opts.NoPage {
 		return table

@@ -219,10 +219,12 @@ func safeMethod(m string) bool {
 	return m == http.MethodGet || m == http.MethodHead || m == http.MethodOptions
 }
 
-// cookieName is the name of the cookie of sessions. Browsers send cookies to all ports of a host: the port in the name lets
-// a browser have sessions of several servers on one host.
-func cookieName(r *http.Request) string {
-	name := "lathe_session"
+// cookieName is the name of the cookie of sessions.
+func cookieName(r *http.Request) string { return portCookie("lathe_session", r) }
+
+// portCookie adds the port of the request to the name of a cookie. Browsers send cookies to all ports of a host: the port in the
+// name lets a browser have sessions of several servers on one host.
+func portCookie(name string, r *http.Request) string {
 	if u, err := url.Parse("//" + r.Host); err == nil && u.Port() != "" {
 		name += "_" + u.Port()
 	}
@@ -238,10 +240,10 @@ func cookieOf(r *http.Request) string {
 }
 
 // setCookie sets or, with an empty id, removes the cookie of a session. The cookie is Secure if the page was loaded over
-// TLS, which the browser itself says in the Origin header, also behind a proxy that terminates TLS.
-func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.Time) {
+// TLS, which the browser itself says in the Origin header, also behind a proxy that terminates TLS, or if secure is set.
+func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.Time, secure bool) {
 	ck := &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
+		Secure: secure || r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
 	if id == "" {
 		ck.MaxAge = -1
 	} else {

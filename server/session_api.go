@@ -48,10 +48,15 @@ type sessionBody struct {
 	Approve      []string   `json:"approve,omitempty"`
 	CSRFToken    string     `json:"csrf_token,omitempty"`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
+	SignInURL    string     `json:"sign_in_url,omitempty"` // where a browser signs in with the identity provider
+	Issuer       string     `json:"issuer,omitempty"`      // which that is
 }
 
 func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 	b := &sessionBody{SignedIn: k != nil, KeysRequired: len(c.setup.Keys) > 0}
+	if sp := c.setup.signInProvider(); sp != nil && k == nil && c.console {
+		b.SignInURL, b.Issuer = signInPath, sp.Issuer()
+	}
 	if k != nil {
 		b.Name, b.Role, b.Approve = k.Name, k.role(), k.Approve
 	}
@@ -72,7 +77,7 @@ func (g *Server) showSession(w http.ResponseWriter, r *http.Request, c *caller) 
 			c.answer(w, c.sessionBody(one, k))
 			return
 		}
-		setCookie(w, r, "", time.Time{})
+		setCookie(w, r, "", time.Time{}, false)
 	}
 	c.answer(w, c.sessionBody(nil, nil))
 }
@@ -119,7 +124,7 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	c.key = k // for the log
-	setCookie(w, r, id, one.expires)
+	setCookie(w, r, id, one.expires, false)
 	c.answer(w, c.sessionBody(one, k))
 }
 
@@ -127,7 +132,7 @@ func (g *Server) signIn(w http.ResponseWriter, r *http.Request, c *caller) {
 func (g *Server) signOut(w http.ResponseWriter, r *http.Request, c *caller) {
 	if id := cookieOf(r); id != "" {
 		g.sessions.end(id)
-		setCookie(w, r, "", time.Time{})
+		setCookie(w, r, "", time.Time{}, false)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNoContent)

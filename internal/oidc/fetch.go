@@ -95,13 +95,19 @@ func (p *Provider) get(ctx context.Context, address string, v any) error {
 		return err
 	}
 	r.Header.Set("Accept", "application/json")
+	return p.do(r, v)
+}
+
+// do sends a request and reads the JSON document that answers it, as get does.
+func (p *Provider) do(r *http.Request, v any) error {
+	address := r.URL.String()
 	res, err := p.opts.Client.Do(r)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers with status %d", address, res.StatusCode)
+		return &statusError{address, res.StatusCode}
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	switch {

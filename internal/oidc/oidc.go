@@ -63,6 +63,8 @@ const (
 	Issuer      Kind = "issuer"
 	Audience    Kind = "audience"
 	Subject     Kind = "subject"
+	// Code is the kind of an error of [Provider.Exchange]: the issuer refuses the code, or its token is of another sign-in.
+	Code Kind = "code"
 	// Unavailable is the kind of an error that says nothing about the token: the keys of the issuer could not be fetched.
 	Unavailable Kind = "unavailable"
 )
@@ -134,11 +136,14 @@ type Provider struct {
 	closed  bool
 
 	fetching sync.WaitGroup // the goroutine of the fetch
+
+	discovering chan struct{} // has an element while discovered is used
+	discovered  discovery
 }
 
 // New returns a provider. It returns an error for invalid options and connects to nothing.
 func New(opts *Options) (*Provider, error) {
-	p := &Provider{opts: *opts}
+	p := &Provider{opts: *opts, discovering: make(chan struct{}, 1)}
 	o := &p.opts
 	if o.Now == nil {
 		o.Now = time.Now
@@ -215,6 +220,11 @@ func (p *Provider) Close() {
 // Verify checks a token and returns what it says: the form, algorithm and size; that the issuer has signed it; `iss`,
 // `aud`, `exp`, `nbf` and `sub`. The error is an [*Error].
 func (p *Provider) Verify(ctx context.Context, token string) (*Token, error) {
+	return p.verifyFor(ctx, token, p.opts.Audience)
+}
+
+// verifyFor verifies a token for one of the audiences.
+func (p *Provider) verifyFor(ctx context.Context, token string, audience []string) (*Token, error) {
 	if len(token) > MaxToken {
 		return nil, refuse(TooLarge, "the token is longer than %d bytes", MaxToken)
 	}
@@ -237,14 +247,14 @@ func (p *Provider) Verify(ctx context.Context, token string) (*Token, error) {
 	if err := p.verify(ctx, signed); err != nil {
 		return nil, err
 	}
-	return t, p.check(t)
+	return t, p.check(t, audience)
 }
 
 // check checks the claims of a token whose signature is valid.
-func (p *Provider) check(t *Token) error {
+func (p *Provider) check(t *Token, audience []string) error {
 	now := p.opts.Now()
 	switch {
-	case !slices.ContainsFunc(t.audience, func(a string) bool { return slices.Contains(p.opts.Audience, a) }):
+	case !slices.ContainsFunc(t.audience, func(a string) bool { return slices.Contains(audience, a) }):
 		return refuse(Audience, "the token is for another audience")
 	case t.Expires.IsZero():
 		return refuse(Malformed, "the token has no exp")

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A browser signs in with the identity provider by the authorization code flow of OpenID Connect with PKCE:
+//
+//	GET /api/session/oidc           sets a cookie with state, nonce and verifier, and sends the browser to the issuer
+//	GET /api/session/oidc/callback  compares the state with that of the cookie, exchanges the code for a token, begins a
+//	                                session, and sends the browser to the console
+//
+// The server holds nothing of a sign-in that is not finished: the cookie, which scripts cannot read, binds it to the browser.
+
+const (
+	signInPath     = "/api/session/oidc"
+	signInCallback = signInPath + "/callback"
+	signInLife     = 10 * time.Minute // of a sign-in that was begun
+	maxSignIns     = 16               // at a time that wait for the issuer
+	maxCode        = 4096             // bytes of a code
+)
+
+// A SignInProvider is an [IdentityProvider] that signs users in with a browser.
+type SignInProvider interface {
+	IdentityProvider
+	// SignInURL returns the address of the issuer at which the user signs in.
+	SignInURL(ctx context.Context, s *SignIn) (string, error)
+	// FinishSignIn exchanges the code that the issuer gave the browser, and returns who signed in. Errors are as of Identify.
+	FinishSignIn(ctx context.Context, s *SignIn, code string) (*Identity, error)
+}
+
+// A SignIn is a sign-in that a browser has begun. State, Nonce and Verifier are random texts of 43 letters, digits, - and _.
+type SignIn struct {
+	State, Nonce, Verifier string
+	Redirect               string // the address that the issuer sends the browser back to
+}
+
+// signInProvider returns the provider that signs users in; nil: none does.
+func (s *setup) signInProvider() SignInProvider {
+	p, _ := s.Identity.(SignInProvider)
+	return p
+}
+
+func noSignIn() *problem {
+	return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Users sign in with keys here: serve.oidc.client_id is not set."}
+}
+
+// waitForIssuer takes one of [maxSignIns] places. release gives it back.
+func (g *Server) waitForIssuer() (release func(), p *problem) {
+	select {
+	case g.signIns <- struct{}{}:
+		return func() { <-g.signIns }, nil
+	default:
+		return nil, &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "Too many users sign in at this time: try again."}
+	}
+}
+
+// signInFailed returns the problem of a sign-in that failed.
+func signInFailed(err error) *problem {
+	switch {
+	case errors.Is(err, ErrNoProfile):
+		return noProfile()
+	case errors.Is(err, ErrNoIssuer):
+		return &problem{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", RetryAfter: identityRetry, Message: "The identity provider cannot be reached: try again, or sign in with a key."}
+	}
+	return &problem{Status: http.StatusUnauthorized, Code: codeInvalidToken, Message: "The sign-in failed: " + err.Error() + "."}
+}
+
+// beginSignIn sends the browser to the issuer.
+func (g *Server) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+	provider := c.setup.signInProvider()
+	if provider == nil {
+		c.fail(w, noSignIn())
+		return
+	}
+	release, p := g.waitForIssuer()
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	defer release()
+	s := &SignIn{State: randomID(), Nonce: randomID(), Verifier: randomID(), Redirect: c.setup.address(r) + signInCallback}
+	address, err := provider.SignInURL(r.Context(), s)
+	if err != nil {
+		c.fail(w, signInFailed(err))
+		return
+	}
+	setSignInCookie(w, r, c, strings.Join([]string{s.State, s.Nonce, s.Verifier}, "."))
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, address, http.StatusSeeOther)
+}
+
+// finishSignIn begins the session of a user whom the issuer has sent back.
+func (g *Server) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) {
+	k, p := g.signedInAt(r, c)
+	if len(r.CookiesNamed(signInCookie(r))) > 0 { // it is for one attempt
+		setSignInCookie(w, r, c, "")
+	}
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	id, one, p := g.sessions.begin(k)
+	if p != nil {
+		c.fail(w, p)
+		return
+	}
+	c.key = k // for the log
+	setCookie(w, r, id, one.expires, c.secure(r))
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// signedInAt returns the key of the user whom the issuer has sent back.
+func (g *Server) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
+	provider := c.setup.signInProvider()
+	if provider == nil {
+		return nil, noSignIn()
+	}
+	s, q := &SignIn{Redirect: c.setup.address(r) + signInCallback}, r.URL.Query()
+	if all := r.CookiesNamed(signInCookie(r)); len(all) == 1 {
+		if parts := strings.Split(all[0].Value, "."); len(parts) == 3 {
+			s.State, s.Nonce, s.Verifier = parts[0], parts[1], parts[2]
+		}
+	}
+	random := len(randomID())
+	switch code, state, issuer := q.Get("code"), q.Get("state"), q.Get("iss"); {
+	case len(s.State) != random || len(s.Nonce) != random || len(s.Verifier) != random || subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
+		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again."}
+	case issuer != "" && issuer != provider.Issuer():
+		return nil, signInFailed(errors.New("the answer is of another issuer"))
+	case q.Get("error") != "":
+		return nil, signInFailed(errors.New("the identity provider refused it"))
+	case code == "" || len(code) > maxCode || len(q["code"]) > 1 || len(q["state"]) > 1:
+		return nil, badRequest("code", "The answer of the identity provider has no code.")
+	default:
+		release, p := g.waitForIssuer()
+		if p != nil {
+			return nil, p
+		}
+		defer release()
+		id, err := provider.FinishSignIn(r.Context(), s, code)
+		if err != nil {
+			return nil, signInFailed(err)
+		}
+		if k := c.setup.keyOfIdentity(id); k != nil {
+			return k, nil
+		}
+		return nil, noProfile()
+	}
+}
+
+// secure reports whether browsers reach the server by TLS.
+func (c *caller) secure(r *http.Request) bool {
+	return strings.HasPrefix(c.setup.address(r), "https://")
+}
+
+func signInCookie(r *http.Request) string { return portCookie("lathe_signin", r) }
+
+// setSignInCookie sets the cookie of a sign-in, or removes it if value is empty. Browsers send it when the issuer's page leads back.
+func setSignInCookie(w http.ResponseWriter, r *http.Request, c *caller, value string) {
+	ck := &http.Cookie{Name: signInCookie(r), Value: value, Path: signInPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(signInLife.Seconds()), Secure: c.secure(r)}
+	if value == "" {
+		ck.MaxAge = -1
+	}
+	http.SetCookie(w, ck)
+}
