@@ -140,4 +140,6 @@ type statusError struct {
 }
 
 // Error implements error.
-func (e *statusError) Error() string { return fmt.Sprintf("%s answers with status %d", e.address, e.code) }
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s answers with status %d", e.address, e.code)
+}
