@@ -176,3 +176,29 @@ func operations(t *testing.T) (out []string) {
 	slices.Sort(out)
 	return out
 }
+
+// With serve.default_grant none, a key without lists has nothing over every API, also after a reload.
+func TestKeysHaveOnlyWhatTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256([]byte(permissionKey("ann")))
+	yaml := "serve: {default_grant: GRANT}\nmodels: {fast: {provider: sim, model: sim/demo}}\nkeys:\n  ann: {sha256: " + hex.EncodeToString(sum[:]) + "}\n"
+	a := open(t, strings.Replace(yaml, "GRANT", "none", 1), nil)
+	for _, round := range []struct {
+		grant  string
+		status int
+	}{{"none", http.StatusForbidden}, {"all", http.StatusOK}, {"none", http.StatusForbidden}} {
+		if err := a.Reload(load(t, strings.Replace(yaml, "GRANT", round.grant, 1))); err != nil {
+			t.Fatal(err)
+		}
+		for path, body := range map[string]string{
+			"/v1/chat/completions":       `{"model":"fast","messages":[{"role":"user","content":"x"}]}`,
+			"/v1/responses":              `{"model":"fast","input":"x"}`,
+			"/v1/messages":               `{"model":"fast","max_tokens":9,"messages":[{"role":"user","content":"x"}]}`,
+			"/api/tools/calculator/call": `{"arguments":{"expression":"1"}}`,
+		} {
+			if status, answer := call(t, a.Handler(), permissionKey("ann"), "POST", path, body); status != round.status {
+				t.Errorf("default_grant %s, %s: %d %.200s", round.grant, path, status, answer)
+			}
+		}
+	}
+}

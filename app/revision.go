@@ -118,7 +118,8 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {
 		k := cfg.Keys[name]
 		b := budgets[name]
-		s.Keys = append(s.Keys, server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: k.Models, Tools: k.Tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
+		models, tools := cfg.Grants(name)
+		s.Keys = append(s.Keys, server.Key{Group: b.Group, Budget: &b.Budget, GroupBudget: &b.GroupBudget, Name: name, Secret: k.Key.Secret(), Hash: hashOf(k), Models: models, Tools: tools, Approve: append([]string{}, k.Approve...), Admin: k.Admin, Limits: k.Limits(),
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency})
 	}
 	if cfg.Serve.OIDC.IsSet() {

@@ -53,3 +53,21 @@ func (c *Config) idleTaint() bool {
 	}
 	return allows
 }
+
+// Grants returns the models and tools that a key of the configuration may use: nil for all, and an empty list for none, which is
+// also what serve.default_grant none makes of a list that is not set.
+func (c *Config) Grants(key string) (models, tools []string) {
+	k := c.Keys[key]
+	models, tools = k.Models, k.Tools
+	if c.Serve.DefaultGrant != "none" {
+		return models, tools
+	}
+	unset := func(setting string) bool { return c.Origin("keys."+key+"."+setting) == "default" }
+	if models == nil && unset("models") {
+		models = []string{}
+	}
+	if tools == nil && unset("tools") {
+		tools = []string{}
+	}
+	return models, tools
+}

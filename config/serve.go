@@ -26,6 +26,9 @@ type Serve struct {
 	TLS       TLS     `key:"tls"`
 	OIDC      OIDC    `key:"oidc"`
 	Console   Console `key:"console"`
+	// What a key may use whose `models` or `tools` are not set: `all`, or `none`, so that a key has only what it is given.
+	// With `none`, `["*"]` gives a key everything.
+	DefaultGrant string `key:"default_grant" default:"all" of:"all=everything none=nothing,deny" also:"default_deny grants"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.
@@ -119,9 +122,10 @@ type APIKey struct {
 	// SHA-256 of the key in place of the key itself. `lathe keys new` makes a random key and prints both: a key that a
 	// person has thought of can be found from its hash.
 	SHA256 string `key:"sha256" is:"key sha256" also:"hash digest"`
-	// Models that the key may use. Default: `["*"]`, all. An empty list: none.
+	// Models that the key may use. Default: `["*"]`, all, or what `serve.default_grant` says. An empty list: none.
 	Models []string `key:"models" unset:"all" also:"model"` // nil: every model; empty: none
-	// Tools of the daemon that runs of the key may use. Default: `["*"]`, all. An empty list: none.
+	// Tools of the daemon that runs of the key may use. Default: `["*"]`, all, or what `serve.default_grant` says. An empty
+	// list: none.
 	Tools []string `key:"tools" is:"tool" unset:"all" also:"tool"` // nil: every tool; empty: none
 	// Whose calls the key may approve, deny and answer: `own` those of its own runs, `others` those of the runs of
 	// all other keys, or names of keys. An empty list: none.
