@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/provider"
 )
 
-// What a server is not sent of a tool's schema is told without a request, by wire and by the choice of strict.
+// ReducedSchema depends on the wire and on the choice of strict, and makes no request.
 func TestReducedSchema(t *testing.T) {
 	t.Parallel()
 	spec := &lathe.ToolSpec{Name: "find", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","minimum":1},"s":{"type":"string","pattern":"^a"}},"required":["n","s"],"additionalProperties":false}`)}
