@@ -199,6 +199,21 @@ func TestT10_DNSRebindingAndForeignPages(t *testing.T) {
 	}
 }
 
+// TestListsHaveCacheHints: what one caller may see is for no other and for no cache on the way, and is asked for again.
+func TestListsHaveCacheHints(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil, reader("echo", echo))
+	r.offer(&mcp.Catalog{Resources: []mcp.Resource{{Name: "style", URI: "t:style", Text: "be brief"}, {Name: "part", URI: "p:{x}", Text: "{x}"}},
+		Prompts: []mcp.Prompt{{Name: "review", Messages: []mcp.PromptMessage{{Text: "Review this."}}}}})
+	url, c := r.web(), client(t)
+	for method, list := range map[string]string{"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "server/discover": "supportedVersions"} {
+		_, _, answer := post(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+meta+`}}`, modern(method, "")...)
+		if !strings.Contains(answer, `"`+list+`":[`) || !strings.Contains(answer, `"ttlMs":0`) || !strings.Contains(answer, `"cacheScope":"private"`) {
+			t.Errorf("%s: %s", method, answer)
+		}
+	}
+}
+
 func TestHTTPKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, &mcp.Options{HTTP: mcp.HTTPOptions{Identify: twoKeys()}}, reader("echo", echo), reader("other", echo))

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // legacyProtocol is the last protocol version that begins with `initialize`. A server that does not
@@ -26,6 +29,8 @@ type session struct {
 	life    context.Context // of the connection
 	stop    context.CancelFunc
 	client  *http.Client
+	// fresh is how long the last list of tools may be kept, as its hint ttlMs says; 0: the server gave no such hint.
+	fresh time.Duration
 }
 
 // connect starts the server's program or reaches its endpoint, and shakes hands.
@@ -168,7 +173,7 @@ func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refu
 	ctx, cancel := context.WithTimeout(ctx, s.StartTimeout)
 	defer cancel()
 	refused = map[string]error{}
-	cursor := ""
+	cursor, fresh := "", time.Duration(0)
 	for page := 0; ; page++ {
 		if page == maxPages {
 			return nil, nil, fmt.Errorf("the list of tools has more than %d pages", maxPages)
@@ -187,6 +192,7 @@ func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refu
 		case got.result[0] != '{':
 			return nil, nil, errors.New("listing tools: the result is not an object")
 		}
+		fresh = shorter(fresh, freshFor(got.result))
 		more, bad := readList(got.result)
 		if err == nil { // else one definition is so odd that none was decoded; each is looked at here
 			refuseMisfits(res.Tools, more, bad)
@@ -199,10 +205,35 @@ func (x *session) list(ctx context.Context, s *Server) (defs []*definition, refu
 			return nil, nil, fmt.Errorf("it has more tools than tools.mcp.%s.max_tools (%d)", s.Name, s.MaxTools)
 		}
 		if cursor, _ = text(got.result, "nextCursor"); cursor == "" {
+			x.fresh = fresh
 			return defs, refused, nil
 		}
 	}
 }
+
+// freshFor returns how long a page of a list may be kept, as its hint ttlMs says, within bounds; 0: it has no hint that is a whole
+// number of ms above 0.
+func freshFor(page []byte) time.Duration {
+	raw, _ := rawjson.Get(page, "ttlMs")
+	ms, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || ms <= 0 {
+		return 0
+	}
+	return max(time.Duration(min(ms, maxFreshMS))*time.Millisecond, minFresh)
+}
+
+// shorter returns the shorter of two times, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+const (
+	minFresh   = time.Second      // a server cannot make this process list its tools more often by its hints
+	maxFreshMS = 24 * 3600 * 1000 // a list is asked for once a day at least, if it has a hint
+)
 
 // refuseMisfits notes the definitions that the decoder has left out.
 func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) {
@@ -217,5 +248,5 @@ func refuseMisfits(taken []*mcp.Tool, defs []*definition, bad map[string]error) 
 	}
 }
 
-// errCached says that the list was answered without asking: it is the one of before.
+// errCached says that the list was answered without asking: by its hint ttlMs it may be kept, and it is the one of before.
 var errCached = errors.New("the list of tools is the one of before")

@@ -122,7 +122,14 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 	defer s.set(func(*Status) { s.session = nil })
 	alive := s.watch(ctx, x, info)
 	defer alive.stop()
+	stale := time.NewTimer(maxFreshMS * time.Millisecond)
+	defer stale.Stop()
 	for {
+		if x.fresh > 0 {
+			stale.Reset(x.fresh)
+		} else {
+			stale.Stop()
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -135,9 +142,10 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		case <-s.again:
 			return errReconnect
 		case <-x.changed:
-			if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
-				return err
-			}
+		case <-stale.C:
+		}
+		if err := s.refresh(ctx, x); err != nil && !errors.Is(err, errCached) {
+			return err
 		}
 	}
 }
