@@ -173,6 +173,7 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 		ShowUnreadableCalls:   cfg.ToolCalling.ShowUnreadableCalls,
 		RecoverLeakedCalls:    m.RecoverLeakedCalls,
 		Constrain:             constraintServer(m),
+		ConstrainAfter:        m.ConstrainAfter,
 	})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))

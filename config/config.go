@@ -90,6 +90,8 @@ type Model struct {
 	// with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the `dialect` in
 	// the form of that server. `auto` does what the `profile` is known to take, and else nothing.
 	Constrain string `key:"constrain" default:"off" of:"off=none,false auto strict=strict_tools llamacpp vllm sglang" also:"constrained guided_decoding"`
+	// Send the grammar of `constrain` only after so many turns in a row with a call that could not be read; `0`: always.
+	ConstrainAfter int `key:"constrain_after" default:"0" range:"0..8"`
 	// Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and
 	// `run_timeout` apply: a stream that moves is not cut.
 	ClientTimeout time.Duration `key:"client_timeout" default:"120s" off:"0" also:"timeout request_timeout"`

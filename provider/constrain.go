@@ -89,5 +89,20 @@ func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice 
 	return out
 }
 
+// unreadableTurns returns how many of the model's last turns, one after another, had a call that could not be read. A message of the
+// user ends the row. The messages alone decide, so that a run that is resumed sends the same requests.
+func unreadableTurns(messages []lathe.Message) (n int) {
+	for _, m := range slices.Backward(messages) {
+		switch {
+		case m.Role == lathe.RoleTool:
+		case m.Role != lathe.RoleAssistant || !slices.ContainsFunc(m.Parts, isUnreadable):
+			return n
+		default:
+			n++
+		}
+	}
+	return n
+}
+
 // errNativeConstraint is the error for a constraint on calls that no dialect writes.
 var errNativeConstraint = errors.New("a constraint needs a dialect by its name: the server writes native calls itself")

@@ -35,6 +35,9 @@ type DialectOptions struct {
 	// among Dropped of the [lathe.Finish], below `constraint`; `constraint` alone says that there was none, because the tools have no
 	// grammar, the dialect is auto, or the request has a response format or the member itself.
 	Constrain string
+	// ConstrainAfter is how many turns in a row must have had a call that could not be read before requests are constrained; 0: all are.
+	// With 1, the model is asked again with the error under the constraint; with 2, once without it before.
+	ConstrainAfter int
 	// Rand is the source of the ids of calls whose format carries none; nil: math/rand/v2.
 	Rand func() uint64
 }
@@ -197,13 +200,14 @@ func (t *textModel) generate(ctx context.Context, sent *rendering, req *lathe.Re
 		sent = &rendering{}
 	}
 	choice, single := req.ToolChoice, req.ParallelToolCalls != nil && !*req.ParallelToolCalls
+	constrained := t.constrain != nil && len(tools) > 0 && unreadableTurns(req.Messages) >= t.opts.ConstrainAfter
 	if t.opts.RecoverLeakedCalls {
 		req = withReadableCalls(req)
 	} else {
 		req = sent.render(t.writtenIn(d, req.Messages), req, tools)
 	}
 	var dropped []string
-	if t.constrain != nil && len(tools) > 0 {
+	if constrained {
 		req, dropped = t.constrain.apply(req, d, tools, choice, single)
 	}
 	return func(yield func(lathe.Delta, error) bool) {

@@ -211,7 +211,7 @@ func identity(m *config.Model) string {
 		parts = append(parts, string(m.Wire), m.MaxTokens)
 	}
 	if m.Constrain != "" && m.Constrain != "off" {
-		parts = append(parts, "constrain "+m.Constrain)
+		parts = append(parts, "constrain "+m.Constrain, m.ConstrainAfter)
 	}
 	return fmt.Sprintf("%#v", parts)
 }
