@@ -325,3 +325,38 @@ func TestConversationIsBounded(t *testing.T) {
 		t.Errorf("%s, scored %v, %d turns: %s", r.Class, r.Scored, r.UserTurns, r.Error)
 	}
 }
+
+// A recording of tools holds what they made of the database, so that a replay without them ends with the same one.
+func TestReplayOfToolsKeepsTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := eval.Airline()
+	tape := t.TempDir()
+	targets := []eval.Target{eval.GoldTarget()}
+	recorded, err := eval.Measure(t.Context(), s, s.Scenarios, targets, &eval.Options{Record: tape})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := eval.Measure(t.Context(), s, s.Scenarios, targets, &eval.Options{Replay: tape, ReplayTools: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range replayed.Runs {
+		if want := recorded.Runs[i]; !r.OK || string(r.Draft) != string(want.Draft) || !reflect.DeepEqual(r.History, want.History) || !reflect.DeepEqual(r.Executed, want.Executed) {
+			t.Errorf("%s: %s: %s\n%s\nwant %s", r.Scenario, r.Class, r.Error, r.Draft, want.Draft)
+		}
+	}
+}
+
+// A folder with results of one user is not continued with another.
+func TestResumeRefusesAnotherUser(t *testing.T) {
+	t.Parallel()
+	s := eval.Retail()
+	opts := &eval.Options{Dir: t.TempDir(), Resume: true}
+	if _, err := eval.Measure(t.Context(), s, s.Scenarios, []eval.Target{eval.GoldTarget()}, opts); err != nil {
+		t.Fatal(err)
+	}
+	opts.UserModel = &eval.UserModel{Name: "other", Model: eval.Play([]eval.GoldTurn{{Say: "Yes. [END]"}})}
+	if _, err := eval.Measure(t.Context(), s, s.Scenarios, []eval.Target{eval.GoldTarget()}, opts); err == nil || !strings.Contains(err.Error(), "cancel_open_order") {
+		t.Errorf("continued with another user: %v", err)
+	}
+}
