@@ -7,7 +7,8 @@ process.env.E2E_BOSS_KEY = "boss-key-0123456789abcdef0123456789";
 const { E2E_TEAM_KEY: team, E2E_BOSS_KEY: boss } = process.env;
 
 export const args = ["--store", "memory"];
-export const files = { "lathe.yaml": "default_model: sim/demo\nkeys:\n  team: {key: '${E2E_TEAM_KEY}'}\n  boss: {key: '${E2E_BOSS_KEY}', admin: true}\n" };
+export const files = { "lathe.yaml": "default_model: sim/demo\nkeys:\n  team: {key: '${E2E_TEAM_KEY}'}\n  boss: {key: '${E2E_BOSS_KEY}', admin: true}\n" +
+  "serve: {oidc: {issuer: 'http://127.0.0.1:9', audience: [lathe], default_profile: team, client_id: console}}\n" };
 
 const api = async (base, key, method, path, body) => {
   const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
@@ -25,6 +26,7 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await page.getByRole("dialog", { name: "This server asks for a key" }).waitFor();
   await axe("the key dialog");
   await shot("dialog");
+  check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with http://127.0.0.1:9" }).getAttribute("href"), "/api/session/oidc");
   await page.keyboard.press("Escape");
   check("Escape leaves the question open", await page.getByRole("dialog").isVisible());
   check("the key is not shown", await key.getAttribute("type"), "password");

@@ -60,7 +60,15 @@ export interface Session {
   approve?: string[];
   csrf_token?: string;
   expires_at?: string;
+  sign_in_url?: string; // where a browser signs in with the identity provider
+  issuer?: string;
 }
+
+// signInAddress is the address at which the browser signs in with the identity provider; undefined: there is none.
+export const signInAddress = () => {
+  const path = session.value?.sign_in_url;
+  return path ? base + path.replace(/^\//, "") : undefined;
+};
 
 // session is undefined until the server has said it.
 export const session = signal<Session | undefined>(undefined);

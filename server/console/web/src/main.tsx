@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connection, keyWanted, request, session, signOut, watchConnection } from "./api";
+import { connection, keyWanted, request, session, signInAddress, signOut, watchConnection } from "./api";
 import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
@@ -80,6 +80,7 @@ function Outlet() {
 function KeyDialog() {
   const wanted = keyWanted.value;
   const [key, setKey] = useState("");
+  const provider = signInAddress();
   if (!wanted) return null;
   return <Dialog title="This server asks for a key" close={() => {}} keep>
     <form class="stack" onSubmit={(e) => { e.preventDefault(); if (key) { wanted.use(key); setKey(""); } }}>
@@ -88,6 +89,7 @@ function KeyDialog() {
       <label for="key-text">Key</label>
       <input id="key-text" type="password" autocomplete="off" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       <div class="answers"><button type="submit">Use the key</button></div>
+      {provider && <p><a href={provider}>Sign in with {session.value?.issuer}</a></p>}
     </form>
   </Dialog>;
 }
