@@ -60,7 +60,7 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 		return nil, invalidConfig(errors.New("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048"))
 	}
 	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
-		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
+		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), ContentURL: strings.TrimSuffix(cfg.Telemetry.ContentURL.Reveal(), "/"), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("%s: want the URL of a collector, such as http://127.0.0.1:4318", from))
 	}

@@ -270,6 +270,9 @@ type Telemetry struct {
 	// Address of an OpenTelemetry collector that takes spans over HTTP, such as `http://127.0.0.1:4318`; see
 	// docs/telemetry.md. Read at start.
 	OTLPEndpoint Ref `key:"otlp_endpoint" is:"url" also:"otel otlp traces collector"`
+	// Address of the server that keeps the runs, such as `https://lathe.example.com`: spans have the address of the run's
+	// page, where readers with a key find the texts. Read at start.
+	ContentURL Ref `key:"content_url" is:"url"`
 	// Requests that carry the W3C `baggage` of the caller, if spans are sent: `none`, those of `tools`, or `all`, also those
 	// to models. Read at start.
 	Baggage string `key:"baggage" default:"none" of:"none tools all"`

@@ -58,6 +58,7 @@ const (
 	attrCost       = "lathe.cost"
 	attrBy         = "lathe.approval.by"
 	attrCached     = "lathe.tool.cached"
+	attrContentURL = "lathe.content_url"
 	attrOmitted    = "lathe.messages_omitted" // messages before those of attrMessages
 	// attrOmittedBytes is the length of a text that is too long for a span.
 	attrOmittedBytes = "lathe.content_omitted_bytes"

@@ -35,6 +35,10 @@ type TracesOptions struct {
 	// Content puts instructions, messages, definitions of tools, arguments and results into the spans: of the messages of a
 	// request the last ones that fit in 256 KiB.
 	Content bool
+	// ContentURL is the address of a server that keeps the runs, without a final slash, such as https://lathe.example.com.
+	// Spans then have the address of the run's page as lathe.content_url: its readers need a key of that server, and find the
+	// content that its retention settings have kept. "": they have none.
+	ContentURL string
 	// Baggage says which requests carry the caller's baggage; "": none.
 	Baggage Baggage
 	// Latest names the spans by the conventions' next version, which is not released; else by version 1.41.
@@ -61,6 +65,7 @@ type Traces struct {
 	queue    *spanQueue
 	tracer   trace.Tracer
 	content  bool
+	stored   string // ContentURL
 	baggage  Baggage
 
 	mu   sync.Mutex
@@ -79,6 +84,9 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("observe: the endpoint of traces is no URL of http or https")
+	}
+	if u, err := url.Parse(o.ContentURL); o.ContentURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
+		return nil, errors.New("observe: the address of the content is no URL of http or https")
 	}
 	if o.Baggage != "" && o.Baggage != BaggageTools && o.Baggage != BaggageAll {
 		return nil, errors.New("observe: the baggage of traces is neither tools nor all")
@@ -103,7 +111,7 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	if o.Latest {
 		schema = latestSchema
 	}
-	t := &Traces{content: o.Content, baggage: o.Baggage, runs: map[string]*runSpans{}}
+	t := &Traces{content: o.Content, baggage: o.Baggage, stored: o.ContentURL, runs: map[string]*runSpans{}}
 	t.queue = newSpanQueue(&otlpJSON{opts: o}, o.Queue, o.Lost)
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(t.queue))
 	t.tracer = t.provider.Tracer("github.com/lathe-run/lathe", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schema))
@@ -252,6 +260,7 @@ func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.K
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
+	attrs = t.appendReference(attrs, e.RunID)
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID != e.RunID {
 		if above := t.open(m.RunID, m.CallID); above.IsValid() {
@@ -271,12 +280,21 @@ func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name st
 	if e.SessionID != "" {
 		attrs = append(attrs, attribute.String(attrConversation, e.SessionID))
 	}
+	attrs = t.appendReference(attrs, e.RunID)
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if r.run != nil {
 		parent = r.run.SpanContext()
 	}
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, trace.WithSpanKind(kind), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	return span
+}
+
+// appendReference appends the address at which a run's content is.
+func (t *Traces) appendReference(attrs []attribute.KeyValue, runID string) []attribute.KeyValue {
+	if t.stored == "" {
+		return attrs
+	}
+	return append(attrs, attribute.String(attrContentURL, t.stored+"/runs/"+url.PathEscape(runID)))
 }
 
 func (t *Traces) chatBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ModelCallStarted) {

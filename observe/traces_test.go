@@ -241,3 +241,27 @@ func TestSpansNameTheNextVersion(t *testing.T) {
 		t.Errorf("%s", s.bodies)
 	}
 }
+
+// Spans can refer to the content where it is stored, and have none of it then.
+func TestSpansReferToTheContent(t *testing.T) {
+	t.Parallel()
+	s := collect(t)
+	tr := newTraces(t, &TracesOptions{Endpoint: s.URL, ContentURL: "https://lathe.example.com"})
+	emitRun(t, tr, t.Context())
+	if err := tr.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"invoke_agent", "chat m1", "execute_tool calculator"} {
+		if got := s.attrs(name)["lathe.content_url"]; got != "https://lathe.example.com/runs/run_1" {
+			t.Errorf("%s refers to %v", name, got)
+		}
+	}
+	if strings.Contains(strings.Join(s.bodies, ""), traceCanary) {
+		t.Error("the spans have content")
+	}
+	for _, bad := range []string{"lathe.example.com", "ftp://x", "https://user:pass@x"} {
+		if _, err := NewTraces(&TracesOptions{Endpoint: s.URL, ContentURL: bad}); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
