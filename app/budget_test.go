@@ -405,6 +405,13 @@ func TestReloadChangesBudgets(t *testing.T) {
 	t.Parallel()
 	s := serveBudgets(t, "concurrency: 0", "none", "")
 	s.want("app", "paid", 200, "")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // what no budget bounds is written after the answer
+		if spent, _ := s.balance(store.AccountKey, "app", "2026-11-29"); spent == 10 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d spent, want 10", spent)
+		}
+	}
 	cfg := *s.app.current.cfg
 	key := *cfg.Keys["app"]
 	key.Budget.Day.Cost = 109_999_999 // 0.01 is spent
