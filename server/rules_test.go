@@ -31,7 +31,7 @@ func TestBatchesCountEachRequest(t *testing.T) {
 		})
 		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey), RequestsPerMinute: 6}}
 	}})
-	f.client.Transport = &http.Transport{} // MCP is not in openapi.json
+	f.client.Transport = &http.Transport{} // the handler stands in for one of MCP
 	for range 3 {
 		f.do("POST", "/mcp", `{}`, "Authorization", "Bearer "+annKey)
 	}
@@ -58,7 +58,7 @@ func TestOneKeyCannotTakeAllPlaces(t *testing.T) {
 		})
 		o.Setup.Keys = []server.Key{{Name: "ann", Secret: secret.New(annKey)}, {Name: "bob", Secret: secret.New(bobKey)}}
 	}})
-	f.client.Transport = &http.Transport{} // MCP is not in openapi.json
+	f.client.Transport = &http.Transport{} // the handler stands in for one of MCP
 	defer close(release)
 	hold := func(method, key string) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -109,7 +109,7 @@ func TestMetricsAndHealthNeedNoPlace(t *testing.T) {
 			<-release
 		})
 	}})
-	f.client.Transport = &http.Transport{} // MCP is not in openapi.json
+	f.client.Transport = &http.Transport{} // the handler stands in for one of MCP
 	done := make(chan struct{}, 2)
 	for range 2 {
 		go func() {
