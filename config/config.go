@@ -88,7 +88,7 @@ type Model struct {
 	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
 	// Make the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run here,
 	// with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the `dialect` in
-	// the form of that server. `auto` does what the `profile` is known to take, and else nothing.
+	// the form of that server. `auto` chooses what the server of the `profile` supports, or `off`.
 	Constrain string `key:"constrain" default:"off" of:"off=none,false auto strict=strict_tools llamacpp vllm sglang" also:"constrained guided_decoding"`
 	// Send the grammar of `constrain` only after so many turns in a row with a call that could not be read; `0`: always.
 	ConstrainAfter int `key:"constrain_after" default:"0" range:"0..8"`
@@ -273,8 +273,8 @@ type Telemetry struct {
 	// Address of the server that keeps the runs, such as `https://lathe.example.com`: spans have the address of the run's
 	// page, where readers with a key find the texts. Read at start.
 	ContentURL Ref `key:"content_url" is:"url"`
-	// Requests that carry the W3C `baggage` of the caller, if spans are sent: `none`, those of `tools`, or `all`, also those
-	// to models. Read at start.
+	// Requests that pass on the caller's W3C `baggage`, if spans are sent: `none`, those of `tools`, or `all`, also those to
+	// models. Read at start.
 	Baggage string `key:"baggage" default:"none" of:"none tools all"`
 	// Key of the `keyed` hash, as a reference.
 	ArgsPreviewKey Ref `key:"args_preview_key" is:"key"`

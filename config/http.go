@@ -97,10 +97,10 @@ type OpenAPI struct {
 	// Address before the paths of the document. May be a reference. The servers that the document names are not
 	// used.
 	Server Ref `key:"server" is:"url" also:"base_url url"`
-	// The operations that are tools, by `operationId`; `*` stands for any characters. None is unless it or a tag of it is
-	// named.
+	// The operations that become tools, by `operationId`; `*` stands for any characters. An operation becomes a tool only if
+	// it or one of its tags is named.
 	Operations []string `key:"operations" also:"include allow"`
-	// Operations that are no tools, even if `operations` or `tags` name them; `*` stands for any characters.
+	// Operations that do not become tools, even if `operations` or `tags` name them; `*` stands for any characters.
 	Exclude []string `key:"exclude" also:"deny skip hide"`
 	// Tags whose operations are tools.
 	Tags []string `key:"tags"`

@@ -33,7 +33,7 @@ type OIDC struct {
 	// Labels that the runs of a caller get, from claims that are texts, numbers, `true` or `false`. Requests cannot
 	// set them.
 	Labels map[string]string `key:"labels" names:"rule" per:"label to claim"`
-	// Client of the issuer as which the console signs users in; default: they sign in with keys. Register
+	// Client id with which the console signs users in at the issuer. Default: users sign in with keys. Register
 	// `PUBLIC_URL/api/session/oidc/callback` as its redirect URI; see docs/gateway.md.
 	ClientID string `key:"client_id" also:"client"`
 	// Secret of the client, as a reference: `${NAME}` or `${file:path}`. Default: a public client, which PKCE protects.

@@ -26,8 +26,8 @@ type Serve struct {
 	TLS       TLS     `key:"tls"`
 	OIDC      OIDC    `key:"oidc"`
 	Console   Console `key:"console"`
-	// What a key may use whose `models` or `tools` are not set: `all`, or `none`, so that a key has only what it is given.
-	// With `none`, `["*"]` gives a key everything.
+	// What a key without `models` or without `tools` may use of these: `all`, or `none`, so that it may use only what its
+	// lists name. With `none`, the list `["*"]` allows everything.
 	DefaultGrant string `key:"default_grant" default:"all" of:"all=everything none=nothing,deny" also:"default_deny grants"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`

@@ -121,7 +121,7 @@ func isOrigin(s string) error {
 	return nil
 }
 
-// isOriginText takes an origin, and no text where there is none.
+// isOriginText accepts an origin and the empty text.
 func isOriginText(s string) error {
 	if s == "" {
 		return nil
