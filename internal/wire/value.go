@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -235,4 +236,13 @@ func AppendFloat(dst []byte, f float64) []byte {
 		format = 'e'
 	}
 	return strconv.AppendFloat(dst, f, format, -1, 64)
+}
+
+// BlobNote returns the text that stands in a tool's result for a part which the wire cannot send: its type and size.
+func BlobNote(b *lathe.Blob) string {
+	media := cmp.Or(b.MediaType, "file")
+	if len(b.Data) == 0 {
+		return fmt.Sprintf("[%.100s: not sent, because the API of the model has no form for it]", media)
+	}
+	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
 }

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"strings"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -26,6 +28,11 @@ func (e *encoder) appendResults(dst []byte, i, end int, names map[string]string)
 			}
 			if r.Name == "" {
 				r.Name = names[r.CallID]
+			}
+			for k := range r.Blobs {
+				if m.Wire != lathe.WireGemini && !reachable(&r.Blobs[k]) {
+					r.Content = strings.TrimPrefix(r.Content+"\n"+wire.BlobNote(&r.Blobs[k]), "\n")
+				}
 			}
 			inside := len(r.Blobs) > 0 && (m.Wire == lathe.WireGemini || generation(e.req.Model) > 2)
 			dst = e.appendResult(appendComma(dst, '['), m, &r, inside, at)

@@ -266,7 +266,10 @@ func (e *encoder) result(dst []byte, from lathe.Wire, r *lathe.ToolResult, at pl
 		dst = e.text(dst, from, r.Content, nil, at)
 		for i := range r.Blobs {
 			at.blob = i + 1
-			dst = e.blob(dst, from, &r.Blobs[i], at)
+			before := len(dst)
+			if dst = e.blob(dst, from, &r.Blobs[i], at); len(dst) == before {
+				dst = e.text(dst, from, wire.BlobNote(&r.Blobs[i]), nil, at)
+			}
 		}
 		at.blob = 0
 		dst = append(dst, ']')

@@ -215,7 +215,11 @@ func TestAppendRequestBlobs(t *testing.T) {
 		if want != "" {
 			want = "," + want
 		}
-		if !strings.Contains(body, `{"type":"text","text":"a"}`+want+`]`) || !strings.Contains(body, `"content":[{"type":"text","text":"b"}`+want+`]`) {
+		result := want
+		if want == "" {
+			result = `,{"type":"text","text":` + string(rawjson.AppendQuote(nil, wire.BlobNote(&tt.blob))) + `}`
+		}
+		if !strings.Contains(body, `{"type":"text","text":"a"}`+want+`]`) || !strings.Contains(body, `"content":[{"type":"text","text":"b"}`+result+`]`) {
 			t.Errorf("%s:\n%s", name, body)
 		}
 		if got := strings.Join(dropped, " "); (got == "messages[0].parts[1] messages[2].parts[0].blobs[0]") != (tt.want == "") {

@@ -161,7 +161,7 @@ func appendMessage(dst []byte, m *lathe.Message, opts *EncodeOptions, answer boo
 		if len(r.Blobs) == 0 && len(r.Extra) == 0 {
 			dst = wire.AppendText(dst, "content", r.Content)
 		} else {
-			dst = appendContent(wire.AppendKey(dst, "content"), resultParts(r), false, alien)
+			dst = appendContent(wire.AppendKey(dst, "content"), resultParts(r, alien), false, alien)
 		}
 		dst = wire.AppendMembers(dst, extra, known)
 		return append(dst, '}')
@@ -221,10 +221,13 @@ func toolResult(m *lathe.Message) (lathe.ToolResult, bool) {
 	return lathe.ToolResult{}, false
 }
 
-func resultParts(r lathe.ToolResult) []lathe.Part {
+func resultParts(r lathe.ToolResult, alien bool) []lathe.Part {
 	ps := []lathe.Part{lathe.Text{Text: r.Content, Extra: r.Extra}}
-	for _, b := range r.Blobs {
-		ps = append(ps, b)
+	for i := range r.Blobs {
+		ps = append(ps, r.Blobs[i])
+		if alien && !sendsBlob(&r.Blobs[i]) {
+			ps = append(ps, lathe.Text{Text: "\n" + wire.BlobNote(&r.Blobs[i])})
+		}
 	}
 	return ps
 }

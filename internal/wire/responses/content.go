@@ -234,13 +234,14 @@ func readOutput(res *lathe.ToolResult, v []byte, at string) *wire.APIError {
 // appendBlob appends an image or a file as a part of the input. own is whether Raw was received on this wire. If the wire has no
 // part for b, appendBlob appends nothing and returns false.
 func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
+	if !sendsBlob(b, own) {
+		return dst, false
+	}
 	id, kept := strings.CutPrefix(b.URL, fileScheme)
 	image := strings.HasPrefix(b.MediaType, "image/") || b.MediaType == "" && b.URL != "" && !kept
 	switch {
 	case own && len(b.Raw) > 0:
 		return append(appendComma(dst), b.Raw...), true
-	case b.URL == "" && b.Data == nil:
-		return dst, false
 	case image:
 		dst = append(appendComma(dst), `{"type":"input_image"`...)
 		if kept {
@@ -251,8 +252,6 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 		if b.Detail != "" {
 			dst = wire.AppendText(dst, "detail", b.Detail)
 		}
-	case strings.HasPrefix(b.MediaType, "audio/"), strings.HasPrefix(b.MediaType, "video/"):
-		return dst, false
 	default:
 		dst = append(appendComma(dst), `{"type":"input_file"`...)
 		if b.Name != "" {
@@ -268,6 +267,14 @@ func appendBlob(dst []byte, b *lathe.Blob, own bool) ([]byte, bool) {
 		}
 	}
 	return append(dst, '}'), true
+}
+
+// sendsBlob reports whether the wire has a form for b. own says that b was read from this wire.
+func sendsBlob(b *lathe.Blob, own bool) bool {
+	if own && len(b.Raw) > 0 {
+		return true
+	}
+	return (b.URL != "" || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
 }
 
 // appendURL appends the URL of b, or a data URL of its data.

@@ -308,8 +308,11 @@ func (e *encoder) result(dst []byte, m *lathe.Message, at string) []byte {
 		} else {
 			parts := make([]lathe.Part, 0, 1+len(r.Blobs))
 			parts = append(parts, lathe.Text{Text: r.Content, Extra: r.Extra})
-			for _, b := range r.Blobs {
-				parts = append(parts, b)
+			for i := range r.Blobs {
+				parts = append(parts, r.Blobs[i])
+				if !sendsBlob(&r.Blobs[i], own(m)) {
+					parts = append(parts, lathe.Text{Text: wire.BlobNote(&r.Blobs[i])})
+				}
 			}
 			dst = append(e.parts(append(dst, '['), parts, own(m), at+".parts["+strconv.Itoa(i)+"].content"), ']')
 		}
