@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,6 +66,35 @@ func TestLoosenedKeywordsAreListed(t *testing.T) {
 		slices.Sort(loosened)
 		if d := cmp.Diff(want, loosened, cmp.Transformer("list", func(l []string) string { return strings.Join(l, " ") })); d != "" {
 			t.Errorf("%s: %s", tt.property, d)
+		}
+	}
+}
+
+// A schema that refers to itself several times at each level is refused, and not followed for hours.
+func TestConstrainBoundsReferences(t *testing.T) {
+	t.Parallel()
+	twice := func(schema string) string { return strings.Join([]string{schema, schema}, ",") }
+	many := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/a"},`, 60), ",")
+	for name, def := range map[string]string{
+		"allOf":      `{"type":"object","allOf":[` + twice(`{"$ref":"#/$defs/a"}`) + `]}`,
+		"properties": `{"type":"object","properties":{"l":{"allOf":[{"$ref":"#/$defs/a"}]},"r":{"allOf":[{"$ref":"#/$defs/a"}]}}}`,
+		"anyOf":      `{"anyOf":[` + many + `]}`,
+	} {
+		for _, d := range []string{"tags", "qwen3-coder", "pythonic"} {
+			tool := &lathe.ToolSpec{Name: "f", Schema: []byte(`{"type":"object","$defs":{"a":` + def + `},"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]},"y":{"$ref":"#/$defs/a"}}}`)}
+			done := make(chan error, 1)
+			go func() {
+				_, err := lookup(t, d).Constrain(&dialect.ConstraintOptions{Tools: []*lathe.ToolSpec{tool}})
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				if err == nil != (name == "anyOf" && d != "qwen3-coder") {
+					t.Errorf("%s of %s: %v", name, d, err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s of %s has no end", name, d)
+			}
 		}
 	}
 }

@@ -96,10 +96,14 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 // rawText returns the expression of a value that stands as it is between the tags of a parameter, for the part of the schema that
 // allows strings; "": no such value can be written.
 func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types valueTypes, depth int) string {
+	if !c.b.Part(len(s) + len(path)) {
+		return gbnf.Empty
+	}
 	if depth > maxSchemaDepth || len(s) == 0 || s[0] != '{' {
 		return c.b.TextWithout(g.list)
 	}
 	if ref, ok := rawjson.Get(s, "$ref"); ok && !has(s, "type") {
+		c.b.Part(len(root))
 		target := resolve(root, ref)
 		if target == nil {
 			c.b.Loosen(path, "$ref")
@@ -138,7 +142,10 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 		}
 		var alternatives []string
 		for el := range rawjson.Elements(list) {
-			switch t := allowed(root, el, 0); {
+			if has(el, "$ref") && !c.b.Part(len(root)+maxSchemaParts) {
+				break
+			}
+			switch t := allowed(root, el); {
 			case t&typeString != 0 || t == 0:
 				if text := g.rawText(c, el, root, path, types, depth+1); text != "" {
 					alternatives = append(alternatives, text)

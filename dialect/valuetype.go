@@ -20,6 +20,9 @@ const (
 // maxSchemaDepth bounds how far references and combinations are followed.
 const maxSchemaDepth = 8
 
+// maxSchemaParts bounds the parts of a schema that are read for the types of one value. References can repeat them without end.
+const maxSchemaParts = 256
+
 // schema returns the schema of the tool's arguments, or nil if the tool is unknown.
 func (r *reader) schema(name string) []byte { return schemaOf(r.opts.Tools, name) }
 
@@ -62,20 +65,27 @@ func propertyTypes(schema []byte, property string) valueTypes {
 			return 0
 		}
 	}
-	return allowed(schema, s, 0)
+	return allowed(schema, s)
 }
 
-func allowed(root, s []byte, depth int) valueTypes {
-	if len(s) == 0 || s[0] != '{' || depth > maxSchemaDepth {
+func allowed(root, s []byte) valueTypes {
+	parts := maxSchemaParts
+	return allowedWithin(root, s, 0, &parts)
+}
+
+// allowedWithin is allowed at a depth, with the parts that may still be read.
+func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
+	if len(s) == 0 || s[0] != '{' || depth > maxSchemaDepth || *parts <= 0 {
 		return 0
 	}
+	*parts--
 	var types valueTypes
 	if t, ok := rawjson.Get(s, "type"); ok {
 		types = typeNames(t)
 	}
 	if types == 0 {
 		if ref, ok := rawjson.Get(s, "$ref"); ok {
-			types = allowed(root, resolve(root, ref), depth+1)
+			types = allowedWithin(root, resolve(root, ref), depth+1, parts)
 		}
 	}
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
@@ -84,7 +94,7 @@ func allowed(root, s []byte, depth int) valueTypes {
 		}
 		list, _ := rawjson.Get(s, key)
 		for e := range rawjson.Elements(list) {
-			types |= allowed(root, e, depth+1)
+			types |= allowedWithin(root, e, depth+1, parts)
 		}
 	}
 	if types == 0 {

@@ -19,9 +19,13 @@ const (
 	MaxBytes = 512 << 10
 	// maxRules bounds the rules of a grammar.
 	maxRules = 20_000
+	// maxRead bounds the bytes of schemas that are read, each part anew for each reference to it.
+	maxRead = 8 << 20
+	// perPart is what a part counts beside its bytes.
+	perPart = 256
 )
 
-// ErrTooLarge reports a grammar of more than [MaxBytes], or of too many rules.
+// ErrTooLarge reports a grammar of more than [MaxBytes], of too many rules, or of schemas that refer to parts of themselves too often.
 var ErrTooLarge = errors.New("the grammar is too large")
 
 // A Builder collects the rules of one grammar. It is used by one goroutine.
@@ -31,6 +35,7 @@ type Builder struct {
 	byBody map[string]string // expression to the rule with it
 	known  map[string]string // key of a compiled part to its rule
 	bytes  int
+	read   int
 	err    error
 
 	loosened []string
@@ -47,6 +52,15 @@ func (b *Builder) Fail(err error) {
 
 // Err returns the first error.
 func (b *Builder) Err() error { return b.err }
+
+// Part counts the bytes of a part of a schema that is read, and reports whether the builder has no error. It fails with [ErrTooLarge]
+// after 8 MiB: parts that references repeat share one rule, so the size of the grammar does not bound them.
+func (b *Builder) Part(size int) bool {
+	if b.read += perPart + size; b.read > maxRead {
+		b.Fail(ErrTooLarge)
+	}
+	return b.err == nil
+}
 
 // Loosen records that the grammar allows more than the schema does, because of the keyword at a path.
 func (b *Builder) Loosen(path, keyword string) {

@@ -80,7 +80,7 @@ func get(schema []byte, key string) []byte {
 func (c *compiler) value(schema []byte, path string, depth int) string {
 	schema = bytes.TrimSpace(schema)
 	switch {
-	case c.b.err != nil:
+	case !c.b.Part(len(schema) + len(path)):
 		return Empty
 	case string(schema) == "false":
 		c.b.Fail(fmt.Errorf("%s: no value fits the schema false", path))
@@ -225,7 +225,7 @@ func (c *compiler) union(schema []byte, key string, list []byte, path string, de
 // recorded as loosened; properties and required are joined.
 func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 	var order []string
-	members := map[string][]byte{}
+	members, declared := map[string][]byte{}, map[string][]byte{}
 	var properties, required []byte
 	add := func(s []byte) {
 		for key, v := range rawjson.Members(s) {
@@ -233,12 +233,14 @@ func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 			case "allOf", "$ref":
 			case "properties":
 				for k, p := range rawjson.Members(v) {
-					if have := get(append(append([]byte("{"), properties...), '}'), rawjson.Text(k)); have != nil {
+					property := rawjson.Text(k)
+					if have, ok := declared[property]; ok {
 						if !bytes.Equal(have, p) {
-							c.b.Loosen(path+".allOf", "properties."+rawjson.Text(k))
+							c.b.Loosen(path+".allOf", "properties."+property)
 						}
 						continue
 					}
+					declared[property] = p
 					if len(properties) > 0 {
 						properties = append(properties, ',')
 					}
@@ -265,13 +267,16 @@ func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 	var walk func(list []byte, depth int)
 	walk = func(list []byte, depth int) {
 		for el := range rawjson.Elements(list) {
+			if !c.b.Part(len(el) + len(path)) {
+				return
+			}
 			if depth > maxDepth {
 				c.b.Loosen(path, "allOf")
 				return
 			}
-			for hops := 0; hops < maxDepth; hops++ {
+			for hops := 0; hops < maxDepth && get(el, "$ref") != nil && c.b.Part(len(c.root)); hops++ {
 				target, ok := resolve(c.root, rawjson.Text(get(el, "$ref")))
-				if get(el, "$ref") == nil || !ok {
+				if !ok {
 					break
 				}
 				el = target
@@ -397,7 +402,7 @@ func (c *compiler) text(schema []byte, path string) string {
 func (b *Builder) Lengths(schema []byte, min, max, path string) (least, most int) {
 	most = -1
 	if v := get(schema, min); v != nil {
-		if n, err := strconv.Atoi(string(v)); err == nil && n <= maxRepeat {
+		if n, err := strconv.Atoi(string(v)); err == nil && n >= 0 && n <= maxRepeat {
 			least = n
 		} else {
 			b.Loosen(path, min)
