@@ -176,3 +176,74 @@ func TestWaitersForKeysAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A browser that leaves while the discovery document is fetched does not make the sign-ins of others fail.
+func TestSignInOutlivesTheBrowserThatAskedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := &discoveryIssuer{}
+		p := i.provider(t)
+		defer p.Close()
+		ctx, leave := context.WithCancel(t.Context())
+		go p.AuthorizeURL(ctx, &oidc.Client{ID: "console"}, &oidc.Login{})
+		synctest.Wait()
+		leave()
+		if _, err := p.AuthorizeURL(t.Context(), &oidc.Client{ID: "console"}, &oidc.Login{}); err != nil || i.fetches.Load() != 1 {
+			t.Errorf("%v after %d fetches", err, i.fetches.Load())
+		}
+	})
+}
+
+// While the issuer hangs, one sign-in waits for it at a time, and the next 10 s of them get its error at once.
+func TestSignInsDoNotWaitInARowForAHangingIssuer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := &discoveryIssuer{hangs: true}
+		p := i.provider(t)
+		defer p.Close()
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				if _, err := p.AuthorizeURL(t.Context(), &oidc.Client{ID: "console"}, &oidc.Login{}); oidc.KindOf(err) != oidc.Unavailable {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took != 10*time.Second || i.fetches.Load() != 1 {
+			t.Errorf("it took %s and %d fetches", took, i.fetches.Load())
+		}
+	})
+}
+
+// A discoveryIssuer is an issuer without a network that answers with its discovery document after a second, or never.
+type discoveryIssuer struct {
+	hangs   bool
+	fetches atomic.Int64
+}
+
+func (i *discoveryIssuer) provider(t *testing.T) *oidc.Provider {
+	t.Helper()
+	p, err := oidc.New(&oidc.Options{Issuer: "https://id.example", Audience: []string{"lathe"}, Client: &http.Client{Transport: i}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (i *discoveryIssuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	i.fetches.Add(1)
+	wait := time.Second
+	if i.hangs {
+		wait = time.Hour
+	}
+	select {
+	case <-time.After(wait):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	const document = `{"issuer":"https://id.example","authorization_endpoint":"https://id.example/authorize","token_endpoint":"https://id.example/token"}`
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(document)), Request: r}, nil
+}

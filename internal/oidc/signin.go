@@ -115,10 +115,11 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 		if !d.tried.IsZero() && now.Sub(d.tried) < unknownEvery && d.err != nil {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", d.err}
 		}
-		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+		// Other sign-ins wait for it, so that it does not end with this one.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		m, err := p.Discover(ctx)
-		if d.tried, d.err = now, err; err != nil {
+		if d.tried, d.err = p.opts.Now(), err; err != nil {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", err}
 		}
 		d.meta, d.at = m, now
