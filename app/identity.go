@@ -87,7 +87,7 @@ func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, cod
 	if err != nil {
 		return nil, err
 	}
-	id.Expires = time.Time{} // the token is not used again: the session has a life of its own
+	id.Expires = time.Time{} // the token is not used again: the session has its own lifetime
 	return id, nil
 }
 

@@ -101,8 +101,8 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	return model, nil
 }
 
-// strictTools returns how strict is set on the tools of an entry's requests. Servers of models on one's own machine take schemas
-// whole; those of vendors refuse keywords. On other servers it is set if the configuration says so.
+// strictTools returns how strict is set on the tools of an entry's requests. Local model servers accept whole
+// schemas; vendors' servers refuse some keywords. On other servers it is set only if the configuration sets it.
 func strictTools(m *config.Model) provider.StrictTools {
 	if m.Dialect != "" && m.Dialect != provider.NativeDialect {
 		return provider.StrictOff // the request has no tools

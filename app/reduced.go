@@ -15,11 +15,11 @@ import (
 // A ReducedTool is a tool whose definition a model server is not sent as it is.
 type ReducedTool struct {
 	Tool  string
-	Parts []string // as of [provider.Chat.ReducedSchema], without the place of the tool
+	Parts []string // as of [provider.Chat.ReducedSchema], without the index of the tool
 }
 
 // ReducedTools returns, by the name of an entry of models, the tools whose definitions its server is not sent as they are, because
-// its wire or its profile has nothing for parts of their schemas. Models without tools, simulated models, and models with a
+// its wire or its profile cannot express parts of their schemas. Models without tools, simulated models, and models with a
 // dialect, whose tools are text, are left out. It makes no request.
 func ReducedTools(cfg *config.Config, set *tool.Set) (map[string][]ReducedTool, error) {
 	out := map[string][]ReducedTool{}

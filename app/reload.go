@@ -13,7 +13,7 @@ var (
 	errNotAudited = errors.New("the audit log cannot be written; the log of the server has the cause")
 )
 
-// reloadFor reloads the configuration for the holder of a key, if the audit log has taken note of it.
+// reloadFor reloads the configuration for the holder of a key, if the audit log has recorded it.
 func (a *App) reloadFor(ctx context.Context, by string) error {
 	if a.audit != nil {
 		if err := a.audit.Change(ctx, &audit.Changed{Change: "config_reload", By: by}); err != nil {

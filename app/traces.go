@@ -67,7 +67,7 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	return t, nil
 }
 
-// conventions returns the version of the conventions that OTEL_SEMCONV_STABILITY_OPT_IN asks for: a list, whose other
+// conventions returns the version of the conventions that OTEL_SEMCONV_STABILITY_OPT_IN selects: a list, whose other
 // members are about conventions that are not used here.
 func conventions(getenv func(string) string) (version observe.Conventions) {
 	for member := range strings.SplitSeq(getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ",") {

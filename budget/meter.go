@@ -109,7 +109,7 @@ func (m *Meter) Close(ctx context.Context) error {
 	return err
 }
 
-// Run charges the reservations that expire, of all processes, until ctx is done. every is the time between two looks for them.
+// Run charges the reservations that expire, of all processes, until ctx is done. every is the interval.
 func (m *Meter) Run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -174,7 +174,7 @@ func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.R
 	return &loop.Admission{MaxTokens: limit, Repeat: c.repeat, Settle: c.settle}, nil
 }
 
-// usageKey returns for what a call of now counts.
+// usageKey returns the key under which a call that is made now is recorded.
 func (m *modelMeter) usageKey(name string, key *Key) store.UsageKey {
 	return store.UsageKey{Day: m.now().UTC().Format(time.DateOnly), Key: name, Group: key.Group, Model: m.model.Name}
 }
@@ -300,5 +300,5 @@ type KeyError struct{ Key string }
 
 // Error names the key.
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("the run is of the key %.64q, which is not in the configuration, and so it has no budget", e.Key)
+	return fmt.Sprintf("the key %.64q of the run is not in the configuration, so the run has no budget", e.Key)
 }

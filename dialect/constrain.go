@@ -205,7 +205,8 @@ func literal1(text string) string {
 	return gbnf.Literal(text)
 }
 
-// minTrigger is the length from which a text without the name of a tool can say that a call begins where there is no mark.
+// minTrigger is the length in bytes from which a text without the name of a tool marks the beginning of a call, in a dialect without
+// marks.
 const minTrigger = 3
 
 // begin returns the text that begins a call with these pieces, up to the name of the tool. Where that is too little, as in `[add(`, it

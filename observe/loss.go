@@ -39,7 +39,7 @@ func (h *lossHandler) WithGroup(name string) slog.Handler {
 }
 
 // A spanQueue bounds the spans between their end and the end of their export, and counts those that are lost. The
-// SDK's batch processor drops spans without a trace when its queue is full: a span is passed on to it only if its queue
+// SDK's batch processor drops spans without counting them when its queue is full: a span is passed on to it only if its queue
 // has room for all that wait.
 type spanQueue struct {
 	sdktrace.SpanProcessor
@@ -77,7 +77,7 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// exported takes note of n spans whose export has ended. After Shutdown it does nothing: they have been counted.
+// exported records that the export of n spans has ended. After Shutdown it does nothing: they have been counted.
 func (q *spanQueue) exported(n int, sent bool) {
 	q.mu.Lock()
 	n = min(n, q.waiting)

@@ -18,7 +18,7 @@ var (
 	_ event.MCPObserver = (*Traces)(nil)
 )
 
-// mcpMethods and mcpFailures are whole vocabularies of labels: codes and methods that others make up count as other.
+// mcpMethods and mcpFailures are whole vocabularies of labels: codes and methods that are not listed count as other.
 var (
 	mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "logging/setLevel", "completion/complete", "subscriptions/listen",
 		"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",

@@ -25,11 +25,11 @@ type resourceMetadata struct {
 func (g *Server) describeResource(path string) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) {
 		if c.setup.Identity == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "Callers have keys here: no issuer of tokens is configured (serve.oidc)."})
+			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "No issuer of tokens is configured (serve.oidc): send a key."})
 			return
 		}
 		if path == mcpPath && g.opts.MCP == nil {
-			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "MCP is not served here."})
+			c.fail(w, &problem{Status: http.StatusNotFound, Code: "unknown_url", Message: "This server has no MCP endpoint."})
 			return
 		}
 		body, _ := json.Marshal(&resourceMetadata{Resource: c.setup.address(r) + path, AuthorizationServers: []string{c.setup.Identity.Issuer()},

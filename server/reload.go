@@ -5,18 +5,18 @@ import (
 	"net/http"
 )
 
-// reload reads the configuration again, for admin keys. It returns when the new configuration is in force, or with what is
-// wrong with it. The request itself is served under the former one.
+// reload reads the configuration again, for admin keys. It answers when the new configuration is in force, or with the reason why it
+// is not. The request itself is served under the former one.
 func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller) {
 	if h.opts.Reload == nil {
-		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server does not read its configuration again."})
+		c.fail(w, &problem{Status: http.StatusNotFound, Code: "not_found", Message: "This server cannot reload its configuration."})
 		return
 	}
 	if p := h.takes(); p != nil {
 		c.fail(w, p)
 		return
 	}
-	// A client that leaves does not end the reload: half of it would be done for nothing, and its cause is in the log only.
+	// The reload does not end when the client disconnects, so that it is not left half done. Its outcome is then in the log only.
 	if err := h.opts.Reload(context.WithoutCancel(r.Context()), c.decider()); err != nil {
 		c.fail(w, &problem{Status: http.StatusUnprocessableEntity, Code: "invalid_config",
 			Message: "The configuration was not reloaded, the one before stays in force: " + err.Error()})

@@ -85,7 +85,7 @@ func callerOf(w http.ResponseWriter) *caller {
 	return nil
 }
 
-// begin takes note of the status with which the answer begins.
+// begin records the status with which the answer begins.
 func (w *recorder) begin(status int) {
 	if w.status == 0 {
 		w.status, w.first = status, w.now()

@@ -93,7 +93,7 @@ func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
 }
 
-// readyz answers /readyz and, for monitors that know one path alone, /healthz.
+// readyz answers /readyz and, for monitors that support only that path, /healthz.
 func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if g.draining.Load() {

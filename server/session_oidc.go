@@ -47,7 +47,7 @@ func (s *setup) signInProvider() SignInProvider {
 }
 
 func noSignIn() *problem {
-	return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Users sign in with keys here: serve.oidc.client_id is not set."}
+	return &problem{Status: http.StatusNotFound, Code: "not_found", Message: "Sign in with a key: no sign-in with an identity provider is configured (serve.oidc.client_id)."}
 }
 
 // waitForIssuer takes one of [maxSignIns] places. release gives it back.
@@ -134,7 +134,7 @@ func (g *Server) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	case len(s.State) != random || len(s.Nonce) != random || len(s.Verifier) != random || subtle.ConstantTimeCompare([]byte(state), []byte(s.State)) != 1:
 		return nil, &problem{Status: http.StatusUnauthorized, Code: "invalid_link", Message: "This browser has not begun this sign-in, or began it more than 10 minutes ago: sign in again."}
 	case issuer != "" && issuer != provider.Issuer():
-		return nil, signInFailed(errors.New("the answer is of another issuer"))
+		return nil, signInFailed(errors.New("the answer is from another issuer"))
 	case q.Get("error") != "":
 		return nil, signInFailed(errors.New("the identity provider refused it"))
 	case code == "" || len(code) > maxCode || len(q["code"]) > 1 || len(q["state"]) > 1:

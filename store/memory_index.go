@@ -87,7 +87,7 @@ func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, 
 		return nil, "", err
 	}
 	s.each(f, func(sum *Summary) {
-		if row := &sum.Run; f.covers(row.Started) && p.wants(row.Cursor()) {
+		if row := &sum.Run; f.covers(row.Started) && p.admits(row.Cursor()) {
 			copied := *row
 			copied.Pending = slices.Clone(row.Pending)
 			p.add(row.Cursor(), copied)
@@ -105,7 +105,7 @@ func (s *Memory) ModelCalls(ctx context.Context, f *RunFilter) ([]CallSummary, s
 	}
 	s.each(f, func(sum *Summary) {
 		for i := range sum.Calls {
-			if row := &sum.Calls[i]; f.covers(row.Time) && p.wants(row.Cursor()) {
+			if row := &sum.Calls[i]; f.covers(row.Time) && p.admits(row.Cursor()) {
 				copied := *row
 				copied.Cost = clonePointer(row.Cost)
 				p.add(row.Cursor(), copied)
@@ -145,8 +145,8 @@ func newPager[T any](ctx context.Context, f *RunFilter) (*pager[T], error) {
 	return p, nil
 }
 
-// wants reports whether a row at that place can be on the page.
-func (p *pager[T]) wants(at Cursor) bool {
+// admits reports whether a row at that place can be on the page.
+func (p *pager[T]) admits(at Cursor) bool {
 	return (p.after == nil || at.before(*p.after) > 0) && (p.last == nil || at.before(*p.last) < 0)
 }
 
@@ -154,7 +154,7 @@ func (p *pager[T]) add(at Cursor, row T) {
 	if p.rows = append(p.rows, placed[T]{at, row}); len(p.rows) > 2*p.limit {
 		p.sort()
 		clear(p.rows[p.limit+1:])
-		p.rows = p.rows[:p.limit+1] // one more tells that there is another page
+		p.rows = p.rows[:p.limit+1] // one more row means that another page follows
 		last := p.rows[p.limit].at
 		p.last = &last
 	}

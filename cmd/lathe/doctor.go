@@ -57,7 +57,7 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	fl.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key of --base-url")
 	fl.StringVar(&f.keyEnv, "key-env", "", "`variable` of the environment that holds the key of --base-url")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
-	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not be there")
+	fl.StringVar(&f.write, "write", "", "write a configuration with what was found to this `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cmd.AddCommand(doctorClientCommand())

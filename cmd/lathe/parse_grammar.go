@@ -24,7 +24,7 @@ func grammarForms() []string {
 	return append([]string{formGBNF, formXGrammar}, dialect.ConstraintServers()...)
 }
 
-// printGrammar writes what constrains a model to calls of the tools.
+// printGrammar writes the grammar, the structural tag or the members of a request that constrain a model to calls of the tools.
 func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 	switch {
 	case f.dialect != "" || f.batch || f.cut != 0:

@@ -269,8 +269,8 @@ func (d *daemon) notify(state string) {
 	}
 }
 
-// reload puts a new configuration in force: all of it, or, with an error, nothing. It logs the outcome, and by what it was
-// asked for. It may be called by several goroutines at once, which take turns.
+// reload puts a new configuration in force: all of it, or, with an error, nothing. It logs the outcome and by, the
+// source of the request. Concurrent calls run one after the other.
 func (d *daemon) reload(by string) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()

@@ -77,7 +77,7 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
 	fl.Int64Var(&f.maxTokens, "max-tokens", 0, "`number` of tokens, in and out, after which no more requests are made; default: the most that is stated")
 	fl.Float64Var(&f.minRate, "min-rate", 0.95, "`rate` below which a metric fails, from 0 to 1")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "`time` of one request")
-	fl.StringVar(&f.out, "out", "", "`folder`, which must not be there, for report.json, report.html, junit.xml, badge.json and badge.svg")
+	fl.StringVar(&f.out, "out", "", "`folder`, which must not exist, for report.json, report.html, junit.xml, badge.json and badge.svg")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no budget and no progress on stderr")
@@ -130,7 +130,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, name string) error {
 		return usageError("this takes up to %d requests, and --max-requests is %d: raise it, lower --trials, or leave out --limits", budget.Requests, f.maxRequests)
 	}
 	if f.maxTokens > 0 && budget.InputTokens > f.maxTokens {
-		return usageError("this takes about %d tokens in alone, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.maxTokens)
+		return usageError("the requests alone take about %d tokens, and --max-tokens is %d: raise it, lower --trials, or leave out --limits", budget.InputTokens, f.maxTokens)
 	}
 	view.note(fmt.Sprintf("at most %d requests, about %d tokens in and at most %d out; no request is made beyond %d tokens", budget.Requests, budget.InputTokens, budget.OutputTokens, budget.Tokens))
 	if in := cmd.InOrStdin(); !f.yes && isTerminal(in) && view.errTerm && !(simulated(target) && (reference == nil || simulated(*reference))) {

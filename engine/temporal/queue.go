@@ -123,7 +123,7 @@ func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outp
 }
 
 // CheckOutcome implements [tool.OutcomeChecker]. A call that was begun, and of which the workflow has no outcome, was never dispatched:
-// the step that dispatched it has not come to its end.
+// the step that dispatched it has not finished.
 func (t *queueTool) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (tool.Recovery, error) {
 	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
 	if d == nil {
@@ -162,7 +162,7 @@ func newDispatcher(outputs []callOutput) *dispatcher {
 	return d
 }
 
-// dispatch adds a call, and has the step left.
+// dispatch adds a call and makes the engine leave the step.
 func (d *dispatcher) dispatch(c remoteCall) {
 	d.mu.Lock()
 	d.calls = append(d.calls, c)

@@ -1,7 +1,7 @@
 // Package temporal executes runs inside Temporal: a run is a workflow, and each model call and each tool call of it is an
 // activity. It is a module of its own, so that programs without Temporal do not get its SDK.
 //
-// # What holds the run
+// # Where a run is stored
 //
 // The log of the run in the store holds its content, as in every other engine of this program, so that the run API, the console,
 // exports and sinks are the same. The history of the workflow holds which steps were made and what they waited for: ids, codes
@@ -9,7 +9,7 @@
 // updates, and the arguments and outputs of tools on other task queues. A payload codec keeps that out of the history or
 // encrypts it; see [NewCodec].
 //
-// # How a step is made
+// # How a step is executed
 //
 // The workflow has no loop of its own. It asks an activity for the next step of the run: [engine.Engine.Step] reads the log,
 // continues the same loop with the same runner, and suspends it before the next effect. The activity returns what follows, and

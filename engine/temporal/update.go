@@ -161,7 +161,7 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 			return q.Answer(ctx, a.Digest, a.Answer)
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: fmt.Errorf("the call has no such request")}
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: fmt.Errorf("the call has no request for approval with this digest")}
 }
 
 // putResult stores the result of a client's tool.

@@ -98,10 +98,10 @@ type run struct {
 	wake   bool // external input was stored
 	resume bool // a caller resumes a run that was set aside
 	cancel bool
-	stop   workflow.CancelFunc // of the activities under way
+	stop   workflow.CancelFunc // cancels the activity in progress
 }
 
-// Run is the workflow. Its id is that of the run, unless in names another one. A run that was answered, limited or failed returns a
+// Run is the workflow. Its id is that of the run, unless in.RunID names another one. A run that was answered, limited or failed returns a
 // result; a workflow that was cancelled ends the run and returns a cancellation.
 func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 	r := &run{w: w, in: in, id: in.RunID, stop: func() {}}
@@ -186,7 +186,7 @@ func (r *run) options(once bool, summary string) workflow.ActivityOptions {
 	return o
 }
 
-// step has an activity make the next step. An activity that may have an effect which must not be repeated has one attempt; if it fails,
+// step executes the next step in an activity. An activity that may have an effect which must not be repeated has one attempt; if it fails,
 // the next step settles: it answers what was begun, and may be retried.
 func (r *run) step(ctx workflow.Context) error {
 	in := &stepInput{RunID: r.id, Target: r.in.Target, After: r.last, Elapsed: r.elapsed, Outputs: r.outputs, Resume: r.resume,
@@ -228,7 +228,7 @@ func (r *run) execute(ctx workflow.Context, name string, opts workflow.ActivityO
 	return err
 }
 
-// take takes over what a step has done.
+// take updates the state of the run from the output of a step.
 func (r *run) take(out *stepOutput) {
 	r.last, r.next, r.calls = out.LastID, out.Next, out.Calls
 	r.status.LastEventID, r.status.Reason, r.status.Status, r.status.Waiting = out.LastID, out.Reason, "running", out.Waiting
@@ -250,7 +250,7 @@ func (r *run) wait(ctx workflow.Context) {
 		_ = workflow.Await(ctx, input) // it fails if the workflow is cancelled
 		return
 	}
-	// The clock of a worker may be behind: a run that has just been found waiting waits a second at least.
+	// The clock of a worker may be behind that of the store, so the timer is 1 s at least.
 	ok, err := workflow.AwaitWithTimeout(ctx, max(until.Sub(workflow.Now(ctx)), time.Second), input)
 	if err == nil && !ok {
 		r.wake = true
@@ -268,7 +268,7 @@ func (r *run) end(ctx workflow.Context) error {
 	return nil
 }
 
-// continueAsNew continues the run in a new history. No update is lost: those under way are answered first, and their effect is in
+// continueAsNew continues the run in a new history. No update is lost: those in progress are answered first, and their effect is in
 // the store.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {

@@ -538,7 +538,7 @@ func (c *compiler) dictionary(value string) string {
 	return Sequence(`"{"`, ws, Optional(Sequence(member, Repeat(Sequence(ws, `","`, ws, member), 0, -1), ws)), `"}"`)
 }
 
-// any is a value of which nothing is known.
+// any is a value without a schema.
 func (c *compiler) any(path string) string {
 	c.b.Loosen(path, "any")
 	scalar := AnyOf([]string{c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null})

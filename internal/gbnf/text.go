@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// An automaton reads text one character at a time and knows which mark may have begun: its states are the beginnings of marks.
+// An automaton reads text one character at a time and tracks which mark may have begun: its states are the beginnings of marks.
 type automaton struct {
 	states []string // beginnings of marks; the first is empty
 	places map[string]int
@@ -42,7 +42,7 @@ func (a *automaton) next(text string) (state int, ok bool) {
 	}
 }
 
-// heads returns the characters that mean something in a state: all others lead to the first one.
+// heads returns the characters that lead from a state to a state other than the first.
 func (a *automaton) heads(state string) []rune {
 	var out []rune
 	add := func(r rune) {

@@ -346,7 +346,7 @@ func (p *Provider) matching(id string, alg jose.SignatureAlgorithm) (out []jose.
 }
 
 // Refresh fetches the keys of the issuer, unless a fetch began less than 10 s ago. It returns the error of the last fetch, or
-// that of ctx if it is done before; the fetch goes on then.
+// that of ctx if it is done before; the fetch then continues.
 func (p *Provider) Refresh(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

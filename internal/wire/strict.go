@@ -27,7 +27,7 @@ func (s Strict) SetsStrict(t *lathe.ToolSpec) bool {
 
 // StrictRules say which schemas a vendor takes as strict.
 type StrictRules struct {
-	// Keeps reports whether a keyword with the value may stay. It is not asked for the keywords that every vendor takes, and those
+	// Keeps reports whether a keyword with the value may stay. It is not called for the keywords that every vendor takes, and those
 	// that hold schemas.
 	Keeps func(keyword string, value []byte) bool
 	// AllOf says that allOf is taken.

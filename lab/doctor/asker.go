@@ -30,8 +30,8 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 // Close closes idle connections. It must not be called during Ask.
 func (a *Asker) Close() { a.base.leave() }
 
-// Limit bounds how many requests later calls of Ask make, repeats among them. Of an Ask without any left, the Answer has the status 0,
-// and Requests is 0.
+// Limit bounds how many requests later calls of Ask make, repeats among them. If none is left, the Answer of Ask has
+// the status 0, and Requests is 0.
 func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
 // Host returns scheme and host of the server.

@@ -24,7 +24,7 @@ func (c *Contract) Request() *lathe.Request {
 	return &lathe.Request{Messages: []lathe.Message{lathe.User(c.Prompt)}, Tools: []*lathe.ToolSpec{getWeather, ping}, ToolChoice: c.choice, ParallelToolCalls: c.parallel}
 }
 
-// Kept reports whether an answer with these calls is as the parameter says.
+// Kept reports whether an answer with these calls satisfies the parameter.
 func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
 
 // Contracts returns all contracts, in the order in which the doctor tries those of tool_choice.
@@ -38,7 +38,7 @@ func Contracts() []Contract {
 	}
 }
 
-// contract returns the contract of that name, which there is.
+// contract returns the contract of that name, which must exist.
 func contract(name string) *Contract {
 	for _, c := range Contracts() {
 		if c.Name == name {

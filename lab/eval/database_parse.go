@@ -83,7 +83,7 @@ func (p *parser) step(into *[]Step) func(*yaml.Node) error {
 	}
 }
 
-// wrong says what a whole step lacks.
+// wrong describes what a step lacks; "": nothing.
 func (s *Step) wrong() string {
 	if err := checkPointer(s.Pointer); err != nil {
 		return err.Error()

@@ -39,7 +39,7 @@ type GoldCall struct {
 }
 
 // goldDatabase returns the database as the gold actions leave it. Answers that stand before the steps of a tool, such as errors that
-// a model must recover from, are left out. The error names the first action that cannot be.
+// a model must recover from, are left out. The error names the first action that fails.
 func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
 	if sc.final != nil {
 		return sc.final, nil
@@ -58,7 +58,7 @@ func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
 	return contents(d.ws)
 }
 
-// A goldError says which gold action cannot be, and where it stands.
+// A goldError names a gold action that fails, and its line.
 type goldError struct {
 	line int
 	text string
@@ -146,7 +146,7 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 }
 
 // Play returns a model that makes those turns, one for each message of it in the conversation. It repeats a call that failed, at
-// most twice, before it goes on. After the last turn it says the last text of a turn. A request without tools gets texts alone. The
+// most twice, before it continues. After the last turn it repeats the last text. A request without tools gets texts alone. The
 // model is a pure function of the request and may be used by several goroutines at once.
 func Play(turns []GoldTurn) lathe.Model { return player(turns) }
 

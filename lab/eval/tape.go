@@ -31,7 +31,7 @@ type tape struct {
 	Tools      []toolExchange `json:"tools"` // in the order in which they ended
 	at         int
 	User       []string `json:"user,omitempty"` // what a model that plays the user said
-	heard      int      // of User
+	nextUser   int      // index of the next message of User that is replayed
 
 	mu     sync.Mutex
 	played []bool          // by index of Tools
@@ -125,7 +125,7 @@ func (t *tape) userSaid() (text string, ok bool, err error) {
 	if !t.playing {
 		return "", false, nil
 	}
-	if t.heard == len(t.User) {
+	if t.nextUser == len(t.User) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.broken == nil {
@@ -133,8 +133,8 @@ func (t *tape) userSaid() (text string, ok bool, err error) {
 		}
 		return "", false, t.broken
 	}
-	t.heard++
-	return t.User[t.heard-1], true, nil
+	t.nextUser++
+	return t.User[t.nextUser-1], true, nil
 }
 
 // Describe returns the description of the recorded model.

@@ -54,7 +54,7 @@ When the assistant has done what you want, or has finally refused it, answer wit
 Instructions:
 %s`
 
-// openingLine is what the assistant is said to have written before the first message of the user.
+// openingLine is the message of the assistant that is sent before the first message of the user.
 const openingLine = "Hello, how can I help you?"
 
 var (
@@ -144,7 +144,7 @@ func (c *conversation) scripted(answer string) (string, bool) {
 	return "", false
 }
 
-// played asks the model that plays the user. A recording gives back what it said.
+// played asks the model that plays the user. A replay returns the recorded message.
 func (c *conversation) played(ctx context.Context, answer string) (text string, ok bool, err error) {
 	if text, ok, err = c.tape.userSaid(); !ok && err == nil {
 		if text, err = c.ask(ctx, answer); err == nil {
@@ -173,7 +173,7 @@ func (c *conversation) ask(ctx context.Context, answer string) (string, error) {
 		c.usage.Add(d.Finish.Usage)
 		text := strings.TrimSpace(d.Finish.Message.Text())
 		if text == "" {
-			return "", fmt.Errorf("%w: it said nothing", errUserModel)
+			return "", fmt.Errorf("%w: its answer is blank", errUserModel)
 		}
 		return clip(text, maxUserBytes), nil
 	}

@@ -17,13 +17,13 @@ type Budget struct {
 	Tokens int64 `json:"max_tokens"`
 }
 
-// bytesPerToken is what estimates go by.
+// bytesPerToken is the ratio that estimates use.
 const bytesPerToken = 4
 
-// requestBytes is about what a request without the texts of limits has.
+// requestBytes is the approximate size in bytes of a request without the texts of limits.
 const requestBytes = 1200
 
-// maxCounted bounds the tokens that are believed of one answer.
+// maxCounted bounds the tokens that are counted for one answer, whatever usage the server reports.
 const maxCounted = 1 << 40
 
 // Plan returns the budget of [Run] with these options, and with a reference or without.

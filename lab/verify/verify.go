@@ -168,7 +168,7 @@ type side struct {
 	answers    int // responses of any status
 	unreached  int
 	dead       int // in a row
-	skipped    int // requests that were not made, since the server was dead or the budget used up
+	skipped    int // requests that were not made, since the server did not respond or the budget was used up
 	input      int64
 	output     int64
 }

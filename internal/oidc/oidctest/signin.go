@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Client is what the issuer knows of a client, and of the user who signs in at it.
+// A Client is the issuer's registration of a client, and the claims of the user who signs in.
 type Client struct {
 	ID, Secret string // without a secret it is a public one
 	Redirect   string // the only address that browsers are sent back to
