@@ -40,7 +40,7 @@ Without keys in lathe.yaml only this machine can be listened on, and every user 
 configured the simulated one answers. Tools that only read are allowed, and the rest waits for an approval;
 policy.tools in lathe.yaml decides by name. Runs are kept in memory, unless a store is named.
 
-SIGHUP, or POST /api/reload with an admin key, reads the configuration again: runs that go on keep the old one, and
+SIGHUP, or POST /api/reload with an admin key, reads the configuration again: runs in progress keep the old one, and
 a bad file changes nothing.
 SIGTERM lets requests finish.`,
 		Example: `  lathe serve
