@@ -30,7 +30,7 @@ type tape struct {
 	Exchanges  []exchange     `json:"exchanges"`
 	Tools      []toolExchange `json:"tools"` // in the order in which they ended
 	at         int
-	User       []string `json:"user,omitempty"` // what a model that plays the user said
+	User       []string `json:"user,omitempty"` // the messages of a model that plays the user
 	nextUser   int      // index of the next message of User that is replayed
 
 	mu     sync.Mutex
