@@ -63,6 +63,7 @@ const (
 	maxDatabase  = 256 << 10 // in bytes, as JSON
 	maxSteps     = 32        // of a tool
 	maxGoldCalls = 100       // of a scenario
+	maxGrown     = 4 << 20   // bytes of a database, and of the values that one call puts into it
 )
 
 // conditions are those of a check: whether the value at its pointer is equal to the operand, one of it, has all of it (an array its
@@ -102,7 +103,7 @@ func (d *database) call(steps []Step, args json.RawMessage) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	c := &stepCall{bound: map[string]json.RawMessage{}, result: json.RawMessage(`{"done":true}`)}
+	c := &stepCall{size: len(before), bound: map[string]json.RawMessage{}, result: json.RawMessage(`{"done":true}`)}
 	if c.work, err = newDatabase(before, ""); err != nil {
 		return nil, err
 	}
@@ -140,6 +141,15 @@ type stepCall struct {
 	now    json.RawMessage // the contents of work; nil: not read since the last change
 	ops    []builtin.PatchOp
 	result json.RawMessage
+	size   int // bytes of the database before the call and of all values that were copied
+}
+
+// copied counts a copy of a value. Steps that copy what they have copied could else grow a database without end.
+func (c *stepCall) copied(raw json.RawMessage) error {
+	if c.size += len(raw); c.size > maxGrown {
+		return tool.Fail(lathe.CodeInvalidArguments, "the database would have more than %d bytes", maxGrown)
+	}
+	return nil
 }
 
 // refuse fails the call with the step's own text, or with the default one.
@@ -410,9 +420,12 @@ func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, er
 		text := rawjson.Text(raw)
 		if m := placeholder().FindStringSubmatch(text); m != nil && m[0] == text {
 			v, given = c.lookup(m)
-			return v, given, nil
+			return v, given, c.copied(v)
 		}
 		text, err = c.fill(text, func(s string) string { return s })
+		if err == nil {
+			err = c.copied([]byte(text))
+		}
 		return rawjson.AppendQuote(nil, text), true, err
 	case raw[0] == '[':
 		var out []json.RawMessage
@@ -437,7 +450,7 @@ func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, er
 			if !ok {
 				return nil, false, tool.Fail(lathe.CodeInvalidArguments, "there is nothing at %s", at)
 			}
-			return v, true, nil
+			return v, true, c.copied(v)
 		}
 		var out []json.RawMessage
 		for k, e := range rawjson.Members(raw) {

@@ -96,6 +96,26 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// Steps that copy what they have copied are refused before the database fills the memory.
+func TestCopiesOfADatabaseAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"copies": `[{from: /a}, {from: /a}]`, "bound": `["{v}", "{v}"]`} {
+		d, err := newDatabase(json.RawMessage(`{"a":"`+strings.Repeat("x", 1<<10)+`"}`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := `{get: /a, as: v}, {set: /a, value: ` + value + `}, `
+		_, err = d.call(parsedSteps(t, strings.TrimSuffix(strings.Repeat(step, 16), ", ")), json.RawMessage(`{}`))
+		var f *tool.Failure
+		if !errors.As(err, &f) || !strings.Contains(f.Message, "more than 4194304 bytes") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if raw, err := contents(d.ws); err != nil || len(raw) > 2<<10 {
+			t.Errorf("%s: the database has %d bytes, %v", name, len(raw), err)
+		}
+	}
+}
+
 // Calls that are made at the same time do not lose each other's changes.
 func TestCallsOfADatabaseAreOneAfterTheOther(t *testing.T) {
 	t.Parallel()
