@@ -55,7 +55,7 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
 	}
 	for _, path := range c.Loosened {
-		fmt.Fprintln(cmd.ErrOrStderr(), "loosened: "+path)
+		fmt.Fprintln(cmd.ErrOrStderr(), "loosened: "+printable(path))
 	}
 	var out []byte
 	switch f.form {
