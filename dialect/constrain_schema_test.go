@@ -70,6 +70,14 @@ func TestLoosenedKeywordsAreListed(t *testing.T) {
 	}
 }
 
+// The paths of a schema with long names are cut: they are in the log of each model call.
+func TestLoosenedPathsAreShort(t *testing.T) {
+	t.Parallel()
+	if _, loosened := argumentsGrammar(t, `{"type":"object","properties":{"`+strings.Repeat("p", 100_000)+`":{"type":"string","pattern":"a"}}}`); len(loosened) != 1 || len(loosened[0]) > 600 {
+		t.Errorf("%.1000q", loosened)
+	}
+}
+
 // A schema that refers to itself several times at each level is refused, and not followed for hours.
 func TestConstrainBoundsReferences(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/shorten"
 )
 
 const (
@@ -64,14 +66,17 @@ func (b *Builder) Part(size int) bool {
 
 // Loosen records that the grammar allows more than the schema does, because of the keyword at a path.
 func (b *Builder) Loosen(path, keyword string) {
-	entry := path + "." + keyword
+	entry := shorten.Clip(path, maxPath) + "." + shorten.Clip(keyword, maxPath)
 	if len(b.loosened) < maxLoosened && !slices.Contains(b.loosened, entry) {
 		b.loosened = append(b.loosened, entry)
 	}
 }
 
-// maxLoosened bounds the list of [Builder.Loosened].
-const maxLoosened = 256
+// Limits of [Builder.Loosened], whose entries are in the log of each model call.
+const (
+	maxLoosened = 256
+	maxPath     = 256 // bytes of a path, and of a keyword
+)
 
 // Loosened returns what [Builder.Loosen] recorded, at most 256 entries.
 func (b *Builder) Loosened() []string { return b.loosened }
