@@ -77,7 +77,7 @@ var rules = []rule{
 	{path: "internal/wire/workers", imports: []string{"", "remote"}},
 	{path: "internal/testdata", std: []string{"os"}},
 	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
-	{path: "internal/gbnf", imports: []string{"internal/rawjson"}},
+	{path: "internal/gbnf", imports: []string{"internal/rawjson", "internal/shorten"}},
 	{path: "dialect", imports: []string{"", "internal/gbnf", "internal/rawjson"}},
 	{path: "dialect/dialecttest", imports: []string{"", "dialect"}},
 	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/nearest", "internal/rawjson", "internal/visible", "internal/shorten"}},
