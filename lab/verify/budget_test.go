@@ -107,6 +107,9 @@ func TestTokensStayWithinTheBudget(t *testing.T) {
 			if rep.Target.Stopped != "tokens" || count.n > c.most || of != rep.Budget.Tokens {
 				t.Errorf("%d requests, %d of %d tokens, %+v", count.n, tokens, of, rep.Target)
 			}
+			if table := files(t, rep)["table"]; !strings.Contains(table, " not measured, the budget of tokens was used up\n") {
+				t.Errorf("the table does not say why requests are missing:\n%s", table)
+			}
 			if rep.Status == verify.Inconclusive && !strings.Contains(rep.Why[0], "the budget of tokens was used up") || rep.Status == verify.Passed {
 				t.Errorf("%s %v", rep.Status, rep.Why)
 			}

@@ -472,8 +472,17 @@ func (rep *Report) WriteTable(w io.Writer) error {
 			fmt.Fprintf(w, "%s%s: %s: %s\n", either(i >= 0 && first(rep, i, d), "\n", ""), rep.Metrics[i].ID, oneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+oneLine(d.Seen)))
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens)
+	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out%s\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens,
+		rep.Target.unsent())
 	return err
+}
+
+// unsent says how many requests were not sent and why; "": all were.
+func (s *Side) unsent() string {
+	if s.Stopped == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %d not measured%s", s.NotMeasured, stops[s.Stopped])
 }
 
 // first reports whether a deviation is the first of the report.
