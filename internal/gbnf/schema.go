@@ -60,15 +60,21 @@ func jsonString(b *Builder, least, most int) string {
 type compiler struct {
 	b     *Builder
 	style *Style
-	root  []byte // to which references refer
-	refs  map[string]string
+	root  []byte            // to which references refer
+	refs  map[string]string // the rules of references
+
+	nesting int       // objects and lists around the current part
+	open    []openRef // the innermost last
+	// first holds, for a reference, the references with which its rule can begin. edges are its pairs.
+	first map[string][]string
+	edges map[[2]string]bool
 }
 
 // Value returns the expression of the values of a schema. path stands for it in [Builder.Loosened]. References are those within root.
 // Members of objects are written in the order of the schema, and none that it does not declare, unless it declares none. If no value
 // fits, or the schema is too large, the builder fails.
 func (b *Builder) Value(schema, root []byte, style *Style, path string) string {
-	c := &compiler{b: b, style: style, root: root, refs: map[string]string{}}
+	c := &compiler{b: b, style: style, root: root, refs: map[string]string{}, first: map[string][]string{}, edges: map[[2]string]bool{}}
 	return c.value(schema, path, 0)
 }
 
@@ -168,6 +174,16 @@ func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
 func (c *compiler) reference(schema, ref []byte, path string, depth int) string {
 	c.b.looseBeside(schema, path, "$ref")
 	name := rawjson.Text(ref)
+	if c.recursesLeft(name) {
+		c.b.Loosen(path, "$ref")
+		return c.any(path)
+	}
+	if n := len(c.open); n > 0 && c.open[n-1].nesting == c.nesting {
+		if edge := [2]string{c.open[n-1].name, name}; !c.edges[edge] {
+			c.edges[edge] = true
+			c.first[edge[0]] = append(c.first[edge[0]], name)
+		}
+	}
 	if rule, ok := c.refs[name]; ok {
 		return rule
 	}
@@ -178,8 +194,46 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 	}
 	rule := c.b.reserve("ref")
 	c.refs[name] = rule
+	c.open = append(c.open, openRef{name, c.nesting})
 	c.b.define(rule, c.value(target, path, depth+1))
+	c.open = c.open[:len(c.open)-1]
 	return rule
+}
+
+// An openRef is a reference whose rule is being written, and the number of objects and lists around it.
+type openRef struct {
+	name    string
+	nesting int
+}
+
+// recursesLeft reports whether a reference at this place would let a rule begin with itself, which servers refuse: whether one of
+// the rules that begin at this place is the first part of the reference's own.
+func (c *compiler) recursesLeft(name string) bool {
+	begun := map[string]bool{}
+	for i := len(c.open) - 1; i >= 0 && c.open[i].nesting == c.nesting; i-- {
+		begun[c.open[i].name] = true
+	}
+	if len(begun) == 0 {
+		return false
+	}
+	seen, next := map[string]bool{name: true}, []string{name}
+	for len(next) > 0 {
+		at := next[len(next)-1]
+		next = next[:len(next)-1]
+		if begun[at] {
+			return true
+		}
+		if !c.b.Part(16 * len(c.first[at])) { // the search counts as reading
+			return true
+		}
+		for _, to := range c.first[at] {
+			if !seen[to] {
+				seen[to] = true
+				next = append(next, to)
+			}
+		}
+	}
+	return false
 }
 
 // resolve follows a reference within the schema.
@@ -478,6 +532,8 @@ func (c *compiler) space() string {
 }
 
 func (c *compiler) list(schema []byte, path string, depth int) string {
+	c.nesting++
+	defer func() { c.nesting-- }()
 	least, most := c.b.Lengths(schema, "minItems", "maxItems", path)
 	for _, key := range [...]string{"prefixItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"} {
 		if v := get(schema, key); v != nil && string(v) != "false" {
@@ -503,6 +559,8 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 }
 
 func (c *compiler) object(schema []byte, path string, depth int) string {
+	c.nesting++
+	defer func() { c.nesting-- }()
 	for _, key := range [...]string{"minProperties", "maxProperties", "propertyNames", "unevaluatedProperties"} {
 		if v := get(schema, key); v != nil && string(v) != "false" {
 			c.b.Loosen(path, key)
