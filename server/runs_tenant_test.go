@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func checkTenants(t *testing.T, owner, own, other string) {
 	h := open(t, func(s *setting) {
 		s.opts = func(o *server.Options) {
 			o.Setup.Keys, o.Setup.Identity = []server.Key{key("ann"), key("bob"), {Name: "dev"}}, &idp{others: "dev"}
+			o.MCP = http.NotFoundHandler()
 		}
 	})
 	h.key = own
@@ -54,7 +56,11 @@ func checkTenants(t *testing.T, owner, own, other string) {
 		body := strings.ReplaceAll(string(op.Example), strings.Repeat("0", 64), parked.Open[0].Digest)
 		if !op.Open {
 			h.key = ""
-			if resp, got := h.do(op.Method, path(parked.ID), body); resp.StatusCode != 401 || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+h.url+"/.well-known/oauth-protected-resource\"") {
+			metadata := h.url + "/.well-known/oauth-protected-resource"
+			if op.Path == "/mcp" {
+				metadata += "/mcp"
+			}
+			if resp, got := h.do(op.Method, path(parked.ID), body); resp.StatusCode != 401 || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+metadata+`"`) {
 				t.Errorf("%s without a key: %d %s", name, resp.StatusCode, got)
 			}
 			if resp, got := h.do(op.Method, path(parked.ID), body, "Authorization", "Bearer "+text("eve")); resp.StatusCode != 401 {
