@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,18 +89,9 @@ func TestConstrainBoundsReferences(t *testing.T) {
 	} {
 		for _, d := range []string{"tags", "qwen3-coder", "pythonic"} {
 			tool := &lathe.ToolSpec{Name: "f", Schema: []byte(`{"type":"object","$defs":{"a":` + def + `},"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]},"y":{"$ref":"#/$defs/a"}}}`)}
-			done := make(chan error, 1)
-			go func() {
-				_, err := lookup(t, d).Constrain(&dialect.ConstraintOptions{Tools: []*lathe.ToolSpec{tool}})
-				done <- err
-			}()
-			select {
-			case err := <-done:
-				if err == nil != (name == "anyOf" && d != "qwen3-coder") {
-					t.Errorf("%s of %s: %v", name, d, err)
-				}
-			case <-time.After(time.Minute):
-				t.Fatalf("%s of %s has no end", name, d)
+			_, err := lookup(t, d).Constrain(&dialect.ConstraintOptions{Tools: []*lathe.ToolSpec{tool}})
+			if err == nil != (name == "anyOf" && d != "qwen3-coder") {
+				t.Errorf("%s of %s: %v", name, d, err)
 			}
 		}
 	}
