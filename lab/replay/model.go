@@ -126,7 +126,7 @@ func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
 
 // finish returns what the model finished with. Calls that were ignored left nothing but their number.
 func finish(d *event.ModelCallFinished) *lathe.Finish {
-	f := &lathe.Finish{Reason: d.FinishReason, Usage: d.Usage, Model: d.Model, UpstreamRequestID: d.UpstreamRequestID,
+	f := &lathe.Finish{Reason: d.FinishReason, Usage: d.Usage, Model: d.Model, UpstreamRequestID: d.UpstreamRequestID, ResponseID: d.ResponseID,
 		ProviderCost: d.Dollars(), Faults: d.Faults}
 	if d.Message != nil {
 		f.Message = *d.Message
