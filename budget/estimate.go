@@ -112,7 +112,7 @@ func (m *modelMeter) asks(req *lathe.Request) asked {
 	return a
 }
 
-// relayedBody returns the object that is sent in place of the request; nil: there is none.
+// relayedBody returns the object that is sent in place of the request, or nil if the request itself is sent.
 func relayedBody(req *lathe.Request) []byte {
 	if req.Relay == nil || len(req.Relay.Request) == 0 {
 		return nil

@@ -168,7 +168,7 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	if least == 0 && most < 0 {
 		return c.b.TextWithout(g.list)
 	}
-	var first strings.Builder // without the first characters of the marks there is none
+	var first strings.Builder // a text without the first characters of the marks contains no mark
 	for _, mark := range g.list {
 		first.WriteString(mark[:1])
 		if mark[0] >= 0x80 {

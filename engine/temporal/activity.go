@@ -140,7 +140,7 @@ func failure(err error) error {
 	}
 }
 
-// jsonOrNull returns the JSON value, null if there is none.
+// jsonOrNull returns the JSON value, or null if it is empty.
 func jsonOrNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("null")

@@ -10,7 +10,7 @@ import (
 const integerDigits = 18
 
 // Integers returns the expression of the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64 mean no
-// limit: the integer then has at most 18 digits. If least > most, there is none, and ok is false.
+// limit: the integer then has at most 18 digits. If least > most, ok is false.
 func Integers(least, most int64) (expr string, ok bool) {
 	const bound = 999_999_999_999_999_999
 	if least > most {

@@ -32,7 +32,7 @@ type Style struct {
 	AnyKey func(b *Builder) string
 	// True, False and Null are the expressions of these values.
 	True, False, Null string
-	// Space returns the expression of the white space that may stand between the parts of a value; nil: there is none.
+	// Space returns the expression of the white space that may stand between the parts of a value. If it is nil, the parts have no space between them.
 	Space func(b *Builder) string
 }
 
