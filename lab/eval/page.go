@@ -137,7 +137,11 @@ func (p *page) measured(s *Summary) {
 	p.put("\n<h2>What was measured</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what was measured\"><table class=\"about\">\n")
 	for i := range s.Measured {
 		m := &s.Measured[i]
-		p.put(`<tr><th scope="row">{}</th><td>{} trials, from {}`, m.Model, m.Trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
+		trials := "trials"
+		if m.Trials == 1 {
+			trials = "trial"
+		}
+		p.put(`<tr><th scope="row">{}</th><td>{} {}, from {}`, m.Model, m.Trials, trials, m.Started.UTC().Format("2006-01-02 15:04 MST"))
 		for _, name := range slices.Sorted(maps.Keys(m.About)) {
 			p.put("<br>{}: {}", strings.ReplaceAll(name, "_", " "), m.About[name])
 		}
