@@ -18,7 +18,7 @@ import (
 // contract is the table of event data: the members that every event of the type has, those that
 // it may leave out, and the members of its content.
 var contract = map[string]struct{ always, maybe, content string }{
-	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "continues parent_run_id parent_tool_call_id replays retention taken_over", "input labels messages principal profile target"},
+	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "continues executor parent_run_id parent_tool_call_id replays retention taken_over", "input labels messages principal profile target"},
 	"ModelCallStarted": {"attempt messages model prompt_hash prompt_hash_v2 provider tools", "", ""},
 	"TextDelta":        {"bytes", "", "text"},
 	"ReasoningDelta":   {"bytes", "", "text"},

@@ -69,6 +69,7 @@ func fold(s *loop.State, ev *event.Event) (err error) {
 // `interrupted`.
 //
 // The result is nil when the run cannot be resumed; the error then has the code not_found, or conflict if the run has ended, or
+// invalid_request if [Engine.Accept] has stored it for steps, or
 // unavailable for one lease after a shared store has connected to another server than before, whose log may lack events. The
 // same holds for Cancel.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
@@ -104,7 +105,7 @@ func (e *Engine) claimRun(ctx context.Context, runID string) (*claimedRun, error
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.read(ctx, runID, h, &attempts{})
+	g, err := e.read(ctx, runID, h, &attempts{}, false)
 	if err != nil {
 		h.look(0)
 		h.end(false)
@@ -113,14 +114,28 @@ func (e *Engine) claimRun(ctx context.Context, runID string) (*claimedRun, error
 	return g, nil
 }
 
-// read reads a run that has not ended and whose claim is h.
-func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts) (g *claimedRun, err error) {
+// mayExecute refuses a run of another engine: one that was accepted for steps is executed by [Engine.Step] alone, and Step executes no other.
+func mayExecute(s *loop.State, steps bool) error {
+	switch {
+	case steps == (s.Executor != ""):
+		return nil
+	case steps:
+		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: execute a step", Err: errors.New("the run was not accepted for steps: a supervisor executes it")}
+	}
+	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: resume", Err: errors.New("the run is executed by another engine: " + s.Executor)}
+}
+
+// read reads a run that has not ended and whose claim is h. steps says whether the caller executes it step by step.
+func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *attempts, steps bool) (g *claimedRun, err error) {
 	g = &claimedRun{engine: e, owned: h}
 	if g.signals, err = e.readSignals(ctx, runID); err != nil { // before the log: what is in both is seen in the log
 		return nil, err
 	}
 	h.look(len(g.signals))
 	if g.state, err = e.state(ctx, runID, tried); err != nil {
+		return nil, err
+	}
+	if err := mayExecute(g.state, steps); err != nil {
 		return nil, err
 	}
 	h.saw(g.state.LastID, g.state.Finished != nil)

@@ -34,7 +34,7 @@ const maxClaimed = 32
 const signalReadEvery = time.Second
 
 // Serve acquires and resumes runs of the store that no process executes: those whose process is gone or was drained, those whose
-// requests for approval have expired, and those with new signals. It ends, `interrupted`, those whose process is gone and that
+// requests for approval have expired, and those with new signals; runs with an executor are left to it. It ends, `interrupted`, those whose process is gone and that
 // cannot be resumed.
 // It returns when ctx is done. On a store that is not shared it does nothing, where [Supervisor.Recover] is enough.
 func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
@@ -161,7 +161,7 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 // Recover resumes the runs of the index that have not ended and can be resumed: those whose process is gone, and parked ones with
 // new signals. It ends, `interrupted`, those under way that cannot be resumed. It is called once, before other runs are started.
 // loopFor finds the loop of a target. It returns how many runs are resumed, and why others are not. On a shared store it leaves
-// out the runs that another process executes.
+// out the runs that another process executes, and on each store those with an executor.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
 	left := []store.RunFilter{{Status: "running", Limit: 1_000}}
 	if c.engine.signals != nil { // else parked runs have no signals
@@ -193,7 +193,7 @@ func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor 
 
 func (c *Supervisor) recoverOne(ctx context.Context, row *store.RunSummary, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks []event.Sink) (goesOn bool, err error) {
 	switch {
-	case c.find(row.RunID) != nil:
+	case c.find(row.RunID) != nil, row.Executor != "":
 		return false, nil
 	case !row.Resumable && row.Status == "running":
 		return false, c.end(ctx, row, sinks)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,9 +69,11 @@ type Waiting struct {
 // Accept stores the beginning of a run that Step executes: its first event, and nothing of what follows. The run can be resumed,
 // whatever in.Park says. A run without an id gets one; the id is returned. If the store has the run already, Accept changes
 // nothing and returns no error, so that a caller may repeat it.
+//
+// The log names the executor of the run, in.Executor or else `steps`. No [Supervisor] acquires such a run, and Resume and Cancel refuse it.
 func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...event.Sink) (string, error) {
 	own := *in
-	own.Park = true
+	own.Park, own.Executor = true, cmp.Or(own.Executor, "steps")
 	own.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
 	if own.Run.RunID == "" {
 		own.Run.RunID = e.opts.NewID("run_")
@@ -87,7 +90,7 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 	return own.Run.RunID, err
 }
 
-// Step executes one step of a run that can be resumed: a model call, or the next tool call of the turn. Calls of tools that only
+// Step executes one step of a run that Accept has stored: a model call, or the next tool call of the turn. Calls of tools that only
 // read and run side by side are one step, as are calls that waited for the same approval. What follows a step without another
 // effect belongs to it: the end of the run, or its wait. Step then releases the run.
 //
@@ -95,7 +98,7 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 // that only reads, with its idempotency key. A call that writes is answered `interrupted` if it may have been begun.
 //
 // Unlike [Engine.Resume], Step returns no error for a run that has ended, nor for one that ends with a failure. Its errors have the
-// codes of Resume. If a store failed or the cause of ctx is [lathe.ErrLeft], the error wraps that; the result has then only
+// codes of Resume; a run that was not accepted is an error of code invalid_request. If a store failed or the cause of ctx is [lathe.ErrLeft], the error wraps that; the result has then only
 // LastID, if the store can be read.
 func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *StepOptions) (*Step, error) {
 	if opts == nil {
@@ -149,7 +152,7 @@ func (e *Engine) claimStep(ctx context.Context, runID string) (*claimedRun, *att
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := e.read(ctx, runID, h, tried)
+	g, err := e.read(ctx, runID, h, tried, true)
 	if err != nil {
 		h.look(0)
 		h.end(false)

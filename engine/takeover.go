@@ -63,10 +63,10 @@ func (c *Supervisor) attempt(ctx context.Context, h *claimHandle, row *store.Run
 	tried := &attempts{}
 	reading, done := c.apart(ctx)
 	defer done()
-	g, err := c.engine.read(reading, row.RunID, h, tried)
+	g, err := c.engine.read(reading, row.RunID, h, tried, false)
 	code := lathe.CodeOf(err)
 	switch {
-	case err != nil && (!tried.read || code == lathe.CodeConflict): // the store did not answer, or the run has ended
+	case err != nil && (!tried.read || code == lathe.CodeConflict || code == lathe.CodeInvalidRequest): // the store did not answer, or the run has ended or is of another engine
 		h.end(code != lathe.CodeConflict)
 		return nil, err
 	case err == nil && !c.engine.moves(g.state, g.signals):

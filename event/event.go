@@ -66,7 +66,9 @@ type RunStarted struct {
 	Continues string `json:"continues,omitempty"`
 	TakenOver int    `json:"taken_over,omitempty"`
 	// Replays is the run whose conversation and tool results this run repeats with a model of its own; "": none.
-	Replays  string          `json:"replays,omitempty"`
+	Replays string `json:"replays,omitempty"`
+	// Executor names the engine that executes the run step by step, such as temporal; "": the processes that use the store do.
+	Executor string          `json:"executor,omitempty"`
 	Messages []lathe.Message `json:"-"`
 	// Principal is the owner of the run, Profile and Labels are those of [lathe.RunInfo], and Target is the name of the run's
 	// loop.

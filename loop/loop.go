@@ -179,6 +179,9 @@ type Input struct {
 	TakenOver int
 	// Replays names the run whose conversation this run repeats; it is recorded in RunStarted, and has no other effect.
 	Replays string
+	// Executor names the engine that executes the run step by step; it is recorded in RunStarted, and has no other effect here.
+	// [engine.Engine.Accept] sets it.
+	Executor string
 	// Client is stored with a run that can be resumed, as content, for the caller: see [State.Client]. It must be JSON.
 	Client json.RawMessage
 	// Target is stored with a run that can be resumed: the name by which the caller finds the run's loop when it resumes it.

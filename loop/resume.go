@@ -104,7 +104,7 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers,
+		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Executor: s.Executor, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers,
 		Suspend: in.Suspend, Suspended: in.Suspended, Elapsed: in.Elapsed}, err
 }
 

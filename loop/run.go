@@ -227,7 +227,7 @@ func (r *run) begin() {
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
-		Continues: r.in.Continues, TakenOver: len(r.in.taken()), Replays: r.in.Replays,
+		Continues: r.in.Continues, TakenOver: len(r.in.taken()), Replays: r.in.Replays, Executor: r.in.Executor,
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Profile: r.info.Profile, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}

@@ -37,6 +37,7 @@ type State struct {
 	Continues string
 	TakenOver int
 	Replays   string // as of Input.Replays
+	Executor  string // as of Input.Executor
 
 	Turn    int
 	Attempt int // of the model call that has not finished; 0: none
@@ -107,7 +108,7 @@ func (s *State) Apply(e *event.Event) error {
 		s.Messages, s.Start, s.input = slices.Clone(d.Messages), len(d.Messages), d.Input
 		in, _ := readStart(d.Input) // check has read it
 		s.Continues, s.TakenOver = d.Continues, min(max(d.TakenOver, 0), len(d.Messages))
-		s.Replays = d.Replays
+		s.Replays, s.Executor = d.Replays, d.Executor
 		s.Run.Principal, s.Run.Profile, s.Run.Depth, s.Run.Labels, s.Target = d.Principal, d.Profile, in.Depth, d.Labels, d.Target
 		s.Run.ParentRunID, s.Run.ParentCallID = d.ParentRunID, d.ParentToolCallID
 		s.Retention = d.Retention

@@ -61,8 +61,11 @@ type RunSummary struct {
 	Usage lathe.Usage `json:"usage"`
 	Cost  float64     `json:"cost,omitempty"` // in US dollars, as far as it is known
 	// Resumable says that the stored log is enough to resume the run.
-	Resumable bool     `json:"resumable,omitempty"`
-	Pending   []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for
+	Resumable bool `json:"resumable,omitempty"`
+	// Executor names the engine that executes the run step by step, such as temporal; "": the processes that use the store do.
+	// [Shared].Claim returns no run with an executor.
+	Executor string   `json:"executor,omitempty"`
+	Pending  []string `json:"pending,omitempty"` // the ids of the calls that a parked run waits for
 	// WakeAt is when the first unanswered approval request of a parked run expires, and the run is to be resumed. It is
 	// zero if the run waits only for input.
 	WakeAt time.Time `json:"wake_at,omitzero"`

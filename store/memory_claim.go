@@ -46,7 +46,7 @@ func (j *journal) over() bool { return j.finished != nil }
 func (j *journal) wants(now time.Time) bool {
 	r := &j.sum.Run
 	switch {
-	case !r.Resumable, j.over(), j.owner(now) != "":
+	case !r.Resumable, r.Executor != "", j.over(), j.owner(now) != "":
 		return false
 	case r.Status != "parked":
 		return true

@@ -30,11 +30,11 @@ type Shared interface {
 	// its run or was released. A claim whose lease has ended still appends until another node claims the run.
 	// With last 0 and Epoch 0 it creates the run together with its first claim, which has epoch 1 and lasts c.Lease.
 	AppendAs(ctx context.Context, c Claim, last int64, events ...event.Event) (int64, error)
-	// Claim claims at most limit runs for a node. It considers runs that are Resumable, have not ended and have no claim
-	// whose lease holds. Of these it takes the running ones, and the parked ones that are due: their [RunSummary].WakeAt
+	// Claim claims at most limit runs for a node. It considers runs that are Resumable, have no Executor, have not ended and have
+	// no claim whose lease holds. Of these it takes the running ones, and the parked ones that are due: their [RunSummary].WakeAt
 	// has passed, or they have more events or signals than the last Release recorded.
 	Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error)
-	// ClaimRun claims one run, whether it is parked or resumable or not. It returns [lathe.ErrConflict] while another node's
+	// ClaimRun claims one run, whether it is parked, is resumable or has an executor or not. It returns [lathe.ErrConflict] while another node's
 	// lease holds or if the run has ended, and an error of code not_found for a run that does not exist.
 	ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (Claim, error)
 	// Renew extends the leases of all claims that the node holds on runs that have not ended, and returns them. A claim

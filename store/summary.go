@@ -27,7 +27,7 @@ func (s *Summary) Apply(e *event.Event) {
 		r.RunID, r.RequestID, r.SessionID, r.Started = e.RunID, e.RequestID, e.SessionID, e.Time
 		r.ParentRunID = d.ParentRunID
 		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
-		r.Resumable = len(d.Input) > 0
+		r.Resumable, r.Executor = len(d.Input) > 0, d.Executor
 		r.Retention = retentionState(d.Retention)
 	case *event.ModelCallStarted:
 		s.started = *d
@@ -85,7 +85,7 @@ func Brief(e *event.Event) event.Event {
 	b.Time = e.Time.Round(0).UTC() // as it is read again
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
-		b.Data = &event.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
+		b.Data = &event.RunStarted{ParentRunID: d.ParentRunID, Model: d.Model, Provider: d.Provider, Principal: d.Principal, Target: d.Target, Executor: d.Executor, Input: slices.Clone(d.Input[:min(1, len(d.Input))]), Retention: d.Retention}
 	case *event.ModelCallStarted:
 		b.Data = &event.ModelCallStarted{PromptHash: d.PromptHash, PromptHashV2: d.PromptHashV2}
 	case *event.ModelCallFinished:

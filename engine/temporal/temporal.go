@@ -62,6 +62,9 @@ const (
 	inputActivity  = "lathe.input"
 )
 
+// Executor is the executor of the runs, as [store.RunSummary] has it.
+const Executor = "temporal"
+
 // Options of a [Workflow]. Engine and Store are required.
 type Options struct {
 	// Engine executes the steps. Its store is Store, which all workers share.
@@ -130,7 +133,9 @@ func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := w.opts.Engine.Accept(ctx, l, in, w.opts.Sinks...)
+	own := *in
+	own.Executor = Executor
+	id, err := w.opts.Engine.Accept(ctx, l, &own, w.opts.Sinks...)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func arguments(batch []*request) []any {
 			column(batch, func(r *request) int64 { return r.run.Started.UnixNano() }),
 			column(batch, func(r *request) string { return r.run.SessionID }),
 			column(batch, func(r *request) string { return r.run.Principal }),
-			column(batch, func(r *request) bool { return r.run.Resumable }))
+			column(batch, func(r *request) bool { return r.run.Resumable && r.run.Executor == "" }))
 	} else {
 		args = append(args,
 			column(batch, func(r *request) int64 { return r.epoch() }),

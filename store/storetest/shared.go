@@ -34,6 +34,7 @@ func TestShared(t *testing.T, open func() (s store.Shared, pass func(time.Durati
 		{"wakes a run whose holder is gone", wakesAbandoned},
 		{"gives out runs in motion", givesRunsInMotion},
 		{"leaves runs alone that cannot be gone on with", leavesOthersAlone},
+		{"leaves runs with an executor to it", leavesExecuted},
 		{"lets a parked run wait once it was looked at", parks},
 		{"loses no signal that comes while a run is executed", losesNoSignal},
 		{"loses no event that comes while a run is released", losesNoEvent},
@@ -359,6 +360,35 @@ func leavesOthersAlone(t *testing.T, s *shared) {
 	s.release(t, c, 0)
 	s.pass(2 * lease)
 	s.none(t, "neither resumable nor going on")
+}
+
+// A run that is executed step by step is claimed by its executor alone, with ClaimRun, in each of its states.
+func leavesExecuted(t *testing.T, s *shared) {
+	c := store.Claim{RunID: "run_a", Node: "node_1", Lease: lease}
+	if _, err := s.AppendAs(t.Context(), c, 0, stamped("run_a", 1, &event.RunStarted{Input: []byte(`{"version":1}`), Executor: "steps"})); err != nil {
+		t.Fatal(err)
+	}
+	c.Epoch = 1
+	s.release(t, c, 0)
+	s.none(t, "between two steps")
+	c, err := s.ClaimRun(t.Context(), "node_2", "run_a", lease)
+	if err != nil {
+		t.Fatalf("a step: %v", err)
+	}
+	s.pass(2 * lease)
+	s.none(t, "the process of a step is gone")
+	if c, err = s.ClaimRun(t.Context(), "node_1", "run_a", lease); err != nil {
+		t.Fatalf("the next step: %v", err)
+	}
+	s.append(t, c, 1, &event.ApprovalRequested{ToolCallID: "c1", ExpiresAt: epoch})
+	s.append(t, c, 2, waiting("c1"))
+	s.release(t, c, 1)
+	mustPut(t, s, store.Signal{RunID: "run_a", Kind: "approval", Key: "c1"})
+	s.none(t, "it waits, has a signal, and its request for approval has expired")
+	rows, _, err := s.Runs(t.Context(), &store.RunFilter{RunID: "run_a"})
+	if err != nil || len(rows) != 1 || rows[0].Executor != "steps" || !rows[0].Resumable {
+		t.Errorf("the row: %+v, %v", rows, err)
+	}
 }
 
 func parks(t *testing.T, s *shared) {
