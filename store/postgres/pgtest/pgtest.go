@@ -48,7 +48,7 @@ func URL(tb testing.TB) string {
 
 func check(tb testing.TB, err error) {
 	tb.Helper()
-	if errors.Is(err, errMissing) {
+	if errors.Is(err, ErrMissing) {
 		tb.Skip(err)
 	}
 	if err != nil {

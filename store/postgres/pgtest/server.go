@@ -19,7 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var errMissing = errors.New("needs PostgreSQL: initdb and postgres, 14 or later, in PATH or /usr/lib/postgresql (Debian: postgresql)")
+// ErrMissing is the error if the programs of PostgreSQL are not installed, or cannot be run by this user.
+var ErrMissing = errors.New("needs PostgreSQL: initdb and postgres, 14 or later, in PATH or /usr/lib/postgresql (Debian: postgresql)")
 
 // startTimeout bounds how long a server may take to answer, also after a crash on a loaded machine.
 const startTimeout = 2 * time.Minute
@@ -28,8 +29,27 @@ const startTimeout = 2 * time.Minute
 // password. Its methods must not be called at the same time.
 type Server struct {
 	bin, dir string
+	settings []string // arguments of the server, after its own
 	who      *syscall.SysProcAttr
 	run      *process // nil while the server is down
+}
+
+// Open starts a server for a program that is not a test, with settings such as "shared_buffers=1GB". Its data folder is
+// created in parent, or in the folder of temporary files if parent is "". Close must be called. It returns
+// [ErrMissing] if no server can be started here.
+func Open(ctx context.Context, parent string, settings ...string) (*Server, error) {
+	return start(ctx, parent, settings...)
+}
+
+// Close stops the server and removes its folder.
+func (s *Server) Close() { s.stop() }
+
+// PID returns the process id of the server, whose children serve the connections; 0 if the server is down.
+func (s *Server) PID() int {
+	if s.run == nil {
+		return 0
+	}
+	return s.run.pid
 }
 
 // Start starts a server for one test, which may kill it. Where none can be started, the test is skipped.
@@ -44,10 +64,13 @@ func StartIn(tb testing.TB, parent string) *Server {
 	return s
 }
 
-func start(ctx context.Context, parent string) (*Server, error) {
+func start(ctx context.Context, parent string, settings ...string) (*Server, error) {
 	s, err := found(parent)
 	if err != nil {
 		return nil, err
+	}
+	for _, setting := range settings {
+		s.settings = append(s.settings, "-c", setting)
 	}
 	err = s.command(ctx, "initdb", "-D", s.data(), "-U", "lathe", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
 	if err == nil {
@@ -65,7 +88,7 @@ func found(parent string) (*Server, error) {
 	bin := binaries()
 	who, err := unprivileged()
 	if bin == "" || err != nil {
-		return nil, errors.Join(errMissing, err)
+		return nil, errors.Join(ErrMissing, err)
 	}
 	dir, err := os.MkdirTemp(parent, "lathe-pg-") // not a test's own folder: the path of a socket is short
 	if err != nil {
@@ -215,7 +238,7 @@ func (s *Server) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		run, err := launch(s.bin, s.data(), s.dir, s.who)
+		run, err := launch(s.bin, s.data(), s.dir, s.who, s.settings...)
 		if err != nil {
 			return err
 		}
@@ -255,9 +278,10 @@ type process struct {
 	out bytes.Buffer // its first words
 }
 
-func launch(bin, data, dir string, who *syscall.SysProcAttr) (*process, error) {
-	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), "-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories="+dir, "-c", "port=5432",
-		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning")
+func launch(bin, data, dir string, who *syscall.SysProcAttr, settings ...string) (*process, error) {
+	args := []string{"-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories=" + dir, "-c", "port=5432",
+		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning"}
+	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), append(args, settings...)...)
 	p := &process{done: make(chan struct{})}
 	cmd.SysProcAttr, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = who, dir, []string{"PATH=" + bin, "LC_ALL=C"}, p, p
 	cmd.WaitDelay = time.Second // what it leaves behind may hold its output open

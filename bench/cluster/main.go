@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var pidSelf = os.Getpid()
+
+// Options are what the flags say.
+type options struct {
+	nodes       []int
+	clients     int
+	model       string
+	span        time.Duration
+	quiet       time.Duration
+	kill        time.Duration
+	lease       time.Duration
+	drain       time.Duration
+	seed        uint64
+	databaseCPU float64
+	dir, lathe  string
+	serve       string                    // more settings of `serve`
+	through     func(store string) string // the URL that nodes use; nil: that of the database
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+// command does what the arguments say.
+func command(ctx context.Context, args []string, out io.Writer) error {
+	o := &options{}
+	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	nodes := f.String("nodes", "1,2,4,8", "nodes; `numbers` for the table of throughput, one number for all else")
+	f.IntVar(&o.clients, "clients", 32, "clients, each of which makes one run after the other")
+	f.StringVar(&o.model, "model", "plain", "plain or asks: what the runs of the table of throughput do")
+	f.DurationVar(&o.span, "for", 30*time.Second, "how long each load takes")
+	f.DurationVar(&o.quiet, "quiet", 0, "how long the load without faults takes that is compared with the one with faults; default: as long")
+	f.DurationVar(&o.kill, "kill", 0, "kill one node, chosen at random, each `interval`, and start it again")
+	f.DurationVar(&o.lease, "lease", 10*time.Second, "cluster.lease of the nodes")
+	f.DurationVar(&o.drain, "drain", 5*time.Second, "serve.drain_timeout of the nodes")
+	f.Uint64Var(&o.seed, "seed", 1, "which nodes are killed")
+	f.Float64Var(&o.databaseCPU, "database-cpu", 0, "bound the database server to so many `cores`; 0: it may use all")
+	f.StringVar(&o.dir, "dir", "", "folder of the data; default: that of temporary files")
+	f.StringVar(&o.lathe, "lathe", "", "`path` of a binary of lathe; default: one is built")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q is no flag: see -help", f.Arg(0))
+	}
+	for _, text := range strings.Split(*nodes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxNodes {
+			return fmt.Errorf("-nodes %s: want numbers from 1 to %d", *nodes, maxNodes)
+		}
+		o.nodes = append(o.nodes, n)
+	}
+	if o.clients < 1 || o.span <= 0 {
+		return fmt.Errorf("-clients %d -for %v: both must be positive", o.clients, o.span)
+	}
+	if scripts[o.model] == nil || o.model == "hold" || o.model == "wait" {
+		return fmt.Errorf("-model %s: want plain or asks", o.model)
+	}
+	if o.quiet <= 0 {
+		o.quiet = o.span
+	}
+	one := o.kill > 0
+	if one && len(o.nodes) > 1 {
+		return fmt.Errorf("-nodes %s: name one number of nodes for this measurement, such as -nodes 8", *nodes)
+	}
+	fmt.Fprintf(out, "%s %s/%s, %d cores, %s, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"), "cluster "+strings.Join(args, " "))
+	return withRig(ctx, o, func(r *rig) error {
+		if o.kill > 0 {
+			return r.kill(ctx, out)
+		}
+		return r.throughput(ctx, out)
+	})
+}
+
+// maxNodes bounds the nodes: each has 12 connections to the database.
+const maxNodes = 16
+
+func keysOf(m map[string]int) iter.Seq[string] { return maps.Keys(m) }
