@@ -26,6 +26,7 @@ race: ## tests under the race detector
 
 lint: ## the linters of .golangci.yml
 	go run $(GOLANGCI) run ./...
+	cd engine/temporal && go run $(GOLANGCI) run ./...
 
 gen: ## write the generated documents and golden files again
 	go test ./config -run '^TestReferenceIsWritten$$' -update

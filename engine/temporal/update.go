@@ -19,7 +19,7 @@ import (
 const (
 	UpdateApproval = "approval" // input: [ApprovalAnswer]
 	UpdateResult   = "result"   // input: [ClientResult]
-	UpdateCancel   = "cancel"   // no input; it is answered at once, and the run ends `cancelled`
+	UpdateCancel   = "cancel"   // no input; it is answered at once, and the run ends `cancelled` unless it has ended; it may be repeated
 	UpdateResume   = "resume"   // no input; for a run that was set aside, `interrupted`
 	QueryStatus    = "status"   // returns a [Status]
 	// SignalWake says that external input of the run was put into the store by another process.
@@ -57,29 +57,22 @@ func (r *run) handle(ctx workflow.Context) error {
 		workflow.SetUpdateHandlerWithOptions(ctx, UpdateResult,
 			func(ctx workflow.Context, c ClientResult) error { return r.store(ctx, &external{Result: &c}) },
 			workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, c ClientResult) error { return r.mayAnswer(ctx, c.CallID, "") }}),
-		workflow.SetUpdateHandlerWithOptions(ctx, UpdateCancel,
-			func(workflow.Context) error {
-				r.cancel = true
-				r.stop()
-				return nil
-			},
-			workflow.UpdateHandlerOptions{Validator: func() error { return r.refuseIf(r.over() || r.cancel) }}),
+		workflow.SetUpdateHandler(ctx, UpdateCancel, func(workflow.Context) error {
+			r.cancel = true
+			r.stop()
+			return nil
+		}),
 		workflow.SetUpdateHandlerWithOptions(ctx, UpdateResume,
 			func(workflow.Context) error {
 				r.wake, r.resume = true, true
 				return nil
 			},
 			workflow.UpdateHandlerOptions{Validator: func() error {
-				return r.refuseIf(r.status.Status != "parked" || r.status.Reason != lathe.ReasonInterrupted)
+				if r.status.Status != "parked" || r.status.Reason != lathe.ReasonInterrupted {
+					return temporal.NewApplicationError("the run does not wait for this: it is "+r.status.Status, notWaiting)
+				}
+				return nil
 			}}))
-}
-
-// refuseIf rejects an update that the run does not wait for.
-func (r *run) refuseIf(refused bool) error {
-	if refused {
-		return temporal.NewApplicationError("the run does not wait for this: it is "+r.status.Status, notWaiting)
-	}
-	return nil
 }
 
 // listen wakes the run when the signal arrives.

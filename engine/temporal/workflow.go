@@ -98,7 +98,7 @@ type run struct {
 	wake   bool // external input was stored
 	resume bool // a caller resumes a run that was set aside
 	cancel bool
-	stop   workflow.CancelFunc // cancels the activity in progress
+	stop   workflow.CancelFunc // cancels the step in progress
 }
 
 // Run is the workflow. Its id is that of the run, unless in.RunID names another one. A run that was answered, limited or failed returns a
@@ -200,8 +200,11 @@ func (r *run) step(ctx workflow.Context) error {
 	}
 	once = once && !in.Settle
 	r.wake, r.resume = false, false
+	stoppable, stop := workflow.WithCancel(ctx)
+	defer stop()
+	r.stop = stop
 	var out stepOutput
-	if err := r.execute(ctx, name, r.options(once, summary), in, &out); err != nil {
+	if err := r.execute(stoppable, name, r.options(once, summary), in, &out); err != nil {
 		r.resume = in.Resume
 		switch {
 		case r.cancel || ctx.Err() != nil:
@@ -219,11 +222,10 @@ func (r *run) step(ctx workflow.Context) error {
 
 // execute executes one activity, and counts its time.
 func (r *run) execute(ctx workflow.Context, name string, opts workflow.ActivityOptions, in *stepInput, out *stepOutput) error {
-	stoppable, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, opts))
-	defer stop()
-	r.stop, r.began = stop, true
+	ctx = workflow.WithActivityOptions(ctx, opts)
+	r.began = true
 	began := workflow.Now(ctx)
-	err := workflow.ExecuteActivity(stoppable, name, in).Get(stoppable, out)
+	err := workflow.ExecuteActivity(ctx, name, in).Get(ctx, out)
 	r.elapsed += workflow.Now(ctx).Sub(began)
 	return err
 }
@@ -257,8 +259,9 @@ func (r *run) wait(ctx workflow.Context) {
 	}
 }
 
-// end ends the run, since the workflow or the run was cancelled.
+// end ends the run, since the workflow or the run was cancelled. Another cancellation does not stop it.
 func (r *run) end(ctx workflow.Context) error {
+	r.stop = func() {}
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var out stepOutput
 	if err := r.execute(free, toolActivity, r.options(false, "cancel"), &stepInput{RunID: r.id, Target: r.in.Target, Cancel: true}, &out); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -222,15 +223,18 @@ func TestClientResultIsAnUpdate(t *testing.T) {
 	}
 }
 
-// A run is cancelled by the update and by the cancellation of its workflow; its calls are answered, and nothing more is done.
+// A run is cancelled by the update and by the cancellation of its workflow; its calls are answered, and nothing more is done. The update
+// may be repeated, as by a client that did not get the first answer.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, workflow := range []bool{false, true} {
 		w := newWorld(t, script{calls("a pay"), lathe.Assistant("done")}, nil)
+		var cancels []*update
 		if workflow {
 			w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Minute)
-		} else {
-			w.update(time.Minute, UpdateCancel, func() []any { return nil })
+		}
+		for i := range 3 {
+			cancels = append(cancels, w.updateAs(fmt.Sprint(i), time.Minute, UpdateCancel, func() []any { return nil }))
 		}
 		out, err := w.start()
 		switch {
@@ -238,6 +242,11 @@ func TestCancel(t *testing.T) {
 			t.Errorf("the workflow was cancelled and ended with %+v, %v", out, err)
 		case !workflow && (err != nil || out.Reason != lathe.ReasonCancelled):
 			t.Errorf("the run was cancelled and ended with %+v, %v", out, err)
+		}
+		for i, u := range cancels {
+			if u.rejected || !u.done || u.err != nil {
+				t.Errorf("cancel %d: %+v", i, u)
+			}
 		}
 		w.check()
 		if got := w.results(); got != "a cancelled" || total(w.writes) != 0 || w.state().Finished.Reason != lathe.ReasonCancelled {

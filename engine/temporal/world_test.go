@@ -286,9 +286,14 @@ type update struct {
 }
 
 func (w *world) update(at time.Duration, name string, args func() []any) *update {
+	return w.updateAs(fmt.Sprintf("%s-%v", name, at), at, name, args)
+}
+
+// updateAs sends an update with that id.
+func (w *world) updateAs(id string, at time.Duration, name string, args func() []any) *update {
 	u := &update{}
 	w.env.RegisterDelayedCallback(func() {
-		w.env.UpdateWorkflow(name, fmt.Sprintf("%s-%v", name, at), &testsuite.TestUpdateCallback{
+		w.env.UpdateWorkflow(name, id, &testsuite.TestUpdateCallback{
 			OnAccept:   func() { u.accepted = true },
 			OnReject:   func(err error) { u.rejected, u.err = true, err },
 			OnComplete: func(_ any, err error) { u.done, u.err = true, err },
