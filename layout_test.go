@@ -121,7 +121,7 @@ var rules = []rule{
 	{path: "lathetest", imports: []string{"", "event", "loop", "policy", "tool"}},
 	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/visible", "tool", "internal/shorten", "internal/stack"}},
 	{path: "engine", imports: []string{"", "event", "loop", "store"}},
-	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "store", "tool"}},
+	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "secret", "store", "tool"}},
 	{path: "lab/replay", imports: []string{"", "engine", "event", "internal/rawjson", "loop", "store", "tool"}},
 	{path: "server/console", std: []string{"net/http"}},
 	{path: "server", imports: []string{"", "approval", "engine", "event", "internal/nearest", "internal/rawjson", "internal/seal", "internal/sse", "internal/stdlog", "internal/visible", "internal/wire", "internal/wire/gemini", "internal/wire/messages", "internal/wire/openai", "internal/wire/responses", "internal/wire/uistream", "internal/wire/workers", "loop", "observe", "price", "remote", "secret", "server/console", "server/internal/middleware", "store", "internal/shorten", "internal/httpname"}, std: []string{"net", "net/http"}, outside: []string{"github.com/coder/websocket"}},

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ type Turn struct {
 	Calls []lathe.ToolCall
 	Cut   bool  // by the limit on the length of the output
 	Err   error // instead of a message
+	Retry error // of an attempt before, which the model repeats by itself
 }
 
 // The tools of the simulated world.
@@ -37,6 +39,9 @@ const (
 	AskPay = "ask_pay" // writes, and needs an approval
 	AskPut = "ask_put" // is idempotent, and needs an approval
 	Mine   = "mine"    // is the client's
+	// Those below are only in [Conform].
+	Book = "book" // writes, and its outcome can be checked
+	Tell = "tell" // only reads, and returns a secret and what the model may not see
 )
 
 // effects of the tools that the server executes.
@@ -104,6 +109,17 @@ func randomScript(rng *rand.Rand, name string) Script {
 	return s
 }
 
+// next returns the turn that the history of the request is at.
+func (s *Script) next(req *lathe.Request) Turn {
+	done := 0
+	for i := range req.Messages {
+		if req.Messages[i].Role == lathe.RoleAssistant {
+			done++
+		}
+	}
+	return s.Turns[min(done, len(s.Turns)-1)]
+}
+
 // tokens is what each model call costs.
 const tokens = 15
 
@@ -114,28 +130,32 @@ type scriptModel struct{ p *Process }
 // Generate implements [lathe.Model].
 func (m *scriptModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
-		id, done := req.Messages[0].Text(), 0
-		for i := range req.Messages {
-			if req.Messages[i].Role == lathe.RoleAssistant {
-				done++
-			}
-		}
+		id := req.Messages[0].Text()
 		w := m.p.sim.world
-		turns := w.script(id).Turns
-		t := turns[min(done, len(turns)-1)]
+		script := w.script(id)
+		t := script.next(req)
 		if err := m.p.sim.act(ctx, m.p, id, "model is asked", func() { w.asked(id) }, PointModel); err != nil {
 			yield(lathe.Delta{}, err)
 			return
 		}
-		if t.Err != nil {
-			yield(lathe.Delta{}, t.Err)
-			return
-		}
-		if t.Text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: t.Text}, nil) {
-			return
-		}
-		yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finish(len(req.Tools) > 0)}, nil)
+		t.deliver(req, yield)
 	}
+}
+
+// deliver yields the message, or its error.
+func (t *Turn) deliver(req *lathe.Request, yield func(lathe.Delta, error) bool) {
+	var failed *lathe.Error
+	if errors.As(t.Retry, &failed) && !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: 1, Err: failed}}, nil) {
+		return
+	}
+	if t.Err != nil {
+		yield(lathe.Delta{}, t.Err)
+		return
+	}
+	if t.Text != "" && !yield(lathe.Delta{Kind: lathe.DeltaText, Text: t.Text}, nil) {
+		return
+	}
+	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: t.finish(len(req.Tools) > 0)}, nil)
 }
 
 func (t *Turn) finish(withTools bool) *lathe.Finish {

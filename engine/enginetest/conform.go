@@ -1,0 +1,318 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A Subject is an engine in [Conform]: it executes the runs of one scene in one process at a time. Its processes are made of the hosts
+// of the scene's [Stage]. One goroutine calls its methods.
+type Subject interface {
+	// Start starts a run and returns its id.
+	Start(ctx context.Context, in *loop.Input) (string, error)
+	// Answer stores the answer to the request for approval of a call.
+	Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error
+	// Result stores the result of a client's tool.
+	Result(ctx context.Context, runID, callID string, out lathe.Output) error
+	// Cancel requests the end of a run.
+	Cancel(ctx context.Context, runID string) error
+	// Resume resumes a run that is parked, `interrupted`.
+	Resume(ctx context.Context, runID string) error
+	// Await blocks until the run has ended or waits, and its log has events after the given one. It returns the state of the run.
+	Await(ctx context.Context, runID string, after int64) (*loop.State, error)
+	// Restart replaces the process by another one. If kill is set, it first calls [Host.Kill]: what the process was doing is lost.
+	Restart(ctx context.Context, kill bool) error
+	// Store is the store of the runs.
+	Store() store.RunIndex
+	// Close ends the process. No goroutine of the subject is left.
+	Close()
+}
+
+// ConformOptions configure [Conform]. Open is required.
+type ConformOptions struct {
+	// Open returns the engine with its first process, for one scene. The test is that of the scene.
+	Open func(t *testing.T, s *Stage) Subject
+	// RealTime is for an engine outside of the test process: its scenes do not run in a synctest bubble.
+	RealTime bool
+	// Differs has the scenes, by name, in which the events of the engine differ from those of [engine.Supervisor] on a store in memory,
+	// and why. A scene whose events do not differ must not be here.
+	Differs map[string]string
+}
+
+// Conform tests that an engine executes runs as every engine does. It plays each scene: a client starts a run, answers it, cancels it,
+// or the process of the engine is lost. After each scene [History.Check] must find nothing, and the events of the run must be
+// those of [engine.Supervisor] on a store in memory, apart from ids, times, digests and names of processes.
+//
+// A scene takes as long as its limits, up to 15 s. In a bubble that time is simulated.
+func Conform(t *testing.T, opts *ConformOptions) {
+	t.Helper()
+	for i := range scenes {
+		sc := &scenes[i]
+		t.Run(strings.ReplaceAll(sc.name, " ", "_"), func(t *testing.T) {
+			reference := sc.playIn(t, &ConformOptions{Open: func(t *testing.T, s *Stage) Subject { return Supervised(t, s, store.NewMemory(nil), nil) }})
+			got := sc.playIn(t, opts)
+			why, differs := opts.Differs[sc.name]
+			switch same := got == reference; {
+			case t.Failed():
+			case differs && same:
+				t.Errorf("the events do not differ any more: %s", why)
+			case !differs && !same:
+				t.Errorf("the events differ from those of the supervisor:\n%s", difference(reference, got))
+			}
+		})
+	}
+}
+
+// playIn plays the scene once and returns the events of its runs.
+func (sc *scene) playIn(t *testing.T, opts *ConformOptions) (events string) {
+	t.Helper()
+	do := func(t *testing.T) {
+		p := &play{T: t, stage: newStage(sc)}
+		p.subject = opts.Open(t, p.stage)
+		defer p.subject.Close()
+		sc.play(p)
+		events = p.check()
+	}
+	if opts.RealTime {
+		do(t)
+	} else {
+		synctest.Test(t, do)
+	}
+	return events
+}
+
+// A play is one performance of a scene, seen by its client.
+type play struct {
+	*testing.T
+	stage   *Stage
+	subject Subject
+	runs    []RunLog
+	id      string      // of the last run
+	state   *loop.State // as Await returned it
+	// unordered: calls run side by side, and the order of their events is not the same each time.
+	unordered bool
+}
+
+func (p *play) must(what string, err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// start starts a run from the messages, or from the name of the scene.
+func (p *play) start(messages ...lathe.Message) {
+	p.Helper()
+	if messages == nil {
+		messages = []lathe.Message{lathe.User(p.stage.scene.name)}
+	}
+	script := &p.stage.scene.script
+	limits := script.Limits
+	in := &loop.Input{Run: lathe.RunInfo{SessionID: "session", Principal: "ann"}, Messages: messages, ClientTools: clientTools(),
+		Settings: &lathe.Settings{MaxParallel: script.Parallel}, Limits: &limits, Park: true}
+	id, err := p.subject.Start(p.Context(), in)
+	p.must("start", err)
+	p.id, p.state = id, &loop.State{}
+	p.runs = append(p.runs, RunLog{ID: id, Acked: true, Limits: limits})
+}
+
+// await waits until the run has ended or waits again, for the reason.
+func (p *play) await(want lathe.Reason) {
+	p.Helper()
+	s, err := p.subject.Await(p.Context(), p.id, p.state.LastID)
+	p.must("await", err)
+	p.state = s
+	reason := s.Paused
+	if s.Finished != nil {
+		reason = s.Finished.Reason
+	}
+	if reason != want {
+		p.Fatalf("the run has ended or waits: %s, want %s", reason, want)
+	}
+}
+
+// answer answers the request for approval of a call.
+func (p *play) answer(callID string, a approval.Answer) {
+	p.Helper()
+	i := slices.IndexFunc(p.state.Open, func(o loop.OpenCall) bool { return o.ID == callID && o.Asked })
+	if i < 0 {
+		p.Fatalf("%s does not wait for an approval", callID)
+	}
+	a.By = "bob"
+	p.must("answer", p.subject.Answer(p.Context(), p.id, callID, p.state.Open[i].Digest, &a))
+}
+
+// results compares the results that the model received: "call code", in order.
+func (p *play) results(want ...string) {
+	p.Helper()
+	var got []string
+	for _, m := range p.state.Messages {
+		for _, part := range m.Parts {
+			if r, ok := part.(lathe.ToolResult); ok {
+				got = append(got, r.CallID+" "+resultCode(r))
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		p.Errorf("results %q, want %q", got, want)
+	}
+}
+
+func resultCode(r lathe.ToolResult) string {
+	if r.Code == "" {
+		return "ok"
+	}
+	return string(r.Code)
+}
+
+// deeds returns how often a call was executed. All its executions have the same idempotency key, which no other call has.
+func (p *play) deeds(callID string) int {
+	p.Helper()
+	key, n := "", 0
+	for _, d := range p.stage.world.made(p.id) {
+		switch {
+		case d.Key == "":
+			p.Errorf("%s has no idempotency key", d.CallID)
+		case d.CallID == callID:
+			key, n = d.Key, n+1
+		}
+	}
+	for _, d := range p.stage.world.made("") {
+		if (d.RunID != p.id || d.CallID != callID) && d.Key == key && n > 0 {
+			p.Errorf("%s and %s have one idempotency key", callID, d.CallID)
+		}
+	}
+	return n
+}
+
+func (w *World) made(runID string) []Deed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.deeds), func(d Deed) bool { return runID != "" && d.RunID != runID })
+}
+
+// check checks the history of the scene and returns the events of its runs.
+func (p *play) check() string {
+	p.Helper()
+	h := &History{Deeds: p.stage.world.made(""), Tools: map[string]Tool{}}
+	for name, effect := range stageEffects {
+		h.Tools[name] = Tool{Effect: effect, Asks: asks(name)}
+	}
+	var lines []string
+	for i := range p.runs {
+		r := &p.runs[i]
+		for e, err := range p.subject.Store().Read(p.Context(), r.ID, 0) {
+			p.must("read", err)
+			r.Events = append(r.Events, e)
+			lines = append(lines, p.normalise(&e))
+		}
+		rows, _, err := p.subject.Store().Runs(p.Context(), &store.RunFilter{RunID: r.ID})
+		p.must("index", err)
+		if len(rows) == 1 {
+			r.Row = &rows[0]
+		}
+		r.Asked = -1
+		h.Runs = append(h.Runs, *r)
+		h.Tails = append(h.Tails, p.stage.tail(r.ID))
+	}
+	for _, v := range h.Check() {
+		p.Error(v)
+	}
+	if p.unordered {
+		slices.Sort(lines)
+	}
+	return strings.Join(lines, "")
+}
+
+// What differs in each execution of a run.
+var (
+	volatile = []string{"time", "run_id", "request_id", "latency_ms", "first_token_ms", "expires_at", "args_digest", "started_from", "child_run_id"}
+	token    = regexp.MustCompile(`\[\[secret:[^\]]*\]\]`)
+)
+
+// normalise returns the event in one line, with its content and without what differs in each execution.
+func (p *play) normalise(e *event.Event) string {
+	p.Helper()
+	line, err := e.MarshalJSON()
+	p.must("encode", err)
+	var v map[string]any
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	p.must("decode", d.Decode(&v))
+	if p.unordered {
+		delete(v, "event_id")
+	}
+	out, err := json.Marshal(strip(v))
+	p.must("encode", err)
+	return e.Data.EventType() + " " + string(token.ReplaceAll(out, []byte("[[secret]]"))) + "\n"
+}
+
+func strip(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if slices.Contains(volatile, name) {
+				delete(v, name)
+			} else {
+				v[name] = strip(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = strip(v[i])
+		}
+	}
+	return v
+}
+
+// difference returns the first lines in which two logs differ.
+func difference(want, got string) string {
+	a, b := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
+	for i := range max(len(a), len(b)) {
+		line := func(all []string) string {
+			if i < len(all) && all[i] != "" {
+				return all[i]
+			}
+			return "(the log ends)\n"
+		}
+		if line(a) != line(b) {
+			return fmt.Sprintf("event %d, wanted\n%sand got\n%sof these events\n%s", i+1, line(a), line(b), types(got))
+		}
+	}
+	return "(nothing)"
+}
+
+func types(log string) string {
+	var out []string
+	for line := range strings.Lines(log) {
+		name, _, _ := strings.Cut(line, " ")
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+// waitFor returns an error if the event of the stage does not happen within a minute.
+func waitFor(happened <-chan struct{}, what string) error {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	select {
+	case <-happened:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s does not happen", what)
+	}
+}

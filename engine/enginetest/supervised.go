@@ -1,0 +1,175 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A supervised is a [Subject] whose processes have an [engine.Supervisor] each.
+type supervised struct {
+	t      *testing.T
+	stage  *Stage
+	kept   store.RunIndex
+	clock  func(time.Time)
+	shared bool
+
+	host    *Host
+	engine  *engine.Engine
+	runs    *engine.Supervisor
+	leave   context.CancelFunc
+	serving sync.WaitGroup
+}
+
+// Supervised returns [engine.Supervisor] over a store as the [Subject] of a scene. If the store is a [store.Shared], the supervisor acquires
+// runs itself; else it recovers them when it starts, and the subject resumes a run whose input was stored, as a server does.
+// The scene must be in a synctest bubble, as Conform has it without RealTime. clock, which may be nil, sets the clock of a store that does not use the process's, as of [Options].
+func Supervised(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Time)) Subject {
+	t.Helper()
+	_, shared := kept.(store.Shared)
+	p := &supervised{t: t, stage: s, kept: kept, clock: clock, shared: shared}
+	if clock == nil {
+		p.clock = func(time.Time) {}
+	}
+	if err := p.begin(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// begin starts a process.
+func (p *supervised) begin() (err error) {
+	if p.host, err = p.stage.Host(p.kept, nil); err != nil {
+		return err
+	}
+	if p.engine, err = engine.New(&engine.Options{Store: p.host.Store, Sinks: []event.Sink{p.host}}); err != nil {
+		return err
+	}
+	if p.runs, err = engine.NewSupervisor(p.engine, nil); err != nil {
+		return err
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	p.leave = leave
+	if p.shared {
+		p.serving.Go(func() { p.runs.Serve(ctx, &engine.ServeOptions{LoopFor: p.loopFor}) })
+		return nil
+	}
+	_, err = p.runs.Recover(ctx, p.host.Store, p.loopFor)
+	return err
+}
+
+func (p *supervised) loopFor(*store.RunSummary) (*loop.Loop, error) { return p.host.Loop, nil }
+
+// Start implements [Subject].
+func (p *supervised) Start(ctx context.Context, in *loop.Input) (string, error) {
+	return p.runs.Start(ctx, p.host.Loop, in, nil)
+}
+
+// Answer implements [Subject].
+func (p *supervised) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
+	s, err := p.engine.State(ctx, runID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Open, func(o loop.OpenCall) bool { return o.ID == callID })
+	if i < 0 {
+		return errors.New("enginetest: the call is not open")
+	}
+	o := &s.Open[i]
+	p.host.Approvals.Await(approval.Request{Digest: digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
+		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
+	return errors.Join(p.host.Approvals.Answer(ctx, digest, *a), p.wake(ctx, runID))
+}
+
+// Result implements [Subject].
+func (p *supervised) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
+	f, err := engine.ResultSignal(runID, callID, out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.host.Store.PutSignal(ctx, f), p.wake(ctx, runID))
+}
+
+// Cancel implements [Subject].
+func (p *supervised) Cancel(ctx context.Context, runID string) error {
+	if p.runs.Cancel(runID) {
+		return nil
+	}
+	return errors.Join(p.host.Store.PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel}), p.wake(ctx, runID))
+}
+
+// Resume implements [Subject].
+func (p *supervised) Resume(ctx context.Context, runID string) error {
+	return p.runs.Resume(ctx, p.host.Loop, runID, nil)
+}
+
+// wake resumes a run whose input was stored, where the supervisor does not find it itself.
+func (p *supervised) wake(ctx context.Context, runID string) error {
+	if p.shared {
+		return nil
+	}
+	return p.runs.Resume(ctx, p.host.Loop, runID, nil)
+}
+
+// Await implements [Subject].
+func (p *supervised) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
+	for range 12_000 { // ten minutes
+		p.clock(time.Now())
+		s, err := p.engine.State(ctx, runID)
+		switch {
+		case lathe.CodeOf(err) == lathe.CodeNotFound: // it is not started yet
+		case err != nil:
+			return nil, err
+		case (s.Finished != nil || s.Paused != "") && s.LastID > after && !p.runs.Owns(runID):
+			return s, nil
+		case !p.shared && s.Paused != "" && slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.Asked && !time.Now().Before(o.ExpiresAt) }):
+			if err := p.wake(ctx, runID); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
+				return nil, err
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil, fmt.Errorf("run %s neither ends nor waits", runID)
+}
+
+// Restart implements [Subject].
+func (p *supervised) Restart(_ context.Context, kill bool) error {
+	if kill {
+		p.host.Kill()
+	}
+	p.end()
+	if kill { // others may claim its runs once its lease has ended
+		time.Sleep(lostLease)
+		p.clock(time.Now())
+	}
+	return p.begin()
+}
+
+// lostLease is longer than the default of [engine.Options].Lease.
+const lostLease = 11 * time.Second
+
+// Store implements [Subject].
+func (p *supervised) Store() store.RunIndex { return p.kept }
+
+// Close implements [Subject].
+func (p *supervised) Close() { p.end() }
+
+// end ends the process. Its runs are released, unless it is killed.
+func (p *supervised) end() {
+	p.leave()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.runs.Drain(now)
+	p.serving.Wait()
+}
