@@ -78,7 +78,10 @@ func (w *walk) unique(i int) verdict {
 
 // different compares two values, of which it knows words, numbers and strings without escapes.
 func different(a, b []byte) verdict {
-	if a[0] == '{' || a[0] == '[' || a[0] == '"' && bytes.IndexByte(a, '\\') >= 0 {
+	if a[0] == '{' || a[0] == '[' {
+		return unsure
+	}
+	if a[0] == '"' && b[0] == '"' && (bytes.IndexByte(a, '\\') >= 0 || bytes.IndexByte(b, '\\') >= 0) {
 		return unsure
 	}
 	if bytes.Equal(a, b) {
@@ -153,6 +156,7 @@ func (w *walk) member(r *objectRules, name []byte, i int, at place, seen *uint64
 			}
 		}
 	}
+	w.undeclared = w.undeclared || !known
 	for k := range r.patterns {
 		switch w.matches(r.patterns[k].name, name) {
 		case unsure:

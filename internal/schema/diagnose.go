@@ -102,7 +102,7 @@ func (d *diagnosis) object(n *node, raw []byte) bool {
 
 // member diagnoses the value of one member.
 func (d *diagnosis) member(n *node, name, value []byte) bool {
-	if n.decide(value) == yes {
+	if v, _ := n.decide(value); v == yes {
 		return true
 	}
 	d.path = append(d.path, string(name))

@@ -26,16 +26,20 @@ const (
 type walk struct {
 	b     []byte
 	steps int
+	// undeclared is set when the walk meets a name that the `properties` of its schema do not declare, or an object or
+	// array that no schema describes.
+	undeclared bool
 }
 
-// decide says whether value is valid, as far as that is certain.
-func (n *node) decide(value []byte) verdict {
+// decide says whether value is valid, as far as that is certain. If the verdict is yes and declared is true, then the
+// `properties` of the schemas of each object in value declare all names of that object, as they are spelled.
+func (n *node) decide(value []byte) (v verdict, declared bool) {
 	w := walk{b: value, steps: maxSteps}
 	end, v := w.value(n, rawjson.SkipSpace(value, 0), place{})
 	if v == yes && rawjson.SkipSpace(value, end) != len(value) {
-		return unsure
+		return unsure, false
 	}
-	return v
+	return v, !w.undeclared
 }
 
 // A place is how deep a value stands: in arrays and objects, and in schemas.
@@ -151,6 +155,9 @@ func (w *walk) oneOf(subs []*node, i int, at place) (end int, v verdict) {
 // skip passes a value of which nothing is asked but the limits.
 func (w *walk) skip(i int, at place) (end int, v verdict) {
 	end, err := rawjson.Scan(w.b, i)
+	if i < len(w.b) && (w.b[i] == '{' || w.b[i] == '[') {
+		w.undeclared = true
+	}
 	if err != nil || checkBounds(w.b[i:end], int(at.depth)) != nil {
 		return i, unsure
 	}

@@ -14,7 +14,7 @@ type tally struct{ valid, fast int }
 func (c *tally) add(t *testing.T, name string, s *Schema, value []byte) {
 	t.Helper()
 	slow := s.check(value)
-	fast := s.fast.decide(value)
+	fast, _ := s.fast.decide(value)
 	switch {
 	case fast == yes && slow != nil:
 		t.Errorf("%s: %s: the fast path says valid, the library %v", name, value, slow)
@@ -23,6 +23,9 @@ func (c *tally) add(t *testing.T, name string, s *Schema, value []byte) {
 	}
 	if got := s.Validate(value); !slices.Equal(got, slow) {
 		t.Errorf("%s: %s: got %v, the library says %v", name, value, got, slow)
+	}
+	if got, want := s.ValidateArguments(value), s.addFolded(value, slices.Clone(slow)); !slices.Equal(got, want) {
+		t.Errorf("%s: %s: as arguments %v, want %v", name, value, got, want)
 	}
 	if slow == nil {
 		c.valid++
@@ -103,10 +106,10 @@ func mustCompile(t testing.TB, raw string) *Schema {
 
 func TestValidateAllocatesNothing(t *testing.T) {
 	s, value := mustCompile(t, order), []byte(orderValid)
-	if s.fast.decide(value) != yes {
+	if v, _ := s.fast.decide(value); v != yes {
 		t.Fatal("not on the fast path")
 	}
-	if n := testing.AllocsPerRun(100, func() { s.Validate(value) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Validate(value); s.ValidateArguments(value) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }

@@ -15,7 +15,18 @@ import (
 // unless the schemas for that object declare all spellings in `properties`: a policy that reads one
 // of them and a tool that reads the other would see two different values.
 func (s *Schema) ValidateArguments(value []byte) []Violation {
-	vs := s.Validate(value)
+	decided, declared := s.fast.decide(value)
+	switch {
+	case decided != yes:
+		return s.addFolded(value, s.explain(value))
+	case declared: // names that fold together are declared too
+		return nil
+	}
+	return s.addFolded(value, nil)
+}
+
+// addFolded adds to the violations of value those that its names make.
+func (s *Schema) addFolded(value []byte, vs []Violation) []Violation {
 	if !rawjson.HasFoldedNames(value) {
 		return vs
 	}

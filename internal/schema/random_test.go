@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A gambler writes schemas and values from one small stock, so that they often meet.
@@ -146,4 +148,41 @@ func TestFastPathAgreesOnRandomSchemas(t *testing.T) {
 		t.Errorf("%d schemas compiled, want most", compiled)
 	}
 	c.wantShare(t, 75)
+}
+
+// Arguments whose names all are declared are not searched for names that differ only in letter case. The tally compares
+// the result with that of the search.
+func TestNamesOfLetterCaseAgreeOnRandomSchemas(t *testing.T) {
+	t.Parallel()
+	g := gambler{rand.New(rand.NewPCG(3, 4))}
+	upper := strings.NewReplacer(`"b"`, `"A"`, `"é"`, `"AB"`)
+	var c tally
+	folded, skipped := 0, 0
+	for range 250 {
+		more := ""
+		if g.IntN(2) == 0 {
+			more = fmt.Sprintf(`,"%s":[%s]`, g.pick("allOf", "anyOf", "oneOf"), g.schema(2))
+		}
+		s, err := Compile([]byte(upper.Replace(fmt.Sprintf(`{"$defs":{"d":%s},"properties":{"a":%s,"b":%s}%s}`,
+			g.schema(1), g.schema(1), g.schema(1), more))))
+		if err != nil {
+			continue
+		}
+		for range 12 {
+			value := []byte(upper.Replace(g.pick(g.value(3), `{"a":`+g.value(1)+`,"b":`+g.value(1)+`}`)))
+			c.add(t, "random", s, value)
+			if rawjson.HasFoldedNames(value) {
+				folded++
+				if v, declared := s.fast.decide(value); v == yes && declared {
+					skipped++
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if folded < 500 || skipped < 50 {
+		t.Errorf("%d values have names that differ only in letter case, the search was left out for %d: want more of both", folded, skipped)
+	}
 }

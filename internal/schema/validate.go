@@ -13,9 +13,14 @@ import (
 // pointer, then keyword, at most [MaxViolations]. value must
 // be JSON without duplicate keys; Validate does not keep it. Numbers are compared by all their digits.
 func (s *Schema) Validate(value []byte) []Violation {
-	if s.fast.decide(value) == yes {
+	if v, _ := s.fast.decide(value); v == yes {
 		return nil
 	}
+	return s.explain(value)
+}
+
+// explain returns the violations of a value that the fast path did not find valid; nil if it is valid all the same.
+func (s *Schema) explain(value []byte) []Violation {
 	value = bytes.Trim(value, " \t\r\n")
 	end, err := rawjson.Scan(value, 0)
 	if err != nil || end != len(value) || checkBounds(value, 0) != nil || !s.work.small(len(value)) {
