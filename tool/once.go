@@ -59,7 +59,9 @@ func (e *CallError) Unwrap() error { return e.Err }
 // Each Call is a run of its own for policies and limits, without a principal and without events.
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
 	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
-	s, l := newOutcomeBuilder(1), r.getScratch()
+	var s outcomeBuilder
+	s.reserve(1)
+	l := r.getScratch()
 	c := call{w: w, emit: func(event.Data) {}, scratch: l, failure: failure{detail: l.detail[:0]}}
 	w.begin(ctx, &c, 1, &Call{ToolCall: lathe.ToolCall{ID: r.opts.NewID("call_"), Name: name, Arguments: string(args)}}, s.nextKept(), false)
 	runCall(ctx, &c)

@@ -18,8 +18,8 @@ func (s *outcomeBuilder) nextKept() *kept {
 	return k
 }
 
-// newOutcomeBuilder allocates the memory for n calls, in one piece for the usual one.
-func newOutcomeBuilder(n int) (s outcomeBuilder) {
+// reserve allocates the memory for n calls, in one piece for the usual one.
+func (s *outcomeBuilder) reserve(n int) {
 	if n == 1 {
 		block := new(struct {
 			kept     [1]kept
@@ -28,11 +28,10 @@ func newOutcomeBuilder(n int) (s outcomeBuilder) {
 			parts    [1]lathe.Part
 		})
 		s.kept, s.out.Messages, s.out.Calls, s.parts = block.kept[:], block.messages[:0], block.calls[:0], block.parts[:0]
-		return s
+		return
 	}
 	s.kept = make([]kept, n)
 	s.out.Messages, s.out.Calls, s.parts = make([]lathe.Message, 0, n), make([]event.CallTrace, 0, n), make([]lathe.Part, 0, n)
-	return s
 }
 
 // finishCall adds the result of a call to the outcome of the turn. Calls are finished in call order.

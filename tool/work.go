@@ -80,7 +80,8 @@ type Outcome struct {
 // emit, which must not be nil, is called on the goroutine of Execute, with the events in order, and returns before what
 // they announce is done. Once a call is parked, the calls after it are parked too, unless they are refused.
 func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(event.Data)) Outcome {
-	s := newOutcomeBuilder(len(calls))
+	var s outcomeBuilder
+	s.reserve(len(calls))
 	l := w.r.getScratch()
 	for len(calls) > 0 {
 		if w.ids.answered(&calls[0]) {

@@ -119,6 +119,7 @@ func FuzzFastPath(f *testing.F) {
 	f.Add(order, orderInvalid)
 	f.Add(`{"oneOf":[{"type":"integer"},{"multipleOf":0.5}],"not":{"const":1e2}}`, `100.0`)
 	f.Add(`{"items":{"$ref":"#"},"uniqueItems":true,"if":{"minItems":2},"then":{"maxItems":3}}`, `[[],[[]],[1]]`)
+	f.Add(`{"uniqueItems":true}`, `["\u0061","a"]`)
 	f.Add(`{"patternProperties":{"^x":{"type":["null","boolean"]}},"additionalProperties":{"pattern":"^a+b?$"}}`, `{"x":null,"y":"aab"}`)
 	f.Add(`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"enum":["é",2.50]}],"additionalItems":false}`, `[2.5]`)
 	f.Fuzz(func(t *testing.T, rawSchema, value string) {
