@@ -83,6 +83,18 @@ func TestWiresAgree(t *testing.T) {
 	}
 }
 
+func TestDialectsAreRead(t *testing.T) {
+	lanes, _, err := dialectLanes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lanes {
+		if err := l.op(); err != nil {
+			t.Errorf("%s: %v", l.name, err)
+		}
+	}
+}
+
 func TestDecoders(t *testing.T) {
 	_, lanes, _ := decoders()
 	for _, l := range lanes {

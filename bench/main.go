@@ -16,11 +16,12 @@ func main() {
 	doDecode := flag.Bool("decode", false, "decoding of one chunk")
 	doRunner := flag.Bool("runner", false, "the tool runner over the tool's bare function")
 	doWires := flag.Bool("wires", false, "an event on each wire beside one of chat completions")
+	doDialects := flag.Bool("dialects", false, "the parsers of calls in text")
 	rounds := flag.Int("rounds", 5, "rounds of each contender")
 	budget := flag.Duration("budget", 200*time.Millisecond, "time of one round of one contender")
 	only := flag.String("variant", "", "one variant of the loop only, such as \"1call stream\"")
 	flag.Parse()
-	if !*all && !*doLoop && !*doAssembly && !*doDecode && !*doRunner && !*doWires {
+	if !*all && !*doLoop && !*doAssembly && !*doDecode && !*doRunner && !*doWires && !*doDialects {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -44,6 +45,12 @@ func main() {
 	}
 	if *all || *doWires {
 		if err := wires(*rounds, *budget); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+	}
+	if *all || *doDialects {
+		if err := dialectTable(*rounds, *budget); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}

@@ -15,8 +15,8 @@ const (
 	maxTurnSpaceBytes = 2   // of white space after one
 )
 
-// turnEndFirst are the first bytes of turnEnds.
-const turnEndFirst = "<["
+// turnEndMarks tells by two bytes whether one of turnEnds may begin with them.
+var turnEndMarks = newMarks(false, turnEnds...)
 
 var longestTurnEnd = func() (n int) {
 	for _, end := range turnEnds {
@@ -25,8 +25,19 @@ var longestTurnEnd = func() (n int) {
 	return n
 }()
 
+// turnEndEdge has the first and the last bytes of turnEnds.
+var turnEndEdge = func() (edge [256]bool) {
+	for _, end := range turnEnds {
+		edge[end[0]], edge[end[len(end)-1]] = true, true
+	}
+	return edge
+}()
+
 // turnTail returns the length of the tokens at the end of s. The last may be cut off: whole says that it is not.
 func turnTail(s string) (n int, whole bool) {
+	if noTurnEnd(s) {
+		return 0, false
+	}
 	if whole = turnEnd(s) > 0; !whole {
 		if n = cutTurnEnd(s); n == 0 {
 			return 0, false
@@ -41,11 +52,25 @@ func turnTail(s string) (n int, whole bool) {
 	}
 }
 
+// noTurnEnd reports that s, as most text, has neither a byte that begins one of turnEnds nor one that ends it where that
+// matters. It may return false for such a text.
+func noTurnEnd(s string) bool {
+	for i := max(0, len(s)-longestTurnEnd+1); i < len(s); i++ {
+		if turnEndEdge[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
 // continuesTurnEnd reports whether tail, which turnTail found, and text after it may end in a token that begins in
 // tail, or in one after a whole token in tail.
 func continuesTurnEnd(tail, text string) bool {
 	if len(tail) >= longestTurnEnd {
 		return true
+	}
+	if len(tail) == 1 && text != "" && !turnEndMarks.pair(tail[0], text[0]) {
+		return false // tail is the first byte of a token, for none has one byte
 	}
 	for _, end := range turnEnds {
 		if rest, ok := strings.CutPrefix(end, tail); ok && rest != "" && (strings.HasPrefix(text, rest) || strings.HasPrefix(rest, text)) {
@@ -58,18 +83,17 @@ func continuesTurnEnd(tail, text string) bool {
 
 // cutTurnEnd returns the length of the beginning of a token that s ends in.
 func cutTurnEnd(s string) int {
-	for from := max(0, len(s)-longestTurnEnd+1); ; from++ {
-		i := strings.IndexAny(s[from:], turnEndFirst)
-		if i < 0 {
-			return 0
+	for i := max(0, len(s)-longestTurnEnd+1); i < len(s); i++ {
+		if turnEndMarks.first[s[i]] == 0 || i+1 < len(s) && !turnEndMarks.pair(s[i], s[i+1]) {
+			continue
 		}
-		from += i
 		for _, end := range turnEnds {
-			if len(s)-from < len(end) && strings.HasPrefix(end, s[from:]) {
-				return len(s) - from
+			if len(s)-i < len(end) && strings.HasPrefix(end, s[i:]) {
+				return len(s) - i
 			}
 		}
 	}
+	return 0
 }
 
 // turnEnd returns the length of the token that s ends with, and of white space after it.

@@ -80,3 +80,56 @@ func TestTurnEndIsBufferedAlone(t *testing.T) {
 		}
 	}
 }
+
+// The search by the first two bytes finds what a look at every byte and every token finds.
+func TestTurnTailAgreesWithPlainSearch(t *testing.T) {
+	t.Parallel()
+	cut := func(s string) int {
+		for i := range len(s) {
+			for _, end := range turnEnds {
+				if len(s)-i < len(end) && strings.HasPrefix(end, s[i:]) {
+					return len(s) - i
+				}
+			}
+		}
+		return 0
+	}
+	fronts := []string{"", "a", "<", "[", ">", "text that goes on for more bytes than any token has ", "<|", "a<b"}
+	found := 0
+	for _, end := range turnEnds {
+		for n := 0; n <= len(end); n++ {
+			for _, front := range fronts {
+				for _, back := range []string{"", "\n", " <", "x", "[", "<|"} {
+					s := front + end[:n] + back
+					if got, want := cutTurnEnd(s), cut(s); got != want {
+						t.Errorf("%q ends in %d bytes of a token, want %d", s, got, want)
+					}
+					got, _ := turnTail(s)
+					if want := cut(s); got < want {
+						t.Errorf("%q has a tail of %d bytes, want at least %d", s, got, want)
+					}
+					if got > 0 {
+						found++
+					}
+				}
+				for _, next := range []string{"a", end[n:], "|", ""} {
+					tail := front + end[:n]
+					if k := cut(tail); k == 1 {
+						tail = tail[len(tail)-1:]
+						want := false
+						for _, e := range turnEnds {
+							rest, ok := strings.CutPrefix(e, tail)
+							want = want || ok && (strings.HasPrefix(next, rest) || strings.HasPrefix(rest, next))
+						}
+						if got := continuesTurnEnd(tail, next); got != want {
+							t.Errorf("%q continues %q: %v, want %v", next, tail, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("%d texts have a tail, want more", found)
+	}
+}
