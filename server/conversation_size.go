@@ -62,18 +62,19 @@ func gone(ctx context.Context) *problem {
 // may be anything.
 func (co *core) checkElements(body []byte, conversation, tools string) *problem {
 	l := &co.opts.Limits
-	most := l.MaxMessages + l.MaxParts + l.MaxCalls // each element becomes at least one of them
-	if bytes.Count(body, []byte{'{'}) <= min(most, l.MaxTools) {
-		return nil // each tool and each element is an object
+	most := l.MaxMessages + l.MaxParts + l.MaxCalls                                     // each element becomes at least one of them
+	few := func(v []byte, most int) bool { return bytes.Count(v, []byte{'{'}) <= most } // each tool and each element is an object
+	if few(body, min(most, l.MaxTools)) {
+		return nil
 	}
 	for key, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
 		switch {
 		case rawjson.EqualKey(key, tools):
-			if !atMost(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
+			if !few(v, l.MaxTools) && !atMost(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
 				return tooLarge(tools, "more than %d tools (serve.max_tools)", l.MaxTools)
 			}
 		case rawjson.EqualKey(key, conversation):
-			if !atMost(v, most, "content", "parts", "tool_calls") {
+			if !few(v, most) && !atMost(v, most, "content", "parts", "tool_calls") {
 				return tooLarge(conversation, "more than %d messages, parts and tool calls together (the sum of serve.max_messages, serve.max_parts and serve.max_calls)", most)
 			}
 		}

@@ -41,6 +41,7 @@ type checker struct {
 	text  string   // the text, once a map of names needs it
 	at    int      // where the text fails
 	kind  string   // why
+	index *Index   // gets the long values; nil: none is wanted
 }
 
 // A span is text[start:end], or names[^start:end] when start is negative.
@@ -79,18 +80,23 @@ func (c *checker) value(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return c.fail(i, KindEnd)
 	}
+	var end int
 	switch b[i] {
 	case '"':
-		end, _ := c.str(b, i)
-		return end
+		end, _ = c.str(b, i)
 	case '{':
-		return c.object(b, i, depth+1)
+		end = c.object(b, i, depth+1)
 	case '[':
-		return c.array(b, i, depth+1)
+		end = c.array(b, i, depth+1)
+	default:
+		end, kind := scanScalar(b, i)
+		if kind != "" {
+			return c.fail(end, kind)
+		}
+		return end
 	}
-	end, kind := scanScalar(b, i)
-	if kind != "" {
-		return c.fail(end, kind)
+	if c.index != nil {
+		c.index.add(i, end)
 	}
 	return end
 }

@@ -37,7 +37,7 @@ func (r *reader) parseMessages(v []byte) ([]lathe.Message, *APIError) {
 		return nil, wire.BadRequest("messages", "Must be an array.")
 	}
 	msgs := make([]lathe.Message, 0, min(bytes.Count(v, roleKey), len(v)/200)) // most messages are longer
-	for el := range rawjson.Elements(v) {
+	for el := range r.index.Elements(v) {
 		m, err := r.parseMessage(el)
 		if err != nil {
 			err.Param = "messages[" + strconv.Itoa(len(msgs)) + "]" + err.Param
@@ -54,7 +54,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 	if err := needObject(v, ""); err != nil {
 		return m, err
 	}
-	raw, _ := rawjson.Get(v, "role")
+	raw, _ := r.index.Get(v, "role")
 	role, err := parseString(raw, ".role")
 	if err != nil {
 		return m, err
@@ -69,7 +69,7 @@ func (r *reader) parseMessage(v []byte) (lathe.Message, *APIError) {
 		}
 	}
 	var content, refusal, callID, calls []byte
-	for key, v := range rawjson.Members(v) {
+	for key, v := range r.index.Members(v) {
 		if err := wire.RejectAmbiguousKey(key, messageNames, ""); err != nil {
 			err.Param = "." + err.Param
 			return m, err
@@ -161,7 +161,7 @@ func (r *reader) parseCalls(m *lathe.Message, v []byte, at string) *APIError {
 		return wire.BadRequest(at, "Must be an array.")
 	}
 	i := 0
-	for el := range rawjson.Elements(v) {
+	for el := range r.index.Elements(v) {
 		c, err := r.parseCall(el, at, i)
 		if err != nil {
 			err.Param = wire.Element(at, i) + err.Param
@@ -181,7 +181,7 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 	}
 	var fn []byte
 	custom := false
-	for key, v := range rawjson.Members(v) {
+	for key, v := range r.index.Members(v) {
 		if err := wire.RejectAmbiguousKey(key, callNames, ""); err != nil {
 			err.Param = "." + err.Param
 			return c, err
@@ -219,18 +219,26 @@ func (r *reader) parseCall(v []byte, at string, i int) (lathe.ToolCall, *APIErro
 	if err := needObject(fn, ".function"); err != nil {
 		return c, err
 	}
-	if err := wire.RejectAmbiguousMember(fn, callNames, ".function"); err != nil {
-		return c, err
+	var name, arguments []byte
+	var more []lathe.Member
+	for key, v := range r.index.Members(fn) {
+		if err := wire.RejectAmbiguousKey(key, callNames, ".function"); err != nil {
+			return c, err
+		}
+		switch text := callNames.Text(key); {
+		case text == "name":
+			name = v
+		case string(v) == "null":
+		case text == "arguments":
+			arguments = v
+		default:
+			more = append(more, lathe.Member{Name: text, Value: bytes.Clone(v)})
+		}
 	}
-	c.Extra = appendInner(c.Extra, members(fn, "name", "arguments"))
-	raw, _ := rawjson.Get(fn, "name")
+	c.Extra = appendInner(c.Extra, more)
 	var err *APIError
-	if c.Name, err = parseString(raw, ".function.name"); err != nil {
-		return c, err
-	}
-	raw, ok := rawjson.Get(fn, "arguments")
-	if ok && string(raw) != "null" {
-		c.Arguments, err = parseString(raw, ".function.arguments")
+	if c.Name, err = parseString(name, ".function.name"); err == nil && arguments != nil {
+		c.Arguments, err = parseString(arguments, ".function.arguments")
 	}
 	return c, err
 }
@@ -252,7 +260,7 @@ func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *APIError) {
 	}
 	var ps []lathe.Part
 	i := 0
-	for el := range rawjson.Elements(v) {
+	for el := range r.index.Elements(v) {
 		p, err := r.parsePart(el, at+"["+strconv.Itoa(i)+"]")
 		if err != nil {
 			return nil, err
@@ -267,13 +275,28 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	if err := needObject(v, at); err != nil {
 		return nil, err
 	}
-	if err := wire.RejectAmbiguousMember(v, partNames, at); err != nil {
-		return nil, err
+	plain := true // it has no members but type and text
+	var raw, text []byte
+	for key, v := range r.index.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, partNames, at); err != nil {
+			return nil, err
+		}
+		switch partNames.Text(key) {
+		case "type":
+			raw = v
+		case "text":
+			text = v
+		default:
+			plain = false
+		}
 	}
-	raw, _ := rawjson.Get(v, "type")
 	typ, err := parseString(raw, at+".type")
 	if err != nil {
 		return nil, err
+	}
+	if plain && typ == "text" {
+		text, err := parseString(text, at+".text")
+		return lathe.Text{Text: text}, err
 	}
 	if inner, ok := rawjson.Get(v, typ); ok {
 		if err := wire.RejectAmbiguousMember(inner, partNames, at+"."+typ); err != nil {
@@ -282,8 +305,7 @@ func (r *reader) parsePart(v []byte, at string) (lathe.Part, *APIError) {
 	}
 	switch typ {
 	case "text":
-		raw, _ := rawjson.Get(v, "text")
-		text, err := parseString(raw, at+".text")
+		text, err := parseString(text, at+".text")
 		return lathe.Text{Text: text, Extra: members(v, "type", "text")}, err
 	case "refusal":
 		r.drop(v, "messages"+at, "type", "refusal")

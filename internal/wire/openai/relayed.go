@@ -26,10 +26,9 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	if req.Model != "" {
 		need["model"] = rawjson.AppendQuote(nil, req.Model)
 	}
-	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" {
-		if given, ok := rawjson.Get(body, "tool_choice"); !ok || !sameChoice(given, req.ToolChoice) {
-			need["tool_choice"] = appendToolChoice(nil, req.ToolChoice)
-		}
+	choice := len(req.Tools) > 0 && req.ToolChoice.Mode != ""
+	if choice {
+		need["tool_choice"] = appendToolChoice(nil, req.ToolChoice)
 	}
 	if _, named := need["parallel_tool_calls"]; !named && len(req.Tools) > 0 && req.ParallelToolCalls != nil {
 		need["parallel_tool_calls"] = []byte("false")
@@ -37,14 +36,24 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 			need["parallel_tool_calls"] = []byte("true")
 		}
 	}
-	given, _ := rawjson.Get(body, "stream_options")
-	if _, named := need["stream_options"]; !named && opts.Stream && opts.IncludeUsage {
-		need["stream_options"] = withUsage(given)
+	_, named := need["stream_options"]
+	usage := !named && opts.Stream && opts.IncludeUsage
+	if usage {
+		need["stream_options"] = withUsage(nil)
 	}
-	_, newName := rawjson.Get(body, "max_completion_tokens")
+	newName := false
+	if opts.MaxCompletionTokens {
+		_, newName = rawjson.Get(body, "max_completion_tokens")
+	}
 	edit := func(name string, value []byte) (key, to []byte, keep bool) {
 		if v, ok := need[name]; ok {
 			delete(need, name)
+			switch {
+			case name == "tool_choice" && choice && sameChoice(value, req.ToolChoice):
+				return nil, value, true
+			case name == "stream_options" && usage:
+				v = withUsage(value)
+			}
 			if bytes.Equal(v, value) {
 				return nil, value, true
 			}

@@ -16,7 +16,8 @@ type ChatRequest = wire.ClientRequest
 // A reader reads a request.
 type reader struct {
 	*ChatRequest
-	lenient bool // forms that a ChatRequest cannot hold are noted in Foreign
+	index   *rawjson.Index // of the body
+	lenient bool           // forms that a ChatRequest cannot hold are noted in Foreign
 }
 
 // ParseRequest reads the body of a request. It is strict where a mistake would change what is
@@ -75,15 +76,16 @@ var (
 )
 
 func parseRequest(body []byte, lenient bool) (*ChatRequest, *APIError) {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
+	index, err := rawjson.CheckIndexed(body, rawjson.Limits{})
+	if err != nil {
 		return nil, wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
 	}
 	if kind(body[rawjson.SkipSpace(body, 0):]) != '{' {
 		return nil, wire.BadRequest("", "The body must be a JSON object.")
 	}
 	req := &ChatRequest{N: 1}
-	r := &reader{req, lenient}
-	for key, v := range rawjson.Members(body) {
+	r := &reader{req, index, lenient}
+	for key, v := range index.Members(body) {
 		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
 			return nil, err
 		}
@@ -219,7 +221,7 @@ func (r *reader) parseTools(v []byte) ([]*lathe.ToolSpec, *APIError) {
 	var tools []*lathe.ToolSpec
 	seen := map[string]bool{}
 	n := 0
-	for el := range rawjson.Elements(v) {
+	for el := range r.index.Elements(v) {
 		at := "tools[" + strconv.Itoa(n) + "]"
 		n++
 		t, err := r.parseTool(el, at)
