@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -45,29 +47,7 @@ func BenchmarkRelay(b *testing.B) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, message)
 			}))
-			chat, err := provider.OpenAI("m", &provider.Options{BaseURL: up + "/v1"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			set, err := tool.NewSet()
-			if err != nil {
-				b.Fatal(err)
-			}
-			runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			l, err := loop.New(chat, runner, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			metrics := observe.NewMetrics(nil)
-			eng := newEngine(b, &engine.Options{Sinks: []event.Sink{metrics, observe.NewSlog(log), observe.NewBus(nil)}, Log: log})
-			g, err := server.New(&server.Options{Setup: server.Setup{Models: oneModel{&server.Model{Loop: l}}}, Engine: eng, Metrics: metrics, Log: log})
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := benchGateway(b, &provider.Options{BaseURL: up + "/v1"}, false, false)
 			url := listen(b, g) + "/v1/chat/completions"
 			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 			defer client.CloseIdleConnections()
@@ -83,6 +63,52 @@ func BenchmarkRelay(b *testing.B) {
 			}
 		})
 	}
+}
+
+// benchGateway returns a server whose one model is at the provider's address, with the request log, the events and the metrics on.
+// withTools adds a tool that each key may use, so that requests are not relayed. With keepRuns the runs are kept in memory.
+func benchGateway(b *testing.B, opts *provider.Options, withTools, keepRuns bool) http.Handler {
+	b.Helper()
+	chat, err := provider.OpenAI("m", opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var own []lathe.Tool
+	if withTools {
+		own = append(own, tool.Func("now", "The time.", func(context.Context, struct{}) (string, error) { return "noon", nil }, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
+	}
+	set, err := tool.NewSet(own...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := loop.New(chat, runner, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	metrics := observe.NewMetrics(nil)
+	engineOptions := &engine.Options{Sinks: []event.Sink{metrics, observe.NewSlog(log), observe.NewBus(nil)}, Log: log}
+	o := &server.Options{Setup: server.Setup{Models: oneModel{&server.Model{Loop: l}}}, Metrics: metrics, Log: log}
+	if withTools {
+		o.Setup.Tools = &tools{set, runner}
+	}
+	if keepRuns {
+		kept := store.NewMemory(nil)
+		engineOptions.Store, o.Index = kept, kept
+	}
+	o.Engine = newEngine(b, engineOptions)
+	if keepRuns {
+		o.Supervisor = newSupervisor(b, o.Engine)
+	}
+	g, err := server.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
 }
 
 func listen(b *testing.B, h http.Handler) string {

@@ -1,26 +1,15 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/engine"
-	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/observe"
-	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
-	"github.com/lathe-run/lathe/server"
-	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/tool"
 )
 
 // A historyForm is how a wire writes a conversation with a tool of the client.
@@ -68,10 +57,12 @@ func BenchmarkHistory(b *testing.B) {
 	}{{"relayed", "chat", false}, {"tools", "chat", true}, {"messages", "messages", true}, {"responses", "responses", true}} {
 		for _, size := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 			b.Run(fmt.Sprintf("%s/%dKB", mode.name, size/1000), func(b *testing.B) {
-				h, form := historyServer(b, up, mode.tools), historyForms[mode.wire]
+				form := historyForms[mode.wire]
+				h := benchGateway(b, &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: up}, mode.tools, true)
 				body := form.conversation(size)
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
+				before := cpuTime()
 				for b.Loop() {
 					r := httptest.NewRequest("POST", "http://localhost"+form.path, strings.NewReader(body))
 					r.Header.Set("Content-Type", "application/json")
@@ -81,6 +72,7 @@ func BenchmarkHistory(b *testing.B) {
 						b.Fatal(w.Code, w.Body)
 					}
 				}
+				b.ReportMetric(float64(cpuTime()-before)/float64(b.N)/1e6, "cpu-ms/op")
 			})
 		}
 	}
@@ -89,39 +81,3 @@ func BenchmarkHistory(b *testing.B) {
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func historyServer(b *testing.B, up http.RoundTripper, withTools bool) http.Handler {
-	b.Helper()
-	chat, err := provider.OpenAI("m", &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: up})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var own []lathe.Tool
-	if withTools {
-		own = append(own, tool.Func("now", "The time.", func(context.Context, struct{}) (string, error) { return "noon", nil }, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
-	}
-	set, err := tool.NewSet(own...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := loop.New(chat, runner, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	metrics, kept := observe.NewMetrics(nil), store.NewMemory(nil)
-	eng := newEngine(b, &engine.Options{Store: kept, Sinks: []event.Sink{metrics, observe.NewSlog(log), observe.NewBus(nil)}, Log: log})
-	setup := server.Setup{Models: oneModel{&server.Model{Loop: l}}}
-	if withTools {
-		setup.Tools = &tools{set, runner}
-	}
-	g, err := server.New(&server.Options{Setup: setup, Engine: eng, Supervisor: newSupervisor(b, eng), Index: kept, Metrics: metrics, Log: log})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return g
-}
