@@ -12,6 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lathe-run/lathe/bench/internal/proc"
+	"github.com/lathe-run/lathe/bench/internal/proxy"
 )
 
 // A client makes requests of one kind.
@@ -27,7 +30,7 @@ func newClient(base, model string, stream bool) *client {
 	if stream {
 		more = `,"stream":true,"stream_options":{"include_usage":true}`
 	}
-	return &client{http: &http.Client{Transport: transport()}, url: base + "/v1/chat/completions", event: stream,
+	return &client{http: &http.Client{Transport: proxy.Transport()}, url: base + "/v1/chat/completions", event: stream,
 		body: `{"model":"` + model + `","messages":[{"role":"system","content":"You are terse."},{"role":"user","content":"` + strings.Repeat("Say something. ", 20) + `"}]` + more + `}`}
 }
 
@@ -87,12 +90,12 @@ type sample struct {
 }
 
 // load has n clients make requests for a while, or until each has made most.
-func load(p *process, c *client, n, most int, span time.Duration) *sample {
+func load(p *proc.Process, c *client, n, most int, span time.Duration) *sample {
 	s := &sample{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var stop atomic.Bool
-	before, began := p.cpu(), time.Now()
+	before, began := p.CPU(), time.Now()
 	for range n {
 		wg.Go(func() {
 			for i := 0; (most == 0 || i < most) && !stop.Load(); i++ {
@@ -119,11 +122,11 @@ func load(p *process, c *client, n, most int, span time.Duration) *sample {
 		case <-over:
 			alive = false
 		case <-tick.C:
-			s.rss = max(s.rss, p.memory())
+			s.rss = max(s.rss, p.Memory())
 			stop.Store(span > 0 && time.Since(began) > span)
 		}
 	}
-	s.cpu, s.took = p.cpu()-before, time.Since(began)
+	s.cpu, s.took = p.CPU()-before, time.Since(began)
 	c.http.CloseIdleConnections()
 	return s
 }

@@ -3,13 +3,15 @@ package main
 import (
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/lathe-run/lathe/bench/internal/proc"
+	"github.com/lathe-run/lathe/bench/internal/proxy"
 )
 
 func main() {
@@ -44,29 +46,24 @@ func be(what, upstream string) (err error) {
 	case "mock":
 		h = http.HandlerFunc(modelServer)
 	case "rp":
-		h, err = reverseProxy(upstream)
+		h, err = proxy.Reverse(upstream)
 	case "lean":
-		h = &lean{upstream, transport()}
+		h = &proxy.Lean{Upstream: upstream, Client: proxy.Transport()}
 	default:
 		err = fmt.Errorf("there is no %s", what)
 	}
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "listens on http://%s\n", ln.Addr())
-	return (&http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}).Serve(ln)
+	return proc.Serve(h)
 }
 
 // A rig is all processes. Gateways are on core 0, everything else on core 1.
 type rig struct {
 	dir, lathe string
-	mock       *process
-	gateways   []*process // direct, rp, lean, lathe, lathe with a tool, and those two of another binary
-	size       int64      // of lathe's binary
+	mock       *proc.Process
+	gateways   []*proc.Process // direct, rp, lean, lathe, lathe with a tool, and those two of another binary
+	size       int64           // of lathe's binary
 }
 
 // withRig starts all processes for f. With against, a binary of lathe, that one is measured too.
@@ -90,14 +87,14 @@ func withRig(against string, f func(*rig) error) error {
 	if info, err := os.Stat(r.lathe); err == nil {
 		r.size = info.Size()
 	}
-	var all []*process
+	var all []*proc.Process
 	defer func() {
 		for _, p := range all {
-			p.stop()
+			p.Stop()
 		}
 	}()
-	add := func(name string, core int, path string, args ...string) (*process, error) {
-		p, err := start(name, core, path, args...)
+	add := func(name string, core int, path string, args ...string) (*proc.Process, error) {
+		p, err := proc.Start(name, core, path, args...)
 		if err == nil {
 			all = append(all, p)
 		}
@@ -109,7 +106,7 @@ func withRig(against string, f func(*rig) error) error {
 	}
 	r.gateways = append(r.gateways, r.mock)
 	for _, name := range []string{"rp", "lean"} {
-		p, err := add(name, 0, self, "-serve", name, "-upstream", r.mock.base)
+		p, err := add(name, 0, self, "-serve", name, "-upstream", r.mock.Base)
 		if err != nil {
 			return err
 		}
@@ -121,7 +118,7 @@ func withRig(against string, f func(*rig) error) error {
 			if l.path == "" {
 				continue
 			}
-			cfg, err := config(dir, r.mock.base, tools)
+			cfg, err := config(dir, r.mock.Base, tools)
 			if err != nil {
 				return err
 			}
@@ -133,7 +130,7 @@ func withRig(against string, f func(*rig) error) error {
 			r.gateways = append(r.gateways, p)
 		}
 	}
-	if err := pin(os.Getpid(), other); err != nil {
+	if err := proc.Pin(os.Getpid(), other); err != nil {
 		return err
 	}
 	return f(r)

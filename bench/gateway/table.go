@@ -24,7 +24,7 @@ func (r *rig) tables(only string, rounds int, span time.Duration) error {
 	time.Sleep(time.Second) // nothing is at work: the memory is that of a process that waits
 	idle := map[string]int{}
 	for _, p := range r.gateways {
-		idle[p.name] = p.memory()
+		idle[p.Name] = p.Memory()
 	}
 	for _, l := range []struct {
 		what, model   string
@@ -48,7 +48,7 @@ func (r *rig) tables(only string, rounds int, span time.Duration) error {
 	}
 	fmt.Printf("\n**idle**\n\n| gateway | RSS idle MiB | listens after ms |\n|---|--:|--:|\n")
 	for _, p := range r.gateways {
-		fmt.Printf("| %s | %.1f | %d |\n", p.name, float64(idle[p.name])/1024, p.ready.Milliseconds())
+		fmt.Printf("| %s | %.1f | %d |\n", p.Name, float64(idle[p.Name])/1024, p.Ready.Milliseconds())
 	}
 	fmt.Printf("\nlathe's binary, stripped: %.1f MB\n", float64(r.size)/1e6)
 	return nil
@@ -59,11 +59,11 @@ func (r *rig) table(what, model string, stream bool, clients, rounds, most int, 
 	var failed error
 	for range rounds {
 		for i, p := range r.gateways {
-			s := load(p, newClient(p.base, model, stream), clients, most, span)
+			s := load(p, newClient(p.Base, model, stream), clients, most, span)
 			x := &rows[i]
 			x.failed, x.answers, x.rss = x.failed+s.failed, x.answers+len(s.answers), max(x.rss, s.rss)
 			if len(s.answers) == 0 {
-				return fmt.Errorf("%s, %s: %w", what, p.name, s.first)
+				return fmt.Errorf("%s, %s: %w", what, p.Name, s.first)
 			}
 			failed = errors.Join(failed, s.first)
 			x.p50, x.p99, x.first = append(x.p50, s.at(0.5, whole)), append(x.p99, s.at(0.99, whole)), append(x.first, s.at(0.5, first))
@@ -79,7 +79,7 @@ func (r *rig) table(what, model string, stream bool, clients, rounds, most int, 
 		if stream {
 			event = fmt.Sprintf("%.2f", median(x.event))
 		}
-		fmt.Printf("| %s | %d | %+d | %d | %+d | %d | %.1f | %s | %.0f | %.1f | %d |\n", p.name, us(median(x.p50)), us(median(x.p50)-median(rows[0].p50)),
+		fmt.Printf("| %s | %d | %+d | %d | %+d | %d | %.1f | %s | %.0f | %.1f | %d |\n", p.Name, us(median(x.p50)), us(median(x.p50)-median(rows[0].p50)),
 			us(median(x.p99)), us(median(x.p99)-median(rows[0].p99)), us(median(x.first)), median(x.request), event, median(x.rate), float64(x.rss)/1024, x.failed)
 	}
 	if failed != nil {
@@ -94,8 +94,8 @@ func us(d time.Duration) int64 { return d.Microseconds() }
 // comes down, in the last third of the time, to what it had in the middle one, but for a tenth.
 func (r *rig) soak(streams int, length time.Duration) error {
 	p := r.gateways[3]
-	fmt.Printf("%d streams of 2 000 tokens on lathe, one token each 5 ms, for %s; idle %.1f MiB\n", streams, length, float64(p.memory())/1024)
-	c := newClient(p.base, "p2000", true)
+	fmt.Printf("%d streams of 2 000 tokens on lathe, one token each 5 ms, for %s; idle %.1f MiB\n", streams, length, float64(p.Memory())/1024)
+	c := newClient(p.Base, "p2000", true)
 	done := make(chan *sample, 1)
 	go func() { done <- load(p, c, streams, 0, length) }()
 	began := time.Now()
@@ -119,10 +119,10 @@ func (r *rig) soak(streams int, length time.Duration) error {
 		case <-tick.C:
 			at := time.Since(began)
 			third := min(int(3*at/length), 2)
-			thirds[third] = append(thirds[third], p.memory())
+			thirds[third] = append(thirds[third], p.Memory())
 			if at-last > 10*time.Second {
 				last = at
-				fmt.Printf("%4.0f s  %.1f MiB\n", at.Seconds(), float64(p.memory())/1024)
+				fmt.Printf("%4.0f s  %.1f MiB\n", at.Seconds(), float64(p.Memory())/1024)
 			}
 		}
 	}
