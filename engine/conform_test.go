@@ -8,25 +8,27 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The scenes of every engine, on the stores of this one.
+// The scenes of every engine, on each store: executed by the supervisor, and step by step.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"memory", "sqlite"} {
-		t.Run(name, func(t *testing.T) {
+	type subject func(*testing.T, *enginetest.Stage, store.RunIndex, func(time.Time)) enginetest.Subject
+	for name, of := range map[string]subject{"supervised": enginetest.Supervised, "stepped": enginetest.Stepped} {
+		for _, over := range []string{"memory", "sqlite"} {
+			t.Run(name+"/"+over, func(t *testing.T) {
+				t.Parallel()
+				open := stores[over](t)
+				enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
+					return of(t, s, open(t).Store, nil)
+				}})
+			})
+		}
+		t.Run(name+"/postgres", func(t *testing.T) {
 			t.Parallel()
-			open := stores[name](t)
+			d := newDatabase(t)
 			enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
-				return enginetest.Supervised(t, s, open(t).Store, nil)
+				d.clock.Set(time.Now())
+				return of(t, s, openPostgres(t, d.clock.URL), d.clock.Set)
 			}})
 		})
 	}
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		d := newDatabase(t)
-		enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
-			d.clock.Set(time.Now())
-			var kept store.RunIndex = openPostgres(t, d.clock.URL)
-			return enginetest.Supervised(t, s, kept, d.clock.Set)
-		}})
-	})
 }

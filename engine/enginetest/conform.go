@@ -240,7 +240,7 @@ func (p *play) check() string {
 
 // What differs in each execution of a run.
 var (
-	volatile = []string{"time", "run_id", "request_id", "latency_ms", "first_token_ms", "expires_at", "args_digest", "started_from", "child_run_id"}
+	volatile = []string{"time", "run_id", "request_id", "latency_ms", "first_token_ms", "expires_at", "args_digest", "started_from", "child_run_id", "executor"}
 	token    = regexp.MustCompile(`\[\[secret:[^\]]*\]\]`)
 )
 
@@ -290,7 +290,12 @@ func difference(want, got string) string {
 			return "(the log ends)\n"
 		}
 		if line(a) != line(b) {
-			return fmt.Sprintf("event %d, wanted\n%sand got\n%sof these events\n%s", i+1, line(a), line(b), types(got))
+			from := 0
+			for from < min(len(line(a)), len(line(b))) && line(a)[from] == line(b)[from] {
+				from++
+			}
+			part := func(s string) string { return s[max(0, from-100):min(len(s), from+300)] }
+			return fmt.Sprintf("event %d, wanted\n%s\nand got\n%s\nof these events\n%s", i+1, part(line(a)), part(line(b)), types(got))
 		}
 	}
 	return "(nothing)"

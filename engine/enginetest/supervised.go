@@ -17,16 +17,92 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
+// A base is what the subjects of this package have in common: a store and the process of the moment.
+type base struct {
+	stage *Stage
+	kept  store.RunIndex
+	clock func(time.Time)
+
+	host   *Host
+	engine *engine.Engine
+}
+
+func newBase(s *Stage, kept store.RunIndex, clock func(time.Time)) base {
+	if clock == nil {
+		clock = func(time.Time) {}
+	}
+	return base{stage: s, kept: kept, clock: clock}
+}
+
+// begin starts a process.
+func (b *base) begin() (err error) {
+	if b.host, err = b.stage.Host(b.kept, nil); err != nil {
+		return err
+	}
+	b.engine, err = engine.New(&engine.Options{Store: b.host.Store, Sinks: []event.Sink{b.host}})
+	return err
+}
+
+// lost waits until others may claim the runs of a killed process.
+func (b *base) lost() {
+	time.Sleep(11 * time.Second) // the default of [engine.Options].Lease, and 1 s
+	b.clock(time.Now())
+}
+
+// Store implements [Subject].
+func (b *base) Store() store.RunIndex { return b.kept }
+
+// await polls the store until the run has ended or waits, settled allows it, and the log has events after the given one. late is
+// called when the run waits for a request that has expired.
+func (b *base) await(ctx context.Context, runID string, after int64, settled func() bool, late func() error) (*loop.State, error) {
+	for range 12_000 { // ten minutes
+		b.clock(time.Now())
+		s, err := engine.ReadState(ctx, b.kept, runID)
+		switch {
+		case lathe.CodeOf(err) == lathe.CodeNotFound: // it is not started yet
+		case err != nil:
+			return nil, err
+		case (s.Finished != nil || s.Paused != "") && s.LastID > after && settled():
+			return s, nil
+		case s.Paused != "" && slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.Asked && !time.Now().Before(o.ExpiresAt) }):
+			if err := late(); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
+				return nil, err
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil, fmt.Errorf("run %s neither ends nor waits", runID)
+}
+
+// Answer stores the answer to the request for approval of a call, as an endpoint for approvals does.
+func (h *Host) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
+	s, err := engine.ReadState(ctx, h.Store, runID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Open, func(o loop.OpenCall) bool { return o.ID == callID })
+	if i < 0 {
+		return errors.New("enginetest: the call is not open")
+	}
+	o := &s.Open[i]
+	h.Approvals.Await(approval.Request{Digest: digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
+		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
+	return h.Approvals.Answer(ctx, digest, *a)
+}
+
+// putResult stores the result of a client's tool.
+func (h *Host) putResult(ctx context.Context, runID, callID string, out lathe.Output) error {
+	f, err := engine.ResultSignal(runID, callID, out)
+	if err != nil {
+		return err
+	}
+	return h.Store.PutSignal(ctx, f)
+}
+
 // A supervised is a [Subject] whose processes have an [engine.Supervisor] each.
 type supervised struct {
-	t      *testing.T
-	stage  *Stage
-	kept   store.RunIndex
-	clock  func(time.Time)
-	shared bool
-
-	host    *Host
-	engine  *engine.Engine
+	base
+	shared  bool
 	runs    *engine.Supervisor
 	leave   context.CancelFunc
 	serving sync.WaitGroup
@@ -38,10 +114,7 @@ type supervised struct {
 func Supervised(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Time)) Subject {
 	t.Helper()
 	_, shared := kept.(store.Shared)
-	p := &supervised{t: t, stage: s, kept: kept, clock: clock, shared: shared}
-	if clock == nil {
-		p.clock = func(time.Time) {}
-	}
+	p := &supervised{base: newBase(s, kept, clock), shared: shared}
 	if err := p.begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +123,7 @@ func Supervised(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Tim
 
 // begin starts a process.
 func (p *supervised) begin() (err error) {
-	if p.host, err = p.stage.Host(p.kept, nil); err != nil {
-		return err
-	}
-	if p.engine, err = engine.New(&engine.Options{Store: p.host.Store, Sinks: []event.Sink{p.host}}); err != nil {
+	if err := p.base.begin(); err != nil {
 		return err
 	}
 	if p.runs, err = engine.NewSupervisor(p.engine, nil); err != nil {
@@ -78,27 +148,12 @@ func (p *supervised) Start(ctx context.Context, in *loop.Input) (string, error) 
 
 // Answer implements [Subject].
 func (p *supervised) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
-	s, err := p.engine.State(ctx, runID)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(s.Open, func(o loop.OpenCall) bool { return o.ID == callID })
-	if i < 0 {
-		return errors.New("enginetest: the call is not open")
-	}
-	o := &s.Open[i]
-	p.host.Approvals.Await(approval.Request{Digest: digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
-		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
-	return errors.Join(p.host.Approvals.Answer(ctx, digest, *a), p.wake(ctx, runID))
+	return errors.Join(p.host.Answer(ctx, runID, callID, digest, a), p.wake(ctx, runID))
 }
 
 // Result implements [Subject].
 func (p *supervised) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
-	f, err := engine.ResultSignal(runID, callID, out)
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.host.Store.PutSignal(ctx, f), p.wake(ctx, runID))
+	return errors.Join(p.host.putResult(ctx, runID, callID, out), p.wake(ctx, runID))
 }
 
 // Cancel implements [Subject].
@@ -124,23 +179,7 @@ func (p *supervised) wake(ctx context.Context, runID string) error {
 
 // Await implements [Subject].
 func (p *supervised) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
-	for range 12_000 { // ten minutes
-		p.clock(time.Now())
-		s, err := p.engine.State(ctx, runID)
-		switch {
-		case lathe.CodeOf(err) == lathe.CodeNotFound: // it is not started yet
-		case err != nil:
-			return nil, err
-		case (s.Finished != nil || s.Paused != "") && s.LastID > after && !p.runs.Owns(runID):
-			return s, nil
-		case !p.shared && s.Paused != "" && slices.ContainsFunc(s.Open, func(o loop.OpenCall) bool { return o.Asked && !time.Now().Before(o.ExpiresAt) }):
-			if err := p.wake(ctx, runID); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
-				return nil, err
-			}
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return nil, fmt.Errorf("run %s neither ends nor waits", runID)
+	return p.await(ctx, runID, after, func() bool { return !p.runs.Owns(runID) }, func() error { return p.wake(ctx, runID) })
 }
 
 // Restart implements [Subject].
@@ -149,18 +188,11 @@ func (p *supervised) Restart(_ context.Context, kill bool) error {
 		p.host.Kill()
 	}
 	p.end()
-	if kill { // others may claim its runs once its lease has ended
-		time.Sleep(lostLease)
-		p.clock(time.Now())
+	if kill {
+		p.lost()
 	}
 	return p.begin()
 }
-
-// lostLease is longer than the default of [engine.Options].Lease.
-const lostLease = 11 * time.Second
-
-// Store implements [Subject].
-func (p *supervised) Store() store.RunIndex { return p.kept }
 
 // Close implements [Subject].
 func (p *supervised) Close() { p.end() }

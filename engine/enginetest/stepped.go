@@ -1,0 +1,201 @@
+package enginetest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// A stepped is a [Subject] that decides itself when the next step of a run is executed, as engines outside of this module do: it
+// calls [engine.Engine.Step] in the process of the moment, and repeats a step that failed. What it knows of its runs is not lost with
+// a process.
+type stepped struct {
+	base
+	mu      sync.Mutex // of base.host and base.engine, which Restart replaces, and of working
+	working context.Context
+	leave   context.CancelCauseFunc // ends the process
+	ctx     context.Context
+	close   context.CancelFunc
+	runs    map[string]*steps
+	drivers sync.WaitGroup
+}
+
+// steps is one run of a stepped.
+type steps struct {
+	id      string
+	idle    atomic.Bool
+	wake    chan struct{}
+	resume  atomic.Bool
+	mu      sync.Mutex
+	cancel  bool
+	stop    context.CancelCauseFunc // ends the step in progress
+	elapsed time.Duration
+}
+
+// Stepped returns an engine that executes runs with [engine.Engine.Step] over a store as the [Subject] of a scene. clock is as of
+// [Supervised], and the scene must be in a bubble.
+func Stepped(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Time)) Subject {
+	t.Helper()
+	p := &stepped{base: newBase(s, kept, clock), runs: map[string]*steps{}}
+	p.ctx, p.close = context.WithCancel(context.Background())
+	if err := p.begin(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *stepped) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working, p.leave = context.WithCancelCause(p.ctx)
+	return p.base.begin()
+}
+
+// Start implements [Subject].
+func (p *stepped) Start(ctx context.Context, in *loop.Input) (string, error) {
+	id, err := p.engine.Accept(ctx, p.host.Loop, in)
+	if err != nil {
+		return "", err
+	}
+	r := &steps{id: id, wake: make(chan struct{}, 1), stop: func(error) {}}
+	p.runs[id] = r
+	p.drivers.Go(func() { p.drive(r) })
+	return id, nil
+}
+
+// drive executes the steps of a run until the run has ended.
+func (p *stepped) drive(r *steps) {
+	defer r.idle.Store(true)
+	var opts engine.StepOptions
+	var next *engine.NextStep
+	for p.ctx.Err() == nil {
+		out, err := p.step(r, opts)
+		if err != nil {
+			opts.After, opts.Settle = -1, opts.Settle || next != nil && next.Writes()
+			r.sleep(p.ctx, time.Second)
+			continue
+		}
+		opts, next = engine.StepOptions{After: out.LastID}, out.Next
+		switch {
+		case next != nil:
+			continue
+		case out.Status != "parked":
+			return
+		}
+		r.idle.Store(true)
+		r.sleep(p.ctx, untilExpiry(out))
+		opts.Resume = r.resume.Swap(false)
+		r.idle.Store(false)
+	}
+}
+
+// step executes one step in the process of the moment.
+func (p *stepped) step(r *steps, opts engine.StepOptions) (*engine.Step, error) {
+	p.mu.Lock()
+	e, l, working := p.engine, p.host.Loop, p.working
+	p.mu.Unlock()
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(working))
+	defer context.AfterFunc(working, func() { stop(lathe.ErrLeft) })()
+	r.mu.Lock()
+	opts.Cancel, opts.Elapsed, r.stop = r.cancel, r.elapsed, stop
+	r.mu.Unlock()
+	began := time.Now()
+	out, err := e.Step(ctx, l, r.id, &opts)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.elapsed += time.Since(began)
+	r.stop = func(error) {}
+	return out, err
+}
+
+// untilExpiry is how long a run waits if there is no input: until the first request for approval expires.
+func untilExpiry(s *engine.Step) time.Duration {
+	wait := 24 * time.Hour
+	for _, w := range s.Waiting {
+		if w.Digest != "" {
+			wait = min(wait, time.Until(w.ExpiresAt))
+		}
+	}
+	return max(wait, time.Millisecond)
+}
+
+// sleep returns after d, or when the run has input.
+func (r *steps) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.wake:
+	case <-ctx.Done():
+	}
+}
+
+// woken wakes a run after its input was stored.
+func (p *stepped) woken(runID string, err error) error {
+	if err != nil {
+		return err
+	}
+	select {
+	case p.runs[runID].wake <- struct{}{}:
+	default: // it is awake
+	}
+	return nil
+}
+
+// Answer implements [Subject].
+func (p *stepped) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
+	return p.woken(runID, p.host.Answer(ctx, runID, callID, digest, a))
+}
+
+// Result implements [Subject].
+func (p *stepped) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
+	return p.woken(runID, p.host.putResult(ctx, runID, callID, out))
+}
+
+// Cancel implements [Subject].
+func (p *stepped) Cancel(_ context.Context, runID string) error {
+	r := p.runs[runID]
+	r.mu.Lock()
+	r.cancel = true
+	r.stop(context.Canceled)
+	r.mu.Unlock()
+	return p.woken(runID, nil)
+}
+
+// Resume implements [Subject].
+func (p *stepped) Resume(_ context.Context, runID string) error {
+	p.runs[runID].resume.Store(true)
+	return p.woken(runID, nil)
+}
+
+// Await implements [Subject].
+func (p *stepped) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
+	return p.await(ctx, runID, after, p.runs[runID].idle.Load, func() error { return nil })
+}
+
+// Restart implements [Subject].
+func (p *stepped) Restart(_ context.Context, kill bool) error {
+	if kill {
+		p.host.Kill()
+	}
+	p.leave(lathe.ErrLeft)
+	if kill {
+		p.lost()
+	}
+	return p.begin()
+}
+
+// Close implements [Subject].
+func (p *stepped) Close() {
+	p.close()
+	p.leave(lathe.ErrLeft)
+	p.drivers.Wait()
+}
