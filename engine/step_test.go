@@ -120,7 +120,7 @@ func (m *turns) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.
 	}
 }
 
-// Each model call and each tool call is a step of its own, whose result says what follows. The log is that of one run.
+// Each model call and each tool call is a step of its own, whose result says what follows.
 func TestStepsOfARun(t *testing.T) {
 	t.Parallel()
 	write, kept := &counter{}, store.NewMemory(nil)
@@ -137,15 +137,6 @@ func TestStepsOfARun(t *testing.T) {
 		t.Errorf("a step of a run that has ended: %+v", again)
 	}
 	s.accept(t) // changes nothing
-	whole := store.NewMemory(nil)
-	in := input()
-	in.Run.RunID, in.Park = "run_1", true
-	if _, err := newEngine(t, &engine.Options{Store: whole}).Run(t.Context(), stepLoop(t, &counter{})(), in, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := kinds(t, kept), kinds(t, whole); got != want {
-		t.Errorf("the log in steps:\n%s\nand in one go:\n%s", got, want)
-	}
 }
 
 // kinds returns the events of run_1 by type and call.
@@ -251,8 +242,7 @@ func TestStepSettles(t *testing.T) {
 	}
 }
 
-// A run that waits says for what, and a step changes nothing until the answer is there. A run that has made no progress again and
-// again is set aside, and resumed when a caller asks for it.
+// A run that waits says for what, and a step changes nothing until the answer is there.
 func TestStepOfARunThatWaits(t *testing.T) {
 	t.Parallel()
 	kept, c, d := store.NewMemory(nil), &counter{}, &approvals{}
@@ -270,25 +260,6 @@ func TestStepOfARunThatWaits(t *testing.T) {
 	}
 	if out = s.step(t, engine.StepOptions{}); out.Next == nil || c.count() != 1 {
 		t.Errorf("the step after the answer: %+v, the tool ran %d times", out, c.count())
-	}
-	for range 5 { // what a process leaves behind that ends before the model has answered
-		state, err := engine.ReadState(t.Context(), kept, "run_1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := event.Event{ID: state.LastID + 1, RunID: "run_1", Turn: state.Turn, Time: time.Unix(0, 0), Data: &event.RunResumed{Reason: lathe.ReasonInterrupted, Pending: []string{}}}
-		if _, err := kept.Append(t.Context(), "run_1", state.LastID, e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out = s.step(t, engine.StepOptions{}); out.Reason != lathe.ReasonInterrupted || out.Status != "parked" {
-		t.Errorf("a run without progress: %+v", out)
-	}
-	if out = s.step(t, engine.StepOptions{}); out.Reason != lathe.ReasonInterrupted {
-		t.Errorf("it is not resumed by itself: %+v", out)
-	}
-	if out = s.step(t, engine.StepOptions{Resume: true}); out.Reason != lathe.ReasonAnswered {
-		t.Errorf("a caller resumes it: %+v", out)
 	}
 }
 

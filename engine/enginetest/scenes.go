@@ -246,6 +246,14 @@ var scenes = []scene{
 			p.Error("a call beyond the limit was executed")
 		}
 	}},
+	{"a call that the policy denies", Script{Turns: []Turn{Ask(1, Never, Pay), Reply("done")}}, func(p *play) {
+		p.start()
+		p.await(lathe.ReasonAnswered)
+		p.results("c1_0 policy_denied", "c1_1 ok")
+		if p.deeds("c1_0") != 0 {
+			p.Error("the denied call was executed")
+		}
+	}},
 	{"an unknown tool", Script{Turns: []Turn{Ask(1, "nothing", Pay), Reply("done")}}, func(p *play) {
 		p.start()
 		p.await(lathe.ReasonAnswered)

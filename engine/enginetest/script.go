@@ -40,8 +40,9 @@ const (
 	AskPut = "ask_put" // is idempotent, and needs an approval
 	Mine   = "mine"    // is the client's
 	// Those below are only in [Conform].
-	Book = "book" // writes, and its outcome can be checked
-	Tell = "tell" // only reads, and returns a secret and what the model may not see
+	Book  = "book"  // writes, and its outcome can be checked
+	Tell  = "tell"  // only reads, and returns a secret and what the model may not see
+	Never = "never" // writes, and is denied
 )
 
 // effects of the tools that the server executes.

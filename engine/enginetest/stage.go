@@ -138,7 +138,7 @@ func (s *Stage) Host(kept store.RunIndex, now func() time.Time) (*Host, error) {
 		return nil, err
 	}
 	secrets := &tool.Secrets{Known: map[string]secret.Secret{"KEY": secret.New(stageSecret)}}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: judge{}, Approver: h.Approvals, Now: now, Secrets: secrets})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: stageJudge{}, Approver: h.Approvals, Now: now, Secrets: secrets})
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +185,20 @@ const stageSecret = "correct-horse-battery"
 // stageEffects are the tools of the stage.
 var stageEffects = func() map[string]lathe.Effect {
 	m := maps.Clone(effects)
-	m[Book], m[Tell] = lathe.Writes, lathe.ReadOnly
+	m[Book], m[Tell], m[Never] = lathe.Writes, lathe.ReadOnly, lathe.Writes
 	return m
 }()
+
+// stageJudge is the policy of every process.
+type stageJudge struct{ judge }
+
+// Call implements [lathe.Policy].
+func (j stageJudge) Call(c *lathe.CallInfo) lathe.Verdict {
+	if c.Tool.Name == Never {
+		return lathe.Verdict{Decision: lathe.Deny, Rule: "sim"}
+	}
+	return j.judge.Call(c)
+}
 
 // A prop is a tool of one process.
 type prop struct {

@@ -17,9 +17,7 @@ import (
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
-	"github.com/lathe-run/lathe/tool"
 )
 
 // Each model call and each tool call is an activity, and the log is that of a run which was executed in one go.
@@ -275,50 +273,6 @@ func TestContinueAsNew(t *testing.T) {
 	second.check()
 	if log := kinds(t, first.kept); strings.Contains(log, "RunResumed") || second.results() != "a ok" {
 		t.Errorf("results %s\n%s", second.results(), log)
-	}
-}
-
-// Policy, redaction and limits are those of the runner.
-func TestTheRunnerDecides(t *testing.T) {
-	t.Parallel()
-	secret := tool.Func("leak", "Leaks.", func(context.Context, struct{}) (map[string]string, error) {
-		return map[string]string{"shown": "yes", "hidden": "no"}, nil
-	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"shown"}})
-	never := tool.Func("never", "Is denied.", func(context.Context, struct{}) (string, error) { return "", nil }, &tool.FuncOptions{Effect: lathe.Writes, Show: []string{"*"}})
-	w := newWorld(t, script{calls("a leak", "b never", "c none"), lathe.Assistant("done")}, nil, secret, never)
-	if out, err := w.start(); err != nil || out.Reason != lathe.ReasonAnswered {
-		t.Fatalf("%+v, %v", out, err)
-	}
-	w.check()
-	if got := w.results(); got != "a ok, b policy_denied, c unknown_tool" && got != "a ok, b unknown_tool, c unknown_tool" {
-		t.Errorf("results %s", got)
-	}
-	if got := w.state().Messages[2].Parts[0].(lathe.ToolResult).Content; got != `{"shown":"yes"}` {
-		t.Errorf("the model got %s", got)
-	}
-	again := newWorld(t, script{calls("a never"), calls("b look"), calls("c look"), calls("d look"), calls("e look"), calls("f look"), calls("g look"), lathe.Assistant("done")}, nil)
-	again.w.opts.LoopFor = limited(again)
-	if out, err := again.start(); err != nil || out.Reason != lathe.ReasonMaxIterations {
-		t.Errorf("beyond max_iterations: %+v, %v", out, err)
-	}
-}
-
-// limited returns the loops of the world with a limit of three turns.
-func limited(w *world) func(string) (*loop.Loop, error) {
-	return func(string) (*loop.Loop, error) {
-		set, err := tool.NewSet(tool.Func("look", "Looks.", w.Done(w.reads), &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
-		if err != nil {
-			return nil, err
-		}
-		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
-		if err != nil {
-			return nil, err
-		}
-		messages := script{}
-		for _, id := range []string{"a", "b", "c", "d", "e"} {
-			messages = append(messages, calls(id+" look"))
-		}
-		return loop.New(messages, runner, &loop.Options{Limits: lathe.Limits{MaxIterations: 3}, Settings: lathe.Settings{OnLimit: lathe.OnLimitStop}})
 	}
 }
 
