@@ -120,7 +120,7 @@ var rules = []rule{
 	{path: "guest", imports: []string{"", "engine", "event", "internal/rawjson", "internal/wasmrt", "internal/wire/openai", "loop", "policy", "tool"}, std: []string{"os"}},
 	{path: "lathetest", imports: []string{"", "event", "loop", "policy", "tool"}},
 	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/visible", "tool", "internal/shorten", "internal/stack"}},
-	{path: "engine", imports: []string{"", "event", "loop", "store"}},
+	{path: "engine", imports: []string{"", "event", "internal/lazy", "loop", "store"}},
 	{path: "engine/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "secret", "store", "tool"}},
 	{path: "lab/replay", imports: []string{"", "engine", "event", "internal/rawjson", "loop", "store", "tool"}},
 	{path: "server/console", std: []string{"net/http"}},

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -183,12 +184,12 @@ func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Ev
 }
 
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.StoreTimeout)
-	defer cancel()
+	within := lazy.Timeout(ctx, e.opts.StoreTimeout)
+	defer within.Cancel()
 	err := errors.New("the store panicked")
 	func() {
 		defer func() { _ = recover() }() // its value may hold content
-		_, err = e.opts.Store.Append(ctx, runID, 0, events...)
+		_, err = e.opts.Store.Append(within, runID, 0, events...)
 	}()
 	if err != nil {
 		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err), "cause", storeCause(err))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -216,6 +217,7 @@ type stamper struct {
 	in        loop.Input
 	run       *lathe.RunInfo // of in
 	cancel    context.CancelCauseFunc
+	unending  context.Context // of appends; nil until the first one
 	own       []event.Sink
 	log       store.Store  // nil: the events of the run are not stored
 	owned     *claimHandle // nil: the store is not shared
@@ -298,9 +300,12 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	if s.log == nil && s.engine.opts.Audit == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.engine.opts.StoreTimeout)
-	defer cancel()
-	if err := s.append(ctx, ev); err != nil {
+	if s.unending == nil {
+		s.unending = context.WithoutCancel(ctx)
+	}
+	within := lazy.Timeout(s.unending, s.engine.opts.StoreTimeout)
+	defer within.Cancel()
+	if err := s.append(within, ev); err != nil {
 		if s.step != nil { // the step is repeated
 			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
 			s.cancel(s.lost)

@@ -1,5 +1,5 @@
-// Package lazy compiles regular expressions on first use, so that a program that does not use them
-// does not pay for them at each start.
+// Package lazy makes values on first use: regular expressions, which a program that does not use them does not pay for at each
+// start, and the timers of deadlines that nothing waits for.
 package lazy
 
 import (
