@@ -104,7 +104,9 @@ type journal struct {
 	of       *usage
 	events   []event.Event
 	sum      Summary       // of events
-	finished *list.Element // nil until the run has ended
+	finished *list.Element // among the finished runs; nil until the run has ended
+	own      *list.Element // among those of its principal
+	ended    int64         // the number of its end, among all ends
 	claim    claim
 	signals  []Signal
 	bytes    int64 // what it takes
@@ -160,7 +162,11 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		j.of.runs++
 		s.kept.runs[runID] = j
 	}
-	j.events = append(j.events, copies...)
+	if len(j.events) == 0 {
+		j.events = copies
+	} else {
+		j.events = append(j.events, copies...)
+	}
 	s.kept.weigh(j, size)
 	for i := range copies {
 		j.sum.Apply(&copies[i])

@@ -22,15 +22,19 @@ type journals struct {
 	bytes    int64                // of all runs
 	usages   map[string]*usage    // by principal; of those that have runs
 	finished *list.List           // of *journal, in the order in which they finished
+	ends     int64                // how often a run has finished
 	gone     map[string]GoneError // the runs that were retired, by id
 }
 
 // A holding counts the runs of one principal.
 type usage struct {
-	principal      string
-	runs, finished int   // finished are some of the runs
-	bytes, done    int64 // of the runs, and of those that have finished
+	principal   string
+	runs        int
+	finished    *list.List // of *journal, in the order in which they finished; they are some of the runs
+	bytes, done int64      // of the runs, and of those that have finished
 }
+
+func newUsage(principal string) *usage { return &usage{principal: principal, finished: list.New()} }
 
 // principalOf returns the principal of the run that begins with the events.
 func principalOf(events []event.Event) string {
@@ -46,7 +50,7 @@ func principalOf(events []event.Event) string {
 func (k *journals) usageOf(principal string) *usage {
 	h := k.usages[principal]
 	if h == nil {
-		h = &usage{principal: principal}
+		h = newUsage(principal)
 		k.usages[principal] = h
 	}
 	return h
@@ -63,7 +67,7 @@ func (k *journals) part() int64 { return k.maxBytes / int64(k.share) }
 func (k *journals) evictFor(principal string, size int64) error {
 	h := k.usages[principal]
 	if h == nil {
-		h = &usage{principal: principal}
+		h = newUsage(principal)
 	}
 	if err := k.checkQuota(h, size); err != nil {
 		return err
@@ -80,7 +84,7 @@ func (k *journals) evictFor(principal string, size int64) error {
 
 // checkQuota returns an error if a run of size bytes would exceed a limit even after all finished runs were removed.
 func (k *journals) checkQuota(h *usage, size int64) error {
-	going, own := len(k.runs)-k.finished.Len(), h.runs-h.finished
+	going, own := len(k.runs)-k.finished.Len(), h.runs-h.finished.Len()
 	switch {
 	case going >= k.maxRuns:
 		return fmt.Errorf("max_runs: %d runs are kept and none has finished", going)
@@ -117,10 +121,10 @@ func (k *journals) trimPart(h *usage, size int64, keep *journal) {
 	if k.maxBytes == 0 || !k.bounded(h) {
 		return
 	}
-	for e := k.finished.Front(); e != nil && h.bytes > k.part()-size; {
+	for e := h.finished.Front(); e != nil && h.bytes > k.part()-size; {
 		j := e.Value.(*journal)
 		e = e.Next()
-		if j.of == h && j != keep {
+		if j != keep {
 			k.retire(j.id)
 		}
 	}
@@ -129,21 +133,28 @@ func (k *journals) trimPart(h *usage, size int64, keep *journal) {
 func (h *usage) all() int64    { return h.bytes }
 func (h *usage) open() int64   { return h.bytes - h.done }
 func (h *usage) weight() int64 { return h.done }
-func (h *usage) count() int64  { return int64(h.finished) }
+func (h *usage) count() int64  { return int64(h.finished.Len()) }
 
 // victim returns the finished run to remove next: the one that finished first. If principals share the store, it is the
-// first one of the principal for which has is largest.
+// first one of the principal for which has is largest, and of several such principals the one that finished first. Its cost
+// grows with the principals that have runs, and not with the runs.
 func (k *journals) victim(has func(*usage) int64) string {
 	first := k.finished.Front().Value.(*journal)
 	if k.share == 1 {
 		return first.id
 	}
-	for e := k.finished.Front(); e != nil; e = e.Next() {
-		if j := e.Value.(*journal); has(j.of) > has(first.of) {
-			first = j
+	most := first
+	for _, h := range k.usages {
+		e := h.finished.Front()
+		if e == nil {
+			continue
+		}
+		j := e.Value.(*journal)
+		if n, m := has(h), has(most.of); n > m || n == m && j.ended < most.ended {
+			most = j
 		}
 	}
-	return first.id
+	return most.id
 }
 
 // weigh adds size bytes to what the run takes.
@@ -181,8 +192,9 @@ func (k *journals) noteEnd(j *journal) {
 	if j.finished != nil {
 		return
 	}
-	j.finished = k.finished.PushBack(j)
-	j.of.finished++
+	k.ends++
+	j.ended = k.ends
+	j.finished, j.own = k.finished.PushBack(j), j.of.finished.PushBack(j)
 	j.of.done += j.bytes
 	if k.finished.Len() > k.maxFinished {
 		k.retire(k.victim((*usage).count))
@@ -196,8 +208,8 @@ func (k *journals) goesOn(j *journal) {
 		return
 	}
 	k.finished.Remove(j.finished)
-	j.finished = nil
-	j.of.finished--
+	j.of.finished.Remove(j.own)
+	j.finished, j.own = nil, nil
 	j.of.done -= j.bytes
 }
 
