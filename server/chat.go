@@ -169,10 +169,7 @@ func (h *chatHandler) readChat(r *http.Request, c *caller, pr *protocol) (_ *cha
 		return nil, p
 	}
 	a := &chat{handler: h, caller: c, members: members{protocol: pr, req: req}, unlock: func() {}, socket: socket, warm: warm,
-		head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
-	if h.opts.Approvals != nil && h.opts.Index != nil {
-		a.server, a.equal = serverFlag(r), a.sumRequest()
-	}
+		from: r, head: wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}}
 	if a.fresh, p = asksAnew(r); p != nil {
 		return nil, p
 	}
@@ -271,7 +268,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 			a.attach(m, v)
 			return nil
 		}
-		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.equal)
+		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
 	}
 	if in.Park && (asks || len(req.Tools) > 0) {
 		in.Run.Labels = withLabel(in.Run.Labels, labelConversation, j.sum)
@@ -288,7 +285,7 @@ func (h *chatHandler) planChat(ctx context.Context, a *chat, options *requestOpt
 	a.storeRequest()
 	a.job = job{loop: m.Loop, in: in, detach: options.detach, holds: a.holds}
 	if asks {
-		a.job.note = &waitingNote{h.turns, a.equal}
+		a.job.note = &waitingNote{h.turns, a.digest()}
 	}
 	if !options.detach && options.session == "" && !a.durable() {
 		a.job.due = c.due(req.Tools)

@@ -43,9 +43,9 @@ type chat struct {
 	follows   bool      // another request or process executes the run: events that were missed are read from its log
 	turnText  string    // if follows is set: the text of the current turn that was written
 
-	server string     // the flag with which commands use this server
-	equal  requestSum // digest of the request
-	fresh  bool       // the client requests a new run, even if an equal request has one
+	from  *http.Request // or the one that opened the socket; nil: the answer is read from the store
+	equal requestSum    // digest of the request; zero until digest is called
+	fresh bool          // the client requests a new run, even if an equal request has one
 
 	plain     bool   // the request has no object `lathe`, so that none is expected in the answer
 	relayed   bool   // bytes of the model server were written

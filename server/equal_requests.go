@@ -38,6 +38,14 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 // A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
 type requestSum [sha256.Size]byte
 
+// digest returns the digest of the request. It is computed when it is first needed: a request that is relayed needs none.
+func (a *chat) digest() requestSum {
+	if a.equal == (requestSum{}) {
+		a.equal = a.sumRequest()
+	}
+	return a.equal
+}
+
 // sumRequest returns the digest of the request, whose body was checked. The order of members does not count, at any depth: Codex
 // writes the members of client_metadata in another order each time it sends a request again.
 func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
@@ -96,7 +104,7 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 // equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
 // got since it waited; nil: there is none.
 func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
-	t := h.turns.store.find(a.equal.key())
+	t := h.turns.store.find(a.digest().key())
 	if t == nil {
 		return nil
 	}
@@ -105,7 +113,7 @@ func (h *chatHandler) equalRun(ctx context.Context, a *chat) *runView {
 	if p == nil && v.state.Finished == nil && (v.state.Paused == "" || v.state.Paused == lathe.ReasonAwaitingApproval) {
 		return v
 	}
-	h.turns.store.remove(a.equal.key())
+	h.turns.store.remove(a.digest().key())
 	if p != nil || v.state.Finished == nil || v.state.Finished.Reason.Status() != "completed" {
 		return nil
 	}

@@ -60,7 +60,7 @@ type inflightRun struct {
 
 	mu      sync.Mutex
 	clients int           // that wait for the run; without any it is cancelled
-	quit    func()        // removes the client that began it, once
+	left    bool          // the client that began it has left
 	among   *inflightRuns // nil: the supervisor tracks it
 	wake    func()        // called when over is closed; nil: not called
 }
@@ -168,11 +168,21 @@ func (f *inflightRun) leave() {
 	}
 }
 
+// quit removes the client that began the run. Further calls do nothing.
+func (f *inflightRun) quit() {
+	f.mu.Lock()
+	left := f.left
+	f.left = true
+	f.mu.Unlock()
+	if !left {
+		f.leave()
+	}
+}
+
 // register returns the inflightRun of a run that a request executes, and a context that is cancelled with the run.
 func (ex *executor) register(ctx context.Context, c *caller, j *job, wake func()) (context.Context, *inflightRun) {
 	j.name(ex, c)
 	f := &inflightRun{over: make(chan struct{}), id: c.runID, among: &ex.inflight, wake: wake, clients: 1}
-	f.quit = sync.OnceFunc(f.leave)
 	asked := ctx
 	ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if j.track != nil {

@@ -81,10 +81,7 @@ func (h *chatHandler) trackChat(a *chat) {
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {
 		return
 	}
-	if a.equal == (requestSum{}) {
-		a.equal = a.sumRequest()
-	}
-	a.job.track = &tracked{earlier: h.earlier, digest: store.RequestDigest(a.equal), arrived: c.arrived, mayWrite: c.setup.mayWrite,
+	a.job.track = &tracked{earlier: h.earlier, digest: store.RequestDigest(a.digest()), arrived: c.arrived, mayWrite: c.setup.mayWrite,
 		durable: a.job.due == nil, fresh: a.fresh, runID: a.job.follow}
 }
 

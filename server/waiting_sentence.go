@@ -25,15 +25,18 @@ func (a *chat) waitingFor(res *event.Result) string {
 	if len(res.Pending) != 1 {
 		command = "lathe runs show "
 	}
-	return a.caller.setup.waiting.Render(a.caller.runID, tools, command+a.caller.runID+a.server)
+	return a.caller.setup.waiting.Render(a.caller.runID, tools, command+a.caller.runID+serverFlag(a.from))
 }
 
 // defaultAddr is where the command line looks for a daemon by itself.
 const defaultAddr = "127.0.0.1:8700"
 
 // serverFlag returns the flag by which the command line reaches the address that the request came to; "" where it
-// looks there by itself.
+// looks there by itself, and if r is nil.
 func serverFlag(r *http.Request) string {
+	if r == nil {
+		return ""
+	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil || local.String() == defaultAddr {
 		return ""

@@ -1,0 +1,84 @@
+//go:build !race
+
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/provider"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// answers is a transport that answers each request with the same body.
+type answers string
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	_ = r.Body.Close()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(string(a))), ContentLength: int64(len(a)), Request: r}, nil
+}
+
+// maxRelayAllocs is the ceiling of the allocations of a relayed request without those of net/http: of the request's plan, its
+// run with four events, the copy of the run in the store, two log lines of the run and one of the request, and about 20 of the test itself.
+const maxRelayAllocs = 150
+
+func TestRelayedRequestAllocatesLittle(t *testing.T) {
+	const message = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"word"},` +
+		`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`
+	chat, err := provider.OpenAI("m", &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: answers(message)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{ReadOnly: lathe.Allow}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loop.New(chat, runner, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := store.NewMemory(&store.MemoryOptions{MaxRuns: 64, Share: 4})
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	metrics := observe.NewMetrics(nil)
+	eng := newEngine(t, &engine.Options{Store: kept, FlushBeforeEnd: true, Sinks: []event.Sink{metrics, observe.NewSlog(log), observe.NewBus(nil)}, Log: log})
+	g, err := server.New(&server.Options{Setup: server.Setup{Models: oneModel{&server.Model{Loop: l}}}, Engine: eng, Metrics: metrics, Log: log,
+		Index: kept, Approvals: approval.NewQueue(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(ask("m", "Say something.", ""))
+	n := testing.AllocsPerRun(200, func() {
+		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(body))
+		r.Host, r.RemoteAddr = "127.0.0.1:8700", "127.0.0.1:1024"
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.Body.String() != message {
+			t.Fatalf("%d: %s", w.Code, w.Body)
+		}
+	})
+	if n > maxRelayAllocs {
+		t.Errorf("%v allocations, at most %d are allowed", n, maxRelayAllocs)
+	}
+	t.Logf("%v allocations", n)
+}
