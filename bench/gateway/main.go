@@ -22,6 +22,7 @@ func main() {
 	streams := flag.Int("streams", 0, "streams at once, of the one load on lathe alone")
 	length := flag.Duration("for", 10*time.Minute, "how long that load takes")
 	only := flag.String("only", "", "make only the tables whose title has this `text`")
+	lathe := flag.String("lathe", "", "`path` of the binary of lathe to measure; without it the one of this source is built")
 	against := flag.String("against", "", "`path` of another binary of lathe, such as one of before a change, measured beside this one")
 	flag.Parse()
 	var err error
@@ -29,9 +30,9 @@ func main() {
 	case *serve != "":
 		err = be(*serve, *upstream)
 	case *streams > 0:
-		err = withRig("", func(r *rig) error { return r.soak(*streams, *length) })
+		err = withRig(*lathe, "", func(r *rig) error { return r.soak(*streams, *length) })
 	default:
-		err = withRig(*against, func(r *rig) error { return r.tables(*only, *rounds, *span) })
+		err = withRig(*lathe, *against, func(r *rig) error { return r.tables(*only, *rounds, *span) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
@@ -66,8 +67,9 @@ type rig struct {
 	size       int64           // of lathe's binary
 }
 
-// withRig starts all processes for f. With against, a binary of lathe, that one is measured too.
-func withRig(against string, f func(*rig) error) error {
+// withRig starts all processes for f. It builds lathe from this source unless path names a binary. With against, a
+// binary of lathe, that one is measured too.
+func withRig(path, against string, f func(*rig) error) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -77,12 +79,15 @@ func withRig(against string, f func(*rig) error) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := &rig{dir: dir, lathe: filepath.Join(dir, "lathe")}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", r.lathe, "./cmd/lathe")
-	build.Dir, build.Stderr = "..", os.Stderr
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("building lathe (run this in bench/): %w", err)
+	r := &rig{dir: dir, lathe: path}
+	if path == "" {
+		r.lathe = filepath.Join(dir, "lathe")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", r.lathe, "./cmd/lathe")
+		build.Dir, build.Stderr = "..", os.Stderr
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("building lathe (run this in bench/): %w", err)
+		}
 	}
 	if info, err := os.Stat(r.lathe); err == nil {
 		r.size = info.Size()
