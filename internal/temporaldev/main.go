@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -53,6 +54,9 @@ func run(args []string, out io.Writer) error {
 		var value any
 		if err := json.Unmarshal([]byte(text), &value); !ok || err != nil {
 			return errors.New("want KEY=JSON")
+		}
+		if n, ok := value.(float64); ok && n == math.Trunc(n) {
+			value = int(n) // settings of whole numbers refuse a float64
 		}
 		settings[dynamicconfig.MakeKey(key)] = value
 		return nil
