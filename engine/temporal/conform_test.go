@@ -68,6 +68,7 @@ type envRun struct {
 	waits   chan struct{} // receives when the run is held
 	release chan struct{} // and when it is not any more
 	done    chan struct{} // closed at the end of the workflow
+	busy    chan struct{} // full while a step is executed
 }
 
 func (p *subject) now() time.Time {
@@ -104,7 +105,7 @@ func (p *subject) begin() error {
 
 // Start implements [enginetest.Subject].
 func (p *subject) Start(ctx context.Context, in *loop.Input) (string, error) {
-	r := &envRun{waits: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{})}
+	r := &envRun{waits: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{}), busy: make(chan struct{}, 1)}
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	r.env = suite.NewTestWorkflowEnvironment()
@@ -124,6 +125,8 @@ func (p *subject) Start(ctx context.Context, in *loop.Input) (string, error) {
 		r.env.OnActivity(name, mock.Anything, mock.Anything).Return(func(ctx context.Context, in *stepInput) (*stepOutput, error) {
 			ctx, stop := context.WithCancelCause(ctx)
 			defer stop(nil)
+			r.busy <- struct{}{} // unlike a server, the environment does not wait for an activity that it cancels
+			defer func() { <-r.busy }()
 			p.stopBy(in.RunID+activity.GetInfo(ctx).ActivityID, stop)
 			now := p.current()
 			out, err := now.flow.step(ctx, in)
