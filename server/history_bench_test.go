@@ -28,6 +28,10 @@ var historyForms = map[string]historyForm{
 		`,{"type":"message","role":"user","content":[{"type":"input_text","text":"N TEXT"}]},{"type":"function_call","call_id":"call_N","name":"weather","arguments":"{\"city\":\"Oslo\",\"note\":\"NOTE\"}"},` +
 			`{"type":"function_call_output","call_id":"call_N","output":"TEXT"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"TEXT"}]}`,
 		`,{"type":"message","role":"user","content":[{"type":"input_text","text":"And now?"}]}]}`},
+	"gemini": {"/v1beta/models/m:streamGenerateContent?alt=sse", `{"tools":[{"functionDeclarations":[{"name":"weather"}]}],"contents":[{"role":"user","parts":[{"text":"Be brief."}]}`,
+		`,{"role":"user","parts":[{"text":"N TEXT"}]},{"role":"model","parts":[{"functionCall":{"name":"weather","args":{"city":"Oslo","note":"NOTE"}}}]},` +
+			`{"role":"user","parts":[{"functionResponse":{"name":"weather","response":{"result":"TEXT"}}}]},{"role":"model","parts":[{"text":"TEXT"}]}`,
+		`,{"role":"user","parts":[{"text":"And now?"}]}]}`},
 }
 
 // conversation returns a request whose messages have about size bytes in messages of half a kilobyte: questions, calls of a
@@ -44,7 +48,7 @@ func (f *historyForm) conversation(size int) string {
 }
 
 // The cost of a request grows with its history: bytes per second of requests that are relayed, and of requests that make a run
-// with tools of this server, on three wires. Sockets are not part of it.
+// with tools of this server, on four wires. Sockets are not part of it.
 func BenchmarkHistory(b *testing.B) {
 	stream := chunk(roleChunk, "null") + strings.Repeat(chunk(`{"content":"word "}`, "null"), 5) + chunk(`{}`, `"stop"`) + usageChunk + "data: [DONE]\n\n"
 	up := transportFunc(func(r *http.Request) (*http.Response, error) {
@@ -54,7 +58,7 @@ func BenchmarkHistory(b *testing.B) {
 	for _, mode := range []struct {
 		name, wire string
 		tools      bool
-	}{{"relayed", "chat", false}, {"tools", "chat", true}, {"messages", "messages", true}, {"responses", "responses", true}} {
+	}{{"relayed", "chat", false}, {"tools", "chat", true}, {"messages", "messages", true}, {"responses", "responses", true}, {"gemini", "gemini", true}} {
 		for _, size := range []int{10_000, 100_000, 1_000_000, 5_000_000} {
 			b.Run(fmt.Sprintf("%s/%dKB", mode.name, size/1000), func(b *testing.B) {
 				form := historyForms[mode.wire]

@@ -55,6 +55,28 @@ func Join(at, name string) string {
 // Element returns the path of an element of the array at the path at.
 func Element(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
+// Within returns err with the path at before the path of the member that it names. A nil err stays nil.
+func Within(at string, err *APIError) *APIError {
+	if err != nil {
+		err.Param = within(at, err.Param)
+	}
+	return err
+}
+
+// PathsWithin puts the path at before each of the paths, which are those of members of the value there.
+func PathsWithin(at string, paths []string) {
+	for i, path := range paths {
+		paths[i] = within(at, path)
+	}
+}
+
+func within(at, path string) string {
+	if path == "" || path[0] == '.' || path[0] == '[' {
+		return at + path
+	}
+	return Join(at, path)
+}
+
 // RejectAmbiguousMember returns an error if obj has a member whose name is not one of names but equals one under Unicode case folding. A
 // server that ignores case would read such a member in place of the one that was checked. The error's code is
 // ambiguous_member.
@@ -147,6 +169,23 @@ func ParsePointer[T any](v []byte, param string, parse func([]byte, string) (T, 
 		return nil, err
 	}
 	return &x, nil
+}
+
+// OtherMembers returns copies of the members of obj, a part of the text of index or another text, that are not null and whose names
+// are not among names. index may be nil.
+func OtherMembers(index *rawjson.Index, obj []byte, names ...string) (out []lathe.Member) {
+next:
+	for key, v := range index.Members(obj) {
+		for _, name := range names {
+			if rawjson.EqualKey(key, name) {
+				continue next
+			}
+		}
+		if string(v) != "null" {
+			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
+		}
+	}
+	return out
 }
 
 // Members returns copies of the members of obj that are not null and for whose names except returns false. A nil except

@@ -325,7 +325,7 @@ func (a *Assembler) close() {
 
 // takeOther reads a part that is not only text.
 func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
-	p, err := parsePart(part, "")
+	p, err := parsePart(nil, part, "")
 	if err != nil {
 		a.damage(faultUnknownContent)
 		a.close()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -39,7 +38,7 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 	}
 	c := &conversation{r: r, messages: r.Messages, ids: map[string]int{}, byID: map[string][]int{}, byName: map[string][]int{}}
 	i := 0
-	for el := range rawjson.Elements(v) {
+	for el := range r.index.Elements(v) {
 		if err := c.add(el, wire.Element("contents", i)); err != nil {
 			return err
 		}
@@ -58,7 +57,7 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 }
 
 func (c *conversation) add(v []byte, at string) *wire.APIError {
-	members, err := contentNames.read(v, at)
+	members, err := contentNames.read(c.r.index, v, at)
 	if err != nil {
 		return err
 	}
@@ -107,9 +106,9 @@ func (c *conversation) addModel(parts []byte, at string, extra []lathe.Member) *
 	}
 	m.Extra = append(m.Extra, extra...)
 	seen := 0
-	err := eachPart(parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
+	err := eachPart(c.r.index, parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
 		seen++
-		p, err := parsePart(v, at)
+		p, err := parsePart(c.r.index, v, at)
 		if err != nil {
 			return err
 		}
@@ -217,9 +216,9 @@ func (c *conversation) addUser(parts []byte, at string, extra []lathe.Member) *w
 	c.endMessage()
 	m := lathe.Message{Role: lathe.RoleUser, Wire: lathe.WireGemini, Extra: extra}
 	seen := 0
-	err := eachPart(parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
+	err := eachPart(c.r.index, parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
 		seen++
-		p, err := parsePart(v, at)
+		p, err := parsePart(c.r.index, v, at)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,27 +50,25 @@ type member struct {
 	value []byte
 }
 
-// read returns the members of the object at the path at. It returns an error for names that other parsers may take for one of
+// read returns the members of the object at the path at, a part of the text of index or another text. index may be nil. It returns an error for names that other parsers may take for one of
 // the set.
-func (s *nameSet) read(obj []byte, at string) ([]member, *wire.APIError) {
+func (s *nameSet) read(index *rawjson.Index, obj []byte, at string) ([]member, *wire.APIError) {
 	if wire.Kind(obj) != '{' {
 		return nil, wire.BadRequest(at, "Must be an object.")
 	}
-	if as, name := s.exact.LikeMember(obj); name != "" {
-		return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
-	}
 	var out []member
-	seen := map[string]bool{}
-	for key, v := range rawjson.Members(obj) {
+	for key, v := range index.Members(obj) {
+		if as, name := s.exact.LikeKey(key); name != "" {
+			return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
+		}
 		if string(v) == "null" {
 			continue
 		}
-		m := member{name: rawjson.Text(key), value: v}
+		m := member{name: s.exact.Text(key), value: v}
 		if camel, ok := s.camel[m.name]; ok {
-			if seen[camel] {
+			if slices.ContainsFunc(out, func(m member) bool { return m.known && m.name == camel }) {
 				return nil, ambiguous(wire.Join(at, m.name), "The member is there twice, in two spellings. Send it once, as %s.", camel)
 			}
-			seen[camel] = true
 			m.name, m.known = camel, true
 		}
 		out = append(out, m)

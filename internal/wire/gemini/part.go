@@ -33,8 +33,8 @@ type rawPart struct {
 }
 
 // parsePart reads the members of a part. A part has at most one member with data.
-func parsePart(v []byte, at string) (*rawPart, *wire.APIError) {
-	members, err := partNames.read(v, at)
+func parsePart(index *rawjson.Index, v []byte, at string) (*rawPart, *wire.APIError) {
+	members, err := partNames.read(index, v, at)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (p *rawPart) blob(at string) (lathe.Blob, *wire.APIError) {
 
 // parseBlob parses the value of inlineData or fileData. rest are the members that Blob has no field for.
 func parseBlob(v []byte, at string) (b lathe.Blob, rest []lathe.Member, err *wire.APIError) {
-	members, err := blobNames.read(v, at)
+	members, err := blobNames.read(nil, v, at)
 	if err != nil {
 		return b, nil, err
 	}
@@ -159,7 +159,7 @@ func opened(signature string) string {
 func (r *reader) parseCall(p *rawPart, at string) (lathe.ToolCall, *wire.APIError) {
 	at = wire.Join(at, p.data)
 	c := lathe.ToolCall{Arguments: "{}", Extra: p.rest}
-	members, err := callNames.read(p.value, at)
+	members, err := callNames.read(nil, p.value, at)
 	if err != nil {
 		return c, err
 	}
@@ -196,7 +196,7 @@ func (r *reader) parseCall(p *rawPart, at string) (lathe.ToolCall, *wire.APIErro
 func (r *reader) parseResult(p *rawPart, at string) (lathe.ToolResult, *wire.APIError) {
 	at = wire.Join(at, p.data)
 	t := lathe.ToolResult{Extra: p.rest}
-	members, err := resultNames.read(p.value, at)
+	members, err := resultNames.read(nil, p.value, at)
 	if err != nil {
 		return t, err
 	}
@@ -232,7 +232,7 @@ func (r *reader) parseResult(p *rawPart, at string) (lathe.ToolResult, *wire.API
 
 // readResponse parses the object of a result. simple is whether its only member is one text, as output or error.
 func readResponse(t *lathe.ToolResult, v []byte, at string) (simple bool, err *wire.APIError) {
-	members, err := responseNames.read(v, at)
+	members, err := responseNames.read(nil, v, at)
 	if err != nil {
 		return false, err
 	}
@@ -254,8 +254,8 @@ func readResponse(t *lathe.ToolResult, v []byte, at string) (simple bool, err *w
 }
 
 func (r *reader) parseResultParts(t *lathe.ToolResult, v []byte, at string) *wire.APIError {
-	return eachPart(v, at, func(v []byte, at string) *wire.APIError {
-		p, err := parsePart(v, at)
+	return eachPart(nil, v, at, func(v []byte, at string) *wire.APIError {
+		p, err := parsePart(nil, v, at)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,9 @@ import (
 // A reader parses one request.
 type reader struct {
 	*wire.ClientRequest
-	allowed []string // allowedFunctionNames of the tool choice
-	forced  bool     // the tool choice requires a call
+	index   *rawjson.Index // of the body
+	allowed []string       // allowedFunctionNames of the tool choice
+	forced  bool           // the tool choice requires a call
 	rest    [2][]lathe.Member
 }
 
@@ -60,14 +61,15 @@ func ParseCount(body []byte) (*wire.ClientRequest, error) {
 }
 
 func parseRequest(body []byte) (*wire.ClientRequest, *wire.APIError) {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return nil, wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
+	index, bad := rawjson.CheckIndexed(body, rawjson.Limits{})
+	if bad != nil {
+		return nil, wire.BadRequest("", "The body is not acceptable JSON: %v.", bad)
 	}
-	members, err := requestNames.read(body[rawjson.SkipSpace(body, 0):], "")
+	members, err := requestNames.read(index, body[rawjson.SkipSpace(body, 0):], "")
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{ClientRequest: &wire.ClientRequest{N: 1, Body: body}}
+	r := &reader{ClientRequest: &wire.ClientRequest{N: 1, Body: body}, index: index}
 	var system, contents []byte
 	for i := range members {
 		m := &members[i]
@@ -123,7 +125,7 @@ func (r *reader) drop(at string) {
 // parseSystem parses systemInstruction, a content that has only text.
 func (r *reader) parseSystem(v []byte) *wire.APIError {
 	const at = "systemInstruction"
-	members, err := contentNames.read(v, at)
+	members, err := contentNames.read(r.index, v, at)
 	if err != nil {
 		return err
 	}
@@ -133,8 +135,8 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 		case "role":
 			_, err = wire.ParseString(f.value, wire.Join(at, f.name))
 		case "parts":
-			err = eachPart(f.value, wire.Join(at, f.name), func(v []byte, at string) *wire.APIError {
-				p, err := parsePart(v, at)
+			err = eachPart(r.index, f.value, wire.Join(at, f.name), func(v []byte, at string) *wire.APIError {
+				p, err := parsePart(r.index, v, at)
 				if err != nil {
 					return err
 				}
@@ -162,12 +164,12 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 }
 
 // eachPart calls f for each element of a list of parts, with its path.
-func eachPart(v []byte, at string, f func(v []byte, at string) *wire.APIError) *wire.APIError {
+func eachPart(index *rawjson.Index, v []byte, at string, f func(v []byte, at string) *wire.APIError) *wire.APIError {
 	if wire.Kind(v) != '[' {
 		return wire.BadRequest(at, "Must be an array.")
 	}
 	i := 0
-	for el := range rawjson.Elements(v) {
+	for el := range index.Elements(v) {
 		if err := f(el, wire.Element(at, i)); err != nil {
 			return err
 		}

@@ -11,104 +11,107 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readBlock parses one block of a message of the role. A block of an unknown type becomes a [lathe.Opaque].
-func (r *reader) readBlock(v []byte, at string, role lathe.Role) (lathe.Part, *wire.APIError) {
-	if err := wire.NeedObject(v, at); err != nil {
+// readBlock parses one block of a message of the role. A block of an unknown type becomes a [lathe.Opaque]. As with
+// readMessage, the paths of members begin at the block.
+func (r *reader) readBlock(v []byte, role lathe.Role) (lathe.Part, *wire.APIError) {
+	if err := wire.NeedObject(v, ""); err != nil {
 		return nil, err
 	}
-	if err := wire.RejectAmbiguousMember(v, blockNames, at); err != nil {
-		return nil, err
+	for key := range r.index.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, blockNames, ""); err != nil {
+			return nil, err
+		}
 	}
-	typ, err := wire.ParseString(get(v, "type"), at+".type")
+	typ, err := wire.ParseString(r.get(v, "type"), ".type")
 	if err != nil {
 		return nil, err
 	}
 	assistant := role == lathe.RoleAssistant
 	switch typ {
 	case "text":
-		s, err := wire.ParseString(get(v, "text"), at+".text")
-		return lathe.Text{Text: s, Extra: members(v, "type", "text")}, err
+		s, err := wire.ParseString(r.get(v, "text"), ".text")
+		return lathe.Text{Text: s, Extra: r.others(v, "type", "text")}, err
 	case "tool_use":
 		if !assistant {
-			return nil, wire.BadRequest(at+".type", "Only a message of the assistant has calls.")
+			return nil, wire.BadRequest(".type", "Only a message of the assistant has calls.")
 		}
-		return r.readCall(v, at)
+		return r.readCall(v)
 	case "tool_result":
-		return r.readResult(v, at)
+		return r.readResult(v)
 	case "thinking", "redacted_thinking":
 		if !assistant {
-			return nil, wire.BadRequest(at+".type", "Only a message of the assistant has thinking.")
+			return nil, wire.BadRequest(".type", "Only a message of the assistant has thinking.")
 		}
-		return r.readReasoning(v, at, typ)
+		return r.readReasoning(v, typ)
 	case "image", "document":
-		return readBlob(v, at, typ)
+		return readBlob(v, "", typ)
 	}
 	return lathe.Opaque{JSON: bytes.Clone(v)}, nil
 }
 
-func (r *reader) readReasoning(v []byte, at, typ string) (lathe.Part, *wire.APIError) {
+func (r *reader) readReasoning(v []byte, typ string) (lathe.Part, *wire.APIError) {
 	p := lathe.Reasoning{Field: typ}
 	var err *wire.APIError
 	if typ == fieldRedacted {
-		r.drop(v, at, "type", "data")
-		p.Data, err = wire.ParseString(get(v, "data"), at+".data")
+		r.drop(v, "", "type", "data")
+		p.Data, err = wire.ParseString(r.get(v, "data"), ".data")
 		return p, err
 	}
-	r.drop(v, at, "type", "thinking", "signature")
-	if p.Text, err = wire.ParseString(get(v, "thinking"), at+".thinking"); err != nil {
+	r.drop(v, "", "type", "thinking", "signature")
+	if p.Text, err = wire.ParseString(r.get(v, "thinking"), ".thinking"); err != nil {
 		return nil, err
 	}
-	if s := get(v, "signature"); s != nil {
-		p.Data, err = wire.ParseString(s, at+".signature")
+	if s := r.get(v, "signature"); s != nil {
+		p.Data, err = wire.ParseString(s, ".signature")
 	}
 	return p, err
 }
 
-func (r *reader) readCall(v []byte, at string) (lathe.Part, *wire.APIError) {
-	c := lathe.ToolCall{Extra: members(v, "type", "id", "name", "input")}
+func (r *reader) readCall(v []byte) (lathe.Part, *wire.APIError) {
+	c := lathe.ToolCall{Extra: r.others(v, "type", "id", "name", "input")}
 	var err *wire.APIError
-	if c.ID, err = wire.ParseString(get(v, "id"), at+".id"); err != nil {
+	if c.ID, err = wire.ParseString(r.get(v, "id"), ".id"); err != nil {
 		return nil, err
 	}
 	if c.ID == "" {
-		return nil, wire.BadRequest(at+".id", "A call needs an id.")
+		return nil, wire.BadRequest(".id", "A call needs an id.")
 	}
-	name, err := wire.ParseString(get(v, "name"), at+".name")
+	name, err := wire.ParseString(r.get(v, "name"), ".name")
 	if err != nil {
 		return nil, err
 	}
 	if name == "" {
-		return nil, wire.BadRequest(at+".name", "A call needs the name of its tool.")
+		return nil, wire.BadRequest(".name", "A call needs the name of its tool.")
 	}
 	c.Name = r.toolName(name)
-	switch input := get(v, "input"); {
+	switch input := r.get(v, "input"); {
 	case input == nil, string(input) == `""`:
 		c.Arguments = "{}"
 	case wire.Kind(input) == '{':
 		c.Arguments = string(input)
 	default:
-		return nil, wire.BadRequest(at+".input", "Must be an object.")
+		return nil, wire.BadRequest(".input", "Must be an object.")
 	}
 	return c, nil
 }
 
 // readResult parses a tool_result. If its content is not only one text and blobs, the raw content is kept in addition to its text:
 // see resultContent.
-func (r *reader) readResult(v []byte, at string) (lathe.Part, *wire.APIError) {
-	res := lathe.ToolResult{Extra: members(v, "type", "tool_use_id", "content", "is_error")}
+func (r *reader) readResult(v []byte) (lathe.Part, *wire.APIError) {
+	res := lathe.ToolResult{Extra: r.others(v, "type", "tool_use_id", "content", "is_error")}
 	var err *wire.APIError
-	if res.CallID, err = wire.ParseString(get(v, "tool_use_id"), at+".tool_use_id"); err != nil {
+	if res.CallID, err = wire.ParseString(r.get(v, "tool_use_id"), ".tool_use_id"); err != nil {
 		return nil, err
 	}
-	if flag := get(v, "is_error"); flag != nil {
-		if res.IsError, err = wire.ParseBool(flag, at+".is_error"); err != nil {
+	if flag := r.get(v, "is_error"); flag != nil {
+		if res.IsError, err = wire.ParseBool(flag, ".is_error"); err != nil {
 			return nil, err
 		}
 	}
 	if res.IsError {
 		res.Code = lathe.CodeExecutionFailed
 	}
-	content := get(v, "content")
+	content := r.get(v, "content")
 	switch wire.Kind(content) {
 	case 0:
 		return res, nil
@@ -117,11 +120,11 @@ func (r *reader) readResult(v []byte, at string) (lathe.Part, *wire.APIError) {
 		return res, nil
 	case '[':
 	default:
-		return nil, wire.BadRequest(at+".content", "Must be a string or an array of blocks.")
+		return nil, wire.BadRequest(".content", "Must be a string or an array of blocks.")
 	}
 	i := 0
-	for el := range rawjson.Elements(content) {
-		inner := at + ".content[" + strconv.Itoa(i) + "]"
+	for el := range r.index.Elements(content) {
+		inner := ".content[" + strconv.Itoa(i) + "]"
 		i++
 		if err := wire.NeedObject(el, inner); err != nil {
 			return nil, err
@@ -133,7 +136,7 @@ func (r *reader) readResult(v []byte, at string) (lathe.Part, *wire.APIError) {
 		case "":
 			return nil, wire.BadRequest(inner+".type", "Must be a string.")
 		case "text":
-			if _, err := wire.ParseString(get(el, "text"), inner+".text"); err != nil {
+			if _, err := wire.ParseString(r.get(el, "text"), inner+".text"); err != nil {
 				return nil, err
 			}
 		case "image", "document":

@@ -24,12 +24,26 @@ func get(obj []byte, name string) []byte {
 	return v
 }
 
+// get is the function get for a part of the body.
+func (r *reader) get(obj []byte, name string) []byte {
+	v, _ := r.index.Get(obj, name)
+	if isNull(v) {
+		return nil
+	}
+	return v
+}
+
+// others returns copies of the members of a part of the body that are not among the names given and not null.
+func (r *reader) others(obj []byte, names ...string) []lathe.Member {
+	return wire.OtherMembers(r.index, obj, names...)
+}
+
 // text returns the text of a member that is a string, "" for any other.
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
 
 // members returns copies of the members of obj that are not among the names given and not null.
 func members(obj []byte, except ...string) []lathe.Member {
-	return wire.Members(obj, func(name string) bool { return slices.Contains(except, name) })
+	return wire.OtherMembers(nil, obj, except...)
 }
 
 // member returns the value of the last member of the name, nil if there is none.

@@ -28,6 +28,7 @@ var (
 // A reader parses one request.
 type reader struct {
 	*wire.ClientRequest
+	index    *rawjson.Index    // of the body
 	counting bool              // a request of count_tokens
 	system   []lathe.Message   // the member `system`
 	effort   string            // output_config.effort
@@ -53,21 +54,25 @@ func parse(body []byte, counting bool) (*wire.ClientRequest, error) {
 }
 
 func (r *reader) read(body []byte) *wire.APIError {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
+	index, bad := rawjson.CheckIndexed(body, rawjson.Limits{})
+	if bad != nil {
+		return wire.BadRequest("", "The body is not acceptable JSON: %v.", bad)
 	}
+	r.index = index
 	if wire.Kind(body[rawjson.SkipSpace(body, 0):]) != '{' {
 		return wire.BadRequest("", "The body must be a JSON object.")
 	}
-	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
-		return err
+	for key := range r.index.Members(body) {
+		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
+			return err
+		}
 	}
-	if tools := get(body, "tools"); tools != nil { // first: messages and tool_choice name them
+	if tools := r.get(body, "tools"); tools != nil { // first: messages and tool_choice name them
 		if err := r.readTools(tools); err != nil {
 			return err
 		}
 	}
-	for key, v := range rawjson.Members(body) {
+	for key, v := range r.index.Members(body) {
 		if isNull(v) {
 			continue
 		}

@@ -2,10 +2,8 @@ package messages
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -30,19 +28,22 @@ func (r *reader) readMessages(v []byte) ([]lathe.Message, *wire.APIError) {
 	var out []lathe.Message
 	var s step
 	i := 0
-	for el := range rawjson.Elements(v) {
-		at := "messages[" + strconv.Itoa(i) + "]"
-		i++
-		m, results, err := r.readMessage(el, at)
+	for el := range r.index.Elements(v) {
+		dropped := len(r.Dropped)
+		m, results, err := r.readMessage(el)
 		if err != nil {
-			return nil, err
+			return nil, wire.Within(wire.Element("messages", i), err)
 		}
+		if len(r.Dropped) > dropped {
+			wire.PathsWithin(wire.Element("messages", i), r.Dropped[dropped:])
+		}
+		i++
 		if m.Role == lathe.RoleAssistant && len(m.Parts) > 0 {
 			out = appendMerged(s.flush(out), m)
 			continue
 		}
 		if !s.add(results) {
-			return nil, wire.BadRequest(at+".content", "A call has two results.")
+			return nil, wire.BadRequest(wire.Element("messages", i-1)+".content", "A call has two results.")
 		}
 		if len(m.Parts) > 0 {
 			s.others = appendMerged(s.others, m)
@@ -123,26 +124,29 @@ func mergeNeighbours(in []lathe.Message) []lathe.Message {
 	return out
 }
 
-// readMessage parses one message. It returns the results in it separately.
-func (r *reader) readMessage(v []byte, at string) (m lathe.Message, results []lathe.ToolResult, err *wire.APIError) {
-	if err = wire.NeedObject(v, at); err != nil {
+// readMessage parses one message. It returns the results in it separately. Its errors, and the paths that it adds to Dropped, name
+// members from the message on: a path for each message would cost more than reading it.
+func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolResult, err *wire.APIError) {
+	if err = wire.NeedObject(v, ""); err != nil {
 		return m, nil, err
 	}
-	if err = wire.RejectAmbiguousMember(v, messageNames, at); err != nil {
-		return m, nil, err
+	for key := range r.index.Members(v) {
+		if err = wire.RejectAmbiguousKey(key, messageNames, ""); err != nil {
+			return m, nil, err
+		}
 	}
-	role, err := wire.ParseString(get(v, "role"), at+".role")
+	role, err := wire.ParseString(r.get(v, "role"), ".role")
 	if err != nil {
 		return m, nil, err
 	}
-	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: members(v, "role", "content")}
+	m = lathe.Message{Role: lathe.Role(role), Wire: lathe.WireMessages, Extra: r.others(v, "role", "content")}
 	switch m.Role {
 	case lathe.RoleUser, lathe.RoleAssistant, lathe.RoleSystem:
 	default:
-		return m, nil, wire.BadRequest(at+".role", "Must be user, assistant or system.")
+		return m, nil, wire.BadRequest(".role", "Must be user, assistant or system.")
 	}
-	at += ".content"
-	results, err = r.readContent(get(v, "content"), at, &m)
+	const at = ".content"
+	results, err = r.readContent(r.get(v, "content"), at, &m)
 	switch {
 	case err != nil:
 	case len(results) > 0 && m.Role != lathe.RoleUser:
@@ -166,10 +170,14 @@ func (r *reader) readContent(v []byte, at string, m *lathe.Message) (results []l
 		return nil, wire.BadRequest(at, "Must be a string or an array of blocks.")
 	}
 	i := 0
-	for el := range rawjson.Elements(v) {
-		p, err := r.readBlock(el, at+"["+strconv.Itoa(i)+"]", m.Role)
+	for el := range r.index.Elements(v) {
+		dropped := len(r.Dropped)
+		p, err := r.readBlock(el, m.Role)
 		if err != nil {
-			return nil, err
+			return nil, wire.Within(wire.Element(at, i), err)
+		}
+		if len(r.Dropped) > dropped {
+			wire.PathsWithin(wire.Element(at, i), r.Dropped[dropped:])
 		}
 		i++
 		switch p := p.(type) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -22,7 +21,7 @@ const (
 )
 
 // parseContent parses a string or an array of parts. It omits empty texts. A part of an unknown type becomes a [lathe.Opaque].
-func parseContent(v []byte, at string) ([]lathe.Part, *wire.APIError) {
+func (r *reader) parseContent(v []byte, at string) ([]lathe.Part, *wire.APIError) {
 	switch wire.Kind(v) {
 	case '"':
 		return textParts(rawjson.Text(v)), nil
@@ -32,10 +31,10 @@ func parseContent(v []byte, at string) ([]lathe.Part, *wire.APIError) {
 	}
 	var parts []lathe.Part
 	i := 0
-	for el := range rawjson.Elements(v) {
-		p, err := parsePart(el, at+"["+strconv.Itoa(i)+"]")
+	for el := range r.index.Elements(v) {
+		p, err := r.parsePart(el)
 		if err != nil {
-			return nil, err
+			return nil, wire.Within(wire.Element(at, i), err)
 		}
 		if p != nil {
 			parts = append(parts, p)
@@ -45,47 +44,49 @@ func parseContent(v []byte, at string) ([]lathe.Part, *wire.APIError) {
 	return parts, nil
 }
 
-// parsePart parses one part. It returns nil for an empty text.
-func parsePart(v []byte, at string) (lathe.Part, *wire.APIError) {
-	if err := wire.NeedObject(v, at); err != nil {
+// parsePart parses one part. It returns nil for an empty text. The paths of its errors begin at the part.
+func (r *reader) parsePart(v []byte) (lathe.Part, *wire.APIError) {
+	if err := wire.NeedObject(v, ""); err != nil {
 		return nil, err
 	}
-	if err := wire.RejectAmbiguousMember(v, partNames, at); err != nil {
-		return nil, err
+	for key := range r.index.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, partNames, ""); err != nil {
+			return nil, err
+		}
 	}
-	typ, err := wire.ParseString(get(v, "type"), at+".type")
+	typ, err := wire.ParseString(r.get(v, "type"), ".type")
 	if err != nil {
 		return nil, err
 	}
 	switch typ {
 	case "input_text", "output_text", "text":
-		s, err := wire.ParseString(get(v, "text"), at+".text")
+		s, err := wire.ParseString(r.get(v, "text"), ".text")
 		if err != nil {
 			return nil, err
 		}
-		t := lathe.Text{Text: s, Extra: partExtra(v)}
+		t := lathe.Text{Text: s, Extra: r.partExtra(v)}
 		if s == "" && len(t.Extra) == 0 {
 			return nil, nil
 		}
 		return t, nil
 	case "refusal":
-		s, err := wire.ParseString(get(v, "refusal"), at+".refusal")
+		s, err := wire.ParseString(r.get(v, "refusal"), ".refusal")
 		if err != nil || s == "" {
 			return nil, err
 		}
 		return lathe.Refusal{Text: s}, nil
 	case "input_image":
-		return parseImage(v, at)
+		return parseImage(v, "")
 	case "input_file":
-		return parseFile(v, at)
+		return parseFile(v, "")
 	}
 	return lathe.Opaque{JSON: bytes.Clone(v)}, nil
 }
 
 // partExtra returns the unknown members of a part with text. It omits empty lists of annotations, and log probabilities, which
 // have no meaning in a request.
-func partExtra(v []byte) (extra []lathe.Member) {
-	for _, m := range members(v, "type", "text", "logprobs") {
+func (r *reader) partExtra(v []byte) (extra []lathe.Member) {
+	for _, m := range r.others(v, "type", "text", "logprobs") {
 		if m.Name != "annotations" || !emptyArray(m.Value) {
 			extra = append(extra, m)
 		}
@@ -204,11 +205,11 @@ func setURL(b *lathe.Blob, url, at string) *wire.APIError {
 }
 
 // readOutput reads the output of a call: a string, or an array of parts.
-func readOutput(res *lathe.ToolResult, v []byte, at string) *wire.APIError {
+func (r *reader) readOutput(res *lathe.ToolResult, v []byte, at string) *wire.APIError {
 	if v == nil {
 		return nil
 	}
-	parts, err := parseContent(v, at)
+	parts, err := r.parseContent(v, at)
 	if err != nil {
 		return err
 	}

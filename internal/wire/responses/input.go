@@ -41,9 +41,16 @@ func (r *reader) parseInput(instructions, input []byte) *wire.APIError {
 		r.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(input))})
 	case '[':
 		i := 0
-		for el := range rawjson.Elements(input) {
-			if err := r.parseItem(el, "input["+strconv.Itoa(i)+"]"); err != nil {
-				return err
+		for el := range r.index.Elements(input) {
+			dropped, orphan := len(r.Dropped), r.orphan
+			if err := r.parseItem(el); err != nil {
+				return wire.Within(wire.Element("input", i), err)
+			}
+			if len(r.Dropped) > dropped {
+				wire.PathsWithin(wire.Element("input", i), r.Dropped[dropped:])
+			}
+			if r.orphan != orphan {
+				r.orphan = wire.Within(wire.Element("input", i), r.orphan)
 			}
 			i++
 		}
@@ -91,38 +98,42 @@ func (r *reader) assistant() *turn {
 
 func (t *turn) add(p lathe.Part) { t.message.Parts = append(t.message.Parts, p) }
 
-func (r *reader) parseItem(v []byte, at string) *wire.APIError {
-	if err := wire.NeedObject(v, at); err != nil {
+// parseItem parses one item. Its errors, and the paths that it adds to Dropped, name members from the item on: a path for each
+// item would cost more than reading it.
+func (r *reader) parseItem(v []byte) *wire.APIError {
+	if err := wire.NeedObject(v, ""); err != nil {
 		return err
 	}
-	if err := wire.RejectAmbiguousMember(v, itemNames, at); err != nil {
-		return err
-	}
-	typ := "message"
-	if raw := get(v, "type"); raw != nil {
-		var err *wire.APIError
-		if typ, err = wire.ParseString(raw, at+".type"); err != nil {
+	for key := range r.index.Members(v) {
+		if err := wire.RejectAmbiguousKey(key, itemNames, ""); err != nil {
 			return err
 		}
-	} else if get(v, "role") == nil {
-		return wire.BadRequest(at+".type", "An item needs a type.")
+	}
+	typ := "message"
+	if raw := r.get(v, "type"); raw != nil {
+		var err *wire.APIError
+		if typ, err = wire.ParseString(raw, ".type"); err != nil {
+			return err
+		}
+	} else if r.get(v, "role") == nil {
+		return wire.BadRequest(".type", "An item needs a type.")
 	}
 	if typ == "mcp_approval_response" {
-		return r.parseApproval(v, at)
+		return r.parseApproval(v)
 	}
 	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // of the client's own calls, at the same time
 	switch typ {
 	case "message":
-		return r.parseMessage(v, at)
+		return r.parseMessage(v)
 	case "reasoning":
-		return r.parseReasoningItem(v, at)
+		return r.parseReasoningItem(v)
 	case "function_call", "custom_tool_call":
-		return r.parseCall(v, at, typ == "custom_tool_call")
+		return r.parseCall(v, typ == "custom_tool_call")
 	case "function_call_output", "custom_tool_call_output":
-		return r.parseResult(v, at)
+		return r.parseResult(v)
 	case "item_reference":
 		r.references = true
-		if _, err := wire.ParseString(get(v, "id"), at+".id"); err != nil {
+		if _, err := wire.ParseString(r.get(v, "id"), ".id"); err != nil {
 			return err
 		}
 	case "mcp_call": // the model had the answers before it
@@ -132,41 +143,41 @@ func (r *reader) parseItem(v []byte, at string) *wire.APIError {
 	return nil
 }
 
-func (r *reader) parseMessage(v []byte, at string) *wire.APIError {
-	role, err := wire.ParseString(get(v, "role"), at+".role")
+func (r *reader) parseMessage(v []byte) *wire.APIError {
+	role, err := wire.ParseString(r.get(v, "role"), ".role")
 	if err != nil {
 		return err
 	}
-	content := get(v, "content")
+	content := r.get(v, "content")
 	if content == nil {
-		return wire.BadRequest(at+".content", "A message needs content.")
+		return wire.BadRequest(".content", "A message needs content.")
 	}
 	m := lathe.Message{Role: lathe.Role(role)}
 	switch m.Role {
 	case lathe.RoleAssistant:
 		r.Approvals = nil // the model had the answers before it
-		return r.parseAnswer(v, content, at)
+		return r.parseAnswer(v, content)
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
 	default:
-		return wire.BadRequest(at+".role", "Must be user, assistant, system or developer.")
+		return wire.BadRequest(".role", "Must be user, assistant, system or developer.")
 	}
-	if m.Parts, err = parseContent(content, at+".content"); err != nil {
+	if m.Parts, err = r.parseContent(content, ".content"); err != nil {
 		return err
 	}
-	m.Extra = members(v, "type", "role", "content", "id", "status")
+	m.Extra = r.others(v, "type", "role", "content", "id", "status")
 	r.begin(m)
 	return nil
 }
 
 // parseAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
-func (r *reader) parseAnswer(v, content []byte, at string) *wire.APIError {
-	parts, err := parseContent(content, at+".content")
+func (r *reader) parseAnswer(v, content []byte) *wire.APIError {
+	parts, err := r.parseContent(content, ".content")
 	if err != nil {
 		return err
 	}
-	phase := get(v, "phase")
+	phase := r.get(v, "phase")
 	if phase != nil {
-		if _, err := wire.ParseString(phase, at+".phase"); err != nil {
+		if _, err := wire.ParseString(phase, ".phase"); err != nil {
 			return err
 		}
 	}
@@ -184,39 +195,39 @@ func (r *reader) parseAnswer(v, content []byte, at string) *wire.APIError {
 		default: // has no phase
 		}
 	}
-	r.drop(v, at, "type", "role", "content", "phase", "id", "status")
+	r.drop(v, "", "type", "role", "content", "phase", "id", "status")
 	t := r.assistant()
 	t.message.Parts = append(t.message.Parts, parts...)
 	return nil
 }
 
-func (r *reader) parseReasoningItem(v []byte, at string) *wire.APIError {
+func (r *reader) parseReasoningItem(v []byte) *wire.APIError {
 	var p lathe.Reasoning
 	var err *wire.APIError
 	for _, m := range [...]struct {
 		name string
 		to   *string
 	}{{"id", &p.ID}, {fieldEncrypted, &p.Data}} {
-		if raw := get(v, m.name); raw != nil {
-			if *m.to, err = wire.ParseString(raw, at+"."+m.name); err != nil {
+		if raw := r.get(v, m.name); raw != nil {
+			if *m.to, err = wire.ParseString(raw, "."+m.name); err != nil {
 				return err
 			}
 		}
 	}
-	summary, err := parseTexts(get(v, "summary"), at+".summary")
+	summary, err := parseTexts(r.get(v, "summary"), ".summary")
 	if err != nil {
 		return err
 	}
-	thoughts, err := parseTexts(get(v, "content"), at+".content")
+	thoughts, err := parseTexts(r.get(v, "content"), ".content")
 	if err != nil {
 		return err
 	}
 	if p.Text = summary; summary == "" {
 		p.Text = thoughts
 	} else if thoughts != "" {
-		r.note(at + ".content")
+		r.note(".content")
 	}
-	r.drop(v, at, "type", "id", fieldEncrypted, "summary", "content", "status")
+	r.drop(v, "", "type", "id", fieldEncrypted, "summary", "content", "status")
 	if p.Data != "" {
 		p.Field = fieldEncrypted
 	}
@@ -257,22 +268,22 @@ const maxAnswers = 256
 // partBreak stands between the parts of a summary.
 const partBreak = "\n\n"
 
-func (r *reader) parseCall(v []byte, at string, custom bool) *wire.APIError {
+func (r *reader) parseCall(v []byte, custom bool) *wire.APIError {
 	c := lathe.ToolCall{}
 	var err *wire.APIError
-	if c.ID, err = wire.ParseString(get(v, "call_id"), at+".call_id"); err != nil {
+	if c.ID, err = wire.ParseString(r.get(v, "call_id"), ".call_id"); err != nil {
 		return err
 	}
 	if c.ID == "" {
-		return wire.BadRequest(at+".call_id", "Must not be empty.")
+		return wire.BadRequest(".call_id", "Must not be empty.")
 	}
-	name, err := wire.ParseString(get(v, "name"), at+".name")
+	name, err := wire.ParseString(r.get(v, "name"), ".name")
 	if err != nil {
 		return err
 	}
 	space := ""
-	if raw := get(v, "namespace"); raw != nil {
-		if space, err = wire.ParseString(raw, at+".namespace"); err != nil {
+	if raw := r.get(v, "namespace"); raw != nil {
+		if space, err = wire.ParseString(raw, ".namespace"); err != nil {
 			return err
 		}
 	}
@@ -281,8 +292,8 @@ func (r *reader) parseCall(v []byte, at string, custom bool) *wire.APIError {
 	if custom {
 		args = inputName
 	}
-	if raw := get(v, args); raw != nil {
-		if c.Arguments, err = wire.ParseString(raw, at+"."+args); err != nil {
+	if raw := r.get(v, args); raw != nil {
+		if c.Arguments, err = wire.ParseString(raw, "."+args); err != nil {
 			return err
 		}
 	}
@@ -292,11 +303,11 @@ func (r *reader) parseCall(v []byte, at string, custom bool) *wire.APIError {
 	case c.Arguments == "":
 		c.Arguments = "{}"
 	}
-	c.Extra = members(v, "type", "id", "call_id", "name", "namespace", "status", args)
+	c.Extra = r.others(v, "type", "id", "call_id", "name", "namespace", "status", args)
 	t := r.assistant()
 	same := r.waiting[c.ID]
 	if n := len(same); n > 0 && same[n-1].turn == t {
-		return wire.BadRequest(at+".call_id", "Two calls of one answer have this id.")
+		return wire.BadRequest(".call_id", "Two calls of one answer have this id.")
 	}
 	r.waiting[c.ID] = append(same, place{t, len(t.results)})
 	r.calls[c.ID] = c.Name
@@ -305,16 +316,16 @@ func (r *reader) parseCall(v []byte, at string, custom bool) *wire.APIError {
 	return nil
 }
 
-func (r *reader) parseResult(v []byte, at string) *wire.APIError {
-	id, err := wire.ParseString(get(v, "call_id"), at+".call_id")
+func (r *reader) parseResult(v []byte) *wire.APIError {
+	id, err := wire.ParseString(r.get(v, "call_id"), ".call_id")
 	if err != nil {
 		return err
 	}
 	res := lathe.ToolResult{CallID: id, Name: r.calls[id]}
-	if err := readOutput(&res, get(v, "output"), at+".output"); err != nil {
+	if err := r.readOutput(&res, r.get(v, "output"), ".output"); err != nil {
 		return err
 	}
-	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: members(v, "type", "id", "call_id", "output", "status")}
+	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: r.others(v, "type", "id", "call_id", "output", "status")}
 	m.Wire = lathe.WireResponses
 	waiting := r.waiting[id]
 	if len(waiting) > 0 {
@@ -324,10 +335,10 @@ func (r *reader) parseResult(v []byte, at string) *wire.APIError {
 		return nil
 	}
 	if _, twice := r.calls[id]; twice {
-		return wire.BadRequest(at+".call_id", "The call has a result already.")
+		return wire.BadRequest(".call_id", "The call has a result already.")
 	}
 	if r.orphan == nil {
-		r.orphan = wire.BadRequest(at+".call_id", "No tool call with this id is in the input.")
+		r.orphan = wire.BadRequest(".call_id", "No tool call with this id is in the input.")
 	}
 	r.begin(m)
 	return nil
@@ -344,25 +355,25 @@ func (r *reader) orphans() *wire.APIError {
 // parseApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
 // name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
 // accept answers that it has applied before.
-func (r *reader) parseApproval(v []byte, at string) *wire.APIError {
+func (r *reader) parseApproval(v []byte) *wire.APIError {
 	var a wire.ApprovalAnswer
 	var err *wire.APIError
-	id, other := get(v, "approval_request_id"), get(v, "request_id")
+	id, other := r.get(v, "approval_request_id"), r.get(v, "request_id")
 	if id == nil && other != nil {
-		if a.ID, err = wire.ParseString(other, at+".request_id"); err != nil {
+		if a.ID, err = wire.ParseString(other, ".request_id"); err != nil {
 			return err
 		}
-	} else if a.ID, err = wire.ParseString(id, at+".approval_request_id"); err != nil {
+	} else if a.ID, err = wire.ParseString(id, ".approval_request_id"); err != nil {
 		return err
 	}
 	if other != nil && id != nil && !bytes.Equal(id, other) {
-		return wire.BadRequest(at+".request_id", "The approval has two ids. Send approval_request_id alone.")
+		return wire.BadRequest(".request_id", "The approval has two ids. Send approval_request_id alone.")
 	}
-	if a.Approve, err = wire.ParseBool(get(v, "approve"), at+".approve"); err != nil {
+	if a.Approve, err = wire.ParseBool(r.get(v, "approve"), ".approve"); err != nil {
 		return err
 	}
-	if raw := get(v, "reason"); raw != nil {
-		if a.Reason, err = wire.ParseString(raw, at+".reason"); err != nil {
+	if raw := r.get(v, "reason"); raw != nil {
+		if a.Reason, err = wire.ParseString(raw, ".reason"); err != nil {
 			return err
 		}
 	}
@@ -372,13 +383,13 @@ func (r *reader) parseApproval(v []byte, at string) *wire.APIError {
 		switch {
 		case known.ID != a.ID:
 		case known.Approve != a.Approve:
-			return wire.BadRequest(at+".approve", "The approval has two answers.")
+			return wire.BadRequest(".approve", "The approval has two answers.")
 		default:
 			return nil
 		}
 	}
 	if len(r.Approvals) == maxAnswers {
-		return wire.BadRequest(at, "More than %d approvals are answered at once.", maxAnswers)
+		return wire.BadRequest("", "More than %d approvals are answered at once.", maxAnswers)
 	}
 	r.Approvals = append(r.Approvals, a)
 	return nil

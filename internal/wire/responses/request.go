@@ -29,6 +29,7 @@ var (
 // A reader parses one request.
 type reader struct {
 	*wire.ClientRequest
+	index      *rawjson.Index           // of the body
 	labels     []string                 // server_label of each of Hosted
 	inner      map[wire.ToolName]string // names in Request, by what the client calls the tools
 	tools      []*lathe.ToolSpec        // those of the request, also those that the tool choice leaves out
@@ -62,16 +63,29 @@ func (r *reader) foreign(err *wire.APIError) {
 }
 
 func (r *reader) parse(body []byte) *wire.APIError {
-	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
-		return wire.BadRequest("", "The body is not acceptable JSON: %v.", err)
+	index, bad := rawjson.CheckIndexed(body, rawjson.Limits{})
+	if bad != nil {
+		return wire.BadRequest("", "The body is not acceptable JSON: %v.", bad)
 	}
+	r.index = index
 	if err := wire.NeedObject(body[rawjson.SkipSpace(body, 0):], ""); err != nil {
 		return wire.BadRequest("", "The body must be a JSON object.")
 	}
-	if err := wire.RejectAmbiguousMember(body, requestNames, ""); err != nil {
-		return err
+	settings := []byte{'{'} // the body without its input, which may be long
+	for key, v := range r.index.Members(body) {
+		if err := wire.RejectAmbiguousKey(key, requestNames, ""); err != nil {
+			return err
+		}
+		if rawjson.EqualKey(key, "input") {
+			continue
+		}
+		if len(settings) > 1 {
+			settings = append(settings, ',')
+		}
+		settings = append(append(append(settings, key...), ':'), v...)
 	}
-	input, settings := get(body, "input"), rawjson.Without(body, "input") // the input may be long, and is passed once
+	settings = append(settings, '}')
+	input := r.get(body, "input")
 	// The tools are parsed first, since the names of calls in the input are mapped by them.
 	if err := r.parseTools(get(settings, "tools")); err != nil {
 		return err
@@ -288,7 +302,7 @@ func (r *reader) keepRest(name string, obj []byte, names ...string) {
 
 // drop records as dropped the members of obj, whose path is at, that are not in names.
 func (r *reader) drop(obj []byte, at string, names ...string) {
-	for _, m := range members(obj, names...) {
+	for _, m := range r.others(obj, names...) {
 		r.note(at + "." + m.Name)
 	}
 }
@@ -299,18 +313,20 @@ func (r *reader) note(path string) {
 	}
 }
 
-// members returns copies of the members of obj that are not in except and not null.
-func members(obj []byte, except ...string) (out []lathe.Member) {
-next:
-	for key, v := range rawjson.Members(obj) {
-		for _, name := range except {
-			if rawjson.EqualKey(key, name) {
-				continue next
-			}
-		}
-		if given(v) {
-			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
-		}
+// get is the function get for a part of the body.
+func (r *reader) get(obj []byte, name string) []byte {
+	if v, _ := r.index.Get(obj, name); given(v) {
+		return v
 	}
-	return out
+	return nil
+}
+
+// others returns copies of the members of a part of the body that are not among names and not null.
+func (r *reader) others(obj []byte, names ...string) []lathe.Member {
+	return wire.OtherMembers(r.index, obj, names...)
+}
+
+// members returns copies of the members of obj that are not in except and not null.
+func members(obj []byte, except ...string) []lathe.Member {
+	return wire.OtherMembers(nil, obj, except...)
 }
