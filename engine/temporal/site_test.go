@@ -53,11 +53,12 @@ func TestMain(m *testing.M) {
 // A site says how a process takes part in runs on a real server: the test, which starts runs and answers them, and its workers.
 type site struct {
 	Server, Database, Queue string
-	Journal                 string // the file that holds what the tools did
-	Name                    string // of the process
-	Build                   string // of its deployment version; "": the worker has no versioning
-	Recorded                bool   // histories have no name of this machine
-	Hang                    string // a tool whose calls have their effect and do not return in this process
+	Journal                 string        // the file that holds what the tools did
+	Name                    string        // of the process
+	Build                   string        // of its deployment version; "": the worker has no versioning
+	Recorded                bool          // histories have no name of this machine
+	Hang                    string        // a tool whose calls have their effect and do not return in this process
+	Takes                   time.Duration // how long a call takes after it has had its effect
 	TTL, Limit              time.Duration
 }
 
@@ -197,7 +198,15 @@ func (t *effect) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	t.p.take()
 	return &lathe.Output{Data: json.RawMessage(fmt.Sprintf(`{"did":%q}`, m.CallID))}, nil
+}
+
+// take lets time pass in which the process may be killed.
+func (p *peer) take() {
+	if p.Takes > 0 {
+		<-time.After(p.Takes)
+	}
 }
 
 // remote is the activity of the tool on the other task queue.
@@ -206,6 +215,7 @@ func (p *peer) remote(_ context.Context, in *CallInput) (*CallResult, error) {
 	if err := p.journal.write(entry{Kind: "deed", Run: in.RunID, Deed: d}); err != nil {
 		return nil, err
 	}
+	p.take()
 	return &CallResult{Data: json.RawMessage(fmt.Sprintf(`{"did":%q}`, in.CallID))}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -154,7 +153,31 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 			return q.Answer(ctx, a.Digest, a.Answer)
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: fmt.Errorf("the call has no request for approval with this digest")}
+	return w.answered(ctx, runID, a)
+}
+
+// answered returns nil if the answer is stored, and the run has used it already: an attempt of the activity before this one was lost
+// after it had stored the answer.
+func (w *Workflow) answered(ctx context.Context, runID string, a *ApprovalAnswer) error {
+	var kept []store.Signal
+	if signals, ok := w.opts.Store.(store.SignalStore); ok {
+		var err error
+		if kept, err = signals.Signals(ctx, runID); err != nil {
+			return err
+		}
+	}
+	for i := range kept {
+		digest, used, ok := approval.DecodeSignal(&kept[i])
+		switch {
+		case !ok || digest != a.Digest || kept[i].Key != a.CallID:
+		case used.Verb == a.Verb && used.By == a.By && used.Scope == a.Scope && (a.ReasonCode == "" || a.ReasonCode == used.ReasonCode) &&
+			string(used.Arguments) == string(a.Arguments) && string(used.Result) == string(a.Result):
+			return nil
+		default:
+			return &lathe.Error{Code: lathe.CodeConflict, Op: "temporal: answer", Err: errors.New("the request has another answer")}
+		}
+	}
+	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: errors.New("the call has no request for approval with this digest")}
 }
 
 // putResult stores the result of a client's tool.

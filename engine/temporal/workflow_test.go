@@ -159,6 +159,7 @@ func TestApprovalIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, script{calls("a pay", "b save"), lathe.Assistant("done")}, nil)
 	var steps int
+	var digest string
 	answer := func(digest string, verb approval.Verb) []any {
 		return []any{ApprovalAnswer{CallID: "a", Digest: digest, Answer: approval.Answer{Verb: verb, By: "ann"}}}
 	}
@@ -168,8 +169,8 @@ func TestApprovalIsAnUpdate(t *testing.T) {
 		if s.Status != "parked" || s.Reason != lathe.ReasonAwaitingApproval || len(s.Waiting) != 2 || s.Waiting[0].Digest == "" || total(w.writes) != 0 {
 			t.Errorf("the run waits: %+v, %d writes", s, total(w.writes))
 		}
-		steps = len(w.steps)
-		return answer(s.Waiting[0].Digest, approval.Approve)
+		steps, digest = len(w.steps), s.Waiting[0].Digest
+		return answer(digest, approval.Approve)
 	})
 	out, err := w.start()
 	if err != nil || out.Reason != lathe.ReasonAnswered {
@@ -181,6 +182,18 @@ func TestApprovalIsAnUpdate(t *testing.T) {
 	}
 	if got := w.results(); got != "a ok, b ok" || total(w.writes) != 2 || steps != 2 {
 		t.Errorf("results %s, %d writes, %d activities before the answer", got, total(w.writes), steps)
+	}
+	// The activity may be repeated after the run has used the answer: its first attempt was lost.
+	used := ApprovalAnswer{CallID: "a", Digest: digest, Answer: approval.Answer{Verb: approval.Approve, By: "ann"}}
+	deny, none := used, used
+	deny.Verb, none.Digest = approval.Deny, "other"
+	for i, tt := range []struct {
+		answer ApprovalAnswer
+		code   lathe.Code
+	}{{used, ""}, {deny, lathe.CodeConflict}, {none, lathe.CodeNotFound}} {
+		if err := w.w.answer(t.Context(), "run_1", &tt.answer); lathe.CodeOf(err) != tt.code {
+			t.Errorf("answer %d again: %v, want %q", i, err, tt.code)
+		}
 	}
 }
 
