@@ -6,6 +6,7 @@
 //	go run ./durable                     steps and runs, by 1 and by 16 at once
 //	go run ./durable -parked 100000      that many runs that wait for an approval
 //	go run ./durable -postgres URL       in PostgreSQL, beside River and DBOS in the same database
+//	go run ./durable -queue URL          the queue of calls beside River: latency, CPU, WAL and rows of a job
 //
 // Figures depend on the disk: look at the ratios to the bare append of the same run.
 package main
@@ -40,15 +41,16 @@ func main() {
 	parked := flag.Int("parked", 0, "measure so many runs that wait, and nothing else")
 	budget := flag.Duration("budget", 2*time.Second, "time of one figure")
 	url := flag.String("postgres", "", "URL of a PostgreSQL database: measure that, beside River and DBOS on it, and nothing else")
+	queue := flag.String("queue", "", "URL of a PostgreSQL database on this machine: measure queues on it, and nothing else")
 	dir := flag.String("dir", "", "folder of the files; default: a new one where temporary files go")
 	flag.Parse()
-	if err := run(*parked, *budget, *dir, *url); err != nil {
+	if err := run(*parked, *budget, *dir, *url, *queue); err != nil {
 		fmt.Fprintln(os.Stderr, "durable:", err)
 		os.Exit(1)
 	}
 }
 
-func run(parked int, budget time.Duration, dir, url string) error {
+func run(parked int, budget time.Duration, dir, url, queue string) error {
 	if dir == "" {
 		var err error
 		if dir, err = os.MkdirTemp("", "durable"); err != nil {
@@ -62,9 +64,12 @@ func run(parked int, budget time.Duration, dir, url string) error {
 	}
 	for _, at := range []int{1, 16} {
 		var err error
-		if url != "" {
+		switch {
+		case queue != "":
+			err = queues(at, budget, queue)
+		case url != "":
 			err = onPostgres(at, budget, url)
-		} else {
+		default:
 			err = onFiles(at, budget, dir)
 		}
 		if err != nil {

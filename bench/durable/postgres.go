@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
@@ -31,8 +32,8 @@ func onPostgres(at int, budget time.Duration, url string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = kept.Close() }() // it is only measured
-	jobs, err := newRiver(ctx, pool)
+	defer func() { _ = kept.Close() }()                                                                                        // it is only measured
+	jobs, err := newRiver(ctx, pool, &river.Config{FetchCooldown: time.Millisecond, FetchPollInterval: 10 * time.Millisecond}) // as short as River allows
 	if err != nil {
 		return fmt.Errorf("River: %w", err)
 	}

@@ -27,7 +27,7 @@ func (job) Kind() string { return "step" }
 // aside is the queue that no worker reads.
 const aside = "aside"
 
-// A riverQueue is River, with as short a pause between two fetches as it allows.
+// A riverQueue is River with 64 workers.
 type riverQueue struct {
 	client *river.Client[pgx.Tx]
 	last   atomic.Int64
@@ -35,7 +35,8 @@ type riverQueue struct {
 	river.WorkerDefaults[job]
 }
 
-func newRiver(ctx context.Context, pool *pgxpool.Pool) (*riverQueue, error) {
+// newRiver starts River. Of the settings, it uses those that say how often River fetches jobs.
+func newRiver(ctx context.Context, pool *pgxpool.Pool, settings *river.Config) (*riverQueue, error) {
 	driver := riverpgxv5.New(pool)
 	m, err := rivermigrate.New(driver, nil)
 	if err != nil {
@@ -47,7 +48,7 @@ func newRiver(ctx context.Context, pool *pgxpool.Pool) (*riverQueue, error) {
 	q, workers := &riverQueue{}, river.NewWorkers()
 	river.AddWorker(workers, q)
 	q.client, err = river.NewClient(driver, &river.Config{Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 64}}, Workers: workers,
-		FetchCooldown: time.Millisecond, FetchPollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		FetchCooldown: settings.FetchCooldown, FetchPollInterval: settings.FetchPollInterval, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return nil, err
 	}

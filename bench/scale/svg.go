@@ -16,7 +16,7 @@ const (
 	legendLine              = 17
 )
 
-// style has the colours of the lines for light and for dark pages. The lines are told apart by their marks, too.
+// style has the colours of the lines for light and for dark pages. The lines differ by their marks, too.
 const style = `<style>
 .page{fill:#fff}.text{fill:#1f2328}.weak{fill:#59636e}.grid{stroke:#d8dee4}.axis{stroke:#818b98}
 .c0{stroke:#0969da;fill:#0969da}.c1{stroke:#bc4c00;fill:#bc4c00}.c2{stroke:#1a7f37;fill:#1a7f37}.c3{stroke:#8250df;fill:#8250df}

@@ -77,15 +77,51 @@ func children(pid int) (out []int) {
 
 // stat returns the parent of a process and its state, 0 where it is gone.
 func stat(pid int) (parent int, state string) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, ""
-	}
-	_, rest, _ := strings.Cut(string(b), ") ") // after the name
-	fields := strings.Fields(rest)
+	fields := statFields(pid)
 	if len(fields) < 2 {
 		return 0, ""
 	}
 	parent, _ = strconv.Atoi(fields[1])
 	return parent, fields[0]
+}
+
+// statFields returns the fields of /proc/PID/stat after the name, none where the process is gone.
+func statFields(pid int) []string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return strings.Fields(rest)
+}
+
+// Parent returns the id of the parent of a process, 0 where the process is gone: the parent of a backend is the server.
+func Parent(pid int) int {
+	parent, _ := stat(pid)
+	return parent
+}
+
+// CPU returns the CPU time of a process and of its children, those that have ended included, in units of 10 ms. It is 0 on systems
+// without /proc, and for the id 0.
+func CPU(pid int) time.Duration {
+	if pid == 0 {
+		return 0
+	}
+	sum := ticks(pid, 4) // its own, and that of children that have ended
+	for _, kid := range children(pid) {
+		sum += ticks(kid, 2)
+	}
+	return sum
+}
+
+// ticks adds up the first n of utime, stime, cutime and cstime.
+func ticks(pid, n int) (sum time.Duration) {
+	const first, unit = 11, 10 * time.Millisecond
+	if f := statFields(pid); len(f) > first+n {
+		for _, text := range f[first : first+n] {
+			v, _ := strconv.ParseInt(text, 10, 64) // the kernel's
+			sum += time.Duration(v) * unit
+		}
+	}
+	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 type ids struct{ uid, gid int }
@@ -26,3 +27,9 @@ func killTree(pid int) {
 		_ = p.Kill()
 	}
 }
+
+// Parent returns 0: this system has no /proc.
+func Parent(int) int { return 0 }
+
+// CPU returns 0: this system has no /proc.
+func CPU(int) time.Duration { return 0 }
