@@ -358,6 +358,13 @@ func (p *peer) serve(t *testing.T, name string, change func(*site)) *process {
 // startServer starts the Temporal server that `make temporal` builds, and returns its address.
 func startServer(t *testing.T, binary string, args ...string) string {
 	t.Helper()
+	address, _ := launchServer(t, binary, args...)
+	return address
+}
+
+// launchServer is startServer, and returns the process, too.
+func launchServer(t *testing.T, binary string, args ...string) (string, *process) {
+	t.Helper()
 	cmd := exec.Command(binary, append([]string{"-stdin", "-db", t.TempDir() + "/temporal.db"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -368,5 +375,5 @@ func startServer(t *testing.T, binary string, args ...string) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p.log.String())
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(line), p
 }
