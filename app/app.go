@@ -51,6 +51,10 @@ type Options struct {
 	// Script and Replay are files that the model sim/script plays, see [SimOptions].
 	Script, Replay string
 
+	// Executor, if set, makes the executor of detached runs; nil: this process executes them. It needs a store that outlives the
+	// process.
+	Executor func(*ExecutorParts) (Executor, error)
+
 	now func() time.Time // of budgets; nil: time.Now
 }
 
@@ -73,6 +77,7 @@ type App struct {
 	sinks      []event.Sink       // of every event
 	engine     *engine.Engine     // nil until start
 	supervisor *engine.Supervisor // runs that continue without their request
+	executor   Executor           // of detached runs; nil: the supervisor
 	server     *server.Server     // nil until start
 	mcp        *mcp.Server        // nil until start
 	started    time.Time          //
@@ -140,6 +145,11 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.start(cfg)
+	if a.executor != nil {
+		if err := a.executor.Begin(); err != nil {
+			return nil, failed(err)
+		}
+	}
 	return a, nil
 }
 

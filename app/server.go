@@ -56,6 +56,12 @@ func (a *App) newServer(cfg *config.Config) error {
 	if a.supervisor, err = engine.NewSupervisor(a.engine, nil); err != nil {
 		return err
 	}
+	if err := a.newExecutor(); err != nil {
+		return err
+	}
+	if a.executor != nil { // not an interface that holds nil
+		out.Executor = a.executor
+	}
 	out.Engine, out.Supervisor = a.engine, a.supervisor
 	if a.server, err = server.New(out); err != nil {
 		return invalidConfig(Cause(err))

@@ -33,6 +33,9 @@ func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) 
 			_ = s.Close() // cuts what has not finished in time
 		}
 	}
+	if a.executor != nil {
+		a.executor.Drain(ctx)
+	}
 	left = a.supervisor.Drain(ctx)
 	a.pools.disconnect() // until now they could deliver results
 	return left
@@ -52,6 +55,11 @@ func (a *App) Close() error {
 	a.closed = true
 	a.stopTasks()
 	a.tasks.Wait()
+	if a.executor != nil {
+		ctx, leave := context.WithCancel(context.Background())
+		leave()
+		a.executor.Drain(ctx)
+	}
 	if a.server != nil {
 		ctx, interrupt := context.WithCancel(context.Background())
 		interrupt()

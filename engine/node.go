@@ -71,6 +71,17 @@ type claimHandle struct {
 	reported int         // how many signals a renewal has reported; guarded by node.mu
 }
 
+// Owns reports whether this process holds the claim on the run now; false on a store that is not shared.
+func (e *Engine) Owns(runID string) bool {
+	n := e.node
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.owned[runID] != nil
+}
+
 // begin returns the handle of the claim that the first append of a run makes.
 func (n *node) begin(runID string, stop context.CancelCauseFunc) *claimHandle {
 	if n == nil {

@@ -103,7 +103,7 @@ func writeAll(w http.ResponseWriter, rc *http.ResponseController, body []byte, f
 // client leaves.
 func (h *chatHandler) whole(r *http.Request, c *caller, a *chat) (*event.Result, *problem) {
 	var res *event.Result
-	if !a.job.detach && a.job.follow == "" {
+	if !a.job.detach && a.job.follow == "" && a.job.stepped == nil {
 		res = h.runInline(r.Context(), c, &a.job, onEvent(a.unlock))
 	} else {
 		f, leave, p := h.start(r.Context(), c, &a.job, nil, onEvent(a.unlock))

@@ -79,7 +79,8 @@ var clusterPeers = &Key{Name: "cluster peers"}
 // run ends or is suspended.
 func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
-	if h.opts.Bus == nil || !h.executes(id) {
+	stepped := !h.executes(id) // the next step may be that of another process
+	if h.opts.Bus == nil || stepped && !h.opts.Engine.Owns(id) {
 		c.fail(w, noRun())
 		return
 	}
@@ -106,6 +107,10 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 		switch e.Data.(type) {
 		case *event.RunPaused, *event.RunFinished:
 			return
+		case *event.ModelCallFinished:
+			if stepped {
+				return
+			}
 		default: // it goes on
 		}
 		if !event.IsDelta(e.Data) {

@@ -26,6 +26,8 @@ type job struct {
 	// resume is the ID of a suspended run that is resumed instead of starting a new run of in.
 	resume  string
 	answers map[string]lathe.Output
+	// stepped is that run, if an [Executor] executes it; nil: none does.
+	stepped *runView
 	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
 	follow string
 	after  int64      // the event after which it is followed
@@ -126,6 +128,10 @@ func (ex *executor) start(ctx context.Context, c *caller, j *job, wake func(), s
 		return f, leave, nil
 	}
 	sinks = j.sinks(sinks)
+	if j.stepped != nil || j.detach && j.resume == "" && ex.opts.Executor != nil {
+		j.name(ex, c)
+		return ex.startStepped(ctx, c, j, wake, sinks)
+	}
 	if j.detach {
 		j.name(ex, c)
 		f = &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}

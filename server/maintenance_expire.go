@@ -82,7 +82,7 @@ func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 		return nil
 	case p != nil:
 		return p
-	case v.state.Paused == "", v.state.Finished != nil, mt.executes(id):
+	case v.state.Paused == "", v.state.Finished != nil, mt.executes(id), v.stepped() != nil: // an executor has a timer of its own
 		return nil
 	}
 	for i := range v.state.Open {

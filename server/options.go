@@ -86,6 +86,9 @@ type Options struct {
 	Engine *engine.Engine // required
 	// Supervisor executes detached runs, which continue without their client; nil: `detach` is refused.
 	Supervisor *engine.Supervisor
+	// Executor, if set, executes detached runs in place of Supervisor, which still executes the others: those that continue after the
+	// approval of a request that ended, and replays with recorded results. It requires Index and Bus.
+	Executor Executor
 	// Index is the store of the engine, if it can list runs; nil: no run is stored. It must also be a
 	// [store.SignalStore]. If it is a [store.Shared], other processes may own its runs.
 	Index store.RunIndex

@@ -41,7 +41,7 @@ func (h *chatHandler) resumeRun(ctx context.Context, a *chat, m *Model, t *store
 	a.head.Kept = v.state.Run.Labels[labelResponse] != ""
 	a.begin(t.runID)
 	a.calls = newHandover(a.writer, a.req.Tools, &m.Settings, &m.Limits)
-	a.job = job{loop: l, resume: t.runID, answers: answers, holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
+	a.job = job{loop: l, resume: t.runID, answers: answers, stepped: v.stepped(), holds: a.holds, note: &waitingNote{h.turns, a.digest()}}
 	return true, nil
 }
 

@@ -231,7 +231,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		return nil, p
 	}
 	over := v.state.Finished != nil || v.state.Paused != ""
-	if !over && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
+	if !over && v.stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
 		if p := er.takes(); p != nil { // but the next process will
 			return nil, p
 		}

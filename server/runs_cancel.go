@@ -40,7 +40,7 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 	if p == nil {
 		p = v.ended()
 	}
-	if p == nil && h.executes(id) {
+	if p == nil && (h.executes(id) || v.stepped() != nil && v.state.Paused == "") {
 		p = conflict("run_running", "The run goes on already.")
 	}
 	if p == nil {
@@ -70,15 +70,21 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	if p == nil {
 		p = v.ended()
 	}
+	if p == nil {
+		p = h.reaches(v)
+	}
 	if p != nil {
 		return false, 0, p
 	}
-	if v.state.Paused == "" && h.shared == nil && !h.executes(id) {
+	if v.state.Paused == "" && v.stepped() == nil && h.shared == nil && !h.executes(id) {
 		return h.rereadRun(ctx, c, v)
 	}
 	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
 	if err := h.facts.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
 		return false, 0, h.runFailed(c, err)
+	}
+	if v.stepped() != nil {
+		return h.cancelStepped(ctx, c, v)
 	}
 	if h.interrupt(id) {
 		wait, cancel := context.WithTimeout(ctx, logTimeout)

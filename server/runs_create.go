@@ -31,7 +31,7 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 		c.fail(w, p)
 		return
 	}
-	h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated})
+	h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated, named: true})
 }
 
 // A newRun is a detached run that a request begins.
@@ -40,6 +40,7 @@ type newRun struct {
 	in      *loop.Input
 	request []byte // what has to be equal for an Idempotency-Key to be that of the same request
 	status  int    // of the response
+	named   bool   // the loop is that of in.Target, so that an [Executor] finds it
 }
 
 // beginRun starts a detached run and responds once it is stored. A request that repeats an Idempotency-Key gets the run of the
@@ -72,6 +73,10 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			in.Run.Labels = map[string]string{}
 		}
 		in.Run.Labels[labelFingerprint] = once.fingerprint
+	}
+	if h.opts.Executor != nil && n.named {
+		h.beginStepped(w, r, c, n, once)
+		return
 	}
 	began, setup := newFirst(), h.hold(c.setup)
 	id, err := h.opts.Supervisor.Start(r.Context(), n.loop, in, &engine.RunOptions{Sinks: []event.Sink{began, setup}})

@@ -127,5 +127,8 @@ func (h *runsHandler) remove(ctx context.Context, c *caller, id string) *problem
 		return h.runFailed(c, err)
 	}
 	h.withdraw(id)
+	if v.stepped() != nil && v.state.Finished == nil && h.reaches(v) == nil {
+		_ = h.wake(ctx, c, v, WakeCancel) // its executor finds that it is gone
+	}
 	return nil
 }

@@ -30,6 +30,9 @@ func (ex *executor) resume(ctx context.Context, c *caller, v *runView, answers m
 	if p := ex.takes(); p != nil {
 		return p
 	}
+	if v.stepped() != nil {
+		return ex.resumeStepped(ctx, c, v, answers)
+	}
 	if v.state.Paused == "" {
 		return ownedElsewhere()
 	}
@@ -180,6 +183,9 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call string, d *decision, by string) (int, *problem) {
 	id := v.state.Run.RunID
 	o, p := h.asked(ctx, v, call)
+	if p == nil {
+		p = h.reaches(v)
+	}
 	if p != nil {
 		return 0, p
 	}
@@ -215,6 +221,9 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runView, call s
 // event of the log, and 202 if the signal has not been applied yet; if later is set and the run is busy, it returns 202 at
 // once. The caller holds the run's lock.
 func (h *inputHandler) apply(ctx context.Context, c *caller, v *runView, later bool, settles func(event.Data) bool) (int, *problem) {
+	if v.stepped() != nil {
+		return h.applyStepped(ctx, c, v, settles)
+	}
 	id := v.state.Run.RunID
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
@@ -372,8 +381,11 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, a
 	if p := v.takes(answers); p != nil {
 		return 0, p
 	}
+	if p := h.reaches(v); p != nil {
+		return 0, p
+	}
 	id := v.state.Run.RunID
-	if v.state.Paused == "" && h.shared == nil && !h.executes(id) {
+	if v.state.Paused == "" && v.stepped() == nil && h.shared == nil && !h.executes(id) {
 		return 0, ownedElsewhere()
 	}
 	for call, out := range answers {
@@ -393,21 +405,21 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runView, a
 }
 
 // keepResult stores one result. The first one of a call wins; the same one may be given again.
-func (h *inputHandler) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
+func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
 	f, err := engine.ResultSignal(id, call, out)
 	if err == nil {
-		err = h.facts.PutSignal(ctx, f)
+		err = co.facts.PutSignal(ctx, f)
 	}
 	if lathe.CodeOf(err) == lathe.CodeConflict {
 		var facts []store.Signal
-		if facts, err = h.facts.Signals(ctx, id); err == nil && !slices.ContainsFunc(facts, func(k store.Signal) bool {
+		if facts, err = co.facts.Signals(ctx, id); err == nil && !slices.ContainsFunc(facts, func(k store.Signal) bool {
 			return k.Kind == f.Kind && k.Key == f.Key && bytes.Equal(k.Body, f.Body)
 		}) {
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}
 	if err != nil {
-		return h.runFailed(c, err)
+		return co.runFailed(c, err)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	}
 	n := &newRun{in: &p.in, status: http.StatusAccepted}
 	if req.tools == toolsLive {
-		p.in.Park, n.loop = true, p.model.Loop
+		p.in.Park, n.loop, n.named = true, p.model.Loop, true
 		return n, nil
 	}
 	if c.setup.Replay == nil {

@@ -267,6 +267,9 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView
 		}
 		return ownedElsewhere()
 	}
+	if p := h.reaches(v); p != nil {
+		return p
+	}
 	answers := map[string]lathe.Output{}
 	said := 0
 	for i := range v.state.Open {
@@ -297,7 +300,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runView
 		return p
 	}
 	u.encode.MessageID = u.req.Last.MessageID
-	u.job = job{loop: l, resume: id, answers: answers, detach: u.options.detach && h.opts.Supervisor != nil}
+	u.job = job{loop: l, resume: id, answers: answers, stepped: v.stepped(), detach: u.options.detach && h.opts.Supervisor != nil}
 	return nil
 }
 

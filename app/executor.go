@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/server"
+)
+
+// An Executor executes the detached runs of an application step by step, as in the workflows of Temporal.
+type Executor interface {
+	server.Executor
+	// Begin starts to execute steps. [New] calls it once, after all else has begun.
+	Begin() error
+	// Drain begins no more steps, waits for those in progress until ctx is done, and leaves the others to other processes. It is
+	// called once or twice, also if Begin was not called or has failed.
+	Drain(ctx context.Context)
+}
+
+// ExecutorParts are the parts of an application that an [Executor] works with.
+type ExecutorParts struct {
+	Engine    *engine.Engine
+	Store     Store
+	Approvals *approval.Queue
+	// Loop returns the loop of a model, as [server.Server.Loop] does. It must not be called before Begin.
+	Loop func(target string) (l *loop.Loop, release func(), err error)
+	Log  *slog.Logger
+}
+
+// newExecutor makes the executor of Options.
+func (a *App) newExecutor() (err error) {
+	if a.opts.Executor == nil {
+		return nil
+	}
+	if _, memory := a.store.(memoryStore); a.store == nil || memory {
+		return invalidConfig(errors.New("runs that another engine executes need a store that outlives the process: --store sqlite:PATH or postgres://USER@HOST/DATABASE, or serve.store"))
+	}
+	loopOf := func(target string) (*loop.Loop, func(), error) { return a.server.Loop(target) }
+	a.executor, err = a.opts.Executor(&ExecutorParts{Engine: a.engine, Store: a.store, Approvals: a.approvals, Loop: loopOf, Log: a.log})
+	if err != nil {
+		a.executor = nil
+		return failed(err)
+	}
+	return nil
+}
