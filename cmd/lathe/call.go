@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -65,7 +66,7 @@ func callTool(cmd *cobra.Command, call lathe.ToolCall, fromStdin, yes, asJSON bo
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), "", "")
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), "", "")
 	if err != nil {
 		return err
 	}

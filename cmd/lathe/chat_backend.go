@@ -18,6 +18,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -45,7 +46,7 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	if err != nil {
 		return nil, err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/guest"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -216,7 +217,7 @@ func (f *guestFlags) run(cmd *cobra.Command, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/lathe-run/lathe/audit"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/stdlog"
 	"github.com/lathe-run/lathe/observe"
@@ -108,11 +109,11 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 	if !cfg.ToolCalling.Enabled {
 		return &exitError{exitConfig, errors.New("tool_calling.enabled is false: there is nothing to serve")}
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}
-	defer takeStandardLog(log)()
+	defer daemon.TakeStandardLog(log)()
 	out, err := f.outputs(cfg, log)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/provider"
@@ -235,7 +236,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/internal/nearest"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -234,7 +235,7 @@ func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
 
 // follow shows the events of a run that a daemon executes, from after an event until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, f.logFormat)
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, f.logFormat)
 	if err != nil {
 		return err
 	}

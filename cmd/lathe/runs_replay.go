@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/lab/replay"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
@@ -51,7 +52,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, "")
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, "")
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const (
 // askReady asks the daemon at --addr, or serve.addr, whether it takes requests: over HTTPS if the configuration has a
 // certificate, or if the daemon answers that it serves HTTPS. It is the probe of a container that has no other program.
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
-	addr, scheme := f.addr, "http"
+	addr, scheme := f.daemon.Addr, "http"
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
 		if addr == "" {
 			addr = cfg.Serve.Addr

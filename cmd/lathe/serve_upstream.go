@@ -19,8 +19,8 @@ func (f *serveFlags) overrides(cmd *cobra.Command) ([]config.Override, error) {
 }
 
 // loadConfig reads the configuration of the daemon, with the flags over it.
-func (d *daemon) loadConfig(file string) (*config.Config, error) {
-	over, err := d.flags.overrides(d.cmd)
+func (f *serveFlags) loadConfig(cmd *cobra.Command, file string) (*config.Config, error) {
+	over, err := f.overrides(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,8 @@ func (d *daemon) loadConfig(file string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.flags.upstream.baseURL != "" && cfg.Models[d.flags.upstream.model] != nil {
-		return nil, usageError("--model %s: lathe.yaml has a model of this name", d.flags.upstream.model)
+	if f.upstream.baseURL != "" && cfg.Models[f.upstream.model] != nil {
+		return nil, usageError("--model %s: lathe.yaml has a model of this name", f.upstream.model)
 	}
 	return cfg, nil
 }

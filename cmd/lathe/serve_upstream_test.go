@@ -23,13 +23,12 @@ func TestServeOffersTheModelOfTheCommandLine(t *testing.T) {
 	}
 	f := serveFlags{}
 	f.upstream.baseURL, f.upstream.model = "http://127.0.0.1:1/v1", "org/tiny:1b"
-	d := &daemon{flags: &f, cmd: cmd}
 	file := filepath.Join(t.TempDir(), "lathe.yaml")
 	load := func(yaml string) (*config.Config, error) {
 		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return d.loadConfig(file)
+		return f.loadConfig(cmd, file)
 	}
 	cfg, err := load("models: {fast: {provider: sim, model: sim/demo}}")
 	if err != nil {

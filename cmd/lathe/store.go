@@ -6,11 +6,12 @@ import (
 	"os"
 
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/spf13/cobra"
 )
 
 // storeVariable names the store where no flag does.
-const storeVariable = "LATHE_STORE"
+const storeVariable = daemon.StoreVariable
 
 // storeFlag adds --store.
 func storeFlag(cmd *cobra.Command, name *string) {
@@ -37,13 +38,7 @@ func openStore(name string, readOnly bool) (app.Store, error) {
 
 // namedStore is the name of the store, and what names it.
 func namedStore(flag, configured string) (name, from string) {
-	if flag != "" {
-		return flag, "--store"
-	}
-	if name := os.Getenv(storeVariable); name != "" {
-		return name, storeVariable
-	}
-	return configured, "serve.store"
+	return daemon.NamedStore(flag, configured)
 }
 
 // needStore is openStore for commands that are of no use without one.

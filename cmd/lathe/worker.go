@@ -16,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"
 	"github.com/lathe-run/lathe/secret"
@@ -77,11 +78,11 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log, err := buildLog(cmd.ErrOrStderr(), f.log, "")
+	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.log, "")
 	if err != nil {
 		return err
 	}
-	defer takeStandardLog(log)()
+	defer daemon.TakeStandardLog(log)()
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
 		return err

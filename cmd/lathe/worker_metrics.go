@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/daemon"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/remote/worker"
 )
@@ -36,7 +37,7 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 	}
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
-	ln, err := listenOn(ctx, addr, "--metrics-addr")
+	ln, err := daemon.Listen(ctx, addr, "--metrics-addr")
 	if err != nil {
 		return nil, err
 	}

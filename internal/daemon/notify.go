@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func newNotifier() (*notifier, error) {
 	}
 	var err error
 	if n.conn, err = net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
-		return nil, &exitError{exitFailed, fmt.Errorf("the socket of NOTIFY_SOCKET: %w", err)}
+		return nil, failed(fmt.Errorf("the socket of NOTIFY_SOCKET: %w", err))
 	}
 	if usec, err := strconv.ParseInt(limit, 10, 64); err == nil && usec > 1 && (owner == "" || owner == strconv.Itoa(os.Getpid())) {
 		n.every = time.Duration(usec) * time.Microsecond / 2

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"log/slog"
@@ -14,7 +14,7 @@ func TestLogIsGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var writes writeList
 		g := gatherLog(&writes)
-		base, err := buildLog(g, "info", "")
+		base, err := NewLog(g, "info", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,32 +1,32 @@
-package main
+package daemon
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"strings"
 
-	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/server"
 )
 
 // listenConsole listens on serve.console.listen.
-func (d *daemon) listenConsole(addr string, keys int) (net.Listener, error) {
+func (d *daemon) listenConsole(ctx context.Context, addr string, keys int) (net.Listener, error) {
 	if err := server.CheckAddr(addr, keys); err != nil {
-		return nil, &exitError{exitConfig, app.Cause(err)}
+		return nil, misconfigured(err)
 	}
-	return listenOn(d.cmd.Context(), addr, "serve.console.listen")
+	return Listen(ctx, addr, "serve.console.listen")
 }
 
 // announceConsole prints the address of the page. On a terminal of the machine that the page is served to, it is a link
 // that signs in as the first admin key: a log does not get one.
 func (d *daemon) announceConsole(cfg *config.Config, url string) {
-	w := d.cmd.ErrOrStderr()
+	w := d.stderr
 	fmt.Fprintf(w, "the page with models, tools, a chat and runs is %s/\n", url)
-	if !d.terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
+	if !d.opts.Terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Keys)) {

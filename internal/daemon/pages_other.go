@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package daemon
 
 // releasePages does nothing: how many pages of its own file a process has is not known on this system.
 func releasePages() {}

@@ -1,0 +1,320 @@
+// Package daemon is what `lathe serve` runs once its flags are read: it opens the store, starts the application, listens, reloads
+// the configuration, notifies the service manager and stops. Its errors are those of package app: the code says which exit code they have.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
+	"github.com/lathe-run/lathe/server"
+)
+
+// StoreVariable is the environment variable that names the store where no flag does.
+const StoreVariable = "LATHE_STORE"
+
+// NamedStore returns the name of the store, and what names it: the flag --store, else StoreVariable, else the configuration.
+func NamedStore(flag, configured string) (name, from string) {
+	if flag != "" {
+		return flag, "--store"
+	}
+	if name := os.Getenv(StoreVariable); name != "" {
+		return name, StoreVariable
+	}
+	return configured, "serve.store"
+}
+
+// Options are the options of [Run]. Stderr, Load and Find are required.
+type Options struct {
+	Addr, MetricsAddr, Store string // of the flags; "": those of the configuration
+	LogLevel, LogFormat      string // as of [NewLog]
+	Stderr                   io.Writer
+	Terminal                 bool // a person reads Stderr
+	// Find returns the path of the configuration file, "" if there is none. Load reads the file, with the flags over it. Both are called
+	// for each reload, too.
+	Find func() (string, error)
+	Load func(file string) (*config.Config, error)
+	// Starting, if set, says that the application of the configuration starts, until stop is called.
+	Starting func(w io.Writer, cfg *config.Config) (stop func())
+	// Prepare, if set, completes the options of the application. close, which may be nil, is called after the application has ended.
+	Prepare func(log *slog.Logger, opts *app.Options) (close func(), err error)
+	// App are the options of the application. Log, Reload, Store, NoStore and SeparateMetrics are set by Run.
+	App app.Options
+}
+
+// A daemon is what Run runs.
+type daemon struct {
+	opts    *Options
+	stderr  io.Writer
+	addr    string // that the daemon listens on
+	hup     chan os.Signal
+	log     *slog.Logger
+	app     *app.App
+	manager *notifier // the service manager that started the daemon
+
+	reloading sync.Mutex // held while the configuration is read again
+}
+
+func misconfigured(err error) error {
+	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: app.Cause(err)}
+}
+
+func usage(format string, args ...any) error {
+	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: app.Op, Err: fmt.Errorf(format, args...)}
+}
+
+func failed(err error) error {
+	return &lathe.Error{Code: lathe.CodeInternal, Op: app.Op, Err: err}
+}
+
+// Run runs the daemon until ctx is done or a listener fails.
+func Run(ctx context.Context, opts *Options) (err error) {
+	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
+	signal.Notify(d.hup, syscall.SIGHUP) // before anything else: one that arrives during the start must not end the process
+	defer signal.Stop(d.hup)
+	stderr := gatherLog(opts.Stderr)
+	defer stderr.flush()
+	d.stderr = stderr.direct()
+	if d.log, err = NewLog(stderr, opts.LogLevel, opts.LogFormat); err != nil {
+		return err
+	}
+	d.log = stderr.logger(d.log)
+	if d.manager, err = newNotifier(); err != nil {
+		return err
+	}
+	defer TakeStandardLog(d.log)()
+	file, err := opts.Find()
+	if err != nil {
+		return err
+	}
+	cfg, err := opts.Load(file)
+	if err != nil {
+		return err
+	}
+	own := opts.App
+	own.Log, own.SeparateMetrics = d.log, opts.MetricsAddr != ""
+	own.Reload = func(context.Context) error { return d.reload("POST /api/reload") }
+	if opts.Prepare != nil {
+		done, err := opts.Prepare(d.log, &own)
+		if done != nil {
+			defer done()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	closeStore, err := d.openStore(cfg, &own)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	stop := func() {}
+	if opts.Starting != nil {
+		stop = opts.Starting(d.stderr, cfg)
+	}
+	d.app, err = app.New(cfg, &own)
+	stop()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.app.Close()) }()
+	if node := d.app.Node(); node != "" {
+		fmt.Fprintf(d.stderr, "note: this is %s among the processes that share the store\n", node)
+	}
+	if n := d.app.Recovered(); n > 0 {
+		fmt.Fprintf(d.stderr, "note: resuming %d runs that an earlier process left\n", n)
+	}
+	return d.listen(ctx, cfg)
+}
+
+// openStore opens the store that --store or the environment names; serve.store is opened with the application.
+func (d *daemon) openStore(cfg *config.Config, opts *app.Options) (closeStore func() error, err error) {
+	closeStore = func() error { return nil }
+	name, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
+	switch {
+	case name == "none":
+		opts.NoStore = true
+	case name == "", name == "memory":
+		fmt.Fprintln(d.stderr, "note: runs are kept in memory and end with this process: --store sqlite:PATH keeps them")
+		opts.Store = app.NewMemoryStore()
+	case from != "serve.store":
+		if opts.Store, err = app.OpenStore(name, &app.StoreOptions{From: from}); err == nil {
+			closeStore = opts.Store.Close
+		}
+	}
+	return closeStore, err
+}
+
+func (d *daemon) metricsAddr(cfg *config.Config) string {
+	if d.opts.MetricsAddr != "" {
+		return d.opts.MetricsAddr
+	}
+	return cfg.Serve.MetricsAddr
+}
+
+func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
+	addr := cfg.Serve.Addr
+	if d.opts.Addr != "" {
+		addr = d.opts.Addr
+	}
+	if err := server.CheckAddr(addr, len(cfg.Keys)); err != nil {
+		return misconfigured(err)
+	}
+	ln, err := Listen(ctx, addr, "--addr")
+	if err != nil {
+		return err
+	}
+	d.addr = ln.Addr().String()
+	scheme := "http"
+	if d.app.TLS() {
+		scheme = "https"
+	}
+	broken := make(chan error, 3)
+	srv := d.app.HTTPServer(d.app.Handler())
+	go func() { broken <- srv.Serve(d.app.Listener(ln)) }()
+	store, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
+	if remove, err := d.leaveNote(store, from, ln.Addr()); err != nil {
+		d.log.Warn("the address could not be left beside the store: lathe runs wants --server", "error", err)
+	} else {
+		defer remove()
+	}
+	servers := []*http.Server{srv}
+	if m := d.metricsAddr(cfg); m != "" {
+		mln, err := Listen(ctx, m, "--metrics-addr")
+		if err != nil {
+			_ = srv.Close() // nothing was served yet
+			return errors.Join(err, ignoreClosed(<-broken))
+		}
+		msrv := d.app.HTTPServer(d.app.MetricsHandler())
+		go func() { broken <- msrv.Serve(mln) }()
+		servers = append(servers, msrv)
+		fmt.Fprintf(d.stderr, "metrics are served on http://%s/metrics\n", mln.Addr())
+	}
+	page := ln.Addr()
+	if own := cfg.Serve.Console.Listen; own != "" {
+		cln, err := d.listenConsole(ctx, own, len(cfg.Keys))
+		if err != nil {
+			_ = srv.Close() // nothing was served yet
+			return errors.Join(err, ignoreClosed(<-broken))
+		}
+		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
+		go func() { broken <- csrv.Serve(d.app.Listener(cln)) }()
+		servers, page = append(servers, csrv), cln.Addr()
+	}
+	if len(cfg.Models) == 0 {
+		fmt.Fprintf(d.stderr, "note: no model is configured: the simulated %s answers, and others that `lathe sim list` names\n", config.SimModel)
+	}
+	if cfg.Serve.Console.Enabled {
+		d.announceConsole(cfg, scheme+"://"+page.String())
+	}
+	fmt.Fprintf(d.stderr, "base URLs: OpenAI %[1]s://%[2]s/v1, Anthropic %[1]s://%[2]s, Gemini %[1]s://%[2]s; `lathe connect` sets up agents\n", scheme, ln.Addr())
+	fmt.Fprintf(d.stderr, "lathe serves on %s://%s/v1 (stop with Ctrl-C)\n", scheme, ln.Addr())
+	releasePages()
+	d.notify("READY=1")
+	unwatch := d.manager.watch(context.WithoutCancel(ctx), srv.Handler, func(err error) {
+		d.log.Error("the watchdog of the service manager got no message", "error", err)
+	})
+	err = d.wait(ctx, broken)
+	d.notify("STOPPING=1")
+	d.stop(ctx, servers)
+	unwatch()
+	for range servers {
+		if serr := ignoreClosed(<-broken); err == nil {
+			err = serr
+		}
+	}
+	return err
+}
+
+// ignoreClosed returns the error of a server, or nil if it was shut down.
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Listen listens on an address. flag is what the error says to choose another address with.
+func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, failed(fmt.Errorf("cannot listen on %s: %w; choose another address with %s", addr, err, flag))
+	}
+	return ln, nil
+}
+
+// wait reloads the configuration at each reload signal, until the daemon is to stop or a server fails.
+func (d *daemon) wait(ctx context.Context, broken chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-broken:
+			broken <- err // counted with the others
+			return failed(err)
+		case <-d.hup:
+			_ = d.reload("SIGHUP") // which has logged the error
+		}
+	}
+}
+
+// notify sends a state to the service manager.
+func (d *daemon) notify(state string) {
+	if err := d.manager.send(state); err != nil {
+		d.log.Error("the service manager was not notified", "state", state, "error", err)
+	}
+}
+
+// reload puts a new configuration in force: all of it, or, with an error, nothing. It logs the outcome and by, the
+// source of the request. Concurrent calls run one after the other.
+func (d *daemon) reload(by string) error {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	d.notify("RELOADING=1")
+	defer d.notify("READY=1")
+	if err := d.readAgain(); err != nil {
+		d.log.Error("the configuration was not reloaded, the one before stays in force", "error", err, "by", by)
+		return err
+	}
+	d.log.Info("the configuration was reloaded", "by", by)
+	return nil
+}
+
+func (d *daemon) readAgain() error {
+	file, err := d.opts.Find()
+	if err != nil {
+		return err
+	}
+	cfg, err := d.opts.Load(file)
+	if err != nil {
+		return err
+	}
+	// The listener stays as it is: without keys it must be one that only this machine reaches, whatever serve.addr is now.
+	if err := server.CheckAddr(d.addr, len(cfg.Keys)); err != nil {
+		return app.Cause(err)
+	}
+	if err := d.app.Reload(cfg); err != nil {
+		return app.Cause(err)
+	}
+	return nil
+}
+
+// stop lets requests and runs finish, within serve.drain_timeout.
+func (d *daemon) stop(ctx context.Context, servers []*http.Server) {
+	fmt.Fprintln(d.stderr, "stopping: requests that are at work may finish")
+	if left := d.app.Shutdown(context.WithoutCancel(ctx), servers...); left > 0 {
+		fmt.Fprintf(d.stderr, "note: %d runs are left for the next process\n", left)
+	}
+	fmt.Fprintln(d.stderr, "stopped")
+}

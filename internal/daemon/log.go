@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe/internal/stdlog"
+)
+
+// NewLog returns a logger that writes to w from the level up; "" logs nothing. The format is text or json, and text if it is empty.
+func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	if format != "" && format != "text" && format != "json" {
+		return nil, usage("--log-format %q: want text or json", format)
+	}
+	if level == "" {
+		return slog.New(slog.DiscardHandler), nil
+	}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usage("--log %q: want debug, info, warn or error", level)
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
+
+// A daemon that answers thousands of requests a second writes its log lines together: each write by itself
+// costs more than making the line.
+
+const (
+	logDelay = 100 * time.Millisecond // at most, until a line is written that need not be visible at once
+	logSpace = 16 << 10               // of lines that wait
+)
+
+// A gatheredLog keeps lines until they are worth a write. It may be used by several goroutines at once.
+type gatheredLog struct {
+	w io.Writer
+
+	mu    sync.Mutex
+	lines []byte
+	timer *time.Timer // set while lines wait
+}
+
+func gatherLog(w io.Writer) *gatheredLog { return &gatheredLog{w: w} }
+
+// Write takes whole lines.
+func (g *gatheredLog) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lines = append(g.lines, b...); len(g.lines) >= logSpace {
+		return len(b), g.write()
+	}
+	if g.timer == nil {
+		g.timer = time.AfterFunc(logDelay, g.flush)
+	}
+	return len(b), nil
+}
+
+// write writes what waits. g.mu is held.
+func (g *gatheredLog) write() error {
+	if g.timer != nil {
+		g.timer.Stop()
+		g.timer = nil
+	}
+	if len(g.lines) == 0 {
+		return nil
+	}
+	_, err := g.w.Write(g.lines)
+	if g.lines = g.lines[:0]; cap(g.lines) > 4*logSpace {
+		g.lines = nil
+	}
+	return err
+}
+
+func (g *gatheredLog) flush() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.write() // there is no place to report the error
+}
+
+// direct writes to the same place at once, behind the lines that wait.
+func (g *gatheredLog) direct() io.Writer { return directLog{g} }
+
+type directLog struct{ g *gatheredLog }
+
+func (d directLog) Write(b []byte) (int, error) {
+	d.g.mu.Lock()
+	defer d.g.mu.Unlock()
+	if err := d.g.write(); err != nil {
+		return 0, err
+	}
+	return d.g.w.Write(b)
+}
+
+// logger returns one that writes through g like of, but for warnings and errors, which are written at once.
+func (g *gatheredLog) logger(of *slog.Logger) *slog.Logger { return slog.New(urgent{of.Handler(), g}) }
+
+type urgent struct {
+	slog.Handler
+	log *gatheredLog
+}
+
+// Handle implements [slog.Handler].
+func (u urgent) Handle(ctx context.Context, r slog.Record) error {
+	err := u.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		u.log.flush()
+	}
+	return err
+}
+
+// WithAttrs implements [slog.Handler].
+func (u urgent) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return urgent{u.Handler.WithAttrs(attrs), u.log}
+}
+
+// WithGroup implements [slog.Handler].
+func (u urgent) WithGroup(name string) slog.Handler { return urgent{u.Handler.WithGroup(name), u.log} }
+
+// TakeStandardLog has lines that libraries write to the standard logger logged by their kind, until
+// restore is called.
+func TakeStandardLog(to *slog.Logger) (restore func()) {
+	log.SetOutput(stdlog.Writer(to))
+	return func() { log.SetOutput(stdlog.Writer(nil)) }
+}
