@@ -46,13 +46,15 @@ func (w *Workflow) accept(ctx context.Context, runID, target string, s *Start) e
 
 // step is the activities lathe.model and lathe.tool.
 func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error) {
-	l, err := w.opts.LoopFor(in.Target)
+	l, release, err := w.loopFor(in.Target)
 	if err != nil {
 		return nil, failure(err)
 	}
+	defer release()
 	d := newDispatcher(in.Outputs)
 	own, leave := leaving(ctx)
 	defer leave(nil)
+	defer context.AfterFunc(w.left, func() { leave(lathe.ErrLeft) })()
 	d.leave = leave
 	defer w.heartbeat(ctx)()
 	info := activity.GetInfo(ctx)
@@ -65,6 +67,8 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 	switch calls := d.dispatched(); {
 	case err != nil && errors.Is(err, lathe.ErrLeft) && len(calls) > 0 && s != nil:
 		return &stepOutput{LastID: s.LastID, Calls: calls}, nil
+	case in.Cancel && lathe.CodeOf(err) == lathe.CodeNotFound: // it was deleted
+		return &stepOutput{LastID: in.After, Reason: lathe.ReasonCancelled, Status: lathe.ReasonCancelled.Status()}, nil
 	case err != nil && temporal.IsCanceledError(context.Cause(ctx)):
 		return nil, ctx.Err()
 	case err != nil:

@@ -62,8 +62,8 @@ const (
 	inputActivity  = "lathe.input"
 )
 
-// Executor is the executor of the runs, as [store.RunSummary] has it.
-const Executor = "temporal"
+// ExecutorName is the executor of the runs, as [store.RunSummary] has it.
+const ExecutorName = "temporal"
 
 // Options of a [Workflow]. Engine and Store are required.
 type Options struct {
@@ -72,6 +72,8 @@ type Options struct {
 	Store  store.Store
 	// LoopFor returns the loop of a target, as [loop.Input].Target names it; nil: the loop of NewWorkflow for each target.
 	LoopFor func(target string) (*loop.Loop, error)
+	// HoldLoop, if set, is called in place of LoopFor. release is called once the step that uses the loop has ended.
+	HoldLoop func(target string) (l *loop.Loop, release func(), err error)
 	// Approvals holds the requests for approval, and is the Approver of the loops' runners. nil: updates cannot answer one.
 	Approvals *approval.Queue
 	// Sinks receive the events of the runs after those of the engine.
@@ -84,11 +86,15 @@ type Options struct {
 type Workflow struct {
 	loop *loop.Loop
 	opts Options
+
+	left       context.Context // done when the steps in progress are to be left
+	leaveSteps context.CancelFunc
 }
 
 // NewWorkflow returns the workflow whose runs are those of l. l may be nil if opts has LoopFor.
 func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	w := &Workflow{loop: l}
+	w.left, w.leaveSteps = context.WithCancel(context.Background())
 	if opts != nil {
 		w.opts = *opts
 	}
@@ -96,7 +102,7 @@ func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	switch {
 	case w.opts.Engine == nil || w.opts.Store == nil:
 		err = errors.New("an engine and its store are required")
-	case l == nil && w.opts.LoopFor == nil:
+	case l == nil && w.opts.LoopFor == nil && w.opts.HoldLoop == nil:
 		err = errors.New("a loop is required")
 	case w.opts.Heartbeat < 0:
 		err = fmt.Errorf("the heartbeat is %v, want more than 0", w.opts.Heartbeat)
@@ -127,14 +133,24 @@ func (w *Workflow) Register(r worker.Registry) {
 	}
 }
 
+// loopFor returns the loop of a target. release must be called.
+func (w *Workflow) loopFor(target string) (l *loop.Loop, release func(), err error) {
+	if w.opts.HoldLoop != nil {
+		return w.opts.HoldLoop(target)
+	}
+	l, err = w.opts.LoopFor(target)
+	return l, func() {}, err
+}
+
 // Accept stores the beginning of a run and returns the input of its workflow, which has no content. It may be repeated.
 func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
-	l, err := w.opts.LoopFor(in.Target)
+	l, release, err := w.loopFor(in.Target)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	own := *in
-	own.Executor = Executor
+	own.Executor = ExecutorName
 	id, err := w.opts.Engine.Accept(ctx, l, &own, w.opts.Sinks...)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/engine/temporal"
+)
+
+// The variables of the environment that hold what proves the identity of this program to Temporal, as the programs of Temporal name
+// them. A value is never printed.
+const (
+	apiKeyVariable = "TEMPORAL_API_KEY"
+	certVariable   = "TEMPORAL_TLS_CLIENT_CERT_PATH"
+	keyVariable    = "TEMPORAL_TLS_CLIENT_KEY_PATH"
+)
+
+const (
+	defaultQueue = temporal.TaskQueue
+	dialTimeout  = 10 * time.Second
+	engineForm   = "temporal://HOST:PORT/NAMESPACE"
+)
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
+
+// A target is the namespace and the task queue of --engine.
+type target struct {
+	address, namespace, queue string
+	tls                       bool
+}
+
+// parseEngine reads --engine.
+func parseEngine(text string) (*target, error) {
+	if text == "" {
+		return nil, usage("--engine is required: %s", engineForm)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "temporal" || u.User != nil || u.Fragment != "" {
+		return nil, usage("--engine: want %s, without a user; a key is read from $%s", engineForm, apiKeyVariable)
+	}
+	t := &target{address: u.Host, namespace: strings.TrimPrefix(u.Path, "/"), queue: defaultQueue}
+	if host, port, err := net.SplitHostPort(u.Host); err != nil || host == "" || port == "" {
+		return nil, usage("--engine: %q is no host and port: want %s", u.Host, engineForm)
+	}
+	if !namePattern.MatchString(t.namespace) {
+		return nil, usage("--engine: %q is no name of a namespace: want %s", t.namespace, engineForm)
+	}
+	for name, values := range u.Query() {
+		switch value := values[len(values)-1]; {
+		case len(values) > 1:
+			return nil, usage("--engine: %s is given twice", name)
+		case name == "queue" && namePattern.MatchString(value):
+			t.queue = value
+		case name == "tls" && (value == "true" || value == "false"):
+			t.tls = value == "true"
+		case name == "queue", name == "tls":
+			return nil, usage("--engine: %s=%q: want queue=NAME, and tls=true or false", name, value)
+		default:
+			return nil, usage("--engine: unknown parameter %q: there are queue and tls", name)
+		}
+	}
+	return t, nil
+}
+
+// options returns the options of the client, with what the environment holds.
+func (t *target) options(log *slog.Logger) (client.Options, error) {
+	o := client.Options{HostPort: t.address, Namespace: t.namespace, Logger: sdklog.NewStructuredLogger(log)}
+	cert, key := os.Getenv(certVariable), os.Getenv(keyVariable)
+	if apiKey := os.Getenv(apiKeyVariable); apiKey != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(apiKey)
+		t.tls = true
+	}
+	if (cert == "") != (key == "") {
+		return o, usage("$%s and $%s go together", certVariable, keyVariable)
+	}
+	if !t.tls && cert == "" {
+		return o, nil
+	}
+	o.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return o, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: fmt.Errorf("$%s: %w", certVariable, err)}
+		}
+		o.ConnectionOptions.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return o, nil
+}
+
+// prepare connects to Temporal, and has the application execute detached runs there.
+func (t *target) prepare(log *slog.Logger, opts *app.Options) (closeClient func(), err error) {
+	o, err := t.options(log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	c, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, t.unreached(err)
+	}
+	opts.Executor = func(p *app.ExecutorParts) (app.Executor, error) {
+		flow, err := temporal.NewWorkflow(nil, &temporal.Options{Engine: p.Engine, Store: p.Store, Approvals: p.Approvals, HoldLoop: p.Loop})
+		if err != nil {
+			return nil, err
+		}
+		return temporal.NewExecutor(c, flow, &temporal.ExecutorOptions{TaskQueue: t.queue, Log: p.Log})
+	}
+	return c.Close, nil
+}
+
+// unreached is the error of a server that does not answer.
+func (t *target) unreached(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v", dialTimeout)
+	}
+	return &lathe.Error{Code: lathe.CodeUnavailable, Op: app.Op, Err: fmt.Errorf("the Temporal server at %s: %w; check --engine, and that the server runs", t.address, err)}
+}

@@ -1,0 +1,319 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
+)
+
+// TaskQueue is the task queue of the runs of gateways unless their options say otherwise.
+const TaskQueue = "lathe"
+
+const (
+	reachTimeout = 5 * time.Second        // of one request to Temporal
+	retryEvery   = time.Second            // between two attempts to reach the workflows of runs
+	sweepEvery   = time.Minute            // between two searches for runs whose workflow has missed something
+	resumeEvery  = 100 * time.Millisecond // between two attempts to resume a run
+	stopTimeout  = 24 * time.Hour         // Drain ends steps before
+	maxMissed    = 10_000                 // runs whose workflows could not be reached; beyond it Start refuses
+)
+
+// ExecutorOptions are the options of [NewExecutor]. The zero value is usable.
+type ExecutorOptions struct {
+	TaskQueue string // of the workflows and their activities; "": [TaskQueue]
+	// MaxSteps is how many steps this process executes at once; 0: [engine.MaxRuns].
+	MaxSteps int
+	Log      *slog.Logger // nil: nothing is logged
+}
+
+// An Executor executes the detached runs of a gateway as workflows: it is a [server.Executor] and a worker. Its methods may be called
+// from several goroutines at once.
+type Executor struct {
+	flow   *Workflow
+	client client.Client
+	index  store.RunIndex
+	opts   ExecutorOptions
+	ctx    context.Context // of what is done in the background
+	stop   context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	worker worker.Worker
+	missed map[string]missed // runs whose workflow could not be reached
+	ended  bool
+}
+
+// missed is what the workflow of a run is yet to get.
+type missed struct {
+	target string
+	start  bool // the workflow may not have been started
+	why    server.Wake
+}
+
+var _ server.Executor = (*Executor)(nil)
+
+// NewExecutor returns the executor of the workflow's runs, whose store must be a [store.RunIndex]. c is the client of the namespace; the
+// caller closes it after Drain.
+func NewExecutor(c client.Client, w *Workflow, opts *ExecutorOptions) (*Executor, error) {
+	x := &Executor{flow: w, client: c, missed: map[string]missed{}}
+	if opts != nil {
+		x.opts = *opts
+	}
+	index, ok := w.opts.Store.(store.RunIndex)
+	if !ok || x.opts.MaxSteps < 0 {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new executor", Err: errors.New("the store must list its runs, and at least one step be allowed")}
+	}
+	x.index = index
+	x.opts.TaskQueue = cmp.Or(x.opts.TaskQueue, TaskQueue)
+	x.opts.MaxSteps = cmp.Or(x.opts.MaxSteps, engine.MaxRuns)
+	if x.opts.Log == nil {
+		x.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	return x, nil
+}
+
+// Name implements [server.Executor].
+func (x *Executor) Name() string { return ExecutorName }
+
+// Start implements [server.Executor].
+func (x *Executor) Start(ctx context.Context, _ *loop.Loop, in *loop.Input) (string, error) {
+	x.mu.Lock()
+	full := len(x.missed) >= maxMissed
+	x.mu.Unlock()
+	if full {
+		return "", unreached(errors.New("too many runs wait for it"))
+	}
+	accepted, err := x.flow.Accept(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	m := missed{target: in.Target, start: true}
+	if err := x.reach(ctx, accepted.RunID, m); err != nil {
+		x.miss(accepted.RunID, m, err)
+	}
+	return accepted.RunID, nil
+}
+
+// Wake implements [server.Executor].
+func (x *Executor) Wake(ctx context.Context, runID, target string, why server.Wake) error {
+	m := missed{target: target, why: why}
+	err := x.reach(ctx, runID, m)
+	switch {
+	case err == nil:
+		return nil
+	case why == server.WakeResume:
+		return unreached(err)
+	}
+	x.miss(runID, m, err)
+	return nil
+}
+
+func unreached(err error) error {
+	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: reach the workflow", Err: err}
+}
+
+// miss keeps what a workflow did not get, so that it is sent again.
+func (x *Executor) miss(runID string, m missed, err error) {
+	x.opts.Log.Warn("the workflow of a run could not be reached: it is tried again", "run_id", runID, "error", err)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if old, ok := x.missed[runID]; ok {
+		m.start, m.why = m.start && old.start, max(m.why, old.why)
+	}
+	if _, ok := x.missed[runID]; ok || len(x.missed) < maxMissed { // else the next search finds it
+		x.missed[runID] = m
+	}
+}
+
+// reach makes one attempt to start or wake the workflow of a run.
+func (x *Executor) reach(ctx context.Context, runID string, m missed) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
+	defer cancel()
+	switch {
+	case m.start:
+		return Launch(ctx, x.client, x.opts.TaskQueue, &Input{RunID: runID, Target: m.target})
+	case m.why == server.WakeCancel:
+		err := x.update(ctx, runID, UpdateCancel)
+		if !ended(err) {
+			return err
+		}
+		if rows, _, rerr := x.index.Runs(ctx, &store.RunFilter{RunID: runID}); rerr == nil && len(rows) == 0 {
+			return nil // the run was deleted, and nothing executes it
+		}
+		return x.signal(ctx, runID, m.target) // a new workflow reads the cancel request from the store
+	case m.why == server.WakeResume:
+		return x.resume(ctx, runID, m.target)
+	}
+	return x.signal(ctx, runID, m.target)
+}
+
+// resume resumes a run that was set aside. The workflow may not know of it yet.
+func (x *Executor) resume(ctx context.Context, runID, target string) error {
+	pause := time.NewTicker(resumeEvery)
+	defer pause.Stop()
+	for {
+		err := x.update(ctx, runID, UpdateResume)
+		var rejected *temporal.ApplicationError
+		if err == nil || !ended(err) && !errors.As(err, &rejected) {
+			return err
+		}
+		if err := x.signal(ctx, runID, target); err != nil {
+			return err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// update sends an update without input, and waits until the workflow has accepted it.
+func (x *Executor) update(ctx context.Context, runID, name string) error {
+	h, err := x.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: runID, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted})
+	if err != nil {
+		return err
+	}
+	return h.Get(ctx, nil)
+}
+
+// signal wakes the workflow of a run. It starts one if there is none any more: an operator has terminated it, or it was never started.
+func (x *Executor) signal(ctx context.Context, runID, target string) error {
+	opts := client.StartWorkflowOptions{ID: runID, TaskQueue: x.opts.TaskQueue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}
+	_, err := x.client.SignalWithStartWorkflow(ctx, runID, SignalWake, nil, opts, Name, &Input{RunID: runID, Target: target})
+	return err
+}
+
+// ended reports whether err says that no workflow of the run is open.
+func ended(err error) bool {
+	var none *serviceerror.NotFound
+	return errors.As(err, &none)
+}
+
+// Begin starts the worker, and the search for runs whose workflow has missed something: a process may have ended between its write to
+// the store and its request to Temporal. It fails if the namespace does not exist or cannot be reached.
+func (x *Executor) Begin() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended || x.worker != nil {
+		return &lathe.Error{Code: lathe.CodeConflict, Op: "temporal: begin", Err: errors.New("the executor has begun or ended already")}
+	}
+	w := worker.New(x.client, x.opts.TaskQueue, worker.Options{MaxConcurrentActivityExecutionSize: x.opts.MaxSteps, WorkerStopTimeout: stopTimeout})
+	x.flow.Register(w)
+	if err := w.Start(); err != nil {
+		return unreached(err)
+	}
+	x.worker = w
+	x.tasks.Go(x.repair)
+	return nil
+}
+
+// Drain begins no more steps, and blocks until those in progress have ended. When ctx is done before that, it leaves them: another
+// worker continues their runs.
+func (x *Executor) Drain(ctx context.Context) {
+	x.mu.Lock()
+	w := x.worker
+	x.worker, x.ended = nil, true
+	x.mu.Unlock()
+	x.stop()
+	if w != nil {
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			w.Stop()
+		}()
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+			x.flow.leaveSteps()
+			<-stopped
+		}
+	}
+	x.tasks.Wait()
+}
+
+// repair sends again what workflows have missed, until Drain.
+func (x *Executor) repair() {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	x.sweep()
+	for swept := time.Now(); ; {
+		x.retry()
+		select {
+		case <-tick.C:
+		case <-x.ctx.Done():
+			return
+		}
+		if time.Since(swept) >= sweepEvery {
+			swept = time.Now()
+			x.sweep()
+		}
+	}
+}
+
+// retry makes one attempt for each run whose workflow could not be reached, and stops at the first that fails.
+func (x *Executor) retry() {
+	x.mu.Lock()
+	left := make(map[string]missed, len(x.missed))
+	for id, m := range x.missed {
+		left[id] = m
+	}
+	x.mu.Unlock()
+	for id, m := range left {
+		if x.ctx.Err() != nil || x.reach(x.ctx, id, m) != nil {
+			return
+		}
+		x.mu.Lock()
+		if x.missed[id] == m {
+			delete(x.missed, id)
+		}
+		x.mu.Unlock()
+	}
+}
+
+// sweep finds the runs in the store whose workflow may have missed its start or a signal.
+func (x *Executor) sweep() {
+	for _, f := range []store.RunFilter{{Status: "running", Limit: 1_000}, {Status: "parked", Signaled: true, Limit: 1_000}} {
+		for {
+			rows, next, err := x.index.Runs(x.ctx, &f)
+			if err != nil {
+				if x.ctx.Err() == nil {
+					x.opts.Log.Warn("runs whose workflow has missed something could not be looked for", "code", lathe.CodeOf(err))
+				}
+				return
+			}
+			for i := range rows {
+				r := &rows[i]
+				if r.Executor != ExecutorName {
+					continue
+				}
+				m := missed{target: r.Target, start: f.Status == "running"}
+				if err := x.reach(x.ctx, r.RunID, m); err != nil {
+					if x.ctx.Err() == nil {
+						x.miss(r.RunID, m, err)
+					}
+					return // the next search goes on
+				}
+			}
+			if f.After = next; next == "" {
+				break
+			}
+		}
+	}
+}
