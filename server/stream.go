@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,10 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b
 
 const maxPooled = 64 << 10
 
+// yieldBytes is how much a run encodes before it lets the goroutine that writes to the client run. A model server that sends all of
+// an answer at once would otherwise make the buffers grow to the size of the answer, where few threads run Go code.
+const yieldBytes = 32 << 10
+
 func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
 
 func giveBack(b []byte) {
@@ -103,13 +108,16 @@ func (p *pipe) tell(before int) {
 	if len(p.buf) > p.max {
 		p.full, p.closed, p.buf = true, true, nil
 	}
-	full := p.full
+	full, after := p.full, len(p.buf)
 	p.mu.Unlock()
 	if full {
 		p.cut()
 	}
 	if said || full {
 		p.nudge()
+	}
+	if after/yieldBytes > before/yieldBytes {
+		runtime.Gosched()
 	}
 }
 
