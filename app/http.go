@@ -23,8 +23,9 @@ import (
 
 // httpTools returns the tools that are HTTP requests, those of tools.http and those of OpenAPI documents, and the problems
 // of the entries that have any.
-func httpTools(cfg *config.Config) (tools []lathe.Tool, problems []config.Problem) {
+func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems []config.Problem) {
 	b := newHTTPTools(cfg)
+	b.documents = docs
 	if problems = b.checkEgress(); len(problems) > 0 {
 		return nil, problems
 	}
@@ -42,6 +43,7 @@ type HTTPTools struct {
 	tools    []lathe.Tool
 	keys     []string // of the configuration, one for each tool
 	problems []config.Problem
+	documents
 	httpLogins
 }
 
@@ -237,7 +239,11 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	}
 	opts := &httptool.ImportOptions{Source: name, Server: c.Server.Reveal(), Operations: c.Operations, Tags: c.Tags, Exclude: c.Exclude, Prefix: c.Prefix, Rename: c.Rename, Allowlist: c.Call.Allowlist,
 		Allowlists: c.Allowlists, Effects: c.Effects, Security: secretsOf(c.Security), Credentials: credentials(&c.Call), OAuth: c.Call.OAuth.IsSet()}
-	defs, err := httptool.Import(doc, opts)
+	read, err := b.documents.read(doc)
+	var defs []*httptool.Definition
+	if err == nil {
+		defs, err = read.Import(opts)
+	}
 	if err != nil && c.Server.IsZero() {
 		b.note(key+".server", err)
 		return

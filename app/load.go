@@ -40,7 +40,7 @@ func checkParts(cfg *config.Config, _ string) []config.Problem {
 
 // checkTools returns the problems of the tools that a configuration describes.
 func checkTools(cfg *config.Config) []config.Problem {
-	tools, problems := httpTools(cfg)
+	tools, problems := httpTools(cfg, checkedDocuments(cfg))
 	offered, bad := buildCatalog(cfg)
 	offered.Close()
 	known := slices.Clone(builtin.Names())

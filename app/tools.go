@@ -92,7 +92,7 @@ func newToolSet(cfg *config.Config, running *agents, further []lathe.Tool) (*too
 		}
 		tools = append(tools, t)
 	}
-	overHTTP, problems := httpTools(cfg)
+	overHTTP, problems := httpTools(cfg, takeDocuments(cfg))
 	if len(problems) > 0 {
 		return nil, invalidConfig(config.Problems(problems))
 	}

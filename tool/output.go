@@ -40,7 +40,7 @@ func checkOutput(ctx context.Context, c *call) ending {
 	if c.entry == nil || c.entry.output == nil || c.out.IsError || c.source == fromApprover {
 		return proceed
 	}
-	if violations := c.entry.output.Validate(c.data); violations != nil {
+	if violations := c.entry.output.Schema().Validate(c.data); violations != nil {
 		return refuseOutput(ctx, c, "the output does not follow the output schema", fmt.Errorf("%v", violations))
 	}
 	return proceed

@@ -39,8 +39,8 @@ type registry struct {
 type entry struct {
 	tool      lathe.Tool
 	spec      *lathe.ToolSpec
-	args      *schema.Schema
-	output    *schema.Schema // nil: not declared
+	args      *schema.Lazy
+	output    *schema.Lazy // nil: not declared
 	show      *projection
 	slots     chan struct{} // nil: no limit
 	backend   *backend      // nil: none
@@ -200,7 +200,7 @@ func newEntry(t lathe.Tool, spec *lathe.ToolSpec) (*entry, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if len(spec.OutputSchema) > 0 {
-		if e.output, err = schema.Compile(spec.OutputSchema); err != nil {
+		if e.output, err = schema.CompileLazily(spec.OutputSchema); err != nil {
 			return nil, fmt.Errorf("output schema: %w", err)
 		}
 	}
@@ -231,9 +231,9 @@ func newEntry(t lathe.Tool, spec *lathe.ToolSpec) (*entry, error) {
 
 var noArguments = []byte(`{"type":"object","additionalProperties":false}`)
 
-func compileArgs(raw []byte) (*schema.Schema, error) {
+func compileArgs(raw []byte) (*schema.Lazy, error) {
 	if len(raw) == 0 {
-		return schema.Compile(noArguments)
+		return schema.CompileLazily(noArguments)
 	}
 	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func compileArgs(raw []byte) (*schema.Schema, error) {
 	if typ, ok := rawjson.Get(raw, "type"); ok && string(typ) != `"object"` {
 		return nil, errors.New("the arguments are an object: its type must be \"object\"")
 	}
-	return schema.Compile(raw)
+	return schema.CompileLazily(raw)
 }
 
 // joinBackend returns the backend that the tool names. Tools of one backend agree on its limit or leave it out.

@@ -13,7 +13,7 @@ const maxViolations = 20
 // that differ only in letter case are violations unless the schema declares them: the policy and the tool could read
 // different members.
 func validate(c *call) ending {
-	violations := c.entry.args.ValidateArguments(c.args)
+	violations := c.entry.args.Schema().ValidateArguments(c.args)
 	if len(violations) == 0 {
 		return proceed
 	}

@@ -57,28 +57,9 @@ var errNoLoading = errors.New("references to other documents are not loaded")
 func (nothing) Load(string) (any, error) { return nil, errNoLoading }
 
 func compile(raw []byte, from loader) (s *Schema, err error) {
-	if len(raw) > MaxSchemaBytes {
-		return nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
-	}
-	if err := checkBounds(raw, 0); err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	doc, err := unmarshal(raw)
+	doc, draft, err := read(raw, from)
 	if err != nil {
-		return nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
-	}
-	draft := jsonschema.Draft2020
-	switch doc := doc.(type) {
-	case bool:
-	case map[string]any:
-		if draft, err = draftOf(doc, from); err != nil {
-			return nil, err
-		}
-		if err := checkCounts(doc); err != nil {
-			return nil, fmt.Errorf("schema: %w", err)
-		}
-	default:
-		return nil, errors.New("schema: not an object and not a boolean")
+		return nil, err
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,6 +89,33 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return s, nil
+}
+
+// read returns the document of a schema that is within the bounds, and its draft.
+func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error) {
+	if len(raw) > MaxSchemaBytes {
+		return nil, nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
+	}
+	if err := checkBounds(raw, 0); err != nil {
+		return nil, nil, fmt.Errorf("schema: %w", err)
+	}
+	if doc, err = unmarshal(raw); err != nil {
+		return nil, nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
+	}
+	draft = jsonschema.Draft2020
+	switch doc := doc.(type) {
+	case bool:
+	case map[string]any:
+		if draft, err = draftOf(doc, from); err != nil {
+			return nil, nil, err
+		}
+		if err := checkCounts(doc); err != nil {
+			return nil, nil, fmt.Errorf("schema: %w", err)
+		}
+	default:
+		return nil, nil, errors.New("schema: not an object and not a boolean")
+	}
+	return doc, draft, nil
 }
 
 func draftOf(doc map[string]any, from loader) (*jsonschema.Draft, error) {

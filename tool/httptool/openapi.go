@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -67,14 +68,33 @@ type found struct {
 	op           *openapi3.Operation
 }
 
-// Import reads an OpenAPI document, 3.0 or 3.1, JSON or YAML, and describes the operations that o
-// names, in the order of their tools' names. References outside the document are refused. The errors of all
-// operations are joined; each is an *[OperationError].
+// Import reads an OpenAPI document and describes the operations that o names: [ReadDocument] and [Document.Import] in one call.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
-	d, err := readDocument(doc)
+	d, err := ReadDocument(doc)
 	if err != nil {
 		return nil, err
 	}
+	return d.Import(o)
+}
+
+// A Document is an OpenAPI document that has been read. Its methods may be called from several goroutines at once.
+type Document struct{ d document }
+
+// ReadDocument reads an OpenAPI document, 3.0 or 3.1, JSON or YAML, of at most [MaxDocumentBytes]. References outside the document are
+// refused.
+func ReadDocument(doc []byte) (*Document, error) {
+	d := &Document{}
+	if err := d.d.read(doc); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Import describes the operations that o names, in the order of their tools' names. The errors of all operations are joined; each is
+// an *[OperationError].
+func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
+
+func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {
 	if o.Server == "" {
 		return nil, errors.New("no server: the address before the paths is not taken from the document" + d.serverAdvice())
 	}
@@ -88,14 +108,18 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 		}
 		defs = append(defs, def)
 	}
+	ids := make(map[string]bool, len(chosen))
+	for _, f := range chosen {
+		ids[f.op.OperationID] = true
+	}
 	for name := range o.Effects {
-		errs = append(errs, d.notChosen(chosen, name, "effects")...)
+		errs = append(errs, notChosen(ids, name, "effects")...)
 	}
 	for name := range o.Allowlists {
-		errs = append(errs, d.notChosen(chosen, name, "allowlists")...)
+		errs = append(errs, notChosen(ids, name, "allowlists")...)
 	}
 	for name := range o.Rename {
-		errs = append(errs, d.notChosen(chosen, name, "rename")...)
+		errs = append(errs, notChosen(ids, name, "rename")...)
 	}
 	for name := range o.Security {
 		switch s := d.scheme(name); {
@@ -116,32 +140,58 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 // A document is one that has been read, its references resolved.
 type document struct {
 	*openapi3.T
-	raw any // the whole as plain values, for JSON pointers
 	v30 bool
+
+	mu      sync.Mutex
+	schemas map[string]any // those of the components that were looked up, as plain values
+	whole   any            // the whole as plain values, for other JSON pointers; nil: not looked up yet
 }
 
-func readDocument(b []byte) (*document, error) {
+// read reads the document.
+func (d *document) read(b []byte) error {
 	if len(b) > MaxDocumentBytes {
-		return nil, fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
+		return fmt.Errorf("the document is larger than %d bytes", MaxDocumentBytes)
 	}
 	if err := checkNesting(b); err != nil {
-		return nil, fmt.Errorf("not an OpenAPI document: %w", err)
+		return fmt.Errorf("not an OpenAPI document: %w", err)
 	}
 	t, err := openapi3.NewLoader().LoadFromData(b)
 	if err != nil {
-		return nil, fmt.Errorf("not an OpenAPI document: %w", err)
+		return fmt.Errorf("not an OpenAPI document: %w", err)
 	}
 	if !strings.HasPrefix(t.OpenAPI, "3.0.") && !strings.HasPrefix(t.OpenAPI, "3.1.") {
-		return nil, fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", t.OpenAPI)
+		return fmt.Errorf("the document is of OpenAPI %.20q: 3.0 and 3.1 are read", t.OpenAPI)
 	}
 	if t.Paths.Len() == 0 {
-		return nil, errors.New("the document has no paths")
+		return errors.New("the document has no paths")
 	}
-	raw, err := plainValue(t)
-	if err != nil {
-		return nil, err
+	d.T, d.v30, d.schemas = t, strings.HasPrefix(t.OpenAPI, "3.0."), map[string]any{}
+	return nil
+}
+
+// lookUp returns the value at a JSON pointer as plain values, which must not be changed. The pointer is written as in [lookUp].
+func (d *document) lookUp(pointer string) (any, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if name, ok := strings.CutPrefix(pointer, "components/schemas/"); ok && d.Components != nil && !strings.ContainsAny(name, "/~%") {
+		if v, known := d.schemas[name]; known {
+			return v, nil
+		}
+		if ref := d.Components.Schemas[name]; ref != nil {
+			v, err := plainValue(ref)
+			if err == nil {
+				d.schemas[name] = v
+			}
+			return v, err
+		}
 	}
-	return &document{T: t, raw: raw, v30: strings.HasPrefix(t.OpenAPI, "3.0.")}, nil
+	if d.whole == nil {
+		var err error
+		if d.whole, err = plainValue(d.T); err != nil {
+			return nil, err
+		}
+	}
+	return lookUp(d.whole, pointer)
 }
 
 // serverAdvice returns the servers that the document names, for the author of the configuration.
@@ -175,6 +225,7 @@ func (d *document) each(fn func(found)) {
 // choose returns the operations that are named and not excluded.
 func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 	wanted, excluded, tags, all := map[string]int{}, map[string]int{}, map[string]int{}, []string{}
+	ids := map[string]bool{} // of chosen
 	d.each(func(f found) {
 		id := f.op.OperationID
 		all = append(all, id)
@@ -189,10 +240,11 @@ func (d *document) choose(o *ImportOptions) (chosen []found, errs []error) {
 		case countMatches(o.Exclude, id, excluded) || !take:
 		case id == "":
 			errs = append(errs, &OperationError{f.method + " " + f.path, errors.New("has no operationId to name the tool after")})
-		case slices.ContainsFunc(chosen, func(other found) bool { return other.op.OperationID == id }):
+		case ids[id]:
 			errs = append(errs, &OperationError{id, errors.New("stands twice in the document")})
 		default:
 			chosen = append(chosen, f)
+			ids[id] = true
 		}
 	})
 	for _, list := range []struct {
@@ -231,8 +283,9 @@ func countMatches(patterns []string, id string, counts map[string]int) (any bool
 	return any
 }
 
-func (d *document) notChosen(chosen []found, id, where string) []error {
-	if slices.ContainsFunc(chosen, func(f found) bool { return f.op.OperationID == id }) {
+// notChosen returns an error for a name that is not the id of a chosen operation.
+func notChosen(chosen map[string]bool, id, where string) []error {
+	if chosen[id] {
 		return nil
 	}
 	return []error{&OperationError{id, fmt.Errorf("named in %s, and not among the operations that are tools", where)}}

@@ -54,7 +54,7 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	for len(s.queue) > 0 {
 		pointer := s.queue[0]
 		s.queue = s.queue[1:]
-		v, err := lookUp(s.doc.raw, pointer)
+		v, err := s.doc.lookUp(pointer)
 		if err != nil {
 			return nil, err
 		}

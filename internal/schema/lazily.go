@@ -1,0 +1,232 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A Lazy is a schema that is known to compile, and is compiled at its first use: compiling takes some 20 times as long as reading, and
+// of a thousand tools most are not called. It may be used by several goroutines at once.
+type Lazy struct {
+	raw  []byte
+	once sync.Once
+	s    *Schema
+}
+
+// CompileLazily returns the schema of raw, which must not change afterwards. It returns the errors of [Compile], at once: a schema
+// that is made of the common keywords only is checked without being compiled, and any other is compiled now.
+func CompileLazily(raw []byte) (*Lazy, error) {
+	doc, draft, err := read(raw, nothing{})
+	if err != nil {
+		return nil, err
+	}
+	if isPlain(doc, draft) {
+		return &Lazy{raw: raw}, nil
+	}
+	s, err := Compile(raw)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lazy{s: s}
+	l.once.Do(func() {}) // it is done
+	return l, nil
+}
+
+// Schema returns the compiled schema, the same at each call.
+func (l *Lazy) Schema() *Schema {
+	l.once.Do(func() {
+		var err error
+		if l.s, err = Compile(l.raw); err != nil { // isPlain is wrong about the schema: no value is valid
+			l.s = never()
+		}
+		l.raw = nil
+	})
+	return l.s
+}
+
+// never returns the schema of no value.
+func never() *Schema {
+	s, err := Compile([]byte("false"))
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return s
+}
+
+// isPlain reports whether a document is made of keywords whose values are known to be valid here, so that [Compile] accepts it. It may
+// report false for one that [Compile] accepts.
+func isPlain(doc any, draft *jsonschema.Draft) bool {
+	root, ok := doc.(map[string]any)
+	if !ok {
+		return false
+	}
+	p := plain{}
+	if defs, has := root["$defs"]; has {
+		if p.defs, ok = defs.(map[string]any); !ok || draft != jsonschema.Draft2020 {
+			return false
+		}
+	}
+	if !p.schema(root, true) {
+		return false
+	}
+	state := map[string]bool{}
+	for name := range p.defs {
+		if !p.ends(name, state) {
+			return false
+		}
+	}
+	return p.endsIn(root, state)
+}
+
+// plain checks the schemas of one document.
+type plain struct {
+	defs map[string]any // of the root
+}
+
+func (p *plain) schema(v any, isRoot bool) bool {
+	m, ok := v.(map[string]any)
+	if !ok {
+		_, ok = v.(bool)
+		return ok
+	}
+	for key, val := range m {
+		if !p.keyword(key, val, isRoot) {
+			return false
+		}
+	}
+	return true
+}
+
+// keyword reports whether the value of one keyword is valid.
+func (p *plain) keyword(key string, v any, inRoot bool) bool {
+	switch key {
+	case "$schema":
+		_, ok := v.(string) // one that names a draft, since the document has been read
+		return ok && inRoot
+	case "title", "description", "$comment", "format":
+		_, ok := v.(string)
+		return ok
+	case "default", "const":
+		return true
+	case "enum", "examples":
+		_, ok := v.([]any)
+		return ok
+	case "uniqueItems", "readOnly", "writeOnly":
+		_, ok := v.(bool)
+		return ok
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		_, ok := v.(json.Number)
+		return ok
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		n, ok := v.(json.Number)
+		return ok && len(n) <= 9 && !strings.ContainsFunc(string(n), func(r rune) bool { return r < '0' || r > '9' })
+	case "type":
+		return isType(v)
+	case "required":
+		names, ok := v.([]any)
+		return ok && distinct(names, func(string) bool { return true })
+	case "properties":
+		return p.schemas(v)
+	case "$defs":
+		return inRoot && p.schemas(v)
+	case "items", "additionalProperties":
+		return p.schema(v, false)
+	case "anyOf", "oneOf", "allOf":
+		list, ok := v.([]any)
+		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool { return !p.schema(e, false) })
+	case "$ref":
+		_, ok := p.target(v)
+		return ok
+	default:
+		return false
+	}
+}
+
+// schemas reports whether v is an object whose values are schemas.
+func (p *plain) schemas(v any) bool {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, e := range m {
+		if !p.schema(e, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// target returns the name in $defs that a reference leads to.
+func (p *plain) target(v any) (string, bool) {
+	ref, _ := v.(string)
+	name, ok := strings.CutPrefix(ref, "#/$defs/")
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
+	}) {
+		return "", false
+	}
+	_, ok = p.defs[name]
+	return name, ok
+}
+
+// ends reports whether the schemas that a definition applies to the same value never lead back to it. state is true for those that
+// are known to end, and false for those that are being looked at.
+func (p *plain) ends(name string, state map[string]bool) bool {
+	if done, seen := state[name]; seen {
+		return done
+	}
+	state[name] = false
+	state[name] = p.endsIn(p.defs[name], state)
+	return state[name]
+}
+
+func (p *plain) endsIn(v any, state map[string]bool) bool {
+	m, _ := v.(map[string]any)
+	if ref, has := m["$ref"]; has {
+		if name, ok := p.target(ref); !ok || !p.ends(name, state) {
+			return false
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		list, _ := m[key].([]any)
+		for _, e := range list {
+			if !p.endsIn(e, state) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isType reports whether v is the name of a type, or a list of different ones.
+func isType(v any) bool {
+	known := func(s string) bool {
+		switch s {
+		case "array", "boolean", "integer", "null", "number", "object", "string":
+			return true
+		}
+		return false
+	}
+	if s, ok := v.(string); ok {
+		return known(s)
+	}
+	list, ok := v.([]any)
+	return ok && len(list) > 0 && distinct(list, known)
+}
+
+// distinct reports whether all elements are strings that are allowed, and none is there twice.
+func distinct(list []any, allowed func(string) bool) bool {
+	seen := make(map[string]bool, len(list))
+	for _, e := range list {
+		s, ok := e.(string)
+		if !ok || seen[s] || !allowed(s) {
+			return false
+		}
+		seen[s] = true
+	}
+	return true
+}
