@@ -106,7 +106,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 		model: model, wire: codec, op: "provider: call " + o.Name, base: base, stream: stream, header: seal(header), secrets: secretsOf(&o),
 		transport: o.Transport,
 		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
-			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict,
+			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
 			// Servers of others that speak the wire need not take what the vendor added to it.
 			SystemTurns: strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1") == codec.DefaultBaseURL()},
 		// The assembler puts characters together again that a server cut in two.

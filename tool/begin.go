@@ -101,7 +101,8 @@ func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	defer w.Close()
 	err := w.checkClient(opts)
 	if err == nil {
-		err = checkDefinitions(w.Specs(), w.limits)
+		shown := w.tools.advertise()
+		err = checkSize(shown.specs, shown.size(), w.limits)
 	}
 	if err != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "tool: begin", Err: err}

@@ -290,14 +290,23 @@ func byOrigin(specs []*lathe.ToolSpec, size func(*lathe.ToolSpec) int) string {
 	return b.String()
 }
 
-// checkDefinitions bounds the definitions that are sent to a model.
-func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
-	if len(specs) > limits.MaxTools {
-		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, byOrigin(specs, func(*lathe.ToolSpec) int { return 1 }))
-	}
-	size := 0
+// definitionsSize is the size of the definitions in the wire's form.
+func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 	for _, s := range specs {
 		size += definitionSize(s)
+	}
+	return size
+}
+
+// checkDefinitions bounds the definitions that are sent to a model.
+func checkDefinitions(specs []*lathe.ToolSpec, limits lathe.Limits) error {
+	return checkSize(specs, definitionsSize(specs), limits)
+}
+
+// checkSize is checkDefinitions for definitions whose size together is known.
+func checkSize(specs []*lathe.ToolSpec, size int, limits lathe.Limits) error {
+	if len(specs) > limits.MaxTools {
+		return fmt.Errorf("%d tools, and tool_calling.max_tools is %d: %s", len(specs), limits.MaxTools, byOrigin(specs, func(*lathe.ToolSpec) int { return 1 }))
 	}
 	if size > limits.MaxToolsBytes {
 		return fmt.Errorf("the definitions have %d bytes, and tool_calling.max_tools_bytes is %d: %s", size, limits.MaxToolsBytes, byOrigin(specs, definitionSize))

@@ -3,6 +3,7 @@ package tool
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -53,7 +54,8 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth in
 // advertised are the tools that a run offers its model. It does not change: runs that offer the same tools share it.
 type advertised struct {
 	specs []*lathe.ToolSpec
-	names []byte // a JSON array of the names, at most maxNames of them
+	names []byte     // a JSON array of the names, at most maxNames of them
+	size  func() int // of the definitions on the wire, computed once
 }
 
 // maxNames bounds the names that an answer to an unknown tool lists.
@@ -130,7 +132,7 @@ func (w *Work) Withheld() []event.WithheldTool {
 }
 
 func newAdvertised(specs []*lathe.ToolSpec) *advertised {
-	s := &advertised{specs: specs}
+	s := &advertised{specs: specs, size: sync.OnceValue(func() int { return definitionsSize(specs) })}
 	s.names = append(s.names, '[')
 	for i, spec := range s.specs[:min(len(s.specs), maxNames)] {
 		if i > 0 {

@@ -223,6 +223,9 @@ type EncodeOptions struct {
 	Entry string
 	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
 	Strict Strict
+	// Definitions keeps the encoded definitions of tools from request to request; nil: they are encoded for each. Only chat
+	// completions reads it.
+	Definitions *Definitions
 	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
 	Without []string
 }

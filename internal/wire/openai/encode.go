@@ -45,7 +45,7 @@ func AppendHead(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	}
 	dst = appendSampling(dst, &req.Sampling, opts, free)
 	if len(req.Tools)+len(req.HostedTools) > 0 {
-		dst = appendTools(wire.AppendKey(dst, "tools"), req.Tools, req.HostedTools, opts.Strict)
+		dst = appendTools(wire.AppendKey(dst, "tools"), req, opts)
 		if req.ToolChoice.Mode != "" {
 			dst = appendToolChoice(wire.AppendKey(dst, "tool_choice"), req.ToolChoice)
 		}

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -12,37 +10,37 @@ import (
 const noArguments = `{"type":"object","properties":{}}`
 
 // appendTools appends the tools that are functions, and those that the server executes itself as they are.
-func appendTools(dst []byte, tools []*lathe.ToolSpec, hosted []json.RawMessage, strict wire.Strict) []byte {
-	dst = append(dst, '[')
-	for _, t := range tools {
-		dst = append(appendComma(dst, '['), `{"type":"function","function":{"name":`...)
-		dst = rawjson.AppendQuote(dst, t.Name)
-		if t.Description != "" {
-			dst = wire.AppendText(dst, "description", t.Description)
-		}
-		dst = append(dst, `,"parameters":`...)
-		if strict.SetsStrict(t) {
-			if s, ok := strictTool(t, strict); ok {
-				dst = append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...)
-				continue
-			}
-		}
-		if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
-			dst = append(dst, noArguments...)
-		} else {
-			dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
-		}
-		if foreign(t.Wire) {
-			dst = append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...)
-			continue
-		}
-		dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
-		dst = append(wire.AppendMembers(dst, t.Extra, knownInCall), '}')
-	}
-	for _, t := range hosted {
+func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+	dst = opts.Definitions.Append(append(dst, '['), req.Tools, opts.Strict, func(dst []byte, t *lathe.ToolSpec) []byte { return appendDefinition(dst, t, opts.Strict) })
+	for _, t := range req.HostedTools {
 		dst = rawjson.AppendCompact(appendComma(dst, '['), t)
 	}
 	return append(dst, ']')
+}
+
+// appendDefinition appends the definition of a function.
+func appendDefinition(dst []byte, t *lathe.ToolSpec, strict wire.Strict) []byte {
+	dst = append(dst, `{"type":"function","function":{"name":`...)
+	dst = rawjson.AppendQuote(dst, t.Name)
+	if t.Description != "" {
+		dst = wire.AppendText(dst, "description", t.Description)
+	}
+	dst = append(dst, `,"parameters":`...)
+	if strict.SetsStrict(t) {
+		if s, ok := strictTool(t, strict); ok {
+			return append(appendSchema(dst, s.Schema, rawjson.DefaultMaxDepth), `,"strict":true}}`...)
+		}
+	}
+	if rawjson.SkipSpace(t.Schema, 0) == len(t.Schema) {
+		dst = append(dst, noArguments...)
+	} else {
+		dst = appendSchema(dst, t.Schema, rawjson.DefaultMaxDepth)
+	}
+	if foreign(t.Wire) {
+		return append(wire.AppendMembers(dst, t.Extra, notStrict), "}}"...)
+	}
+	dst = append(appendExtraInner(dst, t.Extra, knownInFunction), '}')
+	return append(wire.AppendMembers(dst, t.Extra, knownInCall), '}')
 }
 
 // strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.

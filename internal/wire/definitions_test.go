@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+)
+
+// definitionsOf encodes the tools through d, and returns the text and the number of tools that were encoded for it.
+func definitionsOf(d *Definitions, form Strict, tools []*lathe.ToolSpec) (text string, encoded int) {
+	b := d.Append([]byte("["), tools, form, func(dst []byte, t *lathe.ToolSpec) []byte {
+		encoded++
+		return fmt.Appendf(dst, "%s/%d", t.Name, form)
+	})
+	return string(b), encoded
+}
+
+func someTools(n int, prefix string) (tools []*lathe.ToolSpec, text string) {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", prefix, i)
+		tools = append(tools, &lathe.ToolSpec{Name: names[i]})
+	}
+	return tools, "[" + strings.Join(names, "/0,") + "/0"
+}
+
+// The definitions of a set of tools are encoded for its first request, and copied afterwards; those that clients declare are encoded for
+// each.
+func TestDefinitionsAreEncodedOnce(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	tools, want := someTools(n, "t")
+	var d Definitions
+	for i, encoded := range []int{n, 0, 0} {
+		if text, got := definitionsOf(&d, StrictOff, tools); text != want || got != encoded {
+			t.Errorf("request %d: %d encoded, want %d; %.80s", i, got, encoded, text)
+		}
+	}
+	if text, got := definitionsOf(&d, StrictOff, tools[:10]); got != 0 || text != want[:len("[t0/0,t1/0,t2/0,t3/0,t4/0,t5/0,t6/0,t7/0,t8/0,t9/0")] {
+		t.Errorf("some of them: %d encoded: %s", got, text)
+	}
+	mine := []*lathe.ToolSpec{{Name: "mine", Owner: lathe.OwnerClient}, {Name: "wired", Wire: lathe.WireOpenAIChat}}
+	for range 2 {
+		if text, got := definitionsOf(&d, StrictOff, append(mine, tools...)); got != 2 || text != "[mine/0,wired/0,"+want[1:] {
+			t.Errorf("with those of a client: %d encoded", got)
+		}
+	}
+	if text, got := definitionsOf(&d, StrictWhole, tools); got != n || text == want {
+		t.Errorf("in another form: %d encoded", got)
+	}
+	if _, got := definitionsOf(nil, StrictOff, tools); got != n {
+		t.Errorf("without a memory: %d encoded", got)
+	}
+	few := tools[:minDefinitions-1]
+	for range 2 {
+		if _, got := definitionsOf(&d, StrictWhole, few); got != len(few) {
+			t.Errorf("few tools: %d encoded", got)
+		}
+	}
+}
+
+// What is kept is bounded: beyond the bound, the definitions of the last request are.
+func TestDefinitionsAreBounded(t *testing.T) {
+	t.Parallel()
+	var d Definitions
+	long := strings.Repeat("x", MaxDefinitionsBytes/20)
+	for round := range 4 {
+		tools, _ := someTools(10, fmt.Sprintf("%d-", round))
+		d.Append(nil, tools, StrictOff, func(dst []byte, t *lathe.ToolSpec) []byte { return append(append(dst, t.Name...), long...) })
+		if kept := d.kept.Load(); kept.size > MaxDefinitionsBytes || len(kept.texts) < 10 {
+			t.Errorf("round %d: %d definitions of %d bytes", round, len(kept.texts), kept.size)
+		}
+		if _, encoded := definitionsOf(&d, StrictOff, tools); encoded != 0 {
+			t.Errorf("round %d: %d of the last request are encoded again", round, encoded)
+		}
+	}
+}
+
+// Several goroutines may use it.
+func TestDefinitionsOfManyGoroutines(t *testing.T) {
+	t.Parallel()
+	var d Definitions
+	a, wantA := someTools(20, "a")
+	b, wantB := someTools(30, "b")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 50 {
+				tools, want := a, wantA
+				if i%2 == 1 {
+					tools, want = b, wantB
+				}
+				if text, _ := definitionsOf(&d, StrictOff, tools); text != want {
+					t.Errorf("%.100s", text)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
