@@ -5,10 +5,10 @@ FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test race lint fuzz soak gen bench conformance agents temporal temporalexample e2e screenshots release image releasetest
+.PHONY: help build check test race lint fuzz soak gen bench bench-compare conformance agents temporal temporalexample e2e screenshots release image releasetest
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 build: ## build the lathe binary into the current folder
 	go build -trimpath -o lathe ./cmd/lathe
@@ -48,6 +48,9 @@ soak: ## SEEDS simulated histories (10000), CYCLES killed processes (200), each 
 
 bench: ## loop, assembly and decode beside their peers; prints a table with ratios
 	cd bench && go run . -all
+
+bench-compare: ## OLD (main) and the working tree in alternation, by benchstat, after the noise of the machine; allocations and instructions with the baseline
+	cd bench && go run ./compare -old "$(or $(OLD),main)" $(COMPAREFLAGS)
 
 conformance: ## official clients against `lathe sim serve`
 	cd internal/conformance && go test ./...
