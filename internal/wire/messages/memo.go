@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -37,7 +36,7 @@ func (a *assembler) again(dst []lathe.Delta, data []byte) (_ []lathe.Delta, ok b
 	if m.b == nil || len(data) <= n || data[n] != '"' || string(data[:n]) != string(m.before) {
 		return dst, false
 	}
-	end, plain := plainEnd(data, n+1)
+	end, plain := rawjson.PlainString(data, n+1)
 	if !plain {
 		var err error
 		if end, err = rawjson.Scan(data, n); err != nil {
@@ -60,17 +59,6 @@ func (a *assembler) again(dst []lathe.Delta, data []byte) (_ []lathe.Delta, ok b
 		return m.b.emitInput(dst), true
 	}
 	return a.emit(dst, m.kind, s), true
-}
-
-// plainEnd returns the index behind the quote that ends the string whose text begins at b[i]. plain is false if the text has an
-// escape, a control character or bytes that are not UTF-8.
-func plainEnd(b []byte, i int) (end int, plain bool) {
-	for end = i; end < len(b) && b[end] != '"'; end++ {
-		if b[end] < ' ' || b[end] == '\\' {
-			return 0, false
-		}
-	}
-	return end + 1, end < len(b) && utf8.Valid(b[i:end])
 }
 
 // equalButSpace reports whether the texts are equal, or are both nothing but the same number of braces and white space.

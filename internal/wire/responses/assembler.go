@@ -73,6 +73,7 @@ type Assembler struct {
 	unsound   bool
 	scratch   []byte
 	memo      memo
+	copied    copied
 	err       error
 }
 
@@ -83,7 +84,8 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 
 // Reset implements [wire.Assembler].
 func (a *Assembler) Reset() {
-	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0]}}
+	*a = Assembler{opts: a.opts, scratch: a.scratch[:0], memo: memo{text: a.memo.text[:0], holes: a.memo.holes[:0]},
+		copied: copied{literal: a.copied.literal[:0]}}
 }
 
 // Done implements [wire.Assembler].

@@ -74,7 +74,7 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
-		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) && !sameObject(it.args.String(), a.unquote(v)) {
+		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !a.isCopy(&it.args, v) && !rawjson.EqualKey(v, it.args.String()) && !sameObject(it.args.String(), a.unquote(v)) {
 			it.cut = true
 			a.damage(FaultArgsDiffer)
 		}

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -117,6 +118,26 @@ func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 	return whole[n:], true
 }
 
+// copied is the JSON string that was last compared with a complete text and stands for it. A stream repeats each text up to three
+// times in the same bytes: these are compared, and not decoded again.
+type copied struct {
+	text    *strings.Builder // nil: none
+	size    int              // its length at that time
+	literal []byte
+}
+
+// isCopy reports whether the JSON string v was compared with the text in b before, and b has not changed since.
+func (a *Assembler) isCopy(b *strings.Builder, v []byte) bool {
+	c := &a.copied
+	return c.text == b && c.size == b.Len() && len(v) > 0 && bytes.Equal(c.literal, v)
+}
+
+// compared records that the JSON string v stands for the text in b.
+func (a *Assembler) compared(b *strings.Builder, v []byte) {
+	c := &a.copied
+	c.text, c.size, c.literal = b, b.Len(), append(c.literal[:0], v...)
+}
+
 // readText reads an event with a piece, or with the complete text, of a part of a message.
 func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, whole bool) []lathe.Delta {
 	dst, it := a.itemOf(dst, e, itemMessage, "message")
@@ -131,10 +152,24 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 		p.announced = true
 		a.damage(FaultEventOrder)
 	}
-	if !whole {
-		a.memo.aim(it, p, "", 0)
+	if whole {
+		return a.completeText(dst, it, p, v)
 	}
-	return a.appendText(dst, it, p, a.unquote(v), whole)
+	a.memo.aim(it, p, "", 0)
+	return a.appendText(dst, it, p, a.unquote(v), false)
+}
+
+// completeText compares the JSON string v with a part of a message, of which it is the complete text, and appends the rest of it.
+func (a *Assembler) completeText(dst []lathe.Delta, it *item, p *part, v []byte) []lathe.Delta {
+	if a.isCopy(&p.text, v) {
+		return dst
+	}
+	text := a.unquote(v)
+	dst = a.appendText(dst, it, p, text, true)
+	if string(text) == p.text.String() {
+		a.compared(&p.text, v)
+	}
+	return dst
 }
 
 // appendText appends a piece to a part of a message. If whole is set, text is the complete text, of which it appends the rest.
@@ -198,10 +233,24 @@ func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []b
 	if it == nil {
 		return dst
 	}
-	if !whole {
-		a.memo.aim(it, nil, "", 0)
+	if whole {
+		return a.completeArguments(dst, it, v)
 	}
-	return a.appendArguments(dst, it, a.unquote(v), whole)
+	a.memo.aim(it, nil, "", 0)
+	return a.appendArguments(dst, it, a.unquote(v), false)
+}
+
+// completeArguments compares the JSON string v with the arguments of a call, of which it is the complete text, and appends the rest of it.
+func (a *Assembler) completeArguments(dst []lathe.Delta, it *item, v []byte) []lathe.Delta {
+	if a.isCopy(&it.args, v) {
+		return dst
+	}
+	text := a.unquote(v)
+	dst = a.appendArguments(dst, it, text, true)
+	if it.kind == itemCall && string(text) == it.args.String() {
+		a.compared(&it.args, v)
+	}
+	return dst
 }
 
 // appendArguments appends a piece to the arguments of a call. If whole is set, text is all of the arguments, of which it appends the rest.
@@ -337,7 +386,7 @@ func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	dst = a.appendText(dst, it, p, a.unquote(get(raw, name)), true)
+	dst = a.completeText(dst, it, p, get(raw, name))
 	if v := get(raw, "annotations"); kind == partText && v != nil && !emptyArray(v) && rawjson.Check(v, rawjson.Limits{}) == nil {
 		p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
 		a.size += len(v)
@@ -387,7 +436,7 @@ func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.D
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		dst = a.appendArguments(dst, it, a.unquote(v), true)
+		dst = a.completeArguments(dst, it, v)
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)

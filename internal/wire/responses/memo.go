@@ -3,7 +3,6 @@ package responses
 import (
 	"bytes"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -89,7 +88,7 @@ func (m *memo) match(data []byte) (piece []byte, plain, ok bool) {
 		if data[pos] != '"' {
 			return nil, false, false
 		}
-		end, simple := plainEnd(data, pos+1)
+		end, simple := rawjson.PlainString(data, pos+1)
 		if !simple {
 			var err error
 			if end, err = rawjson.Scan(data, pos); err != nil {
@@ -139,15 +138,4 @@ func digits(b []byte, i int) int {
 		i++
 	}
 	return i
-}
-
-// plainEnd returns the index behind the quote that ends the string whose text begins at b[i]. plain is false if the text has an
-// escape, a control character or bytes that are not UTF-8.
-func plainEnd(b []byte, i int) (end int, plain bool) {
-	for end = i; end < len(b) && b[end] != '"'; end++ {
-		if b[end] < ' ' || b[end] == '\\' {
-			return 0, false
-		}
-	}
-	return end + 1, end < len(b) && utf8.Valid(b[i:end])
 }
