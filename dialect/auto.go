@@ -84,6 +84,9 @@ func (a *autoParser) Anomalies() Anomalies {
 }
 
 func (a *autoParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if a.parser == nil && a.oneRun(text) {
+		return a.direct(dst, text, func(text string, _ int) { a.prose.text(text) })
+	}
 	return a.feed(dst, text, a.run)
 }
 

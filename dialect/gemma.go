@@ -69,6 +69,14 @@ const (
 const gemmaCall = "call:"
 
 func (g *gemma) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if g.oneRun(text) {
+		switch g.state {
+		case gemmaText:
+			return g.direct(dst, text, g.outside)
+		case gemmaArgs:
+			return g.direct(dst, text, g.inside)
+		}
+	}
 	return g.feed(dst, text, g.run)
 }
 

@@ -96,7 +96,9 @@ func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.state == harmonyText {
 		return appendPiece(dst, h.kind, 0, text)
 	}
-	h.follow(text)
+	if h.raw || h.js.state != jsonString || !inString(text) { // most pieces leave the scan in its string
+		h.follow(text)
+	}
 	h.kept = append(h.kept, text...)
 	return appendPiece(dst, lathe.DeltaCallArgs, h.calls-1, text)
 }

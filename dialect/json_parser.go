@@ -63,7 +63,28 @@ const (
 )
 
 func (p *jsonParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	switch p.state {
+	case blockNone:
+		if p.oneRun(text) {
+			return p.direct(dst, text, p.token)
+		}
+	case blockJSON:
+		if p.inArguments(text) {
+			p.looked += len(text)
+			p.total += len(text)
+			p.raw = append(p.raw, text...)
+			return appendPiece(dst, lathe.DeltaCallArgs, p.calls-1, text)
+		}
+	}
 	return p.feed(dst, text, p.run)
+}
+
+// inArguments reports whether text, the next piece, lies inside of a string of the arguments of the open call, and
+// within the limit on the call. Most pieces do.
+func (p *jsonParser) inArguments(text string) bool {
+	o := &p.object
+	return o.js.state == jsonString && (o.form == nil || o.inValue && o.member == objectArgs) && p.reader.open &&
+		!p.unreadable && !p.lost && max(p.total, len(p.raw))+len(text) <= p.opts.MaxPayloadBytes && p.alone(text) && inString(text)
 }
 
 func (p *jsonParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {

@@ -274,6 +274,21 @@ func shortEscape(c byte) bool {
 	return false
 }
 
+// inString reports whether s, which follows the opening quote of a string, ends inside of that string and not in an escape. It
+// may return false for such a text.
+func inString(s string) bool {
+	for {
+		n := plainRun(s)
+		if n == len(s) {
+			return true
+		}
+		if s[n] != '\\' || n+1 == len(s) || !shortEscape(s[n+1]) {
+			return false
+		}
+		s = s[n+2:]
+	}
+}
+
 // plainRun returns how many bytes at the front of s are neither a quote, a backslash nor a control character.
 func plainRun(s string) int {
 	i := 0

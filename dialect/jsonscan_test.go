@@ -3,9 +3,11 @@ package dialect
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/testdata"
 )
@@ -69,6 +71,64 @@ func TestPlainRun(t *testing.T) {
 				}
 				if got := plainRun(s + stop + fill + stop); got != n {
 					t.Fatalf("plainRun(%q) = %d, want %d", s+stop, got, n)
+				}
+			}
+		}
+	}
+}
+
+// Where inString is true, the scan reads all of the text and stays in its string.
+func TestInStringAgreesWithScan(t *testing.T) {
+	t.Parallel()
+	units := []string{"a", "text of more than eight bytes", `\n`, `\"`, `\\`, `\u00e9`, `"`, `\`, "\n", "é", "<", `\x`, `\u12`}
+	yes := 0
+	for _, a := range units {
+		for _, b := range units {
+			for _, c := range units {
+				s := a + b + c
+				j := jsonScan{state: jsonString, depth: 1}
+				if got := inString(s); got && (j.scan(s) != len(s) || j.state != jsonString) {
+					t.Errorf("%q is taken for text inside of a string", s)
+				} else if got {
+					yes++
+				}
+			}
+		}
+	}
+	if yes < 100 {
+		t.Errorf("%d texts are inside of a string, want more", yes)
+	}
+}
+
+// A piece that is read the short way gives what single bytes give, in every state that a dialect is in after a cut of its call.
+func TestShortWayAgreesWithBytes(t *testing.T) {
+	t.Parallel()
+	for _, d := range table {
+		o := &Options{MaxPayloadBytes: 200, Tools: []*lathe.ToolSpec{{Name: "f", Schema: []byte(`{"type":"object","properties":{"a":{"type":"string"},"n":{}}}`)}}}
+		if d.name == "glimmer" {
+			o.Prefix = " to=f<|message|>"
+		}
+		call := string(d.AppendCall(nil, lathe.ToolCall{ID: "call00001", Name: "f", Arguments: `{"a":"x < y \"q\" <|im\n","n":"[1, 2]"}`}))
+		for _, cut := range []int{len(call), len(call) / 2, len(call) / 3, len(call) * 2 / 3} {
+			for _, piece := range []string{"word", `a\"b`, "a\n", "<", " </s", "`x`", "é", strings.Repeat("long ", 60), "\"", "]}", "</tool_call>"} {
+				text := call[:cut] + piece + "and more" + call[cut:]
+				want, shown, _ := readPieces(d.NewParser(o), text, 1)
+				p := d.NewParser(o)
+				var deltas []lathe.Delta
+				for _, part := range []string{call[:cut], piece, "and more", call[cut:]} {
+					deltas = p.Append(deltas, part)
+				}
+				deltas, _ = p.Flush(deltas)
+				var c Collector
+				c.AddAll(deltas)
+				var visible strings.Builder
+				for _, x := range deltas {
+					if x.Kind == lathe.DeltaText && !x.Unreadable {
+						visible.WriteString(x.Text)
+					}
+				}
+				if got := c.Message(); !reflect.DeepEqual(got, want) || visible.String() != shown {
+					t.Errorf("%s, %q at %d of %q:\n got %+v %q\nwant %+v %q", d.name, piece, cut, call, got, visible.String(), want, shown)
 				}
 			}
 		}

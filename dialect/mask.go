@@ -30,12 +30,20 @@ const lineSigns = ">-*+0123456789.)"
 // maskBytes are the bytes that mean something to a mask, but for the first of a line.
 var maskBytes = [256]bool{'`': true, '~': true, '\n': true, '\\': true, '{': true, '%': true, '}': true}
 
+// stopBytes are the bytes that mean something to a mask or to its quotation, but for the first of a line.
+var stopBytes = func() (stop [256]bool) {
+	for c := range stop {
+		stop[c] = maskBytes[c] || quoteBytes[c]
+	}
+	return stop
+}()
+
 // text follows s.
 func (m *mask) text(s string) {
 	for i := 0; i < len(s); {
 		n := i
 		if m.run == 0 && !m.escaped && m.quotation.idle() {
-			for n < len(s) && !maskBytes[s[n]] && !quoteBytes[s[n]] {
+			for n < len(s) && !stopBytes[s[n]] {
 				n++
 			}
 		}
@@ -44,7 +52,9 @@ func (m *mask) text(s string) {
 			i++
 			continue
 		}
-		m.ink(s[i:n])
+		if !m.inked || m.closing {
+			m.ink(s[i:n])
+		}
 		m.quotation.skip(s[i:n])
 		m.prev = s[n-1]
 		i = n

@@ -80,6 +80,14 @@ const (
 )
 
 func (p *pythonic) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if p.oneRun(text) {
+		switch p.state {
+		case pythonText:
+			return p.direct(dst, text, p.outside)
+		case pythonValue:
+			return p.direct(dst, text, p.inside)
+		}
+	}
 	return p.feed(dst, text, p.run)
 }
 

@@ -100,6 +100,35 @@ func (r *reader) plain(text string) (lead, run string, ok bool) {
 	return lead, text, true
 }
 
+// alone reports whether text, the next piece, can be read without what came before and what follows: nothing is buffered,
+// and text ends neither inside of a rune nor in what may end the turn. It may return false for such a text.
+func (r *reader) alone(text string) bool {
+	n := len(text)
+	if n == 0 || r.tail != "" || r.held != "" || r.nrune > 0 || text[n-1] >= utf8.RuneSelf {
+		return false
+	}
+	if r.ends && !noTurnEnd(text) {
+		n, _ = turnTail(text)
+		return n == 0
+	}
+	return true
+}
+
+// oneRun reports whether text, the next piece, is one run of text for the scanner. Most pieces are.
+func (r *reader) oneRun(text string) bool {
+	return r.alone(text) && r.marks.index(text, 0) == len(text)
+}
+
+// direct hands text to read, which takes it as a run of text. It is the short way of feed where oneRun is true.
+func (r *reader) direct(dst []lathe.Delta, text string, read func(text string, mark int)) []lathe.Delta {
+	r.out, r.from = dst, len(dst)
+	r.looked += len(text)
+	read(text, -1)
+	r.flushJoined()
+	dst, r.out = r.out, nil
+	return dst
+}
+
 // finish hands run the tokens that were buffered, but for those that cut a call off, the rest of a rune that was cut
 // off, and then what the scanner holds back.
 func (r *reader) finish(dst []lathe.Delta, run, end func()) ([]lathe.Delta, error) {

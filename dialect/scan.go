@@ -8,9 +8,10 @@ type marks struct {
 	fold   bool       // letters match without regard to case (ASCII)
 	first  [256]uint8 // by first byte, where in second those are that may follow; 0: no mark begins so
 	second []bits256
-	only   int // the one byte that all marks begin with, else -1
-	next   int // the one byte that all have after it, else -1
-	short  int // length of the shortest mark
+	starts [][]uint16 // by the same number, the places in list of the marks that begin with the byte, in order
+	only   int        // the one byte that all marks begin with, else -1
+	next   int        // the one byte that all have after it, else -1
+	short  int        // length of the shortest mark
 }
 
 type bits256 [4]uint64
@@ -19,14 +20,16 @@ func (b *bits256) add(c byte)      { b[c/64] |= 1 << (c % 64) }
 func (b *bits256) has(c byte) bool { return b[c/64]&(1<<(c%64)) != 0 }
 
 func newMarks(fold bool, list ...string) *marks {
-	m := &marks{list: list, fold: fold, second: make([]bits256, 1, 4), only: -1, short: len(list[0])}
-	for _, text := range list {
+	m := &marks{list: list, fold: fold, second: make([]bits256, 1, 4), starts: make([][]uint16, 1, 4), only: -1, short: len(list[0])}
+	for i, text := range list {
 		m.short = min(m.short, len(text))
 		for _, c := range m.cases(text[0]) {
 			if m.first[c] == 0 {
 				m.first[c] = uint8(len(m.second))
 				m.second = append(m.second, bits256{})
+				m.starts = append(m.starts, nil)
 			}
+			m.starts[m.first[c]] = append(m.starts[m.first[c]], uint16(i))
 			for _, second := range m.cases(text[1]) {
 				m.second[m.first[c]].add(second)
 			}
@@ -114,13 +117,29 @@ func (m *marks) at(a, b string) (id, part int) {
 	if !m.begins(a, b) {
 		return id, part
 	}
-	for i, mark := range m.list {
+	second, known := byte(0), true
+	switch {
+	case len(a) > 1:
+		second = a[1]
+	case b != "":
+		second = b[0]
+	default:
+		known = false
+	}
+	if m.fold {
+		second = lower(second)
+	}
+	for _, i := range m.starts[m.first[a[0]]] {
+		mark := m.list[i]
+		if known && mark[1] != second {
+			continue
+		}
 		whole, begun := m.agree(mark, a, b)
 		if whole && (id < 0 || len(mark) > len(m.list[id])) {
-			id = i
+			id = int(i)
 		}
 		if begun {
-			if part = i; len(a)+len(b) < m.short {
+			if part = int(i); len(a)+len(b) < m.short {
 				break
 			}
 		}

@@ -59,6 +59,9 @@ const (
 )
 
 func (t *tagged) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if (t.state == taggedText || t.state == taggedValue) && t.oneRun(text) {
+		return t.direct(dst, text, t.scanned)
+	}
 	return t.feed(dst, text, t.run)
 }
 

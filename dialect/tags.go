@@ -69,6 +69,9 @@ func newTags(o Options) Parser {
 }
 
 func (t *tags) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if t.state == tagsText && t.oneRun(text) {
+		return t.direct(dst, text, t.token)
+	}
 	return t.feed(dst, text, t.run)
 }
 

@@ -25,12 +25,12 @@ var longestTurnEnd = func() (n int) {
 	return n
 }()
 
-// turnEndEdge has the first and the last bytes of turnEnds.
-var turnEndEdge = func() (edge [256]bool) {
+// turnEndLast has the last bytes of turnEnds.
+var turnEndLast = func() (last [256]bool) {
 	for _, end := range turnEnds {
-		edge[end[0]], edge[end[len(end)-1]] = true, true
+		last[end[len(end)-1]] = true
 	}
-	return edge
+	return last
 }()
 
 // turnTail returns the length of the tokens at the end of s. The last may be cut off: whole says that it is not.
@@ -52,11 +52,18 @@ func turnTail(s string) (n int, whole bool) {
 	}
 }
 
-// noTurnEnd reports that s, as most text, has neither a byte that begins one of turnEnds nor one that ends it where that
-// matters. It may return false for such a text.
+// noTurnEnd reports that s, as most text, neither ends as one of turnEnds does nor has two bytes near its end that begin one. It
+// may return false for a text without a tail.
 func noTurnEnd(s string) bool {
+	n := len(s)
+	for n > 0 && len(s)-n < maxTurnSpaceBytes && space(s[n-1]) {
+		n--
+	}
+	if n > 0 && turnEndLast[s[n-1]] {
+		return false
+	}
 	for i := max(0, len(s)-longestTurnEnd+1); i < len(s); i++ {
-		if turnEndEdge[s[i]] {
+		if turnEndMarks.first[s[i]] != 0 && (i+1 == len(s) || turnEndMarks.pair(s[i], s[i+1])) {
 			return false
 		}
 	}
@@ -88,7 +95,7 @@ func cutTurnEnd(s string) int {
 			continue
 		}
 		for _, end := range turnEnds {
-			if len(s)-i < len(end) && strings.HasPrefix(end, s[i:]) {
+			if len(s)-i < len(end) && (i+1 == len(s) || end[1] == s[i+1]) && strings.HasPrefix(end, s[i:]) {
 				return len(s) - i
 			}
 		}
