@@ -69,6 +69,9 @@ const (
 const gemmaCall = "call:"
 
 func (g *gemma) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if g.state == gemmaArgs && g.lit.passes(text) && g.asIs(text) {
+		return g.passOn(dst, text)
+	}
 	if g.oneRun(text) {
 		switch g.state {
 		case gemmaText:

@@ -308,6 +308,26 @@ func plainRun(s string) int {
 	return i
 }
 
+// plainASCII reports whether s is ASCII without quotes, backslashes and control characters. An apostrophe is no quote.
+func plainASCII(s string) bool {
+	const tops = 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		if stops(w)|w&tops != 0 {
+			return false
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c == '"' || c == '\\' || c < 0x20 || c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
 // stops has the top bit set of the first byte of w that is a quote, a backslash or a control
 // character, and of none before it. What it has above that says nothing: there the subtractions
 // may have borrowed.

@@ -80,6 +80,9 @@ const (
 )
 
 func (p *pythonic) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if p.state == pythonValue && p.lit.passes(text) && p.asIs(text) {
+		return p.passOn(dst, text)
+	}
 	if p.oneRun(text) {
 		switch p.state {
 		case pythonText:

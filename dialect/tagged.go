@@ -59,6 +59,9 @@ const (
 )
 
 func (t *tagged) Append(dst []lathe.Delta, text string) []lathe.Delta {
+	if t.state == taggedValue && t.value.mode == valueString && !t.fresh && !t.empty && t.tail == "" && t.asIs(text) {
+		return t.passOn(dst, text)
+	}
 	if (t.state == taggedText || t.state == taggedValue) && t.oneRun(text) {
 		return t.direct(dst, text, t.scanned)
 	}
