@@ -53,7 +53,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	if a.engine, err = engine.New(runs); err != nil {
 		return err
 	}
-	if a.supervisor, err = engine.NewSupervisor(a.engine, nil); err != nil {
+	if a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: cfg.Serve.MaxRuns}); err != nil {
 		return err
 	}
 	if err := a.newExecutor(); err != nil {

@@ -45,6 +45,9 @@ type Serve struct {
 	// Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429
 	// beyond that.
 	MaxConcurrent int `key:"max_concurrent" default:"1024" range:"1.." also:"max_requests"`
+	// Runs that this daemon executes at once; more are answered 503, and waiting ones are left to other daemons. Changes
+	// take effect after a restart.
+	MaxRuns int `key:"max_runs" default:"1024" range:"1.."`
 	// Streams of events of runs, and those that MCP clients listen on, at once, beside these requests; likewise.
 	MaxWatchers int `key:"max_watchers" default:"1024" range:"1.." also:"max_streams"`
 	// Connections between two requests; beyond it the one that has been idle longest is closed.

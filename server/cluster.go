@@ -39,6 +39,7 @@ const clusterPath = "/cluster/v1/"
 const (
 	maxDeltaLine = 1 << 20
 	relayRetry   = time.Second      // between attempts to reach the owner of a run
+	relayIdle    = 30 * time.Second // the longest time between two questions for the owner of a run without one
 	relayTimeout = 10 * time.Second // until the owner sends its response headers
 )
 
@@ -178,30 +179,59 @@ func (co *core) relay(id string) (leave func()) {
 }
 
 // copyDeltas requests the deltas of the run from the process that owns it, and repeats the request 1 s (relayRetry) after
-// each response ends, until ctx is done.
+// each response ends, until ctx is done. While no process owns the run, as when it waits for an approval, it asks the store
+// less and less often, down to every 30 s (relayIdle); 1 s after a notification of the run it asks again.
 func (co *core) copyDeltas(ctx context.Context, id string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
-	for {
+	woken := make(chan struct{}, 1)
+	defer co.waiters.add(id, func() {
 		select {
+		case woken <- struct{}{}:
+		default: // a notification is pending already
+		}
+	})()
+	for pause := relayRetry; ; {
+		select {
+		case <-woken:
+			if pause > relayRetry {
+				pause = relayRetry
+				again.Reset(pause)
+			}
+			continue
 		case <-again.C:
 		case <-ctx.Done():
 			return
 		}
+		owned := true
 		if !co.executes(id) {
-			if err := co.copyOnce(ctx, id); err != nil && ctx.Err() == nil {
+			var err error
+			if owned, err = co.copyOnce(ctx, id); err != nil && ctx.Err() == nil {
 				co.opts.Log.Debug("text of a run that another process carries could not be had", "run_id", id, "error", err)
 			}
 		}
-		again.Reset(relayRetry)
+		if owned {
+			pause = relayRetry
+		} else {
+			pause = min(2*pause, relayIdle)
+		}
+		again.Reset(pause)
 	}
 }
 
-// copyOnce publishes the deltas that the owner of the run sends on the bus of this process, until the response ends.
-func (co *core) copyOnce(ctx context.Context, id string) error {
+// copyOnce publishes the deltas that the owner of the run sends on the bus of this process, until the response ends. owned is
+// false if the store knows that no process owns the run.
+func (co *core) copyOnce(ctx context.Context, id string) (owned bool, err error) {
 	owner, err := co.shared.Owner(ctx, id)
-	if err != nil || owner == "" || owner == co.opts.Engine.Node() {
-		return err
+	if err != nil || owner == "" {
+		return err != nil, err
+	}
+	return true, co.copyFrom(ctx, owner, id)
+}
+
+func (co *core) copyFrom(ctx context.Context, owner, id string) error {
+	if owner == co.opts.Engine.Node() {
+		return nil
 	}
 	address, err := co.shared.Address(ctx, owner)
 	if err != nil || address == "" {

@@ -23,6 +23,19 @@ type maintenance struct {
 	seen  map[string]suspendedRun // by run; of the goroutine that surveys
 }
 
+// Bounds of one survey of a shared store, which every process on it makes: without them the cost of runs that wait would grow
+// with their number and with that of the processes.
+const (
+	// maxSurveyed is how many of the runs that wait are read, the newest first: the gauge and the turns in memory hold no more.
+	maxSurveyed = 10_000
+	// maxSurveyReads is how many logs are read. The others are read by the next surveys.
+	maxSurveyReads = 200
+	// surveyShare is the inverse of the share of the time that surveys may take, on any store.
+	surveyShare = 50
+	// maxSurveyPause is the longest time between two surveys.
+	maxSurveyPause = 5 * time.Minute
+)
+
 // recount reads which runs of the store wait for a person, whichever process asked: it sets the gauge of open
 // approvals, keeps the runs for equal requests, and, on a store of this process alone, has the approval queue hold what was
 // asked. A log is read again only where it has changed.
@@ -31,6 +44,7 @@ func (mt *maintenance) recount(ctx context.Context) {
 	count := func() (map[string]int, error) {
 		next, open := map[string]suspendedRun{}, map[string]int{}
 		f := &store.RunFilter{Status: "parked", Limit: maxPage}
+		surveyed, reads := 0, 0
 		for {
 			rows, after, err := mt.opts.Index.Runs(ctx, f)
 			if err != nil {
@@ -43,11 +57,17 @@ func (mt *maintenance) recount(ctx context.Context) {
 				}
 				seen, known := mt.seen[row.RunID]
 				if !known || seen.lastID != row.LastID {
+					if mt.shared != nil && reads >= maxSurveyReads {
+						open[row.RunID] = len(row.Pending)
+						continue
+					}
+					reads++
 					seen = mt.readSuspended(ctx, row.RunID)
 				}
 				next[row.RunID], open[row.RunID] = seen, seen.asked
 			}
-			if f.After = after; after == "" {
+			surveyed += len(rows)
+			if f.After = after; after == "" || mt.shared != nil && surveyed >= maxSurveyed {
 				mt.seen = next
 				return open, nil
 			}
@@ -89,16 +109,23 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	return s
 }
 
-// recountEvery surveys again and again until ctx is done.
-func (mt *maintenance) recountEvery(ctx context.Context) {
-	tick := time.NewTicker(mt.opts.Limits.Expiry)
-	defer tick.Stop()
+// recountEvery surveys again and again until ctx is done. took is how long the last survey took.
+func (mt *maintenance) recountEvery(ctx context.Context, took time.Duration) {
+	next := time.NewTimer(surveyPause(mt.opts.Limits.Expiry, took))
+	defer next.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-next.C:
+			began := time.Now()
 			mt.recount(ctx)
+			next.Reset(surveyPause(mt.opts.Limits.Expiry, time.Since(began)))
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// surveyPause returns the time between two surveys: every, or longer if the last one took long.
+func surveyPause(every, took time.Duration) time.Duration {
+	return max(every, min(surveyShare*took, maxSurveyPause))
 }

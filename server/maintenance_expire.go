@@ -26,8 +26,10 @@ func (mt *maintenance) run(ctx context.Context) {
 	var suspendedRun sync.WaitGroup
 	defer suspendedRun.Wait()
 	if mt.opts.Approvals != nil {
+		began := time.Now()
 		mt.recount(ctx)
-		suspendedRun.Go(func() { mt.recountEvery(ctx) })
+		took := time.Since(began)
+		suspendedRun.Go(func() { mt.recountEvery(ctx, took) })
 	}
 	if mt.shared != nil {
 		mt.serve(ctx)

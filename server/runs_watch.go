@@ -124,6 +124,7 @@ type watch struct {
 	follow string        // "false": what is stored, "pause": until the run waits
 	last   int64         // the last stored event that was written
 	silent time.Duration // how long nothing was written
+	idle   int           // how many reads of the store in a row had no event
 	over   bool          // it was the last for this watcher
 	wakeup condition     // interrupts the wait for the bus
 	// enc, if set, encodes the run as the stream of a chat page.
@@ -154,14 +155,18 @@ func (x *watch) run(ctx context.Context) error {
 	return nil
 }
 
+// maxIdleShift bounds how often the pause between two reads of the store is doubled.
+const maxIdleShift = 4
+
 // waitLive writes the events of the bus until the bus is silent for a while or events were dropped, and reads the store
 // then. The bus does not have the stored events of runs that another process owns: waitLive reads these at each
-// notification of the store, and without one every Limits.Poll.
+// notification of the store, and without one every Limits.Poll; of a run without events less and less often, down to every 16th
+// of that, so that runs which wait for hours hardly cost the store anything.
 func (x *watch) waitLive(ctx context.Context) error {
 	g := x.views
 	pause := g.opts.Limits.KeepAlive
 	if g.shared != nil {
-		pause = min(pause, g.opts.Limits.Poll)
+		pause = x.pause(&g.opts.Limits)
 	}
 	heard, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
@@ -192,6 +197,11 @@ func (x *watch) waitLive(ctx context.Context) error {
 	return nil
 }
 
+// pause returns how long the watcher of a run of a shared store waits for the bus.
+func (x *watch) pause(l *Limits) time.Duration {
+	return min(l.KeepAlive-x.silent, l.Poll<<min(x.idle, maxIdleShift))
+}
+
 // onIdle reads the store after a pause without events on the bus, unless this process executes the run: its events reach
 // the bus. After Limits.KeepAlive without output it writes a keep-alive.
 func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
@@ -200,9 +210,11 @@ func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
 		if g.executes(x.runID) {
 			return nil
 		}
+		x.idle++
 		return x.catchUp(ctx)
 	}
 	x.silent = 0
+	x.idle++
 	if x.buf = sse.AppendComment(x.buf, "keep-alive"); x.enc != nil {
 		x.buf = x.keepAlive(x.buf[:0])
 	}
@@ -257,7 +269,7 @@ func (x *watch) catchUp(ctx context.Context) error {
 }
 
 func (x *watch) tell(e *event.Event) error {
-	x.silent = 0
+	x.silent, x.idle = 0, 0
 	if err := x.encode(e); err != nil {
 		return err
 	}

@@ -3,6 +3,11 @@
 // addresses of 127.0.0.0/8; it stops all of them by their process ids. Linux only: CPU time and memory are read from /proc.
 //
 //	go run ./cluster -nodes 1,2,4,8                     throughput, latency, CPU, bytes and WAL of a run, connections
+//	go run ./cluster -waiting 100000 -active 10000 -watchers 1000 -nodes 8
+//	                                                    CPU and memory at idle, time of a list, an approval and a failover
+//	go run ./cluster -upgrade COMMIT -rows 100000 -nodes 4
+//	                                                    nodes of an older version replaced one by one under load
+//	go run ./cluster -days 30                           retention over simulated days: sizes, dead rows, removals a second
 //	go run ./cluster -kill 5s -for 10m -nodes 8         one node killed every 5 s; the four zeros
 //
 // A run has three model calls. In the model "plain" the first two ask for three tool calls each: one reads, one is idempotent,

@@ -24,10 +24,7 @@ type size struct{ heap, indexes int64 }
 
 // figures reads the counters now.
 func (r *rig) figures(ctx context.Context) (*figures, error) {
-	f := &figures{at: time.Now(), database: treeCPU(r.db.PID()), generator: ownCPU(), tables: map[string]size{}}
-	for _, n := range r.nodes {
-		f.nodes += n.cpu()
-	}
+	f := &figures{at: time.Now(), nodes: r.nodeCPU(), database: treeCPU(r.db.PID()), generator: ownCPU(), tables: map[string]size{}}
 	if err := r.conn.QueryRow(ctx, "SELECT wal_bytes::bigint, wal_fpi FROM pg_stat_wal").Scan(&f.wal, &f.fullPages); err != nil {
 		return nil, err
 	}

@@ -125,13 +125,7 @@ func (r *rig) under(ctx context.Context, b *balancer, name string, span time.Dur
 }
 
 // cpu returns the CPU time of all nodes and the database.
-func (r *rig) cpu() time.Duration {
-	sum := treeCPU(r.db.PID())
-	for _, n := range r.nodes {
-		sum += n.cpu()
-	}
-	return sum
-}
+func (r *rig) cpu() time.Duration { return treeCPU(r.db.PID()) + r.nodeCPU() }
 
 func (r *rig) uptime() (sum time.Duration) {
 	for _, n := range r.nodes {

@@ -26,6 +26,13 @@ type options struct {
 	span        time.Duration
 	quiet       time.Duration
 	kill        time.Duration
+	waiting     int
+	active      int
+	watchers    int
+	upgrade     string
+	rows        int
+	days        int
+	perDay      int
 	lease       time.Duration
 	drain       time.Duration
 	seed        uint64
@@ -55,6 +62,13 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	f.DurationVar(&o.span, "for", 30*time.Second, "how long each load takes")
 	f.DurationVar(&o.quiet, "quiet", 0, "how long the load without faults takes that is compared with the one with faults; default: as long")
 	f.DurationVar(&o.kill, "kill", 0, "kill one node, chosen at random, each `interval`, and start it again")
+	f.IntVar(&o.waiting, "waiting", 0, "measure with so many runs that wait for an approval, and nothing else; see -active and -watchers")
+	f.IntVar(&o.active, "active", 0, "with -waiting: so many runs whose model call does not end")
+	f.IntVar(&o.watchers, "watchers", 0, "with -waiting: so many streams of events, half of them of active runs")
+	f.StringVar(&o.upgrade, "upgrade", "", "replace nodes of an older `version`, a commit or the path of a binary, one by one under load")
+	f.IntVar(&o.rows, "rows", 0, "with -upgrade: so many runs that wait are in the tables which are migrated")
+	f.IntVar(&o.days, "days", 0, "simulate so many days of runs, of which a week is kept")
+	f.IntVar(&o.perDay, "per-day", 20_000, "with -days: runs of a day")
 	f.DurationVar(&o.lease, "lease", 10*time.Second, "cluster.lease of the nodes")
 	f.DurationVar(&o.drain, "drain", 5*time.Second, "serve.drain_timeout of the nodes")
 	f.Uint64Var(&o.seed, "seed", 1, "which nodes are killed")
@@ -77,20 +91,33 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if o.clients < 1 || o.span <= 0 {
 		return fmt.Errorf("-clients %d -for %v: both must be positive", o.clients, o.span)
 	}
+	if o.waiting < 0 || o.active < 0 || o.watchers < 0 || o.waiting == 0 && o.active+o.watchers > 0 {
+		return fmt.Errorf("-waiting %d -active %d -watchers %d: want no negative number, and -waiting with the others", o.waiting, o.active, o.watchers)
+	}
 	if scripts[o.model] == nil || o.model == "hold" || o.model == "wait" {
 		return fmt.Errorf("-model %s: want plain or asks", o.model)
 	}
 	if o.quiet <= 0 {
 		o.quiet = o.span
 	}
-	one := o.kill > 0
+	if o.rows < 0 || o.days < 0 || o.perDay < 1 {
+		return fmt.Errorf("-rows %d -days %d -per-day %d: want no negative number", o.rows, o.days, o.perDay)
+	}
+	one := o.kill > 0 || o.waiting > 0 || o.upgrade != ""
 	if one && len(o.nodes) > 1 {
 		return fmt.Errorf("-nodes %s: name one number of nodes for this measurement, such as -nodes 8", *nodes)
 	}
 	fmt.Fprintf(out, "%s %s/%s, %d cores, %s, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"), "cluster "+strings.Join(args, " "))
 	return withRig(ctx, o, func(r *rig) error {
-		if o.kill > 0 {
+		switch {
+		case o.kill > 0:
 			return r.kill(ctx, out)
+		case o.waiting > 0:
+			return r.waiting(ctx, out)
+		case o.upgrade != "":
+			return r.upgrade(ctx, out)
+		case o.days > 0:
+			return r.days(ctx, out)
 		}
 		return r.throughput(ctx, out)
 	})

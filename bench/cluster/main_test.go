@@ -40,11 +40,14 @@ func hasRow(table, name, value string) bool {
 // Flags that do not fit are refused with what is expected.
 func TestFlagsThatDoNotFit(t *testing.T) {
 	for args, want := range map[string]string{
-		"-nodes 0":            "numbers from 1 to 16",
-		"-nodes 1,2 -kill 1s": "one number of nodes",
-		"-model hold":         "plain or asks",
-		"-clients 0":          "must be positive",
-		"more":                "no flag",
+		"-nodes 0":              "numbers from 1 to 16",
+		"-nodes 1,2 -kill 1s":   "one number of nodes",
+		"-active 5":             "-waiting with the others",
+		"-days 3 -per-day 0":    "no negative number",
+		"-nodes 1,2 -waiting 5": "one number of nodes",
+		"-model hold":           "plain or asks",
+		"-clients 0":            "must be positive",
+		"more":                  "no flag",
 	} {
 		var out strings.Builder
 		if err := command(t.Context(), strings.Fields(args), &out); err == nil || !strings.Contains(err.Error(), want) {
