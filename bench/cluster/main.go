@@ -97,6 +97,9 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if scripts[o.model] == nil || o.model == "hold" || o.model == "wait" {
 		return fmt.Errorf("-model %s: want plain or asks", o.model)
 	}
+	if o.active > 0 {
+		o.serve = fmt.Sprintf(", max_runs: %d", max(2*o.active, 1024))
+	}
 	if o.quiet <= 0 {
 		o.quiet = o.span
 	}

@@ -133,7 +133,7 @@ func (r *rig) startNodes(ctx context.Context, n int, binary string) error {
 		if err := os.MkdirAll(nd.dir, 0o700); err != nil {
 			return err
 		}
-		cfg := configuration(r.base, fmt.Sprintf("serve: {addr: %q, advertise: %q, store: %q, max_concurrent: 20000, max_watchers: 20000, max_runs: 20000, drain_timeout: %v%s}", addr, nd.base, store, r.opts.drain, r.opts.serve),
+		cfg := configuration(r.base, fmt.Sprintf("serve: {addr: %q, advertise: %q, store: %q, max_concurrent: 20000, max_watchers: 20000, drain_timeout: %v%s}", addr, nd.base, store, r.opts.drain, r.opts.serve),
 			fmt.Sprintf("cluster: {key: \"${file:%s}\", lease: %v}", key, r.opts.lease))
 		if err := os.WriteFile(filepath.Join(nd.dir, "lathe.yaml"), []byte(cfg), 0o600); err != nil {
 			return err

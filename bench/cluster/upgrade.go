@@ -55,6 +55,9 @@ func (r *rig) upgrade(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, run := range runs {
+		run.tail.Lines = nil // a node of the older version leaves out the members of events that it does not know
+	}
 	table, lost, err := r.judge(ctx, runs, 0, out)
 	if err != nil {
 		return err

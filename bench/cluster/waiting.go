@@ -82,7 +82,7 @@ func (r *rig) waiting(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// idle prints what nodes and database take while nobody sends a request.
+// idle prints what nodes and database take without requests.
 func (r *rig) idle(ctx context.Context, out io.Writer, state string, watchers int) error {
 	if err := wait(ctx, r.opts.span/3); err != nil { // what the state has caused is over
 		return err
