@@ -71,7 +71,7 @@ func TestDeltasCrossTheDatabase(t *testing.T) {
 	first.advertise(t, carrier, r.ID)
 	x := second.tail(r.ID, 0, "")
 	defer x.close()
-	heard := make(chan *told, 1000) // more than are told
+	heard := make(chan *told, 1000) // more than the run has
 	go func() {
 		defer close(heard)
 		for e := x.next(); e != nil; e = x.next() {

@@ -8,6 +8,7 @@
 //	go run ./cluster -upgrade COMMIT -rows 100000 -nodes 4
 //	                                                    nodes of an older version replaced one by one under load
 //	go run ./cluster -days 30                           retention over simulated days: sizes, dead rows, removals a second
+//	go run ./cluster -nodes 2 -bouncer 20               the first table through PgBouncer in transaction mode; so can the others
 //	go run ./cluster -kill 5s -for 10m -nodes 8         one node killed every 5 s; the four zeros
 //
 // A run has three model calls. In the model "plain" the first two ask for three tool calls each: one reads, one is idempotent,

@@ -33,6 +33,7 @@ type options struct {
 	rows        int
 	days        int
 	perDay      int
+	bouncer     int
 	lease       time.Duration
 	drain       time.Duration
 	seed        uint64
@@ -69,6 +70,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&o.rows, "rows", 0, "with -upgrade: so many runs that wait are in the tables which are migrated")
 	f.IntVar(&o.days, "days", 0, "simulate so many days of runs, of which a week is kept")
 	f.IntVar(&o.perDay, "per-day", 20_000, "with -days: runs of a day")
+	f.IntVar(&o.bouncer, "bouncer", 0, "have the nodes use the database through PgBouncer in transaction mode, with so many `connections` to it")
 	f.DurationVar(&o.lease, "lease", 10*time.Second, "cluster.lease of the nodes")
 	f.DurationVar(&o.drain, "drain", 5*time.Second, "serve.drain_timeout of the nodes")
 	f.Uint64Var(&o.seed, "seed", 1, "which nodes are killed")
@@ -103,8 +105,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if o.quiet <= 0 {
 		o.quiet = o.span
 	}
-	if o.rows < 0 || o.days < 0 || o.perDay < 1 {
-		return fmt.Errorf("-rows %d -days %d -per-day %d: want no negative number", o.rows, o.days, o.perDay)
+	if o.rows < 0 || o.days < 0 || o.perDay < 1 || o.bouncer < 0 {
+		return fmt.Errorf("-rows %d -days %d -per-day %d -bouncer %d: want no negative number", o.rows, o.days, o.perDay, o.bouncer)
 	}
 	one := o.kill > 0 || o.waiting > 0 || o.upgrade != ""
 	if one && len(o.nodes) > 1 {

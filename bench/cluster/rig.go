@@ -87,6 +87,13 @@ func withRig(ctx context.Context, o *options, f func(*rig) error) (err error) {
 		return err
 	}
 	defer func() { _ = r.conn.Close(context.WithoutCancel(ctx)) }() // the server ends, too
+	if o.bouncer > 0 {
+		stop, err := r.bounce(ctx, o.bouncer)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	defer r.stopNodes()
 	return f(r)
 }
@@ -126,9 +133,7 @@ func (r *rig) startNodes(ctx context.Context, n int, binary string) error {
 		return err
 	}
 	for i := range n {
-		// An address of its own in 127.0.0.0/8: other processes of this machine use 127.0.0.1.
-		host := fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
-		addr := net.JoinHostPort(host, fmt.Sprint(18700+i))
+		addr := net.JoinHostPort(ownHost(), fmt.Sprint(18700+i))
 		nd := &node{base: "http://" + addr, dir: filepath.Join(r.dir, fmt.Sprintf("node%d", i)), binary: binary}
 		if err := os.MkdirAll(nd.dir, 0o700); err != nil {
 			return err
