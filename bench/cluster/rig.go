@@ -100,9 +100,9 @@ func withRig(ctx context.Context, o *options, f func(*rig) error) (err error) {
 
 // build makes a binary of lathe from the sources in dir.
 func build(ctx context.Context, dir, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/lathe")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd/lathe")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off") // else as tests build it, so that packages are compiled once
 	return cmd.Run()
 }
 
