@@ -42,6 +42,7 @@ var rules = []rule{
 	{path: "internal/jsonlines"},
 	{path: "internal/jsonrpc2", imports: []string{"internal/rawjson"}},
 	{path: "internal/lazy"},
+	{path: "internal/startgc", std: []string{"os"}},
 	{path: "internal/stdlog"},
 	{path: "secret"},
 	{path: "internal/seal", imports: []string{"secret"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/internal/nearest"
+	"github.com/lathe-run/lathe/internal/startgc"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -29,19 +31,29 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
   lathe sim serve`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version, _ := cmd.Flags().GetBool("version"); version { // it is defined below
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), currentVersion())
+				return err
+			}
+			return cmd.Help()
+		},
 	}
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errw)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
-	root.Version = currentVersion().String()
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
 	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
 	root.PersistentFlags().Bool("plain", false, "no colours, no lines that are written over, and answers as they were written")
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { choosePlain(cmd) }
+	root.InitDefaultHelpFlag() // before --version, as help lists them
+	// Not cobra's own flag, whose form is a template: a program that executes one keeps the methods of all of its types.
+	root.Flags().BoolP("version", "v", false, "version for lathe")
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		choosePlain(cmd)
+		startgc.Resume()
+	}
 	root.AddCommand(runCommand(), chatCommand(), serveCommand(), initCommand(), openCommand(), manCommand(), workerCommand(), connectCommand(), runsCommand(), usageCommand(), storeCommand(), auditCommand(), parseCommand(), toolsCommand(), mcpCommand(), guestCommand(), policyCommand(), evalCommand(), simCommand(), doctorCommand(), verifyCommand(), configCommand(), keysCommand(), versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
@@ -75,7 +87,6 @@ func helpCommand() *cobra.Command {
 				return usageError("unknown command %q: `lathe help` lists them", strings.Join(args, " "))
 			}
 			c.InitDefaultHelpFlag()
-			c.InitDefaultVersionFlag()
 			return c.Help()
 		},
 	}

@@ -1,0 +1,43 @@
+package startgc
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+// percentage returns that in force.
+func percentage() int {
+	p := debug.SetGCPercent(100)
+	debug.SetGCPercent(p)
+	return p
+}
+
+func TestCollectionsArePostponedUntilResume(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := percentage()
+	defer debug.SetGCPercent(before)
+	debug.SetGCPercent(70)
+	restore := postpone()
+	if p := percentage(); p != percent {
+		t.Errorf("during the start: %d, want %d", p, percent)
+	}
+	restore()
+	if p := percentage(); p != 70 {
+		t.Errorf("after the start: %d, want 70", p)
+	}
+}
+
+func TestGOGCOfTheEnvironmentStaysInForce(t *testing.T) {
+	t.Setenv("GOGC", "50")
+	before := percentage()
+	defer debug.SetGCPercent(before)
+	debug.SetGCPercent(50)
+	restore := postpone()
+	if p := percentage(); p != 50 {
+		t.Errorf("during the start: %d, want 50", p)
+	}
+	restore()
+	if p := percentage(); p != 50 {
+		t.Errorf("after the start: %d, want 50", p)
+	}
+}
