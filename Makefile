@@ -61,10 +61,10 @@ agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes do
 # The server is built once for each version of it, with as few resources as possible, into the cache of the user.
 TEMPORALDEV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lathe/temporaldev/$(shell cat internal/temporaldev/go.sum internal/temporaldev/*.go | cksum | tr -s ' ' -)/temporaldev
 
-temporal: ## engine/temporal on a real Temporal server, which is built once (7 to 20 min, 150 MB); the tests take 2 to 6 min
+temporal: ## engine/temporal on a real Temporal server, which is built once (7 to 20 min, 150 MB); the tests take 6 to 10 min
 	@test -x "$(TEMPORALDEV)" || { echo "building a Temporal server: $(TEMPORALDEV)"; cd internal/temporaldev && \
 	  GOMAXPROCS=2 nice -n 15 go build -p 2 -trimpath -ldflags='-s -w' -o "$(TEMPORALDEV)" .; }
-	cd engine/temporal && LATHE_TEMPORAL_SERVER="$(TEMPORALDEV)" go test -count=1 -v -timeout 30m -run '^TestReal(Server|Gateway)$$' . ./cmd/lathe-temporal
+	cd engine/temporal && LATHE_TEMPORAL_SERVER="$(TEMPORALDEV)" go test -count=1 -v -timeout 30m -run '^TestReal(Server|ServerConforms|Gateway)$$' . ./cmd/lathe-temporal
 
 temporalexample: ## the TypeScript worker of engine/temporal, with its packages from npm (290 MB)
 	cd engine/temporal/examples/typescript && npm ci --ignore-scripts
