@@ -66,7 +66,7 @@ func run(ctx context.Context, old string, rounds int, span, only string, update 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	before := filepath.Join(dir, "old")
+	before := filepath.Join(dir, "source")
 	if err := command(ctx, root, "git", "worktree", "add", "--quiet", "--detach", before, old); err != nil {
 		return fmt.Errorf("checking out %s: %w", old, err)
 	}
