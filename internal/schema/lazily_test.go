@@ -39,7 +39,7 @@ func TestCompileLazilyCompilesAtFirstUse(t *testing.T) {
 		if got := l.s == nil; got != lazy {
 			t.Errorf("%s: not compiled yet is %t", raw, got)
 		}
-		if l.Schema() == nil || l.Schema() != l.Schema() {
+		if first := l.Schema(); first == nil || first != l.Schema() {
 			t.Errorf("%s has no schema, or not one", raw)
 		}
 	}
