@@ -69,9 +69,8 @@ func fold(s *loop.State, ev *event.Event) (err error) {
 // `interrupted`.
 //
 // The result is nil when the run cannot be resumed; the error then has the code not_found, or conflict if the run has ended, or
-// invalid_request if [Engine.Accept] has stored it for steps, or
-// unavailable for one lease after a shared store has connected to another server than before, whose log may lack events. The
-// same holds for Cancel.
+// invalid_request if [Engine.Accept] has stored it for steps, or unavailable for one lease after a shared store has connected to
+// another server than before, whose log may lack events. The same holds for Cancel.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 	g, err := e.claimRun(ctx, runID)
 	if err != nil {
@@ -114,7 +113,8 @@ func (e *Engine) claimRun(ctx context.Context, runID string) (*claimedRun, error
 	return g, nil
 }
 
-// mayExecute refuses a run of another engine: one that was accepted for steps is executed by [Engine.Step] alone, and Step executes no other.
+// mayExecute returns an error for a run of another engine: [Engine.Step] alone executes a run that was accepted for steps, and
+// executes no other.
 func mayExecute(s *loop.State, steps bool) error {
 	switch {
 	case steps == (s.Executor != ""):

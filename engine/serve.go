@@ -34,8 +34,8 @@ const maxClaimed = 32
 const signalReadEvery = time.Second
 
 // Serve acquires and resumes runs of the store that no process executes: those whose process is gone or was drained, those whose
-// requests for approval have expired, and those with new signals; runs with an executor are left to it. It ends, `interrupted`, those whose process is gone and that
-// cannot be resumed.
+// requests for approval have expired, and those with new signals, but not runs with an executor. It ends, `interrupted`, those
+// whose process is gone and that cannot be resumed.
 // It returns when ctx is done. On a store that is not shared it does nothing, where [Supervisor.Recover] is enough.
 func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node

@@ -66,11 +66,12 @@ type Waiting struct {
 	ExpiresAt time.Time // of the request for approval
 }
 
-// Accept stores the beginning of a run that Step executes: its first event, and nothing of what follows. The run can be resumed,
+// Accept stores the beginning of a run that Step executes: its first event, and nothing of what follows. The run may be parked,
 // whatever in.Park says. A run without an id gets one; the id is returned. If the store has the run already, Accept changes
 // nothing and returns no error, so that a caller may repeat it.
 //
-// The log names the executor of the run, in.Executor or else `steps`. No [Supervisor] acquires such a run, and Resume and Cancel refuse it.
+// The log names the executor of the run, in.Executor or else `steps`. No [Supervisor] acquires such a run, and [Engine.Resume] and
+// [Engine.Cancel] return an error for it.
 func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...event.Sink) (string, error) {
 	own := *in
 	own.Park, own.Executor = true, cmp.Or(own.Executor, "steps")
@@ -98,8 +99,8 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 // that only reads, with its idempotency key. A call that writes is answered `interrupted` if it may have been begun.
 //
 // Unlike [Engine.Resume], Step returns no error for a run that has ended, nor for one that ends with a failure. Its errors have the
-// codes of Resume; a run that was not accepted is an error of code invalid_request. If a store failed or the cause of ctx is [lathe.ErrLeft], the error wraps that; the result has then only
-// LastID, if the store can be read.
+// codes of Resume, and invalid_request for a run that Accept has not stored. If a store failed or the cause of ctx is
+// [lathe.ErrLeft], the error wraps that; the result has then only LastID, if the store can be read.
 func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *StepOptions) (*Step, error) {
 	if opts == nil {
 		opts = &StepOptions{}

@@ -34,8 +34,8 @@ type Shared interface {
 	// no claim whose lease holds. Of these it takes the running ones, and the parked ones that are due: their [RunSummary].WakeAt
 	// has passed, or they have more events or signals than the last Release recorded.
 	Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error)
-	// ClaimRun claims one run, whether it is parked, is resumable or has an executor or not. It returns [lathe.ErrConflict] while another node's
-	// lease holds or if the run has ended, and an error of code not_found for a run that does not exist.
+	// ClaimRun claims one run, also one that is parked, is not resumable or has an executor. It returns [lathe.ErrConflict]
+	// while another node's lease holds or if the run has ended, and an error of code not_found for a run that does not exist.
 	ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (Claim, error)
 	// Renew extends the leases of all claims that the node holds on runs that have not ended, and returns them. A claim
 	// whose lease has ended is not renewed.

@@ -27,9 +27,9 @@ const TaskQueue = "lathe"
 const (
 	reachTimeout = 5 * time.Second        // of one request to Temporal
 	retryEvery   = time.Second            // between two attempts to reach the workflows of runs
-	sweepEvery   = time.Minute            // between two searches for runs whose workflow has missed something
+	sweepEvery   = time.Minute            // between two searches for runs whose workflow was not started or has missed a signal
 	resumeEvery  = 100 * time.Millisecond // between two attempts to resume a run
-	stopTimeout  = 24 * time.Hour         // Drain ends steps before
+	stopTimeout  = 24 * time.Hour         // of the worker; the context of Drain ends the steps before
 	maxMissed    = 10_000                 // runs whose workflows could not be reached; beyond it Start refuses
 )
 
@@ -58,7 +58,7 @@ type Executor struct {
 	ended  bool
 }
 
-// missed is what the workflow of a run is yet to get.
+// missed is the request that the workflow of a run has not received.
 type missed struct {
 	target string
 	start  bool // the workflow may not have been started
@@ -128,7 +128,7 @@ func unreached(err error) error {
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: reach the workflow", Err: err}
 }
 
-// miss keeps what a workflow did not get, so that it is sent again.
+// miss keeps the request that a workflow did not receive, so that it is repeated.
 func (x *Executor) miss(runID string, m missed, err error) {
 	x.opts.Log.Warn("the workflow of a run could not be reached: it is tried again", "run_id", runID, "error", err)
 	x.mu.Lock()
@@ -163,7 +163,7 @@ func (x *Executor) reach(ctx context.Context, runID string, m missed) error {
 	return x.signal(ctx, runID, m.target)
 }
 
-// resume resumes a run that was set aside. The workflow may not know of it yet.
+// resume resumes a run that is parked, `interrupted`. Its workflow may not have noticed that yet: then resume wakes it and tries again.
 func (x *Executor) resume(ctx context.Context, runID, target string) error {
 	pause := time.NewTicker(resumeEvery)
 	defer pause.Stop()
@@ -206,8 +206,8 @@ func ended(err error) bool {
 	return errors.As(err, &none)
 }
 
-// Begin starts the worker, and the search for runs whose workflow has missed something: a process may have ended between its write to
-// the store and its request to Temporal. It fails if the namespace does not exist or cannot be reached.
+// Begin starts the worker, and the search for runs whose workflow was not started or has missed a signal, since a process ended
+// between its write to the store and its request to Temporal. It fails if the namespace does not exist or cannot be reached.
 func (x *Executor) Begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -248,7 +248,7 @@ func (x *Executor) Drain(ctx context.Context) {
 	x.tasks.Wait()
 }
 
-// repair sends again what workflows have missed, until Drain.
+// repair repeats the requests that workflows have missed, until Drain.
 func (x *Executor) repair() {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -294,7 +294,7 @@ func (x *Executor) sweep() {
 			rows, next, err := x.index.Runs(x.ctx, &f)
 			if err != nil {
 				if x.ctx.Err() == nil {
-					x.opts.Log.Warn("runs whose workflow has missed something could not be looked for", "code", lathe.CodeOf(err))
+					x.opts.Log.Warn("the runs whose workflow was not started or has missed a signal could not be read", "code", lathe.CodeOf(err))
 				}
 				return
 			}
@@ -308,7 +308,7 @@ func (x *Executor) sweep() {
 					if x.ctx.Err() == nil {
 						x.miss(r.RunID, m, err)
 					}
-					return // the next search goes on
+					return // the next search continues
 				}
 			}
 			if f.After = next; next == "" {

@@ -72,7 +72,7 @@ type Options struct {
 	Store  store.Store
 	// LoopFor returns the loop of a target, as [loop.Input].Target names it; nil: the loop of NewWorkflow for each target.
 	LoopFor func(target string) (*loop.Loop, error)
-	// HoldLoop, if set, is called in place of LoopFor. release is called once the step that uses the loop has ended.
+	// HoldLoop, if set, is called in place of LoopFor. The workflow calls release once, after the step that uses the loop.
 	HoldLoop func(target string) (l *loop.Loop, release func(), err error)
 	// Approvals holds the requests for approval, and is the Approver of the loops' runners. nil: updates cannot answer one.
 	Approvals *approval.Queue
@@ -91,7 +91,7 @@ type Workflow struct {
 	leaveSteps context.CancelFunc
 }
 
-// NewWorkflow returns the workflow whose runs are those of l. l may be nil if opts has LoopFor.
+// NewWorkflow returns the workflow whose runs are those of l. l may be nil if opts has LoopFor or HoldLoop.
 func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	w := &Workflow{loop: l}
 	w.left, w.leaveSteps = context.WithCancel(context.Background())

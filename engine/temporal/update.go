@@ -14,12 +14,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The updates, the query and the signal of the workflow. An update is answered when its effect is stored.
+// The updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are answered when their input is stored,
+// UpdateCancel and UpdateResume at once.
 const (
 	UpdateApproval = "approval" // input: [ApprovalAnswer]
 	UpdateResult   = "result"   // input: [ClientResult]
-	UpdateCancel   = "cancel"   // no input; it is answered at once, and the run ends `cancelled` unless it has ended; it may be repeated
-	UpdateResume   = "resume"   // no input; for a run that was set aside, `interrupted`
+	UpdateCancel   = "cancel"   // no input; the run ends `cancelled` unless it has ended; it may be repeated
+	UpdateResume   = "resume"   // no input; for a run that is parked, `interrupted`
 	QueryStatus    = "status"   // returns a [Status]
 	// SignalWake says that external input of the run was put into the store by another process.
 	SignalWake = "wake"
@@ -156,7 +157,7 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 	return w.answered(ctx, runID, a)
 }
 
-// answered returns nil if the answer is stored, and the run has used it already: an attempt of the activity before this one was lost
+// answered returns nil if the store has the answer and the run has used it already: an earlier attempt of the activity was lost
 // after it had stored the answer.
 func (w *Workflow) answered(ctx context.Context, runID string, a *ApprovalAnswer) error {
 	var kept []store.Signal

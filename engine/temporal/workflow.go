@@ -96,7 +96,7 @@ type run struct {
 	began   bool         // an activity of this history was made
 
 	wake   bool // external input was stored
-	resume bool // a caller resumes a run that was set aside
+	resume bool // a caller resumes a run that is parked, `interrupted`
 	cancel bool
 	stop   workflow.CancelFunc // cancels the step in progress
 }

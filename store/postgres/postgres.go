@@ -62,7 +62,8 @@ type database struct {
 
 // Options say how a database is used.
 type Options struct {
-	// MaxConns bounds the connections; default 12, at least 4. Two of them serve notifications.
+	// MaxConns is two more than the connections for statements; default 12, at least 4. Each Watch and WatchCalls in progress
+	// has a connection of its own, besides those for statements.
 	MaxConns int
 	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync,
 	// full_page_writes or synchronous_commit off.
