@@ -77,7 +77,7 @@ func (c *Cluster) authenticate(r *http.Request) *problem {
 var clusterPeers = &Key{Name: "cluster peers"}
 
 // streamDeltas streams the deltas of a run that this process executes to another process, one JSON line for each, until the
-// run ends or is suspended.
+// run ends or is suspended. If this process executes one step of the run, the stream ends with the model call.
 func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := r.PathValue("id")
 	stepped := !h.executes(id) // the next step may be that of another process

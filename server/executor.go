@@ -14,18 +14,18 @@ import (
 // a run names its executor, and no engine.Supervisor acquires it. Everything else about the run comes from the store, as that of
 // other runs does. Its methods may be called from several goroutines at once.
 type Executor interface {
-	// Name is the executor of its runs, as the rows of the store have it.
+	// Name is the name of the executor in the rows of its runs, see [store.RunSummary].
 	Name() string
-	// Start stores the beginning of a run, as engine.Engine.Accept does, and has it executed. A run that Start has stored is
-	// executed, even if the engine behind the executor cannot be reached now. l is the loop of in.Target.
+	// Start stores the beginning of a run, as engine.Engine.Accept does, and starts its execution. If the engine behind the
+	// executor cannot be reached, a run that Start has stored is executed later. l is the loop of in.Target.
 	Start(ctx context.Context, l *loop.Loop, in *loop.Input) (runID string, err error)
-	// Wake makes a run look at what was stored for it. target is that of the run. If the engine behind the executor cannot be reached,
+	// Wake makes the executor read the signals of a run in the store. target is that of the run. If the engine behind the executor cannot be reached,
 	// Wake returns nil for input and a cancel request, which it repeats later, and an error of code unavailable for WakeResume, which
 	// is not stored.
 	Wake(ctx context.Context, runID, target string, why Wake) error
 }
 
-// Wake is why a run is woken.
+// Wake is the reason for which [Executor].Wake is called.
 type Wake uint8
 
 // The reasons.
@@ -36,7 +36,7 @@ const (
 )
 
 // Loop returns the loop of the model of that name in the configuration in force, for an [Executor]. The configuration is kept until
-// release is called, which must be done once. For a model that is not configured any more the error has the code not_found.
+// release is called. Call it once. For a model that is not configured any more the error has the code not_found.
 func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	s := g.work.begin()
 	defer g.work.end(s)
@@ -55,7 +55,7 @@ func (v *runView) stepped() *runView {
 	return v
 }
 
-// reaches returns the problem of a run that an executor executes which this process does not have.
+// reaches returns a problem if another executor than that of this process executes the run, else nil.
 func (co *core) reaches(v *runView) *problem {
 	name := v.state.Executor
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {

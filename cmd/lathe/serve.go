@@ -45,7 +45,7 @@ SIGTERM lets requests finish.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.engine != "" {
-				return usageError("--engine %s: this program executes runs itself. Runs in Temporal are of the program lathe-temporal, with the same configuration: go install github.com/lathe-run/lathe/engine/temporal/cmd/lathe-temporal@latest", printable(f.engine))
+				return usageError("--engine %s: this program executes runs itself. The program lathe-temporal executes them in Temporal, with the same configuration: go install github.com/lathe-run/lathe/engine/temporal/cmd/lathe-temporal@latest", printable(f.engine))
 			}
 			if f.ready {
 				return f.askReady(cmd)
@@ -58,7 +58,7 @@ SIGTERM lets requests finish.`,
 	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the daemon at --addr for /readyz, print ready, and exit with 1 if it is not")
 	f.upstream.upstreamFlags(cmd)
 	f.daemon.StoreFlag(fl)
-	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE, of the program lathe-temporal alone")
+	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE; only the program lathe-temporal accepts it")
 	f.daemon.LogFlags(fl)
 	group(cmd, "Simulated model:", func(fs *pflag.FlagSet) { scriptFlags(fs, &f.script, &f.replay) })
 	return cmd
