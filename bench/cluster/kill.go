@@ -17,8 +17,8 @@ import (
 	"github.com/lathe-run/lathe/store/postgres"
 )
 
-// kill has clients make runs while one node is killed again and again, and compares that with the same load before, without
-// kills. It is an error if one of the checks does not hold.
+// kill has clients make runs while one node is killed again and again, and compares that with the same load before and after,
+// without kills. It is an error if one of the checks does not hold.
 func (r *rig) kill(ctx context.Context, out io.Writer) error {
 	o := r.opts
 	n := o.nodes[0]

@@ -128,7 +128,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
-// maxNodes bounds the nodes: each has 12 connections to the database.
+// maxNodes bounds the nodes: each has at most 13 connections to the database.
 const maxNodes = 16
 
 func keysOf(m map[string]int) iter.Seq[string] { return maps.Keys(m) }

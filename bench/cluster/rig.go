@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
-// connections is how many the database server accepts: 12 for each of 16 nodes, and those of this command.
+// connections is how many the database server accepts: 13 for each of 16 nodes, and those of this command.
 const connections = 220
 
 // A rig is all that one measurement needs: the database server, the world, and the nodes.

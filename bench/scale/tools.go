@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A stored tool has a definition and a fixed answer.
+// A fixedTool has a definition and a fixed answer.
 type fixedTool struct{ spec lathe.ToolSpec }
 
 func (t *fixedTool) Spec() *lathe.ToolSpec { return &t.spec }
