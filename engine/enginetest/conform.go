@@ -87,7 +87,7 @@ func (sc *scene) playIn(t *testing.T, opts *ConformOptions) (events string) {
 	return events
 }
 
-// A play is one performance of a scene, seen by its client.
+// A play is one execution of a scene: the client of its runs.
 type play struct {
 	*testing.T
 	stage   *Stage
