@@ -99,14 +99,14 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	return &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The store did not answer."}
 }
 
-// notNow returns a problem that lets the client try again later: the supervisor is at its limit, or the database has just
-// failed over.
+// notNow returns a problem that lets the client try again later: the supervisor is at its limit, the database has just
+// failed over, or the engine of an [Executor] cannot be reached.
 func notNow(err error) *problem {
 	if p := storeProblem(err); p != nil {
 		return p
 	}
 	return &problem{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: drainRetry,
-		Message: "The server takes up no run now: it carries as many as it can, or its database was away. Try again in a moment."}
+		Message: "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later."}
 }
 
 // storeProblem returns the problem of a store that cannot be written; nil if err has another cause.
