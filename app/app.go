@@ -55,6 +55,10 @@ type Options struct {
 	// process.
 	Executor func(*ExecutorParts) (Executor, error)
 
+	// TemporalTool, if set, makes the tools of tools.temporal, which run in steps of the Executor. nil: a configuration with such tools
+	// is refused.
+	TemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
+
 	now func() time.Time // of budgets; nil: time.Now
 }
 

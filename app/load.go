@@ -41,11 +41,13 @@ func checkParts(cfg *config.Config, _ string) []config.Problem {
 // checkTools returns the problems of the tools that a configuration describes.
 func checkTools(cfg *config.Config) []config.Problem {
 	tools, problems := httpTools(cfg, checkedDocuments(cfg))
+	activities, lacking := temporalTools(cfg, nil)
+	tools = append(tools, activities...)
 	offered, bad := buildCatalog(cfg)
 	offered.Close()
 	known := slices.Clone(builtin.Names())
 	for _, t := range tools {
 		known = append(known, t.Spec().Name)
 	}
-	return slices.Concat(problems, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.Names()))
+	return slices.Concat(problems, lacking, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.Names()))
 }

@@ -42,11 +42,16 @@ func (a *App) newRevision(cfg *config.Config) (*revision, error) {
 // build sets the fields of r one by one. After an error those that are set must be closed.
 func (r *revision) build(a *App) (err error) {
 	cfg := r.cfg
+	if a.opts.TemporalTool == nil {
+		if err := CheckTemporalTools(cfg); err != nil {
+			return err
+		}
+	}
 	if r.catalog, err = OpenCatalog(cfg); err != nil {
 		return err
 	}
 	ctx := context.Background() // requests that began before a shutdown still use the servers and modules
-	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
+	if r.tools, err = startTools(ctx, cfg, r.agents, a.opts.TemporalTool, a.opts.Tools, &ServerOptions{Environ: a.opts.Environ, Log: a.log, Observers: a.observers()}); err != nil {
 		return err
 	}
 	set := r.tools.Set

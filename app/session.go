@@ -63,6 +63,9 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if err := CheckTemporalTools(cfg); err != nil {
+		return nil, err
+	}
 	s := &Session{cfg: cfg, store: opts.Store, sim: opts.Sim, log: opts.Log}
 	defer func() {
 		if err == nil {
@@ -84,7 +87,7 @@ func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, o
 		observers = append(observers, s.traces)
 	}
 	running := &agents{}
-	if s.tools, err = startTools(ctx, cfg, running, opts.Tools, &ServerOptions{Only: ServersOf(cfg, opts.Allow), Environ: opts.Environ, Log: s.log, Observers: observers}); err != nil {
+	if s.tools, err = startTools(ctx, cfg, running, nil, opts.Tools, &ServerOptions{Only: ServersOf(cfg, opts.Allow), Environ: opts.Environ, Log: s.log, Observers: observers}); err != nil {
 		return nil, err
 	}
 	s.Tools = s.tools.Set

@@ -23,15 +23,15 @@ type Tools struct {
 // StartTools makes the tools of the configuration: those of [NewToolSet], [StartServers] and [StartModules]. Without an error
 // Close must be called.
 func StartTools(ctx context.Context, cfg *config.Config, opts *ServerOptions) (*Tools, error) {
-	return startTools(ctx, cfg, nil, nil, opts)
+	return startTools(ctx, cfg, nil, nil, nil, opts)
 }
 
-func startTools(ctx context.Context, cfg *config.Config, running *agents, further []lathe.Tool, opts *ServerOptions) (_ *Tools, err error) {
+func startTools(ctx context.Context, cfg *config.Config, running *agents, activity newTemporalTool, further []lathe.Tool, opts *ServerOptions) (_ *Tools, err error) {
 	if opts == nil {
 		opts = &ServerOptions{}
 	}
 	t := &Tools{}
-	if t.Set, err = newToolSet(cfg, running, further); err != nil {
+	if t.Set, err = newToolSet(cfg, running, activity, further); err != nil {
 		return nil, err
 	}
 	if t.Servers, err = StartServers(ctx, cfg, t.Set, opts); err != nil {
@@ -69,13 +69,14 @@ func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
 }
 
 // NewToolSet returns the tools that the configuration enables, and the further ones. Tools of MCP servers and of
-// WebAssembly modules are added by [StartServers] and [StartModules]; [StartTools] does all three. Agents (tools.run) are listed, and fail if they are
-// called: [New] and [OpenSession] make those that run.
+// WebAssembly modules are added by [StartServers] and [StartModules]; [StartTools] does all three. Agents (tools.run) and
+// tools on task queues (tools.temporal) are listed, and fail if they are called: [New] and [OpenSession] make the agents that run,
+// and [New] the tools on task queues, see [Options].TemporalTool.
 func NewToolSet(cfg *config.Config, further ...lathe.Tool) (*tool.Set, error) {
-	return newToolSet(cfg, nil, further)
+	return newToolSet(cfg, nil, nil, further)
 }
 
-func newToolSet(cfg *config.Config, running *agents, further []lathe.Tool) (*tool.Set, error) {
+func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, further []lathe.Tool) (*tool.Set, error) {
 	all, byName, err := builtinTools()
 	if err != nil {
 		return nil, err
@@ -96,7 +97,11 @@ func newToolSet(cfg *config.Config, running *agents, further []lathe.Tool) (*too
 	if len(problems) > 0 {
 		return nil, invalidConfig(config.Problems(problems))
 	}
-	tools = append(tools, overHTTP...)
+	activities, problems := temporalTools(cfg, activity)
+	if len(problems) > 0 {
+		return nil, invalidConfig(config.Problems(problems))
+	}
+	tools = slices.Concat(tools, overHTTP, activities)
 	asTools, err := running.tools(cfg)
 	if err != nil {
 		return nil, err

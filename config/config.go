@@ -249,6 +249,9 @@ type Tools struct {
 	MCP map[string]*MCPServer `key:"mcp" names:"server" per:"server name" also:"mcp_servers mcpServers"`
 	// Agents as tools: each call is a run of its own; see docs/tools-agents.md.
 	Run map[string]*Agent `key:"run" names:"tool" per:"tool name" also:"agents agent"`
+	// Tools whose calls are activities on a task queue of Temporal; see docs/temporal.md. Only `lathe-temporal serve` executes
+	// them.
+	Temporal map[string]*TemporalTool `key:"temporal" names:"tool" per:"tool name" also:"queue queues activities"`
 	// File of the accepted definitions of MCP tools; a relative path starts at `state_dir`.
 	Pins string `key:"pins" default:"lathe.pins.json" also:"pins_file lockfile"`
 	// File of the access tokens for servers of tools, readable by its owner alone; a relative path starts at

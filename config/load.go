@@ -286,6 +286,7 @@ func (l *loader) checkWhole() {
 	l.checkCallers()
 	l.checkCatalog()
 	l.checkAgents()
+	l.checkTemporal()
 	l.checkPrices()
 	l.checkBudgets()
 	if _, err := c.Model(c.DefaultModel); err != nil && c.DefaultModel != "" {
@@ -321,6 +322,11 @@ func (l *loader) known(key, what, name string, known []string) {
 		msg += " (" + strings.Join(slices.Sorted(slices.Values(known)), ", ") + ")"
 	}
 	l.at(key, msg)
+}
+
+// wrong reports whether a key of an entry has a problem.
+func (l *loader) wrong(entry string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Key, entry+".") })
 }
 
 // at notes a problem where the key was set.

@@ -69,7 +69,7 @@ type MCPServer struct {
 func (l *loader) checkServers() {
 	for _, name := range slices.Sorted(maps.Keys(l.cfg.Tools.MCP)) {
 		s, base := l.cfg.Tools.MCP[name], "tools.mcp."+name
-		if slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Key, base+".") }) {
+		if l.wrong(base) {
 			continue // the rest would only follow from it
 		}
 		switch {

@@ -135,6 +135,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	c.DefaultModel = "sim/x"
 	c.Tools.MCP["name"].Command, c.Tools.MCP["name"].Args, c.Tools.MCP["name"].Allowlist = "server", []string{"-v", "a b", "-v"}, []string{"*"}
 	c.Tools.Run["name"].Description = "An agent."
+	c.Tools.Temporal["name"].Description, c.Tools.Temporal["name"].Queue, c.Tools.Temporal["name"].Allowlist = "A tool.", "queue", []string{"*"}
 	c.MCP.Resources["name"].Text, c.MCP.Prompts["name"].Text = "text", "text"
 	c.Secrets.Values["name"] = Ref{shown: "${KEY}", value: secret.New("secret")}
 	c.Workers["name"].Token, c.Workers["name"].Tools = Ref{shown: "${KEY}", value: secret.New("secret")}, []string{"*"}

@@ -119,6 +119,9 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.close(f.metrics)) }()
+	if err := app.CheckTemporalTools(cfg); err != nil {
+		return err
+	}
 	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)})
 	if err != nil {
 		return err

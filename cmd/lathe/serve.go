@@ -45,7 +45,7 @@ SIGTERM lets requests finish.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.engine != "" {
-				return usageError("--engine %s: this program executes runs itself. The program lathe-temporal executes them in Temporal, with the same configuration: go install github.com/lathe-run/lathe/engine/temporal/cmd/lathe-temporal@latest", printable(f.engine))
+				return usageError("--engine %s: this program executes runs itself; %s", printable(f.engine), app.InTemporal)
 			}
 			if f.ready {
 				return f.askReady(cmd)

@@ -98,6 +98,9 @@ func (f *workerFlags) serve(cmd *cobra.Command) error {
 		defer app.CloseTraces(cmd.Context(), traces, log)
 		sinks = append(sinks, traces)
 	}
+	if err := app.CheckTemporalTools(cfg); err != nil {
+		return err
+	}
 	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)})
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ type queueTool struct {
 var _ tool.OutcomeChecker = (*queueTool)(nil)
 
 // NewQueueTool returns a tool whose calls are activities on a task queue. The runner takes the calls through all its stages, as
-// those of every tool. It can be called in runs of a [Workflow] only: elsewhere its calls are answered `unavailable`.
+// those of every tool. It can be called in runs of a [Workflow] only: elsewhere its calls are refused with `policy_denied`.
 func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
 	var err error
 	switch {
@@ -101,7 +101,8 @@ func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outp
 	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
 	meta := lathe.CallMetaFrom(ctx)
 	if d == nil || meta == nil {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: call a tool", Err: errors.New("the run is not executed in Temporal")}
+		// unavailable would open the tool's circuit, which the runs in Temporal have too
+		return nil, tool.Fail(lathe.CodePolicyDenied, "The tool can be called in runs that Temporal executes: start the run detached.")
 	}
 	if out, ok := d.outputs[meta.CallID]; ok {
 		if out.Unknown {

@@ -126,7 +126,7 @@ func TestQueueToolRunsOnce(t *testing.T) {
 	}
 }
 
-// A tool on a task queue answers unavailable in a run that Temporal does not execute.
+// A run that Temporal does not execute gets policy_denied for a call of a tool on a task queue.
 func TestQueueToolElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []*lathe.ToolSpec{nil, {}, {Name: "x"}} {
@@ -140,7 +140,7 @@ func TestQueueToolElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := l.Do(t.Context(), &loop.Input{Run: lathe.RunInfo{RunID: "run_2"}, Messages: []lathe.Message{lathe.User("hi")}})
-	if err != nil || len(res.Trace) == 0 || res.Trace[0].Calls[0].Code != lathe.CodeUnavailable {
+	if err != nil || len(res.Trace) == 0 || res.Trace[0].Calls[0].Code != lathe.CodePolicyDenied {
 		t.Errorf("%+v, %v", res, err)
 	}
 	checker, ok := newQueued(t, "remote", lathe.Writes).(tool.OutcomeChecker)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/app"
+	"github.com/lathe-run/lathe/config"
 	"github.com/lathe-run/lathe/engine/temporal"
 )
 
@@ -120,7 +121,16 @@ func (t *target) prepare(log *slog.Logger, opts *app.Options) (closeClient func(
 		}
 		return temporal.NewExecutor(c, flow, &temporal.ExecutorOptions{TaskQueue: t.queue, Log: p.Log})
 	}
+	opts.TemporalTool = t.newTool
 	return c.Close, nil
+}
+
+// newTool returns a tool of tools.temporal.
+func (t *target) newTool(spec *lathe.ToolSpec, c *config.TemporalTool) (lathe.Tool, error) {
+	if c.Queue == t.queue {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: fmt.Errorf("the task queue %s is that of the runs, whose workers do not have the activity: name the one of its workers", c.Queue)}
+	}
+	return temporal.NewQueueTool(spec, &temporal.QueueOptions{TaskQueue: c.Queue, Activity: c.Activity, Heartbeat: c.Heartbeat, Attempts: int32(c.MaxAttempts)})
 }
 
 // unreached is the error of a server that does not answer.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -11,6 +14,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/lathe-run/lathe/engine/temporal"
 )
 
 // serverEnv names the program of a Temporal server; see `make temporal`.
@@ -54,7 +64,29 @@ func startProgram(t *testing.T, stderr bool, mark string, cmd *exec.Cmd) (rest s
 	return ""
 }
 
-// A run is begun, watched while it is executed, and approved in a gateway that was killed in between; its events have no gap.
+// serveWeather executes the activity weather on the task queue of that name.
+func serveWeather(t *testing.T, address string) {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	w := worker.New(c, "weather", worker.Options{})
+	w.RegisterActivityWithOptions(func(_ context.Context, in *temporal.CallInput) (*temporal.CallResult, error) {
+		if string(in.Arguments) != `{"city":"Oslo"}` {
+			return nil, errors.New("other arguments")
+		}
+		return &temporal.CallResult{Data: json.RawMessage(`{"degrees":4,"station":"x"}`)}, nil
+	}, activity.RegisterOptions{Name: "weather"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+}
+
+// A run is begun, watched while it is executed, and approved in a gateway that was killed in between; its events have no gap. Another
+// run calls a tool on a task queue that the configuration declares.
 func TestRealGateway(t *testing.T) {
 	binary := os.Getenv(serverEnv)
 	if binary == "" {
@@ -62,9 +94,15 @@ func TestRealGateway(t *testing.T) {
 	}
 	dir := t.TempDir()
 	address := startProgram(t, false, "", exec.CommandContext(t.Context(), binary, "-db", filepath.Join(dir, "temporal.db"), "-address", "127.0.0.1:0"))
-	if err := os.WriteFile(filepath.Join(dir, "lathe.yaml"), []byte("policy: {tools: {calculator: ask}}\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{
+		"lathe.yaml":  "policy: {tools: {calculator: ask}}\nsim: {scripts: {weather: weather.txt}}\n" + weatherTool,
+		"weather.txt": "-- turn --\ncall: weather {\"city\":\"Oslo\"}\n-- turn --\nexpect: {\"degrees\":4}\ntext: It is 4.\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	serveWeather(t, address)
 	gateway := func() (base string, process *os.Process) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--engine", "temporal://"+address+"/default", "--store", "sqlite:runs.db", "--addr", "127.0.0.1:0", "--log", "warn")
@@ -142,5 +180,9 @@ func TestRealGateway(t *testing.T) {
 	}
 	if r = until(base, r.ID, "completed"); !strings.Contains(r.Answer, "42") || events != r.Last {
 		t.Errorf("%d events of %+v", events, r)
+	}
+	do("POST", base+"/api/runs", `{"model":"sim/script-weather","prompt":"How cold is it in Oslo?"}`, &r)
+	if r = until(base, r.ID, "completed"); r.Executor != "temporal" || r.Answer != "It is 4." {
+		t.Errorf("%+v", r)
 	}
 }
