@@ -51,7 +51,7 @@ func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error)
 		return nil, failure(err)
 	}
 	defer release()
-	d := newDispatcher(in.Outputs)
+	d := newDispatcher(in.RunID, in.Outputs)
 	own, leave := leaving(ctx)
 	defer leave(nil)
 	defer context.AfterFunc(w.left, func() { leave(lathe.ErrLeft) })()

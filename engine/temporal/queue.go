@@ -72,7 +72,8 @@ type queueTool struct {
 var _ tool.OutcomeChecker = (*queueTool)(nil)
 
 // NewQueueTool returns a tool whose calls are activities on a task queue. The runner takes the calls through all its stages, as
-// those of every tool. It can be called in runs of a [Workflow] only: elsewhere its calls are refused with `policy_denied`.
+// those of every tool. It can be called in runs of a [Workflow] only: in other runs, those of agents included, its calls are refused with
+// `policy_denied`.
 func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
 	var err error
 	switch {
@@ -98,11 +99,11 @@ func (t *queueTool) Spec() *lathe.ToolSpec { return t.spec }
 
 // Call implements [lathe.Tool]. It returns the output of the activity if the workflow has executed it, and else dispatches the call.
 func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
-	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
 	meta := lathe.CallMetaFrom(ctx)
-	if d == nil || meta == nil {
+	d := dispatcherOf(ctx, meta)
+	if d == nil {
 		// unavailable would open the tool's circuit, which the runs in Temporal have too
-		return nil, tool.Fail(lathe.CodePolicyDenied, "The tool can be called in runs that Temporal executes: start the run detached.")
+		return nil, tool.Fail(lathe.CodePolicyDenied, "The tool can be called in detached runs only, and not by the agents of a run.")
 	}
 	if out, ok := d.outputs[meta.CallID]; ok {
 		if out.Unknown {
@@ -126,7 +127,7 @@ func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outp
 // CheckOutcome implements [tool.OutcomeChecker]. A call that was begun, and of which the workflow has no outcome, was never dispatched:
 // the step that dispatched it has not finished.
 func (t *queueTool) CheckOutcome(ctx context.Context, call *lathe.CallMeta) (tool.Recovery, error) {
-	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
+	d := dispatcherOf(ctx, call)
 	if d == nil {
 		return tool.Recovery{}, nil
 	}
@@ -148,6 +149,7 @@ type dispatcherKey struct{}
 
 // A dispatcher collects the calls that a step dispatches, and has the outcomes of those of the step before.
 type dispatcher struct {
+	run     string                 // that the step is of
 	outputs map[string]*callOutput // by call
 	leave   context.CancelCauseFunc
 
@@ -155,8 +157,18 @@ type dispatcher struct {
 	calls []remoteCall
 }
 
-func newDispatcher(outputs []callOutput) *dispatcher {
-	d := &dispatcher{outputs: map[string]*callOutput{}}
+// dispatcherOf returns the dispatcher of the step that the call is a part of; nil if the workflow does not execute the run of the call:
+// the run is one of this process, or that of an agent, which is a part of a call.
+func dispatcherOf(ctx context.Context, meta *lathe.CallMeta) *dispatcher {
+	d, _ := ctx.Value(dispatcherKey{}).(*dispatcher)
+	if d == nil || meta == nil || meta.RunID != d.run {
+		return nil
+	}
+	return d
+}
+
+func newDispatcher(run string, outputs []callOutput) *dispatcher {
+	d := &dispatcher{run: run, outputs: map[string]*callOutput{}}
 	for i := range outputs {
 		d.outputs[outputs[i].CallID] = &outputs[i]
 	}

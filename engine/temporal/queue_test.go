@@ -13,6 +13,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -149,5 +150,39 @@ func TestQueueToolElsewhere(t *testing.T) {
 	}
 	if r, err := checker.CheckOutcome(t.Context(), &lathe.CallMeta{CallID: "a"}); err != nil || r.Outcome != tool.RecoveryUnknown {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The run of an agent is a part of a call, and the workflow does not execute it: its calls of a tool on a task queue are refused, and the
+// call of the agent ends.
+func TestQueueToolInAgent(t *testing.T) {
+	t.Parallel()
+	var codes []lathe.Code
+	agent := tool.Func("leak", "Runs an agent.", func(ctx context.Context, _ struct{}) (string, error) {
+		set, err := tool.NewSet(newQueued(t, "remote", lathe.ReadOnly))
+		if err != nil {
+			return "", err
+		}
+		runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.AllowAll()})
+		if err != nil {
+			return "", err
+		}
+		l, err := loop.New(script{calls("b remote"), lathe.Assistant("done")}, runner, nil)
+		if err != nil {
+			return "", err
+		}
+		res, err := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: "run_2"}, Messages: []lathe.Message{lathe.User("hi")}})
+		if err != nil {
+			return "", err
+		}
+		codes = append(codes, res.Trace[0].Calls[0].Code)
+		return "done", nil
+	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}})
+	w := newWorld(t, script{calls("a leak"), lathe.Assistant("done")}, nil, agent)
+	if out, err := w.start(); err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if w.results() != "a ok" || !slices.Equal(codes, []lathe.Code{lathe.CodePolicyDenied}) {
+		t.Errorf("results %s, calls of the agent %v", w.results(), codes)
 	}
 }

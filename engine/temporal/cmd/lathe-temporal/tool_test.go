@@ -45,7 +45,7 @@ func load(t *testing.T, yaml string) *config.Config {
 func TestToolOutsideTemporal(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script.txt")
-	if err := os.WriteFile(script, []byte("-- turn --\ncall: weather {\"city\":\"Oslo\"}\n-- turn --\nexpect: policy_denied\nexpect: start the run detached\ntext: It is not known.\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte("-- turn --\ncall: weather {\"city\":\"Oslo\"}\n-- turn --\nexpect: policy_denied\nexpect: in detached runs only\ntext: It is not known.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg := load(t, weatherTool)
