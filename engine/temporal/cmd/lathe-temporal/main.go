@@ -66,6 +66,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 	fl.StringVar(&engineURL, "engine", "", "`URL` of the Temporal namespace: temporal://HOST:PORT/NAMESPACE, with ?queue=NAME (default "+defaultQueue+") and tls=true; required")
 	opts.AddressFlags(fl)
 	opts.StoreFlag(fl)
+	fl.Lookup("store").Usage = "keep runs in a `store` that outlives the process: sqlite:PATH or postgres://USER@HOST/DATABASE (default $" + daemon.StoreVariable + ", else serve.store)"
 	opts.LogFlags(fl)
 	fl.StringVar(&configFile, "config", "", "configuration `file`; default lathe.yaml where it exists")
 	switch err := fl.Parse(args); {

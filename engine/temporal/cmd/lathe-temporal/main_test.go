@@ -63,6 +63,7 @@ func TestRunRefuses(t *testing.T) {
 		{"serve --engine temporal://127.0.0.1:1/default", exitUsage, keyVariable},
 		{"version", 0, program},
 		{"serve --help", 0, "--engine"},
+		{"serve --help", 0, "a store that outlives the process"},
 	} {
 		var out, errw bytes.Buffer
 		if code := run(t.Context(), strings.Fields(tt.args), &out, &errw); code != tt.code || !strings.Contains(out.String()+errw.String(), tt.want) {
