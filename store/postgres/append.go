@@ -125,7 +125,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 	}
 	s.states.put(runID, state{sum: st.sum, mark: r.mark})
 	s.memory.confirm(runID, logEnd{last: last + int64(len(events)), mark: r.mark, over: r.ended})
-	s.outbox.add(runID)
+	s.runs.add(runID)
 	return last + int64(len(events)), nil
 }
 

@@ -113,7 +113,7 @@ func (s *Store) Release(ctx context.Context, c store.Claim, seen int64) error {
 	if err != nil {
 		return failure(ctx, op, err)
 	}
-	s.outbox.add(c.RunID)
+	s.runs.add(c.RunID)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -54,9 +55,10 @@ type Store struct {
 // A database holds the connections, and what retries and notifications need of them.
 type database struct {
 	pool    *pgxpool.Pool
-	channel string        // of notifications
-	stop    chan struct{} // closed by Close
-	outbox  outbox
+	channel string                       // of notifications
+	stop    chan struct{}                // closed by Close
+	runs    *outbox[string]              // with new events or signals
+	calls   *outbox[remote.Notification] // with another state
 	outage  outage
 }
 
@@ -82,7 +84,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultConns
 	}
-	d := &database{stop: make(chan struct{}), outbox: outbox{ready: make(chan struct{}, 1)}}
+	d := &database{stop: make(chan struct{}), runs: newOutbox[string](), calls: newOutbox[remote.Notification]()}
 	s := &Store{CallQueue: &CallQueue{db: d}, RequestRecords: &RequestRecords{db: d}, SharedSecrets: &SharedSecrets{db: d}, LedgerRecords: &LedgerRecords{db: d}, NamedValues: &NamedValues{db: d}, database: d, requests: make(chan *request)}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
@@ -98,7 +100,12 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	for range writers {
 		s.stopped.Go(s.serve)
 	}
-	s.stopped.Go(s.sendNotifications)
+	s.stopped.Go(func() {
+		s.runs.deliver(s.stop, runNotifyEvery, func(lists []string) { s.notify(s.channel, lists) })
+	})
+	s.stopped.Go(func() {
+		s.calls.deliver(s.stop, callNotifyEvery, func(lists []string) { s.notify(s.channel+ofCalls, lists) })
+	})
 	return s, nil
 }
 

@@ -41,7 +41,7 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 	if err != nil {
 		return failure(ctx, op, err)
 	}
-	s.outbox.add(f.RunID)
+	s.runs.add(f.RunID)
 	return nil
 }
 

@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	// notifyEvery is the time between two notifications of a process: each one takes a lock that is global
-	// in the server, so that one for each append would cost more than the append.
-	notifyEvery = 5 * time.Millisecond
+	// runNotifyEvery and callNotifyEvery are the times between two notifications of a process. Each one takes a lock that is
+	// global in the server and wakes every process that listens, so that one for each append would cost more than the append. The
+	// events of a model's answer and of its tools are often stored within milliseconds of each other: processes with watchers of the
+	// run then read them at once. A call waits for a worker that another process serves, and so is notified sooner.
+	runNotifyEvery  = 25 * time.Millisecond
+	callNotifyEvery = 5 * time.Millisecond
 	// maxNotifications bounds the queued notifications of a kind. Those beyond it are dropped.
 	maxNotifications = 10_000
 	// maxPayload bounds the bytes of one notification; PostgreSQL accepts less than 8000.
@@ -23,40 +26,60 @@ const (
 	silence = 15 * time.Second
 )
 
-// outbox are the notifications to send to other processes.
-type outbox struct {
+// An outbox is the set of notifications of a kind that are to be sent to other processes.
+type outbox[T comparable] struct {
 	mu    sync.Mutex
-	runs  map[string]struct{}
-	calls map[remote.Notification]struct{}
+	set   map[T]struct{}
 	ready chan struct{} // buffers one signal
 }
 
-func (h *outbox) add(runID string) { note(h, &h.runs, runID) }
+func newOutbox[T comparable]() *outbox[T] { return &outbox[T]{ready: make(chan struct{}, 1)} }
 
-func (h *outbox) addCall(n remote.Notification) { note(h, &h.calls, n) }
-
-func note[T comparable](h *outbox, set *map[T]struct{}, n T) {
-	h.mu.Lock()
-	if *set == nil {
-		*set = map[T]struct{}{}
+func (o *outbox[T]) add(n T) {
+	o.mu.Lock()
+	if o.set == nil {
+		o.set = map[T]struct{}{}
 	}
-	if len(*set) < maxNotifications {
-		(*set)[n] = struct{}{}
+	if len(o.set) < maxNotifications {
+		o.set[n] = struct{}{}
 	}
-	h.mu.Unlock()
+	o.mu.Unlock()
 	select {
-	case h.ready <- struct{}{}:
+	case o.ready <- struct{}{}:
 	default: // a signal is pending already
 	}
 }
 
 // drain returns the queued notifications, as lists in JSON.
-func (h *outbox) drain() (runs, calls []string) {
-	h.mu.Lock()
-	ids, outbox := h.runs, h.calls
-	h.runs, h.calls = nil, nil
-	h.mu.Unlock()
-	return pack(ids), pack(outbox)
+func (o *outbox[T]) drain() []string {
+	o.mu.Lock()
+	set := o.set
+	o.set = nil
+	o.mu.Unlock()
+	return pack(set)
+}
+
+// deliver calls send with the queued notifications until stop is closed: with the first ones immediately, and with those that
+// are added within every after a call of send when that time has passed.
+func (o *outbox[T]) deliver(stop <-chan struct{}, every time.Duration, send func(lists []string)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-o.ready:
+		case <-stop:
+			return
+		}
+		if lists := o.drain(); len(lists) > 0 {
+			send(lists)
+		}
+		timer.Reset(every)
+		select {
+		case <-timer.C:
+		case <-stop:
+			return
+		}
+	}
 }
 
 func pack[T comparable](set map[T]struct{}) (out []string) {
@@ -80,31 +103,12 @@ func pack[T comparable](set map[T]struct{}) (out []string) {
 	return out
 }
 
-// sendNotifications notifies the other processes, at most once in hintEvery. Notifications that cannot be sent are dropped.
+// notify sends lists of notifications to the other processes. Those that cannot be sent are dropped.
 // Since they may be lost with the server, their commit does not wait for the disk.
-func (d *database) sendNotifications() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-d.outbox.ready:
-		case <-d.stop:
-			return
-		}
-		runs, calls := d.outbox.drain()
-		if len(runs)+len(calls) > 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
-			_, _ = d.pool.Exec(ctx, `SELECT pg_notify($1, r) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($3::text[]) r
-				UNION ALL SELECT pg_notify($2, c) FROM unnest($4::text[]) c`, d.channel, d.channel+ofCalls, runs, calls) // notifications may be lost
-			cancel()
-		}
-		timer.Reset(notifyEvery)
-		select {
-		case <-timer.C:
-		case <-d.stop:
-			return
-		}
-	}
+func (d *database) notify(channel string, lists []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
+	defer cancel()
+	_, _ = d.pool.Exec(ctx, `SELECT pg_notify($1, n) FROM (SELECT set_config('synchronous_commit', 'off', true)) quick, unnest($2::text[]) n`, channel, lists) // notifications may be lost
 }
 
 // ofCalls is the suffix of the channel for notifications of calls.
@@ -120,7 +124,7 @@ func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 // notifyCall notifies the watchers of calls in this and in other processes.
 func (q *CallQueue) notifyCall(n remote.Notification) {
 	q.here.Notify(n)
-	q.db.outbox.addCall(n)
+	q.db.calls.add(n)
 }
 
 // WatchCalls implements [remote.Queue], like Watch. A change made by this process is delivered at once,
@@ -171,11 +175,11 @@ func listen[T any](ctx context.Context, d *database, op, channel string, fn func
 		if err != nil {
 			return failure(ctx, op, err)
 		}
-		var outbox []T
-		if err := json.Unmarshal([]byte(n.Payload), &outbox); err != nil {
+		var list []T
+		if err := json.Unmarshal([]byte(n.Payload), &list); err != nil {
 			continue // another program's
 		}
-		for _, n := range outbox {
+		for _, n := range list {
 			fn(n)
 		}
 	}
