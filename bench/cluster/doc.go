@@ -3,6 +3,7 @@
 // addresses of 127.0.0.0/8; it stops all of them by their process ids. Linux only: CPU time and memory are read from /proc.
 //
 //	go run ./cluster -nodes 1,2,4,8                     throughput, latency, CPU, bytes and WAL of a run, connections
+//	go run ./cluster -nodes 1,4 -statements             and how often a run executes each statement
 //	go run ./cluster -waiting 100000 -active 10000 -watchers 1000 -nodes 8
 //	                                                    CPU and memory at idle, time of a list, an approval and a failover
 //	go run ./cluster -upgrade COMMIT -rows 100000 -nodes 4

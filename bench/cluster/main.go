@@ -38,6 +38,7 @@ type options struct {
 	drain       time.Duration
 	seed        uint64
 	databaseCPU float64
+	statements  bool
 	dir, lathe  string
 	serve       string                    // more settings of `serve`
 	through     func(store string) string // the URL that nodes use; nil: that of the database
@@ -75,6 +76,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	f.DurationVar(&o.drain, "drain", 5*time.Second, "serve.drain_timeout of the nodes")
 	f.Uint64Var(&o.seed, "seed", 1, "which nodes are killed")
 	f.Float64Var(&o.databaseCPU, "database-cpu", 0, "bound the database server to so many `cores`; 0: it may use all")
+	f.BoolVar(&o.statements, "statements", false, "print the most frequent statements of a run in the table of throughput; the server needs pg_stat_statements, which takes some CPU")
 	f.StringVar(&o.dir, "dir", "", "folder of the data; default: that of temporary files")
 	f.StringVar(&o.lathe, "lathe", "", "`path` of a binary of lathe; default: one is built")
 	if err := f.Parse(args); err != nil {

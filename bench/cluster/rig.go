@@ -69,8 +69,11 @@ func withRig(ctx context.Context, o *options, f func(*rig) error) (err error) {
 		_ = r.outer.Close()
 		<-served
 	}()
-	r.db, err = pgtest.Open(ctx, o.dir, fmt.Sprintf("max_connections=%d", connections), "shared_buffers=512MB", "max_wal_size=4GB", "checkpoint_timeout=5min",
-		"log_min_messages=fatal", "track_io_timing=on")
+	settings := []string{fmt.Sprintf("max_connections=%d", connections), "shared_buffers=512MB", "max_wal_size=4GB", "checkpoint_timeout=5min", "log_min_messages=fatal", "track_io_timing=on"}
+	if o.statements {
+		settings = append(settings, "shared_preload_libraries=pg_stat_statements")
+	}
+	r.db, err = pgtest.Open(ctx, o.dir, settings...)
 	if err != nil {
 		return err
 	}
@@ -119,6 +122,9 @@ func (r *rig) fresh(ctx context.Context) error {
 	r.store = r.db.URL(name)
 	var err error
 	r.conn, err = pgx.Connect(ctx, r.store)
+	if err == nil && r.opts.statements {
+		_, err = r.conn.Exec(ctx, "CREATE EXTENSION pg_stat_statements")
+	}
 	return err
 }
 

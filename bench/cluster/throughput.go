@@ -35,6 +35,11 @@ func (r *rig) row(ctx context.Context, out io.Writer, n int) error {
 		return err
 	}
 	warm.end()
+	if o.statements {
+		if _, err := r.conn.Exec(ctx, "SELECT pg_stat_statements_reset()"); err != nil {
+			return err
+		}
+	}
 	before, err := r.figures(ctx)
 	if err != nil {
 		return err
@@ -70,6 +75,11 @@ func (r *rig) row(ctx context.Context, out io.Writer, n int) error {
 	fmt.Fprintf(out, "%5d %7d %7.1f %8s %8s %11.2f ms %11.2f ms %10.1f %10.0f %9.0f B %8.2f %11d\n", n, done, float64(done)/took.Seconds(),
 		quantile(times, 0.5).Round(time.Millisecond), quantile(times, 0.99).Round(time.Millisecond), per(after.nodes-before.nodes, done), per(after.database-before.database, done),
 		float64(events)/float64(done), float64(after.bytes-before.bytes)/float64(done), float64(after.wal-before.wal)/float64(events), float64(after.fullPages-before.fullPages)/float64(done), most)
+	if o.statements {
+		if err := r.statements(ctx, out, done); err != nil {
+			return err
+		}
+	}
 	if n == o.nodes[len(o.nodes)-1] {
 		return r.tables(out, before, after, done)
 	}
@@ -84,6 +94,25 @@ func (r *rig) tables(out io.Writer, before, after *figures, runs int64) error {
 		fmt.Fprintf(out, "  %-12s %6.0f %6.0f\n", name, float64(is.heap-was.heap)/float64(runs), float64(is.indexes-was.indexes)/float64(runs))
 	}
 	return nil
+}
+
+// statements prints the statements that were executed most often since the statistics were reset, for each run.
+func (r *rig) statements(ctx context.Context, out io.Writer, runs int64) error {
+	rows, err := r.conn.Query(ctx, `SELECT calls, rows, left(regexp_replace(query, '\s+', ' ', 'g'), 100) FROM pg_stat_statements
+		WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY calls DESC LIMIT 8`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var calls, n int64
+		var query string
+		if err := rows.Scan(&calls, &n, &query); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "  %7.2f a run, %7.2f rows: %s\n", float64(calls)/float64(runs), float64(n)/float64(runs), query)
+	}
+	return rows.Err()
 }
 
 // wait blocks for d, or until ctx is done.
