@@ -27,8 +27,8 @@
 //
 // # Limits
 //
-// Calls that only read and run side by side are one activity, and so are calls that waited for the same approval. Tools on task
-// queues are called one after the other. A secret that was found in a result, and is not one of the known ones, is valid within
+// Calls that only read and run side by side are one activity, and so are calls that waited for the same approval. Of calls
+// that only read, those of tools on task queues may run one after the other or several at once. A secret that was found in a result, and is not one of the known ones, is valid within
 // one step.
 package temporal
 
