@@ -36,6 +36,7 @@ var curves = []curve{
 	{"history", "a request with a long conversation", history},
 	{"tools", "the number of tools", tools},
 	{"start", "a start with many OpenAPI operations", startUp},
+	{"streams", "open streams, idle and paced", streams},
 }
 
 // errWorse is the outcome of -check.
@@ -57,7 +58,7 @@ func command(args []string, stdout, stderr io.Writer) (err error) {
 		wanted[c.name] = fs.Bool(c.name, false, c.what)
 	}
 	fs.BoolVar(&s.quick, "quick", false, "the smallest sizes only: it checks that everything can be measured")
-	fs.BoolVar(&s.large, "large", false, "the largest sizes, too")
+	fs.BoolVar(&s.large, "large", false, "the largest sizes, too: 9,900 streams")
 	fs.IntVar(&s.rounds, "rounds", 3, "rounds of each figure; the median counts")
 	fs.DurationVar(&s.budget, "budget", 100*time.Millisecond, "CPU time of one round of one figure")
 	fs.StringVar(&s.lathe, "lathe", "", "`path` of the lathe that is the gateway (default: it is built from this repository)")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,8 +135,17 @@ func streamPieces(w http.ResponseWriter, r *http.Request, body []byte) {
 func (s *settings) gatewayConfig(name, upstream, further string) (string, error) {
 	text := "serve: {max_concurrent: 20000, max_idle_connections: 20000, max_body_bytes: 64MiB, max_messages: 200000, max_parts: 400000, max_calls: 200000}\n" +
 		"models:\n"
-	for _, m := range []struct{ name, wire, path string }{{"m", "openai", "/v1"}, {"i", "openai", "/v1"}, {"p100", "openai", "/v1"},
-		{"m-messages", "anthropic", "/v1"}, {"m-responses", "responses", "/v1"}, {"m-gemini", "gemini", "/v1beta"}} {
+	type model struct{ name, wire, path string }
+	models := []model{{"m", "openai", "/v1"}, {"i", "openai", "/v1"}, {"m-messages", "anthropic", "/v1"}, {"m-responses", "responses", "/v1"}, {"m-gemini", "gemini", "/v1beta"}}
+	paces := []int{paceOf(1)}
+	for _, n := range append(steps(10, mostStreams), 3000) {
+		paces = append(paces, paceOf(n))
+	}
+	slices.Sort(paces)
+	for _, ms := range slices.Compact(paces) {
+		models = append(models, model{fmt.Sprintf("p%d", ms), "openai", "/v1"})
+	}
+	for _, m := range models {
 		text += fmt.Sprintf("  %s: {base_url: %q, wire: %s, key: \"${file:key}\", client_timeout: 1h, max_attempts: 1}\n", m.name, upstream+m.path, m.wire)
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "key"), []byte("0123456789abcdef"), 0o600); err != nil {
@@ -160,30 +170,44 @@ func (r *rig) close() {
 	}
 }
 
-// newRig starts the model server and the peers. Everything but the gateways runs on the last core.
-func (s *settings) newRig() (_ *rig, err error) {
+// newModelServer starts the model server alone. Everything but the gateways runs on the last core.
+func (s *settings) newModelServer() (*rig, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	r := &rig{}
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
-	if r.mock, err = proc.Start("direct", runtime.NumCPU()-1, self, "-serve", "mock"); err != nil {
+	r.mock, err = proc.Start("direct", runtime.NumCPU()-1, self, "-serve", "mock")
+	return r, err
+}
+
+// newRig starts the model server and the peers.
+func (s *settings) newRig() (*rig, error) {
+	r, err := s.newModelServer()
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"ReverseProxy", "lean proxy"} {
-		what := map[string]string{"ReverseProxy": "rp", "lean proxy": "lean"}[name]
-		p, err := proc.Start(name, 0, self, "-serve", what, "-upstream", r.mock.Base)
-		if err != nil {
+		if _, err := s.addPeer(r, name); err != nil {
+			r.close()
 			return nil, err
 		}
-		r.gateways = append(r.gateways, p)
 	}
 	return r, nil
+}
+
+// addPeer starts a peer in front of the model server.
+func (s *settings) addPeer(r *rig, name string) (*proc.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	what := map[string]string{"ReverseProxy": "rp", "lean proxy": "lean"}[name]
+	p, err := proc.Start(name, 0, self, "-serve", what, "-upstream", r.mock.Base)
+	if err == nil {
+		r.gateways = append(r.gateways, p)
+	}
+	return p, err
 }
 
 // addLathe starts lathe with a configuration.
