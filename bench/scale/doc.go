@@ -1,5 +1,5 @@
 // Command scale measures how cost grows with size: the length of a conversation, the number of tools, that of tools at
-// start-up, and that of open streams. For each curve it prints what was measured at
+// start-up, that of open streams, the size of a tool's result, and the number of keys. For each curve it prints what was measured at
 // each size and the exponent b of cost ~ size^b, fitted by least squares to the logarithms over the two largest decades; where
 // peers do the same work, they are measured in alternation.
 //

@@ -37,6 +37,8 @@ var curves = []curve{
 	{"tools", "the number of tools", tools},
 	{"start", "a start with many OpenAPI operations", startUp},
 	{"streams", "open streams, idle and paced", streams},
+	{"results", "the size of a tool's result", results},
+	{"keys", "the number of keys", keys},
 }
 
 // errWorse is the outcome of -check.

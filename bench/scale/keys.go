@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+)
+
+// mostKeys is the largest number of keys that is measured: a configuration file may have 1 MiB, and a key takes 90 bytes of it.
+const mostKeys = 10_000
+
+// keys measures the start of an application with many keys of clients, and a request with one of them.
+func keys(s *settings) (*Chart, error) {
+	c := &Chart{Title: "Keys of clients", Size: "keys in the configuration"}
+	c.note("A configuration file may have 1 MiB: there is room for some more than %d keys.", mostKeys)
+	sizes := steps(10, mostKeys)
+	if s.quick {
+		sizes = []int{1, 10, 100}
+	}
+	return c, s.operations(c, "CPU time", sizes, []lane{
+		{name: "read the configuration and start", prepare: func(n int) (func() error, func(), error) {
+			path, err := s.keysConfig(n, nowhere)
+			return func() error {
+				a, err := newApp(path)
+				if err != nil {
+					return err
+				}
+				return a.Close()
+			}, nil, err
+		}},
+		{name: "a request", prepare: func(n int) (func() error, func(), error) {
+			upstream := httptest.NewServer(http.HandlerFunc(modelServer))
+			path, err := s.keysConfig(n, upstream.URL+"/v1")
+			if err != nil {
+				upstream.Close()
+				return nil, nil, err
+			}
+			a, err := newApp(path)
+			if err != nil {
+				upstream.Close()
+				return nil, nil, err
+			}
+			return func() error { return ask(a, clientKey(n/2)) }, func() { _ = a.Close(); upstream.Close() }, nil
+		}},
+	})
+}
+
+func clientKey(i int) string { return fmt.Sprintf("key-of-client-%08d", i) }
+
+// keysConfig writes a configuration with n keys, in a folder of its own.
+func (s *settings) keysConfig(n int, model string) (string, error) {
+	dir, err := os.MkdirTemp(s.dir, "keys")
+	if err != nil {
+		return "", err
+	}
+	b := bytes.NewBufferString("models: {m: {base_url: \"" + model + "\", max_attempts: 1}}\nkeys:\n")
+	for i := range n {
+		fmt.Fprintf(b, "  c%d: {sha256: \"%x\"}\n", i, sha256.Sum256([]byte(clientKey(i))))
+	}
+	path := filepath.Join(dir, "lathe.yaml")
+	return path, os.WriteFile(path, b.Bytes(), 0o600)
+}
