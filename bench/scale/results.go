@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
@@ -95,7 +96,7 @@ func (s *settings) resultRun(n int, stored bool) (func() error, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := &engine.Options{}
+	opts := &engine.Options{StoreTimeout: 5 * time.Minute} // the disk of a loaded machine
 	stop := func() {}
 	if stored {
 		dir, err := os.MkdirTemp(s.dir, "results")
