@@ -16,7 +16,7 @@ const mostKeys = 10_000
 // keys measures the start of an application with many keys of clients, and a request with one of them.
 func keys(s *settings) (*Chart, error) {
 	c := &Chart{Title: "Keys of clients", Size: "keys in the configuration"}
-	c.note("A configuration file may have 1 MiB: there is room for some more than %d keys.", mostKeys)
+	c.note("A configuration file may have 1 MiB, which is somewhat more than %d keys.", mostKeys)
 	sizes := steps(10, mostKeys)
 	if s.quick {
 		sizes = []int{1, 10, 100}

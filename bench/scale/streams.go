@@ -124,7 +124,7 @@ func (s *settings) idleStreams(p *proc.Process, n int) (float64, error) {
 	}
 	defer all.close()
 	if !s.quick {
-		time.Sleep(time.Second) // what opened the streams has ended
+		time.Sleep(time.Second) // memory of the requests that opened the streams is freed
 	}
 	return float64(max(p.Memory()-before, 0)), nil
 }
