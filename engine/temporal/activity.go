@@ -47,8 +47,9 @@ func (w *Workflow) accept(ctx context.Context, runID, target string, s *Start) e
 // step is the activities lathe.model and lathe.tool.
 func (w *Workflow) step(ctx context.Context, in *stepInput) (*stepOutput, error) {
 	l, release, err := w.loopFor(in.Target)
-	if err != nil {
-		return nil, failure(err)
+	if err != nil { // another worker may have the target, or this one after its next start: the run exists
+		code := string(lathe.CodeOf(err))
+		return nil, temporal.NewApplicationError("the step has no loop: "+code, code)
 	}
 	defer release()
 	d := newDispatcher(in.RunID, in.Outputs)

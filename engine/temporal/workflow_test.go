@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,6 +287,28 @@ func TestContinueAsNew(t *testing.T) {
 	second.check()
 	if log := kinds(t, first.kept); strings.Contains(log, "RunResumed") || second.results() != "a ok" {
 		t.Errorf("results %s\n%s", second.results(), log)
+	}
+}
+
+// A worker that has no loop for the target of a run leaves the run to other workers, and no call is repeated or lost by that.
+func TestStepWithoutLoopIsRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, script{calls("a look", "b save"), lathe.Assistant("done")}, nil)
+	loops := w.w.opts.LoopFor
+	var asked atomic.Int32
+	w.w.opts.LoopFor = func(target string) (*loop.Loop, error) {
+		if n := asked.Add(1); n == 2 || n == 4 || n == 6 { // the first asks for the beginning of the run
+			return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "test", Err: lathe.ErrNotFound}
+		}
+		return loops(target)
+	}
+	out, err := w.start()
+	if err != nil || out.Reason != lathe.ReasonAnswered {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	w.check()
+	if got := w.results(); got != "a ok, b ok" || total(w.writes) != 1 {
+		t.Errorf("results %s, %d writes", got, total(w.writes))
 	}
 }
 
