@@ -60,7 +60,11 @@ func parseEngine(text string) (*target, error) {
 	if !namePattern.MatchString(t.namespace) {
 		return nil, usage("--engine: %q is no name of a namespace: want %s", t.namespace, engineForm)
 	}
-	for name, values := range u.Query() {
+	query, err := url.ParseQuery(u.RawQuery) // u.Query leaves out what it cannot read, such as "queue=a;tls=true"
+	if err != nil {
+		return nil, usage("--engine: the parameters cannot be read: want queue=NAME and tls=true, with & between them")
+	}
+	for name, values := range query {
 		switch value := values[len(values)-1]; {
 		case len(values) > 1:
 			return nil, usage("--engine: %s is given twice", name)

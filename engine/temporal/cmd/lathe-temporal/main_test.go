@@ -32,6 +32,8 @@ func TestEngineURL(t *testing.T) {
 		"temporal://127.0.0.1:7233/a?tls=yes":           "tls=true",
 		"temporal://127.0.0.1:7233/a?zone=x":            `unknown parameter "zone"`,
 		"temporal://127.0.0.1:7233/a?tls=true&tls=true": "given twice",
+		"temporal://127.0.0.1:7233/a?queue=b;tls=true":  "with & between them",
+		"temporal://127.0.0.1:7233/a?tls=true&queue=%z": "with & between them",
 	} {
 		_, err := parseEngine(text)
 		if lathe.CodeOf(err) != lathe.CodeInvalidRequest || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
