@@ -45,7 +45,7 @@ SIGTERM lets requests finish.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.engine != "" {
-				return usageError("--engine %s: this program executes runs itself; %s", printable(f.engine), app.InTemporal)
+				return usageError("--engine: this program executes runs itself; %s", app.InTemporal) // the URL may contain a password
 			}
 			if f.ready {
 				return f.askReady(cmd)
