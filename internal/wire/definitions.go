@@ -37,6 +37,13 @@ func (d *Definitions) Append(dst []byte, tools []*lathe.ToolSpec, form Strict, e
 			kept = &encoded{form: form}
 		}
 	}
+	if kept != nil && len(kept.texts) > 0 {
+		size := len(tools) // the commas, and what follows
+		for _, t := range tools {
+			size += len(kept.texts[t])
+		}
+		dst = slices.Grow(dst, size)
+	}
 	var added map[*lathe.ToolSpec][]byte
 	for i, t := range tools {
 		if i > 0 {

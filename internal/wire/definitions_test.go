@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
@@ -100,4 +101,24 @@ func TestDefinitionsOfManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Kept definitions are copied into memory that is allocated once, not into memory that grows with them.
+func TestDefinitionsGrowOnce(t *testing.T) {
+	var d Definitions
+	tools := make([]*lathe.ToolSpec, 2000)
+	for i := range tools {
+		tools[i] = &lathe.ToolSpec{Name: "t"}
+	}
+	text := bytes.Repeat([]byte("x"), 400)
+	encode := func(dst []byte, _ *lathe.ToolSpec) []byte { return append(dst, text...) }
+	want := d.Append(nil, tools, StrictOff, encode)
+	var got []byte
+	const most = 4 // 1, or 2 with the race detector; memory that grows takes 25
+	if n := testing.AllocsPerRun(20, func() { got = d.Append(nil, tools, StrictOff, encode) }); n > most {
+		t.Errorf("%v allocations, want at most %d", n, most)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("the copies differ from what was encoded")
+	}
 }
