@@ -14,3 +14,17 @@ func TestServeDoesNotPrintEngineURL(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }
+
+// An error of the daemon is printed as it is, without the package and the code that it has inside.
+func TestServePrintsCause(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"0.0.0.0:0":       "\nlathe: 0.0.0.0 can be reached by others",
+		"127.0.0.1:99999": "\nlathe: cannot listen on 127.0.0.1:99999",
+	} {
+		var out, errw strings.Builder
+		if code := run(t.Context(), []string{"serve", "--addr", addr}, strings.NewReader(""), &out, &errw); code == 0 || !strings.Contains(errw.String(), want) {
+			t.Errorf("%s: exit code %d: %s", addr, code, errw.String())
+		}
+	}
+}

@@ -78,6 +78,14 @@ func failed(err error) error {
 	return &lathe.Error{Code: lathe.CodeInternal, Op: app.Op, Err: err}
 }
 
+// join returns err and what ended after it. It returns err as it is if that is all: the callers of Run print its cause.
+func join(err, after error) error {
+	if after == nil {
+		return err
+	}
+	return errors.Join(err, after)
+}
+
 // Run runs the daemon until ctx is done or a listener fails.
 func Run(ctx context.Context, opts *Options) (err error) {
 	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
@@ -118,7 +126,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	defer func() { err = join(err, closeStore()) }()
 	stop := func() {}
 	if opts.Starting != nil {
 		stop = opts.Starting(d.stderr, cfg)
@@ -128,7 +136,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.app.Close()) }()
+	defer func() { err = join(err, d.app.Close()) }()
 	if node := d.app.Node(); node != "" {
 		fmt.Fprintf(d.stderr, "note: this is %s among the processes that share the store\n", node)
 	}
@@ -194,7 +202,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 		mln, err := Listen(ctx, m, "--metrics-addr")
 		if err != nil {
 			_ = srv.Close() // nothing was served yet
-			return errors.Join(err, ignoreClosed(<-broken))
+			return join(err, ignoreClosed(<-broken))
 		}
 		msrv := d.app.HTTPServer(d.app.MetricsHandler())
 		go func() { broken <- msrv.Serve(mln) }()
@@ -206,7 +214,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 		cln, err := d.listenConsole(ctx, own, len(cfg.Keys))
 		if err != nil {
 			_ = srv.Close() // nothing was served yet
-			return errors.Join(err, ignoreClosed(<-broken))
+			return join(err, ignoreClosed(<-broken))
 		}
 		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
 		go func() { broken <- csrv.Serve(d.app.Listener(cln)) }()
