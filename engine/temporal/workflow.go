@@ -133,7 +133,9 @@ func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 		case len(r.calls) > 0:
 			r.dispatch(ctx)
 		case r.began && len(r.outputs) == 0 && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
-			return nil, r.continueAsNew(ctx)
+			if r.answered(ctx) {
+				return nil, r.continueAsNew(ctx)
+			}
 		case r.status.Status == "parked" && !r.wake:
 			r.wait(ctx)
 		default:
@@ -271,12 +273,15 @@ func (r *run) end(ctx workflow.Context) error {
 	return nil
 }
 
-// continueAsNew continues the run in a new history. No update is lost: those in progress are answered first, and their effect is in
-// the store.
+// answered waits until all updates in progress are answered. It reports false if the run or the workflow is cancelled meanwhile: then
+// the run must end in this history, since the next one does not know of the cancellation.
+func (r *run) answered(ctx workflow.Context) bool {
+	err := workflow.Await(ctx, func() bool { return r.cancel || workflow.AllHandlersFinished(ctx) })
+	return err == nil && !r.cancel
+}
+
+// continueAsNew continues the run in a new history. No update is lost: all are answered, and their effect is in the store.
 func (r *run) continueAsNew(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-		return err
-	}
 	for woken := workflow.GetSignalChannel(ctx, SignalWake); woken.ReceiveAsync(nil); {
 		r.wake = true
 	}

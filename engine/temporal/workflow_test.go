@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	sdk "go.temporal.io/sdk/temporal"
 
 	"github.com/lathe-run/lathe"
@@ -287,6 +288,36 @@ func TestContinueAsNew(t *testing.T) {
 	second.check()
 	if log := kinds(t, first.kept); strings.Contains(log, "RunResumed") || second.results() != "a ok" {
 		t.Errorf("results %s\n%s", second.results(), log)
+	}
+}
+
+// A run that is cancelled while an update in progress delays the next history ends in this one.
+func TestCancelBeforeContinueAsNew(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"update", "workflow"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, script{calls("a pay"), lathe.Assistant("done")}, nil)
+			w.env.OnActivity(inputActivity, mock.Anything, mock.Anything).After(time.Hour).Return(nil)
+			slow := w.update(time.Minute, UpdateApproval, func() []any {
+				w.env.SetContinueAsNewSuggested(true)
+				return []any{ApprovalAnswer{CallID: "a", Digest: w.waiting().Waiting[0].Digest, Answer: approval.Answer{Verb: approval.Approve}}}
+			})
+			w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(SignalWake, nil) }, 2*time.Minute)
+			if way == "update" {
+				w.update(3*time.Minute, UpdateCancel, func() []any { return nil })
+			} else {
+				w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 3*time.Minute)
+			}
+			out, err := w.start()
+			var cancelled *sdk.CanceledError
+			if way == "update" && (err != nil || out.Reason != lathe.ReasonCancelled) || way == "workflow" && !errors.As(err, &cancelled) {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			if s := w.state(); s.Finished == nil || !slow.done {
+				t.Errorf("the run ended: %+v, the update was answered: %t", s.Finished, slow.done)
+			}
+		})
 	}
 }
 
