@@ -78,8 +78,9 @@ func newSetup(s *Setup) (*setup, error) {
 	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
+	named := make(map[string]bool, len(out.Keys))
 	for i := range out.Keys {
-		if err := out.addKey(i); err != nil {
+		if err := out.addKey(i, named); err != nil {
 			return nil, err
 		}
 	}
@@ -106,12 +107,14 @@ func newSetup(s *Setup) (*setup, error) {
 // anyone is the key of every caller where there are no keys.
 var anyone = &Key{}
 
-// addKey adds the token of a key.
-func (s *setup) addKey(i int) error {
+// addKey adds the token of a key. named has the names of the keys before it, and gets its name.
+func (s *setup) addKey(i int, named map[string]bool) error {
 	k := &s.Keys[i]
+	taken := named[k.Name]
+	named[k.Name] = true
 	var err error
 	switch {
-	case slices.ContainsFunc(s.Keys[:i], func(o Key) bool { return o.Name == k.Name }):
+	case taken:
 		return fmt.Errorf("two keys are named %s", k.Name)
 	case k.Profile != "" || k.Labels != nil:
 		return fmt.Errorf("the key %s has a profile or labels, which are those of identified callers", k.Name)

@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe/secret"
@@ -34,6 +33,9 @@ type Tokens struct {
 	names  []string
 	hashes [][sha256.Size]byte
 	short  []bool // the token may be shorter than MinToken
+
+	named map[string]bool            // names, as a set
+	held  map[[sha256.Size]byte]bool // hashes, as a set
 }
 
 // Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
@@ -51,21 +53,27 @@ func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("a %s has no name", kind)
-	case slices.Contains(t.names, name):
+	case t.named[name]:
 		return fmt.Errorf("two %ss are named %s", kind, name)
-	case slices.Contains(t.hashes, hash):
+	case t.held[hash]:
 		return fmt.Errorf("the %s %s is the same as another", kind, name)
 	}
-	t.names, t.hashes, t.short = append(t.names, name), append(t.hashes, hash), append(t.short, false)
+	t.add(name, hash, false)
 	return nil
+}
+
+func (t *Tokens) add(name string, hash [sha256.Size]byte, short bool) {
+	if t.named == nil {
+		t.named, t.held = map[string]bool{}, map[[sha256.Size]byte]bool{}
+	}
+	t.named[name], t.held[hash] = true, true
+	t.names, t.hashes, t.short = append(t.names, name), append(t.hashes, hash), append(t.short, short)
 }
 
 // AddUnchecked appends a token without the checks of [Tokens.Add]: an operator who starts one server for one token chooses
 // its length. An empty one is never found.
 func (t *Tokens) AddUnchecked(name string, token secret.Secret) {
-	t.names = append(t.names, name)
-	t.hashes = append(t.hashes, sha256.Sum256([]byte(token.Reveal())))
-	t.short = append(t.short, token.Reveal() != "")
+	t.add(name, sha256.Sum256([]byte(token.Reveal())), token.Reveal() != "")
 }
 
 // Find returns the index of the token that the request has; -1 if it has none of the list. shown reports whether it has
