@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lathe-run/lathe/bench/internal/proc"
 	"github.com/lathe-run/lathe/store/postgres/pgtest"
 )
 
@@ -47,12 +47,8 @@ func withRig(ctx context.Context, o *options, f func(*rig) error) (err error) {
 	r := &rig{opts: o, dir: dir, lathe: o.lathe, world: newWorld(), limits: "none", unbind: func() {}}
 	if r.lathe == "" {
 		r.lathe = filepath.Join(dir, "lathe")
-		sources, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/lathe-run/lathe").Output()
-		if err == nil {
-			err = build(ctx, strings.TrimSpace(string(sources)), r.lathe)
-		}
-		if err != nil {
-			return fmt.Errorf("building lathe (run this in bench/): %w", err)
+		if err := proc.BuildLathe(ctx, r.lathe); err != nil {
+			return err
 		}
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,14 +95,6 @@ func withRig(ctx context.Context, o *options, f func(*rig) error) (err error) {
 	}
 	defer r.stopNodes()
 	return f(r)
-}
-
-// build makes a binary of lathe from the sources in dir.
-func build(ctx context.Context, dir, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd/lathe")
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	cmd.Env = append(os.Environ(), "GOWORK=off") // else as tests build it, so that packages are compiled once
-	return cmd.Run()
 }
 
 // fresh makes an empty database and connects to it. Nodes that are started later use it.

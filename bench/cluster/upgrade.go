@@ -8,8 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
+
+	"github.com/lathe-run/lathe/bench/internal/proc"
 )
 
 // upgrade replaces nodes of an older version one by one under load: each is sent SIGTERM, and a node of this version is started
@@ -78,7 +79,7 @@ func (r *rig) older(ctx context.Context, version string) (string, error) {
 	if info, err := os.Stat(version); err == nil && info.Mode().IsRegular() {
 		return filepath.Abs(version)
 	}
-	sources, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/lathe-run/lathe").Output()
+	sources, err := proc.Sources(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -86,12 +87,12 @@ func (r *rig) older(ctx context.Context, version string) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"git", "-C", strings.TrimSpace(string(sources)), "archive", "-o", archive, version}, {"tar", "-x", "-f", archive, "-C", dir}} {
+	for _, args := range [][]string{{"git", "-C", sources, "archive", "-o", archive, version}, {"tar", "-x", "-f", archive, "-C", dir}} {
 		if text, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("-upgrade %s: neither a binary nor a commit: %s: %w: %s", version, args[0], err, text)
 		}
 	}
-	return binary, build(ctx, dir, binary)
+	return binary, proc.Build(ctx, dir, binary)
 }
 
 func (r *rig) schema(ctx context.Context) (version int, err error) {

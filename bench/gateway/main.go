@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -82,11 +82,8 @@ func withRig(path, against string, f func(*rig) error) error {
 	r := &rig{dir: dir, lathe: path}
 	if path == "" {
 		r.lathe = filepath.Join(dir, "lathe")
-		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", r.lathe, "./cmd/lathe")
-		build.Dir, build.Stderr = "..", os.Stderr
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("building lathe (run this in bench/): %w", err)
+		if err := proc.BuildLathe(context.Background(), r.lathe); err != nil {
+			return err
 		}
 	}
 	if info, err := os.Stat(r.lathe); err == nil {

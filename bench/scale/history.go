@@ -22,7 +22,6 @@ import (
 	"github.com/lathe-run/lathe/bench/internal/proxy"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/tool"
@@ -209,7 +208,7 @@ func newLoop(set *tool.Set) (*loop.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	runner, err := newRunner(set)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ type settings struct {
 	rounds       int
 	budget       time.Duration // of one round of one lane
 	lathe        string        // the binary that is measured as a gateway; "": it is built
-	postgres     string        // URL of a database; "": the curve has SQLite only
 	dir          string        // for files
 	log          io.Writer     // progress
 }
@@ -64,7 +63,6 @@ func command(args []string, stdout, stderr io.Writer) (err error) {
 	fs.IntVar(&s.rounds, "rounds", 3, "rounds of each figure; the median counts")
 	fs.DurationVar(&s.budget, "budget", 100*time.Millisecond, "CPU time of one round of one figure")
 	fs.StringVar(&s.lathe, "lathe", "", "`path` of the lathe that is the gateway (default: it is built from this repository)")
-	fs.StringVar(&s.postgres, "postgres", "", "`URL` of a PostgreSQL database for the curve of stored runs (default: a server of its own, if PostgreSQL is installed)")
 	asJSON := fs.Bool("json", false, "print JSON")
 	pictures := fs.String("svg", "", "write the pictures scale-NAME.svg into this `folder`")
 	check := fs.Bool("check", false, "fail if a curve of Lathe grows faster than n log n")

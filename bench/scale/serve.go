@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -216,8 +216,8 @@ func (s *settings) addLathe(r *rig, name, cfg string) (*proc.Process, error) {
 	if s.lathe == "" {
 		path = filepath.Join(s.dir, "lathe")
 		if _, err := os.Stat(path); err != nil {
-			if out, err := exec.Command("go", "build", "-o", path, "github.com/lathe-run/lathe/cmd/lathe").CombinedOutput(); err != nil {
-				return nil, fmt.Errorf("build lathe: %w: %s", err, out)
+			if err := proc.BuildLathe(context.Background(), path); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func draw(c *Chart) []byte {
 	}
 	rowHeight := panelHeight + 60 + lines*legendLine
 	rows := (len(ps) + perRow - 1) / perRow
-	width := marginLeft + min(len(ps), perRow)*(panelWidth+gap) - gap + 30
+	width := max(marginLeft+min(len(ps), perRow)*(panelWidth+gap)-gap+30, 520) // a title and a line of the legend fit
 	height := marginTop + rows*rowHeight + max(rows-1, 0)*24
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label=%s>`+"\n", width, height, width, height, quoted(c.Title))
