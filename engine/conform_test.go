@@ -8,16 +8,16 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The scenes of every engine, on each store: executed by the supervisor, and step by step.
+// The scenarios of every engine, on each store: executed by the supervisor, and step by step.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	type subject func(*testing.T, *enginetest.Stage, store.RunIndex, func(time.Time)) enginetest.Subject
+	type subject func(*testing.T, *enginetest.Environment, store.RunIndex, func(time.Time)) enginetest.Engine
 	for name, of := range map[string]subject{"supervised": enginetest.Supervised, "stepped": enginetest.Stepped} {
 		for _, over := range []string{"memory", "sqlite"} {
 			t.Run(name+"/"+over, func(t *testing.T) {
 				t.Parallel()
 				open := stores[over](t)
-				enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
+				enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 					return of(t, s, open(t).Store, nil)
 				}})
 			})
@@ -25,7 +25,7 @@ func TestConforms(t *testing.T) {
 		t.Run(name+"/postgres", func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
-			enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
+			enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 				d.clock.Set(time.Now())
 				return of(t, s, openPostgres(t, d.clock.URL), d.clock.Set)
 			}})

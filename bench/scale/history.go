@@ -264,6 +264,17 @@ func newOpenAIGo() openaigo.Client {
 	return openaigo.NewClient(option.WithAPIKey("k"), option.WithBaseURL(nowhere), option.WithHTTPClient(newCanned()), option.WithMaxRetries(0))
 }
 
+// askOpenAIGo returns a function that makes the request.
+func askOpenAIGo(client openaigo.Client, p openaigo.ChatCompletionNewParams) func() error {
+	return func() error {
+		r, err := client.Chat.Completions.New(context.Background(), p)
+		if err != nil {
+			return err
+		}
+		return answered(r.Choices[0].Message.Content, nil)
+	}
+}
+
 func historyOpenAIGo(size int) (func() error, func(), error) {
 	client := newOpenAIGo()
 	p := openaigo.ChatCompletionNewParams{Model: "m"}
@@ -271,13 +282,7 @@ func historyOpenAIGo(size int) (func() error, func(), error) {
 		p.Messages = append(p.Messages, openaigo.UserMessage(strconv.Itoa(i)+" "+messageText), openaigo.AssistantMessage(messageText))
 	}
 	p.Messages = append(p.Messages, openaigo.UserMessage("And now?"))
-	return func() error {
-		r, err := client.Chat.Completions.New(context.Background(), p)
-		if err != nil {
-			return err
-		}
-		return answered(r.Choices[0].Message.Content, nil)
-	}, nil, nil
+	return askOpenAIGo(client, p), nil, nil
 }
 
 func historyEino(size int) (func() error, func(), error) {

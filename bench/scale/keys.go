@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 )
@@ -33,18 +31,7 @@ func keys(s *settings) (*Chart, error) {
 			}, nil, err
 		}},
 		{name: "a request", prepare: func(n int) (func() error, func(), error) {
-			upstream := httptest.NewServer(http.HandlerFunc(modelServer))
-			path, err := s.keysConfig(n, upstream.URL+"/v1")
-			if err != nil {
-				upstream.Close()
-				return nil, nil, err
-			}
-			a, err := newApp(path)
-			if err != nil {
-				upstream.Close()
-				return nil, nil, err
-			}
-			return func() error { return ask(a, clientKey(n/2)) }, func() { _ = a.Close(); upstream.Close() }, nil
+			return askApp(clientKey(n/2), func(model string) (string, error) { return s.keysConfig(n, model) })
 		}},
 	})
 }

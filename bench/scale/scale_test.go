@@ -180,7 +180,7 @@ func textsOf(t *testing.T, picture []byte) (texts []string) {
 	}
 }
 
-// An unknown flag, and a process that there is none of, are errors.
+// An unknown flag is an error, and so is an unknown name of a process.
 func TestCommandRefuses(t *testing.T) {
 	for _, args := range [][]string{{"-nosuch"}, {"-serve", "nothing"}} {
 		if err := command(args, io.Discard, io.Discard); err == nil {

@@ -80,11 +80,17 @@ models: {m: {base_url: "` + model + `", max_attempts: 1}}
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// openAPIRequest is a chat completion with a run that offers n operations. The model server is a handler in this process, whose
-// reading of the body is part of the cost.
+// openAPIRequest is a chat completion with a run that offers n operations.
 func (s *settings) openAPIRequest(n int) (func() error, func(), error) {
+	return askApp("", func(model string) (string, error) { return s.openAPIConfig(n, model) })
+}
+
+// askApp returns a function that makes a chat completion in this process, with the key of a client, and one that stops the
+// application. configure writes its configuration, with the URL of the model server, which is a handler in this process: its
+// reading of the body is part of the cost.
+func askApp(key string, configure func(model string) (path string, err error)) (request func() error, stop func(), err error) {
 	upstream := httptest.NewServer(http.HandlerFunc(modelServer))
-	path, err := s.openAPIConfig(n, upstream.URL+"/v1")
+	path, err := configure(upstream.URL + "/v1")
 	if err != nil {
 		upstream.Close()
 		return nil, nil, err
@@ -94,7 +100,7 @@ func (s *settings) openAPIRequest(n int) (func() error, func(), error) {
 		upstream.Close()
 		return nil, nil, err
 	}
-	return func() error { return ask(a, "") }, func() { _ = a.Close(); upstream.Close() }, nil
+	return func() error { return ask(a, key) }, func() { _ = a.Close(); upstream.Close() }, nil
 }
 
 // ask makes a chat completion in this process, with the key of a client.

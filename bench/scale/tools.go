@@ -163,13 +163,7 @@ func requestOpenAIGo(n int) (func() error, func(), error) {
 		}
 		p.Tools = append(p.Tools, openaigo.ChatCompletionFunctionTool(openaigo.FunctionDefinitionParam{Name: toolName(i), Description: openaigo.String(toolText), Parameters: schema}))
 	}
-	return func() error {
-		r, err := client.Chat.Completions.New(context.Background(), p)
-		if err != nil {
-			return err
-		}
-		return answered(r.Choices[0].Message.Content, nil)
-	}, nil, nil
+	return askOpenAIGo(client, p), nil, nil
 }
 
 func requestEino(n int) (func() error, func(), error) {

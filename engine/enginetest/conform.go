@@ -19,9 +19,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Subject is an engine in [Conform]: it executes the runs of one scene in one process at a time. Its processes are made of the hosts
-// of the scene's [Stage]. One goroutine calls its methods.
-type Subject interface {
+// An Engine is an engine in [Conform]: it executes the runs of one scenario in one process at a time. Its processes are made of the hosts
+// of the scenario's [Environment]. One goroutine calls its methods.
+type Engine interface {
 	// Start starts a run and returns its id.
 	Start(ctx context.Context, in *loop.Input) (string, error)
 	// Answer stores the answer to the request for approval of a call.
@@ -38,29 +38,29 @@ type Subject interface {
 	Restart(ctx context.Context, kill bool) error
 	// Store is the store of the runs.
 	Store() store.RunIndex
-	// Close ends the process. No goroutine of the subject is left.
+	// Close ends the process. No goroutine of the engine is left.
 	Close()
 }
 
 // ConformOptions configure [Conform]. Open is required.
 type ConformOptions struct {
-	// Open returns the engine with its first process, for one scene. The test is that of the scene.
-	Open func(t *testing.T, s *Stage) Subject
-	// RealTime is for an engine outside of the test process: its scenes do not run in a synctest bubble.
+	// Open returns the engine with its first process, for one scenario. The test is that of the scenario.
+	Open func(t *testing.T, s *Environment) Engine
+	// RealTime is for an engine outside of the test process: its scenarios do not run in a synctest bubble.
 	RealTime bool
 }
 
-// Conform tests that an engine executes runs as every engine does. It plays each scene: a client starts a run, answers it, cancels it,
-// or the process of the engine is lost. After each scene [History.Check] must find nothing, and the events of the run must be
+// Conform tests that an engine executes runs as every engine does. It runs each scenario: a client starts a run, answers it, cancels it,
+// or the process of the engine is lost. After each scenario [History.Check] must find nothing, and the events of the run must be
 // those of [engine.Supervisor] on a store in memory, apart from the ids of runs, times, digests of approvals, and who executes the run.
 //
-// A scene takes as long as its limits, up to 15 s. In a bubble that time is simulated.
+// A scenario takes as long as its limits, up to 15 s. In a bubble that time is simulated.
 func Conform(t *testing.T, opts *ConformOptions) {
 	t.Helper()
-	for i := range scenes {
-		sc := &scenes[i]
+	for i := range scenarios {
+		sc := &scenarios[i]
 		t.Run(strings.ReplaceAll(sc.name, " ", "_"), func(t *testing.T) {
-			reference := sc.playIn(t, &ConformOptions{Open: func(t *testing.T, s *Stage) Subject { return Supervised(t, s, store.NewMemory(nil), nil) }})
+			reference := sc.playIn(t, &ConformOptions{Open: func(t *testing.T, s *Environment) Engine { return Supervised(t, s, store.NewMemory(nil), nil) }})
 			got := sc.playIn(t, opts)
 			if !t.Failed() && got != reference {
 				t.Errorf("the events differ from those of the supervisor:\n%s", difference(reference, got))
@@ -69,8 +69,8 @@ func Conform(t *testing.T, opts *ConformOptions) {
 	}
 }
 
-// playIn plays the scene once and returns the events of its runs.
-func (sc *scene) playIn(t *testing.T, opts *ConformOptions) (events string) {
+// playIn plays the scenario once and returns the events of its runs.
+func (sc *scenario) playIn(t *testing.T, opts *ConformOptions) (events string) {
 	t.Helper()
 	do := func(t *testing.T) {
 		p := &play{T: t, stage: newStage(sc)}
@@ -87,11 +87,11 @@ func (sc *scene) playIn(t *testing.T, opts *ConformOptions) (events string) {
 	return events
 }
 
-// A play is one execution of a scene: the client of its runs.
+// A play is one execution of a scenario: the client of its runs.
 type play struct {
 	*testing.T
-	stage   *Stage
-	subject Subject
+	stage   *Environment
+	subject Engine
 	runs    []RunLog
 	id      string      // of the last run
 	state   *loop.State // as Await returned it
@@ -106,13 +106,13 @@ func (p *play) must(what string, err error) {
 	}
 }
 
-// start starts a run from the messages, or from the name of the scene.
+// start starts a run from the messages, or from the name of the scenario.
 func (p *play) start(messages ...lathe.Message) {
 	p.Helper()
 	if messages == nil {
-		messages = []lathe.Message{lathe.User(p.stage.scene.name)}
+		messages = []lathe.Message{lathe.User(p.stage.scenario.name)}
 	}
-	script := &p.stage.scene.script
+	script := &p.stage.scenario.script
 	limits := script.Limits
 	in := &loop.Input{Run: lathe.RunInfo{SessionID: "session", Principal: "ann"}, Messages: messages, ClientTools: clientTools(),
 		Settings: &lathe.Settings{MaxParallel: script.Parallel}, Limits: &limits, Park: true}
@@ -197,7 +197,7 @@ func (w *World) made(runID string) []Deed {
 	return slices.DeleteFunc(slices.Clone(w.deeds), func(d Deed) bool { return runID != "" && d.RunID != runID })
 }
 
-// check checks the history of the scene and returns the events of its runs.
+// check checks the history of the scenario and returns the events of its runs.
 func (p *play) check() string {
 	p.Helper()
 	h := &History{Deeds: p.stage.world.made(""), Tools: map[string]Tool{}}

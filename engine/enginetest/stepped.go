@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A stepped is a [Subject] that decides itself when the next step of a run is executed, as engines outside of this module do: it
+// A stepped is a [Engine] that decides itself when the next step of a run is executed, as engines outside of this module do: it
 // calls [engine.Engine.Step] in the process of the moment, and repeats a step that failed. What it knows of its runs is not lost with
 // a process.
 type stepped struct {
@@ -40,9 +40,9 @@ type steps struct {
 	elapsed time.Duration
 }
 
-// Stepped returns an engine that executes runs with [engine.Engine.Step] over a store as the [Subject] of a scene. clock is as of
-// [Supervised], and the scene must be in a bubble.
-func Stepped(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Time)) Subject {
+// Stepped returns an engine that executes runs with [engine.Engine.Step] over a store as the [Engine] of a scenario. clock is as of
+// [Supervised], and the scenario must be in a bubble.
+func Stepped(t *testing.T, s *Environment, kept store.RunIndex, clock func(time.Time)) Engine {
 	t.Helper()
 	p := &stepped{base: newBase(s, kept, clock), runs: map[string]*steps{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
@@ -59,7 +59,7 @@ func (p *stepped) begin() error {
 	return p.base.begin()
 }
 
-// Start implements [Subject].
+// Start implements [Engine].
 func (p *stepped) Start(ctx context.Context, in *loop.Input) (string, error) {
 	id, err := p.engine.Accept(ctx, p.host.Loop, in)
 	if err != nil {
@@ -150,17 +150,17 @@ func (p *stepped) woken(runID string, err error) error {
 	return nil
 }
 
-// Answer implements [Subject].
+// Answer implements [Engine].
 func (p *stepped) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return p.woken(runID, p.host.Answer(ctx, runID, callID, digest, a))
 }
 
-// Result implements [Subject].
+// Result implements [Engine].
 func (p *stepped) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
 	return p.woken(runID, p.host.putResult(ctx, runID, callID, out))
 }
 
-// Cancel implements [Subject].
+// Cancel implements [Engine].
 func (p *stepped) Cancel(_ context.Context, runID string) error {
 	r := p.runs[runID]
 	r.mu.Lock()
@@ -170,18 +170,18 @@ func (p *stepped) Cancel(_ context.Context, runID string) error {
 	return p.woken(runID, nil)
 }
 
-// Resume implements [Subject].
+// Resume implements [Engine].
 func (p *stepped) Resume(_ context.Context, runID string) error {
 	p.runs[runID].resume.Store(true)
 	return p.woken(runID, nil)
 }
 
-// Await implements [Subject].
+// Await implements [Engine].
 func (p *stepped) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	return p.await(ctx, runID, after, p.runs[runID].idle.Load, func() error { return nil })
 }
 
-// Restart implements [Subject].
+// Restart implements [Engine].
 func (p *stepped) Restart(_ context.Context, kill bool) error {
 	if kill {
 		p.host.Kill()
@@ -193,7 +193,7 @@ func (p *stepped) Restart(_ context.Context, kill bool) error {
 	return p.begin()
 }
 
-// Close implements [Subject].
+// Close implements [Engine].
 func (p *stepped) Close() {
 	p.close()
 	p.leave(lathe.ErrLeft)

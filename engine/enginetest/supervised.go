@@ -19,7 +19,7 @@ import (
 
 // A base is what the subjects of this package have in common: a store and the process of the moment.
 type base struct {
-	stage *Stage
+	stage *Environment
 	kept  store.RunIndex
 	clock func(time.Time)
 
@@ -27,7 +27,7 @@ type base struct {
 	engine *engine.Engine
 }
 
-func newBase(s *Stage, kept store.RunIndex, clock func(time.Time)) base {
+func newBase(s *Environment, kept store.RunIndex, clock func(time.Time)) base {
 	if clock == nil {
 		clock = func(time.Time) {}
 	}
@@ -49,7 +49,7 @@ func (b *base) lost() {
 	b.clock(time.Now())
 }
 
-// Store implements [Subject].
+// Store implements [Engine].
 func (b *base) Store() store.RunIndex { return b.kept }
 
 // await polls the store until the run has ended or waits, settled allows it, and the log has events after the given one. late is
@@ -99,7 +99,7 @@ func (h *Host) putResult(ctx context.Context, runID, callID string, out lathe.Ou
 	return h.Store.PutSignal(ctx, f)
 }
 
-// A supervised is a [Subject] whose processes have an [engine.Supervisor] each.
+// A supervised is a [Engine] whose processes have an [engine.Supervisor] each.
 type supervised struct {
 	base
 	shared  bool
@@ -108,10 +108,10 @@ type supervised struct {
 	serving sync.WaitGroup
 }
 
-// Supervised returns [engine.Supervisor] over a store as the [Subject] of a scene. If the store is a [store.Shared], the supervisor acquires
-// runs itself; else it recovers them when it starts, and the subject resumes a run whose input was stored, as a server does.
-// The scene must be in a synctest bubble, as Conform has it without RealTime. clock, which may be nil, sets the clock of a store that does not use the process's, as of [Options].
-func Supervised(t *testing.T, s *Stage, kept store.RunIndex, clock func(time.Time)) Subject {
+// Supervised returns [engine.Supervisor] over a store as the [Engine] of a scenario. If the store is a [store.Shared], the supervisor acquires
+// runs itself; else it recovers them when it starts, and the engine resumes a run whose input was stored, as a server does.
+// The scenario must be in a synctest bubble, as Conform has it without RealTime. clock, which may be nil, sets the clock of a store that does not use the process's, as of [Options].
+func Supervised(t *testing.T, s *Environment, kept store.RunIndex, clock func(time.Time)) Engine {
 	t.Helper()
 	_, shared := kept.(store.Shared)
 	p := &supervised{base: newBase(s, kept, clock), shared: shared}
@@ -141,22 +141,22 @@ func (p *supervised) begin() (err error) {
 
 func (p *supervised) loopFor(*store.RunSummary) (*loop.Loop, error) { return p.host.Loop, nil }
 
-// Start implements [Subject].
+// Start implements [Engine].
 func (p *supervised) Start(ctx context.Context, in *loop.Input) (string, error) {
 	return p.runs.Start(ctx, p.host.Loop, in, nil)
 }
 
-// Answer implements [Subject].
+// Answer implements [Engine].
 func (p *supervised) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return errors.Join(p.host.Answer(ctx, runID, callID, digest, a), p.wake(ctx, runID))
 }
 
-// Result implements [Subject].
+// Result implements [Engine].
 func (p *supervised) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
 	return errors.Join(p.host.putResult(ctx, runID, callID, out), p.wake(ctx, runID))
 }
 
-// Cancel implements [Subject].
+// Cancel implements [Engine].
 func (p *supervised) Cancel(ctx context.Context, runID string) error {
 	if p.runs.Cancel(runID) {
 		return nil
@@ -164,7 +164,7 @@ func (p *supervised) Cancel(ctx context.Context, runID string) error {
 	return errors.Join(p.host.Store.PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel}), p.wake(ctx, runID))
 }
 
-// Resume implements [Subject].
+// Resume implements [Engine].
 func (p *supervised) Resume(ctx context.Context, runID string) error {
 	return p.runs.Resume(ctx, p.host.Loop, runID, nil)
 }
@@ -177,12 +177,12 @@ func (p *supervised) wake(ctx context.Context, runID string) error {
 	return p.runs.Resume(ctx, p.host.Loop, runID, nil)
 }
 
-// Await implements [Subject].
+// Await implements [Engine].
 func (p *supervised) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	return p.await(ctx, runID, after, func() bool { return !p.runs.Owns(runID) }, func() error { return p.wake(ctx, runID) })
 }
 
-// Restart implements [Subject].
+// Restart implements [Engine].
 func (p *supervised) Restart(_ context.Context, kill bool) error {
 	if kill {
 		p.host.Kill()
@@ -194,7 +194,7 @@ func (p *supervised) Restart(_ context.Context, kill bool) error {
 	return p.begin()
 }
 
-// Close implements [Subject].
+// Close implements [Engine].
 func (p *supervised) Close() { p.end() }
 
 // end ends the process. Its runs are released, unless it is killed.

@@ -22,7 +22,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The scenes of every engine, on a real Temporal server.
+// The scenarios of every engine, on a real Temporal server.
 func TestRealServerConforms(t *testing.T) {
 	binary := os.Getenv(serverEnv)
 	if binary == "" {
@@ -33,7 +33,7 @@ func TestRealServerConforms(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	enginetest.Conform(t, &enginetest.ConformOptions{RealTime: true, Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
+	enginetest.Conform(t, &enginetest.ConformOptions{RealTime: true, Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 		p := &realSubject{stage: s, client: c, queue: t.Name(), kept: store.NewMemory(nil)}
 		if err := p.begin(); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestRealServerConforms(t *testing.T) {
 
 // A realSubject executes runs on a server, with one worker at a time in this process.
 type realSubject struct {
-	stage  *enginetest.Stage
+	stage  *enginetest.Environment
 	client client.Client
 	queue  string
 	kept   *store.Memory
@@ -72,7 +72,7 @@ func (p *realSubject) begin() (err error) {
 	return p.worker.Start()
 }
 
-// Start implements [enginetest.Subject].
+// Start implements [enginetest.Engine].
 func (p *realSubject) Start(ctx context.Context, in *loop.Input) (string, error) {
 	return p.flow.Start(ctx, p.client, p.queue, in)
 }
@@ -86,27 +86,27 @@ func (p *realSubject) update(ctx context.Context, runID, name string, args ...an
 	return h.Get(ctx, nil)
 }
 
-// Answer implements [enginetest.Subject].
+// Answer implements [enginetest.Engine].
 func (p *realSubject) Answer(ctx context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return p.update(ctx, runID, UpdateApproval, ApprovalAnswer{CallID: callID, Digest: digest, Answer: *a})
 }
 
-// Result implements [enginetest.Subject].
+// Result implements [enginetest.Engine].
 func (p *realSubject) Result(ctx context.Context, runID, callID string, out lathe.Output) error {
 	return p.update(ctx, runID, UpdateResult, ClientResult{CallID: callID, Data: json.RawMessage(out.Data), IsError: out.IsError})
 }
 
-// Cancel implements [enginetest.Subject].
+// Cancel implements [enginetest.Engine].
 func (p *realSubject) Cancel(ctx context.Context, runID string) error {
 	return p.update(ctx, runID, UpdateCancel)
 }
 
-// Resume implements [enginetest.Subject].
+// Resume implements [enginetest.Engine].
 func (p *realSubject) Resume(ctx context.Context, runID string) error {
 	return p.update(ctx, runID, UpdateResume)
 }
 
-// Await implements [enginetest.Subject]. The workflow may know the end of a step later than the store.
+// Await implements [enginetest.Engine]. The workflow may know the end of a step later than the store.
 func (p *realSubject) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		s, err := engine.ReadState(ctx, p.kept, runID)
@@ -122,7 +122,7 @@ func (p *realSubject) Await(ctx context.Context, runID string, after int64) (*lo
 	return nil, errors.New("the run neither ends nor waits")
 }
 
-// Restart implements [enginetest.Subject].
+// Restart implements [enginetest.Engine].
 func (p *realSubject) Restart(_ context.Context, kill bool) error {
 	if kill {
 		p.host.Kill()
@@ -131,10 +131,10 @@ func (p *realSubject) Restart(_ context.Context, kill bool) error {
 	return p.begin()
 }
 
-// Store implements [enginetest.Subject].
+// Store implements [enginetest.Engine].
 func (p *realSubject) Store() store.RunIndex { return p.kept }
 
-// Close implements [enginetest.Subject].
+// Close implements [enginetest.Engine].
 func (p *realSubject) Close() {
 	p.host.Kill()
 	p.worker.Stop()

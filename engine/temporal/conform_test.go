@@ -27,10 +27,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The scenes of every engine, in the SDK's test environment.
+// The scenarios of every engine, in the SDK's test environment.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Stage) enginetest.Subject {
+	enginetest.Conform(t, &enginetest.ConformOptions{Open: func(t *testing.T, s *enginetest.Environment) enginetest.Engine {
 		p := &subject{t: t, stage: s, runs: map[string]*envRun{}, stops: map[string]context.CancelCauseFunc{}, clock: time.Now}
 		p.kept = store.NewMemory(&store.MemoryOptions{Now: p.now})
 		if err := p.begin(); err != nil {
@@ -40,10 +40,10 @@ func TestConforms(t *testing.T) {
 	}})
 }
 
-// A subject executes the workflows of a scene in one environment each. Their activities are those of the process of the moment.
+// A subject executes the workflows of a scenario in one environment each. Their activities are those of the process of the moment.
 type subject struct {
 	t     *testing.T
-	stage *enginetest.Stage
+	stage *enginetest.Environment
 	kept  *store.Memory
 	runs  map[string]*envRun
 
@@ -61,7 +61,7 @@ type envWorker struct {
 }
 
 // An envRun is the environment of one run. The time of an environment passes at once when no activity is in progress, so each second a
-// run that waits is held until the scene continues.
+// run that waits is held until the scenario continues.
 type envRun struct {
 	env     *testsuite.TestWorkflowEnvironment
 	held    bool
@@ -103,7 +103,7 @@ func (p *subject) begin() error {
 	return nil
 }
 
-// Start implements [enginetest.Subject].
+// Start implements [enginetest.Engine].
 func (p *subject) Start(ctx context.Context, in *loop.Input) (string, error) {
 	r := &envRun{waits: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{}), busy: make(chan struct{}, 1)}
 	suite := &testsuite.WorkflowTestSuite{}
@@ -164,7 +164,7 @@ func (p *subject) stopActivity(id string) {
 	}
 }
 
-// hold blocks the environment while the run waits, until the scene continues.
+// hold blocks the environment while the run waits, until the scenario continues.
 func (p *subject) hold(r *envRun) {
 	p.mu.Lock()
 	closed := p.closed
@@ -208,27 +208,27 @@ func (p *subject) update(runID, name string, args ...any) error {
 	}
 }
 
-// Answer implements [enginetest.Subject].
+// Answer implements [enginetest.Engine].
 func (p *subject) Answer(_ context.Context, runID, callID, digest string, a *approval.Answer) error {
 	return p.update(runID, UpdateApproval, ApprovalAnswer{CallID: callID, Digest: digest, Answer: *a})
 }
 
-// Result implements [enginetest.Subject].
+// Result implements [enginetest.Engine].
 func (p *subject) Result(_ context.Context, runID, callID string, out lathe.Output) error {
 	return p.update(runID, UpdateResult, ClientResult{CallID: callID, Data: json.RawMessage(out.Data), IsError: out.IsError})
 }
 
-// Cancel implements [enginetest.Subject].
+// Cancel implements [enginetest.Engine].
 func (p *subject) Cancel(_ context.Context, runID string) error {
 	return p.update(runID, UpdateCancel)
 }
 
-// Resume implements [enginetest.Subject].
+// Resume implements [enginetest.Engine].
 func (p *subject) Resume(_ context.Context, runID string) error {
 	return p.update(runID, UpdateResume)
 }
 
-// Await implements [enginetest.Subject].
+// Await implements [enginetest.Engine].
 func (p *subject) Await(ctx context.Context, runID string, after int64) (*loop.State, error) {
 	r := p.runs[runID]
 	for range 1_000 {
@@ -249,7 +249,7 @@ func (p *subject) Await(ctx context.Context, runID string, after int64) (*loop.S
 	return nil, errors.New("the run neither ends nor waits")
 }
 
-// Restart implements [enginetest.Subject].
+// Restart implements [enginetest.Engine].
 func (p *subject) Restart(_ context.Context, kill bool) error {
 	before := p.current()
 	err := p.begin()
@@ -259,10 +259,10 @@ func (p *subject) Restart(_ context.Context, kill bool) error {
 	return err
 }
 
-// Store implements [enginetest.Subject].
+// Store implements [enginetest.Engine].
 func (p *subject) Store() store.RunIndex { return p.kept }
 
-// Close implements [enginetest.Subject].
+// Close implements [enginetest.Engine].
 func (p *subject) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -193,7 +193,7 @@ func (x *Executor) update(ctx context.Context, runID, name string) error {
 	return h.Get(ctx, nil)
 }
 
-// signal wakes the workflow of a run. It starts one if there is none any more: an operator has terminated it, or it was never started.
+// signal wakes the workflow of a run. If the run has no open workflow, because an operator has terminated it or it was never started, signal starts one.
 func (x *Executor) signal(ctx context.Context, runID, target string) error {
 	opts := client.StartWorkflowOptions{ID: runID, TaskQueue: x.opts.TaskQueue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}
 	_, err := x.client.SignalWithStartWorkflow(ctx, runID, SignalWake, nil, opts, Name, &Input{RunID: runID, Target: target})

@@ -139,10 +139,10 @@ func (x *trial) last() string {
 	return ""
 }
 
-// start starts a run of a scene.
-func (x *trial) start(scene, id string) {
+// start starts a run of a scenario.
+func (x *trial) start(scenario, id string) {
 	x.t.Helper()
-	in := &loop.Input{Run: lathe.RunInfo{RunID: id, SessionID: "s"}, Messages: []lathe.Message{lathe.User(scene + " " + id)},
+	in := &loop.Input{Run: lathe.RunInfo{RunID: id, SessionID: "s"}, Messages: []lathe.Message{lathe.User(scenario + " " + id)},
 		ClientTools: []*lathe.ToolSpec{{Name: "mine", Description: "The client's.", Owner: lathe.OwnerClient, Schema: json.RawMessage(`{"type":"object"}`)}}}
 	if _, err := x.flow.Start(x.ctx, x.client, x.Queue, in); err != nil {
 		x.t.Errorf("%s: %v", id, err)

@@ -62,8 +62,8 @@ type site struct {
 	TTL, Limit              time.Duration
 }
 
-// scenes are what the model says in a run, whose prompt is "SCENE RUN": in each turn it calls these tools, and then it answers.
-var scenes = map[string][][]string{
+// scenarios are what the model says in a run, whose prompt is "SCENE RUN": in each turn it calls these tools, and then it answers.
+var scenarios = map[string][][]string{
 	"two":    {{"look"}, {"ask_pay"}},
 	"load":   {{"look", "put", "pay"}, {"mine", "ask_pay"}, {"remote", "look"}},
 	"long":   {{"look", "pay"}, {"look", "pay"}, {"look", "ask_pay"}, {"look", "pay"}, {"look", "remote"}, {"pay"}},
@@ -155,7 +155,7 @@ func (s *site) connect(ctx context.Context) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := loop.New(&sceneModel{p}, runner, &loop.Options{Limits: lathe.Limits{ApprovalTTL: s.TTL, RunTimeout: s.Limit}})
+	l, err := loop.New(&scenarioModel{p}, runner, &loop.Options{Limits: lathe.Limits{ApprovalTTL: s.TTL, RunTimeout: s.Limit}})
 	if err != nil {
 		return nil, err
 	}
@@ -219,13 +219,13 @@ func (p *peer) remote(_ context.Context, in *CallInput) (*CallResult, error) {
 	return &CallResult{Data: json.RawMessage(fmt.Sprintf(`{"did":%q}`, in.CallID))}, nil
 }
 
-// sceneModel says what the scene of a run has.
-type sceneModel struct{ p *peer }
+// scenarioModel says what the scenario of a run has.
+type scenarioModel struct{ p *peer }
 
-func (*sceneModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
+func (*scenarioModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
-func (m *sceneModel) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
-	scene, run, _ := strings.Cut(req.Messages[0].Text(), " ")
+func (m *scenarioModel) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
+	scenario, run, _ := strings.Cut(req.Messages[0].Text(), " ")
 	turn := 0
 	for i := range req.Messages {
 		if req.Messages[i].Role == lathe.RoleAssistant {
@@ -233,7 +233,7 @@ func (m *sceneModel) Generate(_ context.Context, req *lathe.Request) iter.Seq2[l
 		}
 	}
 	finish := &lathe.Finish{Reason: lathe.FinishStop, Message: lathe.Assistant("done"), Usage: lathe.Usage{InputTokens: 1, TotalTokens: 1}}
-	if turns := scenes[scene]; turn < len(turns) {
+	if turns := scenarios[scenario]; turn < len(turns) {
 		finish.Reason, finish.Message = lathe.FinishToolCalls, lathe.Message{Role: lathe.RoleAssistant}
 		for i, name := range turns[turn] {
 			finish.Message.Parts = append(finish.Message.Parts, lathe.ToolCall{ID: fmt.Sprintf("c%d_%d", turn, i), Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, 10*turn+i)})

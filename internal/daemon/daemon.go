@@ -41,7 +41,7 @@ type Options struct {
 	LogLevel, LogFormat      string // as of [NewLog]
 	Stderr                   io.Writer
 	Terminal                 bool // a person reads Stderr
-	// Find returns the path of the configuration file, "" if there is none. Load reads the file, with the flags over it. Both are called
+	// Find returns the path of the configuration file, or "" if no file exists. Load reads the file, with the flags over it. Both are called
 	// for each reload, too.
 	Find func() (string, error)
 	Load func(file string) (*config.Config, error)

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/approval"
 )
 
-// A scene is one behaviour of an engine: a script of the model, and what the client does.
-type scene struct {
+// A scenario is one behaviour of an engine: a script of the model, and what the client does.
+type scenario struct {
 	name   string
 	script Script
 	play   func(*play)
@@ -19,7 +19,7 @@ type scene struct {
 // gone is the error of a model server that is not available for a moment.
 var gone = &lathe.Error{Code: lathe.CodeUpstream, Op: "enginetest"}
 
-var scenes = []scene{
+var scenarios = []scenario{
 	{"a whole run with two tools", Script{Turns: []Turn{Ask(1, Look, Pay), Reply("done")}}, func(p *play) {
 		p.start()
 		p.await(lathe.ReasonAnswered)

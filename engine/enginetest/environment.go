@@ -21,9 +21,9 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Stage is the environment of one scene of [Conform]: the model, the tools, and the sinks of all processes. It outlives them.
-type Stage struct {
-	scene *scene
+// An Environment is the environment of one scenario of [Conform]: the model, the tools, and the sinks of all processes. It outlives them.
+type Environment struct {
+	scenario *scenario
 	world *World
 
 	mu    sync.Mutex
@@ -32,8 +32,8 @@ type Stage struct {
 	tails map[string]*Tail // by run
 }
 
-func newStage(sc *scene) *Stage {
-	return &Stage{scene: sc, world: newWorld(), holds: map[string]*hold{}, tails: map[string]*Tail{}}
+func newStage(sc *scenario) *Environment {
+	return &Environment{scenario: sc, world: newWorld(), holds: map[string]*hold{}, tails: map[string]*Tail{}}
 }
 
 // A hold blocks the calls of a tool, or of the model, until the call is cancelled or its process is killed.
@@ -43,7 +43,7 @@ type hold struct {
 }
 
 // hold makes the calls of a tool block from now on. release ends that for calls that follow.
-func (s *Stage) hold(name string) *hold {
+func (s *Environment) hold(name string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &hold{begun: make(chan struct{}, 100), over: make(chan struct{})}
@@ -51,14 +51,14 @@ func (s *Stage) hold(name string) *hold {
 	return h
 }
 
-func (s *Stage) release(name string) {
+func (s *Environment) release(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, name)
 }
 
 // block blocks if calls of that name are held. It then returns the error with which the call ends.
-func (s *Stage) block(ctx context.Context, h *Host, name string) error {
+func (s *Environment) block(ctx context.Context, h *Host, name string) error {
 	s.mu.Lock()
 	held := s.holds[name]
 	s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Stage) block(ctx context.Context, h *Host, name string) error {
 }
 
 // tail returns what the sinks of all processes received of a run.
-func (s *Stage) tail(runID string) Tail {
+func (s *Environment) tail(runID string) Tail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := Tail{RunID: runID, Whole: true}
@@ -88,7 +88,7 @@ func (s *Stage) tail(runID string) Tail {
 	return t
 }
 
-// A Host holds what a process of a [Subject] executes runs with. After Kill, nothing that the process does reaches the store, a tool
+// A Host holds what a process of a [Engine] executes runs with. After Kill, nothing that the process does reaches the store, a tool
 // or a sink.
 type Host struct {
 	Name      string
@@ -96,7 +96,7 @@ type Host struct {
 	Store     HostStore // it also is a [store.Shared] if the store that it was made of is one
 	Approvals *approval.Queue
 
-	stage  *Stage
+	stage  *Environment
 	killed chan struct{}
 	once   sync.Once
 }
@@ -108,7 +108,7 @@ type HostStore interface {
 }
 
 // Host returns the parts of a new process over a store, which must be a [store.SignalStore]. now is its clock; nil: time.Now.
-func (s *Stage) Host(kept store.RunIndex, now func() time.Time) (*Host, error) {
+func (s *Environment) Host(kept store.RunIndex, now func() time.Time) (*Host, error) {
 	signals, ok := kept.(store.SignalStore)
 	if !ok {
 		return nil, errors.New("enginetest: the store keeps no signals")
@@ -245,7 +245,7 @@ func (p *ledgerProp) CheckOutcome(_ context.Context, call *lathe.CallMeta) (tool
 	return tool.Recovery{Outcome: tool.RecoveryNotRun}, nil
 }
 
-// A stageModel is the model of one process. The script of the scene says what it answers.
+// A stageModel is the model of one process. The script of the scenario says what it answers.
 type stageModel struct{ host *Host }
 
 // Describe implements [lathe.Model].
@@ -261,7 +261,7 @@ func (m *stageModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2
 			yield(lathe.Delta{}, err)
 			return
 		}
-		t := s.scene.script.next(req)
+		t := s.scenario.script.next(req)
 		t.deliver(req, yield)
 	}
 }
