@@ -24,7 +24,7 @@ import (
 // An Environment is the environment of one scenario of [Conform]: the model, the tools, and the sinks of all processes. It outlives them.
 type Environment struct {
 	scenario *scenario
-	world *World
+	world    *World
 
 	mu    sync.Mutex
 	born  int
