@@ -137,6 +137,7 @@ var rules = []rule{
 		outside: []string{"go.yaml.in/yaml"}},
 	// Only app, cmd/lathe and the examples import everything; lab is imported by app and cmd/lathe alone.
 	{path: "app", imports: []string{"*"}, std: []string{"net", "net/http", "os"}},
+	{path: "internal/daemon/daemontest", std: []string{"net", "os"}},
 	{path: "internal/daemon", imports: []string{"", "app", "config", "server", "internal/httpname", "internal/stdlog"}, std: guarded, outside: []string{"github.com/spf13/pflag"}},
 	{path: "cmd/lathe", imports: []string{"*"}, std: guarded,
 		outside: []string{"github.com/spf13/", "golang.org/x/term", "go.yaml.in/yaml"}},

@@ -3,58 +3,18 @@
 package main
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/lathe-run/lathe/internal/daemon/daemontest"
 )
-
-// A serviceManager is the socket of a service manager.
-type serviceManager struct {
-	t    *testing.T
-	path string
-	conn *net.UnixConn
-}
-
-func newServiceManager(t *testing.T) *serviceManager {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "lathe") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	m := &serviceManager{t: t, path: filepath.Join(dir, "notify")}
-	if m.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.conn.Close() })
-	return m
-}
-
-// next returns the next message, without those of the watchdog unless one is wanted.
-func (m *serviceManager) next(watchdog bool) string {
-	m.t.Helper()
-	buf := make([]byte, 4096)
-	for {
-		if err := m.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			m.t.Fatal(err)
-		}
-		n, err := m.conn.Read(buf)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if text := string(buf[:n]); watchdog || text != "WATCHDOG=1" {
-			return text
-		}
-	}
-}
 
 // TestServeNotifiesServiceManager: systemd is sent when the daemon is ready, alive, reloading and stopping.
 func TestServeNotifiesServiceManager(t *testing.T) {
-	m := newServiceManager(t)
-	t.Setenv("NOTIFY_SOCKET", m.path)
+	m := daemontest.NewServiceManager(t)
+	t.Setenv("NOTIFY_SOCKET", m.Path)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	dir := t.TempDir()
 	put := func(text string) {
@@ -68,13 +28,13 @@ func TestServeNotifiesServiceManager(t *testing.T) {
 	want := func(messages ...string) {
 		t.Helper()
 		for _, message := range messages {
-			if got := m.next(false); got != message {
+			if got := m.Next(false); got != message {
 				t.Fatalf("got %q, want %q; the daemon says %s", got, message, p.output.text.String())
 			}
 		}
 	}
 	want("READY=1")
-	if got := m.next(true); got != "WATCHDOG=1" {
+	if got := m.Next(true); got != "WATCHDOG=1" {
 		t.Fatalf("got %q, want a message of the watchdog", got)
 	}
 	for _, text := range []string{"serve: {addr: '127.0.0.1:0'}\n", "nonsense: 1\n"} { // also if the file is refused
