@@ -96,9 +96,9 @@ func (s *Sim) randomMove() {
 		s.tracef("%v pass", pass)
 		time.Sleep(pass)
 	default:
-		if tail.at != nil && s.rng.IntN(2) == 0 {
+		if tail.at.Load() != nil && s.rng.IntN(2) == 0 {
 			tail.leave()
-		} else if tail.at == nil {
+		} else if tail.at.Load() == nil {
 			s.attach(tail, p)
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Sim) advance() bool {
 		}
 	}
 	for _, tail := range s.tails {
-		if tail.at == nil && !tail.over && len(s.log(tail.RunID)) > 0 {
+		if tail.at.Load() == nil && !tail.over.Load() && len(s.log(tail.RunID)) > 0 {
 			s.attach(tail, p)
 			return true
 		}
@@ -251,7 +251,7 @@ func (s *Sim) over() bool {
 		}
 	}
 	for _, tail := range s.tails {
-		if !tail.over {
+		if !tail.over.Load() {
 			return false
 		}
 	}

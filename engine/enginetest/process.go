@@ -182,7 +182,7 @@ func (p *Process) Emit(ctx context.Context, e event.Event) {
 func (p *Process) end() {
 	p.close()
 	for _, tail := range p.sim.tails {
-		if tail.at == p {
+		if tail.at.Load() == p {
 			tail.leave()
 		}
 	}

@@ -99,7 +99,7 @@ type Sim struct {
 	calm   bool // no more random faults
 	faults int
 	runs   []*Run
-	tails  []*Tail
+	tails  []*watcher
 	notes  []Append
 	epochs map[string]int64 // of the last claim of each run
 	bad    []Violation      // found while the simulation runs
@@ -138,7 +138,7 @@ func Simulate(t testing.TB, opts *Options) *History {
 		id := fmt.Sprintf("run_%s%d", s.opts.Prefix, i+1)
 		s.world.scripts[id] = script
 		s.runs = append(s.runs, &Run{ID: id})
-		s.tails = append(s.tails, &Tail{RunID: id})
+		s.tails = append(s.tails, &watcher{Tail: Tail{RunID: id}})
 	}
 	if s.rng != nil {
 		s.randomSteps(60 + s.rng.IntN(140))

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe/event"
@@ -11,20 +12,26 @@ import (
 // poll is the time without an event after which a watcher reads the store.
 const poll = 15 * time.Second
 
-// A Tail holds what one watcher of a run received, over all its connections. After a connection breaks, the watcher
-// connects again with the id of the last event that it has.
+// A Tail holds what one watcher of a run received, over all its connections.
 type Tail struct {
 	RunID string
 	Lines []string // the events as JSON, in the order in which they came
 	IDs   []int64
 	Whole bool // it has seen the end of the run, or would have by now
+}
 
-	over  bool
-	at    *Process // nil: it is not connected
+// A watcher fills a Tail. After its connection breaks, it connects again with the id of the last event that it has.
+type watcher struct {
+	Tail
+
+	// A timer of a watcher can wake it while the simulation reads these two.
+	over atomic.Bool
+	at   atomic.Pointer[Process] // nil: it is not connected
+
 	close context.CancelFunc
 }
 
-func (t *Tail) last() int64 {
+func (t *watcher) last() int64 {
 	if len(t.IDs) == 0 {
 		return 0
 	}
@@ -32,36 +39,37 @@ func (t *Tail) last() int64 {
 }
 
 // leave breaks the connection.
-func (t *Tail) leave() {
+func (t *watcher) leave() {
 	if t.close != nil {
 		t.close()
 	}
-	t.at = nil
+	t.at.Store(nil)
 }
 
 // attach connects a watcher with a process: it listens first, then reads the store, and then joins
 // the two.
-func (s *Sim) attach(t *Tail, p *Process) {
+func (s *Sim) attach(t *watcher, p *Process) {
 	ctx, cancel := context.WithCancel(p.ctx)
-	t.at, t.close = p, cancel
+	t.at.Store(p)
+	t.close = cancel
 	s.tracef("a watcher of %s is at %s, after %d", t.RunID, p.name, t.last())
 	s.actors.Go(func() {
 		defer cancel()
 		t.follow(ctx, p)
 		if ctx.Err() == nil {
-			t.at = nil
+			t.at.Store(nil)
 		}
 	})
 	s.waiting()
 }
 
-func (t *Tail) follow(ctx context.Context, p *Process) {
+func (t *watcher) follow(ctx context.Context, p *Process) {
 	sub := p.bus.Subscribe(t.RunID)
 	defer sub.Close()
 	if t.catchUp(ctx, p) != nil {
 		return
 	}
-	for !t.over {
+	for !t.over.Load() {
 		quiet, cancel := context.WithTimeout(ctx, poll)
 		e, err := sub.Next(quiet)
 		cancel()
@@ -86,7 +94,7 @@ func (t *Tail) follow(ctx context.Context, p *Process) {
 	}
 }
 
-func (t *Tail) catchUp(ctx context.Context, p *Process) error {
+func (t *watcher) catchUp(ctx context.Context, p *Process) error {
 	for e, err := range p.store.Read(ctx, t.RunID, t.last()) {
 		if err != nil {
 			return err
@@ -96,11 +104,13 @@ func (t *Tail) catchUp(ctx context.Context, p *Process) error {
 	return nil
 }
 
-func (t *Tail) receive(e *event.Event) {
+func (t *watcher) receive(e *event.Event) {
 	line, err := e.MarshalJSON()
 	if err != nil {
 		line = []byte(err.Error())
 	}
 	t.IDs, t.Lines = append(t.IDs, e.ID), append(t.Lines, string(line))
-	_, t.over = e.Data.(*event.RunFinished)
+	if _, ended := e.Data.(*event.RunFinished); ended {
+		t.over.Store(true)
+	}
 }
