@@ -12,6 +12,8 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // rounds is a model that makes n rounds of one call and then answers.
@@ -397,3 +399,40 @@ func TestRunInRun(t *testing.T) {
 type agent struct{ *gadget }
 
 func (agent) StartsRun() bool { return true }
+
+// An offeringCounter counts how often a policy is asked about offering a tool.
+type offeringCounter struct {
+	lathe.Policy
+	asked int
+}
+
+func (p *offeringCounter) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
+	p.asked++
+	return p.Policy.Tool(run, spec)
+}
+
+// A run with limits of its own asks the policy about each tool once, and so does one without.
+func TestRunAsksAboutEachToolOnce(t *testing.T) {
+	t.Parallel()
+	set, err := tool.NewSet(echo("a"), echo("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limits := range []*lathe.Limits{nil, {MaxTools: 5}} {
+		p := &offeringCounter{Policy: policy.AllowAll()}
+		r, err := tool.NewRunner(set, &tool.Options{Policy: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := loop.New(&script{turns: []turn{textTurn("done")}}, r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.asked = 0
+		in := user("x")
+		in.Limits = limits
+		if _, err := l.Do(t.Context(), in); err != nil || p.asked != 2 {
+			t.Errorf("limits %+v: asked %d times about 2 tools, %v", limits, p.asked, err)
+		}
+	}
+}

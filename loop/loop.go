@@ -16,14 +16,11 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
-	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -66,24 +63,8 @@ type Loop struct {
 	name     string          // of the model, as it says it
 	opts     Options
 	runs     sync.Pool // of *run
-	tools    atomic.Pointer[toolsHash]
 	// retention is what RunStarted says; nil: nothing.
 	retention *event.RunRetention
-}
-
-// A toolsHash is the hash of a list of tools. Most runs of a loop have the same one.
-type toolsHash struct {
-	specs []*lathe.ToolSpec
-	hash  string
-}
-
-func (l *Loop) toolsHash(specs []*lathe.ToolSpec) string {
-	if h := l.tools.Load(); h != nil && slices.Equal(h.specs, specs) {
-		return h.hash
-	}
-	h := &toolsHash{specs: slices.Clone(specs), hash: digest.Tools(specs)}
-	l.tools.Store(h)
-	return h.hash
 }
 
 // New returns a loop. opts may be nil. A setting or limit with a value that is not documented is an error of code

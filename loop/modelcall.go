@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/internal/shorten"
 	"github.com/lathe-run/lathe/internal/visible"
 	"github.com/lathe-run/lathe/tool"
@@ -116,7 +117,11 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	}
 	info := &r.loop.info
 	c.events.request = event.ModelRequest{Server: info.Server, Wire: info.Wire, Messages: slices.Clip(r.req.Messages), Tools: r.req.Tools}
-	s.PromptHash, s.PromptHashV2 = r.prompt.Sum(&r.req.Sampling, r.req.Tools, r.req.ToolChoice)
+	hash := r.hash
+	if len(r.req.Tools) == 0 {
+		hash = digest.NoTools
+	}
+	s.PromptHash, s.PromptHashV2 = r.prompt.Sum(&r.req.Sampling, hash, r.req.ToolChoice)
 	t := r.turnTrace()
 	t.Messages, t.Tools = s.Messages, s.Tools
 	r.emit(s)

@@ -28,6 +28,7 @@ type run struct {
 
 	work    *tool.Work
 	specs   []*lathe.ToolSpec // advertised, sorted by name
+	hash    string            // of specs
 	prompt  promptHash
 	req     lathe.Request
 	started time.Time
@@ -213,8 +214,8 @@ func (r *run) begin() {
 		r.runOpts.Resumed = &tool.Resumed{Calls: takenCalls(r.in.taken())}
 	}
 	r.work = r.loop.runner.Begin(&r.info, &r.runOpts)
-	if r.settings.ToolUseMode != lathe.ModeDisabled {
-		r.specs = r.work.Specs()
+	if r.hash = digest.NoTools; r.settings.ToolUseMode != lathe.ModeDisabled {
+		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
 	r.result.Withheld = withheld(r.work, r.settings.ToolUseMode)
 	r.opened = event.RunStarted{
@@ -271,7 +272,7 @@ const maxWithheld = 50
 
 func (r *run) toolsDigest() event.ToolsDigest {
 	held := r.result.Withheld
-	return event.ToolsDigest{Count: len(r.specs), Hash: r.loop.toolsHash(r.specs), Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
+	return event.ToolsDigest{Count: len(r.specs), Hash: r.hash, Withheld: held[:min(len(held), maxWithheld):min(len(held), maxWithheld)], WithheldCount: len(held)}
 }
 
 // refuse ends a run that must not begin.
@@ -297,7 +298,7 @@ func (r *run) refuse() {
 		r.limit = "max_tools"
 		r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, fmt.Errorf("%d tools, where max_tools is %d", len(r.specs), r.limits.MaxTools))
 	case len(r.specs) > 0 && (len(r.in.ClientTools) > 0 || r.in.Limits != nil): // else New has checked
-		if err := r.loop.runner.Check(&r.info, &r.runOpts); err != nil {
+		if err := r.work.Check(&r.runOpts); err != nil {
 			r.fail(lathe.ReasonInternal, lathe.CodeInvalidRequest, err)
 		}
 	}
@@ -321,7 +322,7 @@ func (r *run) step(ctx context.Context) {
 	}
 	withTools := !r.toolsOff && r.settings.ToolUseMode != lathe.ModeDisabled
 	if withTools && r.work.Refresh() { // a source of tools has changed them since the last turn
-		r.specs = r.work.Specs()
+		r.specs, r.hash = r.work.Specs(), r.work.SpecsHash()
 	}
 	if !r.call.ask(ctx, withTools) {
 		return

@@ -60,7 +60,7 @@ func TestRunCallsToolAndAnswers(t *testing.T) {
 	for i, q := range m.requests() {
 		p := digest.NewPrompt("m")
 		p.Add(q.messages...)
-		v1, v2 := p.Sum(nil, []*lathe.ToolSpec{echo("echo").Spec()}, lathe.ToolChoice{})
+		v1, v2 := p.Sum(nil, digest.Tools([]*lathe.ToolSpec{echo("echo").Spec()}), lathe.ToolChoice{})
 		if started[i].PromptHash != v1 || started[i].PromptHashV2 != v2 {
 			t.Errorf("prompt hashes of turn %d: got %s, %s; want %s, %s", i+1, started[i].PromptHash, started[i].PromptHashV2, v1, v2)
 		}

@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/lathe-run/lathe"
 )
 
@@ -29,8 +26,8 @@ var _ lathe.Policy = Budget{}
 
 // Tool denies a tool whose bound is 0.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
-	for _, pattern := range slices.Sorted(maps.Keys(b.Tools)) {
-		if b.Tools[pattern] <= 0 && Match(pattern, spec.Name) {
+	for pattern, bound := range b.Tools {
+		if bound <= 0 && Match(pattern, spec.Name) {
 			return spent(RuleBudgetTools)
 		}
 	}

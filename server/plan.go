@@ -105,6 +105,9 @@ func (c *caller) clash(client []*lathe.ToolSpec, param string) *problem {
 // checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil
 // allow stands for all.
 func (c *caller) checkChoice(req *runRequest, allow []string) *problem {
+	if req.choice.Mode != lathe.ChoiceRequired && req.choice.Mode != lathe.ChoiceFunction {
+		return nil
+	}
 	own := allow
 	if own == nil {
 		own = c.toolNames()

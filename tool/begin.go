@@ -99,6 +99,11 @@ func emptiedMap[K comparable, V any](m map[K]V) map[K]V {
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	w := r.Begin(run, opts)
 	defer w.Close()
+	return w.Check(opts)
+}
+
+// Check is [Runner.Check] of a run that was begun, with the options of [Runner.Begin]. The policy is not asked again.
+func (w *Work) Check(opts *RunOptions) error {
 	err := w.checkClient(opts)
 	if err == nil {
 		shown := w.tools.advertise()

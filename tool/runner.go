@@ -61,10 +61,10 @@ type Runner struct {
 	hash       digest.Mode
 	ownClock   bool // Options.Now was set
 	cache      *cache
-	secrets    *secretStore               // nil: no secrets
-	works      sync.Pool                  // of *Work
-	scratch    sync.Pool                  // of *scratch
-	advertised atomic.Pointer[advertised] // of the run before
+	secrets    *secretStore // nil: no secrets
+	works      sync.Pool    // of *Work
+	scratch    sync.Pool    // of *scratch
+	advertised advertisedLists
 	abandoned  atomic.Int64
 }
 

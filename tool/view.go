@@ -3,7 +3,6 @@ package tool
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -22,13 +21,16 @@ type view struct {
 	withheld []event.WithheldTool
 }
 
+// noRegistry is the state of a runner without a set.
+var noRegistry = &registry{}
+
 // open sets the view of a run; its slice of withheld tools is used again.
 func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth int) {
 	*v = view{r: r, run: run, maxDepth: max(maxDepth, 0), withheld: v.withheld}
 	if r.set != nil {
 		v.registry = r.set.now.Load()
 	} else {
-		v.registry = &registry{}
+		v.registry = noRegistry
 	}
 	if opts == nil {
 		return
@@ -51,20 +53,14 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, maxDepth in
 	}
 }
 
-// advertised are the tools that a run offers its model. It does not change: runs that offer the same tools share it.
-type advertised struct {
-	specs []*lathe.ToolSpec
-	names []byte     // a JSON array of the names, at most maxNames of them
-	size  func() int // of the definitions on the wire, computed once
-}
-
-// maxNames bounds the names that an answer to an unknown tool lists.
-const maxNames = 50
-
 // Specs returns the definitions to send to the model: those of the client and those of the set that
 // are not hidden, that the run may use and is not too deep for, and that the policy allows or asks
 // for; sorted by name. The slice is the same each time and must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
+
+// SpecsHash returns the hash of the definitions that [Work.Specs] returns, as [event.ToolsDigest] has it. It is computed once for runs
+// that offer the same definitions.
+func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
 // advertise decides which tools are offered, once for the run.
 func (v *view) advertise() *advertised {
@@ -90,11 +86,7 @@ func (v *view) advertise() *advertised {
 		}
 		slices.SortFunc(specs, func(a, b *lathe.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 	}
-	v.shown = v.r.advertised.Load()
-	if v.shown == nil || !slices.Equal(v.shown.specs, specs) {
-		v.shown = newAdvertised(slices.Clone(specs))
-		v.r.advertised.Store(v.shown)
-	}
+	v.shown = v.r.advertised.get(v.registry, specs, len(v.client) > 0)
 	return v.shown
 }
 
@@ -129,19 +121,6 @@ func (v *view) withhold(e *entry) event.WithheldTool {
 func (w *Work) Withheld() []event.WithheldTool {
 	w.tools.advertise()
 	return slices.Clone(w.tools.withheld)
-}
-
-func newAdvertised(specs []*lathe.ToolSpec) *advertised {
-	s := &advertised{specs: specs, size: sync.OnceValue(func() int { return definitionsSize(specs) })}
-	s.names = append(s.names, '[')
-	for i, spec := range s.specs[:min(len(s.specs), maxNames)] {
-		if i > 0 {
-			s.names = append(s.names, ',')
-		}
-		s.names = appendString(s.names, spec.Name)
-	}
-	s.names = append(s.names, ']')
-	return s
 }
 
 // has returns the tool of the set, as far as the principal of the run has it.

@@ -15,7 +15,7 @@ func TestAllocations(t *testing.T) {
 	small := []byte(smallArgs)
 	large := []byte(`{"content":"` + strings.Repeat("All work and no play. ", 10_000) + `"}`)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)
-	tools := []*lathe.ToolSpec{{Name: "f", Schema: schema}, {Name: "g", Schema: schema}}
+	hash := Tools([]*lathe.ToolSpec{{Name: "f", Schema: schema}, {Name: "g", Schema: schema}})
 	s := sampling(0.2, 100)
 	p := NewPrompt("m")
 	p.Add(conversation()...)
@@ -32,7 +32,7 @@ func TestAllocations(t *testing.T) {
 		{"ArgsPreview full large", 2, func() { ArgsPreview(large, Full, nil) }},
 		{"ArgsPreview broken", 2, func() { ArgsPreview(small[:50], Compat, nil) }},
 		{"ArgsDigest", 2, func() { ArgsDigest("run", "call", "tool", schema, small) }},
-		{"Prompt.Sum", 3, func() { p.Sum(s, tools, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
+		{"Prompt.Sum", 2, func() { p.Sum(s, hash, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) }},
 		{"Prompt.Add", 0, func() { p.Add(next...) }},
 	}
 	for _, tt := range tests {
@@ -72,7 +72,7 @@ func BenchmarkPromptTurn(b *testing.B) {
 	for range 200 {
 		p.Add(lathe.User(text))
 	}
-	tools := []*lathe.ToolSpec{{Name: "f"}, {Name: "g"}}
+	tools := Tools([]*lathe.ToolSpec{{Name: "f"}, {Name: "g"}})
 	turn := []lathe.Message{message(lathe.RoleAssistant, lathe.ToolCall{ID: "c", Name: "f", Arguments: smallArgs}),
 		message(lathe.RoleTool, lathe.ToolResult{CallID: "c", Content: text})}
 	b.ReportAllocs()

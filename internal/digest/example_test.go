@@ -18,7 +18,7 @@ func ExampleArgsPreview() {
 func ExamplePrompt() {
 	p := digest.NewPrompt("gpt-4o-mini")
 	p.Add(lathe.User("Hello"))
-	phv1, _ := p.Sum(nil, nil, lathe.ToolChoice{})
+	phv1, _ := p.Sum(nil, digest.NoTools, lathe.ToolChoice{})
 	fmt.Println(phv1)
 	// Output: ba973fa4cbaa090fbe16ea7a545f98c7e596aa363f062ad641697b73a6585f71
 }

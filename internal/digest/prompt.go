@@ -5,7 +5,6 @@ import (
 	"encoding"
 	"encoding/hex"
 	"hash"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -40,15 +39,13 @@ const sumsAtOnce = 4
 // and response_format among them; tools is what [Tools] returns; and tool_choice stands last where
 // there are tools and a choice. So no tools and an empty list of tools are the same.
 type Prompt struct {
-	v1, v2    resumable // after the last message
-	tail      resumable // what Sum works on
-	empty     bool      // no message yet
-	buf       []byte
-	state     []byte
-	sum       [sha256.Size]byte
-	sums      strings.Builder   // memory that hashes share
-	tools     []*lathe.ToolSpec // of the last Sum
-	toolsHash string
+	v1, v2 resumable // after the last message
+	tail   resumable // what Sum works on
+	empty  bool      // no message yet
+	buf    []byte
+	state  []byte
+	sum    [sha256.Size]byte
+	sums   strings.Builder // memory that hashes share
 }
 
 // A resumable is a hash whose state can be copied without allocating, as SHA-256's can.
@@ -62,7 +59,7 @@ func newHash() resumable { return sha256.New().(resumable) }
 
 // NewPrompt returns the Prompt of an empty conversation with the model of that name.
 func NewPrompt(model string) *Prompt {
-	p := &Prompt{v1: newHash(), v2: newHash(), tail: newHash(), toolsHash: Tools(nil)}
+	p := &Prompt{v1: newHash(), v2: newHash(), tail: newHash()}
 	p.Reset(model)
 	return p
 }
@@ -196,15 +193,15 @@ func appendBlobs(b []byte, blobs []lathe.Blob) []byte {
 	return b
 }
 
-// Sum returns phv1 and phv2 of the conversation as it is. A nil s means that no option is set.
-// It does not change the conversation.
-func (p *Prompt) Sum(s *lathe.Sampling, tools []*lathe.ToolSpec, choice lathe.ToolChoice) (v1, v2 string) {
+// Sum returns phv1 and phv2 of the conversation as it is. A nil s means that no option is set. tools is what [Tools] returns of
+// the tools that are offered. It does not change the conversation.
+func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (v1, v2 string) {
 	if s == nil {
 		s = &lathe.Sampling{}
 	}
 	var out [4 * sha256.Size]byte
 	p.finish(out[:2*sha256.Size], p.v1, appendTail1(p.buf[:0], s))
-	p.finish(out[2*sha256.Size:], p.v2, p.appendTail2(p.buf[:0], s, tools, choice))
+	p.finish(out[2*sha256.Size:], p.v2, appendTail2(p.buf[:0], s, tools, choice))
 	if p.sums.Cap()-p.sums.Len() < len(out) {
 		p.sums = strings.Builder{}
 		p.sums.Grow(sumsAtOnce * len(out))
@@ -230,14 +227,10 @@ func (p *Prompt) finish(dst []byte, h resumable, tail []byte) {
 }
 
 // appendTail2 appends what follows the messages in phv2.
-func (p *Prompt) appendTail2(b []byte, s *lathe.Sampling, tools []*lathe.ToolSpec, choice lathe.ToolChoice) []byte {
+func appendTail2(b []byte, s *lathe.Sampling, tools string, choice lathe.ToolChoice) []byte {
 	b = appendSampling(append(b, `],"sampling":{`...), s)
-	if !slices.Equal(p.tools, tools) {
-		p.tools = slices.Clone(tools)
-		p.toolsHash = Tools(tools)
-	}
-	b = append(append(append(b, `},"tools":"`...), p.toolsHash...), '"')
-	if len(tools) > 0 && choice != (lathe.ToolChoice{}) {
+	b = append(append(append(b, `},"tools":"`...), tools...), '"')
+	if tools != NoTools && choice != (lathe.ToolChoice{}) {
 		b = rawjson.AppendQuote(append(b, `,"tool_choice":{"mode":`...), choice.Mode)
 		b = rawjson.AppendQuote(append(b, `,"name":`...), choice.Name)
 		b = append(b, '}')

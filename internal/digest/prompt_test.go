@@ -52,7 +52,7 @@ func TestPromptVersion1(t *testing.T) {
 	for _, tt := range tests {
 		p := NewPrompt("gpt-4o-mini")
 		p.Add(tt.messages...)
-		if got, _ := p.Sum(tt.sampling, nil, lathe.ToolChoice{}); got != tt.want {
+		if got, _ := p.Sum(tt.sampling, NoTools, lathe.ToolChoice{}); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -80,13 +80,13 @@ func TestPromptIncrementalEqualsFromScratch(t *testing.T) {
 	for n := range len(all) + 1 {
 		scratch := NewPrompt("m")
 		scratch.Add(all[:n]...)
-		want1, want2 := scratch.Sum(sampling(1, 2), tools, choice)
+		want1, want2 := scratch.Sum(sampling(1, 2), Tools(tools), choice)
 		for range 2 { // Sum changes nothing
-			got1, got2 := grown.Sum(sampling(1, 2), tools, choice)
+			got1, got2 := grown.Sum(sampling(1, 2), Tools(tools), choice)
 			if got1 != want1 || got2 != want2 {
 				t.Errorf("after %d messages: %s %s, want %s %s", n, got1, got2, want1, want2)
 			}
-			grown.Sum(nil, nil, lathe.ToolChoice{})
+			grown.Sum(nil, NoTools, lathe.ToolChoice{})
 			grown.Add()
 		}
 		if n < len(all) {
@@ -158,7 +158,7 @@ func TestPromptCovers(t *testing.T) {
 	sum := func(in *input) (string, string) {
 		p := NewPrompt(in.model)
 		p.Add(in.messages...)
-		return p.Sum(&in.sampling, in.tools, in.choice)
+		return p.Sum(&in.sampling, Tools(in.tools), in.choice)
 	}
 	base1, base2 := sum(base())
 	if len(base1) != 64 || len(base2) != 64 || base1 == base2 {
@@ -186,17 +186,17 @@ func TestPromptWithoutTools(t *testing.T) {
 	t.Parallel()
 	p := NewPrompt("m")
 	p.Add(lathe.User("Hello"))
-	_, want := p.Sum(nil, nil, lathe.ToolChoice{})
+	_, want := p.Sum(nil, NoTools, lathe.ToolChoice{})
 	for name, got := range map[string]func() (string, string){
-		"empty":             func() (string, string) { return p.Sum(nil, []*lathe.ToolSpec{}, lathe.ToolChoice{}) },
-		"choice of nothing": func() (string, string) { return p.Sum(nil, nil, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) },
+		"empty":             func() (string, string) { return p.Sum(nil, Tools([]*lathe.ToolSpec{}), lathe.ToolChoice{}) },
+		"choice of nothing": func() (string, string) { return p.Sum(nil, NoTools, lathe.ToolChoice{Mode: lathe.ChoiceAuto}) },
 	} {
 		if _, v2 := got(); v2 != want {
 			t.Errorf("%s: %s, want %s", name, v2, want)
 		}
 	}
-	p.Sum(nil, []*lathe.ToolSpec{{Name: "f"}}, lathe.ToolChoice{})
-	if _, v2 := p.Sum(nil, nil, lathe.ToolChoice{}); v2 != want {
+	p.Sum(nil, Tools([]*lathe.ToolSpec{{Name: "f"}}), lathe.ToolChoice{})
+	if _, v2 := p.Sum(nil, NoTools, lathe.ToolChoice{}); v2 != want {
 		t.Error("the tools of one Sum are in the next")
 	}
 }
@@ -211,7 +211,7 @@ func TestPromptVersion2IsTheHashOfItsText(t *testing.T) {
 	s.Stop = []string{"x", "y"}
 	s.ResponseFormat = json.RawMessage(`{ "type":"json_object" }`)
 	tools := []*lathe.ToolSpec{{Name: "f"}}
-	_, got := p.Sum(s, tools, lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "f"})
+	_, got := p.Sum(s, Tools(tools), lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "f"})
 	want := hash64(`{"prompt_hash_version":"phv2","model":"m","messages":[{"role":"user","content":"Hé"},` +
 		`{"role":"assistant","content":"","tool_calls":[{"id":"c","name":"f","arguments":"{\"a\":1}"},{"id":"d","name":"f","arguments":""}]},` +
 		`{"role":"tool","content":"one","tool_call_id":"c"}],` +
@@ -226,7 +226,7 @@ func TestPromptTemperatureThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	want := hash64(`{"prompt_hash_version":"phv1","model":"m","messages":[],"temperature":null,"max_tokens":1}`)
 	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if got, _ := NewPrompt("m").Sum(sampling(f, 1), nil, lathe.ToolChoice{}); got != want {
+		if got, _ := NewPrompt("m").Sum(sampling(f, 1), NoTools, lathe.ToolChoice{}); got != want {
 			t.Errorf("%v: %s, want %s", f, got, want)
 		}
 	}
@@ -236,13 +236,13 @@ func TestPromptReset(t *testing.T) {
 	t.Parallel()
 	used := NewPrompt("another")
 	used.Add(conversation()...)
-	used.Sum(nil, []*lathe.ToolSpec{{Name: "f"}}, lathe.ToolChoice{})
+	used.Sum(nil, Tools([]*lathe.ToolSpec{{Name: "f"}}), lathe.ToolChoice{})
 	used.Reset("m")
 	used.Add(conversation()...)
 	fresh := NewPrompt("m")
 	fresh.Add(conversation()...)
-	got1, got2 := used.Sum(nil, nil, lathe.ToolChoice{})
-	want1, want2 := fresh.Sum(nil, nil, lathe.ToolChoice{})
+	got1, got2 := used.Sum(nil, NoTools, lathe.ToolChoice{})
+	want1, want2 := fresh.Sum(nil, NoTools, lathe.ToolChoice{})
 	if got1 != want1 || got2 != want2 {
 		t.Errorf("after Reset: got %s and %s, want %s and %s", got1, got2, want1, want2)
 	}

@@ -13,6 +13,9 @@ import (
 // noArguments is the canonical schema of a tool that has none.
 const noArguments = `{"properties":{},"type":"object"}`
 
+// NoTools is what [Tools] returns of an empty list.
+const NoTools = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+
 // Tools returns the hash of the tool definitions that a model receives: a JSON array of
 // {"description", "name", "parameters"}, each in the form of RFC 8785, sorted by name. The order
 // of specs does not matter, and no tools have the hash of "[]". A tool without a schema has that

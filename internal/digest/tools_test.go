@@ -51,3 +51,10 @@ func TestTools(t *testing.T) {
 		t.Error("the hash of two tools of one name depends on their order")
 	}
 }
+
+func TestNoTools(t *testing.T) {
+	t.Parallel()
+	if got := Tools(nil); got != NoTools {
+		t.Errorf("NoTools is %s, and the hash of no tools %s", NoTools, got)
+	}
+}
