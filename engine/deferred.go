@@ -14,6 +14,8 @@ import (
 // published.
 const maxFlushing = 256
 
+var errStorePanicked = errors.New("the store panicked")
+
 // A deferredRun holds the buffered events of a run of durability [Deferred]: those that are published and not stored.
 //
 // The invariant: what is stored is a prefix of the run's events, without gaps. So the buffer is stored as a whole, once, by the
@@ -39,21 +41,28 @@ type deferredRun struct {
 	owned    *claimHandle // nil: the store is not shared
 }
 
-// add buffers ev, or stores it after the buffered events.
-func (r *deferredRun) add(ctx context.Context, ev *event.Event) error {
+// usualEvents is the number of events of a run of one model call, for which the buffer has room from the start.
+const usualEvents = 4
+
+// add buffers ev, or stores it after the buffered events. s is the stamper of the run; its time to store begins when the store
+// is called.
+func (r *deferredRun) add(s *stamper, ev *event.Event) error {
 	must := r.mustPersist(ev.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open {
-		return r.engine.put(ctx, r.owned, r.runID, ev.ID-1, []event.Event{*ev})
+		return r.engine.put(s.within(), r.owned, r.runID, ev.ID-1, []event.Event{*ev})
+	}
+	if r.buffered == nil {
+		r.buffered = make([]event.Event, 0, usualEvents)
 	}
 	if r.buffered = append(r.buffered, *ev); must {
-		return r.flush(ctx)
+		return r.flush(s.within())
 	}
 	if loop.Ended(ev.Data) != nil {
 		r.open = false
 		r.owned.saw(0, true) // there is no claim to release
-		r.engine.storeLater(ctx, r.runID, r.buffered)
+		r.engine.storeLater(s.unending, r.runID, r.buffered)
 	}
 	return nil
 }
@@ -147,7 +156,7 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 	defer r.mu.Unlock()
 	defer func() {
 		if recover() != nil { // its value may hold content
-			err = errors.New("the store panicked")
+			err = errStorePanicked
 		}
 	}()
 	if !r.open {
@@ -156,9 +165,8 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 	return r.flush(ctx)
 }
 
-// storeLater stores a run that ends, in the background.
+// storeLater stores a run that ends, in the background. ctx must never end.
 func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
-	ctx = context.WithoutCancel(ctx)
 	if e.opts.FlushBeforeEnd {
 		e.storeWhole(ctx, runID, events)
 		return
@@ -186,7 +194,7 @@ func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Ev
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
 	within := lazy.Timeout(ctx, e.opts.StoreTimeout)
 	defer within.Cancel()
-	err := errors.New("the store panicked")
+	err := errStorePanicked
 	func() {
 		defer func() { _ = recover() }() // its value may hold content
 		_, err = e.opts.Store.Append(within, runID, 0, events...)

@@ -218,6 +218,7 @@ type stamper struct {
 	run       *lathe.RunInfo // of in
 	cancel    context.CancelCauseFunc
 	unending  context.Context // of appends; nil until the first one
+	appending *lazy.Deadline  // of the append that is under way; nil: nothing has needed it
 	own       []event.Sink
 	log       store.Store  // nil: the events of the run are not stored
 	owned     *claimHandle // nil: the store is not shared
@@ -303,9 +304,8 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	if s.unending == nil {
 		s.unending = context.WithoutCancel(ctx)
 	}
-	within := lazy.Timeout(s.unending, s.engine.opts.StoreTimeout)
-	defer within.Cancel()
-	if err := s.append(within, ev); err != nil {
+	defer s.endAppend()
+	if err := s.append(ev); err != nil {
 		if s.step != nil { // the step is repeated
 			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
 			s.cancel(s.lost)
@@ -328,8 +328,25 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	}
 }
 
+// within returns the context of the append that is under way: it ends after StoreTimeout. It is made when the audit, a recorder or the
+// store is first called, since most events of a deferred run are only buffered.
+func (s *stamper) within() context.Context {
+	if s.appending == nil {
+		s.appending = lazy.Timeout(s.unending, s.engine.opts.StoreTimeout)
+	}
+	return s.appending
+}
+
+// endAppend ends the context that within returned.
+func (s *stamper) endAppend() {
+	if s.appending != nil {
+		s.appending.Cancel()
+		s.appending = nil
+	}
+}
+
 // append has ev audited and appends it. An append that panics has failed.
-func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
+func (s *stamper) append(ev *event.Event) (err error) {
 	who := "the audit"
 	defer func() {
 		if recover() != nil { // its value may hold content
@@ -337,14 +354,14 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 		}
 	}()
 	if audit := s.engine.opts.Audit; audit != nil {
-		if err := audit(ctx, s.run, *ev); err != nil {
+		if err := audit(s.within(), s.run, *ev); err != nil {
 			return err
 		}
 	}
 	who = "a recorder"
 	for _, sink := range s.own {
 		if r, ok := sink.(Recorder); ok {
-			if err := r.Record(ctx, *ev); err != nil {
+			if err := r.Record(s.within(), *ev); err != nil {
 				return err
 			}
 		}
@@ -353,9 +370,9 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 	case s.log == nil:
 		return nil
 	case s.deferred != nil:
-		return s.deferred.add(ctx, ev)
+		return s.deferred.add(s, ev)
 	}
-	return s.engine.put(ctx, s.owned, s.run.RunID, s.last, []event.Event{*ev})
+	return s.engine.put(s.within(), s.owned, s.run.RunID, s.last, []event.Event{*ev})
 }
 
 // put appends events to the log, as the holder of the claim where there is one.
