@@ -110,7 +110,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 	var size int64
 	events := make([]event.Event, len(j.events))
 	for i := range j.events {
-		e, err := clone(shrink(j.events[i]))
+		e, err := clone(shrink(j.events[i]), &s.inputs)
 		if err != nil {
 			return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
 		}

@@ -35,6 +35,7 @@ type Memory struct {
 
 	mu       sync.RWMutex
 	kept     journals
+	inputs   inputs
 	nodes    map[string]advertised // by name
 	watchers watchers
 }
@@ -129,7 +130,7 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	copies := make([]event.Event, len(events))
 	var size int64
 	for i := range events {
-		c, err := clone(events[i])
+		c, err := clone(events[i], &s.inputs)
 		if err != nil {
 			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 		}
@@ -204,7 +205,7 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 				yield(event.Event{}, err)
 				return
 			}
-			c, err := clone(e)
+			c, err := clone(e, nil)
 			if err != nil {
 				yield(event.Event{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err})
 				return

@@ -1,22 +1,51 @@
 package store
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 )
 
+// maxSharedInput bounds the input, in bytes, that a store holds for the copies of later runs.
+const maxSharedInput = 16 << 10
+
+// An inputs is the last input of a run that a store has kept. Most runs have the same one, byte for byte, so that their copies share it:
+// what a store keeps is never changed, and a reader gets a copy of its own. It may be used by several goroutines at once.
+type inputs struct {
+	last atomic.Pointer[json.RawMessage]
+}
+
+// keep returns a copy of input.
+func (k *inputs) keep(input json.RawMessage) json.RawMessage {
+	if len(input) == 0 || len(input) > maxSharedInput {
+		return slices.Clone(input)
+	}
+	if last := k.last.Load(); last != nil && bytes.Equal(*last, input) {
+		return *last
+	}
+	kept := slices.Clip(slices.Clone(input))
+	k.last.Store(&kept)
+	return kept
+}
+
 // clone returns an event that shares nothing with e that could change. A finished run's Result is
-// for its caller and is not kept, as in every store.
-func clone(e event.Event) (event.Event, error) {
+// for its caller and is not kept, as in every store. The input of a run is kept by shared; nil: it is copied.
+func clone(e event.Event, shared *inputs) (event.Event, error) {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		c := *d
 		c.Messages = cloneMessages(d.Messages)
-		c.Input, c.Labels, c.Retention = slices.Clone(d.Input), maps.Clone(d.Labels), clonePointer(d.Retention)
+		if c.Labels, c.Retention = maps.Clone(d.Labels), clonePointer(d.Retention); shared != nil {
+			c.Input = shared.keep(d.Input)
+		} else {
+			c.Input = slices.Clone(d.Input)
+		}
 		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d

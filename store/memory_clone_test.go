@@ -1,0 +1,81 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// Runs with the same input share one copy of it, which neither the caller of Append nor a reader can change.
+func TestMemorySharesTheInputsOfRuns(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), NewMemory(nil)
+	add := func(id, input string) {
+		e := event.Event{ID: 1, RunID: id, Data: &event.RunStarted{Input: json.RawMessage(input)}}
+		if _, err := s.Append(ctx, id, 0, e); err != nil {
+			t.Fatal(err)
+		}
+		clear(e.Data.(*event.RunStarted).Input)
+	}
+	read := func(id string) json.RawMessage {
+		for e, err := range s.Read(ctx, id, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e.Data.(*event.RunStarted).Input
+		}
+		return nil
+	}
+	kept := func(id string) json.RawMessage { return s.kept.runs[id].events[0].Data.(*event.RunStarted).Input }
+	const small = `{"version":1}`
+	large := `"` + strings.Repeat("x", maxSharedInput) + `"`
+	for id, input := range map[string]string{"a": small, "b": small, "c": `{"version":2}`, "d": large, "e": large, "f": ""} {
+		add(id, input)
+		got := read(id)
+		if string(got) != input {
+			t.Fatalf("%s: %.40q, want %.40q", id, got, input)
+		}
+		clear(append(got[:0:cap(got)], got...))
+		if again := read(id); string(again) != input {
+			t.Errorf("%s: a reader has changed the log to %.40q", id, again)
+		}
+	}
+	add("g", small)
+	add("h", small)
+	if &kept("g")[0] != &kept("h")[0] {
+		t.Error("the same input is stored twice")
+	}
+	if cap(kept("g")) != len(small) {
+		t.Error("an append would write into what several runs share")
+	}
+	if &kept("d")[0] == &kept("e")[0] {
+		t.Error("the store holds a large input for later runs")
+	}
+}
+
+func TestMemorySharesInputsAmongGoroutines(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), NewMemory(nil)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for k := range 50 {
+				id, input := fmt.Sprint(i, "-", k), bytes.Repeat([]byte{byte('0' + i%2)}, 100)
+				if _, err := s.Append(ctx, id, 0, event.Event{ID: 1, RunID: id, Data: &event.RunStarted{Input: input}}); err != nil {
+					t.Error(err)
+				}
+				for e, err := range s.Read(ctx, id, 0) {
+					if err != nil || !bytes.Equal(e.Data.(*event.RunStarted).Input, input) {
+						t.Errorf("%v: %s, want %s", err, e.Data.(*event.RunStarted).Input, input)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
