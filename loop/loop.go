@@ -17,6 +17,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -63,6 +64,9 @@ type Loop struct {
 	name     string          // of the model, as it says it
 	opts     Options
 	runs     sync.Pool // of *run
+	started  atomic.Pointer[startJSON]
+	// lastStart is what the last run was started from.
+	lastStart atomic.Pointer[json.RawMessage]
 	// retention is what RunStarted says; nil: nothing.
 	retention *event.RunRetention
 }

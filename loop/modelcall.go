@@ -129,11 +129,12 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 
 func (c *modelCall) newCallEvents() *callEvents {
 	r := c.run
-	if r.usedCalls == len(r.record.calls) {
+	if len(r.record.calls) == 0 {
 		return &callEvents{}
 	}
-	r.usedCalls++
-	return &r.record.calls[r.usedCalls-1]
+	e := &r.record.calls[0]
+	r.record.calls = r.record.calls[1:]
+	return e
 }
 
 func (r *record) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }

@@ -38,22 +38,6 @@ type start struct {
 	Client      json.RawMessage   `json:"client,omitempty"`
 }
 
-// start returns what a later process needs to resume a run of in.
-func (in *Input) start() (json.RawMessage, error) {
-	version := startPlain
-	if len(in.HostedTools) > 0 || len(in.Betas) > 0 || in.APIVersion != "" {
-		version = startVersion
-	}
-	b, err := json.Marshal(&start{Version: version, Depth: in.Run.Depth,
-		ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
-		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides, Client: in.Client,
-		HostedTools: in.HostedTools, Betas: in.Betas, APIVersion: in.APIVersion})
-	if err != nil {
-		return nil, fmt.Errorf("the run could not be resumed later: %w", err)
-	}
-	return b, nil
-}
-
 // readStart reads what start wrote. Without it the run cannot be resumed, which is no error here.
 func readStart(raw json.RawMessage) (*start, error) {
 	s := &start{}

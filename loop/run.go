@@ -45,6 +45,7 @@ type run struct {
 	from    resumption
 	closing closing
 	call    modelCall
+	scratch []byte // of the encoder of the run's start; its memory is reused
 	*record
 }
 
@@ -70,27 +71,64 @@ type resumption struct {
 	tail     int      // where the answers of these calls begin in the history
 }
 
-// A record is the part of a run that outlives it: events and the result. One allocation holds
-// what a short run needs of each.
+// A record is the part of a run that outlives it: events and the result. It is allocated together with what a short run needs of
+// each, as a toolRecord or a relayRecord.
 type record struct {
-	info       lathe.RunInfo
-	runOpts    tool.RunOptions
-	result     event.Result
-	timeout    timeoutError
-	opened     event.RunStarted
-	finished   event.RunFinished
-	calls      [2]callEvents
-	usedCalls  int
-	traceSpace [2]event.TurnTrace
-	history    [growth + 2]lathe.Message
+	info     lathe.RunInfo
+	runOpts  tool.RunOptions
+	result   event.Result
+	timeout  timeoutError
+	opened   event.RunStarted
+	finished event.RunFinished
+	calls    []callEvents // not used yet
+}
+
+// A toolRecord has room for two model calls.
+type toolRecord struct {
+	record
+	calls   [2]callEvents
+	trace   [2]event.TurnTrace
+	history [growth + 2]lathe.Message
+}
+
+// A relayRecord has room for one model call: a relayed run is one turn.
+type relayRecord struct {
+	record
+	calls   [1]callEvents
+	trace   [1]event.TurnTrace
+	history [relayGrowth + 2]lathe.Message
+}
+
+// newRecord returns the record of a run of in, with the history that it begins with.
+func newRecord(in *Input) (*record, []lathe.Message) {
+	given := in.history()
+	if in.Relay != nil {
+		r := &relayRecord{}
+		r.record.calls, r.result.Trace = r.calls[:], r.trace[:0]
+		return &r.record, withRoom(r.history[:0], given, relayGrowth)
+	}
+	r := &toolRecord{}
+	r.record.calls, r.result.Trace = r.calls[:], r.trace[:0]
+	return &r.record, withRoom(r.history[:0], given, growth)
+}
+
+// withRoom returns the messages in space, or in new memory where they and more messages have no room in it.
+func withRoom(space, messages []lathe.Message, more int) []lathe.Message {
+	if n := len(messages) + more; n > cap(space) {
+		space = make([]lathe.Message, 0, n)
+	}
+	return append(space, messages...)
 }
 
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer than %v", e.after) }
 
-// growth is how many messages a history has room for before it moves: three turns of one call.
-const growth = 7
+// growth is how many messages a history has room for before it moves: three turns of one call. A relayed run adds one message.
+const (
+	growth      = 7
+	relayGrowth = 1
+)
 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	if in == nil {
@@ -109,8 +147,9 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	}
 	r.prompt.Reset(l.name)
 	r.loop, r.in, r.out.yield, r.from.stale = l, in, yield, stale
-	r.record = &record{info: in.Run}
-	r.result.Trace = r.traceSpace[:0]
+	var history []lathe.Message
+	r.record, history = newRecord(in)
+	r.info = in.Run
 	r.settings, r.limits = l.opts.Settings, l.opts.Limits
 	if in.Settings != nil {
 		r.settings = *in.Settings
@@ -123,7 +162,7 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 	r.fallbacks = r.settings.FallbackRetryCount
 	r.req = lathe.Request{
 		Model:       l.opts.Model,
-		Messages:    append(r.roomFor(len(in.history())+growth), in.history()...),
+		Messages:    history,
 		Sampling:    l.opts.Sampling,
 		Overrides:   overrides(in.Overrides, l.opts.Overrides),
 		Relay:       in.Relay,
@@ -147,13 +186,8 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 	return slices.Concat(ofRun, ofLoop)
 }
 
-// roomFor returns an empty history with room for n messages, in the record where that is enough.
-func (r *record) roomFor(n int) []lathe.Message {
-	if n > len(r.history) {
-		return make([]lathe.Message, 0, n)
-	}
-	return r.history[:0]
-}
+// maxScratch bounds the scratch buffer, in bytes, that the next run takes over.
+const maxScratch = 16 << 10
 
 // release gives r's buffers to the next run.
 func (l *Loop) release(r *run) {
@@ -161,7 +195,12 @@ func (l *Loop) release(r *run) {
 	clear(open[:cap(open)])
 	clear(asked[:cap(asked)])
 	r.work.Close()
+	scratch := r.scratch
+	if cap(scratch) > maxScratch {
+		scratch = nil
+	}
 	*r = run{
+		scratch: scratch[:0],
 		prompt:  promptHash{Prompt: r.prompt.Prompt},
 		out:     output{emit: r.out.emit},
 		closing: closing{run: r},
@@ -240,7 +279,7 @@ func (r *run) begin() {
 		}
 	case r.in.Park:
 		var err error
-		if r.opened.Input, err = r.in.start(); err != nil {
+		if r.opened.Input, err = r.startInput(); err != nil {
 			r.from.stale = err
 		}
 		fallthrough
