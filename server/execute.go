@@ -48,6 +48,9 @@ func (j *job) sinks(more []event.Sink) []event.Sink {
 	if j.track != nil {
 		first = append(first, j.track)
 	}
+	if first == nil {
+		return more
+	}
 	return append(first, more...)
 }
 
@@ -59,6 +62,9 @@ type inflightRun struct {
 	detach bool
 	once   sync.Once
 	id     string
+	// detachRequest ends the watch of the request that began the run, whose end calls quit on a goroutine of its own. A caller that calls
+	// quit or leaves no run behind calls it first.
+	detachRequest func() bool
 
 	mu      sync.Mutex
 	clients int           // that wait for the run; without any it is cancelled
@@ -108,6 +114,7 @@ func (f *inflightRun) isDone() bool {
 func (ex *executor) runInline(ctx context.Context, c *caller, j *job, sinks ...event.Sink) *event.Result {
 	ctx, f := ex.register(ctx, c, j, nil)
 	defer f.cancel(context.Canceled)
+	defer f.detachRequest() // the run has ended: the end of the request need not start a goroutine
 	var res *event.Result
 	defer func() {
 		if res == nil { // it panicked
@@ -149,6 +156,7 @@ func (ex *executor) start(ctx context.Context, c *caller, j *job, wake func(), s
 		f.finish(ex.execute(ctx, j, sinks))
 	}()
 	return f, func() {
+		f.detachRequest()
 		f.quit()
 		<-gone
 	}, nil
@@ -194,7 +202,7 @@ func (ex *executor) register(ctx context.Context, c *caller, j *job, wake func()
 	if j.track != nil {
 		j.track.cancel = func() { f.cancel(context.Canceled) }
 	}
-	context.AfterFunc(asked, f.quit) // which ends with its request
+	f.detachRequest = context.AfterFunc(asked, f.quit)
 	ex.inflight.add(f)
 	if ex.stopped.Err() != nil { // before it could be found
 		f.cancel(context.Cause(ex.stopped))

@@ -57,7 +57,6 @@ const (
 	measureCPU    = "CPU µs"
 	measureAllocs = "allocations"
 	measureKiB    = "KiB allocated"
-	measureWall   = "wall µs"
 	measureRSS    = "KiB resident"
 )
 
@@ -69,9 +68,6 @@ type lane struct {
 	most int
 	// prepare makes what the operation of a size needs; stop, which may be nil, frees it.
 	prepare func(size int) (op func() error, stop func(), err error)
-	// others is the CPU time of other processes that work for the operation; nil: there are none.
-	others func() time.Duration
-	wall   bool // measure wall time, too: the operation waits for a disk or for another process
 }
 
 // operations measures the lanes in this process: at each size, in alternation.
@@ -85,7 +81,7 @@ func (s *settings) operations(c *Chart, panel string, sizes []int, lanes []lane)
 }
 
 // A figure is what one operation costs.
-type figure struct{ cpu, allocs, kib, wall float64 }
+type figure struct{ cpu, allocs, kib float64 }
 
 func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error {
 	type runner struct {
@@ -107,7 +103,7 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 		if stop != nil {
 			defer stop()
 		}
-		first, err := measure(op, 1, l.others) // warm
+		first, err := measure(op, 1) // warm
 		if err != nil {
 			return fmt.Errorf("%s at %d: %w", l.name, size, err)
 		}
@@ -115,7 +111,7 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 	}
 	for range s.rounds {
 		for _, r := range rs {
-			f, err := measure(r.op, r.times, r.others)
+			f, err := measure(r.op, r.times)
 			if err != nil {
 				return fmt.Errorf("%s at %d: %w", r.name, size, err)
 			}
@@ -124,10 +120,6 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 	}
 	for _, r := range rs {
 		c.add(panel, r.name, measureCPU, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.cpu }))
-		if r.wall {
-			c.add("", panel+", "+r.name, measureWall, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.wall }))
-			continue
-		}
 		c.add("", r.name, measureAllocs, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.allocs }))
 		c.add("", r.name, measureKiB, r.peer, float64(size), middle(r.got, func(f figure) float64 { return f.kib }))
 	}
@@ -135,24 +127,20 @@ func (s *settings) atSize(c *Chart, panel string, size int, lanes []lane) error 
 }
 
 // measure returns the cost of one of n operations, with the garbage collection that they cause.
-func measure(op func() error, n int, others func() time.Duration) (figure, error) {
+func measure(op func() error, n int) (figure, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if others == nil {
-		others = func() time.Duration { return 0 }
-	}
-	start, began := cpuTime()+others(), time.Now()
+	start := cpuTime()
 	for range n {
 		if err := op(); err != nil {
 			return figure{}, err
 		}
 	}
-	wall := time.Since(began)
-	cpu := cpuTime() + others() - start
+	cpu := cpuTime() - start
 	runtime.ReadMemStats(&after)
 	per := func(v float64) float64 { return v / float64(n) }
-	return figure{per(float64(cpu.Nanoseconds()) / 1e3), per(float64(after.Mallocs - before.Mallocs)), per(float64(after.TotalAlloc-before.TotalAlloc) / 1024), per(float64(wall.Nanoseconds()) / 1e3)}, nil
+	return figure{per(float64(cpu.Nanoseconds()) / 1e3), per(float64(after.Mallocs - before.Mallocs)), per(float64(after.TotalAlloc-before.TotalAlloc) / 1024)}, nil
 }
 
 // middle is the median.
