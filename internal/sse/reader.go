@@ -21,7 +21,10 @@ type Options struct {
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
-	bufSize         = 32 << 10
+	// A Reader begins with a buffer of smallSize, which a stream that sends event by event never fills: of many open streams most
+	// are idle. It takes one of bufSize for a stream that fills it, which has more to read at once.
+	smallSize = 2 << 10
+	bufSize   = 32 << 10
 	// maxPooled is the largest buffer that goes back to the pool.
 	maxPooled = 256 << 10
 	// maxTypes and maxTypeLen bound the event types whose strings a Reader keeps.
@@ -30,7 +33,21 @@ const (
 	maxEmptyReads = 100
 )
 
-var bufs = sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }}
+// The buffers of Readers: those of smallSize, and those of bufSize to maxPooled.
+var (
+	smallBufs = sync.Pool{New: func() any { b := make([]byte, smallSize); return &b }}
+	bufs      = sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }}
+)
+
+// putBuf gives a buffer back that nothing holds.
+func putBuf(b *[]byte) {
+	switch n := len(*b); {
+	case n == smallSize:
+		smallBufs.Put(b)
+	case n <= maxPooled:
+		bufs.Put(b)
+	}
+}
 
 // A Reader reads events from a stream. It is used by one goroutine at a time.
 type Reader struct {
@@ -41,6 +58,7 @@ type Reader struct {
 	pos, end int   // the unread bytes of buf
 	scanned  int   // bytes before it hold no line end, from pos on
 	cr       int   // the next CR in the unread bytes, -1: none
+	filled   bool  // the last read filled buf to its end
 	err      error // of src, once it has failed or ended
 	fail     error // what every further Next returns
 
@@ -89,8 +107,8 @@ func (r *Reader) Reset(src io.Reader) {
 // Release gives the Reader's buffer back. The last event's data is no longer valid; only Reset
 // may follow.
 func (r *Reader) Release() {
-	if r.buf != nil && len(*r.buf) <= maxPooled {
-		bufs.Put(r.buf)
+	if r.buf != nil {
+		putBuf(r.buf)
 	}
 	if cap(r.held) > maxPooled {
 		r.held = nil
@@ -259,7 +277,7 @@ func (r *Reader) fill() error {
 		return r.err
 	}
 	if r.buf == nil {
-		r.buf = bufs.Get().(*[]byte)
+		r.buf = smallBufs.Get().(*[]byte)
 	}
 	if r.inBuf {
 		r.held = append(r.held[:0], r.data...)
@@ -275,15 +293,14 @@ func (r *Reader) fill() error {
 		r.scanned -= r.pos
 		r.pos = 0 // there is no CR in the unread bytes, or line would have taken it
 	}
-	if r.end == len(buf) {
-		grown := make([]byte, 2*len(buf))
-		copy(grown, buf)
-		buf, r.buf = grown, &grown
+	if r.end == len(buf) || r.filled && len(buf) < bufSize {
+		buf = r.grow()
 	}
 	for range maxEmptyReads {
 		n, err := r.src.Read(buf[r.end:])
 		from := r.end
 		r.end += n
+		r.filled = r.end == len(buf)
 		r.err = err
 		if n > 0 {
 			r.findCR(from)
@@ -298,6 +315,21 @@ func (r *Reader) fill() error {
 	}
 	r.err = io.ErrNoProgress
 	return r.err
+}
+
+// grow moves the unread bytes, which begin at the start of the buffer, to a larger one, and returns it. The data of the event that
+// is being read has left the old buffer, and that of earlier events is no longer valid.
+func (r *Reader) grow() []byte {
+	old := r.buf
+	if len(*old) < bufSize {
+		r.buf = bufs.Get().(*[]byte)
+	} else {
+		grown := make([]byte, 2*len(*old))
+		r.buf = &grown
+	}
+	copy(*r.buf, (*old)[:r.end])
+	putBuf(old)
+	return *r.buf
 }
 
 // field takes in a line that is not blank. It reports whether the event is within MaxEvent.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -354,4 +355,50 @@ func FuzzReaderCuts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A stream that sends event by event keeps a small buffer, and one that fills it gets a large one.
+func TestReaderBufferGrowsWithTheReads(t *testing.T) {
+	t.Parallel()
+	var slow pieces
+	for range 1000 {
+		slow = append(slow, []byte("data: "+strings.Repeat("x", 300)+"\n\n"))
+	}
+	r := NewReader(&slow, nil)
+	for range 1000 {
+		if _, err := r.Next(); err != nil || len(*r.buf) != smallSize {
+			t.Fatalf("a buffer of %d bytes, %v; want %d", len(*r.buf), err, smallSize)
+		}
+	}
+	r.Reset(strings.NewReader(strings.Repeat("data: x\n\n", smallSize)))
+	for range 2 * smallSize / len("data: x\n\n") {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(*r.buf) < bufSize {
+		t.Errorf("a buffer of %d bytes after full reads; want at least %d", len(*r.buf), bufSize)
+	}
+	r.Release()
+}
+
+// Readers exchange buffers through the pools, also while they grow, and none writes into a buffer that another one reads.
+func TestReadersShareNoBuffer(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for round := range 6 {
+				want := strings.Repeat(string(rune('a'+i)), 100+round*15_000)
+				r := NewReader(strings.NewReader("data: 1\n\ndata: 2\ndata: "+want+"\n\ndata: "+want+"\n\n"), nil)
+				for _, data := range []string{"1", "2\n" + want, want} {
+					if e, err := r.Next(); err != nil || string(e.Data) != data {
+						t.Errorf("reader %d: %.40q, %v; want %.40q", i, e.Data, err, data)
+					}
+				}
+				r.Release()
+			}
+		})
+	}
+	wg.Wait()
 }
