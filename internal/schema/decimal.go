@@ -6,7 +6,7 @@ import (
 )
 
 // A decimal is (-)m / 10^scale, with m of at most maxFigures figures and the smallest scale of at
-// least 0 that serves. What does not fit is not a decimal: the library decides about it.
+// least 0 that serves. What does not fit is not a decimal: package jsonschema decides about it.
 type decimal struct {
 	m     uint64
 	scale int

@@ -3,16 +3,15 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // Most values that are not valid are objects in which one or two members are wrong. A diagnosis
-// asks the library about those members alone, and about the object as such with its members'
-// values left out. What the library says of the parts is what it says of the whole.
+// checks those members alone, and the object as such with its members' values left out. What is wrong
+// with the parts is what is wrong with the whole.
 
 // A diagnosis collects what is wrong with the parts of a value.
 type diagnosis struct {
@@ -30,27 +29,21 @@ func (s *Schema) diagnose(value []byte) []Violation {
 	return tidy(d.found)
 }
 
-// value diagnoses a value that n may not admit. It reports false where the library cannot say.
+// value diagnoses a value that n may not admit. It reports false where it cannot say.
 func (d *diagnosis) value(n *node, raw []byte) bool {
 	if raw[0] == '{' && n.shell != nil {
 		return d.object(n, raw)
 	}
 	v, ok := decode(raw)
-	return ok && d.ask(n.from, v)
+	if ok {
+		d.check(n.from, v)
+	}
+	return ok
 }
 
-// ask notes what the library says about a value.
-func (d *diagnosis) ask(s *jsonschema.Schema, v any) bool {
-	err := s.Validate(v)
-	if err == nil {
-		return true
-	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return false
-	}
-	d.found = appendViolations(d.found, d.path, invalid, d.metadata)
-	return true
+// check notes what is wrong with a value.
+func (d *diagnosis) check(s *jsonschema.Schema, v any) {
+	d.found = appendViolations(d.found, d.path, s.Validate(v), d.metadata)
 }
 
 func (d *diagnosis) object(n *node, raw []byte) bool {
@@ -97,7 +90,8 @@ func (d *diagnosis) object(n *node, raw []byte) bool {
 		name, _ := plainName(key)
 		names[string(name)] = nil
 	}
-	return d.ask(n.shell, names)
+	d.check(n.shell, names)
+	return true
 }
 
 // member diagnoses the value of one member.
@@ -127,7 +121,7 @@ func (n *node) newShell(s *jsonschema.Schema) *jsonschema.Schema {
 		len(n.all)+len(n.any)+len(n.one) > 0 || n.not != nil || n.test != nil {
 		return nil
 	}
-	shell, anything := blank(s), blank(s)
+	shell, anything := s.Empty(), s.Empty()
 	yes := true
 	anything.Bool = &yes
 	shell.Required, shell.MinProperties, shell.MaxProperties = s.Required, s.MinProperties, s.MaxProperties
@@ -145,7 +139,7 @@ func (n *node) newShell(s *jsonschema.Schema) *jsonschema.Schema {
 	return shell
 }
 
-// decode builds a value as the library wants it.
+// decode builds a value as package jsonschema checks it.
 func decode(raw []byte) (v any, ok bool) {
 	switch raw[0] {
 	case 'n':

@@ -3,8 +3,8 @@ package schema
 import "github.com/lathe-run/lathe/internal/rawjson"
 
 // The fast path walks the text of a value once, beside the schema's nodes, without building
-// anything. Its "valid" is final. Anything else is decided by the library, which also reports what is
-// wrong, so that a shortcut can only cost time.
+// anything. Its "valid" is final. Anything else is decided by package jsonschema, which also
+// reports what is wrong, so that a shortcut can only cost time.
 
 // The limits of the fast path. Beyond them it is unsure.
 const (

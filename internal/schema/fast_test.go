@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// tally counts what the fast path settles, and fails where it contradicts the library.
+// tally counts what the fast path settles, and fails where it contradicts the whole check.
 type tally struct{ valid, fast int }
 
 func (c *tally) add(t *testing.T, name string, s *Schema, value []byte) {
@@ -17,12 +17,12 @@ func (c *tally) add(t *testing.T, name string, s *Schema, value []byte) {
 	fast, _ := s.fast.decide(value)
 	switch {
 	case fast == yes && slow != nil:
-		t.Errorf("%s: %s: the fast path says valid, the library %v", name, value, slow)
+		t.Errorf("%s: %s: the fast path says valid, the whole check %v", name, value, slow)
 	case fast == no && slow == nil:
-		t.Errorf("%s: %s: the fast path says not valid, the library valid", name, value)
+		t.Errorf("%s: %s: the fast path says not valid, the whole check valid", name, value)
 	}
 	if got := s.Validate(value); !slices.Equal(got, slow) {
-		t.Errorf("%s: %s: got %v, the library says %v", name, value, got, slow)
+		t.Errorf("%s: %s: got %v, the whole check says %v", name, value, got, slow)
 	}
 	if got, want := s.ValidateArguments(value), s.addFolded(value, slices.Clone(slow)); !slices.Equal(got, want) {
 		t.Errorf("%s: %s: as arguments %v, want %v", name, value, got, want)
@@ -147,7 +147,7 @@ func BenchmarkValid(b *testing.B) {
 			}
 		}
 	})
-	b.Run("library", func(b *testing.B) {
+	b.Run("check", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if s.check(value) != nil {
@@ -167,7 +167,7 @@ func BenchmarkInvalid(b *testing.B) {
 			}
 		}
 	})
-	b.Run("library", func(b *testing.B) {
+	b.Run("check", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if s.check(value) == nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )

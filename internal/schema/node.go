@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"math/big"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
 // kinds is a set of JSON types.
@@ -107,22 +107,19 @@ func (b builder) node(s *jsonschema.Schema) *node {
 	case s.Bool != nil:
 		n.free, n.never = *s.Bool, !*s.Bool
 		return n
-	case s.DraftVersion == 7 && s.Ref != nil:
+	case s.Draft == jsonschema.Draft7 && s.Ref != nil:
 		n.all, n.bare = []*node{b.node(s.Ref)}, true
-		return n
-	case s.DraftVersion != 7 && s.DraftVersion != 2020:
-		n.unsure = anyKind
 		return n
 	}
 	n.unsure = unsureOf(s)
-	if s.Types != nil && !s.Types.IsEmpty() {
+	if s.Types != 0 {
 		n.allow = kindsOf(s.Types)
 	}
 	if s.Const != nil {
 		n.constant = newChoices([]any{*s.Const})
 	}
 	if s.Enum != nil {
-		n.enum = newChoices(s.Enum.Values)
+		n.enum = newChoices(s.Enum)
 	}
 	n.readText(s)
 	n.readNumber(s)
@@ -146,7 +143,7 @@ func (b builder) node(s *jsonschema.Schema) *node {
 // unsureOf names the kinds of value about which s has keywords that a node does not know.
 func unsureOf(s *jsonschema.Schema) kinds {
 	var k kinds
-	if s.RecursiveRef != nil || s.DynamicRef != nil || len(s.Extensions) > 0 {
+	if s.DynamicRef != nil {
 		k |= anyKind
 	}
 	if s.Contains != nil || s.UnevaluatedItems != nil {
@@ -156,15 +153,12 @@ func unsureOf(s *jsonschema.Schema) kinds {
 		s.UnevaluatedProperties != nil {
 		k |= isObject
 	}
-	if s.ContentEncoding != nil || s.ContentMediaType != nil || s.ContentSchema != nil {
-		k |= isString
-	}
 	return k
 }
 
-func kindsOf(types *jsonschema.Types) kinds {
+func kindsOf(types jsonschema.Types) kinds {
 	var k kinds
-	for _, name := range types.ToStrings() {
+	for _, name := range types.Names() {
 		switch name {
 		case "null":
 			k |= isNull
@@ -258,23 +252,15 @@ func (n *node) readNumber(s *jsonschema.Schema) {
 }
 
 func (b builder) readArray(n *node, s *jsonschema.Schema) {
-	a := &arrayRules{first: b.nodes(s.PrefixItems), rest: b.node(s.Items2020),
+	a := &arrayRules{first: b.nodes(s.PrefixItems), rest: b.node(s.Items),
 		min: orElse(s.MinItems, 0), max: orElse(s.MaxItems, -1), unique: s.UniqueItems}
-	if s.DraftVersion < 2020 {
-		switch items := s.Items.(type) {
-		case *jsonschema.Schema:
-			a.rest = b.node(items)
-		case []*jsonschema.Schema:
-			a.first = b.nodes(items)
-			switch more := s.AdditionalItems.(type) {
-			case bool:
-				if !more {
-					a.rest = &node{never: true}
-				}
-			case *jsonschema.Schema:
-				a.rest = b.node(more)
-			}
+	switch more := s.AdditionalItems.(type) {
+	case bool:
+		if !more {
+			a.rest = &node{never: true}
 		}
+	case *jsonschema.Schema:
+		a.rest = b.node(more)
 	}
 	if len(a.first) > 0 || a.rest != nil || a.min > 0 || a.max >= 0 || a.unique {
 		n.array = a

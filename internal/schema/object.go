@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
 // objectRules are what a schema asks of an object's members.

@@ -6,7 +6,7 @@ import (
 	"regexp/syntax"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
 // A pattern is a regular expression and, where it is simple enough, its steps: each takes as many

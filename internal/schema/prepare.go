@@ -2,26 +2,20 @@ package schema
 
 import (
 	"iter"
-	"reflect"
 	"slices"
-	"strconv"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
 // metadata are the parts of a schema that messages may show.
 type metadata struct {
-	byLocation map[string]*jsonschema.Schema
-	declared   map[string]bool // every property name that the schema itself writes down
+	declared map[string]bool // every property name that the schema itself writes down
 }
 
-// prepare walks the compiled schema once, before anyone else has it, and returns all its parts. It turns format into the
-// annotation that it is in both drafts; sees to it that a broken type, enum or const does not hide
-// other violations; and replaces propertyNames by a check that reports the right location: the
-// library's own shares memory with locations it writes later. The verdicts stay the library's.
+// prepare walks the compiled schema once, before anyone else has it, and returns all its parts. It sees to it that a broken type,
+// enum or const does not hide other violations. The verdicts stay the same.
 func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
-	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
+	f := &metadata{declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
 	todo := []*jsonschema.Schema{root}
 	var all []*jsonschema.Schema
@@ -33,66 +27,43 @@ func prepare(root *jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 		}
 		seen[s] = true
 		all = append(all, s)
-		f.byLocation[s.Location] = s
 		for name := range s.Properties {
 			f.declared[name] = true
 		}
 		todo = slices.AppendSeq(todo, subschemas(s))
-		s.Format = nil
-		if s.Ref != nil && s.DraftVersion < 2019 {
-			s.Const = nil // before 2019 nothing beside $ref counts; the library forgets this one
-		}
 		for _, only := range separate(s) {
 			seen[only] = true
 			all = append(all, only)
-		}
-		if s.PropertyNames != nil {
-			s.Extensions = append(s.Extensions, propertyNames{s.PropertyNames})
-			s.PropertyNames = nil
 		}
 	}
 	return f, all
 }
 
-// separate moves type, enum and const, at the first of which the library stops, into an allOf.
+// separate moves type, enum and const, at the first of which a check ends, into an allOf.
 func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
-	others := s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
+	others := s.Ref != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Minimum != nil || s.Maximum != nil ||
 		s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil
-	if s.Enum == nil && s.Const == nil && !(s.Types != nil && others) {
+	if s.Enum == nil && s.Const == nil && !(s.Types != 0 && others) {
 		return nil
 	}
-	if s.Types != nil {
-		only := blank(s)
-		only.Types, s.Types = s.Types, nil
+	if s.Types != 0 {
+		only := s.Empty()
+		only.Types, s.Types = s.Types, 0
 		added = append(added, only)
 	}
 	if s.Const != nil {
-		only := blank(s)
+		only := s.Empty()
 		only.Const, s.Const = s.Const, nil
 		added = append(added, only)
 	}
 	if s.Enum != nil {
-		only := blank(s)
+		only := s.Empty()
 		only.Enum, s.Enum = s.Enum, nil
 		added = append(added, only)
 	}
 	s.AllOf = append(s.AllOf, added...)
 	return added
-}
-
-// blank returns a schema that stands where s stands and asks for nothing.
-func blank(s *jsonschema.Schema) *jsonschema.Schema {
-	c := *s
-	v := reflect.ValueOf(&c).Elem()
-	for i := range v.NumField() {
-		switch f := v.Type().Field(i); {
-		case !f.IsExported(), f.Name == "DraftVersion", f.Name == "Location":
-		default:
-			v.Field(i).SetZero()
-		}
-	}
-	return &c
 }
 
 // subschemas yields each schema that s refers to or holds.
@@ -107,15 +78,11 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 			}
 		}
 		putAny := func(v any) {
-			switch v := v.(type) {
-			case *jsonschema.Schema:
-				put(v)
-			case []*jsonschema.Schema:
-				put(v...)
+			if sub, isSchema := v.(*jsonschema.Schema); isSchema {
+				put(sub)
 			}
 		}
-		put(s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains,
-			s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.ContentSchema)
+		put(s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.Contains, s.Items, s.UnevaluatedItems, s.UnevaluatedProperties)
 		if s.DynamicRef != nil {
 			put(s.DynamicRef.Ref)
 		}
@@ -123,7 +90,6 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 		put(s.AnyOf...)
 		put(s.OneOf...)
 		put(s.PrefixItems...)
-		putAny(s.Items)
 		putAny(s.AdditionalItems)
 		putAny(s.AdditionalProperties)
 		for _, sub := range s.Properties {
@@ -138,29 +104,5 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 		for _, sub := range s.Dependencies {
 			putAny(sub)
 		}
-		for _, ext := range s.Extensions {
-			if names, isNames := ext.(propertyNames); isNames {
-				put(names.schema)
-			}
-		}
-	}
-}
-
-// propertyNames checks the names of an object's members.
-type propertyNames struct{ schema *jsonschema.Schema }
-
-func (p propertyNames) Validate(ctx *jsonschema.ValidatorContext, v any) {
-	obj, ok := v.(map[string]any)
-	if !ok {
-		return
-	}
-	bad := 0
-	for name := range obj {
-		if p.schema.Validate(name) != nil {
-			bad++
-		}
-	}
-	if bad > 0 {
-		ctx.AddError(&kind.PropertyNames{Property: strconv.Itoa(bad)})
 	}
 }

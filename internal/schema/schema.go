@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
 // The limits of a schema and of the values checked against it.
@@ -47,13 +47,16 @@ type Schema struct {
 func Compile(raw []byte) (*Schema, error) { return compile(raw, nothing{}) }
 
 // A loader answers references to documents outside the schema.
-type loader = jsonschema.URLLoader
+type loader interface {
+	Load(address string) (any, error)
+}
 
 // nothing is the loader that loads nothing.
 type nothing struct{}
 
 var errNoLoading = errors.New("references to other documents are not loaded")
 
+// Load implements loader.
 func (nothing) Load(string) (any, error) { return nil, errNoLoading }
 
 func compile(raw []byte, from loader) (s *Schema, err error) {
@@ -66,15 +69,8 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 			s, err = nil, fmt.Errorf("schema: cannot be compiled: %v", p)
 		}
 	}()
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(draft)
-	c.UseLoader(from)
 	var engine patterns
-	c.UseRegexpEngine(engine.compile)
-	if err := c.AddResource(base, doc); err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	root, err := c.Compile(base)
+	root, err := jsonschema.Compile(base, doc, &jsonschema.Options{Draft: draft, Load: from.Load, Compile: engine.compile})
 	if engine.over != nil {
 		return nil, fmt.Errorf("schema: %w", engine.over)
 	}
@@ -92,33 +88,33 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 }
 
 // read returns the document of a schema that is within the bounds, and its draft.
-func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error) {
+func read(raw []byte, from loader) (doc any, draft jsonschema.Draft, err error) {
 	if len(raw) > MaxSchemaBytes {
-		return nil, nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
+		return nil, 0, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
 	}
 	if err := checkBounds(raw, 0); err != nil {
-		return nil, nil, fmt.Errorf("schema: %w", err)
+		return nil, 0, fmt.Errorf("schema: %w", err)
 	}
 	if doc, err = unmarshal(raw); err != nil {
-		return nil, nil, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
+		return nil, 0, fmt.Errorf("schema: not JSON: %w", placed(raw, err))
 	}
 	draft = jsonschema.Draft2020
 	switch doc := doc.(type) {
 	case bool:
 	case map[string]any:
 		if draft, err = draftOf(doc, from); err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 		if err := checkCounts(doc); err != nil {
-			return nil, nil, fmt.Errorf("schema: %w", err)
+			return nil, 0, fmt.Errorf("schema: %w", err)
 		}
 	default:
-		return nil, nil, errors.New("schema: not an object and not a boolean")
+		return nil, 0, errors.New("schema: not an object and not a boolean")
 	}
 	return doc, draft, nil
 }
 
-func draftOf(doc map[string]any, from loader) (*jsonschema.Draft, error) {
+func draftOf(doc map[string]any, from loader) (jsonschema.Draft, error) {
 	uri, ok := doc["$schema"].(string)
 	if !ok {
 		return jsonschema.Draft2020, nil
@@ -130,17 +126,16 @@ func draftOf(doc map[string]any, from loader) (*jsonschema.Draft, error) {
 		return jsonschema.Draft7, nil
 	}
 	if _, closed := from.(nothing); closed {
-		return nil, fmt.Errorf("schema: $schema %q is neither draft 2020-12 nor draft 7", uri)
+		return 0, fmt.Errorf("schema: $schema %q is neither draft 2020-12 nor draft 7", uri)
 	}
 	return jsonschema.Draft2020, nil
 }
 
-// compileError says where a schema breaks the rules for schemas, without the long form of the library.
+// compileError says where a schema breaks the rules for schemas.
 func compileError(err error) error {
-	var invalid *jsonschema.SchemaValidationError
-	var cause *jsonschema.ValidationError
-	if errors.As(err, &invalid) && errors.As(invalid.Err, &cause) {
-		vs := violations(cause, nil)
+	var invalid *jsonschema.InvalidError
+	if errors.As(err, &invalid) {
+		vs := violations(invalid.Errors, nil)
 		reported := make([]string, 0, 3)
 		for i := range vs[:min(len(vs), cap(reported))] {
 			if strings.HasSuffix(vs[i].Pointer, "/type") && vs[i].Keyword == "anyOf" {
@@ -151,7 +146,7 @@ func compileError(err error) error {
 		}
 		return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(reported, "; "))
 	}
-	var load *jsonschema.LoadURLError
+	var load *jsonschema.LoadError
 	if errors.As(err, &load) {
 		return fmt.Errorf("schema: %q: %w", load.URL, load.Err)
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/lathe-run/lathe/internal/testdata"
 )
 
@@ -33,12 +31,11 @@ func (dir remotes) Load(url string) (any, error) {
 	if !ok {
 		return nil, errors.New("not one of the suite's documents")
 	}
-	f, err := os.Open(filepath.Join(string(dir), filepath.FromSlash(rest)))
+	b, err := os.ReadFile(filepath.Join(string(dir), filepath.FromSlash(rest)))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return jsonschema.UnmarshalJSON(f)
+	return unmarshal(b)
 }
 
 // suiteGroups calls f with each group of the tests of a draft in a folder, "" for the required ones

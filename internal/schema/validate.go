@@ -2,9 +2,9 @@ package schema
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"io"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -29,7 +29,7 @@ func (s *Schema) explain(value []byte) []Violation {
 	return s.diagnose(value)
 }
 
-// check is the verdict of the library.
+// check decodes the value and checks it by the whole schema.
 func (s *Schema) check(value []byte) (vs []Violation) {
 	if err := checkBounds(value, 0); err != nil {
 		return []Violation{{Keyword: "limit", Message: err.Error()}}
@@ -46,16 +46,23 @@ func (s *Schema) check(value []byte) (vs []Violation) {
 	if !s.work.allows(s.root, v, len(value)) {
 		return []Violation{{Keyword: "limit", Message: "takes too much work to check against this schema"}}
 	}
-	err = s.root.Validate(v)
-	if err == nil {
+	broken := s.root.Validate(v)
+	if broken == nil {
 		return nil
-	}
-	var broken *jsonschema.ValidationError
-	if !errors.As(err, &broken) {
-		return []Violation{{Keyword: "limit", Message: "cannot be checked against this schema"}}
 	}
 	return violations(broken, s.metadata)
 }
 
 // unmarshal builds a value with numbers as they are written.
-func unmarshal(b []byte) (any, error) { return jsonschema.UnmarshalJSON(bytes.NewReader(b)) }
+func unmarshal(b []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("invalid character after top-level value")
+	}
+	return v, nil
+}

@@ -3,15 +3,14 @@ package schema
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"math/big"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/lathe-run/lathe/internal/jsonschema"
 )
 
-// The library tries every schema on every value that it applies to, as often as it applies. A
+// Package jsonschema tries every schema on every value that it applies to, as often as it applies. A
 // schema of a few hundred bytes can ask for more than can ever be done, so the work is counted
 // before it is begun. One unit is about the time of trying one schema on one value.
 
@@ -29,9 +28,6 @@ type workload struct {
 func newWorkload(root *jsonschema.Schema, all []*jsonschema.Schema) (*workload, error) {
 	w := &workload{anchors: map[string][]*jsonschema.Schema{}, fixed: map[*jsonschema.Schema]int{}}
 	for _, s := range all {
-		if s.DraftVersion != 7 && s.DraftVersion != 2020 {
-			return nil, fmt.Errorf("%q is of another draft than 2020-12 and 7", s.Location)
-		}
 		if s.DynamicAnchor != "" {
 			w.anchors[s.DynamicAnchor] = append(w.anchors[s.DynamicAnchor], s)
 		}
@@ -54,10 +50,8 @@ func choiceWork(s *jsonschema.Schema) int {
 	if s.Const != nil {
 		n += valueWork(*s.Const)
 	}
-	if s.Enum != nil {
-		for _, v := range s.Enum.Values {
-			n += valueWork(v)
-		}
+	for _, v := range s.Enum {
+		n += valueWork(v)
 	}
 	return n / 8
 }
@@ -239,10 +233,8 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 		for sub := range forMember(s, name) {
 			add(sub, it.kids[i])
 		}
-		for _, ext := range s.Extensions {
-			if names, ok := ext.(propertyNames); ok {
-				add(names.schema, &item{value: name, size: 1})
-			}
+		if s.PropertyNames != nil {
+			add(s.PropertyNames, &item{value: name, size: 1})
 		}
 	}
 	c.known[at] = min(n, maxWork+1)
@@ -286,19 +278,12 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 // forItem yields the schemas that s may apply to item i of an array.
 func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
-		rest := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
-		first := s.PrefixItems
-		switch items := s.Items.(type) {
-		case *jsonschema.Schema:
-			rest = append(rest, items)
-		case []*jsonschema.Schema:
-			first = items
-		}
+		rest := []*jsonschema.Schema{s.Items, s.Contains, s.UnevaluatedItems}
 		if more, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
 			rest = append(rest, more)
 		}
-		if i < len(first) {
-			rest = append(rest, first[i])
+		if i < len(s.PrefixItems) {
+			rest = append(rest, s.PrefixItems[i])
 		}
 		for _, sub := range rest {
 			if sub != nil && !yield(sub) {
