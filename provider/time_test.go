@@ -181,6 +181,37 @@ func TestTimersDoNotReachTheNextCall(t *testing.T) {
 	})
 }
 
+// The timer of one call of a session stays set: it must not end the next call early, nor keep it from its own timeouts.
+func TestTimerOfTheCallBeforeFiresForTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		c := open(t, trip(func(r *http.Request) (*http.Response, error) {
+			if calls++; calls == 3 {
+				accept(r)
+				<-r.Context().Done()
+				return nil, context.Cause(r.Context())
+			}
+			return piped(func(w io.Writer) { _, _ = io.WriteString(w, hello()) })(r)
+		}), func(o *provider.Options) {
+			o.OpenTimeout, o.ReadTimeout, o.Retry.Attempts = 30*time.Second, 10*time.Second, 1
+		})
+		m, closeFn := inSession(c)
+		defer closeFn()
+		for range 2 {
+			if a := ask(t, t.Context(), m); a.text != "Hello" {
+				t.Fatalf("got %q, %v", a.text, a.err)
+			}
+			time.Sleep(7 * time.Second) // the timer of the first call fires during the third, or between two calls
+		}
+		start := time.Now()
+		a := ask(t, t.Context(), m)
+		if took := time.Since(start); took != 10*time.Second || a.err == nil || !strings.Contains(a.err.Error(), "timeout") {
+			t.Errorf("the silent call ended after %v: %v", took, a.err)
+		}
+	})
+}
+
 func TestWaitsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	status := func(code int, header ...string) trip {

@@ -23,6 +23,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	timer    *time.Timer
+	fires    time.Time               // when the timer fires; zero: it is not set
 	cancel   context.CancelCauseFunc // of the attempt; nil between attempts
 	body     *payloadReader          // tells whether the attempt has a connection
 	idle     bool                    // silence is counted, not the consumer's own time
@@ -76,7 +77,7 @@ func (w *watch) silence(on bool) {
 	defer w.mu.Unlock()
 	w.idle = on
 	if on {
-		w.last = time.Now()
+		w.last = w.started.Add(time.Since(w.started)) // by the monotonic clock alone
 	}
 }
 
@@ -85,17 +86,24 @@ func (w *watch) draining(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancel != nil {
-		w.drain = time.Now().Add(d)
-		w.set(d)
+		now := time.Now()
+		w.drain = now.Add(d)
+		w.set(now, w.drain)
 	}
 }
 
-// disarm ends the watching of the attempt.
+// disarm ends the watching of the attempt. The timer stays set, for the next attempt.
 func (w *watch) disarm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancel, w.body = nil, nil
-	if w.timer != nil {
+}
+
+// rest stops the timer, which would keep the conversation in memory until it fires.
+func (w *watch) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fires = (time.Time{}); w.timer != nil {
 		w.timer.Stop()
 	}
 }
@@ -138,21 +146,28 @@ func (w *watch) schedule(now time.Time) {
 		}
 	}
 	if !next.IsZero() {
-		w.set(next.Sub(now))
+		w.set(now, next)
 	}
 }
 
-func (w *watch) set(d time.Duration) {
-	if w.timer == nil {
-		w.timer = time.AfterFunc(d, w.fire)
+// set makes the timer fire at next or before: one that an earlier attempt has set for an earlier time is left alone, since
+// what fires too early is set again. w.mu is held.
+func (w *watch) set(now, next time.Time) {
+	switch {
+	case !w.fires.IsZero() && !w.fires.After(next):
 		return
+	case w.timer == nil:
+		w.timer = time.AfterFunc(next.Sub(now), w.fire)
+	default:
+		w.timer.Reset(next.Sub(now))
 	}
-	w.timer.Reset(d)
+	w.fires = next
 }
 
 func (w *watch) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.fires = time.Time{}
 	if w.cancel != nil {
 		w.schedule(time.Now())
 	}
