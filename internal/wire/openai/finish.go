@@ -8,6 +8,12 @@ import (
 
 // finishReason returns the reason that a server's word stands for, and whether the word is known.
 func finishReason(raw string) (lathe.FinishReason, bool) {
+	switch raw { // as the servers of the reference write it
+	case "tool_calls":
+		return lathe.FinishToolCalls, true
+	case "stop":
+		return lathe.FinishStop, true
+	}
 	switch strings.ToLower(raw) {
 	case "stop", "end_turn", "stop_sequence", "eos", "eos_token", "end", "complete", "completed":
 		return lathe.FinishStop, true

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -80,7 +82,53 @@ func (t *text) grow(n int) {
 	t.b.WriteString(s)
 }
 
+// maxPlainEscapes is the longest body that decodePlain decodes.
+const maxPlainEscapes = 256
+
+// decodePlain decodes a body of ASCII characters and short escapes into dst and returns the length of the text; -1 where
+// the body has others. Arguments of calls are such texts: a quote every few bytes, so they are copied by words.
+func decodePlain(dst *[maxPlainEscapes + 8]byte, body []byte) int {
+	n, i := 0, 0
+	for i < len(body) {
+		if i+8 <= len(body) {
+			x := binary.LittleEndian.Uint64(body[i:])
+			slash := x ^ (ones * '\\')
+			stop := (x | (slash-ones)&^slash) & highs
+			binary.LittleEndian.PutUint64(dst[n:], x)
+			if stop == 0 {
+				n, i = n+8, i+8
+				continue
+			}
+			k := bits.TrailingZeros64(stop) >> 3
+			n, i = n+k, i+k
+		}
+		c := body[i]
+		i++
+		if c == '\\' {
+			if i == len(body) || int(body[i]) >= len(escapes) {
+				return -1
+			}
+			if c = escapes[body[i]]; c == 0 {
+				return -1
+			}
+			i++
+		} else if c >= utf8.RuneSelf {
+			return -1
+		}
+		dst[n] = c
+		n++
+	}
+	return n
+}
+
 func (t *text) decode(body []byte, d *damage) {
+	if t.n == 0 && t.high == 0 && len(body) <= maxPlainEscapes {
+		var buf [maxPlainEscapes + 8]byte
+		if n := decodePlain(&buf, body); n >= 0 {
+			t.b.Write(buf[:n])
+			return
+		}
+	}
 	for len(body) > 0 {
 		i := bytes.IndexByte(body, '\\')
 		if i < 0 {
