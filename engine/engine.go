@@ -262,7 +262,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		s.publish(ctx, ev)
 		return
 	}
-	s.eventTime = s.engine.opts.Now()
+	s.eventTime = s.now(ev.Data)
 	ev.Time = s.eventTime
 	if s.lost == nil && errors.Is(context.Cause(ctx), lathe.ErrLeft) {
 		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
@@ -293,6 +293,19 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		s.step.count(ev.Data)
 	}
 	s.publish(ctx, ev)
+}
+
+// now returns the time of an event that is no delta. Events that follow the event before them without a model, a tool or a
+// person between them are stamped by the monotonic clock, as deltas are; the others read the time of day, which may have been set since.
+func (s *stamper) now(d event.Data) time.Time {
+	switch d.(type) {
+	case *event.ModelCallStarted, *event.ToolCallProposed, *event.ToolCallPlanned, *event.ToolCallResult:
+		if !s.eventTime.IsZero() {
+			return s.engine.since(s.eventTime)
+		}
+	default:
+	}
+	return s.engine.opts.Now()
 }
 
 // store has ev audited and appends it. The first failure cancels the run; nothing is stored after it,

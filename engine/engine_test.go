@@ -164,11 +164,12 @@ func (m *memory) len(id string) int {
 type watcher struct {
 	store  *memory
 	events []event.Event
+	at     []time.Time // when each was received
 	stored []int
 }
 
 func (w *watcher) Emit(_ context.Context, e event.Event) {
-	w.events = append(w.events, e)
+	w.events, w.at = append(w.events, e), append(w.at, time.Now())
 	if w.store != nil {
 		w.stored = append(w.stored, w.store.len(e.RunID))
 	}
@@ -197,8 +198,8 @@ func TestRunStampsAndStoresBeforeItPublishes(t *testing.T) {
 			if ev.RunID != w.events[0].RunID || !strings.HasPrefix(ev.RunID, "run_") || !strings.HasPrefix(ev.RequestID, "req_") || ev.SessionID != "s" {
 				t.Errorf("event %d: ids %q, %q, %q", i, ev.RunID, ev.RequestID, ev.SessionID)
 			}
-			if ev.Time.IsZero() || i > 0 && ev.Time.Before(w.events[i-1].Time) {
-				t.Errorf("event %d: time %v", i, ev.Time)
+			if !ev.Time.Equal(w.at[i]) || ev.Time.Round(0) != w.at[i].Round(0) { // the store takes no time here
+				t.Errorf("event %d: time %v, published at %v", i, ev.Time, w.at[i])
 			}
 			if event.IsDelta(ev.Data) {
 				if n++; ev.ID != 0 || ev.After != last || ev.N != n {

@@ -62,7 +62,7 @@ func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	if ended := out.Reason != "" && out.Limit == ""; len(out.Pending) > 0 && (ended || ctx.Err() != nil) {
 		r.giveUp(ctx, &out)
 	}
-	r.req.Messages = append(r.req.Messages, out.Messages...)
+	r.extend(out.Messages...)
 	if t := r.turnTrace(); t.Calls == nil {
 		t.Calls = out.Calls
 	} else {

@@ -63,6 +63,7 @@ type Loop struct {
 	info     lathe.ModelInfo // as events say it
 	name     string          // of the model, as it says it
 	opts     Options
+	ownClock bool      // Options.Now was set
 	runs     sync.Pool // of *run
 	started  atomic.Pointer[startJSON]
 	// lastStart is what the last run was started from.
@@ -96,7 +97,8 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits}); err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
 	}
-	if l.opts.Now == nil {
+	l.ownClock = l.opts.Now != nil
+	if !l.ownClock {
 		l.opts.Now = time.Now
 	}
 	l.info = model.Describe()

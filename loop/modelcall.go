@@ -55,7 +55,7 @@ type openCall struct {
 func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r := c.run
 	r.turn++
-	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
+	r.trace = append(r.trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
 	c.attempt, c.repeated = r.from.attempts, false
 	r.from.attempts = 0
 	for {
@@ -137,7 +137,7 @@ func (c *modelCall) newCallEvents() *callEvents {
 	return e
 }
 
-func (r *record) turnTrace() *event.TurnTrace { return &r.result.Trace[len(r.result.Trace)-1] }
+func (r *run) turnTrace() *event.TurnTrace { return &r.trace[len(r.trace)-1] }
 
 // recoverAttempt emits the event of a failed attempt, and reports whether the turn is to be repeated, and with tools or
 // without: without, for this turn, when the server cannot do tools and the settings allow it; and with the
@@ -242,7 +242,7 @@ func (c *modelCall) read() {
 	}
 	c.answer, c.blank = answerOf(&c.message)
 	if c.kept = len(c.asked) > 0 || !c.blank; c.kept {
-		r.req.Messages = append(r.req.Messages, c.message)
+		r.extend(c.message)
 	}
 }
 
@@ -356,4 +356,13 @@ func (c *modelCall) firstTokenMS() int64 {
 	return max(c.firstToken.Sub(c.started).Milliseconds(), 0)
 }
 
-func (r *run) since(t time.Time) int64 { return max(r.loop.opts.Now().Sub(t).Milliseconds(), 0) }
+func (r *run) since(t time.Time) int64 { return max(r.loop.since(t).Milliseconds(), 0) }
+
+// since returns the time that has passed since t, a time of the loop's clock. Without a clock of its own the loop reads
+// the monotonic clock only, which decides the difference of two readings of time.Now and takes half their time.
+func (l *Loop) since(t time.Time) time.Duration {
+	if l.ownClock {
+		return l.opts.Now().Sub(t)
+	}
+	return time.Since(t)
+}

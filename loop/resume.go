@@ -150,12 +150,13 @@ func (s *State) resumed() *event.RunResumed {
 // resume takes the run from where its events left it to the point at which it takes turns again.
 func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
-	r.result.Usage, r.result.Cost, r.result.Trace = s.Usage, s.Cost, slices.Clone(s.Trace)
+	r.result.Usage, r.result.Cost = s.Usage, s.Cost
+	r.trace = append(r.trace, s.Trace...)
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {
 	case s.Attempt > 0: // the model call did not come to its end: the turn is made again
 		r.turn, r.from.attempts = s.Turn-1, s.Attempt
-		r.result.Trace = slices.DeleteFunc(r.result.Trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
+		r.trace = slices.DeleteFunc(r.trace, func(t event.TurnTrace) bool { return t.Turn >= s.Turn })
 		r.result.ToolCalls = s.Planned
 	case s.answered:
 		last := s.Messages[s.tail-1]

@@ -34,8 +34,9 @@ type run struct {
 	started time.Time
 
 	turn      int
-	reason    lathe.Reason // set: the run is over
-	suspended bool         // the run is over for now: Input.Suspend has ended it
+	trace     []event.TurnTrace // of the turns so far; its memory is reused, and the result gets a copy
+	reason    lathe.Reason      // set: the run is over
+	suspended bool              // the run is over for now: Input.Suspend has ended it
 	limit     string
 	errorCode string
 	toolsOff  bool // for the rest of the run: only an answer is wanted
@@ -124,10 +125,11 @@ type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer than %v", e.after) }
 
-// growth is how many messages a history has room for before it moves: three turns of one call. A relayed run adds one message.
 const (
-	growth      = 7
-	relayGrowth = 1
+	growth      = 7  // messages that a history has room for before it moves: three turns of one call
+	relayGrowth = 1  // the same of a relayed run, which adds one message
+	secondRoom  = 32 // messages that a history has room for once it has moved
+	maxTrace    = 64 // entries of a trace whose memory another run uses
 )
 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
@@ -189,11 +191,33 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 // maxScratch bounds the scratch buffer, in bytes, that the next run takes over.
 const maxScratch = 16 << 10
 
+// extend appends messages to the history. A history that outgrows its first memory gets room for several turns at once, so that
+// a run of ten turns moves it once.
+func (r *run) extend(more ...lathe.Message) {
+	if n := len(r.req.Messages); n+len(more) > cap(r.req.Messages) && n < secondRoom {
+		r.req.Messages = slices.Grow(r.req.Messages, max(secondRoom-n, len(more)))
+	}
+	r.req.Messages = append(r.req.Messages, more...)
+}
+
+// copyTrace sets the trace of the result, in the record where that has room for it.
+func (r *run) copyTrace() {
+	space := r.result.Trace[:0]
+	if len(r.trace) > cap(space) {
+		space = make([]event.TurnTrace, 0, len(r.trace))
+	}
+	r.result.Trace = append(space, r.trace...)
+}
+
 // release gives r's buffers to the next run.
 func (l *Loop) release(r *run) {
-	open, asked := r.call.stream.open, r.call.asked
+	open, asked, trace := r.call.stream.open, r.call.asked, r.trace
+	if cap(trace) > maxTrace {
+		trace = nil
+	}
 	clear(open[:cap(open)])
 	clear(asked[:cap(asked)])
+	clear(trace) // entries beyond its length have never been set, or were cleared
 	r.work.Close()
 	scratch := r.scratch
 	if cap(scratch) > maxScratch {
@@ -203,6 +227,7 @@ func (l *Loop) release(r *run) {
 		scratch: scratch[:0],
 		prompt:  promptHash{Prompt: r.prompt.Prompt},
 		out:     output{emit: r.out.emit},
+		trace:   trace[:0],
 		closing: closing{run: r},
 		call: modelCall{run: r, asked: asked[:0],
 			stream: stream{run: r, take: r.call.stream.take, open: open[:0]}},

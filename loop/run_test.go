@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +84,32 @@ func TestRunCallsToolAndAnswers(t *testing.T) {
 		}
 		if e.Turn != turn {
 			t.Errorf("event %d, %s: turn %d, want %d", i, e.Data.EventType(), e.Turn, turn)
+		}
+	}
+}
+
+// The memory of a trace is used again by the next run, and what a result has is not.
+func TestResultKeepsItsTrace(t *testing.T) {
+	t.Parallel()
+	for _, turns := range []int{1, 2, 3, 9} {
+		m := &script{}
+		for i := range turns - 1 {
+			m.turns = append(m.turns, ask(call(fmt.Sprint("c", i), "echo", fmt.Sprintf(`{"n":%d}`, i))).tokens(int64(i+1)))
+		}
+		m.turns = append(m.turns, textTurn("Done.").tokens(100))
+		again := slices.Clone(m.turns)
+		l := newLoop(t, m, nil, echo("echo"))
+		first, _ := collect(t, t.Context(), l, user("Count."))
+		want := fmt.Sprintf("%+v", first.Trace)
+		if len(first.Trace) != turns || cap(first.Trace) > max(turns, 2) || len(first.Trace[0].Calls) != min(turns-1, 1) {
+			t.Fatalf("%d turns: the trace has %d, with memory for %d: %s", turns, len(first.Trace), cap(first.Trace), want)
+		}
+		m.turns = slices.Concat(m.turns, []turn{ask(call("other", "echo", `{"n":7}`)).tokens(55)}, again[1:])
+		if second, _ := collect(t, t.Context(), l, user("Count again.")); fmt.Sprintf("%+v", second.Trace) == want {
+			t.Fatalf("%d turns: the second run has the trace of the first", turns)
+		}
+		if got := fmt.Sprintf("%+v", first.Trace); got != want {
+			t.Errorf("%d turns: after the next run the trace is\n%s\nit was\n%s", turns, got, want)
 		}
 	}
 }

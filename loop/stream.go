@@ -67,7 +67,7 @@ func (s *stream) delta(d lathe.Delta, err error) bool {
 	default:
 	}
 	if d.Kind != lathe.DeltaRetry && d.Kind != lathe.DeltaFinish && r.call.firstToken.IsZero() {
-		r.call.firstToken = r.loop.opts.Now()
+		r.call.firstToken = r.call.started.Add(r.loop.since(r.call.started))
 	}
 	if s.withholds(d.Kind) {
 		s.withheld = append(s.withheld, d)
