@@ -19,6 +19,7 @@ const DefaultSentence = "This waits for an approval: {tool} has not been called 
 type Sentence struct {
 	template string
 	form     *regexp.Regexp // the sentence at the end of a text; its first group is the id of the run
+	tail     string         // what the template has after its last name in braces
 }
 
 func checkSentence(template string) error {
@@ -65,7 +66,7 @@ func NewSentence(template string) (*Sentence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sentence{template: template, form: re}, nil
+	return &Sentence{template: template, form: re, tail: template[strings.LastIndexByte(template, '}')+1:]}, nil
 }
 
 // Render returns the sentence for a run. A tool that is named twice is listed once.
@@ -77,7 +78,7 @@ func (t *Sentence) Render(runID string, tools []string, command string) string {
 // Split returns the text without the sentence that it ends with, and the run that the sentence names. ok is false
 // where the text does not end with one.
 func (t *Sentence) Split(text string) (rest, runID string, ok bool) {
-	if !strings.Contains(text, "run_") {
+	if !strings.HasSuffix(strings.TrimRight(text, " \t\r\n\f"), t.tail) || !strings.Contains(text, "run_") { // most texts end in another way
 		return text, "", false
 	}
 	m := t.form.FindStringSubmatchIndex(text)

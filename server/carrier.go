@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -47,7 +48,7 @@ type carried struct {
 type carriers struct {
 	turns   *hiddenTurns
 	ring    *seal.Ring
-	binding []string
+	binding func() []string // reads the whole conversation when it is first called
 	runID   string
 	state   loop.State // of the run, up to the last event that was read
 	lost    bool       // the state could not be computed from the events: the carrier at the end covers all messages
@@ -72,11 +73,15 @@ func (ht *hiddenTurns) newCarriers(ctx context.Context, a *chat) *carriers {
 			"request_id", a.caller.requestID, "code", lathe.CodeOf(err))
 		return nil
 	}
-	c := newConversation(a.sealOwner())
-	for i := range a.req.Messages {
-		c.add(&a.req.Messages[i])
-	}
-	return &carriers{turns: ht, ring: ring, binding: sealBinding(a.sealOwner(), a.session, c.sum()), runID: a.in.Run.RunID}
+	who, session, messages := a.sealOwner(), a.session, a.req.Messages
+	binding := sync.OnceValue(func() []string { // most answers have no carrier
+		c := newConversation(who)
+		for i := range messages {
+			c.add(&messages[i])
+		}
+		return sealBinding(who, session, c.sum())
+	})
+	return &carriers{turns: ht, ring: ring, binding: binding, runID: a.in.Run.RunID}
 }
 
 // note updates the state with an event of the run.
@@ -140,7 +145,7 @@ func (c *carriers) seal(own []lathe.Message, retention *event.RunRetention) stri
 			return ""
 		}
 	}
-	return c.ring.Seal(content, c.binding...)
+	return c.ring.Seal(content, c.binding()...)
 }
 
 // An opener opens the carriers of a request.

@@ -316,8 +316,8 @@ func sendable(req *wire.ClientRequest) bool {
 		return true
 	}
 	for i := range req.Messages {
-		for _, call := range req.Messages[i].Calls() {
-			if !openai.Sendable(call.Arguments) {
+		for _, p := range req.Messages[i].Parts {
+			if call, ok := p.(lathe.ToolCall); ok && !openai.Sendable(call.Arguments) {
 				return false
 			}
 		}

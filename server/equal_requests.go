@@ -52,7 +52,7 @@ func (a *chat) sumRequest() requestSum { return a.sumFirst(-1) }
 
 // sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
 // below 0. What Gemini's paths say is part of the request, except for whether its answer is streamed.
-func (a *chat) sumFirst(n int) (sum requestSum) {
+func (a *chat) sumFirst(n int) requestSum {
 	body := a.req.Body
 	members := map[string][]byte{}
 	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
@@ -78,8 +78,7 @@ func (a *chat) sumFirst(n int) (sum requestSum) {
 		}
 		c.bytes(v)
 	}
-	c.h.Sum(sum[:0])
-	return sum
+	return requestSum(c.sum())
 }
 
 // key is where the run that waits, begun by an equal request, is kept.

@@ -44,13 +44,14 @@ func (ht *hiddenTurns) splice(ctx context.Context, a *chat, relayed bool) *splic
 	if !a.keepsText && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.req.Messages, answers) {
 		return &spliced{messages: a.req.Messages} // no calls were handed over, and none will be that have to be found again
 	}
-	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
+	want := spliceOptions{texts: a.keepsText, onlyKept: relayed}
+	j := ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, want)
 	loaded, complete := false, false
 	if !relayed && ht.opts.Index != nil && ht.anyUnknown(j.unknown) {
 		loaded, complete = ht.loadTurns(ctx, a.caller)
 	}
 	if loaded = ht.loadTexts(ctx, a.caller, j.texts) || loaded; loaded {
-		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, a.keepsText)
+		j = ht.store.splice(ctx, a.owner(), a.req.Messages, waiting, want)
 	}
 	if complete && ctx.Err() == nil {
 		ht.noteAbsent(j)

@@ -30,6 +30,9 @@ type origin struct{ entry, field string }
 
 // hashReasoning returns the hash of the reasoning of a message, and the member that it came in; ok is false if it has none.
 func hashReasoning(principal string, m *lathe.Message) (sum [sha256.Size]byte, field string, ok bool) {
+	if !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.Reasoning); return is }) {
+		return sum, "", false // as most messages
+	}
 	h := sha256.New()
 	h.Write([]byte(principal))
 	h.Write([]byte{0})

@@ -29,7 +29,7 @@ func (a *chat) storeRequest() {
 	}
 	s := &storedRequest{Created: a.head.Created}
 	if a.carriers != nil {
-		s.Binding = a.carriers.binding
+		s.Binding = a.carriers.binding()
 	}
 	s.Request = withoutConversation(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):])
 	if len(s.Request) > maxEcho {
@@ -81,6 +81,6 @@ func (a *chat) restoreRequest(ctx context.Context, v *runView) {
 	}
 	a.job.loop = l
 	if ring, err := a.handler.turns.seals.get(ctx); err == nil {
-		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: s.Binding, runID: v.state.Run.RunID}
+		a.carriers = &carriers{turns: a.handler.turns, ring: ring, binding: func() []string { return s.Binding }, runID: v.state.Run.RunID}
 	}
 }

@@ -2,12 +2,13 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -66,19 +67,50 @@ func textTurns(messages []lathe.Message) (n int, text string) {
 }
 
 // textKey names an answer with this text, said after that.
-func (s conversationSum) textKey(text string) (k turnKey) {
-	h := sha256.New()
-	h.Write(s[:])
-	part := conversation{h: h}
-	part.text("text") // the key of calls has three texts for each
-	joined := make([]byte, 0, len(text))
-	for word := range strings.FieldsSeq(text) {
-		joined = append(joined, word...)
-	}
-	h.Write(joined)
-	h.Sum(k[:0])
-	return k
+func (s conversationSum) textKey(text string) turnKey {
+	var keys callKeys
+	return keys.textKey(s, text)
 }
+
+// textKey is [conversationSum.textKey] of s.
+func (c *callKeys) textKey(s conversationSum, text string) turnKey {
+	c.begin(&s)
+	c.part.text("text") // the key of calls has three texts for each
+	c.part.words(text)
+	return turnKey(c.part.sum())
+}
+
+// words writes a text without its white space, and without its length.
+func (c *conversation) words(s string) {
+	c.buf = slices.Grow(c.buf, hashPiece-len(c.buf))
+	for i := 0; i < len(s); {
+		if len(c.buf) > hashPiece-utf8.UTFMax {
+			c.flush()
+		}
+		if s[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if !unicode.IsSpace(r) {
+				c.buf = append(c.buf, s[i:i+n]...)
+			}
+			i += n
+			continue
+		}
+		at, room := len(c.buf), c.buf[len(c.buf):hashPiece]
+		n := 0
+		for _, b := range []byte(s[i:min(len(s), i+len(room))]) {
+			if b >= utf8.RuneSelf {
+				break
+			}
+			room[n] = b // and the next byte takes its place if it is white space
+			n += int(1 ^ asciiSpace[b])
+			i++
+		}
+		c.buf = c.buf[:at+n]
+	}
+}
+
+// asciiSpace is 1 for the characters up to U+007F that unicode.IsSpace takes for white space.
+var asciiSpace = [utf8.RuneSelf]uint8{'\t': 1, '\n': 1, '\v': 1, '\f': 1, '\r': 1, ' ': 1}
 
 // behindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
 // results that its request had. ok is false if the client has received all of them, or a call is not answered.

@@ -121,7 +121,9 @@ func (k *turnStore) find(key turnKey) *storedTurns {
 
 // A spliced is a conversation with what was kept in its place.
 type spliced struct {
-	messages []lathe.Message
+	given    []lathe.Message
+	taken    int             // of given
+	messages []lathe.Message // a part of given, if changed is false: they are not written to
 	sum      conversationSum // of the conversation as the client has it
 	changed  bool            // messages are not those that were given
 	lost     int             // turns that are kept and are not in messages: something before them was changed
@@ -132,34 +134,48 @@ type spliced struct {
 	texts    []turnKey       // of answers that consist of text and of which nothing is kept
 }
 
+// spliceOptions say what [turnStore.splice] looks for.
+type spliceOptions struct {
+	texts    bool // what was kept behind texts, too: see [conversationSum.textKey]
+	onlyKept bool // the caller does not use unknown and latest
+}
+
 // splice returns the messages with what was kept in its place, and with what became of the runs that waited in the
-// place of the turns that said so. With texts it looks for what was kept behind texts, too: see [conversationSum.textKey]. The
-// messages passed checkAnswers, and are not changed.
+// place of the turns that said so. The messages passed checkAnswers, and are not changed.
 //
 // It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
-func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, texts bool) *spliced {
-	j := &spliced{messages: make([]lathe.Message, 0, len(messages))}
+func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *spliced {
+	j := &spliced{given: messages}
 	c := newConversation(who)
+	if want.onlyKept && !want.texts && len(waiting) == 0 && k.empty() {
+		for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
+			c.add(&messages[i])
+		}
+		j.messages, j.sum = messages, c.sum()
+		return j
+	}
 	var keys callKeys
+	var calls []lathe.ToolCall
 	starts := map[conversationSum]int{}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
-		calls := m.Calls()
+		calls = appendCalls(calls[:0], m)
 		if len(waiting) > 0 {
 			starts[c.sum()] = len(j.messages)
 		}
 		if t := waiting[i]; t != nil {
-			j.messages, j.changed = t.splice(j.messages, m, starts), true
+			j.replace(1, t.splice(j.messages, m, starts))
 			c.add(m)
 			continue
 		}
 		if len(calls) == 0 {
 			n := 0
-			if texts {
-				n = k.spliceText(j, c.sum, messages[i:])
+			if want.texts {
+				n = k.spliceText(j, c, &keys, messages[i:])
 			}
 			if n == 0 {
-				j.messages, n = append(j.messages, *m), 1
+				n = 1
+				j.keep(n)
 			}
 			for range n {
 				c.add(&messages[i])
@@ -185,14 +201,14 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 			out, ok = appendSpliced(j.messages, t.messages, answers)
 		}
 		if ok {
-			j.changed, j.last = true, t.key
-		} else if k.hides(who, calls) {
-			j.lost++
+			j.replace(1+len(answers), out)
+			j.last = t.key
+		} else {
+			if k.hides(who, calls) {
+				j.lost++
+			}
+			j.keep(1 + len(answers))
 		}
-		if !ok {
-			out = append(append(j.messages, *m), answers...)
-		}
-		j.messages = out
 		for range len(calls) + 1 {
 			c.add(&messages[i])
 			i++
@@ -203,19 +219,43 @@ func (k *turnStore) splice(ctx context.Context, who turnOwner, messages []lathe.
 	return j
 }
 
+// keep appends the next n of the messages that were given.
+func (j *spliced) keep(n int) {
+	if j.changed {
+		j.messages = append(j.messages, j.given[j.taken:j.taken+n]...)
+	}
+	j.taken += n
+	if !j.changed {
+		j.messages = j.given[:j.taken:j.taken] // an append to it copies it
+	}
+}
+
+// replace takes n of the messages that were given, and out as the messages up to there.
+func (j *spliced) replace(n int, out []lathe.Message) {
+	j.messages, j.changed, j.taken = out, true, j.taken+n
+}
+
+// empty reports whether nothing is kept.
+func (k *turnStore) empty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.used.Len() == 0
+}
+
 // spliceText appends the answer of text that the messages begin with, or what was kept behind it, and returns how many messages
-// the answer has. sum returns the sum of the conversation before it.
-func (k *turnStore) spliceText(j *spliced, sum func() conversationSum, messages []lathe.Message) int {
+// the answer has. c is the conversation before it.
+func (k *turnStore) spliceText(j *spliced, c *conversation, keys *callKeys, messages []lathe.Message) int {
 	n, text := textTurns(messages)
 	if n == 0 {
 		return 0
 	}
-	key := sum().textKey(text)
+	key := keys.textKey(c.sum(), text)
 	if t := k.find(key); t != nil {
-		j.messages, j.changed = append(j.messages, t.messages...), true
+		j.replace(n, append(j.messages, t.messages...))
 		return n
 	}
-	j.messages, j.texts = append(j.messages, messages[:n]...), append(j.texts, key)
+	j.keep(n)
+	j.texts = append(j.texts, key)
 	return n
 }
 
@@ -256,16 +296,32 @@ func answered(m *lathe.Message) string {
 	return ""
 }
 
+// hasCalls reports whether a message has calls.
+func hasCalls(m *lathe.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { _, is := p.(lathe.ToolCall); return is })
+}
+
+// appendCalls appends the calls of a message.
+func appendCalls(dst []lathe.ToolCall, m *lathe.Message) []lathe.ToolCall {
+	for _, p := range m.Parts {
+		if call, is := p.(lathe.ToolCall); is {
+			dst = append(dst, call)
+		}
+	}
+	return dst
+}
+
 // checkAnswers refuses a conversation in which calls are not answered, each once and right after them,
 // or in which something is answered that is no call.
 func checkAnswers(messages []lathe.Message) *problem {
 	at := func(i int) string { return fmt.Sprintf("messages[%d]", i) }
+	var calls []lathe.ToolCall
 	for i := 0; i < len(messages); i++ {
 		if messages[i].Role == lathe.RoleTool {
 			return &problem{Status: http.StatusBadRequest, Code: "unexpected_tool_result", Param: at(i),
 				Message: "A tool message must follow the message whose tool_calls it answers, and answer a call that has no answer yet."}
 		}
-		calls := messages[i].Calls()
+		calls = appendCalls(calls[:0], &messages[i])
 		if len(calls) == 0 {
 			continue
 		}
@@ -293,8 +349,11 @@ func checkAnswers(messages []lathe.Message) *problem {
 // not count: clients put the time of day there.
 type conversation struct {
 	h   hash.Hash
-	buf []byte // what is written next; its content is not kept
+	buf []byte // what h gets next, at most hashPiece bytes
 }
+
+// hashPiece is how many bytes a hash gets at once, whole blocks of it. A text is written in such pieces and is not copied as a whole.
+const hashPiece = 4 << 10
 
 func newConversation(who turnOwner) *conversation {
 	c := &conversation{h: sha256.New()}
@@ -304,26 +363,46 @@ func newConversation(who turnOwner) *conversation {
 	return c
 }
 
-// text writes a text after its length, in pieces, so that a long text is not copied as a whole.
+// text writes a text after its length.
 func (c *conversation) text(s string) {
-	const piece = 4 << 10
-	c.buf = binary.LittleEndian.AppendUint64(c.buf[:0], uint64(len(s)))
+	c.length(len(s))
 	for {
-		n := min(len(s), piece-len(c.buf))
+		n := min(len(s), hashPiece-len(c.buf))
 		c.buf = append(c.buf, s[:n]...)
-		c.h.Write(c.buf)
 		if s = s[n:]; s == "" {
 			return
 		}
-		c.buf = c.buf[:0]
+		c.flush()
 	}
 }
 
 // bytes is text for bytes.
 func (c *conversation) bytes(b []byte) {
-	c.buf = binary.LittleEndian.AppendUint64(c.buf[:0], uint64(len(b)))
+	c.length(len(b))
+	c.raw(b)
+}
+
+func (c *conversation) length(n int) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(n))
+	c.raw(b[:])
+}
+
+// raw writes bytes without their length.
+func (c *conversation) raw(b []byte) {
+	for {
+		n := min(len(b), hashPiece-len(c.buf))
+		c.buf = append(c.buf, b[:n]...)
+		if b = b[n:]; len(b) == 0 {
+			return
+		}
+		c.flush()
+	}
+}
+
+func (c *conversation) flush() {
 	c.h.Write(c.buf)
-	c.h.Write(b)
+	c.buf = c.buf[:0]
 }
 
 func (c *conversation) add(m *lathe.Message) {
@@ -353,7 +432,10 @@ func (c *conversation) add(m *lathe.Message) {
 type conversationSum [sha256.Size]byte
 
 func (c *conversation) sum() (s conversationSum) {
-	c.h.Sum(s[:0])
+	c.flush()
+	c.buf = c.h.Sum(c.buf)
+	copy(s[:], c.buf)
+	c.buf = c.buf[:0]
 	return s
 }
 
@@ -363,20 +445,24 @@ func (s conversationSum) key(calls []lathe.ToolCall) turnKey {
 	return keys.key(s, calls)
 }
 
-// callKeys computes keys of messages with calls, one after the other, in the same memory. The zero value is ready.
+// callKeys computes keys of messages, one after the other, in the same memory. The zero value is ready.
 type callKeys struct {
 	part       conversation
 	said, args []byte
 }
 
-// key is [conversationSum.key] of s.
-func (c *callKeys) key(s conversationSum, calls []lathe.ToolCall) (k turnKey) {
+// begin makes part the hash of s.
+func (c *callKeys) begin(s *conversationSum) {
 	if c.part.h == nil {
 		c.part.h = sha256.New()
 	}
 	c.part.h.Reset()
 	c.part.buf = append(c.part.buf[:0], s[:]...)
-	c.part.h.Write(c.part.buf)
+}
+
+// key is [conversationSum.key] of s.
+func (c *callKeys) key(s conversationSum, calls []lathe.ToolCall) turnKey {
+	c.begin(&s)
 	for i := range calls {
 		call := &calls[i]
 		c.part.text(call.ID)
@@ -391,7 +477,5 @@ func (c *callKeys) key(s conversationSum, calls []lathe.ToolCall) (k turnKey) {
 		}
 		c.part.bytes(args)
 	}
-	c.part.buf = c.part.h.Sum(c.part.buf[:0])
-	copy(k[:], c.part.buf)
-	return k
+	return turnKey(c.part.sum())
 }

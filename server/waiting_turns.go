@@ -33,7 +33,7 @@ func (ht *hiddenTurns) waitingTurns(ctx context.Context, a *chat) map[int]*waiti
 	looked := 0
 	for i := len(a.req.Messages) - 1; i >= 0; i-- {
 		m := &a.req.Messages[i]
-		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
+		if m.Role != lathe.RoleAssistant || hasCalls(m) {
 			continue
 		}
 		rest, id, ok := a.caller.setup.waiting.Split(m.Text())
