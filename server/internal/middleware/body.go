@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -81,33 +82,71 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 	return body, nil
 }
 
-// maxAhead bounds the memory that is allocated for a body before any of it has arrived.
+// maxAhead bounds the memory that is allocated for a body before any of it has arrived, but for the memory that bodies share.
 const maxAhead = 64 << 10
 
 // maxGrowth is how many times as many bytes as have arrived are allocated for a body of a declared length.
 const maxGrowth = 8
 
+// pieces has memory for the beginnings of long bodies: *[maxAhead]byte. Their content has been copied when they are put back.
+var pieces = sync.Pool{New: func() any { return new([maxAhead]byte) }}
+
 // readAll reads at most one byte more than most from src. declared is the Content-Length of the request. The memory that
-// it allocates is at most maxAhead, or maxGrowth times what has arrived.
+// it allocates is at most maxAhead, or maxGrowth times what has arrived. A body whose length was declared is read into memory of that
+// length.
 func readAll(src io.Reader, most, declared int64) ([]byte, error) {
-	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // the byte more finds the end
+	var b []byte
+	if room := min(max(declared, 511), most); room <= maxAhead {
+		b = make([]byte, 0, room+1) // the byte more finds the end
+	} else {
+		var err error
+		if b, err = readAhead(src, most, room); err != nil || int64(len(b)) > most {
+			return b, ignoreEOF(err)
+		}
+	}
 	for {
 		if len(b) == cap(b) {
-			room := int64(2 * len(b))
-			if left := declared + 1 - int64(len(b)); left > 0 {
-				room = min(left, (maxGrowth-1)*int64(len(b)))
-			}
-			b = append(make([]byte, 0, min(int64(len(b))+room, most+1)), b...)
+			b = append(make([]byte, 0, min(3*int64(len(b)), most+1)), b...)
 		}
 		n, err := src.Read(b[len(b):min(int64(cap(b)), most+1)])
 		b = b[:len(b)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return b, nil
-		case err != nil, int64(len(b)) > most:
-			return b, err
+		if err != nil || int64(len(b)) > most {
+			return b, ignoreEOF(err)
 		}
 	}
+}
+
+// readAhead reads the beginning of a body of room bytes, of which most may be read. It returns it in memory for the whole body, or
+// with an error or io.EOF what there was.
+func readAhead(src io.Reader, most, room int64) ([]byte, error) {
+	var held []*[maxAhead]byte
+	arrived := 0
+	var err error
+	for err == nil && int64(arrived)*maxGrowth <= room && int64(arrived) <= most {
+		used := arrived % maxAhead
+		if used == 0 && arrived == maxAhead*len(held) {
+			held = append(held, pieces.Get().(*[maxAhead]byte))
+		}
+		var n int
+		n, err = src.Read(held[len(held)-1][used:min(maxAhead, int64(used)+most+1-int64(arrived))])
+		arrived += n
+	}
+	if err != nil {
+		room = int64(arrived)
+	}
+	b := make([]byte, 0, max(room, int64(arrived))+1)
+	for _, piece := range held {
+		b = append(b, piece[:min(maxAhead, arrived-len(b))]...)
+		pieces.Put(piece)
+	}
+	return b, err
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 func readError(err error) error {

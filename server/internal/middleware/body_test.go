@@ -3,6 +3,7 @@ package middleware
 import (
 	"bytes"
 	"io"
+	"sync"
 	"testing"
 )
 
@@ -40,8 +41,39 @@ func TestBodiesAreReadInMemoryThatHasArrived(t *testing.T) {
 			}
 		}
 	}
+	for _, most := range []int64{70_000, 140_000, 999_999} { // of a longer body, one byte more is read
+		src := &thrifty{text: bytes.Repeat([]byte("x"), 1_000_000)}
+		if got, err := readAll(src, most, 1_000_000); err != nil || int64(len(got)) != most+1 {
+			t.Errorf("of a limit of %d, %d bytes were read: %v", most, len(got), err)
+		}
+	}
 	src := &thrifty{text: bytes.Repeat([]byte("x"), 1000)}
 	if got, err := readAll(src, 100, 1000); err != nil || len(got) != 101 {
 		t.Errorf("of a limit of 100, %d bytes were read: %v", len(got), err)
 	}
+}
+
+// The memory that bodies share while they arrive is not part of any of them.
+func TestBodiesDoNotShareMemory(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			var bodies [][]byte
+			for i := range 20 {
+				text := bytes.Repeat([]byte{byte(n), byte(i)}, 100_000+n*i)
+				got, err := readAll(bytes.NewReader(text), 1<<20, int64(len(text)))
+				if err != nil || cap(got) > len(text)+8192 {
+					t.Errorf("%d bytes: capacity %d, %v", len(text), cap(got), err)
+				}
+				bodies = append(bodies, got)
+			}
+			for i, got := range bodies {
+				if !bytes.Equal(got, bytes.Repeat([]byte{byte(n), byte(i)}, 100_000+n*i)) {
+					t.Errorf("body %d of %d was changed", i, n)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
