@@ -325,7 +325,7 @@ func (a *Assembler) close() {
 
 // takeOther reads a part that is not only text.
 func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
-	p, err := parsePart(nil, part, "")
+	p, err := parsePart(nil, part)
 	if err != nil {
 		a.damage(faultUnknownContent)
 		a.close()
@@ -348,7 +348,7 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	a.size += len(part) + len(p.signature)
 	dst = a.addSignature(dst, p.signature)
 	if !p.thought && (p.data == "inlineData" || p.data == "fileData") {
-		if b, err := p.blob(""); err == nil {
+		if b, err := p.blob(); err == nil {
 			a.parts = append(a.parts, b)
 			return dst
 		}

@@ -17,7 +17,7 @@ var (
 // parseConfig parses generationConfig and keeps unknown members.
 func (r *reader) parseConfig(v []byte) *wire.APIError {
 	const in = "generationConfig"
-	members, err := configNames.read(nil, v, in)
+	members, err := configNames.read(nil, nil, v, in)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r *reader) parseConfig(v []byte) *wire.APIError {
 }
 
 func (r *reader) parseThinking(v []byte, in string) *wire.APIError {
-	members, err := thinkingNames.read(nil, v, in)
+	members, err := thinkingNames.read(nil, nil, v, in)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,12 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 	c := &conversation{r: r, messages: r.Messages, ids: map[string]int{}, byID: map[string][]int{}, byName: map[string][]int{}}
 	i := 0
 	for el := range r.index.Elements(v) {
-		if err := c.add(el, wire.Element("contents", i)); err != nil {
-			return err
+		dropped := len(r.Dropped)
+		if err := c.add(el); err != nil {
+			return wire.Within(wire.Element("contents", i), err)
+		}
+		if len(r.Dropped) > dropped {
+			wire.PathsWithin(wire.Element("contents", i), r.Dropped[dropped:])
 		}
 		i++
 	}
@@ -56,8 +60,10 @@ func (r *reader) parseContents(v []byte) *wire.APIError {
 	return nil
 }
 
-func (c *conversation) add(v []byte, at string) *wire.APIError {
-	members, err := contentNames.read(c.r.index, v, at)
+// add adds a content. Its errors, and the paths that it drops, begin at the content.
+func (c *conversation) add(v []byte) *wire.APIError {
+	var few fewMembers
+	members, err := contentNames.read(few[:0], c.r.index, v, "")
 	if err != nil {
 		return err
 	}
@@ -67,7 +73,7 @@ func (c *conversation) add(v []byte, at string) *wire.APIError {
 	for i := range members {
 		switch m := &members[i]; m.name {
 		case "role":
-			role, err = wire.ParseString(m.value, wire.Join(at, m.name))
+			role, err = wire.ParseString(m.value, m.name)
 		case "parts":
 			parts = m.value
 		default:
@@ -82,15 +88,15 @@ func (c *conversation) add(v []byte, at string) *wire.APIError {
 	}
 	switch role {
 	case "model":
-		return c.addModel(parts, at, extra)
+		return c.addModel(parts, extra)
 	case "user", "function", "":
-		return c.addUser(parts, at, extra)
+		return c.addUser(parts, extra)
 	}
-	return wire.BadRequest(wire.Join(at, "role"), "Must be user or model.")
+	return wire.BadRequest("role", "Must be user or model.")
 }
 
 // addModel adds a content of the model. It extends the last message if that is also one of the model.
-func (c *conversation) addModel(parts []byte, at string, extra []lathe.Member) *wire.APIError {
+func (c *conversation) addModel(parts []byte, extra []lathe.Member) *wire.APIError {
 	c.endStep()
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].Role != lathe.RoleAssistant {
@@ -106,17 +112,17 @@ func (c *conversation) addModel(parts []byte, at string, extra []lathe.Member) *
 	}
 	m.Extra = append(m.Extra, extra...)
 	seen := 0
-	err := eachPart(c.r.index, parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
+	err := c.r.eachPart(parts, "parts", func(v []byte) *wire.APIError {
 		seen++
-		p, err := parsePart(c.r.index, v, at)
+		p, err := parsePart(c.r.index, v)
 		if err != nil {
 			return err
 		}
 		p.signature = opened(p.signature)
-		return c.addModelPart(m, p, at)
+		return c.addModelPart(m, p)
 	})
 	if seen == 0 {
-		c.r.drop(at)
+		c.r.drop("")
 	}
 	if len(m.Parts) == 0 {
 		c.messages = c.messages[:n-1]
@@ -124,20 +130,20 @@ func (c *conversation) addModel(parts []byte, at string, extra []lathe.Member) *
 	return err
 }
 
-func (c *conversation) addModelPart(m *lathe.Message, p *rawPart, at string) *wire.APIError {
+func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) *wire.APIError {
 	if p.thought && (p.data == "text" || p.data == "") {
 		if p.text == "" && p.signature == "" {
-			c.r.drop(at)
+			c.r.drop("")
 			return nil
 		}
 		for i := range p.rest {
-			c.r.drop(wire.Join(at, p.rest[i].Name))
+			c.r.drop(p.rest[i].Name)
 		}
 		m.Parts = appendThought(m.Parts, p.text, p.signature)
 		return nil
 	}
 	if p.data == "" && p.signature == "" && len(p.rest) == 0 {
-		c.r.drop(at)
+		c.r.drop("")
 		return nil
 	}
 	if p.signature != "" {
@@ -149,16 +155,16 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart, at string) *wi
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		}
 	case p.data == "functionCall":
-		call, err := c.r.parseCall(p, at)
+		call, err := c.r.parseCall(p)
 		if err != nil {
 			return err
 		}
 		c.number(&call)
 		m.Parts = append(m.Parts, call)
 	case p.data == "functionResponse":
-		return wire.BadRequest(wire.Join(at, p.data), "A result belongs into a content of the user.")
+		return wire.BadRequest(p.data, "A result belongs into a content of the user.")
 	case !p.thought && (p.data == "inlineData" || p.data == "fileData"):
-		b, err := p.blob(at)
+		b, err := p.blob()
 		if err != nil {
 			return err
 		}
@@ -212,31 +218,31 @@ func madeID(of string, n int, name string) string {
 }
 
 // addUser adds a content of the user: its results, and a message of all other parts.
-func (c *conversation) addUser(parts []byte, at string, extra []lathe.Member) *wire.APIError {
+func (c *conversation) addUser(parts []byte, extra []lathe.Member) *wire.APIError {
 	c.endMessage()
 	m := lathe.Message{Role: lathe.RoleUser, Wire: lathe.WireGemini, Extra: extra}
 	seen := 0
-	err := eachPart(c.r.index, parts, wire.Join(at, "parts"), func(v []byte, at string) *wire.APIError {
+	err := c.r.eachPart(parts, "parts", func(v []byte) *wire.APIError {
 		seen++
-		p, err := parsePart(c.r.index, v, at)
+		p, err := parsePart(c.r.index, v)
 		if err != nil {
 			return err
 		}
 		if p.signature != "" {
-			c.r.drop(wire.Join(at, fieldSignature))
+			c.r.drop(fieldSignature)
 			p.signature, p.whole = "", without(p.whole, fieldSignature)
 		}
 		switch p.data {
 		case "functionResponse":
-			t, err := c.r.parseResult(p, at)
+			t, err := c.r.parseResult(p)
 			if err != nil {
 				return err
 			}
-			return c.answer(t, at)
+			return c.answer(t)
 		case "functionCall":
-			return wire.BadRequest(wire.Join(at, p.data), "A call belongs into a content of the model.")
+			return wire.BadRequest(p.data, "A call belongs into a content of the model.")
 		case "inlineData", "fileData":
-			b, err := p.blob(at)
+			b, err := p.blob()
 			if err != nil {
 				return err
 			}
@@ -245,7 +251,7 @@ func (c *conversation) addUser(parts []byte, at string, extra []lathe.Member) *w
 			m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 		case "":
 			if len(p.rest) == 0 {
-				c.r.drop(at)
+				c.r.drop("")
 				return nil
 			}
 			fallthrough
@@ -258,18 +264,18 @@ func (c *conversation) addUser(parts []byte, at string, extra []lathe.Member) *w
 		c.after = append(c.after, m)
 	} else {
 		for i := range extra {
-			c.r.drop(wire.Join(at, extra[i].Name))
+			c.r.drop(extra[i].Name)
 		}
 	}
 	if seen == 0 {
-		c.r.drop(at)
+		c.r.drop("")
 	}
 	return err
 }
 
 // answer adds a result to its call: the call with the id of the result, or, if the result has no id, the first call with its
 // name that has no result. Some clients send neither: their results are in the order of the calls.
-func (c *conversation) answer(t lathe.ToolResult, at string) *wire.APIError {
+func (c *conversation) answer(t lathe.ToolResult) *wire.APIError {
 	var to *clientCall
 	if t.CallID != "" {
 		to = c.first(c.byID, t.CallID)
@@ -279,7 +285,7 @@ func (c *conversation) answer(t lathe.ToolResult, at string) *wire.APIError {
 	if to == nil {
 		if t.CallID == "" {
 			if t.Name == "" {
-				return wire.BadRequest(at+".functionResponse.name", "A result needs the name of its function.")
+				return wire.BadRequest("functionResponse.name", "A result needs the name of its function.")
 			}
 			t.CallID = madeID("result", c.n, t.Name)
 		}
@@ -289,7 +295,7 @@ func (c *conversation) answer(t lathe.ToolResult, at string) *wire.APIError {
 	t.CallID, t.Name = to.id, to.name
 	m := resultMessage(t)
 	if slices.ContainsFunc(to.results, func(sent lathe.Message) bool { return reflect.DeepEqual(sent, m) }) {
-		c.r.drop(at) // Gemini CLI sends the results of a resumed conversation twice
+		c.r.drop("") // Gemini CLI sends the results of a resumed conversation twice
 		return nil
 	}
 	to.results = append(to.results, m)

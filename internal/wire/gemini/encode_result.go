@@ -92,7 +92,7 @@ func keptResponse(r *lathe.ToolResult) []byte {
 			return nil
 		}
 		var said lathe.ToolResult
-		if _, err := readResponse(&said, raw, ""); err == nil && said.Content == r.Content && said.IsError == r.IsError {
+		if _, err := readResponse(nil, &said, raw, ""); err == nil && said.Content == r.Content && said.IsError == r.IsError {
 			return rawjson.AppendCompact(nil, raw)
 		}
 	}

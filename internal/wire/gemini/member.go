@@ -51,30 +51,38 @@ type member struct {
 }
 
 // read returns the members of the object at the path at, a part of the text of index or another text. index may be nil. It returns an error for names that other parsers may take for one of
-// the set.
-func (s *nameSet) read(index *rawjson.Index, obj []byte, at string) ([]member, *wire.APIError) {
+// the set. The members are appended to out.
+func (s *nameSet) read(out []member, index *rawjson.Index, obj []byte, at string) ([]member, *wire.APIError) {
 	if wire.Kind(obj) != '{' {
 		return nil, wire.BadRequest(at, "Must be an object.")
 	}
-	var out []member
 	for key, v := range index.Members(obj) {
-		if as, name := s.exact.LikeKey(key); name != "" {
-			return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
+		camel, known := s.camel[string(key[1:len(key)-1])] // most are written without escapes
+		if !known {
+			if as, name := s.exact.LikeKey(key); name != "" {
+				return nil, ambiguous(wire.Join(at, as), "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.", as, name, name)
+			}
 		}
 		if string(v) == "null" {
 			continue
 		}
-		m := member{name: s.exact.Text(key), value: v}
-		if camel, ok := s.camel[m.name]; ok {
-			if slices.ContainsFunc(out, func(m member) bool { return m.known && m.name == camel }) {
-				return nil, ambiguous(wire.Join(at, m.name), "The member is there twice, in two spellings. Send it once, as %s.", camel)
+		m := member{name: camel, known: known, value: v}
+		if !known {
+			m.name = s.exact.Text(key)
+			if camel, m.known = s.camel[m.name]; m.known {
+				m.name = camel
 			}
-			m.name, m.known = camel, true
+		}
+		if m.known && slices.ContainsFunc(out, func(o member) bool { return o.known && o.name == camel }) {
+			return nil, ambiguous(wire.Join(at, s.exact.Text(key)), "The member is there twice, in two spellings. Send it once, as %s.", camel)
 		}
 		out = append(out, m)
 	}
 	return out, nil
 }
+
+// fewMembers is memory for the members of most objects.
+type fewMembers [4]member
 
 // kept returns a copy of the member.
 func (m *member) kept() lathe.Member { return lathe.Member{Name: m.name, Value: bytes.Clone(m.value)} }

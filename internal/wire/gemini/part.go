@@ -32,9 +32,11 @@ type rawPart struct {
 	whole     []byte
 }
 
-// parsePart reads the members of a part. A part has at most one member with data.
-func parsePart(index *rawjson.Index, v []byte, at string) (*rawPart, *wire.APIError) {
-	members, err := partNames.read(index, v, at)
+// parsePart reads the members of a part. A part has at most one member with data. Its errors begin at the part, as do those of the
+// other functions that read one.
+func parsePart(index *rawjson.Index, v []byte) (*rawPart, *wire.APIError) {
+	var few fewMembers
+	members, err := partNames.read(few[:0], index, v, "")
 	if err != nil {
 		return nil, err
 	}
@@ -43,22 +45,22 @@ func parsePart(index *rawjson.Index, v []byte, at string) (*rawPart, *wire.APIEr
 		m := &members[i]
 		switch m.name {
 		case "thought":
-			p.thought, err = wire.ParseBool(m.value, wire.Join(at, m.name))
+			p.thought, err = wire.ParseBool(m.value, m.name)
 		case fieldSignature:
-			p.signature, err = wire.ParseString(m.value, wire.Join(at, m.name))
+			p.signature, err = wire.ParseString(m.value, m.name)
 		default:
 			if !m.known {
 				p.rest = append(p.rest, m.kept())
 				continue
 			}
 			if p.data != "" {
-				return nil, wire.BadRequest(at, "A part has one of %s and %s, not both.", p.data, m.name)
+				return nil, wire.BadRequest("", "A part has one of %s and %s, not both.", p.data, m.name)
 			}
 			p.data, p.value = m.name, m.value
 			if m.name == "text" {
-				p.text, err = wire.ParseString(m.value, wire.Join(at, m.name))
+				p.text, err = wire.ParseString(m.value, m.name)
 			} else if wire.Kind(m.value) != '{' {
-				err = wire.BadRequest(wire.Join(at, m.name), "Must be an object.")
+				err = wire.BadRequest(m.name, "Must be an object.")
 			}
 		}
 		if err != nil {
@@ -79,8 +81,8 @@ func (p *rawPart) raw() json.RawMessage {
 }
 
 // blob reads a part with inlineData or fileData.
-func (p *rawPart) blob(at string) (lathe.Blob, *wire.APIError) {
-	b, rest, err := parseBlob(p.value, wire.Join(at, p.data))
+func (p *rawPart) blob() (lathe.Blob, *wire.APIError) {
+	b, rest, err := parseBlob(p.value, p.data)
 	if err == nil && (len(rest) > 0 || len(p.rest) > 0) {
 		b.Raw = p.raw()
 	}
@@ -89,7 +91,7 @@ func (p *rawPart) blob(at string) (lathe.Blob, *wire.APIError) {
 
 // parseBlob parses the value of inlineData or fileData. rest are the members that Blob has no field for.
 func parseBlob(v []byte, at string) (b lathe.Blob, rest []lathe.Member, err *wire.APIError) {
-	members, err := blobNames.read(nil, v, at)
+	members, err := blobNames.read(nil, nil, v, at)
 	if err != nil {
 		return b, nil, err
 	}
@@ -156,36 +158,35 @@ func opened(signature string) string {
 }
 
 // parseCall parses the value of functionCall.
-func (r *reader) parseCall(p *rawPart, at string) (lathe.ToolCall, *wire.APIError) {
-	at = wire.Join(at, p.data)
+func (r *reader) parseCall(p *rawPart) (lathe.ToolCall, *wire.APIError) {
 	c := lathe.ToolCall{Arguments: "{}", Extra: p.rest}
-	members, err := callNames.read(nil, p.value, at)
+	var few fewMembers
+	members, err := callNames.read(few[:0], r.index, p.value, "")
 	if err != nil {
-		return c, err
+		return c, wire.Within(p.data, err)
 	}
 	var rest []lathe.Member
 	for i := range members {
 		m := &members[i]
-		at := wire.Join(at, m.name)
 		switch m.name {
 		case "id":
-			c.ID, err = wire.ParseString(m.value, at)
+			c.ID, err = wire.ParseString(m.value, m.name)
 		case "name":
-			c.Name, err = wire.ParseString(m.value, at)
+			c.Name, err = wire.ParseString(m.value, m.name)
 		case "args":
 			if wire.Kind(m.value) != '{' {
-				err = wire.BadRequest(at, "Must be an object.")
+				err = wire.BadRequest(m.name, "Must be an object.")
 			}
 			c.Arguments = string(compact(m.value))
 		default:
 			rest = append(rest, m.kept())
 		}
 		if err != nil {
-			return c, err
+			return c, wire.Within(p.data, err)
 		}
 	}
 	if c.Name == "" {
-		return c, wire.BadRequest(wire.Join(at, "name"), "A call needs the name of its function.")
+		return c, wire.BadRequest(wire.Join(p.data, "name"), "A call needs the name of its function.")
 	}
 	c.Name = r.innerName(c.Name)
 	c.Extra = appendInner(c.Extra, "functionCall", rest)
@@ -193,36 +194,37 @@ func (r *reader) parseCall(p *rawPart, at string) (lathe.ToolCall, *wire.APIErro
 }
 
 // parseResult reads the value of functionResponse.
-func (r *reader) parseResult(p *rawPart, at string) (lathe.ToolResult, *wire.APIError) {
-	at = wire.Join(at, p.data)
+func (r *reader) parseResult(p *rawPart) (lathe.ToolResult, *wire.APIError) {
 	t := lathe.ToolResult{Extra: p.rest}
-	members, err := resultNames.read(nil, p.value, at)
+	var few fewMembers
+	members, err := resultNames.read(few[:0], r.index, p.value, "")
 	if err != nil {
-		return t, err
+		return t, wire.Within(p.data, err)
 	}
+	dropped := len(r.Dropped)
 	var rest []lathe.Member
 	for i := range members {
 		m := &members[i]
-		at := wire.Join(at, m.name)
 		switch m.name {
 		case "id":
-			t.CallID, err = wire.ParseString(m.value, at)
+			t.CallID, err = wire.ParseString(m.value, m.name)
 		case "name":
-			t.Name, err = wire.ParseString(m.value, at)
+			t.Name, err = wire.ParseString(m.value, m.name)
 		case "response":
 			var simple bool
-			if simple, err = readResponse(&t, m.value, at); err == nil && !simple {
+			if simple, err = readResponse(r.index, &t, m.value, m.name); err == nil && !simple {
 				rest = append(rest, m.kept())
 			}
 		case "parts":
-			err = r.parseResultParts(&t, m.value, at)
+			err = r.parseResultParts(&t, m.value, m.name)
 		default:
 			rest = append(rest, m.kept())
 		}
 		if err != nil {
-			return t, err
+			return t, wire.Within(p.data, err)
 		}
 	}
+	wire.PathsWithin(p.data, r.Dropped[dropped:])
 	if t.Name != "" {
 		t.Name = r.innerName(t.Name)
 	}
@@ -230,9 +232,10 @@ func (r *reader) parseResult(p *rawPart, at string) (lathe.ToolResult, *wire.API
 	return t, nil
 }
 
-// readResponse parses the object of a result. simple is whether its only member is one text, as output or error.
-func readResponse(t *lathe.ToolResult, v []byte, at string) (simple bool, err *wire.APIError) {
-	members, err := responseNames.read(nil, v, at)
+// readResponse parses the object of a result at the path at. simple is whether its only member is one text, as output or error.
+func readResponse(index *rawjson.Index, t *lathe.ToolResult, v []byte, at string) (simple bool, err *wire.APIError) {
+	var few fewMembers
+	members, err := responseNames.read(few[:0], index, v, at)
 	if err != nil {
 		return false, err
 	}
@@ -254,16 +257,16 @@ func readResponse(t *lathe.ToolResult, v []byte, at string) (simple bool, err *w
 }
 
 func (r *reader) parseResultParts(t *lathe.ToolResult, v []byte, at string) *wire.APIError {
-	return eachPart(nil, v, at, func(v []byte, at string) *wire.APIError {
-		p, err := parsePart(nil, v, at)
+	return r.eachPart(v, at, func(v []byte) *wire.APIError {
+		p, err := parsePart(r.index, v)
 		if err != nil {
 			return err
 		}
 		if p.data != "inlineData" && p.data != "fileData" {
-			r.drop(at)
+			r.drop("")
 			return nil
 		}
-		b, err := p.blob(at)
+		b, err := p.blob()
 		t.Blobs = append(t.Blobs, b)
 		return err
 	})

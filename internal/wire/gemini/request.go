@@ -65,7 +65,7 @@ func parseRequest(body []byte) (*wire.ClientRequest, *wire.APIError) {
 	if bad != nil {
 		return nil, wire.BadRequest("", "The body is not acceptable JSON: %v.", bad)
 	}
-	members, err := requestNames.read(index, body[rawjson.SkipSpace(body, 0):], "")
+	members, err := requestNames.read(nil, index, body[rawjson.SkipSpace(body, 0):], "")
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (r *reader) drop(at string) {
 // parseSystem parses systemInstruction, a content that has only text.
 func (r *reader) parseSystem(v []byte) *wire.APIError {
 	const at = "systemInstruction"
-	members, err := contentNames.read(r.index, v, at)
+	members, err := contentNames.read(nil, r.index, v, at)
 	if err != nil {
 		return err
 	}
@@ -135,18 +135,18 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 		case "role":
 			_, err = wire.ParseString(f.value, wire.Join(at, f.name))
 		case "parts":
-			err = eachPart(r.index, f.value, wire.Join(at, f.name), func(v []byte, at string) *wire.APIError {
-				p, err := parsePart(r.index, v, at)
+			err = r.eachPart(f.value, wire.Join(at, f.name), func(v []byte) *wire.APIError {
+				p, err := parsePart(r.index, v)
 				if err != nil {
 					return err
 				}
 				if p.data != "" && p.data != "text" || p.thought {
-					return wire.BadRequest(at, "The instruction of the system can have text alone.")
+					return wire.BadRequest("", "The instruction of the system can have text alone.")
 				}
 				if p.text != "" {
 					m.Parts = append(m.Parts, lathe.Text{Text: p.text, Extra: p.rest})
 				} else {
-					r.drop(at)
+					r.drop("")
 				}
 				return nil
 			})
@@ -163,15 +163,20 @@ func (r *reader) parseSystem(v []byte) *wire.APIError {
 	return nil
 }
 
-// eachPart calls f for each element of a list of parts, with its path.
-func eachPart(index *rawjson.Index, v []byte, at string, f func(v []byte, at string) *wire.APIError) *wire.APIError {
+// eachPart calls f for each element of the list of parts at the path at. The errors of f, and the paths that it drops, begin at the
+// element: a path for each element would cost more than reading it.
+func (r *reader) eachPart(v []byte, at string, f func(v []byte) *wire.APIError) *wire.APIError {
 	if wire.Kind(v) != '[' {
 		return wire.BadRequest(at, "Must be an array.")
 	}
 	i := 0
-	for el := range index.Elements(v) {
-		if err := f(el, wire.Element(at, i)); err != nil {
-			return err
+	for el := range r.index.Elements(v) {
+		dropped := len(r.Dropped)
+		if err := f(el); err != nil {
+			return wire.Within(wire.Element(at, i), err)
+		}
+		if len(r.Dropped) > dropped {
+			wire.PathsWithin(wire.Element(at, i), r.Dropped[dropped:])
 		}
 		i++
 	}

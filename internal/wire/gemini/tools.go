@@ -28,7 +28,7 @@ func (r *reader) parseTools(v []byte) *wire.APIError {
 	for el := range rawjson.Elements(v) {
 		at := wire.Element("tools", i)
 		i++
-		members, err := toolNames.read(nil, el, at)
+		members, err := toolNames.read(nil, nil, el, at)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (r *reader) parseDeclarations(v []byte, at string, seen map[string]bool) *w
 }
 
 func (r *reader) parseDeclaration(v []byte, at string) (*lathe.ToolSpec, *wire.APIError) {
-	members, err := declarationNames.read(nil, v, at)
+	members, err := declarationNames.read(nil, nil, v, at)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (r *reader) parseDeclaration(v []byte, at string) (*lathe.ToolSpec, *wire.A
 // parseToolConfig reads toolConfig. The choice that it makes is set by [reader.choose].
 func (r *reader) parseToolConfig(v []byte) *wire.APIError {
 	const at = "toolConfig"
-	members, err := toolConfigNames.read(nil, v, at)
+	members, err := toolConfigNames.read(nil, nil, v, at)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *reader) parseToolConfig(v []byte) *wire.APIError {
 }
 
 func (r *reader) parseChoice(v []byte, at string) *wire.APIError {
-	members, err := choiceNames.read(nil, v, at)
+	members, err := choiceNames.read(nil, nil, v, at)
 	if err != nil {
 		return err
 	}
