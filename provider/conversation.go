@@ -25,7 +25,7 @@ const (
 	// idsAtOnce is how many places for request ids are made in one piece of memory.
 	idsAtOnce = 16
 	// maxKept is the largest encoded conversation whose memory is kept for others.
-	maxKept = 1 << 20
+	maxKept = 2 << 20
 )
 
 // A conversation holds what calls need and can use again: the encoded request, the reader, the
