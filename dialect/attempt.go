@@ -56,20 +56,20 @@ func (a *attempt) keep(s string) {
 		a.emit(lathe.DeltaText, s)
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(a.raw)))]
 	}
-	a.raw = append(a.raw, s...)
+	a.raw = appendKept(a.raw, s)
 }
 
-// asIs reports whether text, the next piece, stands in a string of the arguments as it stands in the call, and may be
-// read at once. The caller knows that the piece lies inside of a string.
+// asIs reports whether text, the next run, stands in a string of the arguments as it stands in the call, and may be
+// read at once. The caller knows that the run lies inside of a string.
 func (a *attempt) asIs(text string) bool {
-	return a.open && a.bad == "" && a.total+len(text) <= a.opts.MaxPayloadBytes && a.oneRun(text) && plainASCII(text)
+	return text != "" && a.open && a.bad == "" && a.total+len(text) <= a.opts.MaxPayloadBytes && plainASCII(text)
 }
 
 // passOn gives text, for which asIs is true, as a piece of the arguments.
 func (a *attempt) passOn(dst []lathe.Delta, text string) []lathe.Delta {
 	a.looked += len(text)
 	a.total += len(text)
-	a.raw = append(a.raw, text...)
+	a.raw = appendKept(a.raw, text)
 	return appendPiece(dst, lathe.DeltaCallArgs, a.calls-1, text)
 }
 

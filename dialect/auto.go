@@ -84,11 +84,15 @@ func (a *autoParser) Anomalies() Anomalies {
 }
 
 func (a *autoParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if a.parser == nil && a.oneRun(text) {
-		return a.direct(dst, text, func(text string, _ int) { a.prose.text(text) })
+	if a.parser == nil {
+		if lead, run, ok := a.runs(text); ok {
+			return a.direct(dst, lead, run, a.text)
+		}
 	}
 	return a.feed(dst, text, a.run)
 }
+
+func (a *autoParser) text(text string, _ int) { a.prose.text(text) }
 
 func (a *autoParser) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	dst, err := a.finish(dst, a.run, func() {})

@@ -69,15 +69,12 @@ const (
 const gemmaCall = "call:"
 
 func (g *gemma) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if g.state == gemmaArgs && g.lit.passes(text) && g.asIs(text) {
-		return g.passOn(dst, text)
-	}
-	if g.oneRun(text) {
-		switch g.state {
-		case gemmaText:
-			return g.direct(dst, text, g.outside)
-		case gemmaArgs:
-			return g.direct(dst, text, g.inside)
+	if g.state == gemmaText || g.state == gemmaArgs {
+		if lead, run, ok := g.runs(text); ok {
+			if lead == "" && g.state == gemmaArgs && g.lit.passes(run) && g.asIs(run) {
+				return g.passOn(dst, run)
+			}
+			return g.direct(dst, lead, run, g.scanned)
 		}
 	}
 	return g.feed(dst, text, g.run)
@@ -93,24 +90,29 @@ func (g *gemma) run() {
 		if !ok {
 			return
 		}
-		switch g.state {
-		case gemmaText:
-			g.outside(text, mark)
-		case gemmaGap:
-			if mark < 0 && g.blank(text) {
-				continue
-			}
-			g.state = gemmaText
-			if mark < 0 || mark >= g.f.base {
-				g.spill()
-			}
-			g.outside(text, mark)
-		case gemmaBad:
-			g.keep(text)
-			g.inBad(mark)
-		default:
-			g.inside(text, mark)
+		g.scanned(text, mark)
+	}
+}
+
+// scanned takes what the scanner found.
+func (g *gemma) scanned(text string, mark int) {
+	switch g.state {
+	case gemmaText:
+		g.outside(text, mark)
+	case gemmaGap:
+		if mark < 0 && g.blank(text) {
+			return
 		}
+		g.state = gemmaText
+		if mark < 0 || mark >= g.f.base {
+			g.spill()
+		}
+		g.outside(text, mark)
+	case gemmaBad:
+		g.keep(text)
+		g.inBad(mark)
+	default:
+		g.inside(text, mark)
 	}
 }
 

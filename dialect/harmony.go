@@ -78,7 +78,7 @@ func (h *harmony) Anomalies() Anomalies { return h.count }
 
 func (h *harmony) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.state == harmonyText || h.state == harmonyArgs && len(h.shut) == 0 && len(h.kept)+len(h.held)+len(text) <= h.opts.MaxPayloadBytes {
-		if lead, run, ok := h.plain(text); ok {
+		if lead, run, ok := h.runs(text); ok {
 			if lead != "" {
 				dst = h.piece(dst, lead)
 			}
@@ -99,7 +99,7 @@ func (h *harmony) piece(dst []lathe.Delta, text string) []lathe.Delta {
 	if h.raw || h.js.state != jsonString || !inString(text) { // most pieces leave the scan in its string
 		h.follow(text)
 	}
-	h.kept = append(h.kept, text...)
+	h.kept = appendKept(h.kept, text)
 	return appendPiece(dst, lathe.DeltaCallArgs, h.calls-1, text)
 }
 
@@ -313,7 +313,7 @@ func (h *harmony) argText(s string) {
 	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.kept))]
 	h.follow(part)
 	h.args(part)
-	h.kept = append(h.kept, part...)
+	h.kept = appendKept(h.kept, part)
 	if s = s[len(part):]; s == "" {
 		return
 	}

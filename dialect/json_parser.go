@@ -65,14 +65,14 @@ const (
 func (p *jsonParser) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	switch p.state {
 	case blockNone:
-		if p.oneRun(text) {
-			return p.direct(dst, text, p.token)
+		if lead, run, ok := p.runs(text); ok {
+			return p.direct(dst, lead, run, p.token)
 		}
 	case blockJSON:
 		if p.inArguments(text) {
 			p.looked += len(text)
 			p.total += len(text)
-			p.raw = append(p.raw, text...)
+			p.raw = appendKept(p.raw, text)
 			return appendPiece(dst, lathe.DeltaCallArgs, p.calls-1, text)
 		}
 	}
@@ -254,7 +254,7 @@ func (p *jsonParser) keep(s string) {
 	if p.lost {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(p.raw)))]
 	}
-	p.raw = append(p.raw, s...)
+	p.raw = appendKept(p.raw, s)
 }
 
 // lose gives up to keep the attempt: it is too long.

@@ -308,6 +308,25 @@ func plainRun(s string) int {
 	return i
 }
 
+// isASCII reports whether s is ASCII.
+func isASCII(s string) bool {
+	const tops = 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		if (uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|
+			uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)&tops != 0 {
+			return false
+		}
+	}
+	for ; i < len(s); i++ {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
 // plainASCII reports whether s is ASCII without quotes, backslashes and control characters. An apostrophe is no quote.
 func plainASCII(s string) bool {
 	const tops = 0x8080808080808080
@@ -326,6 +345,27 @@ func plainASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// indexEither returns where in s, from i on, one of two bytes stands first; len(s) where neither does.
+func indexEither(s string, i int, x, y byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	xs, ys := ones*uint64(x), ones*uint64(y)
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		v, w := w^xs, w^ys
+		if found := ((v-ones)&^v | (w-ones)&^w) & tops; found != 0 { // above the first bit the subtractions may have borrowed
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if s[i] == x || s[i] == y {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // stops has the top bit set of the first byte of w that is a quote, a backslash or a control

@@ -80,15 +80,12 @@ const (
 )
 
 func (p *pythonic) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if p.state == pythonValue && p.lit.passes(text) && p.asIs(text) {
-		return p.passOn(dst, text)
-	}
-	if p.oneRun(text) {
-		switch p.state {
-		case pythonText:
-			return p.direct(dst, text, p.outside)
-		case pythonValue:
-			return p.direct(dst, text, p.inside)
+	if p.state == pythonText || p.state == pythonValue {
+		if lead, run, ok := p.runs(text); ok {
+			if lead == "" && p.state == pythonValue && p.lit.passes(run) && p.asIs(run) {
+				return p.passOn(dst, run)
+			}
+			return p.direct(dst, lead, run, p.scanned)
 		}
 	}
 	return p.feed(dst, text, p.run)
@@ -104,24 +101,29 @@ func (p *pythonic) run() {
 		if !ok {
 			return
 		}
-		switch p.state {
-		case pythonText:
-			p.outside(text, mark)
-		case pythonGap:
-			if mark < 0 && p.blank(text) {
-				continue
-			}
-			p.state = pythonText
-			if mark < 0 || mark >= p.prose.base {
-				p.spill()
-			}
-			p.outside(text, mark)
-		case pythonBad:
-			p.keep(text)
-			p.inBad(mark)
-		default:
-			p.inside(text, mark)
+		p.scanned(text, mark)
+	}
+}
+
+// scanned takes what the scanner found.
+func (p *pythonic) scanned(text string, mark int) {
+	switch p.state {
+	case pythonText:
+		p.outside(text, mark)
+	case pythonGap:
+		if mark < 0 && p.blank(text) {
+			return
 		}
+		p.state = pythonText
+		if mark < 0 || mark >= p.prose.base {
+			p.spill()
+		}
+		p.outside(text, mark)
+	case pythonBad:
+		p.keep(text)
+		p.inBad(mark)
+	default:
+		p.inside(text, mark)
 	}
 }
 

@@ -16,24 +16,9 @@ var escapes = func() (e [256]string) {
 	return e
 }()
 
-// emitQuoted says text as it stands inside of a JSON string, in pieces that are parts of it or constant.
-func emitQuoted(emit func(string), text string) {
-	for text != "" {
-		n := plainRun(text)
-		if n > 0 {
-			emitUTF8(emit, text[:n])
-		}
-		if n == len(text) {
-			return
-		}
-		emit(escapes[text[n]])
-		text = text[n+1:]
-	}
-}
-
 // emitUTF8 says s with U+FFFD for each byte that is not UTF-8.
 func emitUTF8(emit func(string), s string) {
-	if utf8.ValidString(s) {
+	if isASCII(s) || utf8.ValidString(s) {
 		emit(s)
 		return
 	}

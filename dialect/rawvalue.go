@@ -79,7 +79,7 @@ func (v *rawValue) string() {
 	v.mode = valueString
 	v.emitPrefix()
 	v.r.args(`"`)
-	emitQuoted(v.r.args, string(v.text))
+	v.r.quotedArgs(string(v.text))
 }
 
 // inString reports whether the next byte belongs to a string of a value that is to be a literal.
@@ -91,7 +91,7 @@ func (v *rawValue) inString() bool {
 func (v *rawValue) add(s string) {
 	switch v.mode {
 	case valueString:
-		emitQuoted(v.r.args, s)
+		v.r.quotedArgs(s)
 	case valueNull:
 		v.text = append(v.text, s...)
 		if t := string(v.text); !strings.HasPrefix("null", t) && !(v.python && strings.HasPrefix("None", t)) {

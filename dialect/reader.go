@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
@@ -80,50 +81,77 @@ func (r *reader) pass(dst []lathe.Delta, text string, run func()) []lathe.Delta 
 	return dst
 }
 
-// plain is the short way for the most frequent pieces: those without a mark. lead is what was held
-// before the piece and turns out to be text, run the text of the piece but for a last byte that
-// may begin a mark, which it holds. ok is false for all other pieces; they go through feed.
-func (r *reader) plain(text string) (lead, run string, ok bool) {
-	m := r.marks
+// runs is the short way of feed for the most frequent pieces, those without a mark. lead is what was buffered before text and
+// turns out to be text, run is text but for the end that may begin a mark or a token that ends the turn, which runs buffers. Both
+// are runs of text for the scanner. ok is false for all other pieces, of which runs buffers nothing.
+func (r *reader) runs(text string) (lead, run string, ok bool) {
 	n := len(text)
-	if n == 0 || r.nrune > 0 || m.next < 0 || m.only < 0 || text[n-1] >= utf8.RuneSelf ||
-		len(r.held) > 1 || r.held != "" && text[0] == byte(m.next) {
+	if n == 0 || r.nrune > 0 || text[n-1] >= utf8.RuneSelf {
 		return "", "", false
 	}
-	if i := m.index(text, 0); i < n-1 {
-		return "", "", false
-	} else if i == n-1 {
-		lead, r.held = r.held, m.list[0][:1]
-		return lead, text[:n-1], true
+	m := r.marks
+	if r.held == "" && r.tail == "" {
+		if !r.ends && m.lacks(text) {
+			return "", text, true
+		}
+	} else {
+		if lead = r.held; lead == "" {
+			lead = r.tail
+		}
+		if lead[len(lead)-1] >= utf8.RuneSelf || r.tail != "" && (r.held != "" || continuesTurnEnd(r.tail, text)) {
+			return "", "", false
+		}
+		for k := range len(lead) {
+			if id, part := m.at(lead[k:], text); id >= 0 || part >= 0 {
+				return "", "", false
+			}
+		}
 	}
-	lead, r.held = r.held, ""
-	return lead, text, true
+	ends := 0 // bytes at the end that may end the turn
+	if r.ends {
+		if turnEnd(text) > 0 {
+			return "", "", false
+		}
+		if ends = cutTurnEnd(text); ends > 0 && turnEnd(text[:n-ends]) > 0 {
+			return "", "", false
+		}
+	}
+	run = text[:n-ends]
+	held := ""
+	if i := m.find(run); i < len(run) {
+		id, part := m.at(run[i:], "")
+		if id >= 0 {
+			return "", "", false
+		}
+		run, held = run[:i], m.list[part][:len(run)-i]
+		if m.fold {
+			held = text[i : n-ends]
+		}
+	}
+	r.held, r.tail = held, text[n-ends:]
+	return lead, run, true
 }
 
 // alone reports whether text, the next piece, can be read without what came before and what follows: nothing is buffered,
-// and text ends neither inside of a rune nor in what may end the turn. It may return false for such a text.
+// and text ends neither inside of a rune nor in what may end the turn.
 func (r *reader) alone(text string) bool {
 	n := len(text)
 	if n == 0 || r.tail != "" || r.held != "" || r.nrune > 0 || text[n-1] >= utf8.RuneSelf {
 		return false
 	}
-	if r.ends && !noTurnEnd(text) {
-		n, _ = turnTail(text)
-		return n == 0
-	}
-	return true
+	return !r.ends || turnEnd(text) == 0 && cutTurnEnd(text) == 0
 }
 
-// oneRun reports whether text, the next piece, is one run of text for the scanner. Most pieces are.
-func (r *reader) oneRun(text string) bool {
-	return r.alone(text) && r.marks.index(text, 0) == len(text)
-}
-
-// direct hands text to read, which takes it as a run of text. It is the short way of feed where oneRun is true.
-func (r *reader) direct(dst []lathe.Delta, text string, read func(text string, mark int)) []lathe.Delta {
+// direct hands read what runs has returned.
+func (r *reader) direct(dst []lathe.Delta, lead, run string, read func(text string, mark int)) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
-	r.looked += len(text)
-	read(text, -1)
+	r.looked += len(lead) + len(run)
+	if lead != "" {
+		read(lead, -1)
+	}
+	if run != "" {
+		read(run, -1)
+	}
 	r.flushJoined()
 	dst, r.out = r.out, nil
 	return dst
@@ -177,6 +205,16 @@ func appendPiece(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string
 	d.Kind, d.Index, d.Text = kind, index, text
 	return dst
 }
+
+// appendKept appends to the text of a call that is kept. A call comes in small pieces: the memory doubles, where append takes a quarter more.
+func appendKept(kept []byte, s string) []byte {
+	if len(s) > cap(kept)-len(kept) {
+		kept = growKept(kept, len(s))
+	}
+	return append(kept, s...)
+}
+
+func growKept(kept []byte, n int) []byte { return slices.Grow(kept, max(n, cap(kept))) }
 
 // emit appends a delta of text.
 func (r *reader) emit(kind lathe.DeltaKind, text string) {
@@ -234,6 +272,21 @@ func (r *reader) start(id, name string, deprecated bool) {
 	r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: r.calls, ID: id, Name: name, Deprecated: deprecated})
 	r.calls++
 	r.open = true
+}
+
+// quotedArgs gives text as it stands inside of a JSON string, in pieces that are parts of it or constant.
+func (r *reader) quotedArgs(text string) {
+	for text != "" {
+		n := plainRun(text)
+		if n > 0 {
+			emitUTF8(r.args, text[:n])
+		}
+		if n == len(text) {
+			return
+		}
+		r.args(escapes[text[n]])
+		text = text[n+1:]
+	}
 }
 
 // args gives the next piece of the open call's argument text.

@@ -4,35 +4,38 @@ import "strings"
 
 // marks is a set of texts that a scanner stops at. It is built once and shared.
 type marks struct {
-	list   []string   // lower case where fold is set
-	fold   bool       // letters match without regard to case (ASCII)
-	first  [256]uint8 // by first byte, where in second those are that may follow; 0: no mark begins so
-	second []bits256
-	starts [][]uint16 // by the same number, the places in list of the marks that begin with the byte, in order
-	only   int        // the one byte that all marks begin with, else -1
-	next   int        // the one byte that all have after it, else -1
-	short  int        // length of the shortest mark
+	list   []string      // lower case where fold is set
+	fold   bool          // letters match without regard to case (ASCII)
+	first  [256]uint8    // by first byte, the row of pairs; 0: no mark begins so
+	pairs  [][256]uint16 // by row and second byte, the place in groups of the marks that begin with the two bytes; 0: none
+	groups [][]uint16    // places in list, in order
+	starts []uint16      // by row, the place in list of the first mark that begins with the byte
+	only   int           // the one byte that all marks begin with, else -1
+	next   int           // the one byte that all have after it, else -1
+	short  int           // length of the shortest mark
 }
 
-type bits256 [4]uint64
-
-func (b *bits256) add(c byte)      { b[c/64] |= 1 << (c % 64) }
-func (b *bits256) has(c byte) bool { return b[c/64]&(1<<(c%64)) != 0 }
-
 func newMarks(fold bool, list ...string) *marks {
-	m := &marks{list: list, fold: fold, second: make([]bits256, 1, 4), starts: make([][]uint16, 1, 4), only: -1, short: len(list[0])}
+	m := &marks{list: list, fold: fold, pairs: make([][256]uint16, 1, 4), groups: make([][]uint16, 1, 8), starts: make([]uint16, 1, 4),
+		only: -1, short: len(list[0])}
 	for i, text := range list {
 		m.short = min(m.short, len(text))
 		for _, c := range m.cases(text[0]) {
 			if m.first[c] == 0 {
-				m.first[c] = uint8(len(m.second))
-				m.second = append(m.second, bits256{})
-				m.starts = append(m.starts, nil)
+				m.first[c] = uint8(len(m.pairs))
+				m.pairs = append(m.pairs, [256]uint16{})
+				m.starts = append(m.starts, uint16(i))
 			}
-			m.starts[m.first[c]] = append(m.starts[m.first[c]], uint16(i))
-			for _, second := range m.cases(text[1]) {
-				m.second[m.first[c]].add(second)
+			row := &m.pairs[m.first[c]]
+			group := row[text[1]]
+			if group == 0 {
+				group = uint16(len(m.groups))
+				m.groups = append(m.groups, nil)
+				for _, second := range m.cases(text[1]) {
+					row[second] = group
+				}
 			}
+			m.groups[group] = append(m.groups[group], uint16(i))
 		}
 	}
 	m.only, m.next = m.common(0), m.common(1)
@@ -40,7 +43,7 @@ func newMarks(fold bool, list ...string) *marks {
 }
 
 // pair reports whether a mark begins with these two bytes.
-func (m *marks) pair(a, b byte) bool { return m.second[m.first[a]].has(b) }
+func (m *marks) pair(a, b byte) bool { return m.pairs[m.first[a]][b] != 0 }
 
 // cases returns the bytes that match c.
 func (m *marks) cases(c byte) []byte {
@@ -113,25 +116,23 @@ func (m *marks) indexSecond(s string, i int) int {
 // at looks at the front of the text a+b; a is not empty where b is not. id is the longest mark that stands there whole, part a
 // mark of which all of a+b is only the beginning; -1 stands for none.
 func (m *marks) at(a, b string) (id, part int) {
-	id, part = -1, -1
-	if !m.begins(a, b) {
-		return id, part
+	if a == "" || m.first[a[0]] == 0 {
+		return -1, -1
 	}
-	second, known := byte(0), true
+	row := m.first[a[0]]
+	var second byte
 	switch {
 	case len(a) > 1:
 		second = a[1]
 	case b != "":
 		second = b[0]
-	default:
-		known = false
+	default: // every mark has more bytes
+		return -1, int(m.starts[row])
 	}
-	if m.fold {
-		second = lower(second)
-	}
-	for _, i := range m.starts[m.first[a[0]]] {
+	id, part = -1, -1
+	for _, i := range m.groups[m.pairs[row][second]] {
 		mark := m.list[i]
-		if known && mark[1] != second {
+		if len(a) > 2 && len(mark) > 2 && mark[2] != a[2] && !m.fold { // as most marks that do not stand there
 			continue
 		}
 		whole, begun := m.agree(mark, a, b)
@@ -147,15 +148,31 @@ func (m *marks) at(a, b string) (id, part int) {
 	return id, part
 }
 
-// begins reports whether the first two bytes of a+b, as far as they are there, begin a mark.
-func (m *marks) begins(a, b string) bool {
+// maxShort is the length up to which words of eight bytes are searched faster than by strings.IndexByte.
+const maxShort = 24
+
+// lacks reports that text, which is not empty, has the second byte of all marks nowhere and does not end in their first. It returns
+// false for other texts and if the marks have no such bytes in common.
+func (m *marks) lacks(text string) bool {
 	switch {
-	case len(a) > 1:
-		return m.pair(a[0], a[1])
-	case len(a) == 1 && len(b) > 0:
-		return m.pair(a[0], b[0])
+	case m.next < 0 || m.only < 0 || text[len(text)-1] == byte(m.only):
+		return false
+	case len(text) <= maxShort:
+		return indexEither(text, 0, byte(m.next), byte(m.next)) == len(text)
 	}
-	return a != "" && m.first[a[0]] != 0
+	return strings.IndexByte(text, byte(m.next)) < 0
+}
+
+// find returns where in text a mark, or at its end the beginning of one, stands first; len(text) where none does.
+func (m *marks) find(text string) int {
+	i := m.index(text, 0)
+	for i < len(text) {
+		if id, part := m.at(text[i:], ""); id >= 0 || part >= 0 {
+			break
+		}
+		i = m.index(text, i+1)
+	}
+	return i
 }
 
 func (m *marks) agree(mark, a, b string) (whole, begun bool) {

@@ -59,11 +59,13 @@ const (
 )
 
 func (t *tagged) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if t.state == taggedValue && t.value.mode == valueString && !t.fresh && !t.empty && t.tail == "" && t.asIs(text) {
-		return t.passOn(dst, text)
-	}
-	if (t.state == taggedText || t.state == taggedValue) && t.oneRun(text) {
-		return t.direct(dst, text, t.scanned)
+	if t.state == taggedText || t.state == taggedValue {
+		if lead, run, ok := t.runs(text); ok {
+			if lead == "" && t.state == taggedValue && t.value.mode == valueString && !t.fresh && !t.empty && t.tail == "" && t.asIs(run) {
+				return t.passOn(dst, run)
+			}
+			return t.direct(dst, lead, run, t.scanned)
+		}
 	}
 	return t.feed(dst, text, t.run)
 }

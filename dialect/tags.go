@@ -69,8 +69,10 @@ func newTags(o Options) Parser {
 }
 
 func (t *tags) Append(dst []lathe.Delta, text string) []lathe.Delta {
-	if t.state == tagsText && t.oneRun(text) {
-		return t.direct(dst, text, t.token)
+	if t.state == tagsText {
+		if lead, run, ok := t.runs(text); ok {
+			return t.direct(dst, lead, run, t.token)
+		}
 	}
 	return t.feed(dst, text, t.run)
 }
@@ -174,7 +176,7 @@ func (t *tags) attempt() {
 		n := t.js.scan(t.in[:min(len(t.in), t.opts.MaxPayloadBytes-t.body)])
 		part := t.take(n)
 		t.body += n
-		t.raw = append(t.raw, part...)
+		t.raw = appendKept(t.raw, part)
 		t.args(part)
 		switch {
 		case t.js.state == jsonDone:

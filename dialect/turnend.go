@@ -15,8 +15,11 @@ const (
 	maxTurnSpaceBytes = 2   // of white space after one
 )
 
-// turnEndMarks tells by two bytes whether one of turnEnds may begin with them.
+// turnEndMarks finds those of turnEnds that begin with two bytes.
 var turnEndMarks = newMarks(false, turnEnds...)
+
+// turnEndFirst are the bytes that turnEnds begin with.
+const turnEndFirst = "<["
 
 var longestTurnEnd = func() (n int) {
 	for _, end := range turnEnds {
@@ -25,19 +28,16 @@ var longestTurnEnd = func() (n int) {
 	return n
 }()
 
-// turnEndLast has the last bytes of turnEnds.
-var turnEndLast = func() (last [256]bool) {
+// turnEndLast has the last bytes of turnEnds, turnEndBefore the bytes before them.
+var turnEndLast, turnEndBefore = func() (last, before [256]bool) {
 	for _, end := range turnEnds {
-		last[end[len(end)-1]] = true
+		last[end[len(end)-1]], before[end[len(end)-2]] = true, true
 	}
-	return last
+	return last, before
 }()
 
 // turnTail returns the length of the tokens at the end of s. The last may be cut off: whole says that it is not.
 func turnTail(s string) (n int, whole bool) {
-	if noTurnEnd(s) {
-		return 0, false
-	}
 	if whole = turnEnd(s) > 0; !whole {
 		if n = cutTurnEnd(s); n == 0 {
 			return 0, false
@@ -50,24 +50,6 @@ func turnTail(s string) (n int, whole bool) {
 		}
 		n += k
 	}
-}
-
-// noTurnEnd reports that s, as most text, neither ends as one of turnEnds does nor has two bytes near its end that begin one. It
-// may return false for a text without a tail.
-func noTurnEnd(s string) bool {
-	n := len(s)
-	for n > 0 && len(s)-n < maxTurnSpaceBytes && space(s[n-1]) {
-		n--
-	}
-	if n > 0 && turnEndLast[s[n-1]] {
-		return false
-	}
-	for i := max(0, len(s)-longestTurnEnd+1); i < len(s); i++ {
-		if turnEndMarks.first[s[i]] != 0 && (i+1 == len(s) || turnEndMarks.pair(s[i], s[i+1])) {
-			return false
-		}
-	}
-	return true
 }
 
 // continuesTurnEnd reports whether tail, which turnTail found, and text after it may end in a token that begins in
@@ -90,12 +72,12 @@ func continuesTurnEnd(tail, text string) bool {
 
 // cutTurnEnd returns the length of the beginning of a token that s ends in.
 func cutTurnEnd(s string) int {
-	for i := max(0, len(s)-longestTurnEnd+1); i < len(s); i++ {
-		if turnEndMarks.first[s[i]] == 0 || i+1 < len(s) && !turnEndMarks.pair(s[i], s[i+1]) {
-			continue
+	for i := indexEither(s, max(0, len(s)-longestTurnEnd+1), turnEndFirst[0], turnEndFirst[1]); i < len(s); i = indexEither(s, i+1, turnEndFirst[0], turnEndFirst[1]) {
+		if i+1 == len(s) {
+			return 1
 		}
-		for _, end := range turnEnds {
-			if len(s)-i < len(end) && (i+1 == len(s) || end[1] == s[i+1]) && strings.HasPrefix(end, s[i:]) {
+		for _, k := range turnEndMarks.groups[turnEndMarks.pairs[turnEndMarks.first[s[i]]][s[i+1]]] {
+			if end := turnEnds[k]; len(s)-i < len(end) && end[:len(s)-i] == s[i:] {
 				return len(s) - i
 			}
 		}
@@ -110,7 +92,7 @@ func turnEnd(s string) int {
 		n++
 	}
 	s = s[:len(s)-n]
-	if s == "" || s[len(s)-1] != '>' && s[len(s)-1] != '[' {
+	if len(s) < 2 || !turnEndLast[s[len(s)-1]] || !turnEndBefore[s[len(s)-2]] {
 		return 0
 	}
 	for _, end := range turnEnds {
