@@ -86,6 +86,7 @@ func (v *conversation) forget() {
 	if !v.request.idle() || cap(v.request.msgs)+cap(v.request.head) > maxKept {
 		v.request = newPayload()
 	}
+	v.request.shared = wire.Shared{}
 	v.head.forget()
 	clear(v.sent[:cap(v.sent)])
 	v.sent = v.sent[:0]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // encodeRequest encodes req into v.request. If req continues the conversation of the last request and the codec is [growing], only
@@ -44,6 +45,7 @@ func (v *conversation) encodeRequest(req *lathe.Request) (err error) {
 		return nil
 	}
 	p := v.request
+	p.shared = wire.Shared{}
 	v.droppedHead, v.dropped = nil, nil
 	if relayed {
 		p.head = v.c.wire.AppendRelayed(p.head[:0], r.Relay.Request, r, opts)
@@ -63,6 +65,8 @@ const manyMessages = 16
 func (v *conversation) grow(r *lathe.Request) {
 	p, c, opts := v.request, v.c.grows, &v.encode
 	if !v.head.matches(r) {
+		p.shared = wire.Shared{}
+		opts.Shared = &p.shared
 		p.head, v.droppedHead = c.AppendHead(p.head[:0], r, opts)
 		v.head.remember(r)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A payload is the body of a request in pieces, so that a conversation grows at the end of one
@@ -15,9 +17,29 @@ import (
 // even after the response, and the pieces must not change.
 type payload struct {
 	head, msgs, tail []byte
+	shared           wire.Shared // belongs into head; other payloads may have the same text
 	open             atomic.Int32
 	get              func() (io.ReadCloser, error) // for http.Request.GetBody
 	fresh            []payloadReader               // not used yet: no reader is used twice
+}
+
+// pieces are how many parts a payload has.
+const pieces = 5
+
+// piece returns a part of the body, in order.
+func (p *payload) piece(i int) []byte {
+	switch i {
+	case 0:
+		return p.head[:p.shared.At]
+	case 1:
+		return p.shared.Text
+	case 2:
+		return p.head[p.shared.At:]
+	case 3:
+		return p.msgs
+	default:
+		return p.tail
+	}
 }
 
 func newPayload() *payload {
@@ -29,7 +51,9 @@ func newPayload() *payload {
 	return p
 }
 
-func (p *payload) size() int64 { return int64(len(p.head) + len(p.msgs) + len(p.tail)) }
+func (p *payload) size() int64 {
+	return int64(len(p.head) + len(p.shared.Text) + len(p.msgs) + len(p.tail))
+}
 
 // readersAtOnce is how many readers are made in one piece of memory.
 const readersAtOnce = 8
@@ -51,10 +75,15 @@ func (p *payload) newReader(made time.Time) *payloadReader {
 const maxTogether = 4 << 10
 
 // together returns a copy of the pieces, in a form that net/http knows. The copy is the transport's.
-func (p *payload) together() io.ReadCloser {
+func (p *payload) together() io.ReadCloser { return io.NopCloser(bytes.NewReader(p.whole())) }
+
+// whole returns a copy of the pieces.
+func (p *payload) whole() []byte {
 	b := make([]byte, 0, p.size())
-	b = append(append(append(b, p.head...), p.msgs...), p.tail...)
-	return io.NopCloser(bytes.NewReader(b))
+	for i := range pieces {
+		b = append(b, p.piece(i)...)
+	}
+	return b
 }
 
 // idle reports whether no reader is open.
@@ -95,8 +124,8 @@ func (r *payloadReader) Read(b []byte) (int, error) {
 	}
 	r.touch()
 	n := 0
-	for ; r.piece < 3; r.piece, r.pos = r.piece+1, 0 {
-		src := [3][]byte{r.p.head, r.p.msgs, r.p.tail}[r.piece]
+	for ; r.piece < pieces; r.piece, r.pos = r.piece+1, 0 {
+		src := r.p.piece(r.piece)
 		m := copy(b[n:], src[r.pos:])
 		n += m
 		if r.pos += m; r.pos < len(src) {

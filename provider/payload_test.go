@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 func TestPayloadReadsItsPieces(t *testing.T) {
@@ -15,6 +17,13 @@ func TestPayloadReadsItsPieces(t *testing.T) {
 		p := newPayload()
 		p.head, p.msgs, p.tail = []byte(pieces[0]), []byte(pieces[1]), []byte(pieces[2])
 		want := pieces[0] + pieces[1] + pieces[2]
+		if at := len(p.head) / 2; at > 0 {
+			p.shared = wire.Shared{At: at, Text: []byte("[shared]")}
+			want = pieces[0][:at] + "[shared]" + pieces[0][at:] + pieces[1] + pieces[2]
+		}
+		if got := string(p.whole()); got != want {
+			t.Errorf("whole: got %q, want %q", got, want)
+		}
 		if p.size() != int64(len(want)) {
 			t.Errorf("size is %d, want %d", p.size(), len(want))
 		}

@@ -30,13 +30,12 @@ func (v *conversation) retryWithoutFeature(req *lathe.Request, a *attempt) bool 
 	if feature == "" || slices.Contains(v.encode.Without, feature) || len(v.encode.Without) >= maxRefused {
 		return false
 	}
-	before := [3][]byte{bytes.Clone(v.request.head), bytes.Clone(v.request.msgs), bytes.Clone(v.request.tail)}
+	before := v.request.whole()
 	v.without = append(v.without, feature)
 	if v.encodeRequest(req) != nil {
 		return false
 	}
-	p := v.request
-	return !bytes.Equal(p.head, before[0]) || !bytes.Equal(p.msgs, before[1]) || !bytes.Equal(p.tail, before[2])
+	return !bytes.Equal(v.request.whole(), before)
 }
 
 // recordRefusedFeatures makes all later requests omit the features that the server refused. It is called when the server has answered a request

@@ -87,6 +87,21 @@ func TestSessionSendsWhatGenerateSends(t *testing.T) {
 	step(req(func(r *lathe.Request) { r.Messages = nil }))         // nothing
 	step(req(func(r *lathe.Request) { r.Model = "another" }))      // everything again
 	step(req(func(r *lathe.Request) { r.Overrides = []lathe.Member{{Name: "k", Value: json.RawMessage("1")}} }))
+	var many []*lathe.ToolSpec // so many that requests share their definitions
+	for i := range 50 {
+		many = append(many, &lathe.ToolSpec{Name: fmt.Sprint("many", i), Description: strings.Repeat("x", 1000)})
+	}
+	hosted := []json.RawMessage{json.RawMessage(`{"type":"h1"}`), json.RawMessage(`{"type":"h2"}`)}
+	for i := range 3 {
+		step(req(func(r *lathe.Request) { r.Tools = many }))
+		step(req(func(r *lathe.Request) { r.Tools = many; r.Messages = history[:len(history)-1+i%2] }))
+		step(req(func(r *lathe.Request) { r.Tools = many; r.HostedTools = hosted }))
+		step(req(func(r *lathe.Request) { r.Tools = many[:45]; r.ToolChoice.Mode = lathe.ChoiceRequired }))
+		step(req(func(r *lathe.Request) {
+			r.Tools = append(many[:45:45], &lathe.ToolSpec{Name: "c", Owner: lathe.OwnerClient})
+		}))
+		step(req(func(r *lathe.Request) { r.HostedTools = hosted; r.Tools = nil }))
+	}
 	for name, keep := range map[string]func(*http.Request){
 		"bodies are closed":      nil,
 		"bodies are left open":   func(*http.Request) {},

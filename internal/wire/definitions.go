@@ -14,12 +14,33 @@ const (
 	minDefinitions = 8
 	// MaxDefinitionsBytes bounds the encoded definitions that are kept; beyond it only those of the last request are.
 	MaxDefinitionsBytes = 32 << 20
+	// minShared is the size from which the definitions of a list are not copied into a request: see [Shared].
+	minShared = 16 << 10
+	// maxShared is how many lists are kept for that; together they have at most MaxDefinitionsBytes.
+	maxShared = 8
 )
+
+// Shared is a part of an encoded request that several requests have in common: Text belongs at the index At of the encoded head. It
+// is never changed. Without a text there is no such part.
+type Shared struct {
+	At   int
+	Text []byte
+}
 
 // Definitions keeps the encoded definitions of the server's tools from request to request, so that each is encoded once and then
 // copied. A definition never changes, so that its address tells it. Tools that a client declares are not kept: each request has
 // definitions of its own. The zero value is usable, by several goroutines at once; nil keeps nothing.
-type Definitions struct{ kept atomic.Pointer[encoded] }
+type Definitions struct {
+	kept  atomic.Pointer[encoded]
+	lists atomic.Pointer[[]sharedList] // the newest first
+}
+
+// sharedList is the text of a list of tools in one form.
+type sharedList struct {
+	tools []*lathe.ToolSpec
+	form  Strict
+	text  []byte
+}
 
 // encoded holds definitions of one form. It never changes.
 type encoded struct {
@@ -27,6 +48,42 @@ type encoded struct {
 	texts map[*lathe.ToolSpec][]byte
 	size  int // of the texts
 }
+
+// AppendShared is Append for a request that may refer to a text which other requests share: if the definitions are long, it appends
+// nothing and sets *shared. shared may be nil.
+func (d *Definitions) AppendShared(dst []byte, shared *Shared, tools []*lathe.ToolSpec, form Strict, encode func(dst []byte, t *lathe.ToolSpec) []byte) []byte {
+	if d == nil || shared == nil || len(tools) < minDefinitions {
+		return d.Append(dst, tools, form, encode)
+	}
+	var kept []sharedList
+	if p := d.lists.Load(); p != nil {
+		kept = *p
+	}
+	for i := range kept {
+		if l := &kept[i]; l.form == form && slices.Equal(l.tools, tools) {
+			*shared = Shared{len(dst), l.text}
+			return dst
+		}
+	}
+	start := len(dst)
+	dst = d.Append(dst, tools, form, encode)
+	size := len(dst) - start
+	if size < minShared || size > MaxDefinitionsBytes || slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return !keeps(t) }) {
+		return dst
+	}
+	next := []sharedList{{slices.Clone(tools), form, slices.Clone(dst[start:])}}
+	for _, l := range kept {
+		if size += len(l.text); size > MaxDefinitionsBytes || len(next) == maxShared {
+			break
+		}
+		next = append(next, l)
+	}
+	d.lists.Store(&next) // a list that another goroutine stores at the same time may be lost: it is made again
+	return dst
+}
+
+// keeps reports whether the definition of a tool is kept: it is one of the server's own.
+func keeps(t *lathe.ToolSpec) bool { return t.Owner == lathe.OwnerServer && t.Wire == "" }
 
 // Append appends the definitions of the tools with commas between them: what encode appends for each, or a copy of it. encode may
 // depend on the tool and on form only.
@@ -57,7 +114,7 @@ func (d *Definitions) Append(dst []byte, tools []*lathe.ToolSpec, form Strict, e
 		}
 		start := len(dst)
 		dst = encode(dst, t)
-		if kept != nil && t.Owner == lathe.OwnerServer && t.Wire == "" {
+		if kept != nil && keeps(t) {
 			if added == nil {
 				added = make(map[*lathe.ToolSpec][]byte, len(tools)-i)
 			}

@@ -122,3 +122,78 @@ func TestDefinitionsGrowOnce(t *testing.T) {
 		t.Error("the copies differ from what was encoded")
 	}
 }
+
+// sharedOf encodes the tools through d, and returns the definitions with those that are shared, and whether they are.
+func sharedOf(d *Definitions, form Strict, tools []*lathe.ToolSpec, encode func(dst []byte, t *lathe.ToolSpec) []byte) (text string, shared bool) {
+	var s Shared
+	b := d.AppendShared([]byte("["), &s, tools, form, encode)
+	return string(b[:s.At]) + string(s.Text) + string(b[s.At:]), s.Text != nil
+}
+
+// Long definitions of the server's tools are shared by the requests that offer the same list, whichever lists others offer; all others
+// are appended.
+func TestLongDefinitionsAreShared(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", minShared/10)
+	encode := func(dst []byte, t *lathe.ToolSpec) []byte { return append(append(dst, t.Name...), long...) }
+	var d Definitions
+	tools, _ := someTools(20, "t")
+	for name, list := range map[string][]*lathe.ToolSpec{"all": tools, "some": tools[:15]} {
+		want := string((*Definitions)(nil).Append([]byte("["), list, StrictOff, encode))
+		for round := range 3 {
+			if got, shared := sharedOf(&d, StrictOff, list, encode); got != want || shared != (round > 0) {
+				t.Errorf("%s, request %d: shared %t, %d bytes, want %d", name, round, shared, len(got), len(want))
+			}
+		}
+		if got, shared := sharedOf(&d, StrictWhole, list, encode); got != want || shared {
+			t.Errorf("%s, in another form: shared %t, %d bytes", name, shared, len(got))
+		}
+	}
+	var first Shared
+	d.AppendShared(nil, &first, tools, StrictOff, encode)
+	var again Shared
+	d.AppendShared(nil, &again, tools, StrictOff, encode)
+	if &first.Text[0] != &again.Text[0] {
+		t.Error("two requests have copies of the same text")
+	}
+	mine := append([]*lathe.ToolSpec{{Name: "mine", Owner: lathe.OwnerClient}}, tools...)
+	short, _ := someTools(20, "s")
+	for range 2 {
+		if _, shared := sharedOf(&d, StrictOff, mine, encode); shared {
+			t.Error("the definition of a client's tool is shared")
+		}
+		if _, shared := sharedOf(&d, StrictOff, short, func(dst []byte, t *lathe.ToolSpec) []byte { return append(dst, t.Name...) }); shared {
+			t.Error("short definitions are shared")
+		}
+		if got := d.AppendShared(nil, nil, tools, StrictOff, encode); len(got) < minShared {
+			t.Error("definitions are missing where none may be shared")
+		}
+	}
+}
+
+// What is kept for sharing is bounded in lists and in bytes.
+func TestSharedDefinitionsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ size, rounds, most int }{{minShared, maxShared + 2, maxShared}, {MaxDefinitionsBytes / 2, 3, 2}, {MaxDefinitionsBytes + 10, 1, 0}} {
+		var d Definitions
+		text := bytes.Repeat([]byte("x"), tt.size/10)
+		encode := func(dst []byte, _ *lathe.ToolSpec) []byte { return append(dst, text...) }
+		for range tt.rounds {
+			tools, _ := someTools(10, "t")
+			d.AppendShared(nil, &Shared{}, tools, StrictOff, encode)
+			kept, size := d.lists.Load(), 0
+			if kept == nil {
+				kept = new([]sharedList)
+			}
+			for _, l := range *kept {
+				size += len(l.text)
+			}
+			if len(*kept) > tt.most || size > MaxDefinitionsBytes {
+				t.Errorf("%d lists of %d bytes are kept, want at most %d", len(*kept), size, tt.most)
+			}
+		}
+		if kept := d.lists.Load(); tt.most == maxShared && len(*kept) != maxShared {
+			t.Errorf("%d lists are kept, want %d", len(*kept), maxShared)
+		}
+	}
+}

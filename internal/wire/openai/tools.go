@@ -11,9 +11,13 @@ const noArguments = `{"type":"object","properties":{}}`
 
 // appendTools appends the tools that are functions, and those that the server executes itself as they are.
 func appendTools(dst []byte, req *lathe.Request, opts *EncodeOptions) []byte {
-	dst = opts.Definitions.Append(append(dst, '['), req.Tools, opts.Strict, func(dst []byte, t *lathe.ToolSpec) []byte { return appendDefinition(dst, t, opts.Strict) })
-	for _, t := range req.HostedTools {
-		dst = rawjson.AppendCompact(appendComma(dst, '['), t)
+	dst = opts.Definitions.AppendShared(append(dst, '['), opts.Shared, req.Tools, opts.Strict,
+		func(dst []byte, t *lathe.ToolSpec) []byte { return appendDefinition(dst, t, opts.Strict) })
+	for i, t := range req.HostedTools {
+		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
+			dst = append(dst, ',')
+		}
+		dst = rawjson.AppendCompact(dst, t)
 	}
 	return append(dst, ']')
 }
